@@ -1,0 +1,54 @@
+# Each target sets up .venv by itself. `make` alone lists them.
+
+BIN := .venv/bin
+READY := .venv/.ready
+PYTEST := $(BIN)/python -m pytest
+
+# The first Python that is new enough and can make environments; say `make PYTHON=...` for another.
+PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
+	"$$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& echo "$$python" && break; done)
+
+.PHONY: help demo test test-slow test-kafka check fix clean python
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
+
+demo: $(READY) ## see what raftlog does with logs that a real Kafka wrote
+	@$(BIN)/python docs/demo.py
+
+test: $(READY) ## run the tests, but for those below: under two minutes on two cores
+	$(PYTEST) -m "not slow and not kafka and not packaging" -n auto --maxprocesses 8 --cov $(ARGS)
+
+test-slow: $(READY) ## run the tests that need more than a few seconds each
+	$(PYTEST) -m slow -n auto --maxprocesses 8 $(ARGS)
+
+test-kafka: $(READY) ## run the tests that ask a real Kafka's code (needs a JDK and Maven)
+	@for tool in java javac mvn; do command -v $$tool >/dev/null || missing="$$missing $$tool"; done; \
+	if [ -n "$$missing" ]; then echo "make test-kafka: skipped, as these are not installed:$$missing"; \
+	else set -x; $(PYTEST) -m kafka $(ARGS); fi
+
+check: $(READY) ## say whether the code is in order, and change nothing
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/pyright --warnings
+	$(BIN)/lint-imports --no-logo
+	$(PYTEST) tests/test_tidy.py tests/test_layering.py tests/test_public_api.py tests/test_packaging.py
+
+fix: $(READY) ## let ruff mend and format what it can
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+clean: ## remove what make and the tools made, .venv too
+	rm -rf .venv build dist raftlog.egg-info .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find raftlog records snapshot tools tests -name __pycache__ -prune -exec rm -rf {} +
+
+python:
+	@test -n "$(PYTHON)" || { echo "raftlog needs Python 3.11 or newer, with venv and ensurepip (Debian: python3-venv)" >&2; exit 1; }
+
+$(READY): pyproject.toml | python
+	@echo "setting up .venv with $(PYTHON), which takes a minute ..." >&2
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || "$(PYTHON)" -m venv --clear .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every error that raftlog raises, in one tree.
+
+::
+
+    RaftLogError
+    ├─ DecodeError (reason, rule, path, position, base_offset)      the bytes are bad
+    │  ├─ CorruptBatchError · TruncatedBatchError · InvalidRecordError
+    │  └─ UnsupportedMagicError · UnsupportedVersionError · UnsupportedCompressionError
+    ├─ LogError            OffsetOutOfRangeError · NonContiguousAppendError · TruncationBelowHighWatermarkError
+    │                      BatchTooLargeError · BufferExhaustedError · QuarantinedLogError · DivergedLogError
+    ├─ VoterSetError       NoOverlappingMajorityError · DuplicateVoterError · VoterNotFoundError
+    ├─ SnapshotError       SnapshotFrozenError · SnapshotNotFoundError · InvalidSnapshotIdError · IncompleteSnapshotError
+    ├─ QuorumError         NotLeaderError · FencedEpochError · IllegalTransitionError
+    ├─ LogDirectoryError   DirectoryLockedError · ForeignDirectoryError
+    ├─ MissingExtraError (extra; also an ImportError)
+    └─ StorageError (path, operation; also an OSError)              the disk failed
+    InvariantViolation(AssertionError)                              we have a bug; not a RaftLogError on purpose
+
+Unless a docstring says otherwise, an error means that nothing was changed.
+"""
+
+from typing import Self
+
+import attrs
+
+
+class RaftLogError(Exception):
+    """The root: catch it to catch everything that raftlog raises on purpose."""
+
+
+@attrs.define
+class DecodeError(RaftLogError):
+    """The bytes are bad.
+
+    Attributes:
+        reason: what is wrong, in one clause without place.
+        rule: id of the rule that was broken (``raftlog.records.rules``), or None.
+        path: the file, as the caller named it, or None for a buffer.
+        position: byte position of the batch or field in that file or buffer, or None.
+        base_offset: base offset of the batch that holds the bytes, or None.
+    """
+
+    reason: str
+    rule: str | None = None
+    path: str | None = None
+    position: int | None = None
+    base_offset: int | None = None
+
+    def located(self, *, path: str | None = None, position: int | None = None, base_offset: int | None = None) -> Self:
+        """Fill in the places that are not known yet, and return the same error, to be raised again."""
+        if self.path is None:
+            self.path = path
+        if self.position is None:
+            self.position = position
+        if self.base_offset is None:
+            self.base_offset = base_offset
+        self.args = (self.reason, self.rule, self.path, self.position, self.base_offset)
+        return self
+
+    def __str__(self) -> str:
+        place = [self.path] if self.path is not None else []
+        if self.position is not None:
+            place.append(f"position {self.position}")
+        if self.base_offset is not None:
+            place.append(f"base offset {self.base_offset}")
+        text = f"{', '.join(place)}: {self.reason}" if place else self.reason
+        return f"{text} [{self.rule}]" if self.rule else text
+
+
+class CorruptBatchError(DecodeError):
+    """A batch header or checksum does not hold."""
+
+
+class TruncatedBatchError(DecodeError):
+    """A batch, or a value, goes on past the end of the bytes."""
+
+
+class InvalidRecordError(DecodeError):
+    """A record, or a field of a message, breaks the format."""
+
+
+class UnsupportedMagicError(DecodeError):
+    """A batch of a magic that is not decoded."""
+
+
+class UnsupportedVersionError(DecodeError, ValueError):
+    """A version of a message or file that is not known, or that lacks a field that was set."""
+
+
+class UnsupportedCompressionError(DecodeError):
+    """A compression id without a codec, or a stream that its codec refuses by design."""
+
+
+class LogError(RaftLogError):
+    """A log refuses an operation."""
+
+
+class OffsetOutOfRangeError(LogError, ValueError):
+    """An offset below the log start or above the log end."""
+
+
+class NonContiguousAppendError(LogError, ValueError):
+    """An append whose base offset is not acceptable after the log end."""
+
+
+class TruncationBelowHighWatermarkError(LogError, ValueError):
+    """A truncation that would drop committed records."""
+
+
+class BatchTooLargeError(LogError, ValueError):
+    """Records that do not fit in one batch."""
+
+
+class BufferExhaustedError(LogError):
+    """The accumulator holds as much as it may."""
+
+
+class QuarantinedLogError(LogError):
+    """The log is damaged below its durable point and refuses to act as if it were short."""
+
+
+class DivergedLogError(LogError):
+    """Two logs hold different batches at one offset."""
+
+
+class VoterSetError(RaftLogError):
+    """A voter set, or a change of one, is refused."""
+
+
+class NoOverlappingMajorityError(VoterSetError, ValueError):
+    """Some majority of the old set shares no voter with some majority of the new one."""
+
+
+class DuplicateVoterError(VoterSetError, ValueError):
+    """A voter with this id is already in the set."""
+
+
+class VoterNotFoundError(VoterSetError, LookupError):
+    """No voter with this id, or not with this directory id."""
+
+
+class SnapshotError(RaftLogError):
+    """A snapshot operation is refused."""
+
+
+class SnapshotFrozenError(SnapshotError):
+    """An append to, or a second freeze of, a frozen snapshot."""
+
+
+class SnapshotNotFoundError(SnapshotError, LookupError):
+    """No snapshot with this id."""
+
+
+class InvalidSnapshotIdError(SnapshotError, ValueError):
+    """A snapshot id that the log does not allow, or a name that is not one."""
+
+
+class IncompleteSnapshotError(SnapshotError):
+    """A snapshot without its header or footer."""
+
+
+class QuorumError(RaftLogError):
+    """A consensus operation is refused."""
+
+
+class NotLeaderError(QuorumError):
+    """This replica does not lead."""
+
+
+class FencedEpochError(QuorumError):
+    """The epoch of the caller is over."""
+
+
+class IllegalTransitionError(QuorumError):
+    """A role change that the transition table does not have."""
+
+
+class LogDirectoryError(RaftLogError):
+    """A log directory cannot be used."""
+
+
+class DirectoryLockedError(LogDirectoryError):
+    """Another process holds the directory."""
+
+
+class ForeignDirectoryError(LogDirectoryError):
+    """The directory belongs to another cluster, node or topic."""
+
+
+@attrs.define
+class MissingExtraError(RaftLogError, ImportError):
+    """A package of an extra is not installed.
+
+    Attributes:
+        extra: the extra of raftlog that brings it.
+        wanted_for: what was asked for.
+    """
+
+    extra: str
+    wanted_for: str
+
+    def __str__(self) -> str:
+        return f"{self.wanted_for} needs a package that is not installed: pip install 'raftlog[{self.extra}]'"
+
+
+@attrs.define
+class StorageError(RaftLogError, OSError):
+    """The disk failed.
+
+    Attributes:
+        path: the file.
+        operation: what was tried.
+        cause: the operating system's words.
+    """
+
+    path: str
+    operation: str
+    cause: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.operation} failed: {self.cause}"
+
+
+class InvariantViolation(AssertionError):  # noqa: N818 - it is not an error of the caller
+    """raftlog has a bug: something that must hold does not."""

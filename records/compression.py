@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The codecs of a batch's record area: none, gzip, snappy, lz4 and zstd.
+
+Every decompression has a limit, and no size that a stream claims is believed before it is checked against it. The
+packages of the extra ``codecs`` are imported when they are first needed. Source: ``org.apache.kafka.common.compress``.
+"""
+
+import enum
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from raftlog.errors import InvalidRecordError, MissingExtraError, UnsupportedCompressionError
+from raftlog.records import limits
+from raftlog.records.varint import read_uvarint
+
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+_XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
+_XERIAL_HEADER: Final = _XERIAL_MAGIC + b"\x00\x00\x00\x01" * 2
+_XERIAL_BLOCK_SIZE: Final = 32 * 1024
+_SNAPPY_MAX_RATIO: Final = 32
+"""Above what a snappy element can expand: 3 bytes copy at most 64."""
+_LZ4_MAGIC: Final = b"\x04\x22\x4d\x18"
+_LZ4_INDEPENDENT_BLOCKS: Final = 0x20
+_LZ4_LEGACY_HEADERS: Final = {b"\x60\x40": b"\x82", b"\x60\x50": b"\xfb", b"\x60\x60": b"\x51", b"\x60\x70": b"\x73"}
+"""Frame descriptors that Kafka wrote under magic 0, and the header checksum that each ought to have."""
+_SLICE_SIZE: Final = 1024
+"""How much of a stream is decompressed at a time: at most 32 MiB come of it (zstd; 1 MiB in gzip, 256 KiB in lz4)."""
+
+
+class CompressionType(enum.IntEnum):
+    """How a batch's record area is compressed: bits 0 to 2 of its attributes."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+    @classmethod
+    def of_attributes(cls, attributes: int) -> "CompressionType":
+        """Return the type that a batch's attributes name.
+
+        Raises:
+            UnsupportedCompressionError: they name 5, 6 or 7.
+        """
+        try:
+            return cls(attributes & 7)
+        except ValueError:
+            raise UnsupportedCompressionError(f"unknown compression id {attributes & 7}", "batch-codec") from None
+
+    @property
+    def label(self) -> str:
+        """Kafka's name for it, in lower case."""
+        return self.name.lower()
+
+
+def compress(codec: CompressionType, data: bytes) -> bytes:
+    """Compress a record area as Kafka's own writers do (xerial blocks of 32 KiB for snappy, 64 KiB frames for lz4).
+
+    Raises:
+        MissingExtraError: the codec's package is not installed.
+    """
+    return _COMPRESSORS[codec](data)
+
+
+def decompress(
+    codec: CompressionType, data: memoryview | bytes, max_size: int = limits.MAX_DECOMPRESSED_SIZE
+) -> memoryview | bytes:
+    """Decompress a record area.
+
+    Args:
+        codec: how it was compressed.
+        data: the whole area.
+        max_size: the most bytes that it may give.
+
+    Raises:
+        InvalidRecordError: the stream is damaged, or gives more than ``max_size`` bytes.
+        UnsupportedCompressionError: an lz4 frame of linked blocks, which Kafka refuses too.
+        MissingExtraError: the codec's package is not installed.
+    """
+    return _DECOMPRESSORS[codec](data, max_size)
+
+
+def repair_legacy_lz4(data: bytes) -> bytes:
+    """Give an lz4 frame from a batch of magic 0 the header checksum that it should have had.
+
+    Kafka computed that checksum over the frame's magic too. A frame that is not of Kafka's making is returned as it is.
+    """
+    checksum = _LZ4_LEGACY_HEADERS.get(data[4:6])
+    if data[:4] != _LZ4_MAGIC or checksum is None:
+        return data
+    return data[:6] + checksum + data[7:]
+
+
+def _damaged(codec: str, problem: object) -> InvalidRecordError:
+    return InvalidRecordError(f"the {codec} stream does not decompress: {problem}", "codec-stream")
+
+
+def _too_large(max_size: int) -> InvalidRecordError:
+    return InvalidRecordError(f"the records decompress to more than {max_size} bytes", "codec-size")
+
+
+def _package(name: str, codec: str) -> Any:  # the packages are not typed
+    try:
+        match name:
+            case "cramjam":
+                import cramjam
+
+                return cramjam
+            case "lz4":
+                import lz4.frame
+
+                return lz4.frame
+            case _:
+                import zstandard
+
+                return zstandard
+    except ImportError as error:
+        raise MissingExtraError("codecs", f"{codec} compression") from error
+
+
+def _store(data: bytes) -> bytes:
+    return data
+
+
+def _stored(data: memoryview | bytes, max_size: int) -> memoryview | bytes:
+    if len(data) > max_size:
+        raise _too_large(max_size)
+    return data
+
+
+def _gzip_compress(data: bytes) -> bytes:
+    return zlib.compress(data, wbits=31)
+
+
+def _gzip_decompress(data: memoryview | bytes, max_size: int) -> bytes:
+    """Read all members; like Java's reader, take anything but a member after a member for the end."""
+    return _read_frames(
+        "gzip",
+        data,
+        max_size,
+        lambda: zlib.decompressobj(wbits=31),
+        zlib.error,
+        lambda rest: bytes(rest[:2]) == _GZIP_MAGIC,
+    )
+
+
+def _read_frames(
+    codec: str,
+    data: memoryview | bytes,
+    max_size: int,
+    new_frame: Callable[[], Any],
+    error_type: type[Exception] | tuple[type[Exception], ...],
+    goes_on: Callable[[memoryview], bool],
+) -> bytes:
+    """Decompress frame after frame, until ``goes_on`` says that what follows one is not another.
+
+    The input goes in a slice at a time: whatever a frame claims, a slice gives little, and is all that is copied when a
+    frame ends in it.
+    """
+    view = memoryview(data)
+    parts = []
+    left = max_size
+    position = 0
+    frame = new_frame()
+    while position < len(view):
+        piece = view[position : position + _SLICE_SIZE]
+        try:
+            part = frame.decompress(piece)
+        except error_type as error:
+            raise _damaged(codec, error) from None
+        if len(part) > left:
+            raise _too_large(max_size)
+        parts.append(part)
+        left -= len(part)
+        position += len(piece)
+        if frame.eof:
+            position -= len(frame.unused_data or b"")
+            if not goes_on(view[position:]):
+                return b"".join(parts)
+            frame = new_frame()
+    raise _damaged(codec, "it ends too early")
+
+
+def _snappy_compress(data: bytes) -> bytes:
+    snappy = _package("cramjam", "snappy").snappy
+    stream = bytearray(_XERIAL_HEADER)
+    for start in range(0, len(data), _XERIAL_BLOCK_SIZE):
+        block = bytes(snappy.compress_raw(data[start : start + _XERIAL_BLOCK_SIZE]))
+        stream += len(block).to_bytes(4, "big") + block
+    return bytes(stream)
+
+
+def _snappy_decompress(data: memoryview | bytes, max_size: int) -> bytes:
+    """Read snappy-java's blocks, or, without its magic, the one bare block that librdkafka writes."""
+    package = _package("cramjam", "snappy")
+    view = memoryview(data)
+    parts = []
+    left = max_size
+    for block in _snappy_blocks(view):
+        claimed = _snappy_claim(block)
+        if claimed > left:
+            raise _too_large(max_size)
+        try:
+            parts.append(bytes(package.snappy.decompress_raw(bytes(block))))
+        except package.DecompressionError as error:
+            raise _damaged("snappy", error) from None
+        left -= claimed
+    return b"".join(parts)
+
+
+def _snappy_blocks(view: memoryview) -> Iterator[memoryview]:
+    if bytes(view[:8]) != _XERIAL_MAGIC:
+        yield view
+        return
+    position = len(_XERIAL_HEADER)
+    if len(view) < position:
+        raise _damaged("snappy", "its header is cut")
+    while position < len(view):
+        size = int.from_bytes(view[position : position + 4], "big", signed=True)
+        position += 4
+        if not 0 <= size <= len(view) - position:
+            raise _damaged("snappy", f"a block of {size} bytes does not fit")
+        yield view[position : position + size]
+        position += size
+
+
+def _snappy_claim(block: memoryview) -> int:
+    """The size that a block says it decompresses to, checked against what its bytes can give."""
+    try:
+        claimed, _ = read_uvarint(block, 0)
+    except InvalidRecordError as error:
+        raise _damaged("snappy", error.reason) from None
+    if claimed > len(block) * _SNAPPY_MAX_RATIO:
+        raise _damaged("snappy", f"{len(block)} bytes cannot give {claimed}")
+    return claimed
+
+
+def _lz4_compress(data: bytes) -> bytes:
+    lz4 = _package("lz4", "lz4")
+    frame: bytes = lz4.compress(data, block_size=lz4.BLOCKSIZE_MAX64KB, block_linked=False, store_size=False)
+    return frame
+
+
+def _lz4_decompress(data: memoryview | bytes, max_size: int) -> bytes:
+    """Read the first frame; like Kafka, ignore what follows it and refuse linked blocks."""
+    lz4 = _package("lz4", "lz4")
+    if bytes(data[:4]) != _LZ4_MAGIC:
+        raise _damaged("lz4", "it does not start with a frame")
+    if len(data) > 4 and not data[4] & _LZ4_INDEPENDENT_BLOCKS:
+        raise UnsupportedCompressionError("the lz4 frame has linked blocks", "codec-stream")
+    return _read_frames("lz4", data, max_size, lz4.LZ4FrameDecompressor, (RuntimeError, ValueError), lambda rest: False)
+
+
+def _zstd_compress(data: bytes) -> bytes:
+    frame: bytes = _package("zstandard", "zstd").ZstdCompressor(level=3).compress(data)
+    return frame
+
+
+def _zstd_decompress(data: memoryview | bytes, max_size: int) -> bytes:
+    """Read all frames."""
+    zstandard = _package("zstandard", "zstd")
+    new_frame = zstandard.ZstdDecompressor().decompressobj
+    return _read_frames("zstd", data, max_size, new_frame, zstandard.ZstdError, lambda rest: len(rest) > 0)
+
+
+_COMPRESSORS: Final[dict[CompressionType, Callable[[bytes], bytes]]] = {
+    CompressionType.NONE: _store,
+    CompressionType.GZIP: _gzip_compress,
+    CompressionType.SNAPPY: _snappy_compress,
+    CompressionType.LZ4: _lz4_compress,
+    CompressionType.ZSTD: _zstd_compress,
+}
+_DECOMPRESSORS: Final[dict[CompressionType, Callable[[memoryview | bytes, int], memoryview | bytes]]] = {
+    CompressionType.NONE: _stored,
+    CompressionType.GZIP: _gzip_decompress,
+    CompressionType.SNAPPY: _snappy_decompress,
+    CompressionType.LZ4: _lz4_decompress,
+    CompressionType.ZSTD: _zstd_decompress,
+}

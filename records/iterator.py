@@ -1,0 +1,438 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Splitting a log into batches, and into what is not a batch: a torn tail, zero padding, corruption.
+
+The pieces stand end to end: each starts where the last one ended, and together they are the whole input. A length is
+used only after it was checked against the bytes there are. After bytes that do not check, the next piece starts at the
+next batch whose CRC holds, so that damage costs no more than itself.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final, Protocol
+
+import attrs
+
+from raftlog.records import legacy, limits
+from raftlog.records.batch import CRC_START, HEADER, RecordBatch
+from raftlog.records.checksum import crc32c
+from raftlog.records.legacy import LegacyBatch
+
+CHUNK_SIZE: Final = 1024 * 1024
+"""How many bytes are read at once."""
+_IN_ONE_PIECE: Final = 16 * 1024 * 1024
+"""A batch above this size is read only after its CRC was found to hold, a chunk at a time."""
+_SECTOR_SIZE: Final = 512
+"""What a disk writes whole or not at all, at most."""
+_FEW_ZEROS: Final = 8
+"""Zeros at the end of a batch that may well be its own."""
+_CHECKS_IN_VAIN: Final = 16 * 1024 * 1024
+_CHECKS_IN_VAIN_PER_BYTE: Final = 16
+"""How many bytes may be checked for headers that turn out to be none: at least, and more for each byte of input."""
+
+_FIELD_ENDS: Final = (0, 8, 12, 16, 17, 21, 23, 27, 35, 43, 51, 53, 57)
+_MAGIC_POSITION: Final = 16
+_LOOK_AHEAD: Final = 7
+"""How far the patterns below look beyond the magic."""
+_MAGIC_2: Final = re.compile(rb"\x02(?=.{4}\x00[\x00-\x7f]{2})", re.DOTALL)
+_ANY_MAGIC: Final = re.compile(_MAGIC_2.pattern + rb"|(?<!\x00{4}.{4})[\x00\x01](?=[\x00-\x0f])", re.DOTALL)
+"""Not a hole: there the length would be zero too."""
+
+
+class ByteSource(Protocol):
+    """Bytes that can be read anywhere: a file, or a buffer."""
+
+    def read_at(self, position: int, size: int) -> memoryview:
+        """Return up to ``size`` bytes from a position: fewer only where the source ends."""
+        ...
+
+    def size(self) -> int:
+        """Return how many bytes there are now; a log that is being written grows."""
+        ...
+
+
+@attrs.frozen
+class BufferSource:
+    """Bytes in memory."""
+
+    buffer: memoryview = attrs.field(converter=memoryview)
+
+    def read_at(self, position: int, size: int) -> memoryview:
+        """Return up to ``size`` bytes from a position, without a copy."""
+        return self.buffer[position : position + size]
+
+    def size(self) -> int:
+        """Return the buffer's length."""
+        return len(self.buffer)
+
+
+@attrs.frozen
+class TornTail:
+    """The input ends inside a batch: a write that was cut, or is still going on."""
+
+    position: int
+    size_bytes: int
+    reason: str
+    rule: str = "tail-torn"
+
+
+@attrs.frozen
+class ZeroPadding:
+    """Nothing but zero bytes to the end of the input: preallocated, or left so by a crash."""
+
+    position: int
+    size_bytes: int
+    rule: str = "tail-zero"
+
+
+@attrs.frozen
+class Corruption:
+    """Bytes that do not check.
+
+    Attributes:
+        position: where they start.
+        size_bytes: how many they are.
+        reason: what does not hold at ``position``.
+        rule: the rule that is broken there.
+        batch: what claims to be a batch, if what follows confirms its length. Its contents are not to be trusted.
+    """
+
+    position: int
+    size_bytes: int
+    reason: str
+    rule: str
+    batch: RecordBatch | LegacyBatch | None = None
+
+
+Piece = RecordBatch | LegacyBatch | TornTail | ZeroPadding | Corruption
+
+
+def split(source: ByteSource, *, start: int = 0, stop: int | None = None) -> Iterator[Piece]:
+    """Yield the pieces of a log, in order, end to end.
+
+    Args:
+        source: the log.
+        start: byte position of the first piece: of a batch, or of anything.
+        stop: byte position to end at, exclusive: a batch that goes on past it is neither given nor reported. None is
+            the end.
+
+    Memory is that of the largest batch whose CRC holds, or 16 MiB if that is more. Time is in proportion to the bytes,
+    also for bytes that were made to waste it: after many headers that turned out to be none, a batch that is longer
+    than what may still be checked in vain is not believed.
+    """
+    splitter = _Splitter(source, stop)
+    position = start
+    while (piece := splitter.piece_at(position)) is not None:
+        yield piece
+        position = piece.position + piece.size_bytes
+
+
+@attrs.frozen
+class _Claim:
+    """What the header at a position says: a size if it is possible, and the rule that it breaks if it is not."""
+
+    size: int
+    magic: int = 2
+    rule: str | None = None
+    reason: str = ""
+
+
+class _Splitter:
+    """Reads through a window of the source, which moves forward."""
+
+    def __init__(self, source: ByteSource, stop: int | None) -> None:
+        self._source = source
+        self._stop = stop
+        self._end = self._limited(source.size())
+        self._window = memoryview(b"")
+        self._window_start = 0
+        self._zeros = range(0)
+        self._bytes_checked_in_vain = 0
+        self._seen_legacy = False
+
+    def _limited(self, size: int) -> int:
+        return size if self._stop is None else min(size, self._stop)
+
+    def _view(self, position: int, size: int) -> memoryview:
+        """Return up to ``size`` bytes at a position, fewer where the input ends."""
+        size = max(0, min(size, self._end - position))
+        at = position - self._window_start
+        if at < 0 or at + size > len(self._window):
+            self._window = self._source.read_at(position, max(size, min(CHUNK_SIZE, self._end - position)))
+            self._window_start = position
+            at = 0
+            if len(self._window) < size:  # The file has shrunk since its size was asked for.
+                self._end = position + len(self._window)
+        return self._window[at : at + size]
+
+    def _peek(self, position: int, size: int) -> memoryview:
+        """Return what ``_view`` would, and leave the window where it is: for a look far from there."""
+        size = max(0, min(size, self._end - position))
+        at = position - self._window_start
+        if at >= 0 and at + size <= len(self._window):
+            return self._window[at : at + size]
+        found = self._source.read_at(position, size)
+        if len(found) < size:
+            self._end = position + len(found)
+        return found
+
+    def piece_at(self, position: int) -> Piece | None:
+        """Return the piece that starts at a position, or None at the end."""
+        may_have_grown = True
+        while head := self._view(position, limits.BATCH_OVERHEAD):
+            claim = self._claim(head, position)
+            if claim.rule is None:
+                if (batch := self._sound_batch(position, claim)) is not None:
+                    return batch
+                if position + claim.size > self._end:
+                    continue  # The file has shrunk under the batch.
+                piece: Piece = self._bad_crc(position, claim)
+            else:
+                if claim.rule == "tail-torn" and may_have_grown and self._has_grown():
+                    may_have_grown = False  # Once: a size that is not true must not hold us here.
+                    continue
+                if claim.rule == "tail-torn" and self._goes_on_past_stop(position):
+                    return None
+                piece = self._not_a_batch(position, claim)
+            return piece if piece.size_bytes > 0 else None  # Not so where the file has shrunk meanwhile.
+        return None
+
+    def _has_grown(self) -> bool:
+        size = self._limited(self._source.size())
+        if size <= self._end:
+            return False
+        self._end = size
+        self._zeros = range(0)
+        return True
+
+    def _goes_on_past_stop(self, position: int) -> bool:
+        """Whether a sound batch starts at a position and ends after ``stop``."""
+        if self._stop is None or self._end < self._stop:
+            return False
+        self._end = self._source.size()
+        claim = self._claim(self._view(position, limits.BATCH_OVERHEAD), position)
+        is_sound = claim.rule is None and self._sound_batch(position, claim) is not None
+        self._end = self._limited(self._end)
+        return is_sound
+
+    def _claim(self, head: memoryview, position: int) -> _Claim:
+        """Judge a header by what every batch must keep, its CRC apart."""
+        left = self._end - position
+        if left < limits.HEADER_UP_TO_MAGIC:
+            return _Claim(left, rule="tail-torn", reason=f"{left} bytes are no batch header")
+        length = int.from_bytes(head[8:12], "big", signed=True)
+        magic = head[16]
+        if length < limits.MIN_LEGACY_LENGTH:
+            return _Claim(left, magic, "batch-length", f"a batch length of {length}")
+        size = length + limits.LOG_OVERHEAD
+        if size > left:
+            return _Claim(left, magic, "tail-torn", f"a batch of {size} bytes, {left} of them there")
+        if magic > 2:
+            return _Claim(size, magic, "batch-magic", f"magic {magic}")
+        least = limits.BATCH_OVERHEAD - limits.LOG_OVERHEAD if magic == 2 else legacy.min_length(magic)
+        if length < least:
+            return _Claim(left, magic, "batch-length", f"a batch length of {length} with magic {magic}")
+        return _Claim(size, magic)
+
+    def _may_check(self, claim: _Claim) -> bool:
+        """Whether the size of a claim is in proportion: it is not after many bytes of claims that were all wrong."""
+        return self._bytes_checked_in_vain + claim.size <= _CHECKS_IN_VAIN + _CHECKS_IN_VAIN_PER_BYTE * self._end
+
+    def _sound_batch(self, position: int, claim: _Claim) -> RecordBatch | LegacyBatch | None:
+        """Return the batch at a position if its CRC holds."""
+        if not self._may_check(claim):
+            return None
+        batch = self._checked_batch(position, claim)
+        if batch is None:
+            self._bytes_checked_in_vain += claim.size
+        return batch
+
+    def _checked_batch(self, position: int, claim: _Claim) -> RecordBatch | LegacyBatch | None:
+        if claim.magic == 2 and claim.size > _IN_ONE_PIECE and not self._long_crc_holds(position, claim.size):
+            return None
+        view = self._view(position, claim.size)
+        if len(view) < claim.size:
+            return None
+        if claim.magic == 2:
+            if crc32c(view[CRC_START:]) != int.from_bytes(view[17:21], "big"):
+                return None
+            return RecordBatch(view, position, crc_holds=True)
+        message = LegacyBatch(view, position)
+        if not message.crc_holds:
+            return None
+        self._seen_legacy = True
+        return message
+
+    def _long_crc_holds(self, position: int, size: int) -> bool:
+        stored = int.from_bytes(self._view(position, limits.BATCH_OVERHEAD)[17:21], "big")
+        crc = 0
+        at, end = position + CRC_START, position + size
+        while at < end:
+            part = self._view(at, min(CHUNK_SIZE, end - at))
+            if not part:
+                return False
+            crc = crc32c(part, crc)
+            at += len(part)
+        return crc == stored
+
+    def _bad_crc(self, position: int, claim: _Claim) -> TornTail | Corruption:
+        """The header is possible and the CRC does not hold: is the length to be believed?"""
+        end = position + claim.size
+        reason = "the stored CRC is not that of the bytes"
+        if not self._may_check(claim):
+            reason = "its CRC was not checked: too many lengths before it were wrong"
+        if not self._starts_a_piece(end):
+            return self._corruption(position, "batch-crc", reason)
+        damage = self._with_length_confirmed(position, claim, "batch-crc", reason)
+        if damage.size_bytes == claim.size and self._last_sector_is_missing(position, end):
+            return TornTail(position, self._last_data(position, end) - position, "a batch of which the end is zeros")
+        return damage
+
+    def _with_length_confirmed(self, position: int, claim: _Claim, rule: str, reason: str) -> Corruption:
+        """Damage that ends where its length says, unless that would cost a batch inside it that is not part of it."""
+        inner = self._next_batch(position + 1, position + claim.size, in_its_own_right=True)
+        if inner is not None:
+            return Corruption(position, inner - position, reason, rule)
+        batch: RecordBatch | LegacyBatch | None = None
+        if claim.size <= _IN_ONE_PIECE and len(view := self._view(position, claim.size)) == claim.size:
+            if claim.magic < 2:
+                batch = LegacyBatch(view, position)
+            elif claim.size >= limits.BATCH_OVERHEAD:
+                batch = RecordBatch(view, position, crc_holds=False)
+        return Corruption(position, claim.size, reason, rule, batch)
+
+    def _starts_a_piece(self, position: int) -> bool:
+        """Whether what stands at a position could follow a batch: the end, padding, or a likely header."""
+        head = self._peek(position, limits.BATCH_OVERHEAD)
+        if len(head) < limits.HEADER_UP_TO_MAGIC or is_likely_header(head) or self._is_zero(position):
+            return True
+        claim = self._claim(head, position)
+        return claim.rule is None and self._sound_batch(position, claim) is not None
+
+    def _not_a_batch(self, position: int, claim: _Claim) -> Piece:
+        """The header is not possible: padding, a torn tail, or damage."""
+        if self._is_zero(position):
+            return ZeroPadding(position, self._end - position)
+        if claim.rule == "batch-magic" and self._starts_a_piece(position + claim.size):
+            return self._with_length_confirmed(position, claim, claim.rule, claim.reason)
+        if claim.rule != "tail-torn":
+            return self._corruption(position, str(claim.rule), claim.reason)
+        damage = self._corruption(position, "batch-overrun", claim.reason)
+        head = self._view(position, limits.BATCH_OVERHEAD)
+        if self._is_zero(damage.position + damage.size_bytes) and (
+            len(head) < limits.HEADER_UP_TO_MAGIC or is_likely_header(head)
+        ):
+            return TornTail(position, self._end - position, claim.reason)
+        return damage
+
+    def _corruption(self, position: int, rule: str, reason: str) -> Corruption:
+        """Damage from a position to the next batch whose CRC holds, or to the padding at the end."""
+        end = self._next_batch(position + 1, self._end)
+        if end is None:
+            end = self._last_data(position, self._end)
+        return Corruption(position, end - position, reason, rule)
+
+    def _next_batch(self, start: int, stop: int, *, in_its_own_right: bool = False) -> int | None:
+        """Return the position of the first batch whose CRC holds and that starts before ``stop``, or None.
+
+        Batches of magic 0 and 1 count where the input has had one: their headers say too little to look for them
+        blindly.
+
+        Args:
+            start: where to begin.
+            stop: where to end, exclusive; the batch may go on past it.
+            in_its_own_right: whether to pass over a batch that nothing like a piece follows: a record may hold one.
+        """
+        for position in self._candidates(start, stop):
+            head = self._view(position, limits.BATCH_OVERHEAD)
+            claim = self._claim(head, position)
+            if claim.rule is not None or (claim.magic == 2 and not is_likely_header(head)):
+                continue
+            if self._sound_batch(position, claim) is None:
+                continue
+            if not in_its_own_right or self._starts_a_piece(position + claim.size):
+                return position
+        return None
+
+    def _candidates(self, start: int, stop: int) -> Iterator[int]:
+        """Yield the positions of what may be batch headers, by the look of their magic and attributes."""
+        pattern = _ANY_MAGIC if self._seen_legacy else _MAGIC_2
+        size = _SECTOR_SIZE  # Most searches end soon.
+        while start < stop:
+            size = min(size, stop - start)
+            chunk = bytes(self._view(start + _MAGIC_POSITION, size + _LOOK_AHEAD))
+            for found in pattern.finditer(chunk):
+                if found.start() < size:
+                    yield start + found.start()
+            start += size
+            size = min(2 * size, CHUNK_SIZE)
+
+    def _is_zero(self, start: int) -> bool:
+        """Whether all bytes from a position to the end of the input are zero; so, if there are none."""
+        if start not in self._zeros:
+            self._zeros = range(start, self._first_data(start))
+        return self._zeros.stop >= self._end
+
+    def _first_data(self, start: int) -> int:
+        """Return the position of the first byte that is not zero, or the end of the input."""
+        size = _SECTOR_SIZE  # Mostly the first byte will do; a long run of zeros is read in growing steps.
+        while chunk := bytes(self._peek(start, size)):
+            if data := chunk.lstrip(b"\0"):
+                return start + len(chunk) - len(data)
+            start += len(chunk)
+            size = min(2 * size, CHUNK_SIZE)
+        return start
+
+    def _last_data(self, start: int, end: int) -> int:
+        """Return the position after the last byte that is not zero, or ``start``."""
+        while end > start:
+            first = max(start, end - CHUNK_SIZE)
+            if data := bytes(self._peek(first, end - first)).rstrip(b"\0"):
+                return first + len(data)
+            end = first
+        return start
+
+    def _last_sector_is_missing(self, position: int, end: int) -> bool:
+        """Whether all is zero to the end of the input, from a sector boundary inside the batch on.
+
+        A few zeros prove nothing: most batches end in some.
+        """
+        boundary = (end - _FEW_ZEROS) // _SECTOR_SIZE * _SECTOR_SIZE
+        return boundary > position and self._is_zero(boundary)
+
+
+def is_likely_header(head: memoryview | bytes) -> bool:
+    """Judge a header of magic 2 as a reader that has lost its way must: by every field that has a range.
+
+    A header that is cut by the end of the input is judged by its whole fields; whether the batch fits is not judged.
+    """
+    if len(head) < limits.BATCH_OVERHEAD:
+        whole = max(end for end in _FIELD_ENDS if end <= len(head))
+        head = bytes(head[:whole]).ljust(limits.BATCH_OVERHEAD, b"\0")
+    (
+        base_offset,
+        length,
+        epoch,
+        magic,
+        _,
+        attributes,
+        last_offset_delta,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        count,
+    ) = HEADER.unpack(head)
+    area = length + limits.LOG_OVERHEAD - limits.BATCH_OVERHEAD
+    is_likely: bool = (
+        magic == 2
+        and base_offset >= 0
+        and area >= 0
+        and 0 <= attributes < 128
+        and attributes & 7 <= 4
+        and last_offset_delta >= 0
+        and 0 <= count <= last_offset_delta + 1
+        and (attributes & 7 != 0 or count * limits.MIN_RECORD_SIZE <= area)
+        and min(epoch, base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence) >= -1
+    )
+    return is_likely

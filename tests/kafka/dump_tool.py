@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the dump tools of five Kafka releases, many files in one JVM.
+
+Maven fetches the jars (pom.xml beside this file), `DumpMany.java` calls the tool's main method once for each list of
+arguments. Run as a script, the module is kafka-dump-log of the release line named first:
+
+    python -m tests.kafka.dump_tool 3.9 --deep-iteration --files 00000000000000000000.log
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import attrs
+
+HERE = Path(__file__).resolve().parent
+TARGET = HERE / "target"
+DIALECTS = ("3.9", "4.0", "4.1", "4.2", "4.3")
+NEEDED_PROGRAMS = ("java", "javac", "mvn")
+INSTALL_TIMEOUT_S = 240
+DUMP_TIMEOUT_S = 180
+# The first compiler alone: a JVM that lives for two seconds never earns back the second one's work.
+JVM_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx768m", "-Dfile.encoding=UTF-8")
+
+
+@attrs.frozen
+class Dump:
+    """What one call of the tool left: both streams and the exit code."""
+
+    out: bytes
+    err: bytes
+    exit: int
+
+    @property
+    def exception(self) -> str | None:
+        """The line that names the exception the tool died of, or None if it ended by itself."""
+        prefix = b'Exception in thread "main" '
+        for line in self.err.split(b"\n"):
+            if line.startswith(prefix):
+                return line.removeprefix(prefix).decode("utf-8", "replace")
+        return None
+
+
+def missing_programs() -> tuple[str, ...]:
+    """Names the programs this module needs and does not find on the path."""
+    return tuple(program for program in NEEDED_PROGRAMS if shutil.which(program) is None)
+
+
+def install(dialect: str) -> Path:
+    """Fetches one release line's jars, unless they are there; returns their folder.
+
+    Raises:
+        subprocess.CalledProcessError: Maven could not resolve them; its output is in the exception.
+    """
+    folder = TARGET / dialect / "lib"
+    installed = TARGET / dialect / "installed"
+    pom = HERE / "pom.xml"
+    if installed.exists() and installed.stat().st_mtime >= pom.stat().st_mtime:
+        return folder
+    shutil.rmtree(folder, ignore_errors=True)
+    command = ["mvn", "-q", "-B", "-f", str(pom), "-P", f"kafka-{dialect}", "dependency:copy-dependencies"]
+    subprocess.run(command, check=True, capture_output=True, timeout=INSTALL_TIMEOUT_S)
+    installed.touch()
+    return folder
+
+
+def dump_many(dialect: str, calls: Sequence[Sequence[str]], folder: Path) -> list[Dump]:
+    """Runs one release's tool once for each list of arguments; relative paths are relative to `folder`.
+
+    The tool is not read-only (it creates a missing .index): give it a copy.
+    """
+    class_path = f"{_compiled_driver(dialect)}{os.pathsep}{install(dialect)}{os.sep}*"
+    with tempfile.TemporaryDirectory() as scratch:
+        jobs = Path(scratch, "jobs")
+        jobs.write_text("".join("\t".join(arguments) + "\n" for arguments in calls), encoding="utf-8")
+        command = ["java", *JVM_OPTIONS, "-cp", class_path, "DumpMany", _tool_class(dialect), str(jobs), scratch]
+        ran = subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=DUMP_TIMEOUT_S)
+        exits = [int(line) for line in ran.stdout.split()]
+        return [
+            Dump(Path(scratch, f"{call}.out").read_bytes(), Path(scratch, f"{call}.err").read_bytes(), code)
+            for call, code in enumerate(exits)
+        ]
+
+
+def _tool_class(dialect: str) -> str:
+    """The main class: 4.3 moved the tool to Java."""
+    return "org.apache.kafka.tools.DumpLogSegments" if dialect == "4.3" else "kafka.tools.DumpLogSegments"
+
+
+def _compiled_driver(dialect: str) -> Path:
+    """Compiles DumpMany.java against a release's jars, unless that is done."""
+    source = HERE / "DumpMany.java"
+    folder = TARGET / dialect / "classes"
+    compiled = folder / "DumpMany.class"
+    if not compiled.exists() or compiled.stat().st_mtime < source.stat().st_mtime:
+        command = ["javac", "-d", str(folder), "-cp", f"{install(dialect)}{os.sep}*", str(source)]
+        subprocess.run(command, check=True, capture_output=True, timeout=INSTALL_TIMEOUT_S)
+    return folder
+
+
+def main() -> int:
+    """Prints what one call printed, as the release's own script would."""
+    dialect, *arguments = sys.argv[1:]
+    (dump,) = dump_many(dialect, [arguments], Path.cwd())
+    sys.stdout.buffer.write(dump.out)
+    sys.stderr.buffer.write(dump.err)
+    return dump.exit
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Four folders at the top, one package `raftlog` in what is built from them (DECISIONS.md, 1)."""
+
+import inspect
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+
+import attrs
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+LINKED_FOLDERS = ("records", "snapshot", "tools")
+BUILD_TIMEOUT_S = 120
+
+
+def setuptools_table() -> dict[str, dict[str, str]]:
+    """Return `[tool.setuptools]` of pyproject.toml."""
+    table: dict[str, dict[str, str]] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]
+    return table
+
+
+def folders_on_disk() -> dict[str, str]:
+    """Return the folder of each package that the checkout has, by the package's name."""
+    found = {}
+    for folder in ("raftlog", *LINKED_FOLDERS):
+        for place, subfolders, names in os.walk(ROOT / folder):
+            subfolders[:] = [name for name in subfolders if name != "__pycache__"]
+            if any(name.endswith(".py") for name in names):
+                path = Path(place).relative_to(ROOT)
+                package = ".".join(path.parts if folder == "raftlog" else ("raftlog", *path.parts))
+                found[package] = path.as_posix()
+    return found
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    """Run a command that must succeed, and return its output."""
+    result = subprocess.run(command, cwd=cwd, timeout=BUILD_TIMEOUT_S, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
+
+
+@attrs.frozen
+class Built:
+    """A source distribution, and the wheel that was made of it."""
+
+    sdist: Path
+    wheel: Path
+
+    def sdist_names(self) -> set[str]:
+        """Return the files of the source distribution, without its top folder."""
+        with tarfile.open(self.sdist) as archive:
+            return {member.name.partition("/")[2] for member in archive if member.isfile()}
+
+    def wheel_names(self) -> set[str]:
+        """Return the files of the wheel."""
+        with zipfile.ZipFile(self.wheel) as archive:
+            return set(archive.namelist())
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    """Build both from a copy of the checkout, as building leaves files behind."""
+    copy = tmp_path_factory.mktemp("checkout")
+    left_out = shutil.ignore_patterns(".*", "*.egg-info", "build", "dist", "golden", "target")
+    shutil.copytree(ROOT, copy, symlinks=True, dirs_exist_ok=True, ignore=left_out)
+    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", copy / "dist", copy, cwd=copy)
+    (sdist,) = (copy / "dist").glob("*.tar.gz")
+    (wheel,) = (copy / "dist").glob("*.whl")
+    return Built(sdist, wheel)
+
+
+@pytest.fixture(scope="module")
+def installed(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Install the wheel in a new environment that borrows our dependencies, and return its folder of programs."""
+    folder = tmp_path_factory.mktemp("environment")
+    run(sys.executable, "-m", "venv", "--without-pip", folder, cwd=folder)
+    site_packages = Path(sysconfig.get_path("purelib", "venv", {"base": str(folder)}))
+    (site_packages / "dependencies.pth").write_text(sysconfig.get_path("purelib"), "utf-8")
+    pip = (sys.executable, "-m", "pip", "--python", folder / "bin" / "python", "--disable-pip-version-check")
+    run(*pip, "install", "--no-index", "--no-deps", "--ignore-installed", built.wheel, cwd=folder)
+    return folder / "bin"
+
+
+def test_links_lead_to_the_folders() -> None:
+    """In a checkout with links, `raftlog/records` and its like are the folders at the top."""
+    for folder in LINKED_FOLDERS:
+        link = ROOT / "raftlog" / folder
+        if not link.is_symlink():
+            pytest.skip("this checkout has no links: type checkers see only half of the package")
+        assert os.readlink(link) == f"../{folder}"
+        assert link.samefile(ROOT / folder)
+
+
+def test_pyproject_lists_the_packages_on_disk() -> None:
+    """`packages` and `package-dir` name each folder that has Python files, and no other."""
+    table = setuptools_table()
+    folders = folders_on_disk()
+    assert sorted(table["packages"]) == sorted(folders)
+    assert table["package-dir"] == {name: path for name, path in folders.items() if path != name.replace(".", "/")}
+
+
+def test_each_package_has_an_init() -> None:
+    """No folder with Python files is a namespace package by accident."""
+    assert all((ROOT / folder / "__init__.py").is_file() for folder in folders_on_disk().values())
+
+
+def test_no_module_goes_by_its_folder_name() -> None:
+    """Nothing that the tests imported came in as top-level `records`, `snapshot` or `tools`."""
+    strays = [sys.modules[name].__file__ for name in LINKED_FOLDERS if name in sys.modules]
+    assert not [path for path in strays if path and Path(path).is_relative_to(ROOT)]
+
+
+@pytest.mark.packaging
+def test_the_wheel_has_one_top_level_name(built: Built) -> None:
+    """A wheel puts `raftlog` into site-packages, and nothing else."""
+    tops = {name.partition("/")[0] for name in built.wheel_names()}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"raftlog"}
+
+
+@pytest.mark.packaging
+def test_the_wheel_has_every_module_and_its_data(built: Built) -> None:
+    """Each Python file of the four folders is in the wheel, with the schema texts, the type marker and the licence."""
+    wanted = {"raftlog/py.typed"}
+    for package, folder in folders_on_disk().items():
+        place = package.replace(".", "/")
+        wanted |= {f"{place}/{path.name}" for path in (ROOT / folder).iterdir() if path.suffix in {".py", ".txt"}}
+    names = built.wheel_names()
+    assert wanted <= names
+    assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
+
+
+@pytest.mark.packaging
+def test_the_sdist_keeps_the_layout(built: Built) -> None:
+    """The source distribution has the folders where the checkout has them, the prose, and no tests."""
+    names = built.sdist_names()
+    assert {"records/batch.py", "raftlog/errors.py", "LICENSE", "ARCHITECTURE.md", "DECISIONS.md"} <= names
+    assert not [name for name in names if name.startswith(("tests/", "raftlog/records"))]
+
+
+@pytest.mark.packaging
+def test_the_installed_wheel_is_what_runs(installed: Path) -> None:
+    """Away from the checkout, `import raftlog` finds the wheel, and the schema texts with it."""
+    code = """
+        import importlib.resources, raftlog.records
+        print(raftlog.records.__file__)
+        schemas = importlib.resources.files("raftlog.records.schemas")
+        print(sum(file.name.endswith(".txt") for file in schemas.iterdir()))
+    """
+    path, texts = run(installed / "python", "-c", inspect.cleandoc(code), cwd=installed).splitlines()
+    assert Path(path).is_relative_to(installed.parent)
+    assert int(texts) == len(list((ROOT / "records" / "schemas").glob("*.txt")))
+
+
+@pytest.mark.packaging
+def test_the_installed_command_runs(installed: Path) -> None:
+    """`raftlog --help` works after an install, and names its first verb."""
+    assert "dump-log" in run(installed / "raftlog", "--help", cwd=installed)

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `import raftlog` offers: a list that changes only on purpose, and costs nothing until it is used."""
+
+import ast
+import inspect
+import json
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import raftlog
+
+ROOT = Path(__file__).resolve().parent.parent
+
+PUBLIC_NAMES = """
+    BatchTooLargeError BufferExhaustedError CompressionType CorruptBatchError DecodeError DirectoryLockedError
+    DivergedLogError DuplicateVoterError DynamicVoter Endpoints EpochEntry FencedEpochError ForeignDirectoryError Header
+    HostPort IllegalTransitionError IncompleteSnapshotError InvalidRecordError InvalidSnapshotIdError InvariantViolation
+    KRaftVersion LogDirectoryError LogError LogOffsetMetadata MissingExtraError NoOverlappingMajorityError
+    NonContiguousAppendError NotLeaderError OffsetAndEpoch OffsetOutOfRangeError QuarantinedLogError QuorumError
+    RaftLogError Record RecordBatch RecordBatchBuilder ReplicaKey SegmentPosition SnapshotError SnapshotFrozenError
+    SnapshotNotFoundError StorageError SupportedVersionRange TimestampType TruncatedBatchError
+    TruncationBelowHighWatermarkError UnsupportedCompressionError UnsupportedMagicError UnsupportedVersionError
+    ValidOffsetAndEpoch ValidationKind VoterNode VoterNotFoundError VoterSet VoterSetError
+"""
+
+
+def modules_after(code: str) -> set[str]:
+    """Run some code in a fresh interpreter, and return the modules that it imported there."""
+    program = (
+        f"import json, sys; before = set(sys.modules)\n{code}\nprint(json.dumps([*(sys.modules.keys() - before)]))"
+    )
+    output = subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True)
+    return set(json.loads(output.stdout))
+
+
+def homes_for_type_checkers() -> dict[str, str]:
+    """Return the module that each public name is imported from where type checkers look."""
+    tree = ast.parse((ROOT / "raftlog" / "__init__.py").read_text("utf-8"))
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    return {alias.name: str(node.module) for node in imports for alias in node.names}
+
+
+def test_the_public_names_are_these() -> None:
+    """A public name comes or goes only together with the list above and a line in CHANGELOG.md."""
+    assert raftlog.__all__ == PUBLIC_NAMES.split()
+
+
+def test_the_list_is_sorted_and_has_no_name_twice() -> None:
+    """`__all__` is in the order of `sorted`, each name once."""
+    assert sorted(set(raftlog.__all__)) == raftlog.__all__
+
+
+@pytest.mark.parametrize("name", raftlog.__all__)
+def test_each_name_is_what_type_checkers_take_it_for(name: str) -> None:
+    """At run time a public name is the object that the type checkers' import names, and it is defined there."""
+    home = homes_for_type_checkers()[name]
+    assert getattr(raftlog, name) is getattr(import_module(home), name)
+    assert getattr(raftlog, name).__module__ == home
+
+
+@pytest.mark.parametrize("name", raftlog.__all__)
+def test_each_name_is_documented(name: str) -> None:
+    """A public name has a docstring of its own."""
+    assert inspect.cleandoc(vars(getattr(raftlog, name)).get("__doc__") or "")
+
+
+def test_type_checkers_see_no_other_names() -> None:
+    """What is imported for type checkers is the public list."""
+    assert sorted(homes_for_type_checkers()) == raftlog.__all__
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+    """Asking for an unknown name fails as for any module, and says which name."""
+    with pytest.raises(AttributeError, match="'raftlog' has no attribute 'Nonsense'"):
+        raftlog.Nonsense  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_dir_lists_the_public_names() -> None:
+    """`dir(raftlog)` shows the public names before anything was imported for them."""
+    assert set(raftlog.__all__) <= set(dir(raftlog))
+
+
+def test_importing_raftlog_imports_nothing_else() -> None:
+    """`import raftlog` loads one module: no layer, no third-party package, nothing of the standard library."""
+    assert modules_after("import raftlog") == {"raftlog"}
+
+
+def test_a_value_of_the_floor_does_not_load_the_layers_above() -> None:
+    """Asking for a voter set loads no wire format, storage or tool."""
+    loaded = modules_after("from raftlog import VoterSet")
+    assert not {name for name in loaded if name.startswith(("raftlog.records", "raftlog.storage", "raftlog.tools"))}
+
+
+def test_a_star_import_gives_the_public_names() -> None:
+    """`from raftlog import *` works, and gives nothing that is not public."""
+    names: dict[str, object] = {}
+    exec("from raftlog import *", names)
+    assert sorted(names.keys() - {"__builtins__"}) == raftlog.__all__

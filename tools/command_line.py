@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command ``raftlog``: one verb a question. A verb's module is imported when the verb is used."""
+
+import argparse
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, Final, NoReturn
+
+from raftlog import __version__
+from raftlog.tools.exit_codes import EXIT_CLEAN, EXIT_CODES_HELP, EXIT_ERROR, EXIT_INTERRUPTED
+from raftlog.tools.standard_error import say
+
+VERBS: Final = {
+    "dump-log": "print what a log's files hold, in Kafka's own words or as JSON lines",
+}
+"""Each verb and what it answers; ``dump-log`` is run by ``raftlog.tools.dump_log.run``."""
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser that knows ``--version``, and whose usage errors exit with 1, as Kafka's tools do."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(allow_abbrev=False, **options)
+        self.add_argument(
+            "--version", action="version", version=f"raftlog {__version__}", help="print raftlog's version and exit"
+        )
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong in one line, and exit."""
+        say(f"{message} (see {self.prog} --help)", self.prog)
+        self.exit(EXIT_ERROR)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code.
+
+    Args:
+        arguments: what follows ``raftlog`` on the command line; None takes the process's own.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if sys.stdout is None:
+        say("standard output is closed")
+        return EXIT_ERROR
+    try:
+        return _run(given)
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has seen enough. Python would complain when it closes standard output.
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_CLEAN
+    except OSError as error:
+        say(str(error))
+        return EXIT_ERROR
+    except SystemExit as error:
+        return error.code if isinstance(error.code, int) else EXIT_ERROR
+
+
+def _run(given: list[str]) -> int:
+    if given and given[0] in VERBS:
+        from importlib import import_module
+
+        verb = import_module(f"raftlog.tools.{given[0].replace('-', '_')}")
+        exit_code: int = verb.run(given[1:])
+        return exit_code
+    parser = Parser(
+        prog="raftlog",
+        description="Read, check and explain Kafka's replicated logs.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="\n".join(f"  {verb:10} {answer}" for verb, answer in VERBS.items())
+        + f"\n\n'raftlog VERB --help' says more. {EXIT_CODES_HELP}",
+    )
+    parser.add_argument("verb", nargs="?", choices=VERBS, metavar="VERB", help="one of those below")
+    parser.parse_args(given)
+    parser.print_help(sys.stderr)
+    return EXIT_ERROR
+
+
+if __name__ == "__main__":
+    sys.exit(main())

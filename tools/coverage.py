@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where every byte of a file went."""
+
+import attrs
+
+from raftlog.records.iterator import Corruption, Piece, TornTail, ZeroPadding
+
+
+@attrs.define
+class Coverage:
+    """Counts of bytes: together they are the file, or the part of it that was read.
+
+    Attributes:
+        explained_bytes: in batches whose CRC holds.
+        damaged_bytes: in corruption and in a torn tail.
+        padding_bytes: zeros at the end.
+    """
+
+    explained_bytes: int = 0
+    damaged_bytes: int = 0
+    padding_bytes: int = 0
+
+    def add(self, piece: Piece) -> None:
+        """Count a piece of the file."""
+        match piece:
+            case Corruption() | TornTail():
+                self.damaged_bytes += piece.size_bytes
+            case ZeroPadding():
+                self.padding_bytes += piece.size_bytes
+            case _:
+                self.explained_bytes += piece.size_bytes

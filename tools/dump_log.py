@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``raftlog dump-log``: print what a log's files hold, in Kafka's own words, as JSON lines or as a table.
+
+Damage never ends a run: it is reported, and reading goes on behind it.
+"""
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO, Final
+
+from raftlog.errors import DecodeError, MissingExtraError, StorageError
+from raftlog.records.file_names import FileKind, FileState
+from raftlog.records.schema import NEWEST as NEWEST_LEVEL
+from raftlog.tools.dump_indexes import (
+    IndexOptions,
+    dump_offset_index,
+    dump_producer_snapshot,
+    dump_small_file,
+    dump_time_index,
+    dump_transaction_index,
+)
+from raftlog.tools.dump_options import DumpOptions, parse_options
+from raftlog.tools.dump_records import Line, RecordsDump
+from raftlog.tools.exit_codes import EXIT_ERROR
+from raftlog.tools.findings import Finding, Tally
+from raftlog.tools.inputs import InputFile, find_files
+from raftlog.tools.json_lines import JsonLines
+from raftlog.tools.kafka_text import KafkaText
+from raftlog.tools.payloads import (
+    DECODER_OF_TOPIC,
+    PayloadDecoder,
+    PlainDecoder,
+    UserDecoder,
+    decoder_for,
+    load_decoder,
+)
+from raftlog.tools.rendering import Renderer
+from raftlog.tools.seek import wanted_files
+from raftlog.tools.selection import Selection
+from raftlog.tools.standard_error import say
+from raftlog.tools.table_text import TableText
+
+_OUTPUT_CHUNK_SIZE: Final = 64 * 1024
+_KAFKA_KINDS: Final = frozenset(
+    {
+        FileKind.LOG,
+        FileKind.SNAPSHOT,
+        FileKind.BOOTSTRAP_SNAPSHOT,
+        FileKind.OFFSET_INDEX,
+        FileKind.TIME_INDEX,
+        FileKind.TRANSACTION_INDEX,
+        FileKind.PRODUCER_SNAPSHOT,
+    }
+)
+"""What kafka-dump-log knows; it ignores all else."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run ``raftlog dump-log`` with what follows it on the command line, and return the exit code."""
+    options = parse_options(arguments)
+    try:
+        dump = Dump(options, sys.stdout.buffer)
+    except ValueError as error:
+        say(str(error), "raftlog dump-log")
+        return EXIT_ERROR
+    return dump.run()
+
+
+class Dump:
+    """One run: files in, text out, findings counted.
+
+    Raises:
+        ValueError: a decoder that the user named does not exist.
+    """
+
+    def __init__(self, options: DumpOptions, output: BinaryIO) -> None:
+        self._options = options
+        self._renderer = _renderer(options)
+        self._named_decoder = _named_decoder(options)
+        self._output = _Output(output)
+        self._tally = Tally()
+        self._already_said: set[str] = set()
+        self._records = RecordsDump(
+            self._renderer,
+            deep=options.deep,
+            decodes_payloads=options.print_payloads or not self._is_kafka or options.selection.by_record,
+            decode_corrupt=options.decode_corrupt,
+            max_bytes=options.max_bytes,
+            left=options.limit,
+        )
+
+    @property
+    def _is_kafka(self) -> bool:
+        return self._options.output_format == "kafka"
+
+    def run(self) -> int:
+        """Dump every file that the user named, and return the exit code."""
+        try:
+            for file, selection in wanted_files(self._files(), self._options.selection, self._options.last):
+                if self._records.left == 0:
+                    break
+                self._dump(file, selection)
+        finally:
+            self._output.flush()
+        return self._tally.exit_code
+
+    def _files(self) -> Iterator[InputFile]:
+        for found in find_files(self._options.paths, all_kinds=self._options.all_files):
+            if isinstance(found, StorageError):
+                self._complain(found)
+            else:
+                yield found
+
+    def _dump(self, file: InputFile, selection: Selection) -> None:
+        try:
+            for line in self._lines(file, selection):
+                self._take(line)
+        except DecodeError as error:
+            self._take(Finding.of_error(error, file.path))
+        except StorageError as error:
+            if file.was_listed and isinstance(error.__cause__, FileNotFoundError):
+                self._say(f"{file.path}: gone since its directory was listed")
+            else:
+                self._complain(error)
+        if self._is_kafka and self._records.has_shown_secret:
+            self._say_once("secrets of metadata records are shown: the format kafka hides nothing")
+
+    def _lines(self, file: InputFile, selection: Selection) -> Iterator[Line]:
+        is_foreign = file.kind is None or (
+            self._is_kafka and (file.kind not in _KAFKA_KINDS or file.state is not FileState.CURRENT)
+        )
+        if file.is_standard_input or (file.holds_records and not is_foreign):
+            yield from self._records.lines(file, self._decoder_of(file), selection)
+            return
+        file.check_readable()
+        yield self._renderer.begin(file)
+        if is_foreign:
+            self._say(f"{file.path}: ignored, not a file that dump-log prints")
+        else:
+            yield from self._other_lines(file)
+
+    def _other_lines(self, file: InputFile) -> Iterator[Line]:
+        index_options = IndexOptions(self._options.index_sanity_check, self._options.verify_index_only)
+        match file.kind:
+            case FileKind.OFFSET_INDEX:
+                return dump_offset_index(file, self._renderer, index_options)
+            case FileKind.TIME_INDEX:
+                return dump_time_index(file, self._renderer, index_options)
+            case FileKind.TRANSACTION_INDEX:
+                return dump_transaction_index(file, self._renderer)
+            case FileKind.PRODUCER_SNAPSHOT:
+                return dump_producer_snapshot(file, self._renderer)
+            case _:
+                return dump_small_file(file, self._renderer)
+
+    def _decoder_of(self, file: InputFile) -> PayloadDecoder:
+        """Return the decoder that was named, or else, outside Kafka's format, the one that fits the topic."""
+        if self._named_decoder is not None:
+            return self._named_decoder
+        if self._is_kafka and not self._options.selection.types:
+            return PlainDecoder()
+        name = DECODER_OF_TOPIC.get(file.topic or "")
+        return decoder_for(name, self._options.dialect, _level(self._options), redact=self._options.redact)
+
+    def _take(self, line: Line) -> None:
+        match line:
+            case str():
+                self._output.write(line)
+            case Finding():
+                self._tally.add(line)
+                self._output.write(self._renderer.finding(line))
+                self._say(str(line))
+            case MissingExtraError():
+                if self._say_once(str(line)):
+                    self._tally.errors += 1
+
+    def _complain(self, error: StorageError) -> None:
+        self._tally.errors += 1
+        self._say(str(error))
+
+    def _say(self, text: str) -> None:
+        self._output.flush()  # What is said follows what it is about, where both go to one terminal.
+        say(text)
+
+    def _say_once(self, text: str) -> bool:
+        if text in self._already_said:
+            return False
+        self._already_said.add(text)
+        self._say(text)
+        return True
+
+
+class _Output:
+    """Standard output, written in large pieces; what is no Unicode, in a file's name, is written as it was read."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._pending: list[str] = []
+        self._pending_size = 0
+
+    def write(self, text: str) -> None:
+        self._pending.append(text)
+        self._pending_size += len(text)
+        if self._pending_size >= _OUTPUT_CHUNK_SIZE:
+            self._write_pending()
+
+    def flush(self) -> None:
+        self._write_pending()
+        self._stream.flush()
+
+    def _write_pending(self) -> None:
+        pending, self._pending, self._pending_size = self._pending, [], 0
+        self._stream.write("".join(pending).encode("utf-8", "surrogateescape"))
+
+
+def _renderer(options: DumpOptions) -> Renderer:
+    match options.output_format:
+        case "jsonl":
+            return JsonLines()
+        case "table":
+            return TableText()
+        case _:
+            return KafkaText(options.dialect, options.print_payloads, options.skip_record_metadata)
+
+
+def _named_decoder(options: DumpOptions) -> PayloadDecoder | None:
+    """Return the decoder that the user named, if any.
+
+    Raises:
+        ValueError: it does not exist.
+    """
+    if options.decoder is not None:
+        return decoder_for(options.decoder, options.dialect, _level(options), redact=options.redact)
+    names = (options.key_decoder, options.value_decoder)
+    if names == (None, None):
+        return None
+    key_decoder, value_decoder = (None if name is None else load_decoder(name) for name in names)
+    return UserDecoder(key_decoder, value_decoder, options.redact)
+
+
+def _level(options: DumpOptions) -> str:
+    """The Kafka release whose readers to follow: outside Kafka's format, the one that knows most."""
+    return options.dialect.value if options.output_format == "kafka" else NEWEST_LEVEL

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Dumping files of batches: segments and snapshots."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import attrs
+
+from raftlog.errors import DecodeError, MissingExtraError
+from raftlog.records import limits
+from raftlog.records.batch import RecordBatch
+from raftlog.records.iterator import Corruption, Piece, TornTail, ZeroPadding, split
+from raftlog.records.legacy import LegacyBatch, LegacyRecord
+from raftlog.records.record import Record
+from raftlog.storage.segment_reader import FileSource
+from raftlog.tools.coverage import Coverage
+from raftlog.tools.findings import Finding
+from raftlog.tools.inputs import InputFile
+from raftlog.tools.payloads import Payload, PayloadDecoder, control_payload
+from raftlog.tools.progress import Progress
+from raftlog.tools.rendering import Renderer
+from raftlog.tools.seek import start_position
+from raftlog.tools.selection import Selection
+
+Line = str | Finding | MissingExtraError
+"""What a dump gives, in order: text to print, findings to report, and what could not be done for want of a package."""
+
+_NOTHING: Final = Payload()
+
+
+@attrs.define
+class RecordsDump:
+    """Turns files of batches into lines.
+
+    Attributes:
+        renderer: the output format.
+        deep: whether to read records.
+        decodes_payloads: whether the output shows them.
+        decode_corrupt: whether to read records of batches whose CRC does not hold.
+        max_bytes: how far into a file to read, or None.
+        left: how many more records, or batches where records are not read, may be shown; None is any number.
+        has_shown_secret: whether a record that was shown holds a secret in the clear.
+    """
+
+    renderer: Renderer
+    deep: bool
+    decodes_payloads: bool
+    decode_corrupt: bool
+    max_bytes: int | None
+    left: int | None
+    has_shown_secret: bool = attrs.field(default=False, init=False)
+
+    def lines(self, file: InputFile, decoder: PayloadDecoder, selection: Selection) -> Iterator[Line]:
+        """Yield the lines of one file.
+
+        Raises:
+            StorageError: the file cannot be read.
+        """
+        with FileSource(file.path) as source:
+            yield self.renderer.begin(file)
+            start = 0 if selection.is_everything else start_position(file, source, selection)
+            progress = Progress(file.path, source.size())
+            coverage = Coverage()
+            with progress:
+                for piece in split(source, start=start, stop=self.max_bytes):
+                    coverage.add(piece)
+                    progress.reached(piece.position)
+                    yield from self._piece(file, piece, decoder, selection, source)
+                    if self.left == 0 or _is_past(piece, selection):
+                        break
+            yield self.renderer.end(file, coverage)
+
+    def _piece(
+        self, file: InputFile, piece: Piece, decoder: PayloadDecoder, selection: Selection, source: FileSource
+    ) -> Iterator[Line]:
+        match piece:
+            case RecordBatch() | LegacyBatch():
+                yield from self._batch(file, piece, decoder, selection)
+            case TornTail():
+                yield self.renderer.tail(file, piece.size_bytes)
+                yield Finding(file.path, piece.rule, piece.reason, piece.position, piece.size_bytes)
+            case ZeroPadding():
+                # Too few for a header: whatever they are, Kafka calls them invalid bytes.
+                if piece.size_bytes <= limits.HEADER_UP_TO_MAGIC:
+                    yield self.renderer.tail(file, piece.size_bytes)
+                yield Finding(file.path, piece.rule, "nothing but zeros", piece.position, piece.size_bytes)
+            case Corruption():
+                yield from self._corruption(file, piece, decoder, selection, source)
+
+    def _corruption(
+        self, file: InputFile, piece: Corruption, decoder: PayloadDecoder, selection: Selection, source: FileSource
+    ) -> Iterator[Line]:
+        offset = None
+        if piece.batch is not None:
+            offset = piece.batch.base_offset
+            yield from self._batch(file, piece.batch, decoder, selection)
+        elif piece.rule == "batch-overrun" and piece.position + piece.size_bytes == source.size():
+            yield self.renderer.tail(file, piece.size_bytes)
+        yield Finding(file.path, piece.rule, piece.reason, piece.position, piece.size_bytes, offset)
+
+    def _batch(
+        self, file: InputFile, batch: RecordBatch | LegacyBatch, decoder: PayloadDecoder, selection: Selection
+    ) -> Iterator[Line]:
+        if not selection.may_hold(batch):
+            return
+        is_read = self.deep or selection.by_record
+        if selection.is_everything or not is_read:
+            yield self._shown(self.renderer.batch(file, batch), counts=not is_read)
+        if not is_read or not (batch.crc_holds or self.decode_corrupt):
+            return
+        is_announced = selection.is_everything
+        try:
+            for record, payload in self._records(batch, decoder):
+                if not selection.holds(record, payload.type_name):
+                    continue
+                if not is_announced:
+                    is_announced = True
+                    yield self._shown(self.renderer.batch(file, batch), counts=not self.deep)
+                if payload.problem is not None:
+                    yield _problem(file, batch, record, payload.problem)
+                if not self.deep:
+                    return
+                self.has_shown_secret |= payload.has_secret and not payload.is_redacted
+                yield self._shown(self._record(file, batch, record, payload), counts=True)
+                if self.left == 0:
+                    return
+        except DecodeError as error:
+            yield Finding.of_error(error, file.path)
+        except MissingExtraError as error:
+            yield error
+
+    def _records(
+        self, batch: RecordBatch | LegacyBatch, decoder: PayloadDecoder
+    ) -> Iterator[tuple[Record | LegacyRecord, Payload]]:
+        is_control = isinstance(batch, RecordBatch) and batch.is_control
+        for record in batch.records(check_crc=not self.decode_corrupt):
+            if is_control:
+                yield record, control_payload(record)
+            else:
+                yield record, decoder.decode(record) if self.decodes_payloads else _NOTHING
+
+    def _record(
+        self, file: InputFile, batch: RecordBatch | LegacyBatch, record: Record | LegacyRecord, payload: Payload
+    ) -> str:
+        if isinstance(batch, RecordBatch) and isinstance(record, Record):
+            return self.renderer.record(file, batch, record, payload)
+        assert isinstance(record, LegacyRecord)
+        return self.renderer.legacy_record(file, record, payload)
+
+    def _shown(self, text: str, *, counts: bool) -> str:
+        if counts and self.left is not None:
+            self.left -= 1
+        return text
+
+
+def _problem(
+    file: InputFile, batch: RecordBatch | LegacyBatch, record: Record | LegacyRecord, problem: DecodeError
+) -> Finding:
+    return Finding(file.path, problem.rule or "message-field", problem.reason, batch.position, offset=record.offset)
+
+
+def _is_past(piece: Piece, selection: Selection) -> bool:
+    """Whether nothing that is wanted can follow: offsets grow."""
+    return (
+        isinstance(piece, RecordBatch) and selection.to_offset is not None and piece.next_offset >= selection.to_offset
+    )

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JSON lines: one object a line, its ``kind`` first. ``docs/dump-log-1.schema.json`` is their schema.
+
+Names are Kafka's words in snake case. Keys, values and header values are text where they are UTF-8 without control
+characters, else base64 under the same name with ``_base64``; null is null. What a decoder made of a record is under
+``data`` (and of its key under ``key_data``), in the shape of Kafka's own JSON converters, names included.
+"""
+
+import base64
+import functools
+import json
+import re
+from typing import Any, Final
+
+import attrs
+
+from raftlog.records.batch import RecordBatch, TimestampType, add_sequence
+from raftlog.records.file_names import FileKind
+from raftlog.records.index_entries import AbortedTransaction, OffsetIndexEntry, TimeIndexEntry
+from raftlog.records.legacy import LegacyBatch, LegacyRecord
+from raftlog.records.producer_snapshot import ProducerStateEntry
+from raftlog.records.record import Record
+from raftlog.tools.coverage import Coverage
+from raftlog.tools.findings import Finding
+from raftlog.tools.inputs import InputFile
+from raftlog.tools.kafka_text import codec_label
+from raftlog.tools.payloads import Payload
+
+SCHEMA_VERSION: Final = 1
+"""Grows when a name or a meaning changes; new names do not count."""
+
+_CONTROL_CHARACTER: Final = re.compile("[\x00-\x1f\x7f-\x9f]")
+_UNSAFE: Final = re.compile("[\x85\u2028\u2029\ud800-\udfff]")
+"""What some readers of lines take for the end of one, and what UTF-8 cannot say."""
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def text_or_base64(name: str, data: bytes | None) -> dict[str, str | None]:
+    """Return the member of an object that holds some bytes."""
+    if data is None:
+        return {name: None}
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        text = "\0"
+    if _CONTROL_CHARACTER.search(text):
+        return {f"{name}_base64": base64.b64encode(data).decode("ascii")}
+    return {name: text}
+
+
+@attrs.frozen
+class JsonLines:
+    """Renders values as JSON lines."""
+
+    def begin(self, file: InputFile) -> str:
+        """Announce a file."""
+        return _line(
+            "file",
+            file.path,
+            schema=SCHEMA_VERSION,
+            type=file.kind.name.lower() if file.kind is not None else None,
+            base_offset=file.base_offset,
+            end_offset=file.snapshot_id.offset if file.snapshot_id is not None else None,
+            epoch=file.snapshot_id.epoch if file.snapshot_id is not None else None,
+        )
+
+    def end(self, file: InputFile, coverage: Coverage) -> str:
+        """Account for every byte of a file of batches."""
+        return _line("coverage", file.path, **attrs.asdict(coverage))
+
+    def batch(self, file: InputFile, batch: RecordBatch | LegacyBatch) -> str:
+        """Describe a batch."""
+        common = {
+            "position": batch.position,
+            "size": batch.size_bytes,
+            "magic": batch.magic,
+            "base_offset": batch.base_offset,
+            "last_offset": batch.last_offset,
+            "timestamp_type": batch.timestamp_type.label,
+            "max_timestamp": batch.max_timestamp,
+            "compress_codec": codec_label(batch),
+            "crc": batch.crc,
+            "is_valid": batch.crc_holds,
+        }
+        if isinstance(batch, LegacyBatch):
+            return _line("batch", file.path, **common)
+        return _line(
+            "batch",
+            file.path,
+            **common,
+            count=batch.record_count,
+            partition_leader_epoch=batch.partition_leader_epoch,
+            base_timestamp=None if batch.delete_horizon_ms is not None else batch.base_timestamp,
+            delete_horizon_ms=batch.delete_horizon_ms,
+            producer_id=batch.producer_id,
+            producer_epoch=batch.producer_epoch,
+            base_sequence=batch.base_sequence,
+            last_sequence=batch.last_sequence,
+            is_transactional=batch.is_transactional,
+            is_control=batch.is_control,
+        )
+
+    def record(self, file: InputFile, batch: RecordBatch, record: Record, payload: Payload) -> str:
+        """Describe a record of a batch of magic 2."""
+        return _with_payload(
+            file.path,
+            payload,
+            record.key,
+            record.value,
+            offset=record.offset,
+            timestamp_type=batch.timestamp_type.label,
+            timestamp=record.timestamp,
+            partition_leader_epoch=batch.partition_leader_epoch,
+            sequence=add_sequence(batch.base_sequence, record.offset - batch.base_offset),
+            is_control=batch.is_control,
+            headers=[
+                text_or_base64("key", header.key) | text_or_base64("value", header.value) for header in record.headers
+            ],
+        )
+
+    def legacy_record(self, file: InputFile, record: LegacyRecord, payload: Payload) -> str:
+        """Describe a message of magic 0 or 1."""
+        return _with_payload(
+            file.path,
+            payload,
+            record.key,
+            record.value,
+            offset=record.offset,
+            timestamp_type=record.timestamp_type.label,
+            timestamp=None if record.timestamp_type is TimestampType.NO_TIMESTAMP_TYPE else record.timestamp,
+            crc=record.crc,
+            is_valid=record.crc_holds,
+            headers=[],
+        )
+
+    def tail(self, file: InputFile, size_bytes: int) -> str:
+        """What is left after the last batch is a finding like others."""
+        return ""
+
+    def empty_index(self, file: InputFile) -> str:
+        """An index without entries has no lines."""
+        return ""
+
+    def passed(self, file: InputFile) -> str:
+        """A check that finds nothing has no lines."""
+        return ""
+
+    def offset_entry(self, file: InputFile, entry: OffsetIndexEntry, base_offset: int) -> str:
+        """Describe an entry of an offset index."""
+        offset = base_offset + entry.relative_offset
+        return _line("offset_index_entry", file.path, offset=offset, position=entry.position)
+
+    def time_entry(self, file: InputFile, entry: TimeIndexEntry, base_offset: int) -> str:
+        """Describe an entry of a time index."""
+        offset = base_offset + entry.relative_offset
+        return _line("time_index_entry", file.path, timestamp=entry.timestamp, offset=offset)
+
+    def aborted_transaction(self, file: InputFile, entry: AbortedTransaction) -> str:
+        """Describe an entry of a transaction index."""
+        return _line("aborted_transaction", file.path, **entry._asdict())
+
+    def producer_state(self, file: InputFile, entry: ProducerStateEntry) -> str:
+        """Describe a producer in a producer snapshot."""
+        return _line("producer_state", file.path, **attrs.asdict(entry), first_sequence=entry.first_sequence)
+
+    def small_file(self, file: InputFile, kind: FileKind, value: dict[str, Any]) -> str:
+        """Describe one of the small files beside a log."""
+        return _line(kind.name.lower(), file.path, **value)
+
+    def finding(self, finding: Finding) -> str:
+        """Describe a finding."""
+        return _line(
+            "finding",
+            finding.path,
+            rule=finding.rule,
+            severity=finding.severity.value,
+            position=finding.position,
+            size=finding.size_bytes,
+            offset=finding.offset,
+            reason=finding.reason,
+        )
+
+
+@functools.lru_cache(maxsize=8)
+def _named(path: str) -> dict[str, str | None]:
+    """Return the member that names a file; a name need not be text."""
+    return text_or_base64("file", path.encode("utf-8", "surrogateescape"))
+
+
+def _line(kind: str, path: str, /, **members: Any) -> str:
+    return _one_line(_encode({"kind": kind} | _named(path) | members))
+
+
+def _one_line(text: str) -> str:
+    """End a line that every reader of lines takes for one line."""
+    return (text if text.isascii() else _UNSAFE.sub(_escape, text)) + "\n"
+
+
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return "\ufffd" if 0xD800 <= code < 0xE000 else f"\\u{code:04x}"
+
+
+def _with_payload(path: str, payload: Payload, key: bytes | None, value: bytes | None, **members: Any) -> str:
+    members = {"kind": "record"} | _named(path) | members
+    members["key_size"] = -1 if key is None else len(key)
+    members["value_size"] = -1 if value is None else len(value)
+    if payload.key_json is None:
+        members |= text_or_base64("key", key)
+    if payload.is_redacted:
+        members["redacted"] = True
+    elif payload.value_json is None:
+        members |= text_or_base64("value", value)
+    if payload.type_name is not None:
+        members |= {"type": payload.type_name, "version": payload.version}
+    line = _encode(members)[:-1]
+    if payload.key_json is not None:
+        line += f',"key_data":{payload.key_json}'
+    if payload.value_json is not None:
+        line += f',"data":{payload.value_json}'
+    return _one_line(line + "}")

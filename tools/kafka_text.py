@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The lines of kafka-dump-log, byte for byte. Source: DumpLogSegments."""
+
+from typing import Any, Final
+
+import attrs
+
+from raftlog.errors import DecodeError
+from raftlog.records.batch import RecordBatch, add_sequence
+from raftlog.records.file_names import FileKind
+from raftlog.records.index_entries import AbortedTransaction, OffsetIndexEntry, TimeIndexEntry
+from raftlog.records.java_text import decode_utf8
+from raftlog.records.legacy import LegacyBatch, LegacyRecord
+from raftlog.records.producer_snapshot import ProducerStateEntry
+from raftlog.records.record import Record
+from raftlog.tools.coverage import Coverage
+from raftlog.tools.dialect import Dialect
+from raftlog.tools.findings import Finding
+from raftlog.tools.inputs import InputFile
+from raftlog.tools.payloads import Payload, control_text
+
+_BOOLEAN: Final = ("false", "true")
+
+
+def batch_line(batch: RecordBatch) -> str:
+    """Describe a batch of magic 2."""
+    return (
+        f"baseOffset: {batch.base_offset} lastOffset: {batch.last_offset} count: {batch.record_count} "
+        f"baseSequence: {batch.base_sequence} lastSequence: {batch.last_sequence} producerId: {batch.producer_id} "
+        f"producerEpoch: {batch.producer_epoch} partitionLeaderEpoch: {batch.partition_leader_epoch} "
+        f"isTransactional: {_BOOLEAN[batch.is_transactional]} isControl: {_BOOLEAN[batch.is_control]} "
+        f"deleteHorizonMs: {optional_long(batch.delete_horizon_ms)} position: {batch.position} "
+        f"{batch.timestamp_type.label}: {batch.max_timestamp} size: {batch.size_bytes} magic: {batch.magic} "
+        f"compresscodec: {codec_label(batch)} crc: {batch.crc} isvalid: {_BOOLEAN[batch.crc_holds]}"
+    )
+
+
+def legacy_batch_line(batch: LegacyBatch) -> str:
+    """Describe a message of magic 0 or 1."""
+    return (
+        f"offset: {batch.base_offset} position: {batch.position} {batch.timestamp_type.label}: {batch.max_timestamp} "
+        f"size: {batch.size_bytes} magic: {batch.magic} compresscodec: {codec_label(batch)} crc: {batch.crc} "
+        f"isvalid: {_BOOLEAN[batch.crc_holds]}"
+    )
+
+
+def codec_label(batch: RecordBatch | LegacyBatch) -> str:
+    """Name a batch's codec, also one that nobody knows."""
+    try:
+        return batch.compression_type.label
+    except DecodeError:
+        return f"unknown({batch.attributes & 7})"
+
+
+def optional_long(value: int | None) -> str:
+    """Print a number that may be missing as Java's OptionalLong does."""
+    return "OptionalLong.empty" if value is None else f"OptionalLong[{value}]"
+
+
+@attrs.frozen
+class KafkaText:
+    """Renders values as lines of kafka-dump-log.
+
+    Attributes:
+        dialect: the release whose words to use.
+        print_payloads: whether to print keys and payloads.
+        skip_record_metadata: whether to leave out all but keys and payloads.
+    """
+
+    dialect: Dialect
+    print_payloads: bool = False
+    skip_record_metadata: bool = False
+
+    def begin(self, file: InputFile) -> str:
+        """Announce a file."""
+        lines = [f"Dumping {file.path}"]
+        if file.kind is FileKind.LOG and file.base_offset is not None:
+            lines.append(f"Log starting offset: {file.base_offset}")
+        elif file.snapshot_id is not None:
+            lines.append(f"Snapshot end offset: {file.snapshot_id.offset}, epoch: {file.snapshot_id.epoch}")
+        elif file.kind is FileKind.BOOTSTRAP_SNAPSHOT:
+            lines.append("KRaft bootstrap snapshot")
+        return "\n".join(lines) + "\n"
+
+    def batch(self, file: InputFile, batch: RecordBatch | LegacyBatch) -> str:
+        """Describe a batch."""
+        return (batch_line(batch) if isinstance(batch, RecordBatch) else legacy_batch_line(batch)) + "\n"
+
+    def record(self, file: InputFile, batch: RecordBatch, record: Record, payload: Payload) -> str:
+        """Describe a record of a batch of magic 2."""
+        if self.skip_record_metadata:
+            line = "| "
+        else:
+            headers = ",".join([decode_utf8(header.key) for header in record.headers])
+            line = (
+                f"| offset: {record.offset} {batch.timestamp_type.label}: {record.timestamp} "
+                f"keySize: {_size(record.key)} valueSize: {_size(record.value)} "
+                f"sequence: {add_sequence(batch.base_sequence, record.offset - batch.base_offset)} "
+                f"headerKeys: [{headers}]"
+            )
+        if batch.is_control:
+            return "\n" if self.skip_record_metadata else f"{line}{control_text(payload, self.dialect)}\n"
+        return self._with_payload(line, payload)
+
+    def legacy_record(self, file: InputFile, record: LegacyRecord, payload: Payload) -> str:
+        """Describe a message of magic 0 or 1."""
+        line = "| "
+        if not self.skip_record_metadata:
+            stray = "}" if self.dialect < Dialect.V4_3 else ""
+            line = (
+                f"| offset: {record.offset} {record.timestamp_type.label}: {record.timestamp} "
+                f"keySize: {_size(record.key)} valueSize: {_size(record.value)} "
+                f"isValid: {_BOOLEAN[record.crc_holds]} crc: {record.crc}{stray}"
+            )
+        return self._with_payload(line, payload)
+
+    def _with_payload(self, line: str, payload: Payload) -> str:
+        parts = []
+        if self.print_payloads:
+            if payload.key_text is not None:
+                parts.append(f"key: {payload.key_text}")
+            if payload.value_text is not None:
+                parts.append(f"payload: {payload.value_text}")
+        if not self.skip_record_metadata:
+            return " ".join([line, *parts]) + "\n"
+        if not parts:
+            return "\n"
+        # Up to 4.2 the bar is printed with the key, so that a record without one has none.
+        bar = "| " if payload.key_text is not None or not self.dialect < Dialect.V4_3 else " "
+        return f"{bar}{' '.join(parts)}\n"
+
+    def tail(self, file: InputFile, size_bytes: int) -> str:
+        """Say how much is left after the last whole batch."""
+        return f"Found {size_bytes} invalid bytes at the end of {file.file_name}\n"
+
+    def end(self, file: InputFile, coverage: Coverage) -> str:
+        """Kafka does not account for bytes."""
+        return ""
+
+    def small_file(self, file: InputFile, kind: FileKind, value: dict[str, Any]) -> str:
+        """Kafka's words have none for the small files: they are ignored before this."""
+        return ""
+
+    def empty_index(self, file: InputFile) -> str:
+        """Say that an offset index has no entries."""
+        return f"{file.path} is empty.\n"
+
+    def passed(self, file: InputFile) -> str:
+        """Say that an index has passed the check that a broker makes when it starts."""
+        return f"{file.path} passed sanity check.\n"
+
+    def offset_entry(self, file: InputFile, entry: OffsetIndexEntry, base_offset: int) -> str:
+        """Describe an entry of an offset index."""
+        return f"offset: {base_offset + entry.relative_offset} position: {entry.position}\n"
+
+    def time_entry(self, file: InputFile, entry: TimeIndexEntry, base_offset: int) -> str:
+        """Describe an entry of a time index."""
+        return f"timestamp: {entry.timestamp} offset: {base_offset + entry.relative_offset}\n"
+
+    def aborted_transaction(self, file: InputFile, entry: AbortedTransaction) -> str:
+        """Describe an entry of a transaction index; Kafka prints version 0, whatever the file says."""
+        return (
+            f"version: 0 producerId: {entry.producer_id} firstOffset: {entry.first_offset} "
+            f"lastOffset: {entry.last_offset} lastStableOffset: {entry.last_stable_offset}\n"
+        )
+
+    def producer_state(self, file: InputFile, entry: ProducerStateEntry) -> str:
+        """Describe a producer in a producer snapshot."""
+        first_offset = entry.current_transaction_first_offset
+        line = (
+            f"producerId: {entry.producer_id} producerEpoch: {entry.producer_epoch} "
+            f"coordinatorEpoch: {entry.coordinator_epoch} "
+            f"currentTxnFirstOffset: {optional_long(None if first_offset < 0 else first_offset)} "
+            f"lastTimestamp: {entry.timestamp}"
+        )
+        if entry.last_offset < 0:
+            return line + (" \n" if self.dialect < Dialect.V4_3 else "\n")
+        return (
+            f"{line} firstSequence: {entry.first_sequence} lastSequence: {entry.last_sequence} "
+            f"lastOffset: {entry.last_offset} offsetDelta: {entry.offset_delta} timestamp: {entry.timestamp}\n"
+        )
+
+    def finding(self, finding: Finding) -> str:
+        """Kafka's words know no findings: they go to standard error."""
+        return ""
+
+
+def _size(data: bytes | None) -> int:
+    return -1 if data is None else len(data)

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A progress bar on standard error, for long files on a terminal."""
+
+import sys
+import time
+from typing import Final, Self
+
+_LONG_FILE_SIZE: Final = 32 * 1024 * 1024
+_INTERVAL_SECONDS: Final = 0.2
+_BAR_WIDTH: Final = 30
+
+
+class Progress:
+    """Shows how far the reading of a file has come, on a terminal alone and for long files alone.
+
+    Use it as a context manager: leaving it takes the bar off the terminal.
+
+    Args:
+        label: what is read.
+        size_bytes: how much there is.
+    """
+
+    def __init__(self, label: str, size_bytes: int) -> None:
+        self._label = label
+        self._size_bytes = size_bytes
+        self._is_shown = size_bytes >= _LONG_FILE_SIZE and sys.stderr is not None and sys.stderr.isatty()
+        self._next_time = 0.0
+
+    def reached(self, position: int) -> None:
+        """Say that everything before a byte position has been read."""
+        if not self._is_shown or (now := time.monotonic()) < self._next_time:
+            return
+        self._next_time = now + _INTERVAL_SECONDS
+        share = min(1.0, position / self._size_bytes)
+        bar = "#" * round(share * _BAR_WIDTH)
+        sys.stderr.write(f"\r{self._label} [{bar:-<{_BAR_WIDTH}}] {share:4.0%}")
+        sys.stderr.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_shown and self._next_time:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
