@@ -22,6 +22,7 @@ Source: DefaultRecordBatch.
 """
 
 import enum
+import functools
 import struct
 from collections.abc import Iterator
 from typing import Final
@@ -53,7 +54,12 @@ class TimestampType(enum.IntEnum):
     CREATE_TIME = 0
     LOG_APPEND_TIME = 1
 
-    @property
+    @classmethod
+    def of_attributes(cls, attributes: int) -> "TimestampType":
+        """Return the type that the attributes of a batch of magic 1 or 2 say."""
+        return cls.LOG_APPEND_TIME if attributes & LOG_APPEND_TIME_FLAG else cls.CREATE_TIME
+
+    @functools.cached_property
     def label(self) -> str:
         """Kafka's name for it, such as ``CreateTime``."""
         return "".join(word.capitalize() for word in self.name.split("_"))
@@ -165,8 +171,11 @@ class RecordBatch:
 
     @property
     def last_sequence(self) -> int:
-        """Sequence of the last record, -1 if the batch has none."""
-        return add_sequence(self.base_sequence, self.last_offset_delta)
+        """Sequence of the last record, -1 if there is none. A base sequence below -1 counts too, unlike for records."""
+        if self.base_sequence == NO_SEQUENCE:
+            return NO_SEQUENCE
+        sequence: int = self.base_sequence + self.last_offset_delta
+        return sequence if sequence < 1 << 31 else sequence - (1 << 31)
 
     @property
     def compression_type(self) -> CompressionType:
@@ -183,7 +192,7 @@ class RecordBatch:
     @property
     def timestamp_type(self) -> TimestampType:
         """CreateTime or LogAppendTime."""
-        return TimestampType(bool(self.attributes & LOG_APPEND_TIME_FLAG))
+        return TimestampType.of_attributes(self.attributes)
 
     @property
     def is_transactional(self) -> bool:

@@ -6,7 +6,7 @@
     key      int16 type, then the key's message of that type (its version 0)
     value    int16 version, then the value's message of that type; a null value is a tombstone
 
-Share groups were a preview in 4.0, with other layouts: read as 4.0, their records are of unknown types.
+Share groups were an early access in 4.0, with layouts that no other release reads: they are for the level 4.0 alone.
 
 The reason of each error is the text that dump-log prints after ``Error at offset N, skipping. ``.
 
@@ -33,6 +33,7 @@ SHARE_GROUP_STATE: Final = "__share_group_state"
 _INT16: Final = struct.Struct(">h")
 _KEY_LAYOUT = 0
 _FRAME_RULE = "message-frame"
+_EARLY_SHARE_LEVEL = "4.0"
 
 
 @attrs.frozen
@@ -159,7 +160,9 @@ def _read_message(read: Reader, data: Buffer, version: int, what: str) -> tuple[
 @functools.cache
 def _types_by_key(topic: str, level: str) -> dict[int, tuple[MessageType, MessageType]]:
     """Give the key's and the value's message by type; each pair stands together in the schema text."""
-    known = message_types("coordinator-records")
+    known = dict(message_types("coordinator-records"))
+    if level == _EARLY_SHARE_LEVEL:
+        known |= message_types("early-share-records")
     keys = [each for each in known.values() if each.schema.topic == topic and each.name.endswith("Key")]
     if not keys:
         raise LookupError(f"no coordinator's topic is called {topic}")

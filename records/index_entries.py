@@ -87,11 +87,16 @@ class IndexFormat(Generic[Entry]):
         view = memoryview(buffer)
         whole = len(view) - len(view) % self.entry_size
         end = self._end_of_entries(view[:whole])
-        yield from self._entries(view[:end])
+        yield from self.entries(view[:end])
         if end < whole:
             yield ZeroPadding(end, whole - end)
         if whole < len(view):
             yield PartialEntry(whole, len(view) - whole)
+
+    def entries(self, buffer: bytes | memoryview) -> Iterator[Entry]:
+        """Yield every whole entry, also those of zeros at the end."""
+        view = memoryview(buffer)
+        return map(self._make, self._layout.iter_unpack(view[: len(view) - len(view) % self.entry_size]))
 
     def read(self, buffer: bytes | memoryview) -> list[Entry]:
         """Return the entries of an index that keeps all rules; zero padding is dropped.
@@ -105,7 +110,7 @@ class IndexFormat(Generic[Entry]):
         left_over = len(view) % self.entry_size
         if left_over:
             raise DecodeError(f"{left_over} bytes after the last entry", "index-size", position=len(view) - left_over)
-        entries = list(self._entries(view[: self._end_of_entries(view)]))
+        entries = list(self.entries(view[: self._end_of_entries(view)]))
         for error in self.check_order(entries):
             raise error
         return entries
@@ -130,9 +135,6 @@ class IndexFormat(Generic[Entry]):
             return b"".join([pack(*entry) for entry in entries])
         except struct.error as error:
             raise ValueError(f"an index entry does not fit: {error}") from None
-
-    def _entries(self, view: memoryview) -> Iterator[Entry]:
-        return map(self._make, self._layout.iter_unpack(view))
 
     def _end_of_entries(self, view: memoryview) -> int:
         """Find where the last entry that is not zero ends; the view holds whole entries."""

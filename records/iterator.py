@@ -14,7 +14,8 @@ import attrs
 
 from raftlog.records import legacy, limits
 from raftlog.records.batch import CRC_START, HEADER, RecordBatch
-from raftlog.records.checksum import crc32c
+from raftlog.records.batch_run import BatchRun, RunFinder
+from raftlog.records.checksum import crc32, crc32c
 from raftlog.records.legacy import LegacyBatch
 
 CHUNK_SIZE: Final = 1024 * 1024
@@ -30,6 +31,8 @@ _CHECKS_IN_VAIN_PER_BYTE: Final = 16
 """How many bytes may be checked for headers that turn out to be none: at least, and more for each byte of input."""
 
 _FIELD_ENDS: Final = (0, 8, 12, 16, 17, 21, 23, 27, 35, 43, 51, 53, 57)
+_ALWAYS_CHECKED: Final = 32 * 1024
+"""What costs no more to check than to find."""
 _MAGIC_POSITION: Final = 16
 _LOOK_AHEAD: Final = 7
 """How far the patterns below look beyond the magic."""
@@ -116,13 +119,32 @@ def split(source: ByteSource, *, start: int = 0, stop: int | None = None) -> Ite
             the end.
 
     Memory is that of the largest batch whose CRC holds, or 16 MiB if that is more. Time is in proportion to the bytes,
-    also for bytes that were made to waste it: after many headers that turned out to be none, a batch that is longer
-    than what may still be checked in vain is not believed.
+    also for bytes that were made to waste it: after many long headers that turned out to be none, a batch above 32 KiB
+    that is longer than what may still be checked in vain is not believed.
     """
+    for piece in split_runs(source, start=start, stop=stop):
+        if isinstance(piece, BatchRun):
+            yield from piece.batches()
+        else:
+            yield piece
+
+
+def split_runs(
+    source: ByteSource, *, start: int = 0, stop: int | None = None
+) -> Iterator[BatchRun | LegacyBatch | TornTail | ZeroPadding | Corruption]:
+    """Yield the pieces of a log as ``split`` does, but batches of magic 2 in runs."""
     splitter = _Splitter(source, stop)
     position = start
-    while (piece := splitter.piece_at(position)) is not None:
-        yield piece
+    while True:
+        run = splitter.run_at(position)
+        if run is not None:
+            yield run
+            position = run.end
+            continue
+        piece = splitter.piece_at(position)
+        if piece is None:
+            return
+        yield BatchRun.of(piece) if isinstance(piece, RecordBatch) else piece
         position = piece.position + piece.size_bytes
 
 
@@ -148,6 +170,20 @@ class _Splitter:
         self._zeros = range(0)
         self._bytes_checked_in_vain = 0
         self._seen_legacy = False
+        self._runs = RunFinder()
+
+    def run_at(self, position: int) -> BatchRun | None:
+        """Return the run of batches that starts at a position, as far as the window goes."""
+        self._view(position, limits.BATCH_OVERHEAD)
+        window = self._window[position - self._window_start : self._end - self._window_start]
+        if not self._may_check(_Claim(len(window))):
+            return None
+        run = self._runs.find(window, position)
+        end = position if run is None else run.end
+        claim = self._claim(self._peek(end, limits.BATCH_OVERHEAD), end)
+        if claim.rule is None and end + claim.size <= position + len(window):
+            self._bytes_checked_in_vain += claim.size  # It fits: the run ends before it because its CRC does not hold.
+        return run
 
     def _limited(self, size: int) -> int:
         return size if self._stop is None else min(size, self._stop)
@@ -235,7 +271,8 @@ class _Splitter:
 
     def _may_check(self, claim: _Claim) -> bool:
         """Whether the size of a claim is in proportion: it is not after many bytes of claims that were all wrong."""
-        return self._bytes_checked_in_vain + claim.size <= _CHECKS_IN_VAIN + _CHECKS_IN_VAIN_PER_BYTE * self._end
+        allowed = _CHECKS_IN_VAIN + _CHECKS_IN_VAIN_PER_BYTE * self._end
+        return claim.size <= _ALWAYS_CHECKED or self._bytes_checked_in_vain + claim.size <= allowed
 
     def _sound_batch(self, position: int, claim: _Claim) -> RecordBatch | LegacyBatch | None:
         """Return the batch at a position if its CRC holds."""
@@ -247,7 +284,7 @@ class _Splitter:
         return batch
 
     def _checked_batch(self, position: int, claim: _Claim) -> RecordBatch | LegacyBatch | None:
-        if claim.magic == 2 and claim.size > _IN_ONE_PIECE and not self._long_crc_holds(position, claim.size):
+        if claim.size > _IN_ONE_PIECE and not self._long_crc_holds(position, claim):
             return None
         view = self._view(position, claim.size)
         if len(view) < claim.size:
@@ -262,15 +299,16 @@ class _Splitter:
         self._seen_legacy = True
         return message
 
-    def _long_crc_holds(self, position: int, size: int) -> bool:
-        stored = int.from_bytes(self._view(position, limits.BATCH_OVERHEAD)[17:21], "big")
+    def _long_crc_holds(self, position: int, claim: _Claim) -> bool:
+        at, checksum = (CRC_START, crc32c) if claim.magic == 2 else (legacy.CRC_START, crc32)
+        stored = int.from_bytes(self._view(position, limits.BATCH_OVERHEAD)[at - 4 : at], "big")
         crc = 0
-        at, end = position + CRC_START, position + size
+        at, end = position + at, position + claim.size
         while at < end:
             part = self._view(at, min(CHUNK_SIZE, end - at))
             if not part:
                 return False
-            crc = crc32c(part, crc)
+            crc = checksum(part, crc)
             at += len(part)
         return crc == stored
 
@@ -297,7 +335,7 @@ class _Splitter:
             if claim.magic < 2:
                 batch = LegacyBatch(view, position)
             elif claim.size >= limits.BATCH_OVERHEAD:
-                batch = RecordBatch(view, position, crc_holds=False)
+                batch = RecordBatch(view, position)
         return Corruption(position, claim.size, reason, rule, batch)
 
     def _starts_a_piece(self, position: int) -> bool:
@@ -344,10 +382,10 @@ class _Splitter:
         """
         for position in self._candidates(start, stop):
             head = self._view(position, limits.BATCH_OVERHEAD)
-            claim = self._claim(head, position)
-            if claim.rule is not None or (claim.magic == 2 and not is_likely_header(head)):
+            if len(head) > _MAGIC_POSITION and head[_MAGIC_POSITION] == 2 and not is_likely_header(head):
                 continue
-            if self._sound_batch(position, claim) is None:
+            claim = self._claim(head, position)
+            if claim.rule is not None or self._sound_batch(position, claim) is None:
                 continue
             if not in_its_own_right or self._starts_a_piece(position + claim.size):
                 return position

@@ -69,14 +69,19 @@ def double_to_string(value: float) -> str:
 
 def _shortest(value: float) -> tuple[str, str, int]:
     """Split into sign, significant digits (without trailing zeros) and the power of ten of the first digit."""
-    shortest = repr(value)
-    digits = shortest.partition("e")[0].replace(".", "").replace("-", "").strip("0")
     # Of two digits Java takes the closest, although one may do: 4.9E-324, where Python says 5e-324.
-    scientific = format(value, ".1e" if len(digits) <= 1 else f".{len(digits) - 1}e")
-    mantissa, _, exponent = scientific.partition("e")
-    sign = "-" if mantissa.startswith("-") else ""
-    digits = mantissa.lstrip("-").replace(".", "").rstrip("0") or "0"
-    return sign, digits, int(exponent)
+    two_digits = format(value, ".1e")
+    digits, exponent = _digits(two_digits if float(two_digits) == value else repr(value))
+    return "-" if math.copysign(1, value) < 0 else "", digits, exponent
+
+
+def _digits(number: str) -> tuple[str, int]:
+    """Return the significant digits of a decimal, and the power of ten of the first."""
+    mantissa, _, power = number.lstrip("-").partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    digits = (whole + fraction).lstrip("0")
+    leading_zeros = len(whole + fraction) - len(digits)
+    return digits.rstrip("0") or "0", (len(whole) - 1 - leading_zeros + int(power or 0)) if digits else 0
 
 
 def _plain(sign: str, digits: str, exponent: int) -> str:

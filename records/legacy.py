@@ -26,7 +26,7 @@ from raftlog.records.batch import LOG_APPEND_TIME_FLAG, NO_TIMESTAMP, TimestampT
 from raftlog.records.checksum import crc32
 from raftlog.records.compression import CompressionType, decompress, repair_legacy_lz4
 
-_CRC_START: Final = 16
+CRC_START: Final = 16
 _OVERHEAD: Final = {0: 14, 1: 22}
 """The least that the size field may say: a message with null key and value."""
 
@@ -115,7 +115,7 @@ class LegacyBatch:
     @property
     def crc_holds(self) -> bool:
         """Whether the stored CRC-32 is that of the bytes."""
-        return crc32(self.buffer[_CRC_START:]) == self.crc
+        return crc32(self.buffer[CRC_START:]) == self.crc
 
     def ensure_valid(self) -> None:
         """Check the CRC.
@@ -125,7 +125,7 @@ class LegacyBatch:
         """
         if not self.crc_holds:
             raise CorruptBatchError(
-                f"the stored CRC is {self.crc}, that of the bytes {crc32(self.buffer[_CRC_START:])}",
+                f"the stored CRC is {self.crc}, that of the bytes {crc32(self.buffer[CRC_START:])}",
                 "batch-crc",
                 position=self.position,
                 base_offset=self.base_offset,
@@ -173,7 +173,10 @@ class LegacyBatch:
             last_offset = message.base_offset
         if last_offset is None:
             raise InvalidRecordError("a compressed message holds no messages", "codec-stream")
-        first_offset = self.base_offset - last_offset if self.magic == 1 and self.base_offset else 0
+        is_relative = self.magic == 1 and self.base_offset != 0  # 0: a producer that left the offsets to the broker.
+        if is_relative and self.base_offset < last_offset:
+            raise InvalidRecordError(f"offset {last_offset} in a message at {self.base_offset}", "codec-stream")
+        first_offset = self.base_offset - last_offset if is_relative else 0
         append_time = self.timestamp_type is TimestampType.LOG_APPEND_TIME
         for message in _messages(message_set):
             if message.magic != self.magic or message.attributes & 7:

@@ -71,6 +71,7 @@ RULES = _rules(
     Rule("index-entry", _DAMAGED, "an index entry names the last offset of the batch at its position", "OffsetIndex"),
     Rule("index-orphan", _SUSPICIOUS, "an index has its segment beside it", "LogLoader"),
     Rule("index-timestamp", _DAMAGED, "a time index entry names its batch's max timestamp", "TimeIndex"),
+    Rule("index-sanity", _SUSPICIOUS, "an index passes the check that a broker makes when it starts", "LogLoader"),
     Rule("decoder-raised", _SUSPICIOUS, "a decoder that the user named takes every key and value", "raftlog"),
     Rule("file-format", _DAMAGED, "a small file beside a log reads by its format", "CheckpointFile"),
     Rule("file-crc", _DAMAGED, "a producer snapshot's CRC is that of its bytes", "ProducerStateManager"),

@@ -153,7 +153,11 @@ class MessageType:
 
 @functools.cache
 def message_types(file: str) -> Mapping[str, MessageType]:
-    """Give all messages of one schema text (a name of FILES), by name."""
+    """Give all messages of one schema text, by name.
+
+    Args:
+        file: a name of FILES; or ``early-share-records``, whose messages have other layouts under names of FILES.
+    """
     from importlib import resources  # slow to import: only when a schema is wanted
 
     text = resources.files("raftlog.records.schemas").joinpath(f"{file}.txt").read_text("utf-8")

@@ -4,8 +4,9 @@
 A struct's reader is a short list of steps. Neighbouring numbers and bools are one step, because one call of the struct
 module takes them all; any other field is a step of its own.
 
-Source: the ``read`` methods that Kafka generates. As there, the size of a known tagged field is not checked, and a
-version above the highest known one reads by the highest layout until a nested struct comes that is not a shared one.
+Source: the ``read`` methods that Kafka generates. As there, the size of a known tagged field is not checked, a tag that
+only other versions have is an error, and a version above the highest known one reads by the highest layout until a
+nested struct comes that is not a shared one.
 """
 
 import struct
@@ -58,7 +59,7 @@ class _Compiler:
         tagged = [field for field in present if self._is_tagged(field)]
         steps = tuple(self._steps([field for field in present if field not in tagged]))
         if self._flexible:
-            steps += (self._tags_step(tagged),)
+            steps += (self._tags_step(layout),)
         absent = [field for field in layout.fields if field not in present or field in tagged]
         return _struct_reader(steps, layout.defaults(), [field for field in absent if _is_mutable(field.default)])
 
@@ -107,15 +108,21 @@ class _Compiler:
 
     def _nested_reader(self, field: Field, layout: Struct, *, nullable: bool) -> Reader:
         refused = self._too_new and not layout.is_shared
-        read = _refusing_reader(layout.name, self._asked) if refused else self.struct_reader(layout)
+        read = _too_new_reader(layout.name, self._asked) if refused else self.struct_reader(layout)
         if not nullable:
             return read
         if self._is_tagged(field):
             return _nullable_reader(read_unsigned, 1, read)
         return _nullable_reader(_read_int8, 0, read)
 
-    def _tags_step(self, fields: list[Field]) -> Step:
-        return _tags_step({field.tag: (field.name, self._field_reader(field)) for field in fields})
+    def _tags_step(self, layout: Struct) -> Step:
+        known = [field for field in layout.fields if field.tag is not None and knows(self._level, field.since)]
+        return _tags_step({field.tag: (field.name, self._tag_reader(field)) for field in known})
+
+    def _tag_reader(self, field: Field) -> Reader:
+        if self._is_present(field) and self._is_tagged(field):
+            return self._field_reader(field)
+        return _wrong_tag_reader(field.tag, self._asked)
 
 
 _read_int8: LengthReader = fixed_reader("int8")
@@ -199,8 +206,15 @@ def _nullable_reader(read_mark: LengthReader, least: int, read: Reader) -> Reade
     return read_nullable
 
 
-def _refusing_reader(name: str, version: int) -> Reader:
+def _too_new_reader(name: str, version: int) -> Reader:
     def read(_buffer: Buffer, position: int) -> tuple[Any, int]:
         raise UnsupportedVersionError(f"Can't read version {version} of {name}", "message-version", position=position)
+
+    return read
+
+
+def _wrong_tag_reader(tag: int | None, version: int) -> Reader:
+    def read(_buffer: Buffer, position: int) -> tuple[Any, int]:
+        raise invalid(f"Tag {tag} is not valid for version {version}", position)
 
     return read

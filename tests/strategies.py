@@ -175,7 +175,7 @@ def legacy_message(
 def legacy_batches(draw: st.DrawFn) -> bytes:
     """Messages of magic 0 and 1, plain, or with more of them inside."""
     magic = draw(st.integers(0, 1))
-    offset = draw(st.integers(0, 2**40))
+    offset = draw(st.integers(2, 2**40))
     attributes = draw(st.sampled_from([0, 8])) if magic == 1 else 0
     codec = draw(st.sampled_from([CompressionType.NONE, CompressionType.GZIP, CompressionType.SNAPPY]))
     if codec is CompressionType.NONE:

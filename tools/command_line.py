@@ -18,14 +18,22 @@ VERBS: Final = {
 """Each verb and what it answers; ``dump-log`` is run by ``raftlog.tools.dump_log.run``."""
 
 
+class _ShowVersion(argparse.Action):
+    """Prints the version, and which form of the kernel runs, and exits."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from raftlog.records.kernel_choice import IS_COMPILED  # Only here: it takes its time.
+
+        sys.stdout.write(f"raftlog {__version__} (kernel {'compiled' if IS_COMPILED else 'interpreted'})\n")
+        parser.exit(EXIT_CLEAN)
+
+
 class Parser(argparse.ArgumentParser):
     """An argument parser that knows ``--version``, and whose usage errors exit with 1, as Kafka's tools do."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(allow_abbrev=False, **options)
-        self.add_argument(
-            "--version", action="version", version=f"raftlog {__version__}", help="print raftlog's version and exit"
-        )
+        self.add_argument("--version", action=_ShowVersion, nargs=0, help="print raftlog's version and exit")
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong in one line, and exit."""

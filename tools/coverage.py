@@ -3,6 +3,7 @@
 
 import attrs
 
+from raftlog.records.columns import Chunk
 from raftlog.records.iterator import Corruption, Piece, TornTail, ZeroPadding
 
 
@@ -20,7 +21,7 @@ class Coverage:
     damaged_bytes: int = 0
     padding_bytes: int = 0
 
-    def add(self, piece: Piece) -> None:
+    def add(self, piece: Piece | Chunk) -> None:
         """Count a piece of the file."""
         match piece:
             case Corruption() | TornTail():

@@ -2,8 +2,8 @@
 """Dumping what stands beside a log: indexes, producer snapshots and the small files."""
 
 import uuid
-from collections.abc import Callable, Iterator
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, Generic
 
 import attrs
 
@@ -27,61 +27,64 @@ from raftlog.records.producer_snapshot import read_producer_snapshot
 from raftlog.records.property_files import read_meta_properties, read_partition_metadata
 from raftlog.records.quorum_state import read_quorum_state
 from raftlog.storage.segment_reader import FileSource, read_file
+from raftlog.tools.dialect import NEWEST, Dialect
 from raftlog.tools.findings import Finding
 from raftlog.tools.inputs import InputFile
 from raftlog.tools.rendering import Renderer
-from raftlog.tools.seek import MAX_INDEX_SIZE, BatchHead, head_at
+from raftlog.tools.seek import BatchHead, head_at
 from raftlog.uuid_text import uuid_to_text
 
+_MAX_INDEX_SIZE: Final = 64 * 1024 * 1024
+"""Larger indexes are refused; Kafka makes them 10 MiB."""
 _MAX_SMALL_FILE_SIZE: Final = 16 * 1024 * 1024
 
 
 @attrs.frozen
 class IndexOptions:
-    """How to treat indexes: as kafka-dump-log's options of these names say."""
+    """How to treat indexes: as kafka-dump-log's options of these names say.
+
+    Attributes:
+        dialect: the release whose sanity check to make.
+    """
 
     index_sanity_check: bool = False
     verify_index_only: bool = False
+    dialect: Dialect = NEWEST
 
 
 def dump_offset_index(file: InputFile, renderer: Renderer, options: IndexOptions) -> Iterator[str | Finding]:
     """Yield the entries of an offset index, and what does not hold between it and its segment."""
-    entries, findings = _read_index(file, OFFSET_INDEX, OffsetIndexEntry(0, 0))
-    yield from findings
-    if not entries:
+    index = _Index(OFFSET_INDEX, read_file(file.path, _MAX_INDEX_SIZE))
+    if len(index.data) < OFFSET_INDEX.entry_size:
+        yield from index.problems(file.path)
         yield renderer.empty_index(file)
     elif options.index_sanity_check:
-        if not findings:
-            yield renderer.passed(file)
+        yield from _sanity_check(file, renderer, index, options.dialect)
     else:
-        base_offset = _base_offset(file)
-        for entry in entries:
-            if not options.verify_index_only:
-                yield renderer.offset_entry(file, entry, base_offset)
-        yield from _against_log(file, lambda log: _check_offsets(file, entries, log))
+        yield from index.problems(file.path)
+        for entry in () if options.verify_index_only else index:
+            yield renderer.offset_entry(file, entry, _base_offset(file))
+        yield from _against_log(file, lambda log: _check_offsets(file, index, log))
 
 
 def dump_time_index(file: InputFile, renderer: Renderer, options: IndexOptions) -> Iterator[str | Finding]:
     """Yield the entries of a time index, and what does not hold between it and its segment."""
-    entries, findings = _read_index(file, TIME_INDEX, TimeIndexEntry(0, 0))
-    yield from findings
+    index = _Index(TIME_INDEX, read_file(file.path, _MAX_INDEX_SIZE))
     if options.index_sanity_check:
-        if not findings:
-            yield renderer.passed(file)
+        yield from _sanity_check(file, renderer, index, options.dialect)
         return
-    base_offset = _base_offset(file)
-    for entry in entries:
-        if not options.verify_index_only:
-            yield renderer.time_entry(file, entry, base_offset)
-    yield from _against_log(file, lambda log: _check_times(file, entries, log))
+    yield from index.problems(file.path)
+    for entry in () if options.verify_index_only else index:
+        yield renderer.time_entry(file, entry, _base_offset(file))
+    yield from _against_log(file, lambda log: _check_times(file, index, log))
 
 
 def dump_transaction_index(file: InputFile, renderer: Renderer) -> Iterator[str | Finding]:
     """Yield the entries of a transaction index."""
-    entries, findings = _read_index(file, TRANSACTION_INDEX, AbortedTransaction(0, 0, 0, 0, 0))
-    for entry in entries:
+    index = _Index(TRANSACTION_INDEX, read_file(file.path, _MAX_INDEX_SIZE))
+    for entry in index:
         yield renderer.aborted_transaction(file, entry)
-    yield from findings
+    yield from index.problems(file.path)
 
 
 def dump_producer_snapshot(file: InputFile, renderer: Renderer) -> Iterator[str | Finding]:
@@ -101,25 +104,60 @@ def _base_offset(file: InputFile) -> int:
     return file.base_offset or 0
 
 
-def _read_index(file: InputFile, index: IndexFormat[Entry], zero: Entry) -> tuple[list[Entry], list[Finding]]:
-    """Return an index's entries up to its padding, as Kafka lists them, and what is wrong with them."""
-    entries: list[Entry] = []
-    findings = []
-    for piece in index.scan(read_file(file.path, MAX_INDEX_SIZE)):
-        match piece:
-            case PartialEntry():
+@attrs.frozen
+class _Index(Generic[Entry]):
+    """An index. Each loop over its entries decodes them anew: a list would take 14 times the file."""
+
+    layout: IndexFormat[Entry]
+    data: bytes
+
+    def __iter__(self) -> Iterator[Entry]:
+        """Yield the entries that Kafka lists: up to the first, but for the very first, that is at the base offset."""
+        for number, entry in enumerate(self.layout.entries(self.data)):
+            if number > 0 and not isinstance(entry, AbortedTransaction) and entry.relative_offset == 0:
+                return
+            yield entry
+
+    def problems(self, path: str) -> Iterator[Finding]:
+        """Yield what is wrong with the index by itself."""
+        for piece in self.layout.scan(self.data):
+            if isinstance(piece, PartialEntry):
                 reason = f"{piece.size_bytes} bytes after the last entry"
-                findings.append(Finding(file.path, "index-size", reason, piece.position, piece.size_bytes))
-            case ZeroPadding() if index is TRANSACTION_INDEX:
+                yield Finding(path, "index-size", reason, piece.position, piece.size_bytes)
+            elif isinstance(piece, ZeroPadding) and self.layout is TRANSACTION_INDEX:
                 reason = f"{piece.size_bytes} zero bytes at the end"
-                findings.append(Finding(file.path, "tail-zero", reason, piece.position, piece.size_bytes))
-            case ZeroPadding():
-                # An index of nothing but padding lists one entry, as Kafka takes it.
-                entries += [] if entries else [zero]
-            case _:
-                entries.append(piece)
-    findings += [Finding.of_error(error, file.path) for error in index.check_order(entries)]
-    return entries, findings
+                yield Finding(path, "tail-zero", reason, piece.position, piece.size_bytes)
+        for error in self.layout.check_order(self._entries_before_padding()):
+            yield Finding.of_error(error, path)
+
+    def _entries_before_padding(self) -> Iterator[Entry]:
+        for piece in self.layout.scan(self.data):
+            if isinstance(piece, ZeroPadding | PartialEntry):
+                return
+            yield piece
+
+
+def _sanity_check(
+    file: InputFile, renderer: Renderer, index: "_Index[OffsetIndexEntry] | _Index[TimeIndexEntry]", dialect: Dialect
+) -> Iterator[str | Finding]:
+    """Do no more than a broker does when it starts. Source: the sanityCheck of OffsetIndex and of TimeIndex."""
+    reason = _insanity(index, dialect)
+    yield renderer.passed(file) if reason is None else Finding(file.path, "index-sanity", reason)
+
+
+def _insanity(index: "_Index[OffsetIndexEntry] | _Index[TimeIndexEntry]", dialect: Dialect) -> str | None:
+    """Say what does not pass, if anything: of the entries the broker looks at the first and the last."""
+    size = index.layout.entry_size
+    end = len(index.data) // size * size
+    if end < len(index.data) and (index.layout is TIME_INDEX or dialect < Dialect.V4_3):
+        return f"{len(index.data) - end} bytes after the last entry"
+    ends = [*index.layout.entries(index.data[:size]), *index.layout.entries(index.data[end - size : end])]
+    match ends:
+        case [_, last] if last.relative_offset < 0:
+            return f"the last relative offset is {last.relative_offset}"
+        case [TimeIndexEntry() as first, TimeIndexEntry() as last] if last.timestamp < first.timestamp:
+            return f"the last timestamp, {last.timestamp}, is before the first, {first.timestamp}"
+    return None
 
 
 def _against_log(file: InputFile, check: Callable[[ByteSource], Iterator[Finding]]) -> Iterator[Finding]:
@@ -128,13 +166,15 @@ def _against_log(file: InputFile, check: Callable[[ByteSource], Iterator[Finding
     if path is None:
         return
     try:
-        with FileSource(path) as log:
-            yield from check(log)
-    except StorageError:
-        yield Finding(file.path, "index-orphan", f"there is no {path} to check the index against")
+        log = FileSource(path)
+    except StorageError as error:
+        yield Finding(file.path, "index-orphan", f"it cannot be checked against its log: {error}")
+        return
+    with log:
+        yield from check(log)
 
 
-def _check_offsets(file: InputFile, entries: list[OffsetIndexEntry], log: ByteSource) -> Iterator[Finding]:
+def _check_offsets(file: InputFile, entries: Iterable[OffsetIndexEntry], log: ByteSource) -> Iterator[Finding]:
     base_offset = _base_offset(file)
     for index, entry in enumerate(entries):
         offset = base_offset + entry.relative_offset
@@ -147,7 +187,7 @@ def _check_offsets(file: InputFile, entries: list[OffsetIndexEntry], log: ByteSo
             yield Finding(file.path, "index-entry", reason, index * OFFSET_INDEX.entry_size, offset=offset)
 
 
-def _check_times(file: InputFile, entries: list[TimeIndexEntry], log: ByteSource) -> Iterator[Finding]:
+def _check_times(file: InputFile, entries: Iterable[TimeIndexEntry], log: ByteSource) -> Iterator[Finding]:
     """Walk the log's headers once, as entries ask for them."""
     base_offset = _base_offset(file)
     position = 0

@@ -140,7 +140,8 @@ class Dump:
             yield from self._other_lines(file)
 
     def _other_lines(self, file: InputFile) -> Iterator[Line]:
-        index_options = IndexOptions(self._options.index_sanity_check, self._options.verify_index_only)
+        options = self._options
+        index_options = IndexOptions(options.index_sanity_check, options.verify_index_only, options.dialect)
         match file.kind:
             case FileKind.OFFSET_INDEX:
                 return dump_offset_index(file, self._renderer, index_options)
@@ -166,6 +167,8 @@ class Dump:
         match line:
             case str():
                 self._output.write(line)
+            case bytes():
+                self._output.write_bytes(line)
             case Finding():
                 self._tally.add(line)
                 self._output.write(self._renderer.finding(line))
@@ -203,6 +206,10 @@ class _Output:
         self._pending_size += len(text)
         if self._pending_size >= _OUTPUT_CHUNK_SIZE:
             self._write_pending()
+
+    def write_bytes(self, text: bytes) -> None:
+        self._write_pending()
+        self._stream.write(text)
 
     def flush(self) -> None:
         self._write_pending()

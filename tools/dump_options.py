@@ -2,6 +2,8 @@
 """The options of ``raftlog dump-log``: kafka-dump-log's own, and more."""
 
 import argparse
+import functools
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -118,6 +120,7 @@ def _selection(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Se
     )
 
 
+@functools.cache
 def _parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="raftlog dump-log",
@@ -224,8 +227,8 @@ def _add_selection_options(group: argparse._ArgumentGroup) -> None:
 
 
 def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number, or is negative")
+    if re.fullmatch("[0-9]{1,19}", text) is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 on")
     return int(text)
 
 

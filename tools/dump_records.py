@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dumping files of batches: segments and snapshots."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import attrs
@@ -9,23 +9,29 @@ import attrs
 from raftlog.errors import DecodeError, MissingExtraError
 from raftlog.records import limits
 from raftlog.records.batch import RecordBatch
+from raftlog.records.columns import RECORD_COLUMNS, Chunk, read_columns
 from raftlog.records.iterator import Corruption, Piece, TornTail, ZeroPadding, split
+from raftlog.records.kernel_choice import IS_COMPILED, kernel
 from raftlog.records.legacy import LegacyBatch, LegacyRecord
 from raftlog.records.record import Record
 from raftlog.storage.segment_reader import FileSource
 from raftlog.tools.coverage import Coverage
 from raftlog.tools.findings import Finding
 from raftlog.tools.inputs import InputFile
-from raftlog.tools.payloads import Payload, PayloadDecoder, control_payload
+from raftlog.tools.kafka_lines import KafkaLines
+from raftlog.tools.kafka_text import KafkaText
+from raftlog.tools.payloads import Payload, PayloadDecoder, PlainDecoder, control_payload
 from raftlog.tools.progress import Progress
 from raftlog.tools.rendering import Renderer
 from raftlog.tools.seek import start_position
 from raftlog.tools.selection import Selection
 
-Line = str | Finding | MissingExtraError
+Line = str | bytes | Finding | MissingExtraError
 """What a dump gives, in order: text to print, findings to report, and what could not be done for want of a package."""
 
 _NOTHING: Final = Payload()
+_MAY_HOLD_SECRETS: Final = frozenset({"__cluster_metadata", None})
+"""Topics, None for one that is not known, of which each record is looked at before it is shown."""
 
 
 @attrs.define
@@ -61,14 +67,69 @@ class RecordsDump:
             start = 0 if selection.is_everything else start_position(file, source, selection)
             progress = Progress(file.path, source.size())
             coverage = Coverage()
+            quick = self._quick_lines(file, selection)
             with progress:
-                for piece in split(source, start=start, stop=self.max_bytes):
+                for piece in self._pieces(source, start, is_quick=quick is not None):
                     coverage.add(piece)
                     progress.reached(piece.position)
-                    yield from self._piece(file, piece, decoder, selection, source)
-                    if self.left == 0 or _is_past(piece, selection):
-                        break
+                    if isinstance(piece, Chunk):
+                        yield from self._chunk(file, piece, quick, decoder)
+                    else:
+                        yield from self._piece(file, piece, decoder, selection, source)
+                        if self.left == 0 or _is_past(piece, selection):
+                            break
             yield self.renderer.end(file, coverage)
+
+    def _quick_lines(self, file: InputFile, selection: Selection) -> KafkaLines | None:
+        """Return what prints many lines at a time, if it can print these: all that Kafka prints of a file."""
+        if IS_COMPILED and isinstance(self.renderer, KafkaText) and selection.is_everything and self.left is None:
+            return KafkaLines(self.renderer)
+        return None
+
+    def _kernel_prints(self, file: InputFile, decoder: PayloadDecoder) -> bool:
+        """Whether records are to be printed as they are, all of each."""
+        if isinstance(self.renderer, KafkaText) and self.renderer.skip_record_metadata:
+            return False
+        return not self.decodes_payloads or (decoder == PlainDecoder() and file.topic not in _MAY_HOLD_SECRETS)
+
+    def _pieces(self, source: FileSource, start: int, *, is_quick: bool) -> Iterator[Piece | Chunk]:
+        if not is_quick:
+            return split(source, start=start, stop=self.max_bytes)
+        return read_columns(source, RECORD_COLUMNS if self.deep else (), start=start, stop=self.max_bytes)
+
+    def _chunk(
+        self, file: InputFile, chunk: Chunk, quick: KafkaLines | None, decoder: PayloadDecoder
+    ) -> Iterator[Line]:
+        assert quick is not None
+        run = chunk.batches.run
+        if not self.deep:
+            yield from quick.batches(file, run)
+            return
+        kernel_prints = self._kernel_prints(file, decoder)
+        unread = dict(chunk.errors)
+        for index, batch in enumerate(run.batches()):
+            if index in unread or batch.is_control:
+                yield from self._batch(file, batch, decoder, Selection())
+            elif kernel_prints:
+                yield self.renderer.batch(file, batch)
+                yield from quick.records(file, batch, chunk, index)
+            else:
+                yield from self._decoded(file, batch, chunk.objects(index), decoder)
+
+    def _decoded(
+        self, file: InputFile, batch: RecordBatch, records: Sequence[kernel.Record], decoder: PayloadDecoder
+    ) -> Iterator[Line]:
+        """Yield the lines of a batch of data and its records."""
+        lines = [self.renderer.batch(file, batch)]
+        for record in records:
+            payload = decoder.decode(record) if self.decodes_payloads else _NOTHING
+            if payload.problem is not None:
+                yield "".join(lines)
+                lines.clear()
+                yield _problem(file, batch, record, payload.problem)
+            self.has_shown_secret |= payload.has_secret and not payload.is_redacted
+            lines.append(self.renderer.record(file, batch, record, payload))
+        yield "".join(lines)
 
     def _piece(
         self, file: InputFile, piece: Piece, decoder: PayloadDecoder, selection: Selection, source: FileSource

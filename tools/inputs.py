@@ -93,7 +93,8 @@ class InputFile:
         """Return the path of a segment's file of another kind, or None if this file is no segment's."""
         if self.kind not in SEGMENT_KINDS or self.is_standard_input:
             return None
-        return os.path.splitext(self.path)[0] + kind.value  # noqa: PTH122
+        stem = os.path.splitext(self.path.removesuffix(self.state.value))[0]  # noqa: PTH122
+        return stem + kind.value + self.state.value
 
 
 def find_files(paths: Iterable[str], *, all_kinds: bool) -> Iterator[InputFile | StorageError]:

@@ -14,6 +14,11 @@ from typing import Any, Final
 
 import attrs
 
+try:
+    import orjson
+except ImportError:
+    orjson = None  # type: ignore[assignment]
+
 from raftlog.records.batch import RecordBatch, TimestampType, add_sequence
 from raftlog.records.file_names import FileKind
 from raftlog.records.index_entries import AbortedTransaction, OffsetIndexEntry, TimeIndexEntry
@@ -32,7 +37,7 @@ SCHEMA_VERSION: Final = 1
 _CONTROL_CHARACTER: Final = re.compile("[\x00-\x1f\x7f-\x9f]")
 _UNSAFE: Final = re.compile("[\x85\u2028\u2029\ud800-\udfff]")
 """What some readers of lines take for the end of one, and what UTF-8 cannot say."""
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_encode_slowly: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def text_or_base64(name: str, data: bytes | None) -> dict[str, str | None]:
@@ -78,7 +83,7 @@ class JsonLines:
             "last_offset": batch.last_offset,
             "timestamp_type": batch.timestamp_type.label,
             "max_timestamp": batch.max_timestamp,
-            "compress_codec": codec_label(batch),
+            "compress_codec": codec_label(batch.attributes),
             "crc": batch.crc,
             "is_valid": batch.crc_holds,
         }

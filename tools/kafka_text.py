@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The lines of kafka-dump-log, byte for byte. Source: DumpLogSegments."""
 
+import functools
 from typing import Any, Final
 
 import attrs
 
 from raftlog.errors import DecodeError
-from raftlog.records.batch import RecordBatch, add_sequence
+from raftlog.records.batch import CONTROL_FLAG, TRANSACTIONAL_FLAG, RecordBatch, TimestampType, add_sequence
+from raftlog.records.compression import CompressionType
 from raftlog.records.file_names import FileKind
 from raftlog.records.index_entries import AbortedTransaction, OffsetIndexEntry, TimeIndexEntry
 from raftlog.records.java_text import decode_utf8
@@ -22,34 +24,69 @@ from raftlog.tools.payloads import Payload, control_text
 _BOOLEAN: Final = ("false", "true")
 
 
+@functools.cache
+def batch_template(attributes: int, magic: int = 2, *, crc_holds: bool = True) -> str:
+    """Return the line of a batch without a delete horizon, with a ``{}`` for each of its numbers.
+
+    They are: base offset, last offset, count, base sequence, last sequence, producer id, producer epoch, leader epoch,
+    position, max timestamp, size and CRC.
+    """
+    return (
+        "baseOffset: {} lastOffset: {} count: {} baseSequence: {} lastSequence: {} producerId: {} producerEpoch: {} "
+        "partitionLeaderEpoch: {} "
+        f"isTransactional: {_BOOLEAN[bool(attributes & TRANSACTIONAL_FLAG)]} "
+        f"isControl: {_BOOLEAN[bool(attributes & CONTROL_FLAG)]} deleteHorizonMs: {optional_long(None)} position: {{}} "
+        f"{TimestampType.of_attributes(attributes).label}: {{}} size: {{}} magic: {magic} "
+        f"compresscodec: {codec_label(attributes)} crc: {{}} isvalid: {_BOOLEAN[crc_holds]}"
+    )
+
+
 def batch_line(batch: RecordBatch) -> str:
     """Describe a batch of magic 2."""
-    return (
-        f"baseOffset: {batch.base_offset} lastOffset: {batch.last_offset} count: {batch.record_count} "
-        f"baseSequence: {batch.base_sequence} lastSequence: {batch.last_sequence} producerId: {batch.producer_id} "
-        f"producerEpoch: {batch.producer_epoch} partitionLeaderEpoch: {batch.partition_leader_epoch} "
-        f"isTransactional: {_BOOLEAN[batch.is_transactional]} isControl: {_BOOLEAN[batch.is_control]} "
-        f"deleteHorizonMs: {optional_long(batch.delete_horizon_ms)} position: {batch.position} "
-        f"{batch.timestamp_type.label}: {batch.max_timestamp} size: {batch.size_bytes} magic: {batch.magic} "
-        f"compresscodec: {codec_label(batch)} crc: {batch.crc} isvalid: {_BOOLEAN[batch.crc_holds]}"
+    template = batch_template(batch.attributes & 0xFF, batch.magic, crc_holds=batch.crc_holds)
+    if batch.delete_horizon_ms is not None:
+        template = template.replace(optional_long(None), optional_long(batch.delete_horizon_ms))
+    return template.format(
+        batch.base_offset,
+        batch.last_offset,
+        batch.record_count,
+        batch.base_sequence,
+        batch.last_sequence,
+        batch.producer_id,
+        batch.producer_epoch,
+        batch.partition_leader_epoch,
+        batch.position,
+        batch.max_timestamp,
+        batch.size_bytes,
+        batch.crc,
     )
+
+
+@functools.lru_cache(256)
+def record_template(timestamp_type: TimestampType, header_keys: str = "") -> str:
+    """Return what stands before a record's key and payload, with a ``{}`` for each of its numbers.
+
+    They are: offset, timestamp, key size, value size and sequence.
+    """
+    keys = header_keys.replace("{", "{{").replace("}", "}}")
+    return f"| offset: {{}} {timestamp_type.label}: {{}} keySize: {{}} valueSize: {{}} sequence: {{}} headerKeys: [{keys}]"
 
 
 def legacy_batch_line(batch: LegacyBatch) -> str:
     """Describe a message of magic 0 or 1."""
     return (
         f"offset: {batch.base_offset} position: {batch.position} {batch.timestamp_type.label}: {batch.max_timestamp} "
-        f"size: {batch.size_bytes} magic: {batch.magic} compresscodec: {codec_label(batch)} crc: {batch.crc} "
+        f"size: {batch.size_bytes} magic: {batch.magic} compresscodec: {codec_label(batch.attributes)} crc: {batch.crc} "
         f"isvalid: {_BOOLEAN[batch.crc_holds]}"
     )
 
 
-def codec_label(batch: RecordBatch | LegacyBatch) -> str:
-    """Name a batch's codec, also one that nobody knows."""
+def codec_label(attributes: int) -> str:
+    """Name the codec that a batch's attributes say, also one that nobody knows."""
     try:
-        return batch.compression_type.label
+        return CompressionType.of_attributes(attributes).label
     except DecodeError:
-        return f"unknown({batch.attributes & 7})"
+        return f"unknown({attributes & 7})"
 
 
 def optional_long(value: int | None) -> str:
@@ -91,12 +128,13 @@ class KafkaText:
         if self.skip_record_metadata:
             line = "| "
         else:
-            headers = ",".join([decode_utf8(header.key) for header in record.headers])
-            line = (
-                f"| offset: {record.offset} {batch.timestamp_type.label}: {record.timestamp} "
-                f"keySize: {_size(record.key)} valueSize: {_size(record.value)} "
-                f"sequence: {add_sequence(batch.base_sequence, record.offset - batch.base_offset)} "
-                f"headerKeys: [{headers}]"
+            header_keys = ",".join([decode_utf8(key) for key, _ in record.headers])
+            line = record_template(batch.timestamp_type, header_keys).format(
+                record.offset,
+                record.timestamp,
+                _size(record.key),
+                _size(record.value),
+                add_sequence(batch.base_sequence, record.offset - batch.base_offset),
             )
         if batch.is_control:
             return "\n" if self.skip_record_metadata else f"{line}{control_text(payload, self.dialect)}\n"
@@ -158,9 +196,9 @@ class KafkaText:
         return f"timestamp: {entry.timestamp} offset: {base_offset + entry.relative_offset}\n"
 
     def aborted_transaction(self, file: InputFile, entry: AbortedTransaction) -> str:
-        """Describe an entry of a transaction index; Kafka prints version 0, whatever the file says."""
+        """Describe an entry of a transaction index; Kafka prints 0 for any version that is not negative."""
         return (
-            f"version: 0 producerId: {entry.producer_id} firstOffset: {entry.first_offset} "
+            f"version: {min(0, entry.version)} producerId: {entry.producer_id} firstOffset: {entry.first_offset} "
             f"lastOffset: {entry.last_offset} lastStableOffset: {entry.last_stable_offset}\n"
         )
 

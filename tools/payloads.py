@@ -4,12 +4,19 @@
 import importlib
 import json
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import attrs
 
 from raftlog.errors import DecodeError
-from raftlog.records.control import ControlRecord, ControlRecordType, EndTxnMarker, control_json, read_control_record
+from raftlog.records.control import (
+    ControlRecord,
+    ControlRecordType,
+    EndTxnMarker,
+    control_json,
+    read_control_key,
+    read_control_record,
+)
 from raftlog.records.coordinator import (
     CONSUMER_OFFSETS,
     SHARE_GROUP_STATE,
@@ -18,12 +25,13 @@ from raftlog.records.coordinator import (
     UnknownCoordinatorRecord,
     read_coordinator_record,
 )
-from raftlog.records.java_text import decode_utf8, displayed
+from raftlog.records.java_text import decode_utf8
 from raftlog.records.legacy import LegacyRecord
 from raftlog.records.metadata import MetadataRecord, read_metadata_record
 from raftlog.records.record import Record
 from raftlog.tools.dialect import Dialect
 from raftlog.tools.redaction import may_be_secret, redacted
+from raftlog.tools.transaction_text import transaction_key_text, transaction_value_text
 
 AnyRecord = Record | LegacyRecord
 
@@ -34,16 +42,6 @@ _TOPICS: Final = {
 }
 DECODER_OF_TOPIC: Final = {topic: name for name, topic in _TOPICS.items()} | {"__cluster_metadata": "cluster-metadata"}
 """Which decoder fits the records of a topic."""
-_TRANSACTION_STATES: Final = (
-    "Empty",
-    "Ongoing",
-    "PrepareCommit",
-    "PrepareAbort",
-    "CompleteCommit",
-    "CompleteAbort",
-    "Dead",
-    "PrepareEpochFence",
-)
 
 
 @attrs.frozen
@@ -128,7 +126,8 @@ class UserDecoder:
                 reason = f"the {part} decoder raised {type(error).__name__}: {error}"
                 payload = attrs.evolve(payload, problem=DecodeError(reason, "decoder-raised"))
             else:
-                payload = attrs.evolve(payload, **{f"{part}_text": text, f"{part}_json": json_text})
+                decoded: dict[str, Any] = {f"{part}_text": text, f"{part}_json": json_text}
+                payload = attrs.evolve(payload, **decoded)
         return payload
 
 
@@ -178,31 +177,36 @@ class CoordinatorDecoder:
 
     Attributes:
         topic: which of them.
-        dialect: the Kafka release whose readers and words to follow.
+        dialect: the Kafka release whose words to use.
+        level: the Kafka release whose readers to follow.
     """
 
     topic: str
     dialect: Dialect
+    level: str
 
     def decode(self, record: AnyRecord) -> Payload:
         """Decode a record's key and value."""
         try:
-            decoded = read_coordinator_record(self.topic, record.key, record.value, level=self.dialect.value)
+            decoded = read_coordinator_record(self.topic, record.key, record.value, level=self.level)
         except DecodeError as error:
             return Payload(key_text=f"Error at offset {record.offset}, skipping. {error.reason}", problem=error)
         if isinstance(decoded, UnknownCoordinatorRecord):
-            reason = f"unknown record type {decoded.type}"
-            return Payload(
-                key_text=f"Unknown record type {decoded.type} at offset {record.offset}, skipping.",
-                problem=DecodeError(reason, "message-frame"),
-            )
+            text = f"Unknown record type {decoded.type} at offset {record.offset}, skipping."
+            if self._prints_transaction_text:
+                text = f"unknown::version={decoded.type}"
+            return Payload(key_text=text, problem=DecodeError(f"unknown record type {decoded.type}", "message-frame"))
         return self._payload(decoded)
+
+    @property
+    def _prints_transaction_text(self) -> bool:
+        return self.topic == TRANSACTION_STATE and self.dialect < Dialect.V4_1
 
     def _payload(self, decoded: CoordinatorRecord) -> Payload:
         key_text, value_text = decoded.key_json(), decoded.value_json() or "<DELETE>"
         key_json = decoded.key_type.to_json(decoded.key, version=0)
-        if self.topic == TRANSACTION_STATE and self.dialect < Dialect.V4_0:
-            key_text, value_text = _transaction_text(decoded)
+        if self._prints_transaction_text:
+            key_text, value_text = transaction_key_text(decoded), transaction_value_text(decoded)
         if self.topic == SHARE_GROUP_STATE and self.dialect < Dialect.V4_1:
             value_text = value_text.replace('{"version":', '{"type":', 1)
         return Payload(
@@ -226,42 +230,32 @@ def _coordinator_type(decoded: CoordinatorRecord) -> str:
     return "".join(f"_{character}" if character.isupper() else character for character in name).lstrip("_").upper()
 
 
-def _transaction_text(decoded: CoordinatorRecord) -> tuple[str, str]:
-    """Kafka's words before 4.0, which were no JSON."""
-    key_text = f"transaction_metadata::transactionalId={displayed(decoded.key['transactionalId'])}"
-    value = decoded.value
-    if value is None:
-        return key_text, "<DELETE>"
-    partitions = [
-        f"{displayed(topic['topic'])}-{partition}"
-        for topic in value["transactionPartitions"] or ()
-        for partition in topic["partitionIds"]
-    ]
-    status = value["transactionStatus"]
-    state = _TRANSACTION_STATES[status] if 0 <= status < len(_TRANSACTION_STATES) else f"unknown({status})"
-    return key_text, (
-        f"producerId:{value['producerId']},producerEpoch:{value['producerEpoch']},state={state},"
-        f"partitions=[{','.join(partitions)}],txnLastUpdateTimestamp={value['transactionLastUpdateTimestampMs']},"
-        f"txnTimeoutMs={value['transactionTimeoutMs']}"
-    )
-
-
 def control_payload(record: AnyRecord) -> Payload:
     """Decode a control record; one that does not decode is a payload with a problem."""
+    type_name = _control_type(record.key)
     try:
         control = read_control_record(record.key, record.value)
     except DecodeError as error:
-        return Payload(problem=error)
+        return Payload(type_name=type_name, problem=error)
     if control.value is None:
         problem = DecodeError(f"unknown control record type {control.type}", "control-type")
-        return Payload(control=control, type_name=f"UNKNOWN({int(control.type)})", problem=problem)
+        return Payload(control=control, type_name=type_name, problem=problem)
     return Payload(
         control=control,
-        type_name=ControlRecordType(control.type).name,
+        type_name=type_name,
         version=control.value.version,
         value_json=control_json(control.value),
         problem=_version_problem(control),
     )
+
+
+def _control_type(key: bytes | None) -> str | None:
+    """Name the type in a control record's key, if there is one."""
+    try:
+        type_ = read_control_key(key)
+    except DecodeError:
+        return None
+    return type_.name if isinstance(type_, ControlRecordType) else f"UNKNOWN({type_})"
 
 
 def _version_problem(control: ControlRecord) -> DecodeError | None:
@@ -283,18 +277,17 @@ _CONTROL_LABELS: Final = {
 
 def control_text(payload: Payload, dialect: Dialect) -> str:
     """Describe a control record in Kafka's words; one that does not decode has none."""
+    if payload.type_name == ControlRecordType.LEADER_CHANGE.name and dialect < Dialect.V4_1:
+        return " controlType: LEADER_CHANGE(2)"  # Up to 4.0 the value is not read at all.
     control = payload.control
     if control is None:
         return ""
     if control.value is None:
-        return f" controlType: UNKNOWN({int(control.type)})"
+        return f" controlType: {payload.type_name}"
     if isinstance(control.value, EndTxnMarker):
         kind = "COMMIT" if control.value.committed else "ABORT"
         return f" endTxnMarker: {kind} coordinatorEpoch: {control.value.coordinator_epoch}"
-    kind_of_record = ControlRecordType(control.type)
-    if kind_of_record is ControlRecordType.LEADER_CHANGE and dialect < Dialect.V4_1:
-        return f" controlType: {kind_of_record.name}({kind_of_record.value})"
-    return f" {_CONTROL_LABELS[kind_of_record]} {payload.value_json}"
+    return f" {_CONTROL_LABELS[ControlRecordType(control.type)]} {payload.value_json}"
 
 
 def load_decoder(name: str) -> Callable[[bytes], object]:
@@ -319,4 +312,4 @@ def decoder_for(name: str | None, dialect: Dialect, level: str, *, redact: bool)
         return PlainDecoder(redact=redact)
     if name == "cluster-metadata":
         return MetadataDecoder(level, redact)
-    return CoordinatorDecoder(_TOPICS[name], dialect)
+    return CoordinatorDecoder(_TOPICS[name], dialect, level)

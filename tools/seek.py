@@ -46,7 +46,7 @@ class BatchHead:
 
 def head_at(source: ByteSource, position: int) -> BatchHead | None:
     """Read the header at a byte position, or return None if no batch of magic 2 seems to start there."""
-    head = source.read_at(position, limits.BATCH_OVERHEAD)
+    head = source.read_at(position, limits.BATCH_OVERHEAD) if position >= 0 else memoryview(b"")
     if len(head) < limits.BATCH_OVERHEAD or not is_likely_header(head):
         return None
     batch = RecordBatch(head)

@@ -4,6 +4,8 @@
 import re
 from datetime import UTC, datetime
 
+from typing import Final
+
 import attrs
 
 from raftlog.records.batch import RecordBatch
@@ -43,7 +45,7 @@ class Selection:
     @property
     def is_everything(self) -> bool:
         """Whether nothing is left out."""
-        return self == Selection()
+        return self == _EVERYTHING
 
     def may_hold(self, batch: RecordBatch | LegacyBatch) -> bool:
         """Whether some record of a batch may be wanted, by what the header says."""
@@ -68,6 +70,9 @@ class Selection:
             and (not self.types or type_name in self.types)
             and (self.key is None or record.key == self.key)
         )
+
+
+_EVERYTHING: Final = Selection()
 
 
 def parse_time_ms(text: str) -> int:

@@ -9,6 +9,7 @@ import attrs
 from raftlog.records.batch import NO_PRODUCER_ID, RecordBatch
 from raftlog.records.file_names import FileKind
 from raftlog.records.index_entries import AbortedTransaction, OffsetIndexEntry, TimeIndexEntry
+from raftlog.records.java_text import decode_utf8
 from raftlog.records.legacy import LegacyBatch, LegacyRecord
 from raftlog.records.producer_snapshot import ProducerStateEntry
 from raftlog.records.record import Record
@@ -112,7 +113,7 @@ class TableText:
 
 
 def _kind(batch: RecordBatch | LegacyBatch) -> list[str]:
-    words = [codec_label(batch)] if batch.attributes & 7 else []
+    words = [codec_label(batch.attributes)] if batch.attributes & 7 else []
     if isinstance(batch, LegacyBatch):
         words.append(f"magic {batch.magic}")
     else:
@@ -129,14 +130,19 @@ def _payload_text(key: bytes | None, value: bytes | None, payload: Payload) -> s
     if payload.key_json is not None:
         parts.append(payload.key_json)
     elif key is not None and payload.control is None:
-        parts.append(f"{payload.key_text} =")
+        parts.append(f"{_text(payload.key_text, key)} =")
     if payload.value_json is not None:
         parts.append(payload.value_json)
     elif payload.is_redacted:
         parts.append("[redacted]")
     elif payload.control is None:
-        parts.append("null" if value is None else str(payload.value_text))
+        parts.append("null" if value is None else _text(payload.value_text, value))
     return printable(" ".join(parts))
+
+
+def _text(decoded: str | None, data: bytes) -> str:
+    """What a decoder made of some bytes, or the bytes as text."""
+    return decode_utf8(data) if decoded is None else decoded
 
 
 def _members(members: dict[str, Any], *left_out: str) -> str:

@@ -6,7 +6,6 @@ kills the process that looks at it.
 """
 
 import os
-import shutil
 import stat
 import tempfile
 from types import TracebackType
@@ -18,6 +17,7 @@ STANDARD_INPUT = "-"
 """The path that means standard input."""
 _STANDARD_INPUT_DESCRIPTOR: Final = 0
 """Python's own object for it is missing where it was closed."""
+_SPOOL_CHUNK_SIZE: Final = 1024 * 1024
 
 
 class FileSource:
@@ -38,17 +38,11 @@ class FileSource:
         try:
             self._descriptor = _open(path)
             if not stat.S_ISREG(os.fstat(self._descriptor).st_mode):
-                self._spool_pipe()
-        except OSError as error:
-            raise StorageError(path, "open", error.strerror or str(error)) from error
-
-    def _spool_pipe(self) -> None:
-        # Damage is found by looking ahead and back, which a pipe cannot do.
-        self._spool = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the source
-        with os.fdopen(self._descriptor, "rb") as pipe:
-            shutil.copyfileobj(pipe, self._spool, 1024 * 1024)
-        self._spool.flush()
-        self._descriptor = self._spool.fileno()
+                # Damage is found by looking ahead and back, which a pipe cannot do.
+                self._spool = _spooled(self._descriptor)
+                self._descriptor = self._spool.fileno()
+        except (OSError, ValueError) as error:  # A ValueError, if there is a zero byte in the path.
+            raise StorageError(path, "open", getattr(error, "strerror", None) or str(error)) from error
 
     def read_at(self, position: int, size: int) -> memoryview:
         """Return up to ``size`` bytes from a byte position: fewer only where the file ends.
@@ -90,6 +84,21 @@ def _open(path: str) -> int:
     if path == STANDARD_INPUT:
         return os.dup(_STANDARD_INPUT_DESCRIPTOR)
     return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+
+def _spooled(descriptor: int) -> BinaryIO:
+    """Copy a pipe to an unnamed temporary file, and close the pipe."""
+    spool = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the source
+    try:
+        while part := os.read(descriptor, _SPOOL_CHUNK_SIZE):
+            spool.write(part)
+        spool.flush()
+    except BaseException:
+        spool.close()
+        raise
+    finally:
+        os.close(descriptor)
+    return spool
 
 
 def read_file(path: str, max_size: int) -> bytes:

@@ -2,13 +2,10 @@
 """`raftlog dump-log --dialect V` prints what release V of Kafka's own dump tool prints, byte for byte.
 
 The oracle is the tool itself, on the whole corpus and on every edge case. A call the tool dies of has no output to
-compare: there raftlog has to answer without an exception. `NOT_REPRODUCED` names what raftlog leaves to Kafka.
+compare: there raftlog has to answer without an exception. `comparison.py` names what raftlog leaves to Kafka.
 """
 
-import contextlib
-import io
 import json
-import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -16,8 +13,8 @@ from pathlib import Path
 import attrs
 import pytest
 
-from raftlog.tools import command_line
 from tests.kafka import corpus, dump_tool, make_edge_files
+from tests.kafka.comparison import Answer, Call, differences, is_compared
 from tests.kafka.dump_tool import DIALECTS, Dump
 
 pytestmark = [
@@ -27,21 +24,7 @@ pytestmark = [
         reason=f"Kafka's dump tool needs {', '.join(dump_tool.missing_programs())} (Java 17 and Maven)",
     ),
 ]
-Call = tuple[str, ...]
 SHOWN = 20  # of the calls that differ, in a failure's message
-NOT_REPRODUCED = {
-    "--version": "the release's own number",
-    "--help": "the option library's table",
-    "--key-decoder-class": "classes of Kafka's, in Java; raftlog takes functions in Python",
-    "--value-decoder-class": "as above",
-}
-DIFFERENT_ON_PURPOSE = {
-    "metadata-json-1e23": "Java before 19 does not always print a double's shortest digits; raftlog does",
-    "size-48": "raftlog goes on at the next batch whose CRC holds",
-    "size-2147483636": "as above",
-    "size-2147483647": "as above",
-}  # edge cases by their names
-READ_BY_RAFTLOG_ALONE = (".deleted",)  # Kafka ignores a segment that was renamed before its deletion
 
 
 @attrs.frozen
@@ -108,45 +91,18 @@ def edge_answers(
     return ask_all(background, edge_stage, fresh)
 
 
-def raftlog_dump(arguments: Call, folder: Path) -> bytes:
-    """What `raftlog dump-log` prints on standard output."""
-    captured = io.BytesIO()
-    out = io.TextIOWrapper(captured, encoding="utf-8", write_through=True)
-    with contextlib.chdir(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
-        command_line.main(["dump-log", *arguments])
-        sys.stdout.flush()
-    return captured.getvalue()
+def answers_of(stage: Stage, dumps: list[Dump]) -> list[Answer]:
+    """Each call with what the release printed."""
+    outputs = (dump.out if dump.exit == 0 else None for dump in dumps)
+    return list(zip(stage.calls, outputs, strict=True))
 
 
-def first_difference(theirs: bytes, ours: bytes) -> str:
-    """The first line at which two outputs part, from a little before the byte that differs."""
-    for number, (expected, found) in enumerate(zip(theirs.split(b"\n"), ours.split(b"\n"), strict=False), 1):
-        if expected != found:
-            at = next(
-                (n for n, pair in enumerate(zip(expected, found, strict=False)) if pair[0] != pair[1]), len(expected)
-            )
-            start = max(0, min(at, len(found)) - 60)
-            return f"line {number}: Kafka …{expected[start : at + 80]!r}, raftlog …{found[start : at + 80]!r}"
-    return f"Kafka {len(theirs)} bytes, raftlog {len(ours)} bytes: {theirs[-80:]!r}, {ours[-80:]!r}"
-
-
-def left_to_kafka(arguments: Call) -> bool:
-    """Whether raftlog does not set out to print what the release prints."""
-    file = Path(arguments[-1]) if arguments else Path()
-    different = file.suffix in READ_BY_RAFTLOG_ALONE or file.parent.name in DIFFERENT_ON_PURPOSE
-    return different or not NOT_REPRODUCED.keys().isdisjoint(arguments)
-
-
-def differences(dialect: str, stage: Stage, dumps: list[Dump]) -> list[str]:
-    """Every call that raftlog answers otherwise than the release does; where the release died, only asks."""
-    found = []
-    for arguments, dump in zip(stage.calls, dumps, strict=True):
-        if left_to_kafka(arguments):
-            continue
-        ours = raftlog_dump(("--dialect", dialect, "--decode-corrupt", *arguments), stage.folder)
-        if dump.exit == 0 and ours != dump.out:
-            found.append(f"{' '.join(arguments)}\n    {first_difference(dump.out, ours)}")
-    return found
+def assert_same(dialect: str, stage: Stage, dumps: list[Dump]) -> None:
+    """Compares a release's dumps with raftlog's, and prints how many there were."""
+    given = answers_of(stage, dumps)
+    found = list(differences(dialect, stage.folder, given))
+    print(f"{dialect}: {sum(map(is_compared, given))} of {len(given)} compared, {len(found)} differ")
+    assert not found, f"{len(found)} of {len(given)} differ:\n" + "\n".join(found[:SHOWN])
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -154,9 +110,7 @@ def test_the_corpus_is_printed_as_by_the_release(
     dialect: str, corpus_stage: Stage, corpus_answers: dict[str, Answers]
 ) -> None:
     """Every file a real Kafka wrote, in every shape of output that makes sense for it."""
-    found = differences(dialect, corpus_stage, corpus_answers[dialect]())
-
-    assert not found, f"{len(found)} of {len(corpus_stage.calls)} differ:\n" + "\n".join(found[:SHOWN])
+    assert_same(dialect, corpus_stage, corpus_answers[dialect]())
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -164,9 +118,7 @@ def test_edge_cases_are_printed_as_by_the_release(
     dialect: str, edge_stage: Stage, edge_answers: dict[str, Answers]
 ) -> None:
     """Every odd or damaged file that the release survives; raftlog survives the others too."""
-    found = differences(dialect, edge_stage, edge_answers[dialect]())
-
-    assert not found, f"{len(found)} of {len(edge_stage.calls)} differ:\n" + "\n".join(found[:SHOWN])
+    assert_same(dialect, edge_stage, edge_answers[dialect]())
 
 
 def test_the_goldens_are_what_the_releases_print(edge_stage: Stage, edge_answers: dict[str, Answers]) -> None:

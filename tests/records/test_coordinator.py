@@ -22,7 +22,7 @@ from raftlog.records.coordinator import (
     read_coordinator_record,
     write_coordinator_record,
 )
-from raftlog.records.schema import LEVELS, message_type, message_types
+from raftlog.records.schema import LEVELS, MessageType, message_type, message_types
 from tests.records.outcome import outcome
 from tests.records.schema_strategies import messages
 
@@ -163,7 +163,7 @@ def test_unknown_types_are_values(value: bytes | None) -> None:
 
 
 def test_older_levels_know_less() -> None:
-    """Before 4.1 there are no share groups, and before 4.0 a value of any version is read by the nearest layout."""
+    """Before 4.0 there are no share groups, and a value of any version is read by the nearest layout."""
     share = b"\0\x0b\0\x01g"
     assert isinstance(read_coordinator_record(CONSUMER_OFFSETS, share, None, level="4.1"), CoordinatorRecord)
     assert isinstance(read_coordinator_record(CONSUMER_OFFSETS, share, None, level="3.9"), UnknownCoordinatorRecord)
@@ -176,6 +176,51 @@ def test_older_levels_know_less() -> None:
     )
     with pytest.raises(InvalidRecordError, match="Found an unknown record version 9 for 0 type"):
         read_coordinator_record(CONSUMER_OFFSETS, offset_key, b"\0\x09" + commit, level="4.0")
+
+
+EARLY_KINDS = message_types("early-share-records")
+EARLY_KEYS = [kind for kind in EARLY_KINDS.values() if kind.name.endswith("Key")]
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.data(), st.sampled_from(EARLY_KEYS))
+def test_early_share_groups_survive_the_wire(data: st.DataObject, key: MessageType) -> None:
+    """A record of 4.0's early share groups reads at that level as it was written, by its own layouts."""
+    value = EARLY_KINDS[key.name.removesuffix("Key") + "Value"]
+    record = CoordinatorRecord(
+        key.api_key or 0, key, data.draw(messages(key, 0)), value, 0, data.draw(messages(value, 0))
+    )
+    topic = key.schema.topic or ""
+    assert read_coordinator_record(topic, *write_coordinator_record(record), level="4.0") == record
+
+
+def test_early_share_groups_have_other_fields() -> None:
+    """In 4.0 the epoch of a snapshot has 16 bits without sign, and there are no timestamps."""
+    update = b"\0\0" + bytes.fromhex("ffff 00000003 0000000000000004 01 00")
+    read = read_coordinator_record(SHARE_GROUP_STATE, b"\0\1" + bytes(22), update, level="4.0")
+    assert isinstance(read, CoordinatorRecord)
+    assert read.value_json() == (
+        '{"version":"0","data":{"snapshotEpoch":65535,"leaderEpoch":3,"startOffset":4,"stateBatches":[]}}'
+    )
+
+
+@pytest.mark.parametrize(
+    ("level", "types"),
+    [
+        ("3.9", [*range(9)]),
+        ("4.0", [*range(17)]),
+        ("4.1", [*range(9), *range(10, 18), *range(19, 24)]),
+        ("4.3", [*range(9), *range(10, 18), *range(19, 24)]),
+    ],
+)
+def test_types_by_level(level: str, types: list[int]) -> None:
+    """Each release knows its types of records in __consumer_offsets."""
+
+    def is_known(number: int) -> bool:
+        key = number.to_bytes(2, "big") + bytes.fromhex("0001 67 0001 67 00000000")
+        return isinstance(read_coordinator_record(CONSUMER_OFFSETS, key, None, level=level), CoordinatorRecord)
+
+    assert [number for number in range(30) if is_known(number)] == types
 
 
 def test_a_version_too_new_reads_in_3_9_until_a_nested_struct_comes() -> None:

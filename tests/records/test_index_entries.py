@@ -67,6 +67,8 @@ def test_scan_yields_what_was_written(given_entries: Any, padding: int, rest: by
     if rest:
         expected.append(PartialEntry((len(entries) + padding) * size, len(rest)))
     assert list(layout.scan(memoryview(data))) == expected
+    zeros = layout.entries(bytes(padding * size))
+    assert list(layout.entries(data)) == [*entries, *zeros]
 
 
 @given(any_format, st.binary(max_size=300) | st.binary(max_size=20).map(lambda head: head + bytes(300)))

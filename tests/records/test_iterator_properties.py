@@ -99,7 +99,7 @@ def _check_window(data: bytes, chunk_size: int) -> None:
         assert _outline(_pieces(data)) == expected
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=35)
 @given(_messy(5), chunk_sizes)
 def test_the_window_does_not_show(data: bytes, chunk_size: int) -> None:
     """However little is read at once, the pieces are the same."""
@@ -128,11 +128,11 @@ def test_splitting_can_start_at_any_piece(log: list[bytes], data: st.DataObject)
 def _check_untouched(log: list[bytes], index: int, changed: bytes, padding: bytes = b"") -> None:
     before, after = log[:index], log[index + 1 :]
     data = b"".join([*before, changed, *after])
-    # Bytes that follow may complete the batch again: then it is the next one that has lost some.
-    first = next(split(BufferSource(data), start=len(b"".join(before))), None)
-    assume(not (changed and isinstance(first, RecordBatch) and first.size_bytes > len(changed)))
-    expected = _placed(before) | _placed(after, len(data) - len(b"".join(after)))
+    end = len(data) - len(b"".join(after))
+    expected = _placed(before) | _placed(after, end)
     found = _batches_in(_pieces(data + padding))
+    # Bytes that follow may complete what was cut off: then it is the next batch that has lost some.
+    assume(not any(position < end < position + len(batch) for position, batch in found.items()))
     assert {position: found.get(position) for position in expected} == expected
 
 
@@ -210,7 +210,7 @@ def test_damage_before_a_batch_is_never_a_tail(log: list[bytes], data: st.DataOb
     assert all(RULES[piece.rule].severity is Severity.DAMAGED for piece in pieces if isinstance(piece, Corruption))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=35)
 @given(_messy(4), st.data())
 def test_stop_cuts_no_more_than_a_batch(data: bytes, draw: st.DataObject) -> None:
     """Up to any stop the pieces stand end to end, and what is missing before it is the start of one sound batch."""
@@ -257,7 +257,7 @@ def _check_changing(data: bytes, sizes: list[int], every: int) -> _ChangingSourc
     return source
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=35)
 @given(_messy(4), st.data())
 def test_a_source_that_changes_never_crashes_or_hangs(data: bytes, draw: st.DataObject) -> None:
     """While the source grows and shrinks at will, pieces stand end to end within what it has ever been."""

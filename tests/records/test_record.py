@@ -18,7 +18,7 @@ raw_records = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=50)
 @given(raw_records, st.binary(max_size=20), st.binary(max_size=20))
 def test_what_was_encoded_is_read(record: RawRecord, before: bytes, after: bytes) -> None:
     """Any record reads back the same from anywhere in a buffer, and ends where it ends."""
@@ -26,7 +26,7 @@ def test_what_was_encoded_is_read(record: RawRecord, before: bytes, after: bytes
     assert read_record(before + encoded + after, len(before)) == (record, len(before) + len(encoded))
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=50)
 @given(raw_records, st.data())
 def test_a_record_that_is_cut_is_refused(record: RawRecord, data: st.DataObject) -> None:
     """No proper prefix of a record is one."""
@@ -35,7 +35,7 @@ def test_a_record_that_is_cut_is_refused(record: RawRecord, data: st.DataObject)
         read_record(encoded[: data.draw(st.integers(0, len(encoded) - 1))], 0)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 @given(st.binary(max_size=40), st.integers(0, 3))
 def test_arbitrary_bytes_read_as_the_reference_says(data: bytes, position: int) -> None:
     """On any bytes the reader gives the reference's record or breaks the same rule, at a position inside the bytes."""

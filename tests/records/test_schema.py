@@ -247,6 +247,19 @@ def test_a_tag_cannot_be_known_and_unknown() -> None:
         vote.write({**kept, "nodeEndpoints": [{}]}, version=2)
 
 
+def test_a_tag_of_other_versions_is_refused_once_it_is_known() -> None:
+    """A tagged field that another version has is an error, as in Kafka; a release that does not know it skips it."""
+    partition = message_type("PartitionRecord")
+    elr = partition.write({UNKNOWN_TAGS: {1: b"\x01"}}, version=1)
+    with pytest.raises(InvalidRecordError, match="Tag 1 is not valid for version 1"):
+        partition.decode(elr, version=1)
+    change = message_type("BrokerRegistrationChangeRecord")
+    cordoned = change.write({UNKNOWN_TAGS: {3: b"\x01"}}, version=2)
+    assert change.decode(cordoned, version=2, level="4.2")[UNKNOWN_TAGS] == {3: b"\x01"}
+    with pytest.raises(InvalidRecordError, match="Tag 3 is not valid for version 2"):
+        change.decode(cordoned, version=2, level="4.3")
+
+
 def test_counts_and_lengths_are_checked_before_they_are_used() -> None:
     """A count above the bytes that are left is refused at once, and so is a string above 32767 bytes."""
     vote = message_type("VoteResponse")

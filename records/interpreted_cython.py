@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ``cython`` means to the kernel where it is interpreted: types are nothing, and decorators do nothing."""
+
+import contextlib
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+_Decorated = TypeVar("_Decorated")
+
+compiled: Final = False
+
+
+class _NoGil(contextlib.nullcontext[None]):
+    """Both ``with cython.nogil`` and ``@cython.nogil``."""
+
+    def __call__(self, decorated: _Decorated) -> _Decorated:
+        return decorated
+
+
+nogil: Final = _NoGil()
+
+
+def cfunc(decorated: _Decorated) -> _Decorated:
+    """Leave a function as it is."""
+    return decorated
+
+
+inline = cclass = final = cfunc
+
+
+def exceptval(*, check: bool) -> Callable[[_Decorated], _Decorated]:
+    """Leave a function as it is."""
+    return cfunc
+
+
+def declare(kind: object, value: Any = None, **_: object) -> Any:  # noqa: ANN401
+    """Return the value that a name is declared with."""
+    return value
+
+
+def cast(kind: object, value: Any) -> Any:  # noqa: ANN401
+    """Return the value."""
+    return value
+
+
+def __getattr__(name: str) -> None:
+    """Any other name is a type, and a type is nothing."""

@@ -1,0 +1,1088 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The hot loops: batch headers, checksums, records to columns, columns to objects, bytes and text, and encoding.
+
+This is ordinary Python with types. Built by Cython it runs at the speed of C; where it is not built it is interpreted, with
+the same results. ``raftlog.records.kernel_choice`` picks the form: import that.
+
+Loops take memoryviews, and trust no length: every index is checked against an end before it is used. They raise nothing;
+what is wrong comes back as a number, the index of a rule in ``RULE_IDS``. ``raftlog.records.reference`` says the same
+things slowly.
+"""
+
+from __future__ import annotations
+
+import array
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.libc.string import memcpy
+
+RULE_IDS = (
+    "",
+    "tail-torn",
+    "batch-length",
+    "batch-magic",
+    "batch-crc",
+    "varint-length",
+    "varint-range",
+    "record-length",
+    "record-end",
+    "record-field",
+    "record-headers",
+    "record-header-key",
+    "batch-count",
+    "batch-missing",
+    "batch-trailing",
+)
+"""The rule of each number; 0 is none."""
+
+_TAIL_TORN = cython.declare(cython.int, 1)
+_BATCH_LENGTH = cython.declare(cython.int, 2)
+_BATCH_MAGIC = cython.declare(cython.int, 3)
+_BATCH_CRC = cython.declare(cython.int, 4)
+_VARINT_LENGTH = cython.declare(cython.int, 5)
+_VARINT_RANGE = cython.declare(cython.int, 6)
+_RECORD_LENGTH = cython.declare(cython.int, 7)
+_RECORD_END = cython.declare(cython.int, 8)
+_RECORD_FIELD = cython.declare(cython.int, 9)
+_RECORD_HEADERS = cython.declare(cython.int, 10)
+_RECORD_HEADER_KEY = cython.declare(cython.int, 11)
+_BATCH_COUNT = cython.declare(cython.int, 12)
+_BATCH_MISSING = cython.declare(cython.int, 13)
+_BATCH_TRAILING = cython.declare(cython.int, 14)
+
+IS_COMPILED: bool = bool(cython.compiled)
+"""Whether this is the compiled form."""
+
+SMALL_BATCH = 512 if cython.compiled else 0
+"""Batches below this many bytes have their CRC checked here; a larger one is quicker in a package made for it."""
+
+_BATCH_OVERHEAD = cython.declare(cython.Py_ssize_t, 61)
+_LOG_OVERHEAD = cython.declare(cython.Py_ssize_t, 12)
+
+
+def _crc_tables() -> array.array[int]:
+    """Make the tables of CRC-32C for eight bytes at a time."""
+    tables = array.array("I", bytes(4 * 8 * 256))
+    for index in range(256):
+        crc = index
+        for _ in range(8):
+            crc = crc >> 1 ^ 0x82F63B78 * (crc & 1)
+        tables[index] = crc
+    for index in range(256, 8 * 256):
+        before = tables[index - 256]
+        tables[index] = before >> 8 ^ tables[before & 0xFF]
+    return tables
+
+
+_CRC_TABLES = _crc_tables()
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _int32(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.int:
+    """Read a big-endian int32."""
+    if not cython.compiled:
+        return int.from_bytes(view[at : at + 4], "big", signed=True)
+    return cython.cast(
+        cython.int,
+        cython.cast(cython.uint, view[at]) << 24
+        | cython.cast(cython.uint, view[at + 1]) << 16
+        | cython.cast(cython.uint, view[at + 2]) << 8
+        | view[at + 3],
+    )
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _uint32(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.uint:
+    """Read a big-endian uint32."""
+    if not cython.compiled:
+        return int.from_bytes(view[at : at + 4], "big")
+    return cython.cast(cython.uint, _int32(view, at))
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _int64(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.longlong:
+    """Read a big-endian int64."""
+    if not cython.compiled:
+        return int.from_bytes(view[at : at + 8], "big", signed=True)
+    return cython.cast(cython.longlong, _int32(view, at)) << 32 | cython.cast(cython.uint, _int32(view, at + 4))
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _crc32c(
+    view: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    tables: cython.const[cython.uint][::1],
+) -> cython.uint:
+    """Compute the CRC-32C of ``[at, end)``, eight bytes a step."""
+    ones: cython.uint = 0xFFFFFFFF
+    crc: cython.uint = ones
+    while at + 8 <= end:
+        crc ^= view[at] | view[at + 1] << 8 | view[at + 2] << 16 | cython.cast(cython.uint, view[at + 3]) << 24
+        crc = (
+            tables[7 * 256 + (crc & 0xFF)]
+            ^ tables[6 * 256 + (crc >> 8 & 0xFF)]
+            ^ tables[5 * 256 + (crc >> 16 & 0xFF)]
+            ^ tables[4 * 256 + (crc >> 24)]
+            ^ tables[3 * 256 + view[at + 4]]
+            ^ tables[2 * 256 + view[at + 5]]
+            ^ tables[1 * 256 + view[at + 6]]
+            ^ tables[view[at + 7]]
+        )
+        at += 8
+    while at < end:
+        crc = crc >> 8 ^ tables[(crc ^ view[at]) & 0xFF]
+        at += 1
+    return crc ^ ones
+
+
+def checksum(view: cython.const[cython.uchar][::1]) -> int:
+    """Return the CRC-32C of a buffer, by the tables that small batches are checked with."""
+    return _crc32c(view, 0, len(view), _CRC_TABLES)
+
+
+def scan(
+    view: cython.const[cython.uchar][::1],
+    start: cython.Py_ssize_t,
+    positions: cython.longlong[::1],
+    sizes: cython.int[::1],
+) -> tuple[int, int, int]:
+    """Find the batches of magic 2 that stand end to end from ``start``, as long as nothing is wrong.
+
+    Small batches whose CRC does not hold are not batches; the CRC of one of ``SMALL_BATCH`` bytes and more is not looked at.
+
+    Args:
+        view: the log.
+        start: position of the first batch.
+        positions, sizes: columns to fill; no more batches are looked for than they hold.
+
+    Returns:
+        The number of batches, the position after the last one, and the number of the rule that what stands there breaks: 0
+        if the columns are full or the end is reached.
+    """
+    tables: cython.const[cython.uint][::1] = _CRC_TABLES
+    end: cython.Py_ssize_t = len(view)
+    capacity: cython.Py_ssize_t = min(len(positions), len(sizes))
+    small: cython.Py_ssize_t = SMALL_BATCH
+    at: cython.Py_ssize_t = start
+    count: cython.Py_ssize_t = 0
+    rule: cython.int = 0
+    size: cython.Py_ssize_t
+    with cython.nogil:
+        while at < end and count < capacity:
+            if end - at < 17:
+                rule = _TAIL_TORN
+                break
+            size = cython.cast(cython.Py_ssize_t, _int32(view, at + 8)) + _LOG_OVERHEAD
+            if size < 14 + _LOG_OVERHEAD:
+                rule = _BATCH_LENGTH
+                break
+            if size > end - at:
+                rule = _TAIL_TORN
+                break
+            if view[at + 16] != 2:
+                rule = _BATCH_MAGIC
+                break
+            if size < _BATCH_OVERHEAD:
+                rule = _BATCH_LENGTH
+                break
+            if size < small and _crc32c(view, at + 21, at + size, tables) != _uint32(view, at + 17):
+                rule = _BATCH_CRC
+                break
+            positions[count] = at
+            sizes[count] = size
+            count += 1
+            at += size
+    return count, at, rule
+
+
+def header_field(
+    view: cython.const[cython.uchar][::1],
+    positions: cython.const[cython.longlong][::1],
+    field_position: cython.Py_ssize_t,
+    width: cython.int,
+    column: cython.longlong[::1],
+) -> None:
+    """Read one big-endian field of 2, 4 or 8 bytes of every batch header into a column.
+
+    Args:
+        view: the log.
+        positions: of the batches; each is followed by a whole header.
+        field_position: of the field in the header.
+        width: of the field in bytes.
+        column: to fill; as long as ``positions``.
+    """
+    index: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    with cython.nogil:
+        for index in range(len(positions)):
+            at = cython.cast(cython.Py_ssize_t, positions[index]) + field_position
+            if width == 8:
+                column[index] = _int64(view, at)
+            elif width == 4:
+                column[index] = _int32(view, at)
+            else:
+                column[index] = (cython.cast(cython.longlong, view[at] ^ 0x80) - 0x80) * 256 + view[at + 1]
+
+
+def record_areas(
+    view: cython.const[cython.uchar][::1],
+    positions: cython.const[cython.longlong][::1],
+    sizes: cython.const[cython.int][::1],
+    areas: cython.longlong[::1],
+) -> tuple[int, int]:
+    """Say what ``walk`` must know of each batch: six columns, one after the other, each as long as ``positions``.
+
+    They are: where the stored record area starts, where it ends, the record count, the base offset, the timestamp that
+    deltas count from, and the bits of a delta that count: all of them (-1), or none (0) where LogAppendTime gives every
+    record the same timestamp.
+
+    Args:
+        view: the log.
+        positions, sizes: of the batches.
+        areas: the columns to fill.
+
+    Returns:
+        How many of the batches are compressed, and how many records the headers of the others say that there are, as far as
+        their bytes can hold them.
+    """
+    index: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    count: cython.Py_ssize_t = len(positions)
+    record_count: cython.longlong
+    total: cython.longlong = 0
+    compressed: cython.Py_ssize_t = 0
+    append_time: cython.bint
+    with cython.nogil:
+        for index in range(count):
+            at = cython.cast(cython.Py_ssize_t, positions[index])
+            append_time = (view[at + 22] & 8) != 0
+            areas[index] = at + _BATCH_OVERHEAD
+            areas[count + index] = at + sizes[index]
+            record_count = _int32(view, at + 57)
+            areas[2 * count + index] = record_count
+            areas[3 * count + index] = _int64(view, at)
+            areas[4 * count + index] = _int64(view, at + (35 if append_time else 27))
+            areas[5 * count + index] = 0 if append_time else -1
+            if view[at + 22] & 7:
+                compressed += 1
+            elif record_count > 0:
+                total += min(record_count, (sizes[index] - _BATCH_OVERHEAD) // 7)
+    return compressed, total
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _uvarint(
+    view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cython.Py_ssize_t, bits: cython.int
+) -> tuple[cython.ulonglong, cython.Py_ssize_t]:
+    """Read an unsigned varint of at most 32 or 64 bits.
+
+    A negative position is the number of a broken rule: it is passed on, so that a caller may look once, at the end.
+    """
+    if at < 0:
+        return 0, at
+    value: cython.ulonglong = 0
+    byte: cython.ulonglong
+    shift: cython.int = 0
+    last_shift: cython.int = 28 if bits == 32 else 63
+    while at < end and shift <= last_shift:
+        byte = view[at]
+        at += 1
+        if shift == last_shift and byte < 0x80 and byte >> (bits - shift):
+            return 0, -_VARINT_RANGE
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+    return 0, -_VARINT_LENGTH
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _zigzag(raw: cython.ulonglong) -> cython.longlong:
+    return cython.cast(cython.longlong, raw >> 1) ^ -cython.cast(cython.longlong, raw & 1)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _wrapped_sum(left: cython.longlong, right: cython.longlong) -> cython.longlong:
+    """Add as Java does."""
+    if not cython.compiled:
+        return (left + right + 0x8000000000000000) % 0x10000000000000000 - 0x8000000000000000
+    return cython.cast(cython.longlong, cython.cast(cython.ulonglong, left) + cython.cast(cython.ulonglong, right))
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _size(
+    view: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    area_end: cython.Py_ssize_t,
+    least: cython.longlong,
+    rule: cython.int,
+) -> tuple[cython.longlong, cython.Py_ssize_t]:
+    """Read a size that is at least ``least``, and that fits before ``end`` unless it is -1.
+
+    A negative position is the number of a broken rule.
+    """
+    raw: cython.ulonglong
+    size: cython.longlong
+    raw, at = _uvarint(view, at, area_end, 32)
+    size = _zigzag(raw)
+    if at >= 0 and (size < least or (size > end - at and size != -1)):
+        return 0, -rule
+    return size, at
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _skip_headers(
+    view: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    area_end: cython.Py_ssize_t,
+    count: cython.longlong,
+) -> cython.Py_ssize_t:
+    """Return the position after a record's headers, or the negative number of a broken rule."""
+    size: cython.longlong
+    while count > 0 and at >= 0:
+        count -= 1
+        size, at = _size(view, at, end, area_end, 0, _RECORD_HEADER_KEY)
+        if at >= 0:
+            size, at = _size(view, at + size, end, area_end, -1, _RECORD_FIELD)
+        if size > 0:
+            at += size
+    return at
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _walk_record(
+    view: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    area_end: cython.Py_ssize_t,
+    base_offset: cython.longlong,
+    base_timestamp: cython.longlong,
+    timestamp_bits: cython.longlong,
+    row: cython.Py_ssize_t,
+    wanted: cython.int,
+    capacity: cython.Py_ssize_t,
+    longs: cython.longlong[::1],
+    ints: cython.int[::1],
+) -> cython.Py_ssize_t:
+    """Read a record into a row; return the position after it, or the negative number of a broken rule."""
+    raw: cython.ulonglong
+    size: cython.longlong
+    size, at = _size(view, at, area_end, area_end, 0, _RECORD_LENGTH)
+    if at < 0:
+        return at
+    if size == 0:
+        return -_RECORD_END
+    end: cython.Py_ssize_t = at + cython.cast(cython.Py_ssize_t, size)
+    raw, at = _uvarint(view, at + 1, area_end, 64)  # After the attributes.
+    if wanted & 2:
+        longs[capacity + row] = _wrapped_sum(base_timestamp, _zigzag(raw) & timestamp_bits)
+    raw, at = _uvarint(view, at, area_end, 32)
+    if wanted & 1:
+        longs[row] = _wrapped_sum(base_offset, _zigzag(raw))
+    size, at = _size(view, at, end, area_end, -1, _RECORD_FIELD)
+    if wanted & 4:
+        ints[row] = at
+        ints[capacity + row] = size
+    if size > 0:
+        at += size
+    size, at = _size(view, at, end, area_end, -1, _RECORD_FIELD)
+    if wanted & 8:
+        ints[2 * capacity + row] = at
+        ints[3 * capacity + row] = size
+    if size > 0:
+        at += size
+    size, at = _size(view, at, end, area_end, 0, _RECORD_HEADERS)
+    if wanted & 16:
+        ints[4 * capacity + row] = at
+        ints[5 * capacity + row] = size
+    if size > 0:
+        at = _skip_headers(view, at, end, area_end, size)
+    return at if at < 0 or at == end else -_RECORD_END
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _walk_batch(
+    view: cython.const[cython.uchar][::1],
+    areas: cython.const[cython.longlong][::1],
+    batches: cython.Py_ssize_t,
+    batch: cython.Py_ssize_t,
+    row: cython.Py_ssize_t,
+    wanted: cython.int,
+    capacity: cython.Py_ssize_t,
+    longs: cython.longlong[::1],
+    ints: cython.int[::1],
+) -> cython.Py_ssize_t:
+    """Read the records of a batch into rows; return the row after them, or the negative number of a broken rule."""
+    at: cython.Py_ssize_t = cython.cast(cython.Py_ssize_t, areas[batch])
+    area_end: cython.Py_ssize_t = cython.cast(cython.Py_ssize_t, areas[batches + batch])
+    left: cython.longlong = areas[2 * batches + batch]
+    base_offset: cython.longlong = areas[3 * batches + batch]
+    base_timestamp: cython.longlong = areas[4 * batches + batch]
+    timestamp_bits: cython.longlong = areas[5 * batches + batch]
+    if left < 0:
+        return -_BATCH_COUNT
+    while left > 0:
+        if at == area_end:
+            return -_BATCH_MISSING
+        at = _walk_record(
+            view, at, area_end, base_offset, base_timestamp, timestamp_bits, row, wanted, capacity, longs, ints
+        )
+        if at < 0:
+            return at
+        row += 1
+        left -= 1
+    return row if at == area_end else -_BATCH_TRAILING
+
+
+def walk(
+    view: cython.const[cython.uchar][::1],
+    areas: cython.const[cython.longlong][::1],
+    first: cython.Py_ssize_t,
+    row: cython.Py_ssize_t,
+    wanted: cython.int,
+    capacity: cython.Py_ssize_t,
+    longs: cython.longlong[::1],
+    ints: cython.int[::1],
+    ends: cython.longlong[::1],
+) -> tuple[int, int]:
+    """Read the records of some batches into columns.
+
+    Args:
+        view: what holds the record areas, uncompressed.
+        areas: the columns of ``record_areas``, as long as ``ends`` each.
+        first: index of the batch to start with.
+        row: the row to start with.
+        wanted: which columns to fill: 1 offsets, 2 timestamps, 4 keys, 8 values, 16 headers, added up.
+        capacity: how long a column of records is. A row for each 7 bytes of the areas, and one more, are enough.
+        longs: two columns to fill: offset, timestamp.
+        ints: six columns to fill: key position, key size, value position, value size, header position, header count. A
+            null key or value has size -1.
+        ends: to fill: for each batch, the row after its last record.
+
+    Returns:
+        The index of the batch that could not be read (or the number of batches), and the number of the rule that it breaks
+        (or 0). The rows of such a batch do not count.
+    """
+    batches: cython.Py_ssize_t = len(ends)
+    batch: cython.Py_ssize_t = first
+    with cython.nogil:
+        while batch < batches:
+            row = _walk_batch(view, areas, batches, batch, row, wanted, capacity, longs, ints)
+            if row < 0:
+                break
+            ends[batch] = row
+            batch += 1
+    return batch, 0 if batch == batches else -row
+
+
+def gather(
+    view: cython.const[cython.uchar][::1],
+    positions: cython.const[cython.int][::1],
+    sizes: cython.const[cython.int][::1],
+    data_offsets: cython.int[::1],
+    validity: cython.uchar[::1],
+    data: cython.uchar[::1],
+) -> int:
+    """Copy keys or values into the three buffers of an Arrow binary column.
+
+    Args:
+        view: what the positions are of.
+        positions, sizes: of the rows; size -1 is null.
+        data_offsets: to fill: one more than rows.
+        validity: to fill: a bit a row, of bytes that are zero.
+        data: to fill: as long as all sizes together.
+
+    Returns:
+        How many rows are null.
+    """
+    row: cython.Py_ssize_t
+    source: cython.Py_ssize_t
+    size: cython.Py_ssize_t
+    at: cython.Py_ssize_t = 0
+    nulls: cython.Py_ssize_t = 0
+    with cython.nogil:
+        for row in range(len(positions)):
+            data_offsets[row] = at
+            size = sizes[row]
+            if size < 0:
+                nulls += 1
+                continue
+            validity[row >> 3] |= 1 << (row & 7)
+            source = positions[row]
+            at = _put_view(data, at, view, source, size)
+        data_offsets[len(positions)] = at
+    return nulls
+
+
+def total_size(sizes: cython.const[cython.int][::1]) -> int:
+    """Add up sizes, of which -1 counts nothing."""
+    total: cython.longlong = 0
+    row: cython.Py_ssize_t
+    with cython.nogil:
+        for row in range(len(sizes)):
+            if sizes[row] > 0:
+                total += sizes[row]
+    return total
+
+
+@cython.final
+@cython.cclass
+class Record:
+    """One record, cut out of its batch when it is asked for.
+
+    Attributes are those of ``raftlog.records.record.Record``: offset, timestamp in ms, key and value (None is null), headers.
+    """
+
+    _data: bytes
+    _offset: cython.longlong
+    _timestamp: cython.longlong
+    _key_position: cython.int
+    _key_size: cython.int
+    _value_position: cython.int
+    _value_size: cython.int
+    _header_position: cython.int
+    _header_count: cython.int
+
+    @property
+    def offset(self) -> int:
+        """Log offset."""
+        return self._offset
+
+    @property
+    def timestamp(self) -> int:
+        """Milliseconds since the epoch."""
+        return self._timestamp
+
+    @property
+    def key(self) -> bytes | None:
+        """The key, or None."""
+        if self._key_size < 0:
+            return None
+        if cython.compiled:
+            start: cython.p_char = self._data
+            return start[self._key_position : self._key_position + self._key_size]
+        return self._data[self._key_position : self._key_position + self._key_size]
+
+    @property
+    def value(self) -> bytes | None:
+        """The value, or None."""
+        if self._value_size < 0:
+            return None
+        if cython.compiled:
+            start: cython.p_char = self._data
+            return start[self._value_position : self._value_position + self._value_size]
+        return self._data[self._value_position : self._value_position + self._value_size]
+
+    @property
+    def headers(self) -> tuple[tuple[bytes, bytes | None], ...]:
+        """Pairs of a header's key and value, in order."""
+        if self._header_count == 0:
+            return ()
+        return read_headers(self._data, self._header_position, self._header_count)
+
+    def __repr__(self) -> str:
+        return (
+            f"Record(offset={self.offset}, timestamp={self.timestamp}, key={self.key!r}, value={self.value!r}, "
+            f"headers={self.headers!r})"
+        )
+
+
+def read_headers(
+    data: bytes, position: cython.Py_ssize_t, count: cython.Py_ssize_t
+) -> tuple[tuple[bytes, bytes | None], ...]:
+    """Read the headers of a record that ``walk`` has accepted."""
+    view: cython.const[cython.uchar][::1] = memoryview(data)
+    headers: list[tuple[bytes, bytes | None]] = []
+    at: cython.Py_ssize_t = position
+    raw: cython.ulonglong
+    size: cython.longlong
+    for _ in range(count):
+        raw, at = _uvarint(view, at, len(view), 32)
+        size = _zigzag(raw)
+        key = data[at : at + size]
+        raw, at = _uvarint(view, at + size, len(view), 32)
+        size = _zigzag(raw)
+        if size < 0:
+            headers.append((key, None))
+        else:
+            headers.append((key, data[at : at + size]))
+            at += size
+    return tuple(headers)
+
+
+def records(
+    data: bytes,
+    offsets: cython.const[cython.longlong][::1],
+    timestamps: cython.const[cython.longlong][::1],
+    key_positions: cython.const[cython.int][::1],
+    key_sizes: cython.const[cython.int][::1],
+    value_positions: cython.const[cython.int][::1],
+    value_sizes: cython.const[cython.int][::1],
+    header_positions: cython.const[cython.int][::1],
+    header_counts: cython.const[cython.int][::1],
+) -> list[Record]:
+    """Make an object of each row; nothing is copied out of ``data`` before it is asked for."""
+    made: list[Record] = []
+    row: cython.Py_ssize_t
+    record: Record
+    for row in range(len(offsets)):
+        record = Record.__new__(Record)
+        record._data = data
+        record._offset = offsets[row]
+        record._timestamp = timestamps[row]
+        record._key_position = key_positions[row]
+        record._key_size = key_sizes[row]
+        record._value_position = value_positions[row]
+        record._value_size = value_sizes[row]
+        record._header_position = header_positions[row]
+        record._header_count = header_counts[row]
+        made.append(record)
+    return made
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _put_uvarint(out: cython.uchar[::1], at: cython.Py_ssize_t, value: cython.ulonglong) -> cython.Py_ssize_t:
+    """Write an unsigned varint and return the position after it."""
+    while value >= 0x80:
+        out[at] = value & 0x7F | 0x80
+        value >>= 7
+        at += 1
+    out[at] = value
+    return at + 1
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _zigzagged(value: cython.longlong) -> cython.ulonglong:
+    if not cython.compiled:
+        return value << 1 if value >= 0 else ~(value << 1)
+    return cython.cast(cython.ulonglong, value) << 1 ^ cython.cast(cython.ulonglong, value >> 63)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _uvarint_size(value: cython.ulonglong) -> cython.Py_ssize_t:
+    size: cython.Py_ssize_t = 1
+    while value >= 0x80:
+        value >>= 7
+        size += 1
+    return size
+
+
+class _Varints(dict[int, bytes]):
+    """Zigzag varints by value; those that most sizes and deltas have are kept."""
+
+    def __missing__(self, value: int) -> bytes:
+        raw = value << 1 if value >= 0 else ~(value << 1)
+        encoded = bytearray()
+        while raw >= 0x80:
+            encoded.append(raw & 0x7F | 0x80)
+            raw >>= 7
+        encoded.append(raw)
+        if 0 <= value < 8192:
+            self[value] = bytes(encoded)
+        return bytes(encoded)
+
+
+_VARINTS = _Varints()
+
+
+def encode_headers(headers: object) -> bytes:
+    """Encode pairs of a header's key and value, their number in front."""
+    parts = [_VARINTS[len(headers)]]  # type: ignore[arg-type]
+    for key, value in headers:  # type: ignore[attr-defined]
+        parts += (_VARINTS[len(key)], key, b"\x01" if value is None else _VARINTS[len(value)] + value)
+    return b"".join(parts)
+
+
+def encode(rows: list[tuple], base_timestamp: cython.longlong, offset_delta: cython.longlong) -> bytes:  # type: ignore[type-arg]
+    """Encode rows of (timestamp, key, value) or (timestamp, key, value, headers) as a record area.
+
+    Args:
+        rows: keys and values are bytes or None; headers are pairs of bytes and bytes or None.
+        base_timestamp: what timestamps are stored relative to.
+        offset_delta: of the first row; the others count on from it.
+    """
+    if not cython.compiled:
+        return _encode_interpreted(rows, base_timestamp, offset_delta)
+    row: tuple
+    area = bytearray(len(rows) * 128 + 64)
+    out: cython.uchar[::1] = area
+    at: cython.Py_ssize_t = 0
+    delta: cython.longlong = offset_delta
+    no_headers: bytes = b"\x00"
+    for row in rows:
+        headers: bytes = no_headers if len(row) == 3 else encode_headers(row[3])
+        key: object = row[1]
+        value: object = row[2]
+        timestamp: cython.longlong = row[0]
+        key_size: cython.Py_ssize_t = -1 if key is None else len(cython.cast(bytes, key))
+        value_size: cython.Py_ssize_t = -1 if value is None else len(cython.cast(bytes, value))
+        header_size: cython.Py_ssize_t = 1 if headers is no_headers else len(headers)
+        if at + key_size + value_size + header_size + 64 > len(out):
+            del out
+            area.extend(bytes(len(area) + key_size + value_size + header_size + 64))
+            out = area
+        raw_timestamp_delta: cython.ulonglong = _zigzagged(timestamp - base_timestamp)
+        raw_offset_delta: cython.ulonglong = _zigzagged(delta)
+        delta += 1
+        at = _put_uvarint(
+            out,
+            at,
+            2
+            * (
+                1
+                + _uvarint_size(raw_timestamp_delta)
+                + _uvarint_size(raw_offset_delta)
+                + _field_size(key_size)
+                + _field_size(value_size)
+                + header_size
+            ),
+        )
+        out[at] = 0
+        at = _put_uvarint(out, at + 1, raw_timestamp_delta)
+        at = _put_uvarint(out, at, raw_offset_delta)
+        at = _put_uvarint(out, at, _zigzagged(key_size))
+        if key_size > 0:
+            at = _put_bytes(out, at, cython.cast(bytes, key), key_size)
+        at = _put_uvarint(out, at, _zigzagged(value_size))
+        if value_size > 0:
+            at = _put_bytes(out, at, cython.cast(bytes, value), value_size)
+        at = _put_bytes(out, at, headers, header_size)
+    del out
+    del area[at:]
+    return bytes(area)
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _field_size(size: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    return 1 if size < 0 else _uvarint_size(2 * size) + size
+
+
+@cython.cfunc
+@cython.inline
+def _put_bytes(
+    out: cython.uchar[::1], at: cython.Py_ssize_t, data: bytes, size: cython.Py_ssize_t
+) -> cython.Py_ssize_t:
+    source: cython.p_char = data
+    memcpy(cython.address(out[at]), source, size)
+    return at + size
+
+
+def _encode_interpreted(rows: list[tuple], base_timestamp: int, offset_delta: int) -> bytes:  # type: ignore[type-arg]
+    parts: list[bytes] = []
+    extend = parts.extend
+    varints = _VARINTS
+    for row in rows:
+        timestamp_delta = varints[row[0] - base_timestamp]
+        stored_offset_delta = varints[offset_delta]
+        offset_delta += 1
+        key, value = row[1], row[2]
+        key_size = value_size = b"\x01"
+        if key is None:
+            key = b""
+        else:
+            key_size = varints[len(key)]
+        if value is None:
+            value = b""
+        else:
+            value_size = varints[len(value)]
+        headers = b"\x00" if len(row) == 3 else encode_headers(row[3])
+        size = (
+            1
+            + len(timestamp_delta)
+            + len(stored_offset_delta)
+            + len(key_size)
+            + len(key)
+            + len(value_size)
+            + len(value)
+            + len(headers)
+        )
+        extend(
+            (varints[size], b"\x00", timestamp_delta, stored_offset_delta, key_size, key, value_size, value, headers)
+        )
+    return b"".join(parts)
+
+
+MARK = b"\x00"
+"""Stands in a template where a number goes."""
+
+TEMPLATE_SIZE = 512
+"""How many bytes each template of ``batch_lines`` takes, zero filled."""
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _put_number(out: cython.uchar[::1], at: cython.Py_ssize_t, value: cython.longlong) -> cython.Py_ssize_t:
+    """Write a decimal number."""
+    raw: cython.ulonglong = _wrapped_magnitude(value)
+    size: cython.Py_ssize_t = 1
+    rest: cython.ulonglong = raw
+    if value < 0:
+        out[at] = 45
+        at += 1
+    while rest >= 10:
+        rest //= 10
+        size += 1
+    rest = raw
+    end: cython.Py_ssize_t = at + size
+    at = end
+    while size > 0:
+        at -= 1
+        size -= 1
+        out[at] = 48 + rest % 10
+        rest //= 10
+    return end
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _wrapped_magnitude(value: cython.longlong) -> cython.ulonglong:
+    if not cython.compiled:
+        return abs(value)
+    raw: cython.ulonglong = cython.cast(cython.ulonglong, value)
+    return ~raw + 1 if value < 0 else raw
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _put_part(
+    out: cython.uchar[::1], at: cython.Py_ssize_t, template: cython.const[cython.uchar][::1], part: cython.Py_ssize_t
+) -> tuple[cython.Py_ssize_t, cython.Py_ssize_t]:
+    """Copy a template from ``part`` to the next mark; return the positions after the copy and after the mark."""
+    while template[part] != 0:
+        out[at] = template[part]
+        at += 1
+        part += 1
+    return at, part + 1
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _sequence(base_sequence: cython.longlong, delta: cython.longlong) -> cython.longlong:
+    """Count a producer sequence on; after 2**31 - 1 comes 0."""
+    if base_sequence + delta > 0x7FFFFFFF:
+        return base_sequence + delta - 0x7FFFFFFF - 1
+    return base_sequence + delta
+
+
+def batch_lines(
+    view: cython.const[cython.uchar][::1],
+    positions: cython.const[cython.longlong][::1],
+    sizes: cython.const[cython.int][::1],
+    first: cython.Py_ssize_t,
+    file_position: cython.longlong,
+    templates: cython.const[cython.uchar][::1],
+    out: cython.uchar[::1],
+) -> tuple[int, int]:
+    """Write a line of text for each batch.
+
+    Args:
+        view: the log.
+        positions, sizes: of batches whose CRC holds.
+        first: index of the batch to start with.
+        file_position: of the first byte of ``view`` in its file.
+        templates: a line for each value of the low six attribute bits, ``TEMPLATE_SIZE`` bytes each, with marks for: base
+            offset, last offset, count, base sequence, last sequence, producer id, producer epoch, leader epoch, position,
+            max timestamp, size, CRC.
+        out: to fill.
+
+    Returns:
+        The index of the first batch that was not written, because ``out`` is full or the batch has no template: it has a
+        delete horizon or an unknown codec; and how many bytes were written.
+    """
+    index: cython.Py_ssize_t = first
+    count: cython.Py_ssize_t = len(positions)
+    at: cython.Py_ssize_t = 0
+    batch: cython.Py_ssize_t
+    part: cython.Py_ssize_t
+    delta: cython.longlong
+    base_sequence: cython.longlong
+    template_size: cython.Py_ssize_t = TEMPLATE_SIZE
+    with cython.nogil:
+        while index < count and len(out) - at >= template_size + 12 * 20:
+            batch = cython.cast(cython.Py_ssize_t, positions[index])
+            part = (view[batch + 22] & 63) * template_size
+            if view[batch + 22] & 64 or templates[part] == 0:
+                break
+            delta = _int32(view, batch + 23)
+            base_sequence = _int32(view, batch + 53)
+            at, part = _put_part(out, at, templates, part)
+            at = _put_number(out, at, _int64(view, batch))
+            at, part = _put_part(out, at, templates, part)
+            at = _put_number(out, at, _wrapped_sum(_int64(view, batch), delta))
+            at, part = _put_part(out, at, templates, part)
+            at = _put_number(out, at, _int32(view, batch + 57))
+            at, part = _put_part(out, at, templates, part)
+            at = _put_number(out, at, base_sequence)
+            at, part = _put_part(out, at, templates, part)
+            at = _put_number(out, at, -1 if base_sequence == -1 else _sequence(base_sequence, delta))
+            at, part = _put_part(out, at, templates, part)
+            at = _put_number(out, at, _int64(view, batch + 43))
+            at, part = _put_part(out, at, templates, part)
+            at = _put_number(out, at, (cython.cast(cython.longlong, view[batch + 51] ^ 128) - 128) * 256 + view[batch + 52])
+            at, part = _put_part(out, at, templates, part)
+            at = _put_number(out, at, _int32(view, batch + 12))
+            at, part = _put_part(out, at, templates, part)
+            at = _put_number(out, at, file_position + batch)
+            at, part = _put_part(out, at, templates, part)
+            at = _put_number(out, at, _int64(view, batch + 35))
+            at, part = _put_part(out, at, templates, part)
+            at = _put_number(out, at, sizes[index])
+            at, part = _put_part(out, at, templates, part)
+            at = _put_number(out, at, _uint32(view, batch + 17))
+            at, part = _put_part(out, at, templates, part)
+            index += 1
+    return index, at
+
+
+def record_lines(
+    view: cython.const[cython.uchar][::1],
+    first: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    capacity: cython.Py_ssize_t,
+    longs: cython.const[cython.longlong][::1],
+    ints: cython.const[cython.int][::1],
+    base_offset: cython.longlong,
+    base_sequence: cython.longlong,
+    template: cython.const[cython.uchar][::1],
+    payloads: cython.bint,
+    out: cython.uchar[::1],
+) -> tuple[int, int]:
+    """Write a line of text for each record of one batch.
+
+    Args:
+        view: what the positions are of.
+        first, end: the rows.
+        capacity, longs, ints: the columns that ``walk`` filled, all of them.
+        base_offset, base_sequence: of the batch.
+        template: a line, closed by a mark, with marks for: offset, timestamp, key size, value size, sequence; then two
+            parts, each closed by a mark: what stands before a key, and before a value.
+        payloads: whether to write keys and values.
+        out: to fill.
+
+    Returns:
+        The first row that was not written, because ``out`` is full, it has headers, or its key or value is not ASCII; and
+        how many bytes were written.
+    """
+    row: cython.Py_ssize_t = first
+    at: cython.Py_ssize_t = 0
+    part: cython.Py_ssize_t
+    source: cython.Py_ssize_t
+    key_size: cython.Py_ssize_t
+    value_size: cython.Py_ssize_t
+    index: cython.Py_ssize_t
+    seen: cython.uchar
+    with cython.nogil:
+        while row < end and ints[5 * capacity + row] == 0:
+            key_size = ints[capacity + row]
+            value_size = ints[3 * capacity + row]
+            if len(out) - at < len(template) + 5 * 20 + key_size + value_size + 2:
+                break
+            seen = 0
+            if payloads:
+                source = ints[row]
+                for index in range(key_size):
+                    seen |= view[source + index]
+                source = ints[2 * capacity + row]
+                for index in range(value_size):
+                    seen |= view[source + index]
+            if seen >= 128:
+                break
+            at, part = _put_part(out, at, template, 0)
+            at = _put_number(out, at, longs[row])
+            at, part = _put_part(out, at, template, part)
+            at = _put_number(out, at, longs[capacity + row])
+            at, part = _put_part(out, at, template, part)
+            at = _put_number(out, at, key_size)
+            at, part = _put_part(out, at, template, part)
+            at = _put_number(out, at, value_size)
+            at, part = _put_part(out, at, template, part)
+            at = _put_number(out, at, -1 if base_sequence < 0 else _sequence(base_sequence, longs[row] - base_offset))
+            at, part = _put_part(out, at, template, part)
+            if payloads and key_size >= 0:
+                at, part = _put_part(out, at, template, part)
+                at = _put_view(out, at, view, ints[row], key_size)
+            else:
+                while template[part] != 0:
+                    part += 1
+                part += 1
+            if payloads and value_size >= 0:
+                at, part = _put_part(out, at, template, part)
+                at = _put_view(out, at, view, ints[2 * capacity + row], value_size)
+            out[at] = 10
+            at += 1
+            row += 1
+    return row, at
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _put_view(
+    out: cython.uchar[::1],
+    at: cython.Py_ssize_t,
+    view: cython.const[cython.uchar][::1],
+    source: cython.Py_ssize_t,
+    size: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """Copy some bytes."""
+    if size > 0:
+        if cython.compiled:
+            memcpy(cython.address(out[at]), cython.address(view[source]), size)
+        else:
+            out[at : at + size] = view[source : source + size]
+    return at + size

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is measured: raftlog and its peers, each doing the same work in the quickest way that its interface has.
+
+All check the CRC of every batch. An operation takes its input and returns how many batches or records it has seen. Packages are
+imported by the operation that needs them, so that no other pays for them in memory.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import attrs
+
+from raftlog.records.builder import RecordBatchBuilder
+from raftlog.records.columns import RECORD_COLUMNS, Chunk, RecordColumns, read_columns
+from raftlog.storage.segment_reader import map_segments, open_segment
+from tests.benchmarks import machine
+from tests.benchmarks.inputs import Row
+
+_LARGEST_BATCH: Final = 16 * 1024 * 1024
+_ARROW_COLUMNS: Final = ("offset", "timestamp", "key", "value")
+_SEGMENTS: Final = 24
+"""How many segments many are."""
+
+
+@attrs.frozen
+class Operation:
+    """A function, and what it is given: a log in memory, the path of a log, or batches as lists of rows."""
+
+    function: Callable[[Any], int]
+    needs: Literal["log", "path", "rows"] = "log"
+
+
+def _scan(log: bytes) -> int:
+    return sum(len(piece.batches) for piece in read_columns(log, ()) if isinstance(piece, Chunk))
+
+
+def _records(log: bytes, columns: tuple[str, ...] = RECORD_COLUMNS) -> Iterator[RecordColumns]:
+    for piece in read_columns(log, columns):
+        assert isinstance(piece, Chunk)
+        assert piece.records is not None
+        assert not piece.errors
+        yield piece.records
+
+
+def _columns(log: bytes) -> int:
+    return sum(records.count for records in _records(log))
+
+
+def _arrow(log: bytes) -> int:
+    return sum(records.to_arrow().num_rows for records in _records(log, _ARROW_COLUMNS))
+
+
+def _attributes(log: bytes) -> int:
+    count = 0
+    for records in _records(log):
+        for record in records.objects():
+            _ = record.offset, record.timestamp, record.key, record.value
+        count += records.count
+    return count
+
+
+def _encode(batches: list[list[Row]]) -> int:
+    for rows in batches:
+        builder = RecordBatchBuilder(0)
+        builder.extend(rows)
+        builder.build()
+    return sum(map(len, batches))
+
+
+def segment_columns(path: str | Path) -> int:
+    """Unpack all columns of a segment, and return how many records it has."""
+    with open_segment(str(path)) as segment:
+        chunks = (piece for piece in segment.chunks() if isinstance(piece, Chunk))
+        return sum(chunk.records.count for chunk in chunks if chunk.records is not None)
+
+
+def _many_segments(path: Path, processes: int) -> int:
+    # The same one many times: all of them would be in the page cache anyway.
+    return sum(map_segments(segment_columns, [str(path)] * _SEGMENTS, processes=processes))
+
+
+def _one_process(path: Path) -> int:
+    return _many_segments(path, 1)
+
+
+def _two_processes(path: Path) -> int:
+    return _many_segments(path, 2)
+
+
+def _batches(log: bytes, memory_records: Any) -> Iterator[Any]:
+    """Yield the batches of aiokafka or kafka-python, whose interfaces are the same."""
+    source = memory_records(log)
+    while (batch := source.next_batch()) is not None:
+        assert batch.validate_crc()
+        yield batch
+
+
+def _peer_scan(log: bytes, memory_records: Any) -> int:
+    return sum(1 for _ in _batches(log, memory_records))
+
+
+def _peer_decode(log: bytes, memory_records: Any) -> int:
+    count = 0
+    for batch in _batches(log, memory_records):
+        for _ in batch:
+            count += 1
+    return count
+
+
+def _peer_attributes(log: bytes, memory_records: Any) -> int:
+    count = 0
+    for batch in _batches(log, memory_records):
+        for record in batch:
+            _ = record.offset, record.timestamp, record.key, record.value
+            count += 1
+    return count
+
+
+def _peer_encode(batches: list[list[Row]], batch_builder: Any) -> int:
+    for rows in batches:
+        builder = batch_builder(
+            magic=2,
+            compression_type=0,
+            is_transactional=0,
+            producer_id=-1,
+            producer_epoch=-1,
+            base_sequence=-1,
+            batch_size=_LARGEST_BATCH,
+        )
+        for offset, (timestamp, key, value) in enumerate(rows):
+            builder.append(offset, timestamp, key, value, [])
+        builder.build()
+    return sum(map(len, batches))
+
+
+def _aiokafka(work: Callable[[Any, Any], int]) -> Callable[[Any], int]:
+    def run(source: Any) -> int:
+        from aiokafka.record.default_records import DefaultRecordBatchBuilder
+        from aiokafka.record.memory_records import MemoryRecords
+
+        return work(source, DefaultRecordBatchBuilder if work is _peer_encode else MemoryRecords)
+
+    return run
+
+
+def _kafka_python(work: Callable[[Any, Any], int]) -> Callable[[Any], int]:
+    def run(source: Any) -> int:
+        from kafka.record.default_records import DefaultRecordBatchBuilder
+        from kafka.record.memory_records import MemoryRecords
+
+        return work(source, DefaultRecordBatchBuilder if work is _peer_encode else MemoryRecords)
+
+    return run
+
+
+def _kio_decode(log: bytes) -> int:
+    from kio.records.readers import read_batch
+
+    count = position = 0
+    while position < len(log):
+        batch, size = read_batch(log, position)
+        count += len(batch.records)
+        position += size
+    return count
+
+
+OPERATIONS: Final = {
+    "raftlog scan": Operation(_scan),
+    "raftlog columns": Operation(_columns),
+    "raftlog arrow": Operation(_arrow),
+    "raftlog attributes": Operation(_attributes),
+    "raftlog encode": Operation(_encode, "rows"),
+    "raftlog segment": Operation(segment_columns, "path"),
+    "raftlog one process": Operation(_one_process, "path"),
+    "raftlog two processes": Operation(_two_processes, "path"),
+    "aiokafka scan": Operation(_aiokafka(_peer_scan)),
+    "aiokafka decode": Operation(_aiokafka(_peer_decode)),
+    "aiokafka attributes": Operation(_aiokafka(_peer_attributes)),
+    "aiokafka encode": Operation(_aiokafka(_peer_encode), "rows"),
+    "kafka-python scan": Operation(_kafka_python(_peer_scan)),
+    "kafka-python decode": Operation(_kafka_python(_peer_decode)),
+    "kafka-python attributes": Operation(_kafka_python(_peer_attributes)),
+    "kafka-python encode": Operation(_kafka_python(_peer_encode), "rows"),
+    "kio decode": Operation(_kio_decode),
+    "machine memory read": Operation(machine.read_memory),
+    "machine crc": Operation(machine.check_memory),
+    "machine sync": Operation(machine.sync_appends, "path"),
+}
+"""Everything that can be measured in a process of its own, by contender and work."""

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the files that are measured: a few batches of each shape, repeated with growing base offsets.
+
+The base offset stands before what the CRC covers, so that a repeated batch stays sound.
+"""
+
+import functools
+import itertools
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from raftlog.records.batch import RecordBatch
+from raftlog.records.builder import RecordBatchBuilder
+from raftlog.records.compression import CompressionType
+from raftlog.records.iterator import BufferSource, split
+from tests.golden_files import GOLDEN
+
+Row = tuple[int, bytes | None, bytes | None]
+"""Timestamp, key and value of a record."""
+
+MIB: Final = 1024 * 1024
+METADATA_LOG: Final = "metadata-log"
+METADATA_LIKE: Final = "metadata-like"
+_REAL_METADATA_LOG: Final = GOLDEN / "mirror/data/n1/__cluster_metadata-0/00000000000000000000.log"
+_TIME_MS: Final = 1_780_000_000_000
+_CITIES: Final = ("Amsterdam", "Berlin", "Chicago", "Delhi", "Espoo", "Florence", "Geneva", "Havana")
+
+
+@attrs.frozen
+class Shape:
+    """What the records of a file look like.
+
+    Attributes:
+        value_sizes: of values in bytes, least and most.
+        key_size: in bytes, or None for null keys.
+        records: how many a batch has, least and most.
+        distinct: how many batches to make before they repeat.
+        has_header: whether each record has a header.
+        compression_type: of every batch.
+    """
+
+    value_sizes: tuple[int, int]
+    key_size: int | None
+    records: tuple[int, int] = (1000, 1000)
+    distinct: int = 16
+    has_header: bool = False
+    compression_type: CompressionType = CompressionType.NONE
+
+
+SHAPES: Final = {
+    "small": Shape((100, 100), 8),
+    "tiny": Shape((20, 20), None),
+    "large": Shape((1000, 1000), 8, distinct=8, has_header=True),
+    METADATA_LIKE: Shape((20, 40), None, records=(1, 5), distinct=2000),
+    "small-lz4": Shape((100, 100), 8, compression_type=CompressionType.LZ4),
+    "small-zstd": Shape((100, 100), 8, compression_type=CompressionType.ZSTD),
+    "small-snappy": Shape((100, 100), 8, compression_type=CompressionType.SNAPPY),
+    "small-gzip": Shape((100, 100), 8, compression_type=CompressionType.GZIP),
+}
+
+
+@attrs.frozen
+class _Template:
+    """A batch to repeat: its bytes, how many offsets it takes, and how many bytes it has uncompressed."""
+
+    data: bytes
+    offset_span: int
+    size_bytes: int
+
+
+def row_batches(shape_name: str) -> Iterator[list[Row]]:
+    """Yield the rows of each distinct batch of a shape; the same ones in every run."""
+    shape = SHAPES[shape_name]
+    generator = random.Random(shape_name)
+    time_ms = _TIME_MS
+    for _ in range(shape.distinct):
+        rows = []
+        for _ in range(generator.randint(*shape.records)):
+            time_ms += generator.randint(0, 3)
+            key = None if shape.key_size is None else b"%0*d" % (shape.key_size, generator.randrange(10**6))
+            rows.append((time_ms, key, _text(generator, generator.randint(*shape.value_sizes))))
+        yield rows
+
+
+def file(folder: Path, shape_name: str, size_mib: float) -> Path:
+    """Return a log of whole batches, at least one, that has some size before compression; it is written on first need."""
+    path = folder / f"{shape_name}-{size_mib:g}-MiB" / "00000000000000000000.log"
+    if not path.exists():
+        path.parent.mkdir(parents=True)
+        unfinished = path.with_suffix(".unfinished")
+        with unfinished.open("wb") as log:
+            base_offset = size = 0
+            for template in itertools.cycle(_templates(shape_name)):
+                log.write(base_offset.to_bytes(8, "big"))
+                log.write(template.data[8:])
+                base_offset += template.offset_span
+                size += template.size_bytes
+                if size >= size_mib * MIB:
+                    break
+        unfinished.rename(path)
+    return path
+
+
+@functools.lru_cache(maxsize=1)
+def _templates(shape_name: str) -> list[_Template]:
+    if shape_name == METADATA_LOG:
+        pieces = split(BufferSource(_REAL_METADATA_LOG.read_bytes()))
+        batches = [piece for piece in pieces if isinstance(piece, RecordBatch)]
+        return [_Template(bytes(each.buffer), each.last_offset_delta + 1, each.size_bytes) for each in batches]
+    return [_template(SHAPES[shape_name], rows) for rows in row_batches(shape_name)]
+
+
+def _template(shape: Shape, rows: list[Row]) -> _Template:
+    headers = ((b"trace", b"4bf92f3577b34da6"),) if shape.has_header else ()
+    plain = RecordBatchBuilder(0)
+    stored = RecordBatchBuilder(0, compression_type=shape.compression_type)
+    for builder in (plain, stored):
+        for row in rows:
+            builder.append(*row, headers)
+    return _Template(stored.build(), len(rows), len(plain.build()))
+
+
+def _text(generator: random.Random, size: int) -> bytes:
+    """Return something like JSON: it compresses as such texts do."""
+    text = ""
+    while len(text) < size:
+        text += (
+            f'{{"user":"{generator.getrandbits(48):012x}","city":"{generator.choice(_CITIES)}",'
+            f'"amount":{generator.randrange(10**5) / 100},"currency":"EUR","paid":true}}'
+        )
+    return text[:size].encode()

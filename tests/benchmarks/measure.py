@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measuring: contenders take turns, and the median of their rounds counts.
+
+The process that measures holds nothing: what it starts would have its peak memory counted in.
+"""
+
+import itertools
+import os
+import statistics
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final, Literal, Protocol
+
+import attrs
+
+Mode = Literal["compiled", "interpreted"]
+
+MODES: Final[tuple[Mode, Mode]] = ("compiled", "interpreted")
+ROOT: Final = Path(__file__).resolve().parents[2]
+PEAK_UNIT: Final = 1 if sys.platform == "darwin" else 1024
+"""Bytes in one of ``ru_maxrss``."""
+
+
+class Contender(Protocol):
+    """Something that can be measured."""
+
+    def measure(self) -> float:
+        """Do the work once, and return the figure."""
+        ...
+
+    def peak_memory_bytes(self) -> int:
+        """Return the most memory that the work takes; ask after it has been measured."""
+        ...
+
+
+def medians(contenders: Mapping[str, Contender], rounds: int) -> dict[str, float]:
+    """Measure contenders in turn, a number of times, and return the median of each."""
+    figures: dict[str, list[float]] = {name: [] for name in contenders}
+    for _ in range(rounds):
+        for name, contender in contenders.items():
+            figures[name].append(contender.measure())
+    return {name: statistics.median(each) for name, each in figures.items()}
+
+
+def environment(mode: Mode) -> dict[str, str]:
+    """Return the environment that makes a process run raftlog compiled or interpreted."""
+    others = {name: value for name, value in os.environ.items() if name != "RAFTLOG_PURE"}
+    return others | ({"RAFTLOG_PURE": "1"} if mode == "interpreted" else {})
+
+
+@attrs.frozen
+class Limit:
+    """A figure that is not measured."""
+
+    figure: float
+
+    def measure(self) -> float:
+        """Return it."""
+        return self.figure
+
+    def peak_memory_bytes(self) -> int:
+        """Return nothing."""
+        return 0
+
+
+@attrs.frozen
+class Row:
+    """One figure of one mode against one other: what ``results.json`` holds.
+
+    Attributes:
+        id: what the row is called from run to run.
+        what: the work.
+        against: the other.
+        ratio: how many times better raftlog is.
+        goal: the least ratio that is wanted, or 0 if the row is only reported.
+        holds: whether the goal is reached.
+        ours, theirs: the medians, in ``unit``.
+        unit: of both.
+        peak_memory_bytes: of ours.
+    """
+
+    id: str
+    what: str
+    against: str
+    ratio: float
+    goal: float
+    holds: bool
+    ours: float
+    theirs: float
+    unit: str
+    peak_memory_bytes: int
+
+
+@attrs.frozen
+class Comparison:
+    """Contenders at one piece of work.
+
+    Attributes:
+        id, what: of its rows.
+        unit: of the figures.
+        ours: raftlog, by mode.
+        theirs: the others, by name.
+        goals: the least ratio for a mode against another; those that are not here are only reported.
+        less_is_better: whether the smaller figure wins.
+    """
+
+    id: str
+    what: str
+    unit: str
+    ours: Mapping[Mode, Contender]
+    theirs: Mapping[str, Contender]
+    goals: Mapping[tuple[Mode, str], float]
+    less_is_better: bool = False
+
+    def rows(self, rounds: int) -> Iterator[Row]:
+        """Measure everything, and yield a row for each mode and each other."""
+        figures = medians({**self.ours, **self.theirs}, rounds)
+        peaks = {mode: contender.peak_memory_bytes() for mode, contender in self.ours.items()}
+        for mode, against in itertools.product(self.ours, self.theirs):
+            ours, theirs = figures[mode], figures[against]
+            ratio = theirs / ours if self.less_is_better else ours / theirs
+            goal = self.goals.get((mode, against), 0)
+            yield Row(
+                id="-".join([self.id, against.replace(" ", "-"), mode]).removesuffix("-compiled"),
+                what=self.what if mode == "compiled" else f"{self.what}, interpreted",
+                against=against,
+                ratio=ratio,
+                goal=goal,
+                holds=ratio >= goal,
+                ours=ours,
+                theirs=theirs,
+                unit=self.unit,
+                peak_memory_bytes=peaks[mode],
+            )

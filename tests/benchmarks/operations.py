@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Contenders that are an operation in a process of its own, which goes on from one round to the next."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+import attrs
+
+from tests.benchmarks.measure import ROOT, Mode, environment
+
+
+class Worker:
+    """A process that does operations (``tests.benchmarks.worker``). Use it as a context manager.
+
+    Args:
+        folder: where the inputs are.
+        mode: how it runs raftlog.
+
+    Raises:
+        RuntimeError: the kernel is not built, and so cannot be measured.
+    """
+
+    def __init__(self, folder: Path, mode: Mode) -> None:
+        self._arguments = folder, mode
+        command = [sys.executable, "-m", "tests.benchmarks.worker", str(folder)]
+        self._process = subprocess.Popen(
+            command, cwd=ROOT, env=environment(mode), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        if self._answer()["is_compiled"] != (mode == "compiled"):
+            self.close()
+            raise RuntimeError("the kernel is not built here: see what the install said about a compiler")
+
+    def run(self, operation_name: str, shape: str, size_mib: float) -> dict[str, Any]:
+        """Do an operation once."""
+        return self._ask({"operation_name": operation_name, "shape": shape, "size_mib": size_mib})
+
+    def input(self, shape: str, size_mib: float) -> str:
+        """Return the path of an input."""
+        path: str = self._ask({"shape": shape, "size_mib": size_mib})["path"]
+        return path
+
+    def _ask(self, job: dict[str, Any]) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(job) + "\n")
+        self._process.stdin.flush()
+        return self._answer()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"a worker died: {self._process.wait()}")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def another(self) -> "Worker":
+        """Start one like it."""
+        return Worker(*self._arguments)
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.communicate()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+@attrs.frozen
+class Speed:
+    """How much an operation does in a second.
+
+    Attributes:
+        worker: who does it.
+        operation_name: one of ``contenders.OPERATIONS``.
+        shape, size_mib: of the input.
+        of: what is counted, ``count`` or ``size_bytes``.
+        unit: how many make one in the figure.
+        clock: the processor's time, or the time that passes.
+    """
+
+    worker: Worker
+    operation_name: str
+    shape: str
+    size_mib: float
+    of: Literal["count", "size_bytes"] = "count"
+    unit: float = 1e6
+    clock: Literal["cpu_s", "wall_s"] = "cpu_s"
+
+    def measure(self) -> float:
+        """Return units a second."""
+        result = self.worker.run(self.operation_name, self.shape, self.size_mib)
+        amount: float = result[self.of] / result[self.clock]
+        return amount / self.unit
+
+    def peak_memory_bytes(self) -> int:
+        """Return the peak of a new process that does this alone, without the log that it holds in memory."""
+        with self.worker.another() as worker:
+            peak: int = worker.run(self.operation_name, self.shape, self.size_mib)["peak_memory_bytes"]
+        return peak
+
+
+@attrs.frozen
+class Peak:
+    """How much memory an operation takes, in MiB; attributes are those of ``Speed``."""
+
+    speed: Speed
+
+    def measure(self) -> float:
+        """Return the peak in MiB."""
+        return self.speed.peak_memory_bytes() / 1024**2
+
+    def peak_memory_bytes(self) -> int:
+        """Return the same in bytes."""
+        return self.speed.peak_memory_bytes()
