@@ -2,6 +2,7 @@
 
 BIN := .venv/bin
 READY := .venv/.ready
+KERNEL := .venv/.kernel
 PYTEST := $(BIN)/python -m pytest
 
 # The first Python that is new enough and can make environments; say `make PYTHON=...` for another.
@@ -9,7 +10,7 @@ PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
 	"$$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& echo "$$python" && break; done)
 
-.PHONY: help demo test test-slow test-kafka check fix clean python
+.PHONY: help demo test test-slow test-kafka bench bench-quick check fix clean python
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -28,6 +29,12 @@ test-kafka: $(READY) ## run the tests that ask a real Kafka's code (needs a JDK 
 	if [ -n "$$missing" ]; then echo "make test-kafka: skipped, as these are not installed:$$missing"; \
 	else set -x; $(PYTEST) -m kafka $(ARGS); fi
 
+bench: $(KERNEL) ## measure raftlog against its peers, and write docs/performance.md: under ten minutes
+	$(BIN)/python -m tests.benchmarks $(ARGS)
+
+bench-quick: $(KERNEL) ## measure less, and print it: under a minute
+	$(BIN)/python -m tests.benchmarks --quick $(ARGS)
+
 check: $(READY) ## say whether the code is in order, and change nothing
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -41,7 +48,7 @@ fix: $(READY) ## let ruff mend and format what it can
 	$(BIN)/ruff format
 
 clean: ## remove what make and the tools made, .venv too
-	rm -rf .venv build dist raftlog.egg-info .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv benchmarks build dist raftlog.egg-info .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find raftlog records snapshot tools tests -name __pycache__ -prune -exec rm -rf {} +
 
 python:
@@ -51,4 +58,8 @@ $(READY): pyproject.toml | python
 	@echo "setting up .venv with $(PYTHON), which takes a minute ..." >&2
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || "$(PYTHON)" -m venv --clear .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+$(KERNEL): records/kernel.py setup.py | $(READY)
+	@$(BIN)/python setup.py --quiet build_ext --inplace
 	@touch $@

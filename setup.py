@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the kernel, if it can be built: without a compiler, raftlog runs the same source interpreted.
 
-A wheel's kernel keeps to the limited API, so that one wheel serves every Python from 3.11 on; a kernel built in place uses
-the whole API of the Python that builds it, which makes objects faster. ``RAFTLOG_BOUNDS_CHECKS=1`` builds one that checks
-every index, for tests.
+A wheel's kernel keeps to the limited API, so that one wheel serves every Python from 3.11 on; a kernel built in place
+uses the whole API of the Python that builds it, which makes objects faster. ``RAFTLOG_BOUNDS_CHECKS=1`` builds one
+that checks every index, for tests.
 """
 
 import os

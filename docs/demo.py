@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What ``make demo`` shows: a real quorum's metadata log, and what a flipped byte does to it.
 
-The files are those that the four controllers of a Kafka 4.3.1 quorum left behind: three voters, a leader killed, a fourth
-controller added, one removed.
+The files are those that the four controllers of a Kafka 4.3.1 quorum left behind: three voters, a leader killed, a
+fourth controller added, one removed.
 """
 
 import json

@@ -10,7 +10,8 @@
     ├─ LogError            OffsetOutOfRangeError · NonContiguousAppendError · TruncationBelowHighWatermarkError
     │                      BatchTooLargeError · BufferExhaustedError · QuarantinedLogError · DivergedLogError
     ├─ VoterSetError       NoOverlappingMajorityError · DuplicateVoterError · VoterNotFoundError
-    ├─ SnapshotError       SnapshotFrozenError · SnapshotNotFoundError · InvalidSnapshotIdError · IncompleteSnapshotError
+    ├─ SnapshotError       SnapshotFrozenError · SnapshotNotFoundError · InvalidSnapshotIdError
+    │                      IncompleteSnapshotError
     ├─ QuorumError         NotLeaderError · FencedEpochError · IllegalTransitionError
     ├─ LogDirectoryError   DirectoryLockedError · ForeignDirectoryError
     ├─ MissingExtraError (extra; also an ImportError)

@@ -51,9 +51,7 @@ class BatchRun:
     def batch(self, index: int) -> RecordBatch:
         """Return one of the batches."""
         position = self.positions[index]
-        return RecordBatch(
-            self.data[position : position + self.sizes[index]], self.position + position, crc_holds=True
-        )
+        return RecordBatch(self.data[position : position + self.sizes[index]], self.position + position, crc_holds=True)
 
     def batches(self) -> Iterator[RecordBatch]:
         """Yield the batches in order."""
@@ -99,6 +97,8 @@ class RunFinder:
             size = sizes[index]
             if size >= small:
                 start = positions[index]
-                if crc32c(data[start + CRC_START : start + size]) != int.from_bytes(data[start + 17 : start + 21], "big"):
+                if crc32c(data[start + CRC_START : start + size]) != int.from_bytes(
+                    data[start + 17 : start + 21], "big"
+                ):
                     return index
         return count

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A log as columns: the fast way to read one.
 
-``read_columns`` takes a log a chunk at a time and gives, for each chunk, the headers of its batches and the fields of its
-records as flat columns: memoryviews of integers. Keys and values stay where they are, as position and size in the chunk's
-data, until somebody asks for them: as numpy arrays (without a copy), as an Arrow table, or as objects.
+``read_columns`` takes a log a chunk at a time and gives, for each chunk, the headers of its batches and the fields of
+its records as flat columns: memoryviews of integers. Keys and values stay where they are, as position and size in the
+chunk's data, until somebody asks for them: as numpy arrays (without a copy), as an Arrow table, or as objects.
 
 Every CRC is checked. Nothing is unpacked that is not asked for.
 """
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from raftlog.errors import CorruptBatchError, DecodeError, MissingExtraError, UnsupportedMagicError
+from raftlog.errors import CorruptBatchError, DecodeError, InvariantViolation, MissingExtraError, UnsupportedMagicError
 from raftlog.records import limits
 from raftlog.records.batch import RecordBatch
 from raftlog.records.batch_run import BatchRun
@@ -101,7 +101,10 @@ class BatchColumns:
             MissingExtraError: pyarrow is not installed.
         """
         arrow = _arrow()
-        arrays = [arrow.Array.from_buffers(arrow.int64(), len(self), [None, arrow.py_buffer(self.column(name))]) for name in names]
+        arrays = [
+            arrow.Array.from_buffers(arrow.int64(), len(self), [None, arrow.py_buffer(self.column(name))])
+            for name in names
+        ]
         return arrow.record_batch(arrays, names=list(names))
 
 
@@ -112,9 +115,9 @@ class RecordColumns:
     Attributes:
         data: what positions are of: the log itself, or decompressed record areas.
         count: how many records there are.
-        columns: those that were asked for, by name: ``offset`` and ``timestamp`` (ms) as 64-bit integers; ``key_position``,
-            ``key_size`` (-1 is null), ``value_position``, ``value_size``, ``header_position`` and ``header_count`` as 32-bit
-            ones.
+        columns: those that were asked for, by name: ``offset`` and ``timestamp`` (ms) as 64-bit integers; as 32-bit
+            ones ``key_position``, ``key_size`` (-1 is null), ``value_position``, ``value_size``, ``header_position``
+            and ``header_count``.
         ends: for each batch, the row after its last record.
         capacity, longs, ints: the columns as the kernel has them, one after the other, each ``capacity`` long.
     """
@@ -147,7 +150,9 @@ class RecordColumns:
         """
         data = self._bytes or _whole_bytes(self.data)
         self._bytes = data
-        return kernel.records(data, *[self.columns[name][first:last] for name in ("offset", "timestamp", *_INT_COLUMNS)])
+        return kernel.records(
+            data, *[self.columns[name][first:last] for name in ("offset", "timestamp", *_INT_COLUMNS)]
+        )
 
     def keys(self) -> "list[bytes | None]":
         """Return all keys."""
@@ -252,11 +257,12 @@ def read_columns(
     Args:
         source: a buffer, or a file (``raftlog.storage.segment_reader``).
         columns: which of ``RECORD_COLUMNS`` to unpack; none gives headers alone.
-        start, stop: byte positions to start at (inclusive) and to end at (exclusive), as in ``split``.
+        start: byte position to start at, inclusive, as in ``split``.
+        stop: byte position to end at, exclusive, as in ``split``.
         max_size: the most bytes that the records of one batch may decompress to.
 
-    What is no batch of magic 2 comes as the pieces of ``raftlog.records.iterator``: legacy messages, a torn tail, zero padding,
-    corruption.
+    What is no batch of magic 2 comes as the pieces of ``raftlog.records.iterator``: legacy messages, a torn tail, zero
+    padding, corruption.
 
     Raises:
         ValueError: a column is not one of ``RECORD_COLUMNS``.
@@ -368,7 +374,11 @@ def _walk(
     for index, name in enumerate(_INT_COLUMNS):
         if wanted & (4 << index // 2):
             columns[name] = ints[index * capacity : index * capacity + rows]
-    return Chunk(BatchColumns(run), RecordColumns(data, rows, columns, ends, capacity, longs, ints), tuple(sorted(errors.items())))
+    return Chunk(
+        BatchColumns(run),
+        RecordColumns(data, rows, columns, ends, capacity, longs, ints),
+        tuple(sorted(errors.items())),
+    )
 
 
 def _error_of(batch: RecordBatch, rule: str) -> DecodeError:
@@ -377,9 +387,9 @@ def _error_of(batch: RecordBatch, rule: str) -> DecodeError:
         for _ in batch.records():
             pass
     except DecodeError as error:
-        assert error.rule == rule, (error, rule)
-        return error
-    raise AssertionError(f"the kernel refuses a batch that the reader takes: {batch}, {rule}")
+        if error.rule == rule:
+            return error
+    raise InvariantViolation(f"the kernel refuses a batch that the reader does not, or not so: {batch}, {rule}")
 
 
 def _longs(count: int) -> memoryview:
@@ -395,7 +405,7 @@ def _whole_bytes(data: memoryview) -> bytes:
     return whole if isinstance(whole, bytes) and len(whole) == len(data) else bytes(data)
 
 
-def _numpy() -> Any:  # noqa: ANN401
+def _numpy() -> Any:
     try:
         import numpy as np
     except ImportError as error:
@@ -403,7 +413,7 @@ def _numpy() -> Any:  # noqa: ANN401
     return np
 
 
-def _arrow() -> Any:  # noqa: ANN401
+def _arrow() -> Any:
     try:
         import pyarrow as pa
     except ImportError as error:

@@ -33,6 +33,11 @@ def exceptval(*, check: bool) -> Callable[[_Decorated], _Decorated]:
     return cfunc
 
 
+def freelist(size: int) -> Callable[[_Decorated], _Decorated]:
+    """Leave a class as it is."""
+    return cfunc
+
+
 def declare(kind: object, value: Any = None, **_: object) -> Any:  # noqa: ANN401
     """Return the value that a name is declared with."""
     return value

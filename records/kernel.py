@@ -12,6 +12,7 @@ things slowly.
 from __future__ import annotations
 
 import array
+from collections.abc import Sequence
 
 import cython
 
@@ -60,6 +61,13 @@ SMALL_BATCH = 512 if cython.compiled else 0
 
 _BATCH_OVERHEAD = cython.declare(cython.Py_ssize_t, 61)
 _LOG_OVERHEAD = cython.declare(cython.Py_ssize_t, 12)
+_MAX_VARINT_SIZE = cython.declare(cython.Py_ssize_t, 10)
+
+Row = (
+    tuple[int, bytes | None, bytes | None]
+    | tuple[int, bytes | None, bytes | None, Sequence[tuple[bytes, bytes | None]]]
+)
+"""What a record is written from: timestamp in ms, key, value, and headers if it has any."""
 
 
 def _crc_tables() -> array.array[int]:
@@ -561,12 +569,13 @@ def total_size(sizes: cython.const[cython.int][::1]) -> int:
     return total
 
 
+@cython.freelist(64)
 @cython.final
 @cython.cclass
 class Record:
-    """One record, cut out of its batch when it is asked for.
+    """One record, whose key, value and headers are cut out of the log when they are asked for.
 
-    Attributes are those of ``raftlog.records.record.Record``: offset, timestamp in ms, key and value (None is null), headers.
+    It has these attributes of ``raftlog.records.record.Record``: offset, timestamp (ms), key, value, headers.
     """
 
     _data: bytes
@@ -646,34 +655,60 @@ def read_headers(
     return tuple(headers)
 
 
-def records(
-    data: bytes,
-    offsets: cython.const[cython.longlong][::1],
-    timestamps: cython.const[cython.longlong][::1],
-    key_positions: cython.const[cython.int][::1],
-    key_sizes: cython.const[cython.int][::1],
-    value_positions: cython.const[cython.int][::1],
-    value_sizes: cython.const[cython.int][::1],
-    header_positions: cython.const[cython.int][::1],
-    header_counts: cython.const[cython.int][::1],
-) -> list[Record]:
-    """Make an object of each row; nothing is copied out of ``data`` before it is asked for."""
-    made: list[Record] = []
-    row: cython.Py_ssize_t
-    record: Record
-    for row in range(len(offsets)):
-        record = Record.__new__(Record)
-        record._data = data
-        record._offset = offsets[row]
-        record._timestamp = timestamps[row]
-        record._key_position = key_positions[row]
-        record._key_size = key_sizes[row]
-        record._value_position = value_positions[row]
-        record._value_size = value_sizes[row]
-        record._header_position = header_positions[row]
-        record._header_count = header_counts[row]
-        made.append(record)
-    return made
+@cython.final
+@cython.cclass
+class Records:
+    """Iterates over rows as objects: each is made when its turn comes, and nothing is copied before it is asked for.
+
+    Args:
+        data: what the positions are of.
+        capacity, longs, ints: the columns that ``walk`` filled, all of them.
+        first, end: the rows.
+    """
+
+    _data: bytes
+    _capacity: cython.Py_ssize_t
+    _longs: cython.const[cython.longlong][::1]
+    _ints: cython.const[cython.int][::1]
+    _row: cython.Py_ssize_t
+    _end: cython.Py_ssize_t
+
+    def __init__(
+        self,
+        data: bytes,
+        capacity: cython.Py_ssize_t,
+        longs: cython.const[cython.longlong][::1],
+        ints: cython.const[cython.int][::1],
+        first: cython.Py_ssize_t,
+        end: cython.Py_ssize_t,
+    ) -> None:
+        self._data = data
+        self._capacity = capacity
+        self._longs = longs
+        self._ints = ints
+        self._row = first
+        self._end = end
+
+    def __iter__(self) -> Records:
+        return self
+
+    def __next__(self) -> Record:
+        row: cython.Py_ssize_t = self._row
+        if row >= self._end:
+            raise StopIteration
+        self._row = row + 1
+        capacity: cython.Py_ssize_t = self._capacity
+        record: Record = Record.__new__(Record)
+        record._data = self._data
+        record._offset = self._longs[row]
+        record._timestamp = self._longs[capacity + row]
+        record._key_position = self._ints[row]
+        record._key_size = self._ints[capacity + row]
+        record._value_position = self._ints[2 * capacity + row]
+        record._value_size = self._ints[3 * capacity + row]
+        record._header_position = self._ints[4 * capacity + row]
+        record._header_count = self._ints[5 * capacity + row]
+        return record
 
 
 @cython.cfunc
@@ -717,6 +752,8 @@ class _Varints(dict[int, bytes]):
 
     def __missing__(self, value: int) -> bytes:
         raw = value << 1 if value >= 0 else ~(value << 1)
+        if raw >> 64:
+            raise OverflowError(f"{value} does not fit in 64 bits")
         encoded = bytearray()
         while raw >= 0x80:
             encoded.append(raw & 0x7F | 0x80)
@@ -730,99 +767,130 @@ class _Varints(dict[int, bytes]):
 _VARINTS = _Varints()
 
 
-def encode_headers(headers: object) -> bytes:
+def _encode_headers(headers: Sequence[tuple[bytes, bytes | None]]) -> bytes:
     """Encode pairs of a header's key and value, their number in front."""
-    parts = [_VARINTS[len(headers)]]  # type: ignore[arg-type]
-    for key, value in headers:  # type: ignore[attr-defined]
+    parts = [_VARINTS[len(headers)]]
+    for key, value in headers:
         parts += (_VARINTS[len(key)], key, b"\x01" if value is None else _VARINTS[len(value)] + value)
     return b"".join(parts)
 
 
-def encode(rows: list[tuple], base_timestamp: cython.longlong, offset_delta: cython.longlong) -> bytes:  # type: ignore[type-arg]
+def encode(
+    rows: Sequence[Row], base_timestamp: cython.longlong, offset_delta: cython.longlong
+) -> tuple[bytes, int, int]:
     """Encode rows of (timestamp, key, value) or (timestamp, key, value, headers) as a record area.
 
     Args:
         rows: keys and values are bytes or None; headers are pairs of bytes and bytes or None.
         base_timestamp: what timestamps are stored relative to.
         offset_delta: of the first row; the others count on from it.
+
+    Returns:
+        The record area, and the smallest and the largest timestamp: of no rows, the largest and the smallest that there can
+        be.
+
+    Raises:
+        OverflowError: a timestamp, or its distance from ``base_timestamp``, does not fit in 64 bits.
+        TypeError: a key or value is neither bytes nor None.
+        ValueError: a row has another number of fields.
     """
     if not cython.compiled:
         return _encode_interpreted(rows, base_timestamp, offset_delta)
-    row: tuple
     area = bytearray(len(rows) * 128 + 64)
     out: cython.uchar[::1] = area
     at: cython.Py_ssize_t = 0
-    delta: cython.longlong = offset_delta
-    no_headers: bytes = b"\x00"
+    smallest: cython.longlong = 0x7FFFFFFFFFFFFFFF
+    largest: cython.longlong = -0x7FFFFFFFFFFFFFFF - 1
+    timestamp: cython.longlong
+    timestamp_delta: cython.longlong
+    key: bytes
+    value: bytes
+    headers: bytes
     for row in rows:
-        headers: bytes = no_headers if len(row) == 3 else encode_headers(row[3])
-        key: object = row[1]
-        value: object = row[2]
-        timestamp: cython.longlong = row[0]
-        key_size: cython.Py_ssize_t = -1 if key is None else len(cython.cast(bytes, key))
-        value_size: cython.Py_ssize_t = -1 if value is None else len(cython.cast(bytes, value))
-        header_size: cython.Py_ssize_t = 1 if headers is no_headers else len(headers)
-        if at + key_size + value_size + header_size + 64 > len(out):
-            del out
-            area.extend(bytes(len(area) + key_size + value_size + header_size + 64))
-            out = area
-        raw_timestamp_delta: cython.ulonglong = _zigzagged(timestamp - base_timestamp)
-        raw_offset_delta: cython.ulonglong = _zigzagged(delta)
-        delta += 1
-        at = _put_uvarint(
-            out,
-            at,
-            2
-            * (
-                1
-                + _uvarint_size(raw_timestamp_delta)
-                + _uvarint_size(raw_offset_delta)
-                + _field_size(key_size)
-                + _field_size(value_size)
-                + header_size
-            ),
+        if len(row) == 3:
+            timestamp, key, value = row
+            headers = b"\x00"
+        else:
+            timestamp, key, value, some_headers = row
+            headers = _encode_headers(some_headers)
+        smallest = min(smallest, timestamp)
+        largest = max(largest, timestamp)
+        timestamp_delta = _wrapped_sum(timestamp, ~base_timestamp) + 1
+        if (timestamp_delta < 0) != (timestamp < base_timestamp):
+            raise OverflowError("a timestamp is too far from the base timestamp")
+        size: cython.Py_ssize_t = (
+            1
+            + _uvarint_size(_zigzagged(timestamp_delta))
+            + _uvarint_size(_zigzagged(offset_delta))
+            + _field_size(key)
+            + _field_size(value)
+            + len(headers)
         )
-        out[at] = 0
-        at = _put_uvarint(out, at + 1, raw_timestamp_delta)
-        at = _put_uvarint(out, at, raw_offset_delta)
-        at = _put_uvarint(out, at, _zigzagged(key_size))
-        if key_size > 0:
-            at = _put_bytes(out, at, cython.cast(bytes, key), key_size)
-        at = _put_uvarint(out, at, _zigzagged(value_size))
-        if value_size > 0:
-            at = _put_bytes(out, at, cython.cast(bytes, value), value_size)
-        at = _put_bytes(out, at, headers, header_size)
+        if size > len(out) - at - _MAX_VARINT_SIZE:
+            del out
+            area.extend(bytes(len(area) + size + _MAX_VARINT_SIZE))
+            out = area
+        at = _put_uvarint(out, at, _zigzagged(size))
+        out[at] = 0  # The attributes.
+        at = _put_uvarint(out, at + 1, _zigzagged(timestamp_delta))
+        at = _put_uvarint(out, at, _zigzagged(offset_delta))
+        at = _put_field(out, at, key)
+        at = _put_field(out, at, value)
+        at = _put_bytes(out, at, headers)
+        offset_delta += 1
     del out
     del area[at:]
-    return bytes(area)
+    return bytes(area), smallest, largest
 
 
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
-def _field_size(size: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    return 1 if size < 0 else _uvarint_size(2 * size) + size
+def _field_size(data: bytes | None) -> cython.Py_ssize_t:
+    return 1 if data is None else _uvarint_size(2 * len(data)) + len(data)
 
 
 @cython.cfunc
 @cython.inline
-def _put_bytes(
-    out: cython.uchar[::1], at: cython.Py_ssize_t, data: bytes, size: cython.Py_ssize_t
-) -> cython.Py_ssize_t:
-    source: cython.p_char = data
-    memcpy(cython.address(out[at]), source, size)
-    return at + size
+@cython.exceptval(check=False)
+def _put_field(out: cython.uchar[::1], at: cython.Py_ssize_t, data: bytes | None) -> cython.Py_ssize_t:
+    """Write a key or a value, its size in front, and return the position after it."""
+    if data is None:
+        out[at] = 1
+        return at + 1
+    return _put_bytes(out, _put_uvarint(out, at, 2 * len(data)), data)
 
 
-def _encode_interpreted(rows: list[tuple], base_timestamp: int, offset_delta: int) -> bytes:  # type: ignore[type-arg]
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _put_bytes(out: cython.uchar[::1], at: cython.Py_ssize_t, data: bytes) -> cython.Py_ssize_t:
+    if len(data) > 0:
+        memcpy(cython.address(out[at]), cython.cast(cython.p_char, data), len(data))
+    return at + len(data)
+
+
+def _encode_interpreted(rows: Sequence[Row], base_timestamp: int, offset_delta: int) -> tuple[bytes, int, int]:
+    """Do what ``encode`` does, in the way that is quick in Python."""
     parts: list[bytes] = []
     extend = parts.extend
     varints = _VARINTS
+    smallest, largest = 2**63 - 1, -(2**63)
+    headers = b"\x00"
     for row in rows:
-        timestamp_delta = varints[row[0] - base_timestamp]
+        if len(row) == 3:
+            timestamp, key, value = row
+            headers = b"\x00"
+        else:
+            timestamp, key, value, some_headers = row
+            headers = _encode_headers(some_headers)
+        if timestamp < smallest:
+            smallest = timestamp
+        if timestamp > largest:
+            largest = timestamp
+        timestamp_delta = varints[timestamp - base_timestamp]
         stored_offset_delta = varints[offset_delta]
         offset_delta += 1
-        key, value = row[1], row[2]
         key_size = value_size = b"\x01"
         if key is None:
             key = b""
@@ -832,7 +900,6 @@ def _encode_interpreted(rows: list[tuple], base_timestamp: int, offset_delta: in
             value = b""
         else:
             value_size = varints[len(value)]
-        headers = b"\x00" if len(row) == 3 else encode_headers(row[3])
         size = (
             1
             + len(timestamp_delta)
@@ -846,7 +913,7 @@ def _encode_interpreted(rows: list[tuple], base_timestamp: int, offset_delta: in
         extend(
             (varints[size], b"\x00", timestamp_delta, stored_offset_delta, key_size, key, value_size, value, headers)
         )
-    return b"".join(parts)
+    return b"".join(parts), smallest, largest
 
 
 MARK = b"\x00"

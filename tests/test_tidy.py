@@ -30,6 +30,8 @@ MARKDOWN = r".*\.md"
 
 MAX_FILE_LINES = 500
 MAX_FUNCTION_LINES = 60
+KERNEL = "records/kernel.py"
+"""The hot loops stand in one file, and a loop in one function: memoryviews cannot be handed on in groups (DECISIONS)."""
 MAX_MEDIAN_FUNCTION_LINES = 12
 MAX_CONTRIBUTING_LINES = 80
 
@@ -119,7 +121,7 @@ def dotted(node: ast.expr) -> str:
 @rule(r".*\.(py|java)|Makefile|\.ci/run", ("records/long.py", "\n" * 501))
 def files_are_short(source: Source) -> Iterator[str]:
     """Half a thousand lines are what one reads in one go."""
-    if source.line_count > MAX_FILE_LINES:
+    if source.line_count > MAX_FILE_LINES and source.path != KERNEL:
         yield f" {source.line_count} lines, {MAX_FILE_LINES} are the most: split it by what it does"
 
 
@@ -127,7 +129,7 @@ def files_are_short(source: Source) -> Iterator[str]:
 def functions_are_short(source: Source) -> Iterator[str]:
     """A function fits on a screen."""
     for function in source.functions():
-        if length(function) > MAX_FUNCTION_LINES:
+        if length(function) > MAX_FUNCTION_LINES and source.path != KERNEL:
             yield f"{function.lineno}: {function.name} takes {length(function)} lines: name its parts"
 
 

@@ -26,12 +26,12 @@ from raftlog.records.iterator import ByteSource
 from raftlog.records.producer_snapshot import read_producer_snapshot
 from raftlog.records.property_files import read_meta_properties, read_partition_metadata
 from raftlog.records.quorum_state import read_quorum_state
-from raftlog.storage.segment_reader import FileSource, read_file
+from raftlog.storage.file_source import FileSource, read_file
+from raftlog.storage.index_seek import BatchHead, head_at
 from raftlog.tools.dialect import NEWEST, Dialect
 from raftlog.tools.findings import Finding
 from raftlog.tools.inputs import InputFile
 from raftlog.tools.rendering import Renderer
-from raftlog.tools.seek import BatchHead, head_at
 from raftlog.uuid_text import uuid_to_text
 
 _MAX_INDEX_SIZE: Final = 64 * 1024 * 1024

@@ -9,7 +9,7 @@ from typing import Final
 
 import attrs
 
-from raftlog.storage.segment_reader import STANDARD_INPUT
+from raftlog.storage.file_source import STANDARD_INPUT
 from raftlog.tools.command_line import Parser
 from raftlog.tools.dialect import NEWEST, Dialect
 from raftlog.tools.exit_codes import EXIT_CODES_HELP

@@ -14,13 +14,13 @@ from raftlog.records.iterator import Corruption, Piece, TornTail, ZeroPadding, s
 from raftlog.records.kernel_choice import IS_COMPILED, kernel
 from raftlog.records.legacy import LegacyBatch, LegacyRecord
 from raftlog.records.record import Record
-from raftlog.storage.segment_reader import FileSource
+from raftlog.storage.file_source import FileSource
 from raftlog.tools.coverage import Coverage
 from raftlog.tools.findings import Finding
 from raftlog.tools.inputs import InputFile
 from raftlog.tools.kafka_lines import KafkaLines
 from raftlog.tools.kafka_text import KafkaText
-from raftlog.tools.payloads import Payload, PayloadDecoder, PlainDecoder, control_payload
+from raftlog.tools.payloads import AnyRecord, Payload, PayloadDecoder, PlainDecoder, control_payload
 from raftlog.tools.progress import Progress
 from raftlog.tools.rendering import Renderer
 from raftlog.tools.seek import start_position
@@ -214,9 +214,7 @@ class RecordsDump:
         return text
 
 
-def _problem(
-    file: InputFile, batch: RecordBatch | LegacyBatch, record: Record | LegacyRecord, problem: DecodeError
-) -> Finding:
+def _problem(file: InputFile, batch: RecordBatch | LegacyBatch, record: AnyRecord, problem: DecodeError) -> Finding:
     return Finding(file.path, problem.rule or "message-field", problem.reason, batch.position, offset=record.offset)
 
 

@@ -19,7 +19,7 @@ from raftlog.records.file_names import (
     parse_directory_name,
     parse_file_name,
 )
-from raftlog.storage.segment_reader import STANDARD_INPUT, FileSource
+from raftlog.storage.file_source import STANDARD_INPUT, FileSource
 
 RECORD_KINDS: Final = frozenset({FileKind.LOG, FileKind.SNAPSHOT, FileKind.BOOTSTRAP_SNAPSHOT})
 """Files that hold batches."""

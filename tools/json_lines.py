@@ -10,18 +10,15 @@ import base64
 import functools
 import json
 import re
+from collections.abc import Callable
 from typing import Any, Final
 
 import attrs
 
-try:
-    import orjson
-except ImportError:
-    orjson = None  # type: ignore[assignment]
-
 from raftlog.records.batch import RecordBatch, TimestampType, add_sequence
 from raftlog.records.file_names import FileKind
 from raftlog.records.index_entries import AbortedTransaction, OffsetIndexEntry, TimeIndexEntry
+from raftlog.records.kernel_choice import kernel
 from raftlog.records.legacy import LegacyBatch, LegacyRecord
 from raftlog.records.producer_snapshot import ProducerStateEntry
 from raftlog.records.record import Record
@@ -37,7 +34,28 @@ SCHEMA_VERSION: Final = 1
 _CONTROL_CHARACTER: Final = re.compile("[\x00-\x1f\x7f-\x9f]")
 _UNSAFE: Final = re.compile("[\x85\u2028\u2029\ud800-\udfff]")
 """What some readers of lines take for the end of one, and what UTF-8 cannot say."""
-_encode_slowly: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_encode_by_standard_library: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+@functools.cache
+def _encoder() -> Callable[[dict[str, Any]], str]:
+    """Return what writes an object as JSON: the package of the extra ``json`` where it is installed; the same bytes."""
+    try:
+        import orjson
+    except ImportError:
+        return _encode_by_standard_library
+
+    def encode(members: dict[str, Any]) -> str:
+        try:
+            return orjson.dumps(members).decode()
+        except TypeError:  # What is no Unicode, in the name of a file.
+            return _encode_by_standard_library(members)
+
+    return encode
+
+
+def _encode(members: dict[str, Any]) -> str:
+    return _encoder()(members)
 
 
 def text_or_base64(name: str, data: bytes | None) -> dict[str, str | None]:
@@ -105,7 +123,7 @@ class JsonLines:
             is_control=batch.is_control,
         )
 
-    def record(self, file: InputFile, batch: RecordBatch, record: Record, payload: Payload) -> str:
+    def record(self, file: InputFile, batch: RecordBatch, record: Record | kernel.Record, payload: Payload) -> str:
         """Describe a record of a batch of magic 2."""
         return _with_payload(
             file.path,
@@ -118,9 +136,7 @@ class JsonLines:
             partition_leader_epoch=batch.partition_leader_epoch,
             sequence=add_sequence(batch.base_sequence, record.offset - batch.base_offset),
             is_control=batch.is_control,
-            headers=[
-                text_or_base64("key", header.key) | text_or_base64("value", header.value) for header in record.headers
-            ],
+            headers=[text_or_base64("key", key) | text_or_base64("value", value) for key, value in record.headers],
         )
 
     def legacy_record(self, file: InputFile, record: LegacyRecord, payload: Payload) -> str:

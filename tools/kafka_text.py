@@ -12,6 +12,7 @@ from raftlog.records.compression import CompressionType
 from raftlog.records.file_names import FileKind
 from raftlog.records.index_entries import AbortedTransaction, OffsetIndexEntry, TimeIndexEntry
 from raftlog.records.java_text import decode_utf8
+from raftlog.records.kernel_choice import kernel
 from raftlog.records.legacy import LegacyBatch, LegacyRecord
 from raftlog.records.producer_snapshot import ProducerStateEntry
 from raftlog.records.record import Record
@@ -69,15 +70,17 @@ def record_template(timestamp_type: TimestampType, header_keys: str = "") -> str
     They are: offset, timestamp, key size, value size and sequence.
     """
     keys = header_keys.replace("{", "{{").replace("}", "}}")
-    return f"| offset: {{}} {timestamp_type.label}: {{}} keySize: {{}} valueSize: {{}} sequence: {{}} headerKeys: [{keys}]"
+    return (
+        f"| offset: {{}} {timestamp_type.label}: {{}} keySize: {{}} valueSize: {{}} sequence: {{}} headerKeys: [{keys}]"
+    )
 
 
 def legacy_batch_line(batch: LegacyBatch) -> str:
     """Describe a message of magic 0 or 1."""
     return (
         f"offset: {batch.base_offset} position: {batch.position} {batch.timestamp_type.label}: {batch.max_timestamp} "
-        f"size: {batch.size_bytes} magic: {batch.magic} compresscodec: {codec_label(batch.attributes)} crc: {batch.crc} "
-        f"isvalid: {_BOOLEAN[batch.crc_holds]}"
+        f"size: {batch.size_bytes} magic: {batch.magic} compresscodec: {codec_label(batch.attributes)} "
+        f"crc: {batch.crc} isvalid: {_BOOLEAN[batch.crc_holds]}"
     )
 
 
@@ -123,7 +126,7 @@ class KafkaText:
         """Describe a batch."""
         return (batch_line(batch) if isinstance(batch, RecordBatch) else legacy_batch_line(batch)) + "\n"
 
-    def record(self, file: InputFile, batch: RecordBatch, record: Record, payload: Payload) -> str:
+    def record(self, file: InputFile, batch: RecordBatch, record: Record | kernel.Record, payload: Payload) -> str:
         """Describe a record of a batch of magic 2."""
         if self.skip_record_metadata:
             line = "| "

@@ -3,7 +3,6 @@
 
 import re
 from datetime import UTC, datetime
-
 from typing import Final
 
 import attrs

@@ -60,7 +60,9 @@ class IndexSeek:
         if self.base_offset is None:
             return 0
         wanted = offset - self.base_offset
-        entry = _last_entry(self._sibling(FileKind.OFFSET_INDEX), OFFSET_INDEX, lambda each: each.relative_offset <= wanted)
+        entry = _last_entry(
+            self._sibling(FileKind.OFFSET_INDEX), OFFSET_INDEX, lambda each: each.relative_offset <= wanted
+        )
         if entry is None:
             return 0
         head = head_at(source, entry.position)

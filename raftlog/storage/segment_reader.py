@@ -1,75 +1,83 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading files of a log, read-only.
+"""Reading segments and snapshots as columns: one by one, or many in parallel processes.
 
-Files are read into buffers and never mapped: a mapping of a file that shrinks, as a live node's newest segment may,
-kills the process that looks at it.
+>>> with open_segment("orders-0/00000000000000000000.log") as segment:  # doctest: +SKIP
+...     for chunk in segment.chunks(("offset", "value"), from_offset=1000):
+...         print(chunk.records.to_arrow())
 """
 
+import concurrent.futures
+import multiprocessing
 import os
-import stat
-import tempfile
+from collections.abc import Callable, Collection, Iterator, Sequence
 from types import TracebackType
-from typing import BinaryIO, Final, Self
+from typing import Generic, Self, TypeVar
 
-from raftlog.errors import StorageError
+from raftlog.records.columns import RECORD_COLUMNS, Chunk, read_columns
+from raftlog.records.file_names import FileKind, parse_file_name
+from raftlog.records.iterator import Corruption, TornTail, ZeroPadding
+from raftlog.records.legacy import LegacyBatch
+from raftlog.storage.file_source import FileSource
+from raftlog.storage.index_seek import IndexSeek
 
-STANDARD_INPUT = "-"
-"""The path that means standard input."""
-_STANDARD_INPUT_DESCRIPTOR: Final = 0
-"""Python's own object for it is missing where it was closed."""
-_SPOOL_CHUNK_SIZE: Final = 1024 * 1024
+Result = TypeVar("Result")
+Piece = Chunk | LegacyBatch | TornTail | ZeroPadding | Corruption
 
 
-class FileSource:
-    """A file that can be read anywhere; a pipe is copied to an unnamed temporary file first.
+class Segment:
+    """A segment or a snapshot, open for reading; a context manager.
 
-    Use it as a context manager. It is a ``raftlog.records.iterator.ByteSource``.
-
-    Args:
-        path: the file, or ``-`` for standard input.
+    Attributes:
+        path: the file.
+        base_offset: the first offset that the segment may hold, by its name; None for a snapshot or an odd name.
 
     Raises:
-        StorageError: the file cannot be opened or, if it is a pipe, read.
+        StorageError: the file cannot be opened.
     """
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._spool: BinaryIO | None = None
-        try:
-            self._descriptor = _open(path)
-            if not stat.S_ISREG(os.fstat(self._descriptor).st_mode):
-                # Damage is found by looking ahead and back, which a pipe cannot do.
-                self._spool = _spooled(self._descriptor)
-                self._descriptor = self._spool.fileno()
-        except (OSError, ValueError) as error:  # A ValueError, if there is a zero byte in the path.
-            raise StorageError(path, "open", getattr(error, "strerror", None) or str(error)) from error
+        name = parse_file_name(os.path.basename(path))  # noqa: PTH119 - the path is kept as it was named
+        self.base_offset = name.base_offset if name is not None and name.kind is FileKind.LOG else None
+        self._source = FileSource(path)
 
-    def read_at(self, position: int, size: int) -> memoryview:
-        """Return up to ``size`` bytes from a byte position: fewer only where the file ends.
+    def chunks(
+        self,
+        columns: Collection[str] = RECORD_COLUMNS,
+        *,
+        from_offset: int | None = None,
+        to_offset: int | None = None,
+        since_ms: int | None = None,
+    ) -> Iterator[Piece]:
+        """Yield the segment as columns, a chunk at a time, in order.
+
+        Whole chunks are given: bounds leave out chunks of which the indexes and the batch headers say that they hold no
+        wanted record. The chunks that are given may hold others too: columns are quickly filtered by who has them.
+
+        Args:
+            columns: which of ``RECORD_COLUMNS`` to unpack; none gives headers alone.
+            from_offset: first offset, inclusive.
+            to_offset: last offset, exclusive.
+            since_ms: first timestamp (inclusive), in ms.
 
         Raises:
+            ValueError: a column is not one of ``RECORD_COLUMNS``.
             StorageError: the disk failed.
         """
-        parts = []
-        try:
-            while size > 0 and (part := os.pread(self._descriptor, size, position)):
-                parts.append(part)
-                position += len(part)
-                size -= len(part)
-        except OSError as error:
-            raise StorageError(self.path, f"read at position {position}", error.strerror or str(error)) from error
-        return memoryview(parts[0] if len(parts) == 1 else b"".join(parts))
-
-    def size(self) -> int:
-        """Return the file's size in bytes, now."""
-        return os.fstat(self._descriptor).st_size
-
-    def close(self) -> None:
-        """Close the file."""
-        if self._spool is None:
-            os.close(self._descriptor)
-        else:
-            self._spool.close()
+        seek = IndexSeek(self.path, self.base_offset)
+        first = from_offset or 0
+        if since_ms is not None:
+            first = max(first, seek.offset_before(self._source, since_ms))
+        start = seek.position_before(self._source, first) if first else 0
+        for piece in read_columns(self._source, columns, start=start):
+            if not isinstance(piece, Chunk):
+                yield piece
+                continue
+            base_offset, last_offset, max_timestamp = _span(piece)
+            if to_offset is not None and base_offset >= to_offset:
+                return
+            if last_offset >= first and (since_ms is None or max_timestamp >= since_ms):
+                yield piece
 
     def __enter__(self) -> Self:
         return self
@@ -77,37 +85,54 @@ class FileSource:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.close()
+        self._source.close()
 
 
-def _open(path: str) -> int:
-    if path == STANDARD_INPUT:
-        return os.dup(_STANDARD_INPUT_DESCRIPTOR)
-    return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-
-
-def _spooled(descriptor: int) -> BinaryIO:
-    """Copy a pipe to an unnamed temporary file, and close the pipe."""
-    spool = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the source
-    try:
-        while part := os.read(descriptor, _SPOOL_CHUNK_SIZE):
-            spool.write(part)
-        spool.flush()
-    except BaseException:
-        spool.close()
-        raise
-    finally:
-        os.close(descriptor)
-    return spool
-
-
-def read_file(path: str, max_size: int) -> bytes:
-    """Return the bytes of a small file.
+def open_segment(path: str) -> Segment:
+    """Open a segment or a snapshot for reading.
 
     Raises:
-        StorageError: the file cannot be read, or has more than ``max_size`` bytes.
+        StorageError: the file cannot be opened.
     """
-    with FileSource(path) as source:
-        if source.size() > max_size:
-            raise StorageError(path, "read", f"it has {source.size()} bytes, more than {max_size}")
-        return bytes(source.read_at(0, max_size))
+    return Segment(path)
+
+
+def map_segments(
+    function: Callable[[Segment], Result], paths: Sequence[str], *, processes: int | None = None
+) -> Iterator[Result]:
+    """Apply a function to many segments, in parallel processes, and yield its results in the order of the paths.
+
+    Args:
+        function: takes an open segment; it and what it returns must pickle. Return little: sums, not columns.
+        paths: of the segments.
+        processes: how many, or None for one a processor. 1 runs in this process.
+
+    Raises:
+        StorageError: a file cannot be read; and whatever the function raises.
+    """
+    count = min(len(paths), processes or os.cpu_count() or 1)
+    if count <= 1:
+        yield from map(_Applied(function), paths)
+        return
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(count, mp_context=context) as pool:
+        yield from pool.map(_Applied(function), paths)
+
+
+class _Applied(Generic[Result]):
+    """A function of an open segment as one of a path; an object, so that it pickles."""
+
+    def __init__(self, function: Callable[[Segment], Result]) -> None:
+        self._function = function
+
+    def __call__(self, path: str) -> Result:
+        with Segment(path) as segment:
+            return self._function(segment)
+
+
+def _span(chunk: Chunk) -> tuple[int, int, int]:
+    """Return a chunk's first and last offset, and its largest timestamp, by its headers."""
+    batches = chunk.batches
+    base_offsets, deltas = batches.column("base_offset"), batches.column("last_offset_delta")
+    last = len(batches) - 1
+    return base_offsets[0], base_offsets[last] + deltas[last], max(batches.column("max_timestamp"))

@@ -78,7 +78,7 @@ def row_batches(shape_name: str) -> Iterator[list[Row]]:
     generator = random.Random(shape_name)
     time_ms = _TIME_MS
     for _ in range(shape.distinct):
-        rows = []
+        rows: list[Row] = []
         for _ in range(generator.randint(*shape.records)):
             time_ms += generator.randint(0, 3)
             key = None if shape.key_size is None else b"%0*d" % (shape.key_size, generator.randrange(10**6))
@@ -87,7 +87,7 @@ def row_batches(shape_name: str) -> Iterator[list[Row]]:
 
 
 def file(folder: Path, shape_name: str, size_mib: float) -> Path:
-    """Return a log of whole batches, at least one, that has some size before compression; it is written on first need."""
+    """Return a log of whole batches, at least one, that has a size before compression; it is made on first need."""
     path = folder / f"{shape_name}-{size_mib:g}-MiB" / "00000000000000000000.log"
     if not path.exists():
         path.parent.mkdir(parents=True)

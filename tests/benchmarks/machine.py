@@ -40,7 +40,7 @@ def _facts(path: str) -> dict[str, str]:
 
 
 def read_memory(log: bytes) -> int:
-    """Read a buffer once, as quickly as one thread can: the largest of its 64-bit words needs no more than a look at each."""
+    """Read a buffer once, as quickly as one thread can: to find the largest word takes a look at each."""
     import numpy as np
 
     words = np.frombuffer(log, dtype="uint64", count=len(log) // 8)

@@ -6,6 +6,7 @@ The process that measures holds nothing: what it starts would have its peak memo
 
 import itertools
 import os
+import re
 import statistics
 import sys
 from collections.abc import Iterator, Mapping
@@ -115,14 +116,15 @@ class Comparison:
 
     def rows(self, rounds: int) -> Iterator[Row]:
         """Measure everything, and yield a row for each mode and each other."""
-        figures = medians({**self.ours, **self.theirs}, rounds)
+        contenders: Iterator[tuple[str, Contender]] = itertools.chain(self.ours.items(), self.theirs.items())
+        figures = medians(dict(contenders), rounds)
         peaks = {mode: contender.peak_memory_bytes() for mode, contender in self.ours.items()}
         for mode, against in itertools.product(self.ours, self.theirs):
             ours, theirs = figures[mode], figures[against]
             ratio = theirs / ours if self.less_is_better else ours / theirs
             goal = self.goals.get((mode, against), 0)
             yield Row(
-                id="-".join([self.id, against.replace(" ", "-"), mode]).removesuffix("-compiled"),
+                id=re.sub("[^a-z0-9]+", "-", f"{self.id}-{against}-{mode}").removesuffix("-compiled"),
                 what=self.what if mode == "compiled" else f"{self.what}, interpreted",
                 against=against,
                 ratio=ratio,

@@ -17,6 +17,7 @@ from tests.kafka import dump_tool
 
 RAFTLOG: Final = str(Path(sys.executable).with_name("raftlog"))
 """The command."""
+KAFKA_RELEASE: Final = "4.3"
 
 
 @attrs.define
@@ -83,12 +84,18 @@ class FirstLine:
         return usage.ru_maxrss * PEAK_UNIT
 
 
-def kafka_dump_log(dialect: str) -> list[str]:
-    """Return the command that runs a Kafka release's dump tool, as its own script does.
+def kafka_dump_log() -> list[str]:
+    """Return the command that runs Kafka's dump tool as its own script does.
 
     Raises:
         subprocess.CalledProcessError: Maven could not fetch the release.
     """
-    options = ["-Xmx256M", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35"]
-    class_path = f"{dump_tool.install(dialect)}{os.sep}*"
-    return ["java", *options, "-XX:MaxInlineLevel=15", "-cp", class_path, dump_tool.tool_class(dialect)]
+    options = [
+        "-Xmx256M",
+        "-server",
+        "-XX:+UseG1GC",
+        "-XX:MaxGCPauseMillis=20",
+        "-XX:InitiatingHeapOccupancyPercent=35",
+    ]
+    class_path = f"{dump_tool.install(KAFKA_RELEASE)}{os.sep}*"
+    return ["java", *options, "-XX:MaxInlineLevel=15", "-cp", class_path, "org.apache.kafka.tools.DumpLogSegments"]

@@ -37,6 +37,6 @@ def test_output_is_kafkas_own(folder: str, monkeypatch: pytest.MonkeyPatch) -> N
         exit_code = main(["dump-log", *expected["argv"][1:]])
 
         stdout.flush()
-        printed = stdout.buffer.getvalue()  # type: ignore[attr-defined]
+        printed = stdout.buffer.getvalue()
         assert printed == Path("expected", str(expected["out"])).read_bytes(), expected["argv"]
         assert exit_code == 0, expected["argv"]

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raftlog.storage.segment_reader import FileSource
+from raftlog.storage.file_source import FileSource
 from tests.tools.console import dump, dump_jsonl, run_process, start
 from tests.tools.line_schema import read_lines
 from tests.tools.made_logs import LOG_NAME, batch, write_log

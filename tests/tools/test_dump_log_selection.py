@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from raftlog.records.index_entries import OFFSET_INDEX, TIME_INDEX, OffsetIndexEntry, TimeIndexEntry
-from raftlog.storage.segment_reader import FileSource
+from raftlog.storage.file_source import FileSource
 from tests.golden_files import GOLDEN
 from tests.strategies import legacy_message
 from tests.tools.console import dump, dump_jsonl

@@ -44,9 +44,13 @@ def test_it_is_wiped_when_the_reading_ends_early(monkeypatch: pytest.MonkeyPatch
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)
 
-    with pytest.raises(KeyboardInterrupt), Progress("a.log", LONG) as progress:
-        progress.reached(1)
-        raise KeyboardInterrupt
+    def read() -> None:
+        with Progress("a.log", LONG) as progress:
+            progress.reached(1)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        read()
 
     assert stream.getvalue().endswith("\r\x1b[K")
 

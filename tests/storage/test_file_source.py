@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raftlog.errors import RaftLogError, StorageError
-from raftlog.storage.segment_reader import FileSource, read_file
+from raftlog.storage.file_source import FileSource, read_file
 
 
 def open_descriptors() -> int:

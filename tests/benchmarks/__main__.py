@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures raftlog and its peers in one run: ``make bench``, or ``make bench-quick``."""
+
+import argparse
+import contextlib
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.benchmarks import machine, report
+from tests.benchmarks.figures import Figures
+from tests.benchmarks.measure import MODES, ROOT, Row, medians
+from tests.benchmarks.operations import Worker
+from tests.benchmarks.works import FULL, QUICK, Sizes
+from tests.kafka import dump_tool
+
+_RESULTS = ROOT / "benchmarks" / "results.json"
+_PAGE = ROOT / "docs" / "performance.md"
+_PICTURE = ROOT / "docs" / "performance.svg"
+
+
+def main() -> None:
+    """Measure everything, and write it down."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="small inputs, fewer rounds, no Java, docs/ as it is")
+    parser.add_argument("--only", default="", metavar="ID", help="only rows whose id starts so, docs/ as it is")
+    options = parser.parse_args()
+    sizes = QUICK if options.quick else FULL
+    with_java = not options.quick and _has_java()
+    limits, rows = _measure(sizes, options.only, with_java=with_java)
+    report.write_results(_RESULTS, machine.name(), limits, rows)
+    text = report.tables(machine.name(), limits, rows)
+    if options.quick or options.only:
+        print(text)
+    else:
+        report.write_page(_PAGE, text)
+        _PICTURE.write_text(report.picture(rows), "utf-8")
+
+
+def _has_java() -> bool:
+    missing = dump_tool.missing_programs()
+    if missing:
+        _say(f"without kafka-dump-log, as these are not installed: {' '.join(missing)}")
+    return not missing
+
+
+def _measure(sizes: Sizes, only: str, *, with_java: bool) -> tuple[dict[str, tuple[float, str]], list[Row]]:
+    """Return the machine's limits with their units, and all rows."""
+    start = time.monotonic()
+    rows = []
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        figures = Figures(folder, {mode: stack.enter_context(Worker(folder, mode)) for mode in MODES}, sizes)
+        limits = figures.limits()
+        measured = medians({name: contender for name, (contender, _) in limits.items()}, sizes.rounds)
+        for comparison in figures.comparisons(only, with_java=with_java):
+            for row in comparison.rows(sizes.rounds):
+                rows.append(row)
+                verdict = f" of {row.goal:g}x{'' if row.holds else ', FALLS SHORT'}" if row.goal else ""
+                _say(f"{time.monotonic() - start:4.0f} s  {row.id}: {row.ratio:.3g}x{verdict}")
+    return {name: (measured[name], unit) for name, (_, unit) in limits.items()}, rows
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

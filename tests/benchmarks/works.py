@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is compared inside a process, on which shapes, and the goals."""
+
+from collections.abc import Mapping
+from typing import Final, Literal
+
+import attrs
+
+METADATA_LIKE: Final = "metadata-like"
+METADATA_LOG: Final = "metadata-log"
+THOUSANDS: Final = ("small", "tiny", "large")
+UNCOMPRESSED: Final = (*THOUSANDS, METADATA_LIKE)
+COMPRESSED: Final = ("small-lz4", "small-zstd", "small-snappy", "small-gzip")
+
+
+@attrs.frozen
+class Sizes:
+    """How much is measured.
+
+    Attributes:
+        by_contender: how large inputs are, in MiB before compression: a contender that is slow gets the start of a log.
+        shapes: which of them are measured.
+        memory: how much to read to see how fast memory is.
+        metadata_log: how often the real metadata log is repeated: up to this size.
+        decoded_metadata_log: how much of it is decoded.
+        largest_segment: that memory is measured with.
+        rounds: of which the median counts.
+    """
+
+    by_contender: Mapping[str, float]
+    shapes: frozenset[str]
+    memory: float
+    metadata_log: float
+    decoded_metadata_log: float
+    largest_segment: float
+    rounds: int
+
+
+FULL: Final = Sizes(
+    {"compiled": 64, "interpreted": 2, "aiokafka": 64, "kafka-python": 2, "kio": 1},
+    frozenset({*UNCOMPRESSED, *COMPRESSED}),
+    memory=256,
+    metadata_log=200,
+    decoded_metadata_log=100,
+    largest_segment=1024,
+    rounds=5,
+)
+QUICK: Final = Sizes(
+    {"compiled": 16, "interpreted": 0.25, "aiokafka": 8, "kafka-python": 0.5, "kio": 0.1},
+    frozenset({"small", METADATA_LIKE, "small-zstd"}),
+    memory=64,
+    metadata_log=4,
+    decoded_metadata_log=2,
+    largest_segment=128,
+    rounds=3,
+)
+
+
+@attrs.frozen
+class Work:
+    """An operation of raftlog on some shapes, and what the peers do for the same end."""
+
+    id: str
+    what: str
+    ours: str
+    theirs: str
+    shapes: tuple[str, ...]
+    goals: Mapping[str, float]
+    interpreted_goals: Mapping[str, float] = attrs.Factory(dict)
+    of: Literal["count", "size_bytes"] = "count"
+
+
+_COLUMNS: Final = "columns and CRC, all record fields"
+_OBJECTS: Final = "lazy objects, four attributes read"
+WORKS: Final = (
+    Work("scan", "scan and CRC", "scan", "scan", THOUSANDS, {"aiokafka": 6, "kafka-python": 1.8}, of="size_bytes"),
+    Work(
+        "scan", "scan and CRC", "scan", "scan", (METADATA_LIKE,), {"aiokafka": 3, "kafka-python": 17}, of="size_bytes"
+    ),
+    Work("columns", _COLUMNS, "columns", "decode", ("small", "tiny"), {"aiokafka": 7, "kafka-python": 80, "kio": 0}),
+    Work("columns", _COLUMNS, "columns", "decode", ("large",), {"aiokafka": 6, "kafka-python": 30, "kio": 0}),
+    Work("columns", _COLUMNS, "columns", "decode", (METADATA_LIKE,), {"aiokafka": 4, "kafka-python": 60, "kio": 0}),
+    Work("columns", _COLUMNS, "columns", "decode", ("small-lz4",), {"aiokafka": 2}),
+    Work("columns", _COLUMNS, "columns", "decode", ("small-zstd", "small-snappy"), {"aiokafka": 1.5}),
+    Work("columns", _COLUMNS, "columns", "decode", ("small-gzip",), {"aiokafka": 1.1}),
+    Work("arrow", "Arrow table with keys and values", "arrow", "decode", UNCOMPRESSED, {"aiokafka": 3}),
+    Work(
+        "objects",
+        _OBJECTS,
+        "attributes",
+        "attributes",
+        THOUSANDS,
+        {"aiokafka": 1.2, "kafka-python": 0},
+        {"kafka-python": 1.5},
+    ),
+    Work(
+        "objects",
+        _OBJECTS,
+        "attributes",
+        "attributes",
+        (METADATA_LIKE,),
+        {"aiokafka": 0.9, "kafka-python": 0},
+        {"kafka-python": 1.5},
+    ),
+    Work(
+        "encode",
+        "encode 1000-record batches",
+        "encode",
+        "encode",
+        THOUSANDS,
+        {"aiokafka": 5, "kafka-python": 0},
+        {"kafka-python": 3},
+    ),
+)
