@@ -20,7 +20,7 @@ kernel = Extension(
     ["records/kernel.py"],
     define_macros=[("Py_LIMITED_API", "0x030B0000")] if is_wheel else [],
     py_limited_api=is_wheel,
-    extra_compile_args=[] if sys.platform == "win32" else ["-O3"],
+    extra_compile_args=[] if sys.platform == "win32" else ["-O3", "-fwrapv"],
     optional=True,
 )
 

@@ -31,7 +31,7 @@ from raftlog.errors import CorruptBatchError, DecodeError, InvalidRecordError, T
 from raftlog.records import limits
 from raftlog.records.checksum import crc32c
 from raftlog.records.compression import CompressionType, decompress
-from raftlog.records.record import Record, read_record
+from raftlog.records.record import Record, read_record, read_usual_record
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 CRC_START: Final = 21
@@ -40,6 +40,9 @@ NO_PRODUCER_ID: Final = -1
 NO_PRODUCER_EPOCH: Final = -1
 NO_SEQUENCE: Final = -1
 NO_PARTITION_LEADER_EPOCH: Final = -1
+
+_FAR_FROM_WRAPPING: Final = 1 << 62
+"""An int64 up to here may have a delta added."""
 
 LOG_APPEND_TIME_FLAG: Final = 0x08
 TRANSACTIONAL_FLAG: Final = 0x10
@@ -237,6 +240,8 @@ class RecordBatch:
             DecodeError: unknown codec, a damaged stream, or more than ``max_size`` bytes.
             MissingExtraError: the codec's package is not installed.
         """
+        if self.attributes & 7 == CompressionType.NONE:
+            return bytes(self.buffer[limits.BATCH_OVERHEAD :])
         try:
             return bytes(decompress(self.compression_type, self.buffer[limits.BATCH_OVERHEAD :], max_size))
         except DecodeError as error:
@@ -260,27 +265,35 @@ class RecordBatch:
 
     def _read_records(self, max_size: int) -> Iterator[Record]:
         area = self.record_area(max_size)
-        append_time = self.max_timestamp if self.timestamp_type is TimestampType.LOG_APPEND_TIME else None
+        base_offset, base_timestamp = self.base_offset, self.base_timestamp
+        append_time = self.max_timestamp if self.attributes & LOG_APPEND_TIME_FLAG else None
+        may_wrap = max(abs(base_offset), abs(base_timestamp)) > _FAR_FROM_WRAPPING
         at = 0
         try:
             self._check_count()
             for _ in range(self.record_count):
                 if at == len(area):
                     raise InvalidRecordError(f"fewer records than {self.record_count}", "batch-missing")
-                raw, at = read_record(area, at)
-                yield Record(
-                    wrap_int64(self.base_offset + raw.offset_delta),
-                    wrap_int64(self.base_timestamp + raw.timestamp_delta) if append_time is None else append_time,
-                    raw.key,
-                    raw.value,
-                    raw.headers,
-                    raw.attributes,
-                    raw.timestamp_delta,
-                )
+                usual = None if may_wrap else read_usual_record(area, at, base_offset, base_timestamp, append_time)
+                record, at = usual or self._read_record(area, at, append_time)
+                yield record
             if at != len(area):
                 raise InvalidRecordError(f"{len(area) - at} bytes after the last record", "batch-trailing")
         except DecodeError as error:
             raise self._placed(error) from None
+
+    def _read_record(self, area: bytes, position: int, append_time: int | None) -> tuple[Record, int]:
+        raw, end = read_record(area, position)
+        record = Record(
+            wrap_int64(self.base_offset + raw.offset_delta),
+            wrap_int64(self.base_timestamp + raw.timestamp_delta) if append_time is None else append_time,
+            raw.key,
+            raw.value,
+            raw.headers,
+            raw.attributes,
+            raw.timestamp_delta,
+        )
+        return record, end
 
     def _check_count(self) -> None:
         if self.record_count < 0:

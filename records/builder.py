@@ -6,8 +6,8 @@ Source: MemoryRecordsBuilder, BatchBuilder.
 """
 
 import struct
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
@@ -30,9 +30,14 @@ from raftlog.records.batch import (
 )
 from raftlog.records.checksum import crc32c
 from raftlog.records.compression import CompressionType, compress
-from raftlog.records.record import Header, RawRecord, encode_record
+from raftlog.records.kernel_choice import kernel
+from raftlog.records.record import RawRecord, encode_record
+
+if TYPE_CHECKING:
+    from raftlog.records.kernel import Row
 
 MAGIC: Final = 2
+_INT32_MAX: Final = 2**31 - 1
 
 
 @attrs.define
@@ -103,27 +108,43 @@ class RecordBatchBuilder:
             ValueError: the offset does not grow, is too far from the base offset, or the timestamp is below -1.
         """
         offset = self.next_offset if offset is None else offset
-        if offset < self.next_offset or offset - self.base_offset > 2**31 - 1:
-            raise ValueError(f"offset {offset} cannot follow {self.next_offset - 1} in a batch from {self.base_offset}")
-        if timestamp < NO_TIMESTAMP:
-            raise ValueError(f"not a timestamp: {timestamp}")
+        self._add([(timestamp, key, value, tuple(headers))], offset)
+        return offset
+
+    def extend(self, rows: "Sequence[Row]") -> None:
+        """Add records at the next offsets: all of them, or none if one is refused.
+
+        Args:
+            rows: (timestamp, key, value) or (timestamp, key, value, headers), as ``append`` takes them; tuples are quickest.
+
+        Raises:
+            ValueError: the offsets go too far from the base offset, a timestamp is below -1, or a row has another number of
+                fields.
+            TypeError: a key or value is neither bytes nor None.
+        """
+        if rows:
+            self._add(rows, self.next_offset)
+
+    def _add(self, rows: "Sequence[Row]", offset: int) -> None:
+        last_offset = offset + len(rows) - 1
+        if offset < self.next_offset or last_offset - self.base_offset > _INT32_MAX:
+            raise ValueError(f"offset {last_offset} cannot follow {self.next_offset - 1} from {self.base_offset} on")
         base_timestamp = self._base_timestamp
         if base_timestamp is None:
-            base_timestamp = timestamp if self.delete_horizon_ms is None else self.delete_horizon_ms
-        raw = RawRecord(
-            attributes=0,
-            timestamp_delta=timestamp - base_timestamp,
-            offset_delta=offset - self.base_offset,
-            key=key,
-            value=value,
-            headers=tuple(Header(*header) for header in headers),
-        )
-        self._area += encode_record(raw)  # What may fail has not: from here on, things change.
+            base_timestamp = rows[0][0] if self.delete_horizon_ms is None else self.delete_horizon_ms
+        try:
+            area, smallest, largest = kernel.encode(rows, base_timestamp, offset - self.base_offset)
+        except OverflowError as error:
+            raise ValueError(f"not a timestamp: {error}") from None
+        if smallest < NO_TIMESTAMP:
+            raise ValueError(f"not a timestamp: {smallest}")
+        if len(self._area) + len(area) > _INT32_MAX:
+            raise ValueError(f"{len(self._area) + len(area)} bytes are too many for a batch")
+        self._area += area  # What may fail has not: from here on, things change.
         self._base_timestamp = base_timestamp
-        self._largest_timestamp = max(self._largest_timestamp, timestamp)
-        self._last_offset = offset
-        self._record_count += 1
-        return offset
+        self._largest_timestamp = max(self._largest_timestamp, largest)
+        self._last_offset = last_offset
+        self._record_count += len(rows)
 
     def build(self) -> bytes:
         """Write the batch.

@@ -8,7 +8,8 @@ chunk's data, until somebody asks for them: as numpy arrays (without a copy), as
 Every CRC is checked. Nothing is unpacked that is not asked for.
 """
 
-from collections.abc import Collection, Iterator
+import itertools
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -18,8 +19,9 @@ from raftlog.records import limits
 from raftlog.records.batch import RecordBatch
 from raftlog.records.batch_run import BatchRun
 from raftlog.records.iterator import BufferSource, ByteSource, Corruption, TornTail, ZeroPadding, split_runs
-from raftlog.records.kernel_choice import kernel
+from raftlog.records.kernel_choice import IS_COMPILED, kernel
 from raftlog.records.legacy import LegacyBatch
+from raftlog.records.record import RecordView
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,6 +32,7 @@ RECORD_COLUMNS: Final = ("offset", "timestamp", "key", "value", "headers")
 
 _WANTED_BITS: Final = {name: 1 << index for index, name in enumerate(RECORD_COLUMNS)}
 _INT_COLUMNS: Final = ("key_position", "key_size", "value_position", "value_size", "header_position", "header_count")
+_KERNEL_COLUMNS: Final = ("offset", "timestamp", *_INT_COLUMNS)
 _ARENA_SIZE: Final = 2 * 1024 * 1024
 """Decompressed areas are taken together up to this size: more falls out of the processor's cache."""
 
@@ -142,17 +145,26 @@ class RecordColumns:
         array: np.ndarray[Any, Any] = _numpy().frombuffer(column, dtype="int64" if column.itemsize == 8 else "int32")
         return array
 
-    def objects(self, first: int = 0, last: int | None = None) -> "list[kernel.Record]":
+    def objects(self, first: int = 0, last: int | None = None) -> list[RecordView]:
         """Return an object for each record from a row (inclusive) to another (exclusive).
 
         Raises:
             KeyError: a column was not asked for.
         """
-        data = self._bytes or _whole_bytes(self.data)
-        self._bytes = data
-        return kernel.records(
-            data, *[self.columns[name][first:last] for name in ("offset", "timestamp", *_INT_COLUMNS)]
-        )
+        return list(self.iterate(first, last))
+
+    def iterate(self, first: int = 0, last: int | None = None) -> "kernel.Records":
+        """Return an iterator over what ``objects`` returns, which makes each object when its turn comes.
+
+        Raises:
+            KeyError: a column was not asked for.
+        """
+        if len(self.columns) < len(_KERNEL_COLUMNS):
+            raise KeyError("some columns of records were not asked for")
+        if self._bytes is None:
+            self._bytes = _whole_bytes(self.data)
+        first, last, _ = slice(first, last).indices(self.count)
+        return kernel.Records(self._bytes, self.capacity, self.longs, self.ints, first, last)
 
     def keys(self) -> "list[bytes | None]":
         """Return all keys."""
@@ -222,7 +234,7 @@ class Chunk:
     records: RecordColumns | None = None
     errors: tuple[tuple[int, DecodeError | MissingExtraError], ...] = ()
 
-    def objects(self, batch: int) -> "list[kernel.Record]":
+    def objects(self, batch: int) -> list[RecordView]:
         """Return the records of one batch, by its index, as objects.
 
         Raises:
@@ -282,7 +294,7 @@ def read_columns(
             yield Chunk(BatchColumns(piece))
 
 
-def read_records(source: ByteSource | bytes | bytearray | memoryview) -> "Iterator[kernel.Record]":
+def read_records(source: ByteSource | bytes | bytearray | memoryview) -> Iterator[RecordView]:
     """Yield the records of a log's batches of magic 2, in order, as objects that cut keys and values out when asked.
 
     A torn tail and zero padding end the log without error.
@@ -291,18 +303,35 @@ def read_records(source: ByteSource | bytes | bytearray | memoryview) -> "Iterat
         DecodeError: at the first thing that is damaged, or a legacy message; all that stands before it is given first.
         MissingExtraError: a codec's package is not installed.
     """
-    for piece in read_columns(source):
+    if isinstance(source, bytes | bytearray | memoryview):
+        source = BufferSource(source)
+    return itertools.chain.from_iterable(_objects(source))  # One generator fewer for each record to pass through.
+
+
+def _objects(source: ByteSource) -> Iterator[Iterable[RecordView]]:
+    for piece in split_runs(source):
         match piece:
-            case Chunk(records=RecordColumns() as records):
-                objects = records.objects()
-                for batch, error in piece.errors:
-                    yield from objects[: records.ends[batch]]
-                    raise error
-                yield from objects
+            case BatchRun():
+                yield from _objects_of_run(piece) if IS_COMPILED else _objects_interpreted(piece)
             case Corruption():
                 raise CorruptBatchError(piece.reason, piece.rule, position=piece.position)
             case LegacyBatch():
                 raise UnsupportedMagicError(f"magic {piece.magic}", "batch-magic", position=piece.position)
+
+
+def _objects_of_run(run: BatchRun) -> Iterator[Iterable[RecordView]]:
+    for chunk in _with_records(run, sum(_WANTED_BITS.values()), limits.MAX_DECOMPRESSED_SIZE):
+        assert chunk.records is not None
+        for batch, error in chunk.errors:
+            yield chunk.records.iterate(0, chunk.records.ends[batch])
+            raise error
+        yield chunk.records.iterate()
+
+
+def _objects_interpreted(run: BatchRun) -> Iterator[Iterable[RecordView]]:
+    """Give the same records: where the kernel is interpreted, columns are a detour."""
+    for batch in run.batches():
+        yield list(batch.records())  # None of a batch that is damaged.
 
 
 def _with_records(run: BatchRun, wanted: int, max_size: int) -> Iterator[Chunk]:

@@ -61,6 +61,7 @@ SMALL_BATCH = 512 if cython.compiled else 0
 
 _BATCH_OVERHEAD = cython.declare(cython.Py_ssize_t, 61)
 _LOG_OVERHEAD = cython.declare(cython.Py_ssize_t, 12)
+_INT32_MAX = cython.declare(cython.longlong, 0x7FFFFFFF)
 _MAX_VARINT_SIZE = cython.declare(cython.Py_ssize_t, 10)
 
 Row = (
@@ -85,6 +86,15 @@ def _crc_tables() -> array.array[int]:
 
 
 _CRC_TABLES = _crc_tables()
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _int16(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.int:
+    """Read a big-endian int16."""
+    return (cython.cast(cython.int, view[at] ^ 0x80) - 0x80) * 256 + view[at + 1]
 
 
 @cython.cfunc
@@ -123,7 +133,7 @@ def _int64(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cyth
     """Read a big-endian int64."""
     if not cython.compiled:
         return int.from_bytes(view[at : at + 8], "big", signed=True)
-    return cython.cast(cython.longlong, _int32(view, at)) << 32 | cython.cast(cython.uint, _int32(view, at + 4))
+    return cython.cast(cython.longlong, cython.cast(cython.ulonglong, _uint32(view, at)) << 32 | _uint32(view, at + 4))
 
 
 @cython.cfunc
@@ -244,7 +254,7 @@ def header_field(
             elif width == 4:
                 column[index] = _int32(view, at)
             else:
-                column[index] = (cython.cast(cython.longlong, view[at] ^ 0x80) - 0x80) * 256 + view[at + 1]
+                column[index] = _int16(view, at)
 
 
 def record_areas(
@@ -790,17 +800,20 @@ def encode(
         be.
 
     Raises:
-        OverflowError: a timestamp, or its distance from ``base_timestamp``, does not fit in 64 bits.
+        OverflowError: an offset delta does not fit in 32 bits, or a timestamp, or its distance from ``base_timestamp``, not
+            in 64.
         TypeError: a key or value is neither bytes nor None.
         ValueError: a row has another number of fields.
     """
+    if not -_INT32_MAX - 1 <= offset_delta <= _INT32_MAX + 1 - len(rows):
+        raise OverflowError("an offset is too far from the base offset")
     if not cython.compiled:
         return _encode_interpreted(rows, base_timestamp, offset_delta)
     area = bytearray(len(rows) * 128 + 64)
     out: cython.uchar[::1] = area
     at: cython.Py_ssize_t = 0
     smallest: cython.longlong = 0x7FFFFFFFFFFFFFFF
-    largest: cython.longlong = -0x7FFFFFFFFFFFFFFF - 1
+    largest: cython.longlong = ~smallest
     timestamp: cython.longlong
     timestamp_delta: cython.longlong
     key: bytes
@@ -815,7 +828,7 @@ def encode(
             headers = _encode_headers(some_headers)
         smallest = min(smallest, timestamp)
         largest = max(largest, timestamp)
-        timestamp_delta = _wrapped_sum(timestamp, ~base_timestamp) + 1
+        timestamp_delta = _wrapped_sum(timestamp, -base_timestamp)
         if (timestamp_delta < 0) != (timestamp < base_timestamp):
             raise OverflowError("a timestamp is too far from the base timestamp")
         size: cython.Py_ssize_t = (
@@ -876,7 +889,6 @@ def _encode_interpreted(rows: Sequence[Row], base_timestamp: int, offset_delta: 
     extend = parts.extend
     varints = _VARINTS
     smallest, largest = 2**63 - 1, -(2**63)
-    headers = b"\x00"
     for row in rows:
         if len(row) == 3:
             timestamp, key, value = row
@@ -927,43 +939,40 @@ TEMPLATE_SIZE = 512
 @cython.nogil
 @cython.exceptval(check=False)
 def _put_number(out: cython.uchar[::1], at: cython.Py_ssize_t, value: cython.longlong) -> cython.Py_ssize_t:
-    """Write a decimal number."""
-    raw: cython.ulonglong = _wrapped_magnitude(value)
-    size: cython.Py_ssize_t = 1
-    rest: cython.ulonglong = raw
+    """Write a decimal number and return the position after it."""
+    rest: cython.ulonglong = _magnitude(value)
     if value < 0:
         out[at] = 45
         at += 1
-    while rest >= 10:
-        rest //= 10
-        size += 1
-    rest = raw
-    end: cython.Py_ssize_t = at + size
+    end: cython.Py_ssize_t = at + 1
+    power: cython.ulonglong = rest
+    while power >= 10:
+        power //= 10
+        end += 1
     at = end
-    while size > 0:
+    while True:
         at -= 1
-        size -= 1
         out[at] = 48 + rest % 10
         rest //= 10
-    return end
+        if rest == 0:
+            return end
 
 
 @cython.cfunc
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _wrapped_magnitude(value: cython.longlong) -> cython.ulonglong:
+def _magnitude(value: cython.longlong) -> cython.ulonglong:
     if not cython.compiled:
         return abs(value)
-    raw: cython.ulonglong = cython.cast(cython.ulonglong, value)
-    return ~raw + 1 if value < 0 else raw
+    return ~cython.cast(cython.ulonglong, value) + 1 if value < 0 else cython.cast(cython.ulonglong, value)
 
 
 @cython.cfunc
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _put_part(
+def _put_text(
     out: cython.uchar[::1], at: cython.Py_ssize_t, template: cython.const[cython.uchar][::1], part: cython.Py_ssize_t
 ) -> tuple[cython.Py_ssize_t, cython.Py_ssize_t]:
     """Copy a template from ``part`` to the next mark; return the positions after the copy and after the mark."""
@@ -978,11 +987,60 @@ def _put_part(
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _sequence(base_sequence: cython.longlong, delta: cython.longlong) -> cython.longlong:
-    """Count a producer sequence on; after 2**31 - 1 comes 0."""
-    if base_sequence + delta > 0x7FFFFFFF:
-        return base_sequence + delta - 0x7FFFFFFF - 1
-    return base_sequence + delta
+def _put(
+    out: cython.uchar[::1],
+    at: cython.Py_ssize_t,
+    value: cython.longlong,
+    template: cython.const[cython.uchar][::1],
+    part: cython.Py_ssize_t,
+) -> tuple[cython.Py_ssize_t, cython.Py_ssize_t]:
+    """Write a number and what follows it in a template, up to the next mark; return positions as ``_put_text`` does."""
+    return _put_text(out, _put_number(out, at, value), template, part)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _last_sequence(base_sequence: cython.longlong, delta: cython.longlong) -> cython.longlong:
+    """Count a producer sequence on: -1 (none) stays, and after 2147483647 comes 0."""
+    if base_sequence == -1:
+        return -1
+    sequence: cython.longlong = base_sequence + delta
+    return sequence if sequence <= 0x7FFFFFFF else sequence & 0x7FFFFFFF
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _put_batch_line(
+    view: cython.const[cython.uchar][::1],
+    batch: cython.Py_ssize_t,
+    size: cython.int,
+    file_position: cython.longlong,
+    templates: cython.const[cython.uchar][::1],
+    part: cython.Py_ssize_t,
+    out: cython.uchar[::1],
+    at: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """Write the line of a batch and return the position after it."""
+    delta: cython.longlong = _int32(view, batch + 23)
+    base_sequence: cython.longlong = _int32(view, batch + 53)
+    at, part = _put_text(out, at, templates, part)
+    at, part = _put(out, at, _int64(view, batch), templates, part)
+    at, part = _put(out, at, _wrapped_sum(_int64(view, batch), delta), templates, part)
+    at, part = _put(out, at, _int32(view, batch + 57), templates, part)
+    at, part = _put(out, at, base_sequence, templates, part)
+    at, part = _put(out, at, _last_sequence(base_sequence, delta), templates, part)
+    at, part = _put(out, at, _int64(view, batch + 43), templates, part)
+    at, part = _put(out, at, _int16(view, batch + 51), templates, part)
+    at, part = _put(out, at, _int32(view, batch + 12), templates, part)
+    at, part = _put(out, at, file_position + batch, templates, part)
+    at, part = _put(out, at, _int64(view, batch + 35), templates, part)
+    at, part = _put(out, at, size, templates, part)
+    at, part = _put(out, at, _uint32(view, batch + 17), templates, part)
+    return at
 
 
 def batch_lines(
@@ -1015,8 +1073,6 @@ def batch_lines(
     at: cython.Py_ssize_t = 0
     batch: cython.Py_ssize_t
     part: cython.Py_ssize_t
-    delta: cython.longlong
-    base_sequence: cython.longlong
     template_size: cython.Py_ssize_t = TEMPLATE_SIZE
     with cython.nogil:
         while index < count and len(out) - at >= template_size + 12 * 20:
@@ -1024,35 +1080,49 @@ def batch_lines(
             part = (view[batch + 22] & 63) * template_size
             if view[batch + 22] & 64 or templates[part] == 0:
                 break
-            delta = _int32(view, batch + 23)
-            base_sequence = _int32(view, batch + 53)
-            at, part = _put_part(out, at, templates, part)
-            at = _put_number(out, at, _int64(view, batch))
-            at, part = _put_part(out, at, templates, part)
-            at = _put_number(out, at, _wrapped_sum(_int64(view, batch), delta))
-            at, part = _put_part(out, at, templates, part)
-            at = _put_number(out, at, _int32(view, batch + 57))
-            at, part = _put_part(out, at, templates, part)
-            at = _put_number(out, at, base_sequence)
-            at, part = _put_part(out, at, templates, part)
-            at = _put_number(out, at, -1 if base_sequence == -1 else _sequence(base_sequence, delta))
-            at, part = _put_part(out, at, templates, part)
-            at = _put_number(out, at, _int64(view, batch + 43))
-            at, part = _put_part(out, at, templates, part)
-            at = _put_number(out, at, (cython.cast(cython.longlong, view[batch + 51] ^ 128) - 128) * 256 + view[batch + 52])
-            at, part = _put_part(out, at, templates, part)
-            at = _put_number(out, at, _int32(view, batch + 12))
-            at, part = _put_part(out, at, templates, part)
-            at = _put_number(out, at, file_position + batch)
-            at, part = _put_part(out, at, templates, part)
-            at = _put_number(out, at, _int64(view, batch + 35))
-            at, part = _put_part(out, at, templates, part)
-            at = _put_number(out, at, sizes[index])
-            at, part = _put_part(out, at, templates, part)
-            at = _put_number(out, at, _uint32(view, batch + 17))
-            at, part = _put_part(out, at, templates, part)
+            at = _put_batch_line(view, batch, sizes[index], file_position, templates, part, out, at)
             index += 1
     return index, at
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _is_ascii(view: cython.const[cython.uchar][::1], start: cython.Py_ssize_t, size: cython.Py_ssize_t) -> cython.bint:
+    seen: cython.uchar = 0
+    index: cython.Py_ssize_t
+    for index in range(size):
+        seen |= view[start + index]
+    return seen < 0x80
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _put_record_line(
+    longs: cython.const[cython.longlong][::1],
+    ints: cython.const[cython.int][::1],
+    capacity: cython.Py_ssize_t,
+    row: cython.Py_ssize_t,
+    base_offset: cython.longlong,
+    base_sequence: cython.longlong,
+    template: cython.const[cython.uchar][::1],
+    out: cython.uchar[::1],
+    at: cython.Py_ssize_t,
+) -> tuple[cython.Py_ssize_t, cython.Py_ssize_t]:
+    """Write the line of a record up to its payload; return positions as ``_put_text`` does."""
+    part: cython.Py_ssize_t
+    sequence: cython.longlong = -1
+    if base_sequence >= 0:
+        sequence = (base_sequence + _wrapped_sum(longs[row], -base_offset)) & 0x7FFFFFFF
+    at, part = _put_text(out, at, template, 0)
+    at, part = _put(out, at, longs[row], template, part)
+    at, part = _put(out, at, longs[capacity + row], template, part)
+    at, part = _put(out, at, ints[capacity + row], template, part)
+    at, part = _put(out, at, ints[3 * capacity + row], template, part)
+    return _put(out, at, sequence, template, part)
 
 
 def record_lines(
@@ -1087,52 +1157,55 @@ def record_lines(
     row: cython.Py_ssize_t = first
     at: cython.Py_ssize_t = 0
     part: cython.Py_ssize_t
-    source: cython.Py_ssize_t
     key_size: cython.Py_ssize_t
     value_size: cython.Py_ssize_t
-    index: cython.Py_ssize_t
-    seen: cython.uchar
     with cython.nogil:
         while row < end and ints[5 * capacity + row] == 0:
             key_size = ints[capacity + row]
             value_size = ints[3 * capacity + row]
             if len(out) - at < len(template) + 5 * 20 + key_size + value_size + 2:
                 break
-            seen = 0
-            if payloads:
-                source = ints[row]
-                for index in range(key_size):
-                    seen |= view[source + index]
-                source = ints[2 * capacity + row]
-                for index in range(value_size):
-                    seen |= view[source + index]
-            if seen >= 128:
+            if payloads and not (
+                _is_ascii(view, ints[row], key_size) and _is_ascii(view, ints[2 * capacity + row], value_size)
+            ):
                 break
-            at, part = _put_part(out, at, template, 0)
-            at = _put_number(out, at, longs[row])
-            at, part = _put_part(out, at, template, part)
-            at = _put_number(out, at, longs[capacity + row])
-            at, part = _put_part(out, at, template, part)
-            at = _put_number(out, at, key_size)
-            at, part = _put_part(out, at, template, part)
-            at = _put_number(out, at, value_size)
-            at, part = _put_part(out, at, template, part)
-            at = _put_number(out, at, -1 if base_sequence < 0 else _sequence(base_sequence, longs[row] - base_offset))
-            at, part = _put_part(out, at, template, part)
-            if payloads and key_size >= 0:
-                at, part = _put_part(out, at, template, part)
-                at = _put_view(out, at, view, ints[row], key_size)
-            else:
-                while template[part] != 0:
-                    part += 1
-                part += 1
-            if payloads and value_size >= 0:
-                at, part = _put_part(out, at, template, part)
-                at = _put_view(out, at, view, ints[2 * capacity + row], value_size)
+            at, part = _put_record_line(longs, ints, capacity, row, base_offset, base_sequence, template, out, at)
+            if payloads:
+                at = _put_payload(out, at, template, part, view, ints, row, capacity)
             out[at] = 10
             at += 1
             row += 1
     return row, at
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _put_payload(
+    out: cython.uchar[::1],
+    at: cython.Py_ssize_t,
+    template: cython.const[cython.uchar][::1],
+    part: cython.Py_ssize_t,
+    view: cython.const[cython.uchar][::1],
+    ints: cython.const[cython.int][::1],
+    row: cython.Py_ssize_t,
+    capacity: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """Write a key and a value, as far as they are not null, each after its part of the template."""
+    size: cython.Py_ssize_t = ints[capacity + row]
+    if size >= 0:
+        at, part = _put_text(out, at, template, part)
+        at = _put_view(out, at, view, ints[row], size)
+    else:
+        while template[part] != 0:
+            part += 1
+        part += 1
+    size = ints[3 * capacity + row]
+    if size >= 0:
+        at, part = _put_text(out, at, template, part)
+        at = _put_view(out, at, view, ints[2 * capacity + row], size)
+    return at
 
 
 @cython.cfunc

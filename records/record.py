@@ -15,10 +15,12 @@
 Source: DefaultRecord. Differs: a length below -1 is refused, where Kafka takes it for null (DECISIONS.md, 4).
 """
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
 from raftlog.errors import InvalidRecordError
-from raftlog.records.varint import read_varint, read_varlong, varint, varlong
+from raftlog.records.kernel_choice import kernel
+from raftlog.records.varint import read_varint, read_varlong
 
 
 class Header(NamedTuple):
@@ -48,6 +50,35 @@ class Record(NamedTuple):
     headers: tuple[Header, ...] = ()
     attributes: int = 0
     timestamp_delta: int = 0
+
+
+class RecordView(Protocol):
+    """What every form of a record of magic 2 has: ``Record``, and the kernel's, which cuts fields out when asked."""
+
+    @property
+    def offset(self) -> int:
+        """Its log offset."""
+        ...
+
+    @property
+    def timestamp(self) -> int:
+        """Milliseconds since the epoch."""
+        ...
+
+    @property
+    def key(self) -> bytes | None:
+        """Its bytes, or None."""
+        ...
+
+    @property
+    def value(self) -> bytes | None:
+        """Its bytes, or None."""
+        ...
+
+    @property
+    def headers(self) -> Sequence[tuple[bytes, bytes | None]]:
+        """Pairs of key and value, in the order written."""
+        ...
 
 
 class RawRecord(NamedTuple):
@@ -131,25 +162,82 @@ def _read_headers(buffer: bytes, position: int, end: int) -> tuple[tuple[Header,
     return tuple(headers), at
 
 
+def read_usual_record(
+    buffer: bytes, position: int, base_offset: int, base_timestamp: int, append_time: int | None
+) -> tuple[Record, int] | None:
+    """Read one record quickly, if it is a usual one: sound, without headers, its varints of at most four bytes.
+
+    Args:
+        buffer: the record area.
+        position: of the record in it.
+        base_offset: what the offset delta is added to; the sum must fit in 64 bits.
+        base_timestamp: the same for the timestamp.
+        append_time: the timestamp that LogAppendTime gives to every record, or None.
+
+    Returns:
+        The record, and the position after it; None if ``read_record`` is to say what it is.
+    """
+    try:
+        size, at = buffer[position], position + 1
+        if size > 0x7F:
+            size, at = _rest_of_uvarint(buffer, at, size)
+        end = at + (size >> 1)
+        is_usual = not size & 1
+        attributes, timestamp_delta, at = buffer[at], buffer[at + 1], at + 2
+        if timestamp_delta > 0x7F:
+            timestamp_delta, at = _rest_of_uvarint(buffer, at, timestamp_delta)
+        timestamp_delta = (timestamp_delta >> 1) ^ -(timestamp_delta & 1)
+        offset_delta, at = buffer[at], at + 1
+        if offset_delta > 0x7F:
+            offset_delta, at = _rest_of_uvarint(buffer, at, offset_delta)
+        offset = base_offset + ((offset_delta >> 1) ^ -(offset_delta & 1))
+        key = value = None
+        size, at = buffer[at], at + 1
+        if size > 0x7F:
+            size, at = _rest_of_uvarint(buffer, at, size)
+        if size != 1:  # -1 is null.
+            is_usual = is_usual and not size & 1
+            start, at = at, at + (size >> 1)
+            key = buffer[start:at]
+        size, at = buffer[at], at + 1
+        if size > 0x7F:
+            size, at = _rest_of_uvarint(buffer, at, size)
+        if size != 1:
+            is_usual = is_usual and not size & 1
+            start, at = at, at + (size >> 1)
+            value = buffer[start:at]
+        if buffer[at] != 0 or at + 1 != end or not is_usual:
+            return None
+    except IndexError:
+        return None
+    timestamp = base_timestamp + timestamp_delta if append_time is None else append_time
+    fields = (offset, timestamp, key, value, (), attributes, timestamp_delta)
+    return tuple.__new__(Record, fields), end
+
+
+def _rest_of_uvarint(buffer: bytes, position: int, value: int) -> tuple[int, int]:
+    """Read on after the first byte of a varint; four bytes are the most."""
+    for shift in (7, 14, 21):
+        byte = buffer[position]
+        value += byte - 1 << shift  # The byte before it has said with a bit that this one follows.
+        position += 1
+        if byte < 0x80:
+            return value, position
+    raise IndexError
+
+
 def encode_record(record: RawRecord) -> bytes:
     """Encode a record, with its length in front, in the fewest bytes.
 
     Raises:
         ValueError: a delta does not fit its varint.
     """
-    parts = [
-        record.attributes.to_bytes(1, "big"),
-        varlong(record.timestamp_delta),
-        varint(record.offset_delta),
-        _field(record.key),
-        _field(record.value),
-        varint(len(record.headers)),
-    ]
-    for header in record.headers:
-        parts += (_field(header.key), _field(header.value))
-    body = b"".join(parts)
-    return varint(len(body)) + body
-
-
-def _field(data: bytes | None) -> bytes:
-    return b"\x01" if data is None else varint(len(data)) + data
+    row = (record.timestamp_delta, record.key, record.value, record.headers)
+    try:
+        encoded, _, _ = kernel.encode([row], 0, record.offset_delta)
+    except OverflowError as error:
+        raise ValueError(str(error)) from None
+    if record.attributes == 0:
+        return encoded
+    _, at = read_varint(encoded, 0)
+    return encoded[:at] + record.attributes.to_bytes(1, "big") + encoded[at + 1 :]

@@ -11,9 +11,9 @@ from raftlog.records import limits
 from raftlog.records.batch import RecordBatch
 from raftlog.records.columns import RECORD_COLUMNS, Chunk, read_columns
 from raftlog.records.iterator import Corruption, Piece, TornTail, ZeroPadding, split
-from raftlog.records.kernel_choice import IS_COMPILED, kernel
+from raftlog.records.kernel_choice import IS_COMPILED
 from raftlog.records.legacy import LegacyBatch, LegacyRecord
-from raftlog.records.record import Record
+from raftlog.records.record import Record, RecordView
 from raftlog.storage.file_source import FileSource
 from raftlog.tools.coverage import Coverage
 from raftlog.tools.findings import Finding
@@ -117,7 +117,7 @@ class RecordsDump:
                 yield from self._decoded(file, batch, chunk.objects(index), decoder)
 
     def _decoded(
-        self, file: InputFile, batch: RecordBatch, records: Sequence[kernel.Record], decoder: PayloadDecoder
+        self, file: InputFile, batch: RecordBatch, records: Sequence[RecordView], decoder: PayloadDecoder
     ) -> Iterator[Line]:
         """Yield the lines of a batch of data and its records."""
         lines = [self.renderer.batch(file, batch)]

@@ -18,10 +18,9 @@ import attrs
 from raftlog.records.batch import RecordBatch, TimestampType, add_sequence
 from raftlog.records.file_names import FileKind
 from raftlog.records.index_entries import AbortedTransaction, OffsetIndexEntry, TimeIndexEntry
-from raftlog.records.kernel_choice import kernel
 from raftlog.records.legacy import LegacyBatch, LegacyRecord
 from raftlog.records.producer_snapshot import ProducerStateEntry
-from raftlog.records.record import Record
+from raftlog.records.record import RecordView
 from raftlog.tools.coverage import Coverage
 from raftlog.tools.findings import Finding
 from raftlog.tools.inputs import InputFile
@@ -123,7 +122,7 @@ class JsonLines:
             is_control=batch.is_control,
         )
 
-    def record(self, file: InputFile, batch: RecordBatch, record: Record | kernel.Record, payload: Payload) -> str:
+    def record(self, file: InputFile, batch: RecordBatch, record: RecordView, payload: Payload) -> str:
         """Describe a record of a batch of magic 2."""
         return _with_payload(
             file.path,

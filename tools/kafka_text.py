@@ -12,10 +12,9 @@ from raftlog.records.compression import CompressionType
 from raftlog.records.file_names import FileKind
 from raftlog.records.index_entries import AbortedTransaction, OffsetIndexEntry, TimeIndexEntry
 from raftlog.records.java_text import decode_utf8
-from raftlog.records.kernel_choice import kernel
 from raftlog.records.legacy import LegacyBatch, LegacyRecord
 from raftlog.records.producer_snapshot import ProducerStateEntry
-from raftlog.records.record import Record
+from raftlog.records.record import RecordView
 from raftlog.tools.coverage import Coverage
 from raftlog.tools.dialect import Dialect
 from raftlog.tools.findings import Finding
@@ -126,7 +125,7 @@ class KafkaText:
         """Describe a batch."""
         return (batch_line(batch) if isinstance(batch, RecordBatch) else legacy_batch_line(batch)) + "\n"
 
-    def record(self, file: InputFile, batch: RecordBatch, record: Record | kernel.Record, payload: Payload) -> str:
+    def record(self, file: InputFile, batch: RecordBatch, record: RecordView, payload: Payload) -> str:
         """Describe a record of a batch of magic 2."""
         if self.skip_record_metadata:
             line = "| "

@@ -26,15 +26,14 @@ from raftlog.records.coordinator import (
     read_coordinator_record,
 )
 from raftlog.records.java_text import decode_utf8
-from raftlog.records.kernel_choice import kernel
 from raftlog.records.legacy import LegacyRecord
 from raftlog.records.metadata import MetadataRecord, read_metadata_record
-from raftlog.records.record import Record
+from raftlog.records.record import RecordView
 from raftlog.tools.dialect import Dialect
 from raftlog.tools.redaction import may_be_secret, redacted
 from raftlog.tools.transaction_text import transaction_key_text, transaction_value_text
 
-AnyRecord = Record | LegacyRecord | kernel.Record
+AnyRecord = RecordView | LegacyRecord
 
 _TOPICS: Final = {
     "offsets": CONSUMER_OFFSETS,

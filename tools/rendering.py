@@ -6,10 +6,9 @@ from typing import Any, Protocol
 from raftlog.records.batch import RecordBatch
 from raftlog.records.file_names import FileKind
 from raftlog.records.index_entries import AbortedTransaction, OffsetIndexEntry, TimeIndexEntry
-from raftlog.records.kernel_choice import kernel
 from raftlog.records.legacy import LegacyBatch, LegacyRecord
 from raftlog.records.producer_snapshot import ProducerStateEntry
-from raftlog.records.record import Record
+from raftlog.records.record import RecordView
 from raftlog.tools.coverage import Coverage
 from raftlog.tools.findings import Finding
 from raftlog.tools.inputs import InputFile
@@ -31,7 +30,7 @@ class Renderer(Protocol):
         """Describe a batch."""
         ...
 
-    def record(self, file: InputFile, batch: RecordBatch, record: Record | kernel.Record, payload: Payload) -> str:
+    def record(self, file: InputFile, batch: RecordBatch, record: RecordView, payload: Payload) -> str:
         """Describe a record of a batch of magic 2."""
         ...
 

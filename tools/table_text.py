@@ -10,10 +10,9 @@ from raftlog.records.batch import NO_PRODUCER_ID, RecordBatch
 from raftlog.records.file_names import FileKind
 from raftlog.records.index_entries import AbortedTransaction, OffsetIndexEntry, TimeIndexEntry
 from raftlog.records.java_text import decode_utf8
-from raftlog.records.kernel_choice import kernel
 from raftlog.records.legacy import LegacyBatch, LegacyRecord
 from raftlog.records.producer_snapshot import ProducerStateEntry
-from raftlog.records.record import Record
+from raftlog.records.record import RecordView
 from raftlog.tools.coverage import Coverage
 from raftlog.tools.findings import Finding
 from raftlog.tools.inputs import InputFile
@@ -66,7 +65,7 @@ class TableText:
             f"{batch.position:>10} {batch.size_bytes:>8} {', '.join(_kind(batch))}\n"
         )
 
-    def record(self, file: InputFile, batch: RecordBatch, record: Record | kernel.Record, payload: Payload) -> str:
+    def record(self, file: InputFile, batch: RecordBatch, record: RecordView, payload: Payload) -> str:
         """Describe a record of a batch of magic 2."""
         headers = "".join(f" {printable(key.decode('utf-8', 'replace'))}=…" for key, _ in record.headers)
         return f"{record.offset:>17}   {_payload_text(record.key, record.value, payload)}{headers}\n"

@@ -54,7 +54,7 @@ def _arrow(log: bytes) -> int:
 def _attributes(log: bytes) -> int:
     count = 0
     for records in _records(log):
-        for record in records.objects():
+        for record in records.iterate():
             _ = record.offset, record.timestamp, record.key, record.value
         count += records.count
     return count

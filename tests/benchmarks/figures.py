@@ -69,20 +69,19 @@ class Figures:
         }
 
     def _in_process(self, work: Work, shape: str, row: str) -> Comparison:
-        unit = 1024**2 if work.of == "size_bytes" else 1e6
-        size = self._sizes.by_contender
+        def speed(contender: str, operation: str) -> Speed:
+            worker = self._workers["interpreted" if contender == "interpreted" else "compiled"]
+            sizes = self._sizes.by_contender
+            if work.is_by_size:
+                return Speed(worker, operation, shape, sizes["compiled"], "size_bytes", 2**20)
+            return Speed(worker, operation, shape, sizes[contender])
+
         return Comparison(
             row,
             f"{work.what}, {shape}",
-            "MiB/s" if work.of == "size_bytes" else "M records/s",
-            {
-                mode: Speed(self._workers[mode], f"raftlog {work.ours}", shape, size[mode], work.of, unit)
-                for mode in MODES
-            },
-            {
-                peer: Speed(self._workers["compiled"], f"{peer} {work.theirs}", shape, size[peer], work.of, unit)
-                for peer in work.goals
-            },
+            "MiB/s" if work.is_by_size else "M records/s",
+            {mode: speed(mode, f"raftlog {work.ours}") for mode in MODES},
+            {peer: speed(peer, f"{peer} {work.theirs}") for peer in work.goals},
             {("compiled", peer): goal for peer, goal in work.goals.items()}
             | {("interpreted", peer): goal for peer, goal in work.interpreted_goals.items()},
         )

@@ -2,7 +2,7 @@
 """What is compared inside a process, on which shapes, and the goals."""
 
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Final
 
 import attrs
 
@@ -58,7 +58,16 @@ QUICK: Final = Sizes(
 
 @attrs.frozen
 class Work:
-    """An operation of raftlog on some shapes, and what the peers do for the same end."""
+    """An operation of raftlog on some shapes, and what the peers do for the same end.
+
+    Attributes:
+        id, what: of the rows.
+        ours, theirs: the operations.
+        shapes: of the inputs.
+        goals, interpreted_goals: by peer; 0 is none.
+        is_by_size: whether bytes are counted, and not records. What reads only headers gets a whole log, whoever it is:
+            a short one would be in the cache.
+    """
 
     id: str
     what: str
@@ -67,15 +76,15 @@ class Work:
     shapes: tuple[str, ...]
     goals: Mapping[str, float]
     interpreted_goals: Mapping[str, float] = attrs.Factory(dict)
-    of: Literal["count", "size_bytes"] = "count"
+    is_by_size: bool = False
 
 
 _COLUMNS: Final = "columns and CRC, all record fields"
 _OBJECTS: Final = "lazy objects, four attributes read"
 WORKS: Final = (
-    Work("scan", "scan and CRC", "scan", "scan", THOUSANDS, {"aiokafka": 6, "kafka-python": 1.8}, of="size_bytes"),
+    Work("scan", "scan and CRC", "scan", "scan", THOUSANDS, {"aiokafka": 6, "kafka-python": 1.8}, is_by_size=True),
     Work(
-        "scan", "scan and CRC", "scan", "scan", (METADATA_LIKE,), {"aiokafka": 3, "kafka-python": 17}, of="size_bytes"
+        "scan", "scan and CRC", "scan", "scan", (METADATA_LIKE,), {"aiokafka": 3, "kafka-python": 17}, is_by_size=True
     ),
     Work("columns", _COLUMNS, "columns", "decode", ("small", "tiny"), {"aiokafka": 7, "kafka-python": 80, "kio": 0}),
     Work("columns", _COLUMNS, "columns", "decode", ("large",), {"aiokafka": 6, "kafka-python": 30, "kio": 0}),

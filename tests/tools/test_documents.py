@@ -3,7 +3,6 @@
 
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,20 +17,41 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 
 
+EXAMPLES = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+
+
+def printed_by(example: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
+    """Run an example in a folder that holds a metadata log with some padding, and return what it printed."""
+    log = GOLDEN / "dynamic-quorum/data/n3/__cluster_metadata-0/00000000000000000000.log"
+    (folder / log.name).write_bytes(log.read_bytes() + bytes(100))
+    monkeypatch.chdir(folder)
+    exec(compile(example, "README.md", "exec"), {})
+    return capsys.readouterr().out
+
+
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # an example may leave it to Python to close a file
 def test_the_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """The Python example of the README prints the records of a log, control records among them."""
-    (example,) = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
-    log = GOLDEN / "dynamic-quorum/data/n3/__cluster_metadata-0/00000000000000000000.log"
-    shutil.copy(log, tmp_path)
-    (tmp_path / log.name).write_bytes(log.read_bytes() + bytes(100))
-    monkeypatch.chdir(tmp_path)
+    """The first Python example of the README prints the records of a log, control records among them."""
+    printed = printed_by(EXAMPLES[0], tmp_path, monkeypatch, capsys)
 
-    exec(compile(example, "README.md", "exec"), {})
-
-    printed = capsys.readouterr().out
     assert "LeaderChange" in printed
     assert printed.splitlines()[-1].startswith("not a batch: ZeroPadding(")
+
+
+def test_the_example_of_columns_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The second one prints the columns of a log's later records."""
+    pytest.importorskip("pyarrow")
+    printed = printed_by(EXAMPLES[1], tmp_path, monkeypatch, capsys)
+
+    assert "offset: " in printed
+    assert "value: " in printed
+
+
+def test_no_other_example_is_left_out() -> None:
+    """These are all the Python examples that there are."""
+    assert len(EXAMPLES) == 2
 
 
 def test_the_commands_are_ones() -> None:
