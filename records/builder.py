@@ -115,11 +115,11 @@ class RecordBatchBuilder:
         """Add records at the next offsets: all of them, or none if one is refused.
 
         Args:
-            rows: (timestamp, key, value) or (timestamp, key, value, headers), as ``append`` takes them; tuples are quickest.
+            rows: (timestamp, key, value) or (timestamp, key, value, headers), as ``append`` takes them.
 
         Raises:
-            ValueError: the offsets go too far from the base offset, a timestamp is below -1, or a row has another number of
-                fields.
+            ValueError: the offsets go too far from the base offset, a timestamp is below -1, or a row has another number
+                of fields.
             TypeError: a key or value is neither bytes nor None.
         """
         if rows:
@@ -132,15 +132,15 @@ class RecordBatchBuilder:
         base_timestamp = self._base_timestamp
         if base_timestamp is None:
             base_timestamp = rows[0][0] if self.delete_horizon_ms is None else self.delete_horizon_ms
+        size = len(self._area)
         try:
-            area, smallest, largest = kernel.encode(rows, base_timestamp, offset - self.base_offset)
+            smallest, largest = kernel.encode(rows, base_timestamp, offset - self.base_offset, self._area)
         except OverflowError as error:
-            raise ValueError(f"not a timestamp: {error}") from None
-        if smallest < NO_TIMESTAMP:
-            raise ValueError(f"not a timestamp: {smallest}")
-        if len(self._area) + len(area) > _INT32_MAX:
-            raise ValueError(f"{len(self._area) + len(area)} bytes are too many for a batch")
-        self._area += area  # What may fail has not: from here on, things change.
+            raise ValueError(f"not a 64-bit timestamp: {error}") from None
+        if smallest < NO_TIMESTAMP or len(self._area) > _INT32_MAX:
+            del self._area[size:]
+            raise ValueError(f"a timestamp of {smallest}, or too many bytes: {len(self._area)}")
+        # What may fail has not: from here on, things change.
         self._base_timestamp = base_timestamp
         self._largest_timestamp = max(self._largest_timestamp, largest)
         self._last_offset = last_offset

@@ -30,6 +30,7 @@ _CHECKS_IN_VAIN: Final = 16 * 1024 * 1024
 _CHECKS_IN_VAIN_PER_BYTE: Final = 16
 """How many bytes may be checked for headers that turn out to be none: at least, and more for each byte of input."""
 
+_ZEROS: Final = bytes(CHUNK_SIZE)
 _FIELD_ENDS: Final = (0, 8, 12, 16, 17, 21, 23, 27, 35, 43, 51, 53, 57)
 _ALWAYS_CHECKED: Final = 32 * 1024
 """What costs no more to check than to find."""
@@ -414,8 +415,8 @@ class _Splitter:
         """Return the position of the first byte that is not zero, or the end of the input."""
         size = _SECTOR_SIZE  # Mostly the first byte will do; a long run of zeros is read in growing steps.
         while chunk := bytes(self._peek(start, size)):
-            if data := chunk.lstrip(b"\0"):
-                return start + len(chunk) - len(data)
+            if chunk != _ZEROS[: len(chunk)]:
+                return start + len(chunk) - len(chunk.lstrip(b"\0"))
             start += len(chunk)
             size = min(2 * size, CHUNK_SIZE)
         return start

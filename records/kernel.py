@@ -17,6 +17,7 @@ from collections.abc import Sequence
 import cython
 
 if cython.compiled:
+    from cython.cimports.cpython.bytearray import PyByteArray_Resize
     from cython.cimports.libc.string import memcpy
 
 RULE_IDS = (
@@ -786,74 +787,77 @@ def _encode_headers(headers: Sequence[tuple[bytes, bytes | None]]) -> bytes:
 
 
 def encode(
-    rows: Sequence[Row], base_timestamp: cython.longlong, offset_delta: cython.longlong
-) -> tuple[bytes, int, int]:
-    """Encode rows of (timestamp, key, value) or (timestamp, key, value, headers) as a record area.
+    rows: Sequence[Row], base_timestamp: cython.longlong, offset_delta: cython.longlong, area: bytearray
+) -> tuple[int, int]:
+    """Encode rows of (timestamp, key, value) or (timestamp, key, value, headers), and append them to a record area.
 
     Args:
         rows: keys and values are bytes or None; headers are pairs of bytes and bytes or None.
         base_timestamp: what timestamps are stored relative to.
         offset_delta: of the first row; the others count on from it.
+        area: to extend; after an error it is as it was.
 
     Returns:
-        The record area, and the smallest and the largest timestamp: of no rows, the largest and the smallest that there can
-        be.
+        The smallest and the largest timestamp: of no rows, the largest and the smallest that there can be.
 
     Raises:
-        OverflowError: an offset delta does not fit in 32 bits, or a timestamp, or its distance from ``base_timestamp``, not
-            in 64.
+        OverflowError: an offset delta does not fit in 32 bits, or a timestamp, or its distance from ``base_timestamp``,
+            not in 64.
         TypeError: a key or value is neither bytes nor None.
         ValueError: a row has another number of fields.
     """
     if not -_INT32_MAX - 1 <= offset_delta <= _INT32_MAX + 1 - len(rows):
-        raise OverflowError("an offset is too far from the base offset")
+        raise OverflowError(f"an offset delta of {offset_delta}, and {len(rows)} records")
     if not cython.compiled:
-        return _encode_interpreted(rows, base_timestamp, offset_delta)
-    area = bytearray(len(rows) * 128 + 64)
-    out: cython.uchar[::1] = area
-    at: cython.Py_ssize_t = 0
-    smallest: cython.longlong = 0x7FFFFFFFFFFFFFFF
-    largest: cython.longlong = ~smallest
+        return _encode_interpreted(rows, base_timestamp, offset_delta, area)
     timestamp: cython.longlong
-    timestamp_delta: cython.longlong
     key: bytes
     value: bytes
     headers: bytes
-    for row in rows:
-        if len(row) == 3:
-            timestamp, key, value = row
-            headers = b"\x00"
-        else:
-            timestamp, key, value, some_headers = row
-            headers = _encode_headers(some_headers)
-        smallest = min(smallest, timestamp)
-        largest = max(largest, timestamp)
-        timestamp_delta = _wrapped_sum(timestamp, -base_timestamp)
-        if (timestamp_delta < 0) != (timestamp < base_timestamp):
-            raise OverflowError("a timestamp is too far from the base timestamp")
-        size: cython.Py_ssize_t = (
-            1
-            + _uvarint_size(_zigzagged(timestamp_delta))
-            + _uvarint_size(_zigzagged(offset_delta))
-            + _field_size(key)
-            + _field_size(value)
-            + len(headers)
-        )
-        if size > len(out) - at - _MAX_VARINT_SIZE:
-            del out
-            area.extend(bytes(len(area) + size + _MAX_VARINT_SIZE))
-            out = area
-        at = _put_uvarint(out, at, _zigzagged(size))
-        out[at] = 0  # The attributes.
-        at = _put_uvarint(out, at + 1, _zigzagged(timestamp_delta))
-        at = _put_uvarint(out, at, _zigzagged(offset_delta))
-        at = _put_field(out, at, key)
-        at = _put_field(out, at, value)
-        at = _put_bytes(out, at, headers)
-        offset_delta += 1
-    del out
-    del area[at:]
-    return bytes(area), smallest, largest
+    smallest: cython.longlong = 0x7FFFFFFFFFFFFFFF
+    largest: cython.longlong = ~smallest
+    end: cython.Py_ssize_t = len(area)
+    at: cython.Py_ssize_t = end
+    PyByteArray_Resize(area, at + len(rows) * 128 + 64)
+    out: cython.uchar[::1] = area
+    try:
+        for row in rows:
+            if len(row) == 3:
+                timestamp, key, value = row
+                headers = b"\x00"
+            else:
+                timestamp, key, value, some_headers = row
+                headers = _encode_headers(some_headers)
+            smallest = min(smallest, timestamp)
+            largest = max(largest, timestamp)
+            timestamp_delta: cython.longlong = _wrapped_sum(timestamp, -base_timestamp)
+            if (timestamp_delta < 0) != (timestamp < base_timestamp):
+                raise OverflowError(f"a timestamp of {timestamp}, relative to {base_timestamp}")
+            size: cython.Py_ssize_t = (
+                1
+                + _uvarint_size(_zigzagged(timestamp_delta))
+                + _uvarint_size(_zigzagged(offset_delta))
+                + _field_size(key)
+                + _field_size(value)
+                + len(headers)
+            )
+            if size > len(out) - at - _MAX_VARINT_SIZE:
+                del out
+                PyByteArray_Resize(area, 2 * (at + size + _MAX_VARINT_SIZE))
+                out = area
+            at = _put_uvarint(out, at, _zigzagged(size))
+            out[at] = 0  # The attributes.
+            at = _put_uvarint(out, at + 1, _zigzagged(timestamp_delta))
+            at = _put_uvarint(out, at, _zigzagged(offset_delta))
+            at = _put_field(out, at, key)
+            at = _put_field(out, at, value)
+            at = _put_bytes(out, at, headers)
+            offset_delta += 1
+        end = at
+    finally:
+        del out
+        del area[end:]
+    return smallest, largest
 
 
 @cython.cfunc
@@ -883,7 +887,9 @@ def _put_bytes(out: cython.uchar[::1], at: cython.Py_ssize_t, data: bytes) -> cy
     return at + len(data)
 
 
-def _encode_interpreted(rows: Sequence[Row], base_timestamp: int, offset_delta: int) -> tuple[bytes, int, int]:
+def _encode_interpreted(
+    rows: Sequence[Row], base_timestamp: int, offset_delta: int, area: bytearray
+) -> tuple[int, int]:
     """Do what ``encode`` does, in the way that is quick in Python."""
     parts: list[bytes] = []
     extend = parts.extend
@@ -925,7 +931,8 @@ def _encode_interpreted(rows: Sequence[Row], base_timestamp: int, offset_delta: 
         extend(
             (varints[size], b"\x00", timestamp_delta, stored_offset_delta, key_size, key, value_size, value, headers)
         )
-    return b"".join(parts), smallest, largest
+    area += b"".join(parts)
+    return smallest, largest
 
 
 MARK = b"\x00"

@@ -233,11 +233,11 @@ def encode_record(record: RawRecord) -> bytes:
         ValueError: a delta does not fit its varint.
     """
     row = (record.timestamp_delta, record.key, record.value, record.headers)
+    encoded = bytearray()
     try:
-        encoded, _, _ = kernel.encode([row], 0, record.offset_delta)
+        kernel.encode([row], 0, record.offset_delta, encoded)
     except OverflowError as error:
-        raise ValueError(str(error)) from None
-    if record.attributes == 0:
-        return encoded
+        raise ValueError(f"no 64-bit value, or no 32-bit value: {error}") from None
     _, at = read_varint(encoded, 0)
-    return encoded[:at] + record.attributes.to_bytes(1, "big") + encoded[at + 1 :]
+    encoded[at] = record.attributes
+    return bytes(encoded)

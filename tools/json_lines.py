@@ -81,6 +81,7 @@ class JsonLines:
             file.path,
             schema=SCHEMA_VERSION,
             type=file.kind.name.lower() if file.kind is not None else None,
+            state=file.state.name.lower(),
             base_offset=file.base_offset,
             end_offset=file.snapshot_id.offset if file.snapshot_id is not None else None,
             epoch=file.snapshot_id.epoch if file.snapshot_id is not None else None,

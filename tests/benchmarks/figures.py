@@ -51,8 +51,8 @@ class Figures:
             yield "dump-metadata", decode
         for shape in filter(shapes.__contains__, THOUSANDS):
             yield f"share-{shape}", partial(self._share_of_memory_read, shape)
-        for mode in MODES:
-            yield "two-processes", partial(self._two_processes, mode)
+        for mode, size_mib in sizes.many_segments.items():
+            yield "two-processes", partial(self._two_processes, mode, size_mib)
         yield "start", self._start
         yield "memory", self._memory
 
@@ -134,10 +134,9 @@ class Figures:
             {("compiled", "memory read"): _MEMORY_READ_SHARE},
         )
 
-    def _two_processes(self, mode: Mode, row: str) -> Comparison:
-        worker, size = self._workers[mode], self._sizes.by_contender[mode]
+    def _two_processes(self, mode: Mode, size_mib: float, row: str) -> Comparison:
         two, one = (
-            Speed(worker, f"raftlog {count}", "small-zstd", size, clock="wall_s")
+            Speed(self._workers[mode], f"raftlog {count}", "small-zstd", size_mib, clock="wall_s")
             for count in ("two processes", "one process")
         )
         return Comparison(

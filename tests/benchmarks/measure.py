@@ -124,7 +124,7 @@ class Comparison:
             ratio = theirs / ours if self.less_is_better else ours / theirs
             goal = self.goals.get((mode, against), 0)
             yield Row(
-                id=re.sub("[^a-z0-9]+", "-", f"{self.id}-{against}-{mode}").removesuffix("-compiled"),
+                id=re.sub("[^a-z0-9]+", "-", f"{self.id}-{against}-{mode}".lower()).removesuffix("-compiled"),
                 what=self.what if mode == "compiled" else f"{self.what}, interpreted",
                 against=against,
                 ratio=ratio,

@@ -65,7 +65,7 @@ class FirstLine:
 
     def measure(self) -> float:
         """Return milliseconds: the median of some starts, with the allowance added."""
-        return statistics.median(self._start_ms() for _ in range(5)) + self.allowance_ms
+        return statistics.median(self._start_ms() for _ in range(3)) + self.allowance_ms
 
     def _start_ms(self) -> float:
         start = time.perf_counter()

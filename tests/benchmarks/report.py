@@ -12,8 +12,8 @@ import attrs
 
 from tests.benchmarks.measure import Row
 
-_START: Final = "<!-- figures: `make bench` writes what follows -->\n"
-_END: Final = "<!-- end of figures -->\n"
+START: Final = "<!-- figures: `make bench` writes what follows -->\n"
+END: Final = "<!-- end of figures -->\n"
 _HEAD: Final = """\
 | what | against | ratio | goal | holds | raftlog | the other | unit | peak memory |
 |---|---|---:|---:|---|---:|---:|---|---:|
@@ -75,8 +75,8 @@ def write_page(page: Path, text: str) -> None:
     Raises:
         ValueError: the page lacks them.
     """
-    before, start, rest = page.read_text("utf-8").partition(_START)
-    _, end, after = rest.partition(_END)
+    before, start, rest = page.read_text("utf-8").partition(START)
+    _, end, after = rest.partition(END)
     if not start or not end:
         raise ValueError(f"{page} has no place for the figures")
     page.write_text(f"{before}{start}\n{text}\n{end}{after}", "utf-8")

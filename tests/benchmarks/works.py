@@ -6,6 +6,8 @@ from typing import Final
 
 import attrs
 
+from tests.benchmarks.measure import Mode
+
 METADATA_LIKE: Final = "metadata-like"
 METADATA_LOG: Final = "metadata-log"
 THOUSANDS: Final = ("small", "tiny", "large")
@@ -20,6 +22,7 @@ class Sizes:
     Attributes:
         by_contender: how large inputs are, in MiB before compression: a contender that is slow gets the start of a log.
         shapes: which of them are measured.
+        many_segments: how large each of many segments is.
         memory: how much to read to see how fast memory is.
         metadata_log: how often the real metadata log is repeated: up to this size.
         decoded_metadata_log: how much of it is decoded.
@@ -29,6 +32,7 @@ class Sizes:
 
     by_contender: Mapping[str, float]
     shapes: frozenset[str]
+    many_segments: Mapping[Mode, float]
     memory: float
     metadata_log: float
     decoded_metadata_log: float
@@ -39,6 +43,7 @@ class Sizes:
 FULL: Final = Sizes(
     {"compiled": 64, "interpreted": 2, "aiokafka": 64, "kafka-python": 2, "kio": 1},
     frozenset({*UNCOMPRESSED, *COMPRESSED}),
+    {"compiled": 64, "interpreted": 0.5},
     memory=256,
     metadata_log=200,
     decoded_metadata_log=100,
@@ -48,6 +53,7 @@ FULL: Final = Sizes(
 QUICK: Final = Sizes(
     {"compiled": 16, "interpreted": 0.25, "aiokafka": 8, "kafka-python": 0.5, "kio": 0.1},
     frozenset({"small", METADATA_LIKE, "small-zstd"}),
+    {},
     memory=64,
     metadata_log=4,
     decoded_metadata_log=2,
