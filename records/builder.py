@@ -118,8 +118,8 @@ class RecordBatchBuilder:
             rows: (timestamp, key, value) or (timestamp, key, value, headers), as ``append`` takes them.
 
         Raises:
-            ValueError: the offsets go too far from the base offset, a timestamp is below -1, or a row has another number
-                of fields.
+            ValueError: the offsets go too far from the base offset, a timestamp is below -1, or a row has more or fewer
+                fields.
             TypeError: a key or value is neither bytes nor None.
         """
         if rows:
@@ -160,7 +160,7 @@ class RecordBatchBuilder:
         if self.last_offset_delta is not None and self.last_offset_delta < span:
             raise ValueError(f"a last offset delta of {self.last_offset_delta}, and a record at {span}")
         return _encode(
-            compress(self.compression_type, bytes(self._area)),
+            self._area,
             base_offset=self.base_offset,
             partition_leader_epoch=self.partition_leader_epoch,
             attributes=self._attributes(),
@@ -196,7 +196,7 @@ def re_encode(batch: RecordBatch) -> bytes:
             RawRecord(record.attributes, record.timestamp_delta, offset_delta, record.key, record.value, record.headers)
         )
     return _encode(
-        compress(batch.compression_type, bytes(area)),
+        area,
         base_offset=batch.base_offset,
         partition_leader_epoch=batch.partition_leader_epoch,
         attributes=batch.attributes,
@@ -211,7 +211,7 @@ def re_encode(batch: RecordBatch) -> bytes:
 
 
 def _encode(
-    area: bytes,
+    area: bytearray,
     *,
     base_offset: int,
     partition_leader_epoch: int,
@@ -224,10 +224,12 @@ def _encode(
     base_sequence: int,
     record_count: int,
 ) -> bytes:
+    codec = CompressionType.of_attributes(attributes)
+    stored = area if codec is CompressionType.NONE else compress(codec, bytes(area))
     try:
         header = HEADER.pack(
             base_offset,
-            limits.BATCH_OVERHEAD - limits.LOG_OVERHEAD + len(area),
+            limits.BATCH_OVERHEAD - limits.LOG_OVERHEAD + len(stored),
             partition_leader_epoch,
             MAGIC,
             0,
@@ -242,5 +244,5 @@ def _encode(
         )
     except struct.error as error:
         raise ValueError(f"a field of the batch does not fit: {error}") from None
-    crc = crc32c(area, crc32c(header[CRC_START:]))
-    return header[: CRC_START - 4] + crc.to_bytes(4, "big") + header[CRC_START:] + area
+    crc = crc32c(stored, crc32c(header[CRC_START:]))
+    return b"".join((header[: CRC_START - 4], crc.to_bytes(4, "big"), header[CRC_START:], stored))

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The hot loops: batch headers, checksums, records to columns, columns to objects, bytes and text, and encoding.
 
-This is ordinary Python with types. Built by Cython it runs at the speed of C; where it is not built it is interpreted, with
-the same results. ``raftlog.records.kernel_choice`` picks the form: import that.
+This is ordinary Python with types. Built by Cython it runs at the speed of C; where it is not built it is interpreted,
+with the same results. ``raftlog.records.kernel_choice`` picks the form: import that.
 
-Loops take memoryviews, and trust no length: every index is checked against an end before it is used. They raise nothing;
-what is wrong comes back as a number, the index of a rule in ``RULE_IDS``. ``raftlog.records.reference`` says the same
-things slowly.
+Loops take memoryviews, and trust no length: every index is checked against an end before it is used. They raise
+nothing; what is wrong comes back as a number, the index of a rule in ``RULE_IDS``. ``raftlog.records.reference`` says
+the same things slowly.
 """
 
 from __future__ import annotations
@@ -182,7 +182,8 @@ def scan(
 ) -> tuple[int, int, int]:
     """Find the batches of magic 2 that stand end to end from ``start``, as long as nothing is wrong.
 
-    Small batches whose CRC does not hold are not batches; the CRC of one of ``SMALL_BATCH`` bytes and more is not looked at.
+    Small batches whose CRC does not hold are not batches; the CRC of one of ``SMALL_BATCH`` bytes and more is not
+    looked at.
 
     Args:
         view: the log.
@@ -190,8 +191,8 @@ def scan(
         positions, sizes: columns to fill; no more batches are looked for than they hold.
 
     Returns:
-        The number of batches, the position after the last one, and the number of the rule that what stands there breaks: 0
-        if the columns are full or the end is reached.
+        The number of batches, the position after the last one, and the number of the rule that what stands there
+        breaks: 0 if the columns are full or the end is reached.
     """
     tables: cython.const[cython.uint][::1] = _CRC_TABLES
     end: cython.Py_ssize_t = len(view)
@@ -276,8 +277,8 @@ def record_areas(
         areas: the columns to fill.
 
     Returns:
-        How many of the batches are compressed, and how many records the headers of the others say that there are, as far as
-        their bytes can hold them.
+        How many of the batches are compressed, and how many records the headers of the others say that there are, as
+        far as their bytes can hold them.
     """
     index: cython.Py_ssize_t
     at: cython.Py_ssize_t
@@ -515,8 +516,8 @@ def walk(
         ends: to fill: for each batch, the row after its last record.
 
     Returns:
-        The index of the batch that could not be read (or the number of batches), and the number of the rule that it breaks
-        (or 0). The rows of such a batch do not count.
+        The index of the batch that could not be read (or the number of batches), and the number of the rule that it
+        breaks (or 0). The rows of such a batch do not count.
     """
     batches: cython.Py_ssize_t = len(ends)
     batch: cython.Py_ssize_t = first
@@ -1066,14 +1067,14 @@ def batch_lines(
         positions, sizes: of batches whose CRC holds.
         first: index of the batch to start with.
         file_position: of the first byte of ``view`` in its file.
-        templates: a line for each value of the low six attribute bits, ``TEMPLATE_SIZE`` bytes each, with marks for: base
-            offset, last offset, count, base sequence, last sequence, producer id, producer epoch, leader epoch, position,
-            max timestamp, size, CRC.
+        templates: a line for each value of the low six attribute bits, ``TEMPLATE_SIZE`` bytes each, with marks for:
+            base offset, last offset, count, base sequence, last sequence, producer id, producer epoch, leader epoch,
+            position, max timestamp, size, CRC.
         out: to fill.
 
     Returns:
-        The index of the first batch that was not written, because ``out`` is full or the batch has no template: it has a
-        delete horizon or an unknown codec; and how many bytes were written.
+        The index of the first batch that was not written, because ``out`` is full or the batch has no template: it has
+        a delete horizon or an unknown codec; and how many bytes were written.
     """
     index: cython.Py_ssize_t = first
     count: cython.Py_ssize_t = len(positions)
@@ -1158,8 +1159,9 @@ def record_lines(
         out: to fill.
 
     Returns:
-        The first row that was not written, because ``out`` is full, it has headers, or its key or value is not ASCII; and
-        how many bytes were written.
+        The first row that was not written, because ``out`` is full, it has headers, its key or value is not ASCII, or
+        it may be a metadata record (no key, and a value that starts with byte 1), which others look at; and how many
+        bytes were written.
     """
     row: cython.Py_ssize_t = first
     at: cython.Py_ssize_t = 0
@@ -1175,6 +1177,8 @@ def record_lines(
             if payloads and not (
                 _is_ascii(view, ints[row], key_size) and _is_ascii(view, ints[2 * capacity + row], value_size)
             ):
+                break
+            if payloads and key_size < 0 and value_size > 0 and view[ints[2 * capacity + row]] == 1:
                 break
             at, part = _put_record_line(longs, ints, capacity, row, base_offset, base_sequence, template, out, at)
             if payloads:

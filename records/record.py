@@ -238,6 +238,6 @@ def encode_record(record: RawRecord) -> bytes:
         kernel.encode([row], 0, record.offset_delta, encoded)
     except OverflowError as error:
         raise ValueError(f"no 64-bit value, or no 32-bit value: {error}") from None
-    _, at = read_varint(encoded, 0)
+    _, at = read_varint(memoryview(encoded), 0)
     encoded[at] = record.attributes
     return bytes(encoded)

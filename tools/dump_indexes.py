@@ -52,6 +52,26 @@ class IndexOptions:
     dialect: Dialect = NEWEST
 
 
+def dump_other_file(file: InputFile, renderer: Renderer, options: IndexOptions) -> Iterator[str | Finding]:
+    """Yield what a file beside a log says, whatever its kind.
+
+    Raises:
+        StorageError: the file cannot be read.
+        DecodeError: it does not read by its format.
+    """
+    match file.kind:
+        case FileKind.OFFSET_INDEX:
+            return dump_offset_index(file, renderer, options)
+        case FileKind.TIME_INDEX:
+            return dump_time_index(file, renderer, options)
+        case FileKind.TRANSACTION_INDEX:
+            return dump_transaction_index(file, renderer)
+        case FileKind.PRODUCER_SNAPSHOT:
+            return dump_producer_snapshot(file, renderer)
+        case _:
+            return dump_small_file(file, renderer)
+
+
 def dump_offset_index(file: InputFile, renderer: Renderer, options: IndexOptions) -> Iterator[str | Finding]:
     """Yield the entries of an offset index, and what does not hold between it and its segment."""
     index = _Index(OFFSET_INDEX, read_file(file.path, _MAX_INDEX_SIZE))

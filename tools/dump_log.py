@@ -10,21 +10,11 @@ from typing import BinaryIO, Final
 
 from raftlog.errors import DecodeError, MissingExtraError, StorageError
 from raftlog.records.file_names import FileKind, FileState
-from raftlog.records.schema import NEWEST as NEWEST_LEVEL
-from raftlog.tools.dump_indexes import (
-    IndexOptions,
-    dump_offset_index,
-    dump_producer_snapshot,
-    dump_small_file,
-    dump_time_index,
-    dump_transaction_index,
-)
 from raftlog.tools.dump_options import DumpOptions, parse_options
 from raftlog.tools.dump_records import Line, RecordsDump
 from raftlog.tools.exit_codes import EXIT_ERROR
 from raftlog.tools.findings import Finding, Tally
 from raftlog.tools.inputs import InputFile, find_files
-from raftlog.tools.json_lines import JsonLines
 from raftlog.tools.kafka_text import KafkaText
 from raftlog.tools.payloads import (
     DECODER_OF_TOPIC,
@@ -38,7 +28,6 @@ from raftlog.tools.rendering import Renderer
 from raftlog.tools.seek import wanted_files
 from raftlog.tools.selection import Selection
 from raftlog.tools.standard_error import say
-from raftlog.tools.table_text import TableText
 
 _OUTPUT_CHUNK_SIZE: Final = 64 * 1024
 _KAFKA_KINDS: Final = frozenset(
@@ -140,19 +129,11 @@ class Dump:
             yield from self._other_lines(file)
 
     def _other_lines(self, file: InputFile) -> Iterator[Line]:
+        from raftlog.tools.dump_indexes import IndexOptions, dump_other_file  # Slow to import: only where they are.
+
         options = self._options
         index_options = IndexOptions(options.index_sanity_check, options.verify_index_only, options.dialect)
-        match file.kind:
-            case FileKind.OFFSET_INDEX:
-                return dump_offset_index(file, self._renderer, index_options)
-            case FileKind.TIME_INDEX:
-                return dump_time_index(file, self._renderer, index_options)
-            case FileKind.TRANSACTION_INDEX:
-                return dump_transaction_index(file, self._renderer)
-            case FileKind.PRODUCER_SNAPSHOT:
-                return dump_producer_snapshot(file, self._renderer)
-            case _:
-                return dump_small_file(file, self._renderer)
+        return dump_other_file(file, self._renderer, index_options)
 
     def _decoder_of(self, file: InputFile) -> PayloadDecoder:
         """Return the decoder that was named, or else, outside Kafka's format, the one that fits the topic."""
@@ -223,8 +204,12 @@ class _Output:
 def _renderer(options: DumpOptions) -> Renderer:
     match options.output_format:
         case "jsonl":
+            from raftlog.tools.json_lines import JsonLines
+
             return JsonLines()
         case "table":
+            from raftlog.tools.table_text import TableText
+
             return TableText()
         case _:
             return KafkaText(options.dialect, options.print_payloads, options.skip_record_metadata)
@@ -245,6 +230,6 @@ def _named_decoder(options: DumpOptions) -> PayloadDecoder | None:
     return UserDecoder(key_decoder, value_decoder, options.redact)
 
 
-def _level(options: DumpOptions) -> str:
+def _level(options: DumpOptions) -> str | None:
     """The Kafka release whose readers to follow: outside Kafka's format, the one that knows most."""
-    return options.dialect.value if options.output_format == "kafka" else NEWEST_LEVEL
+    return options.dialect.value if options.output_format == "kafka" else None

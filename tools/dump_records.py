@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dumping files of batches: segments and snapshots."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import attrs
@@ -20,7 +20,7 @@ from raftlog.tools.findings import Finding
 from raftlog.tools.inputs import InputFile
 from raftlog.tools.kafka_lines import KafkaLines
 from raftlog.tools.kafka_text import KafkaText
-from raftlog.tools.payloads import AnyRecord, Payload, PayloadDecoder, PlainDecoder, control_payload
+from raftlog.tools.payloads import AnyRecord, Payload, PayloadDecoder, PlainDecoder
 from raftlog.tools.progress import Progress
 from raftlog.tools.rendering import Renderer
 from raftlog.tools.seek import start_position
@@ -30,8 +30,6 @@ Line = str | bytes | Finding | MissingExtraError
 """What a dump gives, in order: text to print, findings to report, and what could not be done for want of a package."""
 
 _NOTHING: Final = Payload()
-_MAY_HOLD_SECRETS: Final = frozenset({"__cluster_metadata", None})
-"""Topics, None for one that is not known, of which each record is looked at before it is shown."""
 
 
 @attrs.define
@@ -86,11 +84,11 @@ class RecordsDump:
             return KafkaLines(self.renderer)
         return None
 
-    def _kernel_prints(self, file: InputFile, decoder: PayloadDecoder) -> bool:
+    def _kernel_prints(self, decoder: PayloadDecoder) -> bool:
         """Whether records are to be printed as they are, all of each."""
         if isinstance(self.renderer, KafkaText) and self.renderer.skip_record_metadata:
             return False
-        return not self.decodes_payloads or (decoder == PlainDecoder() and file.topic not in _MAY_HOLD_SECRETS)
+        return not self.decodes_payloads or decoder == PlainDecoder()
 
     def _pieces(self, source: FileSource, start: int, *, is_quick: bool) -> Iterator[Piece | Chunk]:
         if not is_quick:
@@ -105,7 +103,7 @@ class RecordsDump:
         if not self.deep:
             yield from quick.batches(file, run)
             return
-        kernel_prints = self._kernel_prints(file, decoder)
+        kernel_prints = self._kernel_prints(decoder)
         unread = dict(chunk.errors)
         for index, batch in enumerate(run.batches()):
             if index in unread or batch.is_control:
@@ -113,6 +111,7 @@ class RecordsDump:
             elif kernel_prints:
                 yield self.renderer.batch(file, batch)
                 yield from quick.records(file, batch, chunk, index)
+                self.has_shown_secret |= quick.has_shown_secret
             else:
                 yield from self._decoded(file, batch, chunk.objects(index), decoder)
 
@@ -193,10 +192,10 @@ class RecordsDump:
     def _records(
         self, batch: RecordBatch | LegacyBatch, decoder: PayloadDecoder
     ) -> Iterator[tuple[Record | LegacyRecord, Payload]]:
-        is_control = isinstance(batch, RecordBatch) and batch.is_control
+        decode = _control_decoder() if isinstance(batch, RecordBatch) and batch.is_control else None
         for record in batch.records(check_crc=not self.decode_corrupt):
-            if is_control:
-                yield record, control_payload(record)
+            if decode is not None:
+                yield record, decode(record)
             else:
                 yield record, decoder.decode(record) if self.decodes_payloads else _NOTHING
 
@@ -212,6 +211,12 @@ class RecordsDump:
         if counts and self.left is not None:
             self.left -= 1
         return text
+
+
+def _control_decoder() -> Callable[[AnyRecord], Payload]:
+    from raftlog.tools.message_payloads import control_payload  # Slow to import: only where there are control records.
+
+    return control_payload
 
 
 def _problem(file: InputFile, batch: RecordBatch | LegacyBatch, record: AnyRecord, problem: DecodeError) -> Finding:

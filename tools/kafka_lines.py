@@ -27,9 +27,13 @@ class KafkaLines:
 
     Args:
         text: what prints a single line.
+
+    Attributes:
+        has_shown_secret: whether a record that was rendered is a metadata record with a secret.
     """
 
     def __init__(self, text: KafkaText) -> None:
+        self.has_shown_secret = False
         self._text = text
         self._output = memoryview(bytearray(_OUTPUT_SIZE))
 
@@ -83,6 +87,7 @@ class KafkaLines:
     def _one_record(self, file: InputFile, batch: RecordBatch, records: RecordColumns, row: int) -> str:
         record = record_at(records, row)
         payload = PlainDecoder().decode(record) if self._text.print_payloads else _NOTHING
+        self.has_shown_secret |= payload.has_secret
         return self._text.record(file, batch, record, payload)
 
 

@@ -2,7 +2,7 @@
 """The lines of kafka-dump-log, byte for byte. Source: DumpLogSegments."""
 
 import functools
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -10,16 +10,18 @@ from raftlog.errors import DecodeError
 from raftlog.records.batch import CONTROL_FLAG, TRANSACTIONAL_FLAG, RecordBatch, TimestampType, add_sequence
 from raftlog.records.compression import CompressionType
 from raftlog.records.file_names import FileKind
-from raftlog.records.index_entries import AbortedTransaction, OffsetIndexEntry, TimeIndexEntry
 from raftlog.records.java_text import decode_utf8
 from raftlog.records.legacy import LegacyBatch, LegacyRecord
-from raftlog.records.producer_snapshot import ProducerStateEntry
 from raftlog.records.record import RecordView
 from raftlog.tools.coverage import Coverage
 from raftlog.tools.dialect import Dialect
 from raftlog.tools.findings import Finding
 from raftlog.tools.inputs import InputFile
-from raftlog.tools.payloads import Payload, control_text
+from raftlog.tools.payloads import Payload
+
+if TYPE_CHECKING:
+    from raftlog.records.index_entries import AbortedTransaction, OffsetIndexEntry, TimeIndexEntry
+    from raftlog.records.producer_snapshot import ProducerStateEntry
 
 _BOOLEAN: Final = ("false", "true")
 
@@ -139,8 +141,13 @@ class KafkaText:
                 add_sequence(batch.base_sequence, record.offset - batch.base_offset),
             )
         if batch.is_control:
-            return "\n" if self.skip_record_metadata else f"{line}{control_text(payload, self.dialect)}\n"
+            return "\n" if self.skip_record_metadata else f"{line}{self._control_text(payload)}\n"
         return self._with_payload(line, payload)
+
+    def _control_text(self, payload: Payload) -> str:
+        from raftlog.tools.message_payloads import control_text  # Slow to import.
+
+        return control_text(payload, self.dialect)
 
     def legacy_record(self, file: InputFile, record: LegacyRecord, payload: Payload) -> str:
         """Describe a message of magic 0 or 1."""
@@ -189,22 +196,22 @@ class KafkaText:
         """Say that an index has passed the check that a broker makes when it starts."""
         return f"{file.path} passed sanity check.\n"
 
-    def offset_entry(self, file: InputFile, entry: OffsetIndexEntry, base_offset: int) -> str:
+    def offset_entry(self, file: InputFile, entry: "OffsetIndexEntry", base_offset: int) -> str:
         """Describe an entry of an offset index."""
         return f"offset: {base_offset + entry.relative_offset} position: {entry.position}\n"
 
-    def time_entry(self, file: InputFile, entry: TimeIndexEntry, base_offset: int) -> str:
+    def time_entry(self, file: InputFile, entry: "TimeIndexEntry", base_offset: int) -> str:
         """Describe an entry of a time index."""
         return f"timestamp: {entry.timestamp} offset: {base_offset + entry.relative_offset}\n"
 
-    def aborted_transaction(self, file: InputFile, entry: AbortedTransaction) -> str:
+    def aborted_transaction(self, file: InputFile, entry: "AbortedTransaction") -> str:
         """Describe an entry of a transaction index; Kafka prints 0 for any version that is not negative."""
         return (
             f"version: {min(0, entry.version)} producerId: {entry.producer_id} firstOffset: {entry.first_offset} "
             f"lastOffset: {entry.last_offset} lastStableOffset: {entry.last_stable_offset}\n"
         )
 
-    def producer_state(self, file: InputFile, entry: ProducerStateEntry) -> str:
+    def producer_state(self, file: InputFile, entry: "ProducerStateEntry") -> str:
         """Describe a producer in a producer snapshot."""
         first_offset = entry.current_transaction_first_offset
         line = (

@@ -2,10 +2,12 @@
 """Secrets in metadata records: SCRAM credentials, delegation tokens, and configs that hold passwords or keys."""
 
 import re
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from raftlog.errors import DecodeError
-from raftlog.records.metadata import MetadataRecord, read_metadata_record
+
+if TYPE_CHECKING:
+    from raftlog.records.metadata import MetadataRecord
 
 REDACTED: Final = "[redacted]"
 """What stands in the place of a secret text; secret bytes become no bytes."""
@@ -24,7 +26,7 @@ _SECRET_API_KEYS: Final = frozenset({4, 10, 11, 26})
 """Of the records that may hold a secret: configs, delegation tokens and their removal, SCRAM credentials."""
 
 
-def redacted(record: MetadataRecord) -> tuple[dict[str, Any], bool]:
+def redacted(record: "MetadataRecord") -> tuple[dict[str, Any], bool]:
     """Return a record's message without its secrets, and whether it has any."""
     name, message = record.type.name, record.message
     if name == "ConfigRecord":
@@ -44,6 +46,8 @@ def may_be_secret(value: bytes | None) -> bool:
     """
     if value is None or len(value) < 3 or value[0] != 1 or value[1] not in _SECRET_API_KEYS:
         return False
+    from raftlog.records.metadata import read_metadata_record  # Slow to import, and rarely needed.
+
     try:
         return redacted(read_metadata_record(value))[1]
     except DecodeError:

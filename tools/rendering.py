@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every output format of ``dump-log`` can do: values in, text out. An empty text prints nothing."""
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from raftlog.records.batch import RecordBatch
 from raftlog.records.file_names import FileKind
-from raftlog.records.index_entries import AbortedTransaction, OffsetIndexEntry, TimeIndexEntry
 from raftlog.records.legacy import LegacyBatch, LegacyRecord
-from raftlog.records.producer_snapshot import ProducerStateEntry
 from raftlog.records.record import RecordView
 from raftlog.tools.coverage import Coverage
 from raftlog.tools.findings import Finding
 from raftlog.tools.inputs import InputFile
 from raftlog.tools.payloads import Payload
+
+if TYPE_CHECKING:
+    from raftlog.records.index_entries import AbortedTransaction, OffsetIndexEntry, TimeIndexEntry
+    from raftlog.records.producer_snapshot import ProducerStateEntry
 
 
 class Renderer(Protocol):
@@ -42,19 +44,19 @@ class Renderer(Protocol):
         """Say how much is left after the last whole batch."""
         ...
 
-    def offset_entry(self, file: InputFile, entry: OffsetIndexEntry, base_offset: int) -> str:
+    def offset_entry(self, file: InputFile, entry: "OffsetIndexEntry", base_offset: int) -> str:
         """Describe an entry of an offset index."""
         ...
 
-    def time_entry(self, file: InputFile, entry: TimeIndexEntry, base_offset: int) -> str:
+    def time_entry(self, file: InputFile, entry: "TimeIndexEntry", base_offset: int) -> str:
         """Describe an entry of a time index."""
         ...
 
-    def aborted_transaction(self, file: InputFile, entry: AbortedTransaction) -> str:
+    def aborted_transaction(self, file: InputFile, entry: "AbortedTransaction") -> str:
         """Describe an entry of a transaction index."""
         ...
 
-    def producer_state(self, file: InputFile, entry: ProducerStateEntry) -> str:
+    def producer_state(self, file: InputFile, entry: "ProducerStateEntry") -> str:
         """Describe a producer in a producer snapshot."""
         ...
 

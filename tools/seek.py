@@ -11,7 +11,6 @@ from raftlog.records.file_names import FileKind
 from raftlog.records.iterator import ByteSource, split
 from raftlog.records.legacy import LegacyBatch
 from raftlog.storage.file_source import FileSource
-from raftlog.storage.index_seek import IndexSeek
 from raftlog.tools.inputs import InputFile
 from raftlog.tools.selection import Selection
 
@@ -20,6 +19,8 @@ _MAX_OFFSET = 2**63 - 1
 
 def start_position(file: InputFile, source: ByteSource, selection: Selection) -> int:
     """Return a byte position before which no batch is wanted, and at which one starts."""
+    from raftlog.storage.index_seek import IndexSeek  # Slow to import, and rarely needed.
+
     seek = IndexSeek(file.path, file.base_offset)
     offset = selection.from_offset or 0
     if selection.since_ms is not None:
@@ -33,6 +34,8 @@ def end_offset(file: InputFile) -> int | None:
     Raises:
         StorageError: the file cannot be read.
     """
+    from raftlog.storage.index_seek import IndexSeek  # Slow to import, and rarely needed.
+
     with FileSource(file.path) as source:
         end = file.base_offset
         start = IndexSeek(file.path, file.base_offset).position_before(source, _MAX_OFFSET)

@@ -7,7 +7,6 @@ kills the process that looks at it.
 
 import os
 import stat
-import tempfile
 from types import TracebackType
 from typing import BinaryIO, Final, Self
 
@@ -88,6 +87,8 @@ def _open(path: str) -> int:
 
 def _spooled(descriptor: int) -> BinaryIO:
     """Copy a pipe to an unnamed temporary file, and close the pipe."""
+    import tempfile  # Slow to import, and for pipes alone.
+
     spool = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the source
     try:
         while part := os.read(descriptor, _SPOOL_CHUNK_SIZE):

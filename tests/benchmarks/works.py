@@ -46,7 +46,7 @@ FULL: Final = Sizes(
     {"compiled": 64, "interpreted": 0.5},
     memory=256,
     metadata_log=200,
-    decoded_metadata_log=100,
+    decoded_metadata_log=50,
     largest_segment=1024,
     rounds=5,
 )

@@ -6,7 +6,7 @@ import pytest
 from raftlog.records.coordinator import SHARE_GROUP_STATE, TRANSACTION_STATE
 from raftlog.records.record import Record
 from raftlog.tools.dialect import Dialect
-from raftlog.tools.payloads import CoordinatorDecoder, control_payload, control_text
+from raftlog.tools.message_payloads import CoordinatorDecoder, control_payload, control_text
 
 LEADER_CHANGE = b"\0\0\0\2"
 UP_TO_4_0 = (Dialect.V3_9, Dialect.V4_0)

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The two forms of the kernel, side by side in one process.
+
+``RAFTLOG_KERNEL_PATH`` names another compiled form than the one that was built in place: ``make test-bounds`` hands in
+one that checks every index. ``RAFTLOG_EXAMPLES`` multiplies the number of examples.
+"""
+
+import contextlib
+import importlib.util
+import os
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any, Final
+from unittest import mock
+
+import pytest
+from hypothesis import settings
+
+from raftlog.records import batch_run, columns, iterator, kernel_choice
+
+_NAME: Final = "raftlog.records._kernel"
+
+
+def _compiled() -> Any:
+    path = os.environ.get("RAFTLOG_KERNEL_PATH")
+    if path is None:
+        try:
+            return importlib.import_module(_NAME)
+        except ImportError:
+            return None
+    spec = importlib.util.spec_from_file_location(_NAME, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+INTERPRETED: Final[Any] = vars(kernel_choice)["_interpreted"]()
+COMPILED: Final[Any] = _compiled()
+
+needs_compiled: Final = pytest.mark.skipif(COMPILED is None, reason="the kernel is not compiled: no compiler?")
+"""Marks what compares both forms."""
+
+FORMS: Final = [
+    pytest.param(INTERPRETED, id="interpreted"),
+    pytest.param(COMPILED, id="compiled", marks=needs_compiled),
+]
+"""Parameters for what holds for each form."""
+
+_SCALE: Final = int(os.environ.get("RAFTLOG_EXAMPLES", "1"))
+
+
+def examples(count: int) -> settings:
+    """Return settings for a property: how many examples it takes by default."""
+    return settings(deadline=None, max_examples=count * _SCALE)
+
+
+@contextlib.contextmanager
+def using(form: ModuleType, *, chunk_size: int | None = None, arena_size: int | None = None) -> Iterator[None]:
+    """Let readers use one form of the kernel, and other sizes than their own."""
+    with contextlib.ExitStack() as patches:
+        for module in (batch_run, columns):
+            patches.enter_context(mock.patch.object(module, "kernel", form))
+        patches.enter_context(mock.patch.object(columns, "IS_COMPILED", form.IS_COMPILED))
+        if chunk_size is not None:
+            patches.enter_context(mock.patch.object(iterator, "CHUNK_SIZE", chunk_size))
+        if arena_size is not None:
+            patches.enter_context(mock.patch.object(columns, "_ARENA_SIZE", arena_size))
+        yield
+
+
+def longs(count: int) -> memoryview:
+    """Make a column of 64-bit integers."""
+    return memoryview(bytearray(8 * count)).cast("q")
+
+
+def ints(count: int) -> memoryview:
+    """Make a column of 32-bit integers."""
+    return memoryview(bytearray(4 * count)).cast("i")

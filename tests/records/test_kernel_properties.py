@@ -1,0 +1,369 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each form of the kernel does what Python's own means and the reference do; walks are tested in test_columns_properties."""
+
+import struct
+from typing import Any
+from unittest import mock
+
+import crc32c
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from raftlog.records import reference
+from raftlog.records.batch import RecordBatch, add_sequence
+from raftlog.records.batch_run import BatchRun
+from raftlog.records.columns import RECORD_COLUMNS, Chunk, read_columns
+from raftlog.records.record import Header, RawRecord, encode_record
+from tests.records.extreme_batches import extreme_batches
+from tests.records.kernel_forms import COMPILED, INTERPRETED, examples, ints, longs, using
+from tests.strategies import (
+    batch_bytes,
+    headers,
+    legacy_batches,
+    logs,
+    mutated,
+    nullable_bytes,
+    planned_batches,
+    ready_made_batches,
+)
+
+_FORMS = [form for form in (INTERPRETED, COMPILED) if form is not None]
+_GUARD = 64
+_int64s = st.sampled_from([0, -1, 2**63 - 1, -(2**63), 10**18, -(10**18)]) | st.integers(-(2**63), 2**63 - 1)
+
+
+def _guarded(size: int) -> tuple[bytearray, memoryview]:
+    """Make room for output with bytes around it that nobody may touch."""
+    room = bytearray(b"\xa5" * (size + 2 * _GUARD))
+    return room, memoryview(room)[_GUARD : _GUARD + size]
+
+
+def _is_untouched(room: bytearray, written: int) -> bool:
+    tail = room[_GUARD + written :] if written >= 0 else room[-_GUARD:]
+    return room[:_GUARD] == b"\xa5" * _GUARD and tail == b"\xa5" * len(tail)
+
+
+@examples(60)
+@given(st.binary(max_size=700), st.integers(0, 20))
+def test_the_checksum_is_that_of_the_package(data: bytes, start: int) -> None:
+    """The tables give the CRC-32C that the package gives, wherever the bytes start."""
+    view = memoryview(data)[start:]
+    for form in _FORMS:
+        assert form.checksum(view) == crc32c.crc32c(view)
+
+
+def _scanned(data: bytes, start: int, capacity: int, small: int) -> tuple[list[int], list[int], int, str]:
+    """What the reference says that ``scan`` finds."""
+    positions: list[int] = []
+    sizes: list[int] = []
+    at = start
+    rule: str | None = ""
+    while at < len(data) and len(positions) < capacity:
+        rule = reference.rule_broken_by_header(data[at:])
+        head = data[at : at + 17].ljust(17, b"\0")
+        length = int.from_bytes(head[8:12], "big", signed=True)
+        if rule == "batch-crc" and length + 12 >= small:
+            rule = None
+        if head[16] < 2 and (rule is None or (rule == "batch-length" and length >= 14)):
+            rule = "batch-magic"  # The kernel leaves older messages to others.
+        if rule is not None:
+            break
+        positions.append(at)
+        sizes.append(length + 12)
+        at += length + 12
+    return positions, sizes, at, rule or ""
+
+
+@examples(60)
+@given(st.data(), st.integers(0, 8), st.sampled_from([0, 200, 2**31]))
+def test_a_scan_finds_what_the_reference_finds(data: st.DataObject, capacity: int, small: int) -> None:
+    """The batches, where they end, and the rule that the next thing breaks, are those of the reference."""
+    log = b"".join(data.draw(logs(max_size=4)))
+    start = data.draw(st.sampled_from([0, 0, 0, 1, len(log)]))
+    if data.draw(st.booleans()):
+        log = data.draw(mutated(log))
+    log += data.draw(st.sampled_from([b"", b"\0", b"\0" * 100]) | legacy_batches())
+    expected = _scanned(log, start, capacity, small)
+    for form in _FORMS:
+        positions, sizes = longs(capacity), ints(capacity + 1)
+        with mock.patch.object(form, "SMALL_BATCH", small):
+            count, end, rule = form.scan(log, start, positions, sizes)
+        assert (positions[:count].tolist(), sizes[:count].tolist(), end, form.RULE_IDS[rule]) == expected
+        assert not any(positions[count:])
+        assert not any(sizes[count:])
+
+
+_rows = st.lists(
+    st.tuples(_int64s, nullable_bytes, nullable_bytes) | st.tuples(_int64s, nullable_bytes, nullable_bytes, headers),
+    max_size=5,
+)
+
+
+def _encoded(form: Any, rows: list[Any], base_timestamp: int, offset_delta: int) -> tuple[bytes, int, int] | None:
+    """What a form appends to an area and returns, or None if it refuses, and then leaves the area alone."""
+    area = bytearray(b"before")
+    try:
+        smallest, largest = form.encode(rows, base_timestamp, offset_delta, area)
+    except OverflowError:
+        assert area == b"before"
+        return None
+    assert area.startswith(b"before")
+    return bytes(area[6:]), smallest, largest
+
+
+@examples(80)
+@given(_rows, _int64s, st.integers(-(2**31), 2**31 - 1))
+def test_rows_are_encoded_so_that_they_read(rows: list[Any], base_timestamp: int, offset_delta: int) -> None:
+    """The reference reads back what was encoded, in the fewest bytes; what does not fit is refused whole."""
+    fits = all(-(2**63) <= row[0] - base_timestamp < 2**63 for row in rows) and offset_delta + len(rows) <= 2**31
+    for form in _FORMS:
+        encoded = _encoded(form, rows, base_timestamp, offset_delta)
+        assert (encoded is not None) == fits
+        if encoded is None:
+            continue
+        area, smallest, largest = encoded
+        records = reference.read_records(batch_bytes(area, base_timestamp=base_timestamp, count=len(rows)))
+        assert [(r.timestamp, r.key, r.value, r.headers) for r in records] == [
+            (row[0], row[1], row[2], list(row[3]) if len(row) == 4 else []) for row in rows
+        ]
+        assert [record.offset for record in records] == list(range(offset_delta, offset_delta + len(rows)))
+        if rows:
+            assert (smallest, largest) == (min(row[0] for row in rows), max(row[0] for row in rows))
+    assert len({_encoded(form, rows, base_timestamp, offset_delta) for form in _FORMS}) == 1
+
+
+@examples(40)
+@given(st.lists(st.integers(0, 9000), min_size=1, max_size=6), st.sampled_from([0, 60, 8100, 2**31 - 4000]))
+def test_large_rows_are_encoded(sizes: list[int], offset_delta: int) -> None:
+    """However the output grows, rows of any size, and more of them than small varints go, come out one after the other."""
+    rows = [(5 - index, b"k" * size, b"v" * (size // 2)) for index, size in enumerate(sizes * 50)]
+    expected = b"".join(
+        encode_record(RawRecord(0, row[0], offset_delta + index, row[1], row[2], ())) for index, row in enumerate(rows)
+    )
+    for form in _FORMS:
+        encoded = _encoded(form, rows, 0, offset_delta)
+        assert encoded is not None
+        assert encoded[0] == expected
+
+
+@examples(60)
+@given(planned_batches() | extreme_batches())
+def test_objects_have_what_records_have(plan: Any) -> None:
+    """A lazy record's attributes are those of the record that the plain reader gives, and its repr tells them."""
+    data = plan if isinstance(plan, bytes) else plan.build()
+    for form in _FORMS:
+        with using(form):
+            for chunk in read_columns(data):
+                assert isinstance(chunk, Chunk)
+                if chunk.errors:
+                    continue
+                objects = chunk.objects(0)
+                expected = [tuple(record)[:5] for record in RecordBatch(data).records()]
+                assert [(o.offset, o.timestamp, o.key, o.value, o.headers) for o in objects] == expected
+                for each, record in zip(objects, expected, strict=True):
+                    offset, timestamp, key, value, some_headers = record
+                    plain = tuple(map(tuple, some_headers))
+                    assert repr(each) == (
+                        f"Record(offset={offset}, timestamp={timestamp}, key={key!r}, value={value!r}, headers={plain!r})"
+                    )
+
+
+_HEADER = struct.Struct(">qiibIhiqqqhii")
+
+
+@st.composite
+def _runs(draw: st.DrawFn) -> BatchRun:
+    """Batches with anything in their headers: their CRCs do not hold, but nobody looks."""
+    batches = [
+        data[:8] + (len(data) - 12).to_bytes(4, "big") + data[12:]
+        for data in draw(st.lists(ready_made_batches | st.binary(min_size=61, max_size=80), min_size=1, max_size=4))
+    ]
+    positions, sizes = longs(len(batches)), ints(len(batches))
+    at = 0
+    for index, batch in enumerate(batches):
+        positions[index], sizes[index] = at, len(batch)
+        at += len(batch)
+    return BatchRun(memoryview(b"".join(batches)), draw(st.sampled_from([0, 10**12])), positions, sizes)
+
+
+_WORDS = [f"{'word' * (attributes % 7)}{attributes}" for attributes in range(64)]
+
+
+def _batch_template(attributes: int) -> str:
+    return " ".join(f"{_WORDS[attributes]}:{{}}" for _ in range(12)) + "\n"
+
+
+def _marked(template: str) -> bytes:
+    return (template + "{}").encode().replace(b"{}", b"\0")
+
+
+_BATCH_TEMPLATES = b"".join(
+    (b"" if attributes & 7 > 4 else _marked(_batch_template(attributes))).ljust(512, b"\0") for attributes in range(64)
+)
+
+
+def _batch_line(batch: RecordBatch) -> bytes | None:
+    """The line of a batch, or None if it has no template."""
+    if batch.attributes & 64 or batch.attributes & 7 > 4:
+        return None
+    numbers = (
+        batch.base_offset,
+        batch.last_offset,
+        batch.record_count,
+        batch.base_sequence,
+        batch.last_sequence,
+        batch.producer_id,
+        batch.producer_epoch,
+        batch.partition_leader_epoch,
+        batch.position,
+        batch.max_timestamp,
+        batch.size_bytes,
+        batch.crc,
+    )
+    return _batch_template(batch.attributes & 63).format(*numbers).encode()
+
+
+@examples(60)
+@given(_runs(), st.integers(0, 3), st.sampled_from([0, 751, 752, 1200, 5000]))
+def test_lines_of_batches_say_what_headers_say(run: BatchRun, first: int, size: int) -> None:
+    """Lines hold the numbers of the headers, as many lines as there is room for, and nothing else is written."""
+    expected = b""
+    index = first = min(first, len(run))
+    while index < len(run) and size - len(expected) >= 512 + 12 * 20:
+        line = _batch_line(run.batch(index))
+        if line is None:
+            break
+        expected += line
+        index += 1
+    for form in _FORMS:
+        room, out = _guarded(size)
+        found = form.batch_lines(run.data, run.positions, run.sizes, first, run.position, _BATCH_TEMPLATES, out)
+        assert found == (index, len(expected))
+        assert bytes(out[: len(expected)]) == expected
+        assert _is_untouched(room, len(expected))
+
+
+_RECORD_TEMPLATE = "| offset: {} at: {} key: {} value: {} sequence: {} headers: []\n"
+_MARKED_RECORD_TEMPLATE = _marked(_RECORD_TEMPLATE[:-1] + "{} k: {} v: ")
+
+
+def _record_line(batch: RecordBatch, record: Any, with_payloads: bool) -> bytes | None:
+    """The line of a record, or None if the kernel leaves it to others."""
+    payload = b""
+    if record.headers:
+        return None
+    for field, name in ((record.key, b" k: "), (record.value, b" v: ")):
+        if with_payloads and field is not None:
+            if not field.isascii():
+                return None
+            payload += name + field
+    line = _RECORD_TEMPLATE.format(
+        record.offset,
+        record.timestamp,
+        -1 if record.key is None else len(record.key),
+        -1 if record.value is None else len(record.value),
+        add_sequence(batch.base_sequence, record.offset - batch.base_offset),
+    )
+    return line[:-1].encode() + payload + b"\n"
+
+
+@examples(100)
+@given(extreme_batches() | ready_made_batches, st.booleans(), st.integers(0, 2000), st.integers(0, 2))
+def test_lines_of_records_say_what_records_say(data: bytes, with_payloads: bool, size: int, first: int) -> None:
+    """Lines hold the numbers and payloads of the records, as many as there is room for, and nothing else is written."""
+    for form in _FORMS:
+        with using(form):
+            (chunk,) = read_columns(data, RECORD_COLUMNS)
+        assert isinstance(chunk, Chunk)
+        assert chunk.records is not None
+        if chunk.errors:
+            return
+        columns = chunk.records
+        batch = chunk.batches.run.batch(0)
+        records = list(batch.records())
+        row = first = min(first, columns.count)
+        expected = b""
+        while row < columns.count:
+            payload_size = sum(-1 if field is None else len(field) for field in records[row][2:4])
+            line = _record_line(batch, records[row], with_payloads)
+            if line is None or size - len(expected) < len(_MARKED_RECORD_TEMPLATE) + 5 * 20 + payload_size + 2:
+                break
+            expected += line
+            row += 1
+        room, out = _guarded(size)
+        found = form.record_lines(
+            columns.data,
+            first,
+            columns.count,
+            columns.capacity,
+            columns.longs,
+            columns.ints,
+            batch.base_offset,
+            batch.base_sequence,
+            _MARKED_RECORD_TEMPLATE,
+            with_payloads,
+            out,
+        )
+        assert found == (row, len(expected))
+        assert bytes(out[: len(expected)]) == expected
+        assert _is_untouched(room, len(expected))
+
+
+@examples(60)
+@given(st.lists(st.none() | st.binary(max_size=20), max_size=20))
+def test_gathered_fields_are_those_of_an_arrow_column(fields: list[bytes | None]) -> None:
+    """Offsets, validity bits and data are those of Arrow's binary layout, and nothing else is written."""
+    data = b"".join(field or b"" for field in fields)
+    positions, sizes = ints(len(fields)), ints(len(fields))
+    at = 0
+    for row, field in enumerate(fields):
+        positions[row], sizes[row] = at, -1 if field is None else len(field)
+        at += len(field or b"")
+    for form in _FORMS:
+        room, out = _guarded(form.total_size(sizes))
+        data_offsets, validity = ints(len(fields) + 1), bytearray((len(fields) + 7) // 8)
+        nulls = form.gather(data, positions, sizes, data_offsets, validity, out)
+        assert nulls == fields.count(None)
+        assert bytes(out) == data
+        assert [validity[row // 8] >> row % 8 & 1 for row in range(len(fields))] == [f is not None for f in fields]
+        assert [bytes(out[data_offsets[row] : data_offsets[row + 1]]) for row in range(len(fields))] == [
+            field or b"" for field in fields
+        ]
+        assert _is_untouched(room, -1)
+
+
+@examples(40)
+@given(st.lists(st.builds(Header, st.binary(max_size=70), nullable_bytes), max_size=5))
+def test_headers_read_back(some_headers: list[Header]) -> None:
+    """The headers of an encoded record are read from where it has them."""
+    record = encode_record(RawRecord(0, 0, 0, None, None, tuple(some_headers)))
+    size = len(encode_record(RawRecord(0, 0, 0, None, None, ())))
+    for form in _FORMS:
+        position = len(record) - len(b"".join(_header(header) for header in some_headers))
+        assert position >= size
+        assert form.read_headers(record, position, len(some_headers)) == tuple(some_headers)
+
+
+def _header(header: Header) -> bytes:
+    """The bytes of one header: those that a second one adds to a record's."""
+    one = RawRecord(0, 0, 0, b"k" * 700, None, (header,))
+    two = RawRecord(0, 0, 0, b"k" * 700, None, (header, header))
+    return encode_record(two)[len(encode_record(one)) :]
+
+
+@pytest.mark.slow
+def test_arbitrary_bytes_do_no_harm() -> None:
+    """On arbitrary bytes a scan says what the reference says, and what it finds reads or is refused by a rule."""
+
+    @examples(3000)
+    @given(st.binary(max_size=300) | ready_made_batches.flatmap(lambda data: mutated(data, max_changes=8)))
+    def check(data: bytes) -> None:
+        for form in _FORMS:
+            with mock.patch.object(form, "SMALL_BATCH", 0):
+                positions, sizes = longs(8), ints(8)
+                count, end, rule = form.scan(data, 0, positions, sizes)
+            expected = _scanned(data, 0, 8, 0)
+            assert (positions[:count].tolist(), sizes[:count].tolist(), end, form.RULE_IDS[rule]) == expected
+
+    check()
