@@ -10,7 +10,7 @@ Every CRC is checked. Nothing is unpacked that is not asked for.
 
 import itertools
 from collections.abc import Collection, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import attrs
 
@@ -153,7 +153,7 @@ class RecordColumns:
         """
         return list(self.iterate(first, last))
 
-    def iterate(self, first: int = 0, last: int | None = None) -> "kernel.Records":
+    def iterate(self, first: int = 0, last: int | None = None) -> Iterator[RecordView]:
         """Return an iterator over what ``objects`` returns, which makes each object when its turn comes.
 
         Raises:
@@ -164,7 +164,8 @@ class RecordColumns:
         if self._bytes is None:
             self._bytes = _whole_bytes(self.data)
         first, last, _ = slice(first, last).indices(self.count)
-        return kernel.Records(self._bytes, self.capacity, self.longs, self.ints, first, last)
+        rows = kernel.Records(self._bytes, self.capacity, self.longs, self.ints, first, last)
+        return cast("Iterator[RecordView]", rows)
 
     def keys(self) -> "list[bytes | None]":
         """Return all keys."""

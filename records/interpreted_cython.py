@@ -38,12 +38,12 @@ def freelist(size: int) -> Callable[[_Decorated], _Decorated]:
     return cfunc
 
 
-def declare(kind: object, value: Any = None, **_: object) -> Any:  # noqa: ANN401
+def declare(kind: object, value: Any = None, **_: object) -> Any:
     """Return the value that a name is declared with."""
     return value
 
 
-def cast(kind: object, value: Any) -> Any:  # noqa: ANN401
+def cast(kind: object, value: Any) -> Any:
     """Return the value."""
     return value
 

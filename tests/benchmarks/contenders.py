@@ -55,7 +55,10 @@ def _attributes(log: bytes) -> int:
     count = 0
     for records in _records(log):
         for record in records.iterate():
-            _ = record.offset, record.timestamp, record.key, record.value
+            _ = record.offset
+            _ = record.timestamp
+            _ = record.key
+            _ = record.value
         count += records.count
     return count
 
@@ -120,7 +123,10 @@ def _peer_attributes(log: bytes, memory_records: Any) -> int:
     count = 0
     for batch in _batches(log, memory_records):
         for record in batch:
-            _ = record.offset, record.timestamp, record.key, record.value
+            _ = record.offset
+            _ = record.timestamp
+            _ = record.key
+            _ = record.value
             count += 1
     return count
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each form of the kernel does what Python's own means and the reference do; walks are tested in test_columns_properties."""
+"""Each form of the kernel does what the reference and Python's own means do; test_columns_properties has the walks."""
 
 import struct
 from typing import Any
@@ -136,7 +136,7 @@ def test_rows_are_encoded_so_that_they_read(rows: list[Any], base_timestamp: int
 @examples(40)
 @given(st.lists(st.integers(0, 9000), min_size=1, max_size=6), st.sampled_from([0, 60, 8100, 2**31 - 4000]))
 def test_large_rows_are_encoded(sizes: list[int], offset_delta: int) -> None:
-    """However the output grows, rows of any size, and more of them than small varints go, come out one after the other."""
+    """However the output grows, rows of any size and number come out one after the other."""
     rows = [(5 - index, b"k" * size, b"v" * (size // 2)) for index, size in enumerate(sizes * 50)]
     expected = b"".join(
         encode_record(RawRecord(0, row[0], offset_delta + index, row[1], row[2], ())) for index, row in enumerate(rows)
@@ -165,7 +165,8 @@ def test_objects_have_what_records_have(plan: Any) -> None:
                     offset, timestamp, key, value, some_headers = record
                     plain = tuple(map(tuple, some_headers))
                     assert repr(each) == (
-                        f"Record(offset={offset}, timestamp={timestamp}, key={key!r}, value={value!r}, headers={plain!r})"
+                        f"Record(offset={offset}, timestamp={timestamp}, key={key!r}, value={value!r}, "
+                        f"headers={plain!r})"
                     )
 
 
