@@ -21,7 +21,6 @@ from raftlog.tools.payloads import (
     PayloadDecoder,
     PlainDecoder,
     UserDecoder,
-    decoder_for,
     load_decoder,
 )
 from raftlog.tools.rendering import Renderer
@@ -142,7 +141,7 @@ class Dump:
         if self._is_kafka and not self._options.selection.types:
             return PlainDecoder()
         name = DECODER_OF_TOPIC.get(file.topic or "")
-        return decoder_for(name, self._options.dialect, _level(self._options), redact=self._options.redact)
+        return PlainDecoder(redact=self._options.redact) if name is None else _message_decoder(name, self._options)
 
     def _take(self, line: Line) -> None:
         match line:
@@ -222,7 +221,7 @@ def _named_decoder(options: DumpOptions) -> PayloadDecoder | None:
         ValueError: it does not exist.
     """
     if options.decoder is not None:
-        return decoder_for(options.decoder, options.dialect, _level(options), redact=options.redact)
+        return _message_decoder(options.decoder, options)
     names = (options.key_decoder, options.value_decoder)
     if names == (None, None):
         return None
@@ -230,6 +229,9 @@ def _named_decoder(options: DumpOptions) -> PayloadDecoder | None:
     return UserDecoder(key_decoder, value_decoder, options.redact)
 
 
-def _level(options: DumpOptions) -> str | None:
-    """The Kafka release whose readers to follow: outside Kafka's format, the one that knows most."""
-    return options.dialect.value if options.output_format == "kafka" else None
+def _message_decoder(name: str, options: DumpOptions) -> PayloadDecoder:
+    """Return a decoder of messages; outside Kafka's format it follows the release that knows most."""
+    from raftlog.tools.message_payloads import message_decoder  # Slow to import: schemas come with it.
+
+    level = options.dialect.value if options.output_format == "kafka" else None
+    return message_decoder(name, options.dialect, level, redact=options.redact)

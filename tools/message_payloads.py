@@ -25,8 +25,9 @@ from raftlog.records.coordinator import (
     read_coordinator_record,
 )
 from raftlog.records.metadata import MetadataRecord, read_metadata_record
+from raftlog.records.schema import NEWEST
 from raftlog.tools.dialect import Dialect
-from raftlog.tools.payloads import AnyRecord, Payload
+from raftlog.tools.payloads import TOPIC_OF_DECODER, AnyRecord, Payload, PayloadDecoder
 from raftlog.tools.redaction import may_be_secret, redacted
 from raftlog.tools.transaction_text import transaction_key_text, transaction_value_text
 
@@ -181,3 +182,10 @@ def control_text(payload: Payload, dialect: Dialect) -> str:
         kind = "COMMIT" if control.value.committed else "ABORT"
         return f" endTxnMarker: {kind} coordinatorEpoch: {control.value.coordinator_epoch}"
     return f" {_CONTROL_LABELS[ControlRecordType(control.type)]} {payload.value_json}"
+
+
+def message_decoder(name: str, dialect: Dialect, level: str | None, *, redact: bool) -> PayloadDecoder:
+    """Return the decoder of one of ``TOPIC_OF_DECODER``; a level of None is the newest."""
+    if name == "cluster-metadata":
+        return MetadataDecoder(level or NEWEST, redact)
+    return CoordinatorDecoder(TOPIC_OF_DECODER[name], dialect, level or NEWEST)

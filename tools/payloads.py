@@ -12,7 +12,6 @@ from raftlog.errors import DecodeError
 from raftlog.records.java_text import decode_utf8
 from raftlog.records.legacy import LegacyRecord
 from raftlog.records.record import RecordView
-from raftlog.tools.dialect import Dialect
 from raftlog.tools.redaction import may_be_secret
 
 if TYPE_CHECKING:
@@ -20,12 +19,14 @@ if TYPE_CHECKING:
 
 AnyRecord = RecordView | LegacyRecord
 
-_TOPICS: Final = {
+TOPIC_OF_DECODER: Final = {
     "offsets": "__consumer_offsets",
     "transaction-log": "__transaction_state",
     "share-group-state": "__share_group_state",
+    "cluster-metadata": "__cluster_metadata",
 }
-DECODER_OF_TOPIC: Final = {topic: name for name, topic in _TOPICS.items()} | {"__cluster_metadata": "cluster-metadata"}
+"""Which records a decoder is for."""
+DECODER_OF_TOPIC: Final = {topic: name for name, topic in TOPIC_OF_DECODER.items()}
 """Which decoder fits the records of a topic."""
 
 
@@ -137,16 +138,3 @@ def load_decoder(name: str) -> Callable[[bytes], object]:
     if not callable(decoder):
         raise ValueError(f"{name} is not a function")
     return decoder  # type: ignore[no-any-return]
-
-
-def decoder_for(name: str | None, dialect: Dialect, level: str | None, *, redact: bool) -> PayloadDecoder:
-    """Return the decoder of a name, or one that shows bytes as text; a level of None is the newest."""
-    if name is None:
-        return PlainDecoder(redact=redact)
-    # Schemas are slow to import: only a decoder needs them.
-    from raftlog.records.schema import NEWEST
-    from raftlog.tools.message_payloads import CoordinatorDecoder, MetadataDecoder
-
-    if name == "cluster-metadata":
-        return MetadataDecoder(level or NEWEST, redact)
-    return CoordinatorDecoder(_TOPICS[name], dialect, level or NEWEST)
