@@ -10,7 +10,7 @@ PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
 	"$$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& echo "$$python" && break; done)
 
-.PHONY: help demo test test-slow test-kafka bench bench-quick check fix clean python
+.PHONY: help demo test test-slow test-bounds test-kafka bench bench-quick check fix clean python
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -19,17 +19,24 @@ demo: $(READY) ## see what raftlog does with logs that a real Kafka wrote
 	@$(BIN)/python docs/demo.py
 
 test: $(READY) ## run the tests, but for those below: under two minutes on two cores
-	$(PYTEST) -m "not slow and not kafka and not packaging" -n auto --maxprocesses 8 --cov $(ARGS)
+	$(PYTEST) -m "not slow and not kafka and not packaging" --ignore tests/test_tidy.py --ignore tests/test_layering.py \
+		-n auto --maxprocesses 8 --cov $(ARGS)
 
 test-slow: $(READY) ## run the tests that need more than a few seconds each
 	$(PYTEST) -m slow -n auto --maxprocesses 8 $(ARGS)
+
+test-bounds: $(READY) ## run the kernel's tests with every index checked (needs a C compiler)
+	@directory=$$(mktemp -d) && trap 'rm -rf "$$directory"' EXIT && set -x && \
+	RAFTLOG_BOUNDS_CHECKS=1 $(BIN)/python setup.py -q build_ext --build-lib "$$directory" --build-temp "$$directory" && \
+	RAFTLOG_EXAMPLES=2 RAFTLOG_KERNEL_PATH="$$(echo "$$directory"/raftlog/records/_kernel.*)" $(PYTEST) -n auto \
+	--maxprocesses 8 tests/records/test_kernel*.py tests/records/test_columns*.py tests/records/test_batch_run.py $(ARGS)
 
 test-kafka: $(READY) ## run the tests that ask a real Kafka's code (needs a JDK and Maven)
 	@for tool in java javac mvn; do command -v $$tool >/dev/null || missing="$$missing $$tool"; done; \
 	if [ -n "$$missing" ]; then echo "make test-kafka: skipped, as these are not installed:$$missing"; \
 	else set -x; $(PYTEST) -m kafka $(ARGS); fi
 
-bench: $(KERNEL) ## measure raftlog against its peers, and write docs/performance.md: under ten minutes
+bench: $(KERNEL) ## measure raftlog against its peers, and write docs/performance.md
 	$(BIN)/python -m tests.benchmarks $(ARGS)
 
 bench-quick: $(KERNEL) ## measure less, and print it: under a minute

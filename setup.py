@@ -27,6 +27,7 @@ kernel = Extension(
 setup(
     ext_modules=cythonize(
         [kernel],
+        build_dir="build/bounds-checks" if checks_bounds else "build",
         force=True,
         quiet=True,
         compiler_directives={

@@ -36,6 +36,9 @@ _KERNEL_COLUMNS: Final = ("offset", "timestamp", *_INT_COLUMNS)
 _ARENA_SIZE: Final = 2 * 1024 * 1024
 """Decompressed areas are taken together up to this size: more falls out of the processor's cache."""
 
+_MOST_THAT_POSITIONS_REACH: Final = 2**31 - 1 - _ARENA_SIZE
+"""How large a batch may become that is decompressed behind others."""
+
 _HEADER_FIELDS: Final = {
     "base_offset": (0, 8),
     "length": (8, 4),
@@ -284,6 +287,7 @@ def read_columns(
     if unknown:
         raise ValueError(f"no such columns: {', '.join(sorted(unknown))}; there are {', '.join(RECORD_COLUMNS)}")
     wanted = sum(_WANTED_BITS[name] for name in set(columns))
+    max_size = min(max_size, _MOST_THAT_POSITIONS_REACH)
     if isinstance(source, bytes | bytearray | memoryview):
         source = BufferSource(source)
     for piece in split_runs(source, start=start, stop=stop):
@@ -340,7 +344,7 @@ def _with_records(run: BatchRun, wanted: int, max_size: int) -> Iterator[Chunk]:
     areas = _longs(6 * len(run))
     compressed, capacity = kernel.record_areas(run.data, run.positions, run.sizes, areas)
     if not compressed:
-        yield _walk(run, run.data, areas, wanted, capacity, {})
+        yield _walk(run, run.data, areas, wanted, capacity, {}, max_size)
         return
     first = 0
     while first < len(run):
@@ -357,7 +361,7 @@ def _with_records(run: BatchRun, wanted: int, max_size: int) -> Iterator[Chunk]:
             spans.append((start, len(arena)))
             last += 1
         part = run.part(first, last)
-        yield _walk(part, memoryview(arena), *_areas_in_arena(part, spans, failed, wanted), failed)
+        yield _walk(part, memoryview(arena), *_areas_in_arena(part, spans, failed, wanted), failed, max_size)
         first = last
 
 
@@ -384,6 +388,7 @@ def _walk(
     wanted: int,
     capacity: int,
     failed: dict[int, DecodeError | MissingExtraError],
+    max_size: int,
 ) -> Chunk:
     capacity += 1  # The row that a bad batch starts to fill.
     longs, ints, ends = _longs(2 * capacity), _ints(6 * capacity), _longs(len(run))
@@ -393,7 +398,7 @@ def _walk(
         batch, rule = kernel.walk(data, areas, batch, row, wanted, capacity, longs, ints, ends)
         if rule == 0:
             break
-        errors[batch] = _error_of(run.batch(batch), kernel.RULE_IDS[rule])
+        errors[batch] = _error_of(run.batch(batch), kernel.RULE_IDS[rule], max_size)
         row = ends[batch] = ends[batch - 1] if batch else 0
         batch += 1
     rows = ends[-1]
@@ -411,10 +416,10 @@ def _walk(
     )
 
 
-def _error_of(batch: RecordBatch, rule: str) -> DecodeError:
+def _error_of(batch: RecordBatch, rule: str, max_size: int) -> DecodeError:
     """Say what is wrong with a batch, in the words of the reader that reads it one record at a time."""
     try:
-        for _ in batch.records():
+        for _ in batch.records(max_size=max_size):
             pass
     except DecodeError as error:
         if error.rule == rule:

@@ -932,6 +932,8 @@ def _encode_interpreted(
         extend(
             (varints[size], b"\x00", timestamp_delta, stored_offset_delta, key_size, key, value_size, value, headers)
         )
+    if not all(-(2**63) <= timestamp < 2**63 for timestamp in (smallest, largest, base_timestamp)):
+        raise OverflowError("a timestamp does not fit in 64 bits")
     area += b"".join(parts)
     return smallest, largest
 

@@ -5,6 +5,7 @@ All check the CRC of every batch. An operation takes its input and returns how m
 Packages are imported by the operation that needs them, so that no other pays for them in memory.
 """
 
+import importlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -148,22 +149,14 @@ def _peer_encode(batches: list[list[Row]], batch_builder: Any) -> int:
     return sum(map(len, batches))
 
 
-def _aiokafka(work: Callable[[Any, Any], int]) -> Callable[[Any], int]:
+def _peer(package: str, work: Callable[[Any, Any], int]) -> Callable[[Any], int]:
+    """Return work of aiokafka or kafka-python, which have the same classes in the same places."""
+
     def run(source: Any) -> int:
-        from aiokafka.record.default_records import DefaultRecordBatchBuilder
-        from aiokafka.record.memory_records import MemoryRecords
-
-        return work(source, DefaultRecordBatchBuilder if work is _peer_encode else MemoryRecords)
-
-    return run
-
-
-def _kafka_python(work: Callable[[Any, Any], int]) -> Callable[[Any], int]:
-    def run(source: Any) -> int:
-        from kafka.record.default_records import DefaultRecordBatchBuilder
-        from kafka.record.memory_records import MemoryRecords
-
-        return work(source, DefaultRecordBatchBuilder if work is _peer_encode else MemoryRecords)
+        module, name = ("memory_records", "MemoryRecords")
+        if work is _peer_encode:
+            module, name = ("default_records", "DefaultRecordBatchBuilder")
+        return work(source, getattr(importlib.import_module(f"{package}.record.{module}"), name))
 
     return run
 
@@ -188,14 +181,14 @@ OPERATIONS: Final = {
     "raftlog segment": Operation(_segment, "path"),
     "raftlog one process": Operation(_one_process, "path"),
     "raftlog two processes": Operation(_two_processes, "path"),
-    "aiokafka scan": Operation(_aiokafka(_peer_scan)),
-    "aiokafka decode": Operation(_aiokafka(_peer_decode)),
-    "aiokafka attributes": Operation(_aiokafka(_peer_attributes)),
-    "aiokafka encode": Operation(_aiokafka(_peer_encode), "rows"),
-    "kafka-python scan": Operation(_kafka_python(_peer_scan)),
-    "kafka-python decode": Operation(_kafka_python(_peer_decode)),
-    "kafka-python attributes": Operation(_kafka_python(_peer_attributes)),
-    "kafka-python encode": Operation(_kafka_python(_peer_encode), "rows"),
+    "aiokafka scan": Operation(_peer("aiokafka", _peer_scan)),
+    "aiokafka decode": Operation(_peer("aiokafka", _peer_decode)),
+    "aiokafka attributes": Operation(_peer("aiokafka", _peer_attributes)),
+    "aiokafka encode": Operation(_peer("aiokafka", _peer_encode), "rows"),
+    "kafka-python scan": Operation(_peer("kafka", _peer_scan)),
+    "kafka-python decode": Operation(_peer("kafka", _peer_decode)),
+    "kafka-python attributes": Operation(_peer("kafka", _peer_attributes)),
+    "kafka-python encode": Operation(_peer("kafka", _peer_encode), "rows"),
     "kio decode": Operation(_kio_decode),
     "machine memory read": Operation(machine.read_memory),
     "machine crc": Operation(machine.check_memory),

@@ -4,7 +4,6 @@
 The base offset stands before what the CRC covers, so that a repeated batch stays sound.
 """
 
-import functools
 import itertools
 import random
 from collections.abc import Iterator
@@ -105,13 +104,14 @@ def file(folder: Path, shape_name: str, size_mib: float) -> Path:
     return path
 
 
-@functools.lru_cache(maxsize=1)
-def _templates(shape_name: str) -> list[_Template]:
+def _templates(shape_name: str) -> Iterator[_Template]:
     if shape_name == METADATA_LOG:
         pieces = split(BufferSource(_REAL_METADATA_LOG.read_bytes()))
-        batches = [piece for piece in pieces if isinstance(piece, RecordBatch)]
-        return [_Template(bytes(each.buffer), each.last_offset_delta + 1, each.size_bytes) for each in batches]
-    return [_template(SHAPES[shape_name], rows) for rows in row_batches(shape_name)]
+        for batch in (piece for piece in pieces if isinstance(piece, RecordBatch)):
+            yield _Template(bytes(batch.buffer), batch.last_offset_delta + 1, batch.size_bytes)
+        return
+    for rows in row_batches(shape_name):
+        yield _template(SHAPES[shape_name], rows)
 
 
 def _template(shape: Shape, rows: list[Row]) -> _Template:
@@ -119,8 +119,7 @@ def _template(shape: Shape, rows: list[Row]) -> _Template:
     plain = RecordBatchBuilder(0)
     stored = RecordBatchBuilder(0, compression_type=shape.compression_type)
     for builder in (plain, stored):
-        for row in rows:
-            builder.append(*row, headers)
+        builder.extend([(*row, headers) for row in rows])
     return _Template(stored.build(), len(rows), len(plain.build()))
 
 

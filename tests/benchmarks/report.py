@@ -14,13 +14,18 @@ from tests.benchmarks.measure import Row
 
 START: Final = "<!-- figures: `make bench` writes what follows -->\n"
 END: Final = "<!-- end of figures -->\n"
+_PICTURE: Final = """\
+![How far each row is from its goal](performance.svg)
+
+The line is the goal; each step to the right of it is twice as good.
+"""
 _HEAD: Final = """\
 | what | against | ratio | goal | holds | raftlog | the other | unit | peak memory |
 |---|---|---:|---:|---|---:|---:|---|---:|
 """
 
 _LINE_HEIGHT: Final = 18
-_LABEL_WIDTH: Final = 470
+_LABEL_WIDTH: Final = 560
 _OCTAVE_WIDTH: Final = 60
 _OCTAVES: Final = (-2, 5)
 """How far the picture reaches below and above the goal, in powers of two."""
@@ -70,7 +75,7 @@ def _short(figure: float) -> str:
 
 
 def write_page(page: Path, text: str) -> None:
-    """Put text between the two marks of a page.
+    """Put text, and the picture, between the two marks of a page.
 
     Raises:
         ValueError: the page lacks them.
@@ -79,7 +84,7 @@ def write_page(page: Path, text: str) -> None:
     _, end, after = rest.partition(END)
     if not start or not end:
         raise ValueError(f"{page} has no place for the figures")
-    page.write_text(f"{before}{start}\n{text}\n{end}{after}", "utf-8")
+    page.write_text(f"{before}{start}\n{text}\n{_PICTURE}\n{end}{after}", "utf-8")
 
 
 def picture(rows: Sequence[Row]) -> str:

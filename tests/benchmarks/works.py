@@ -51,13 +51,13 @@ FULL: Final = Sizes(
     rounds=5,
 )
 QUICK: Final = Sizes(
-    {"compiled": 16, "interpreted": 0.25, "aiokafka": 8, "kafka-python": 0.5, "kio": 0.1},
+    {"compiled": 8, "interpreted": 0.25, "aiokafka": 8, "kafka-python": 0.5, "kio": 0.1},
     frozenset({"small", METADATA_LIKE, "small-zstd"}),
     {},
     memory=64,
     metadata_log=4,
     decoded_metadata_log=2,
-    largest_segment=128,
+    largest_segment=64,
     rounds=3,
 )
 

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writing batches of magic 2, for ourselves and for other readers."""
 
+import itertools
+from typing import TYPE_CHECKING
+
 import attrs
 import pytest
 from hypothesis import given, settings
@@ -15,6 +18,9 @@ from tests.records import vectors
 from tests.records.oracles import AiokafkaBuilder, AiokafkaRecords, KafkaPythonBuilder, KafkaPythonRecords
 from tests.records.vectors import TIMESTAMP
 from tests.strategies import PlannedBatch, batch_bytes, batches, mutated, planned_batches, with_crc
+
+if TYPE_CHECKING:
+    from raftlog.records.kernel import Row
 
 _KAFKA_PYTHON_CODECS = [CompressionType.NONE, CompressionType.GZIP, CompressionType.LZ4, CompressionType.ZSTD]
 """kafka-python's snappy needs a package that is not ours."""
@@ -294,3 +300,43 @@ def test_we_read_what_aiokafka_writes(codec: CompressionType) -> None:
 def test_a_repaired_crc_is_the_one_we_write() -> None:
     """The tests' own way to make a CRC hold agrees with the builder."""
     assert with_crc(vectors.DATA) == vectors.DATA
+
+
+@settings(deadline=None, max_examples=40)
+@given(planned_batches(), st.lists(st.integers(0, 4), max_size=3))
+def test_extending_is_appending_many_times(plan: PlannedBatch, cuts: list[int]) -> None:
+    """Rows that are added together, in any portions, make the batch that they make one by one."""
+    one_by_one = attrs.evolve(plan.builder, last_offset_delta=None)
+    together = attrs.evolve(one_by_one)
+    rows: list[Row] = []
+    for record in plan.records:
+        one_by_one.append(record.timestamp, record.key, record.value, record.headers)
+        fields = (record.timestamp, record.key, record.value)
+        rows.append((*fields, record.headers) if record.headers else fields)
+    for first, last in itertools.pairwise([0, *sorted(cuts), len(rows)]):
+        together.extend(rows[first:last])
+    assert together.build() == one_by_one.build()
+
+
+def test_extending_adds_all_or_nothing() -> None:
+    """Rows that are refused leave the builder as it was, whichever of them is wrong; no rows change nothing."""
+    builder = RecordBatchBuilder(2**40)
+    builder.extend([])
+    with pytest.raises(ValueError, match="needs a record"):
+        builder.build()
+    with pytest.raises(ValueError, match="timestamp"):
+        builder.extend([(TIMESTAMP, b"k", b"v"), (-2, None, None)])
+    with pytest.raises(ValueError, match="needs a record"):
+        builder.build()
+    builder.extend([(TIMESTAMP, b"k", b"v"), (-1, None, b"")])
+    built = builder.build()
+    with pytest.raises(TypeError):
+        builder.extend([(TIMESTAMP, b"k", b"v"), (TIMESTAMP, "k", None)])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="unpack"):
+        builder.extend([(TIMESTAMP, b"k", b"v"), (TIMESTAMP, b"k")])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="64-bit"):
+        builder.extend([(TIMESTAMP, b"k", b"v"), (2**63, None, None)])
+    assert (builder.build(), builder.next_offset) == (built, 2**40 + 2)
+    builder.append(TIMESTAMP, None, None, offset=2**40 + 2**31 - 1)
+    with pytest.raises(ValueError, match="cannot follow"):
+        builder.extend([(TIMESTAMP, None, None)])

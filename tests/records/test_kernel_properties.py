@@ -159,14 +159,13 @@ def test_objects_have_what_records_have(plan: Any) -> None:
                 if chunk.errors:
                     continue
                 objects = chunk.objects(0)
-                expected = [tuple(record)[:5] for record in RecordBatch(data).records()]
-                assert [(o.offset, o.timestamp, o.key, o.value, o.headers) for o in objects] == expected
-                for each, record in zip(objects, expected, strict=True):
-                    offset, timestamp, key, value, some_headers = record
-                    plain = tuple(map(tuple, some_headers))
+                records = list(RecordBatch(data).records())
+                assert len(objects) == len(records)
+                for each, record in zip(objects, records, strict=True):
+                    assert (each.offset, each.timestamp, each.key, each.value, each.headers) == record[:5]
                     assert repr(each) == (
-                        f"Record(offset={offset}, timestamp={timestamp}, key={key!r}, value={value!r}, "
-                        f"headers={plain!r})"
+                        f"Record(offset={record.offset}, timestamp={record.timestamp}, key={record.key!r}, "
+                        f"value={record.value!r}, headers={tuple(map(tuple, record.headers))!r})"
                     )
 
 
