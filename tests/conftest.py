@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many examples a property is tried with where it does not say so itself; ``HYPOTHESIS_PROFILE=thorough`` for more."""
+"""How many examples a property is tried with where it does not say so: ``HYPOTHESIS_PROFILE=thorough`` for more."""
 
 import os
 

@@ -65,5 +65,6 @@ def extreme_batches(draw: st.DrawFn) -> bytes:
         base_timestamp=draw(_int64s),
         max_timestamp=draw(_int64s),
         last_offset_delta=draw(_int32s),
+        base_sequence=draw(_int32s),
         count=len(records) + draw(st.sampled_from([*_OFF, -1, 1, 2**31 - 1 - len(records), -(2**31)])),
     )

@@ -13,6 +13,7 @@ import pytest
 
 from raftlog.errors import DecodeError
 from raftlog.records import reference
+from raftlog.records.batch import add_sequence, wrap_int64
 from raftlog.records.record import encode_record, read_record
 from raftlog.records.rules import RULES
 from tests.records.kernel_forms import COMPILED, FORMS, ints, longs, needs_compiled
@@ -152,6 +153,40 @@ def test_rows_of_another_shape_are_refused(kernel: Any, rows: list[Any], problem
     with pytest.raises(problem):
         kernel.encode([(2, b"k", b"v"), *rows], 2**63 - 1 if problem is OverflowError else 0, 0, area)
     assert area == b"before"
+
+
+@_forms
+@pytest.mark.parametrize(("payload", "is_written"), [(b"", 1), (b"\x00\x7f", 1), (b"\x80", 0), (b"a\xff", 0)])
+@pytest.mark.parametrize("is_key", [False, True])
+def test_payloads_that_are_not_ascii_are_left_to_others(
+    kernel: Any, payload: bytes, is_written: int, is_key: bool
+) -> None:
+    """A line with a key or a value above 127 in it is not written; without payloads it is."""
+    columns = ints(6)
+    columns[1], columns[3] = (len(payload), -1) if is_key else (-1, len(payload))
+    for with_payloads in (True, False):
+        out = bytearray(200)
+        row, size = kernel.record_lines(
+            payload, 0, 1, 1, longs(2), columns, 0, -1, b":\0:\0:\0:\0:\0:\0 k \0 v \0", with_payloads, out
+        )
+        assert row == (is_written if with_payloads else 1)
+        assert (size > 0, payload in out[:size]) == (row > 0, row > 0 and (with_payloads or not payload))
+
+
+@_forms
+@pytest.mark.parametrize("base_sequence", [-(2**31), -2, -1, 0, 5, 2**31 - 1])
+@pytest.mark.parametrize("base_offset", [-(2**63), 0, 2**63 - 1])
+@pytest.mark.parametrize("delta", [-(2**31), -1, 0, 1, 2**31 - 1])
+def test_sequences_count_on(kernel: Any, base_sequence: int, base_offset: int, delta: int) -> None:
+    """A record's sequence is the batch's and its offset's distance, also where either wraps; below 0 there is none."""
+    columns, out = longs(2), bytearray(200)
+    columns[0] = wrap_int64(base_offset + delta)
+    sizes = ints(6)
+    sizes[1] = sizes[3] = -1
+    template = b"\0 \0 \0 \0 \0\0\0\0"
+    row, size = kernel.record_lines(b"", 0, 1, 1, columns, sizes, base_offset, base_sequence, template, False, out)
+    assert row == 1
+    assert out[:size].split() == [b"%d" % columns[0], b"0", b"-1", b"-1", b"%d" % add_sequence(base_sequence, delta)]
 
 
 @_forms

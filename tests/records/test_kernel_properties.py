@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each form of the kernel does what the reference and Python's own means do; test_columns_properties has the walks."""
 
-import struct
+import itertools
 from typing import Any
 from unittest import mock
 
@@ -94,6 +94,20 @@ def test_a_scan_finds_what_the_reference_finds(data: st.DataObject, capacity: in
         assert not any(sizes[count:])
 
 
+def test_a_scan_at_the_borders_of_lengths() -> None:
+    """For each magic, lengths and inputs around the least that there can be are judged as the reference does."""
+    lengths = (-(2**31), -13, -12, -1, 0, 4, 5, 13, 14, 21, 22, 47, 48, 49, 50, 2**31 - 1)
+    for magic, length, size in itertools.product((0, 1, 2, 3, 255), lengths, (0, 16, 17, 18, 25, 26, 60, 61, 62, 100)):
+        head = bytes(8) + length.to_bytes(4, "big", signed=True) + bytes(4) + bytes((magic,))
+        data = head.ljust(size, b"\0")[:size]
+        expected = _scanned(data, 0, 3, 0)
+        for form in _FORMS:
+            positions, sizes = longs(3), ints(3)
+            with mock.patch.object(form, "SMALL_BATCH", 0):
+                count, end, rule = form.scan(data, 0, positions, sizes)
+            assert (positions[:count].tolist(), sizes[:count].tolist(), end, form.RULE_IDS[rule]) == expected
+
+
 _rows = st.lists(
     st.tuples(_int64s, nullable_bytes, nullable_bytes) | st.tuples(_int64s, nullable_bytes, nullable_bytes, headers),
     max_size=5,
@@ -167,9 +181,6 @@ def test_objects_have_what_records_have(plan: Any) -> None:
                         f"Record(offset={record.offset}, timestamp={record.timestamp}, key={record.key!r}, "
                         f"value={record.value!r}, headers={tuple(map(tuple, record.headers))!r})"
                     )
-
-
-_HEADER = struct.Struct(">qiibIhiqqqhii")
 
 
 @st.composite
