@@ -21,22 +21,25 @@ kernel = Extension(
     define_macros=[("Py_LIMITED_API", "0x030B0000")] if is_wheel else [],
     py_limited_api=is_wheel,
     extra_compile_args=[] if sys.platform == "win32" else ["-O3", "-fwrapv"],
-    optional=True,
 )
 
+extensions = cythonize(
+    [kernel],
+    build_dir="build/bounds-checks" if checks_bounds else "build",
+    force=True,
+    quiet=True,
+    compiler_directives={
+        "language_level": "3",
+        "boundscheck": checks_bounds,
+        "wraparound": False,
+        "initializedcheck": False,
+        "cdivision": True,
+    },
+)
+for extension in extensions:
+    extension.optional = True  # cythonize forgets it: a compiler that is missing or fails must not end an install
+
 setup(
-    ext_modules=cythonize(
-        [kernel],
-        build_dir="build/bounds-checks" if checks_bounds else "build",
-        force=True,
-        quiet=True,
-        compiler_directives={
-            "language_level": "3",
-            "boundscheck": checks_bounds,
-            "wraparound": False,
-            "initializedcheck": False,
-            "cdivision": True,
-        },
-    ),
+    ext_modules=extensions,
     options={"bdist_wheel": {"py_limited_api": "cp311"}},
 )
