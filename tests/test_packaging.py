@@ -162,3 +162,19 @@ def test_the_installed_wheel_is_what_runs(installed: Path) -> None:
 def test_the_installed_command_runs(installed: Path) -> None:
     """`raftlog --help` works after an install, and names its first verb."""
     assert "dump-log" in run(installed / "raftlog", "--help", cwd=installed)
+
+
+def test_a_failing_compiler_ends_no_install(tmp_path: Path) -> None:
+    """Without a compiler that works there is no compiled kernel, and nothing else is amiss."""
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tmp_path)
+    for name in ("raftlog", "records", "snapshot", "tools"):
+        left_out = shutil.ignore_patterns("*.so", "records", "snapshot", "tools")
+        shutil.copytree(ROOT / name, tmp_path / name, symlinks=True, ignore=left_out)
+    command = [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"]
+    environment = os.environ | {"CC": "false", "CXX": "false"}
+
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr
+    assert not list(tmp_path.glob("records/_kernel*"))
