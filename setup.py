@@ -34,6 +34,7 @@ extensions = cythonize(
         "wraparound": False,
         "initializedcheck": False,
         "cdivision": True,
+        "show_performance_hints": False,
     },
 )
 for extension in extensions:

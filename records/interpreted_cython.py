@@ -48,5 +48,9 @@ def cast(kind: object, value: Any) -> Any:
     return value
 
 
+Py_ssize_t = longlong = uint = ulonglong = None
+"""Types that loops name are found at once; the others by the function below."""
+
+
 def __getattr__(name: str) -> None:
     """Any other name is a type, and a type is nothing."""

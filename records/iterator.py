@@ -263,6 +263,8 @@ class _Splitter:
         size = length + limits.LOG_OVERHEAD
         if size > left:
             return _Claim(left, magic, "tail-torn", f"a batch of {size} bytes, {left} of them there")
+        if size > limits.MAX_STORED_BATCH_SIZE:
+            return _Claim(left, magic, "batch-length", f"a batch of {size} bytes")
         if magic > 2:
             return _Claim(size, magic, "batch-magic", f"magic {magic}")
         least = limits.BATCH_OVERHEAD - limits.LOG_OVERHEAD if magic == 2 else legacy.min_length(magic)

@@ -21,5 +21,8 @@ MIN_RECORD_SIZE: Final = 7
 MAX_BATCH_SIZE: Final = 8 * 1024 * 1024
 """What a raft leader writes at most in one batch (KafkaRaftClient.MAX_BATCH_SIZE_BYTES)."""
 
+MAX_STORED_BATCH_SIZE: Final = 2**31 - 1
+"""The largest batch that is read: Kafka's buffers, and our columns, count in 32 bits."""
+
 MAX_DECOMPRESSED_SIZE: Final = 256 * 1024 * 1024
 """What the records of one batch may decompress to, unless the caller says otherwise."""

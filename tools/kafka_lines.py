@@ -13,7 +13,6 @@ from raftlog.records.batch import DELETE_HORIZON_FLAG, RecordBatch, TimestampTyp
 from raftlog.records.batch_run import BatchRun
 from raftlog.records.columns import Chunk, RecordColumns
 from raftlog.records.kernel_choice import kernel
-from raftlog.records.record import Header, Record
 from raftlog.tools.inputs import InputFile
 from raftlog.tools.kafka_text import KafkaText, batch_template, record_template
 from raftlog.tools.payloads import Payload, PlainDecoder
@@ -85,29 +84,10 @@ class KafkaLines:
                 row += 1
 
     def _one_record(self, file: InputFile, batch: RecordBatch, records: RecordColumns, row: int) -> str:
-        record = record_at(records, row)
+        (record,) = records.objects(row, row + 1)
         payload = PlainDecoder().decode(record) if self._text.print_payloads else _NOTHING
         self.has_shown_secret |= payload.has_secret
         return self._text.record(file, batch, record, payload)
-
-
-def record_at(records: RecordColumns, row: int) -> Record:
-    """Return one record of a chunk, of which all columns were asked for."""
-    columns = records.columns
-
-    def field(name: str) -> bytes | None:
-        position, size = columns[f"{name}_position"][row], columns[f"{name}_size"][row]
-        return None if size < 0 else bytes(records.data[position : position + size])
-
-    count = columns["header_count"][row]
-    headers = kernel.read_headers(bytes(records.data), columns["header_position"][row], count) if count else ()
-    return Record(
-        columns["offset"][row],
-        columns["timestamp"][row],
-        field("key"),
-        field("value"),
-        tuple(Header(*header) for header in headers),
-    )
 
 
 @functools.cache
