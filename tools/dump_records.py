@@ -65,7 +65,7 @@ class RecordsDump:
             start = 0 if selection.is_everything else start_position(file, source, selection)
             progress = Progress(file.path, source.size())
             coverage = Coverage()
-            quick = self._quick_lines(file, selection)
+            quick = self._quick_lines(selection)
             with progress:
                 for piece in self._pieces(source, start, is_quick=quick is not None):
                     coverage.add(piece)
@@ -78,7 +78,7 @@ class RecordsDump:
                             break
             yield self.renderer.end(file, coverage)
 
-    def _quick_lines(self, file: InputFile, selection: Selection) -> KafkaLines | None:
+    def _quick_lines(self, selection: Selection) -> KafkaLines | None:
         """Return what prints many lines at a time, if it can print these: all that Kafka prints of a file."""
         if IS_COMPILED and isinstance(self.renderer, KafkaText) and selection.is_everything and self.left is None:
             return KafkaLines(self.renderer)
