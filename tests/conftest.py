@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many examples a property is tried with where it does not say so: ``HYPOTHESIS_PROFILE=thorough`` for more."""
+"""How properties are tried: ``HYPOTHESIS_PROFILE=thorough`` for more examples, ``ci`` for the same ones in each run.
+
+A change lands or not by what it does, so ``.ci/run`` asks for the second; every other run looks at new examples.
+"""
 
 import os
 
 from hypothesis import settings
 
 settings.register_profile("default", max_examples=40, deadline=None)
+settings.register_profile("ci", max_examples=40, deadline=None, derandomize=True)
 settings.register_profile("thorough", max_examples=1000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
