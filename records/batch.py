@@ -31,7 +31,7 @@ from raftlog.errors import CorruptBatchError, DecodeError, InvalidRecordError, T
 from raftlog.records import limits
 from raftlog.records.checksum import crc32c
 from raftlog.records.compression import CompressionType, decompress
-from raftlog.records.record import Record, read_record, read_usual_record
+from raftlog.records.record import Record, read_record, read_usual_records
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 CRC_START: Final = 21
@@ -43,6 +43,8 @@ NO_PARTITION_LEADER_EPOCH: Final = -1
 
 _FAR_FROM_WRAPPING: Final = 1 << 62
 """An int64 up to here may have a delta added."""
+_RECORDS_AT_ONCE: Final = 1000
+"""How many records are made ahead of the one that is given."""
 
 LOG_APPEND_TIME_FLAG: Final = 0x08
 TRANSACTIONAL_FLAG: Final = 0x10
@@ -102,7 +104,7 @@ class RecordBatch:
     """
 
     __slots__ = (
-        "_crc_holds",
+        "_computed_crc",
         "attributes",
         "base_offset",
         "base_sequence",
@@ -119,10 +121,9 @@ class RecordBatch:
         "record_count",
     )
 
-    def __init__(self, buffer: memoryview | bytes, position: int = 0, *, crc_holds: bool | None = None) -> None:
+    def __init__(self, buffer: memoryview | bytes, position: int = 0, *, crc_is_checked: bool = False) -> None:
         self.buffer = memoryview(buffer)
         self.position = position
-        self._crc_holds = crc_holds
         if len(buffer) < limits.BATCH_OVERHEAD:
             raise TruncatedBatchError(
                 f"a batch header takes {limits.BATCH_OVERHEAD} bytes, not {len(buffer)}",
@@ -144,6 +145,7 @@ class RecordBatch:
             self.base_sequence,
             self.record_count,
         ) = HEADER.unpack_from(buffer)
+        self._computed_crc: int | None = self.crc if crc_is_checked else None
 
     def __repr__(self) -> str:
         return (
@@ -215,9 +217,13 @@ class RecordBatch:
     @property
     def crc_holds(self) -> bool:
         """Whether the stored CRC is that of the bytes; computed once."""
-        if self._crc_holds is None:
-            self._crc_holds = crc32c(self.buffer[CRC_START:]) == self.crc
-        return self._crc_holds
+        stored: int = self.crc
+        return self._crc_of_bytes() == stored
+
+    def _crc_of_bytes(self) -> int:
+        if self._computed_crc is None:
+            self._computed_crc = crc32c(self.buffer[CRC_START:])
+        return self._computed_crc
 
     def ensure_valid(self) -> None:
         """Check the CRC.
@@ -225,9 +231,9 @@ class RecordBatch:
         Raises:
             CorruptBatchError: it does not hold.
         """
-        if not self.crc_holds:
+        if self._crc_of_bytes() != self.crc:
             raise CorruptBatchError(
-                f"the stored CRC is {self.crc}, that of the bytes {crc32c(self.buffer[CRC_START:])}",
+                f"the stored CRC is {self.crc}, that of the bytes {self._crc_of_bytes()}",
                 "batch-crc",
                 position=self.position,
                 base_offset=self.base_offset,
@@ -269,14 +275,22 @@ class RecordBatch:
         append_time = self.max_timestamp if self.attributes & LOG_APPEND_TIME_FLAG else None
         may_wrap = max(abs(base_offset), abs(base_timestamp)) > _FAR_FROM_WRAPPING
         at = 0
+        left = self.record_count
         try:
             self._check_count()
-            for _ in range(self.record_count):
+            while left > 0:
+                if not may_wrap:
+                    most = min(left, _RECORDS_AT_ONCE)
+                    usual, at = read_usual_records(area, at, most, base_offset, base_timestamp, append_time)
+                    yield from usual
+                    left -= len(usual)
+                    if len(usual) == most:
+                        continue
                 if at == len(area):
                     raise InvalidRecordError(f"fewer records than {self.record_count}", "batch-missing")
-                usual = None if may_wrap else read_usual_record(area, at, base_offset, base_timestamp, append_time)
-                record, at = usual or self._read_record(area, at, append_time)
+                record, at = self._read_record(area, at, append_time)
                 yield record
+                left -= 1
             if at != len(area):
                 raise InvalidRecordError(f"{len(area) - at} bytes after the last record", "batch-trailing")
         except DecodeError as error:

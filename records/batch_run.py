@@ -9,7 +9,7 @@ import attrs
 from raftlog.records.batch import CRC_START, RecordBatch
 from raftlog.records.checksum import crc32c
 from raftlog.records.kernel_choice import kernel
-from raftlog.records.limits import BATCH_OVERHEAD
+from raftlog.records.limits import BATCH_OVERHEAD, LOG_OVERHEAD
 
 
 @attrs.frozen
@@ -51,12 +51,15 @@ class BatchRun:
     def batch(self, index: int) -> RecordBatch:
         """Return one of the batches."""
         position = self.positions[index]
-        return RecordBatch(self.data[position : position + self.sizes[index]], self.position + position, crc_holds=True)
+        return RecordBatch(
+            self.data[position : position + self.sizes[index]], self.position + position, crc_is_checked=True
+        )
 
     def batches(self) -> Iterator[RecordBatch]:
         """Yield the batches in order."""
-        for index in range(len(self)):
-            yield self.batch(index)
+        data, start = self.data, self.position
+        for position, size in zip(self.positions, self.sizes, strict=True):
+            yield RecordBatch(data[position : position + size], start + position, crc_is_checked=True)
 
     def part(self, first: int, last: int) -> "BatchRun":
         """Return the batches from ``first`` (inclusive) to ``last`` (exclusive)."""
@@ -67,38 +70,47 @@ class RunFinder:
     """Finds runs; keeps the room that it needs for that."""
 
     def __init__(self) -> None:
-        self._positions = memoryview(b"")
-        self._sizes = memoryview(b"")
+        self._positions = _longs(0)
+        self._sizes = _ints(0)
+        self._unchecked = _ints(0)
 
-    def find(self, data: memoryview, position: int) -> BatchRun | None:
+    def find(self, data: memoryview, position: int) -> tuple[BatchRun | None, int]:
         """Return the run that starts where ``data`` starts, as far as it is there, or None if no batch is whole.
 
         Args:
             data: bytes of a log, from the start of a batch on.
             position: of ``data`` in its file.
+
+        Returns:
+            The run, and how many bytes behind it were checked in vain: a batch whose CRC does not hold, and others
+            behind it that were looked at first.
         """
         most = len(data) // BATCH_OVERHEAD
-        if most == 0:
-            return None
         if len(self._positions) < most:
-            self._positions = memoryview(bytearray(8 * most)).cast("q")
-            self._sizes = memoryview(bytearray(4 * most)).cast("i")
-        count, _, _ = kernel.scan(data, 0, self._positions[:most], self._sizes[:most])
-        count = self._count_sound(data, count)
+            self._positions, self._sizes, self._unchecked = _longs(most), _ints(most), _ints(most)
+        found, unchecked, end, rule = kernel.scan(data, 0, self._positions[:most], self._sizes, self._unchecked)
+        if kernel.RULE_IDS[rule] == "batch-crc":
+            end += int.from_bytes(data[end + 8 : end + 12], "big") + LOG_OVERHEAD
+        count = self._count_sound(data, found, unchecked)
         if count == 0:
-            return None
+            return None, end
         positions = memoryview(bytearray(self._positions[:count])).cast("q")
-        return BatchRun(data, position, positions, memoryview(bytearray(self._sizes[:count])).cast("i"))
+        run = BatchRun(data, position, positions, memoryview(bytearray(self._sizes[:count])).cast("i"))
+        return run, end - (run.end - position)
 
-    def _count_sound(self, data: memoryview, count: int) -> int:
-        """Return how many batches there are before one whose CRC does not hold; small ones have been checked."""
-        positions, sizes, small = self._positions, self._sizes, kernel.SMALL_BATCH
-        for index in range(count):
-            size = sizes[index]
-            if size >= small:
-                start = positions[index]
-                if crc32c(data[start + CRC_START : start + size]) != int.from_bytes(
-                    data[start + 17 : start + 21], "big"
-                ):
-                    return index
+    def _count_sound(self, data: memoryview, count: int, unchecked: int) -> int:
+        """Return how many batches there are before one whose CRC does not hold."""
+        for index in self._unchecked[:unchecked]:
+            start = self._positions[index]
+            crc = crc32c(data[start + CRC_START : start + self._sizes[index]])
+            if crc != int.from_bytes(data[start + 17 : start + 21], "big"):
+                return index
         return count
+
+
+def _longs(count: int) -> memoryview:
+    return memoryview(bytearray(8 * count)).cast("q")
+
+
+def _ints(count: int) -> memoryview:
+    return memoryview(bytearray(4 * count)).cast("i")

@@ -34,7 +34,7 @@ from raftlog.records.kernel_choice import kernel
 from raftlog.records.record import RawRecord, encode_record
 
 if TYPE_CHECKING:
-    from raftlog.records.kernel import Row
+    from raftlog.records.kernel import Prepared, Row
 
 MAGIC: Final = 2
 _INT32_MAX: Final = 2**31 - 1
@@ -71,7 +71,8 @@ class RecordBatchBuilder:
     delete_horizon_ms: int | None = attrs.field(default=None, kw_only=True)
     max_timestamp: int | None = attrs.field(default=None, kw_only=True)
     last_offset_delta: int | None = attrs.field(default=None, kw_only=True)
-    _area: bytearray = attrs.field(factory=bytearray, init=False, repr=False)
+    _prepared: "list[Prepared]" = attrs.field(factory=list, init=False, repr=False)
+    _area_size: int = attrs.field(default=0, init=False)
     _base_timestamp: int | None = attrs.field(default=None, init=False)
     _largest_timestamp: int = attrs.field(default=NO_TIMESTAMP, init=False)
     _last_offset: int | None = attrs.field(default=None, init=False)
@@ -125,26 +126,47 @@ class RecordBatchBuilder:
         if rows:
             self._add(rows, self.next_offset)
 
+    @property
+    def size_bytes(self) -> int:
+        """What the batch takes so far, header included and uncompressed."""
+        return limits.BATCH_OVERHEAD + self._area_size
+
+    def size_with(self, rows: "Sequence[Row]") -> int:
+        """Return what ``size_bytes`` will be once ``extend`` has added these records; nothing changes.
+
+        Raises:
+            ValueError: ``extend`` will refuse them.
+            TypeError: the same.
+        """
+        return self.size_bytes + (self._prepare(rows, self.next_offset)[1] if rows else 0)
+
     def _add(self, rows: "Sequence[Row]", offset: int) -> None:
+        prepared, size, largest, base_timestamp = self._prepare(rows, offset)
+        # What may fail has not: from here on, things change.
+        self._base_timestamp = base_timestamp
+        self._prepared.append(prepared)
+        self._area_size += size
+        self._largest_timestamp = max(self._largest_timestamp, largest)
+        self._last_offset = offset + len(rows) - 1
+        self._record_count += len(rows)
+
+    def _prepare(self, rows: "Sequence[Row]", offset: int) -> "tuple[Prepared, int, int, int]":
+        """Return what is kept of one or more rows, their size in bytes, largest timestamp, and base timestamp."""
         last_offset = offset + len(rows) - 1
         if offset < self.next_offset or last_offset - self.base_offset > _INT32_MAX:
             raise ValueError(f"offset {last_offset} cannot follow {self.next_offset - 1} from {self.base_offset} on")
         base_timestamp = self._base_timestamp
         if base_timestamp is None:
-            base_timestamp = rows[0][0] if self.delete_horizon_ms is None else self.delete_horizon_ms
-        size = len(self._area)
+            base_timestamp = self.delete_horizon_ms
+        if base_timestamp is None:
+            base_timestamp, *_ = rows[0]
         try:
-            smallest, largest = kernel.encode(rows, base_timestamp, offset - self.base_offset, self._area)
+            prepared, size, smallest, largest = kernel.prepare(rows, base_timestamp, offset - self.base_offset)
         except OverflowError as error:
             raise ValueError(f"not a 64-bit timestamp: {error}") from None
-        if smallest < NO_TIMESTAMP or len(self._area) > _INT32_MAX:
-            del self._area[size:]
-            raise ValueError(f"a timestamp of {smallest}, or too many bytes: {len(self._area)}")
-        # What may fail has not: from here on, things change.
-        self._base_timestamp = base_timestamp
-        self._largest_timestamp = max(self._largest_timestamp, largest)
-        self._last_offset = last_offset
-        self._record_count += len(rows)
+        if smallest < NO_TIMESTAMP or self._area_size + size > _INT32_MAX:
+            raise ValueError(f"a timestamp of {smallest}, or too many bytes: {self._area_size + size}")
+        return prepared, size, largest, base_timestamp
 
     def build(self) -> bytes:
         """Write the batch.
@@ -159,8 +181,11 @@ class RecordBatchBuilder:
         span = self.next_offset - 1 - self.base_offset
         if self.last_offset_delta is not None and self.last_offset_delta < span:
             raise ValueError(f"a last offset delta of {self.last_offset_delta}, and a record at {span}")
-        return _encode(
-            self._area,
+        stored = None
+        if self.compression_type is not CompressionType.NONE:
+            stored = compress(self.compression_type, kernel.encode(b"", self._prepared, self._area_size, crc32c))
+        header = _header(
+            self._area_size if stored is None else len(stored),
             base_offset=self.base_offset,
             partition_leader_epoch=self.partition_leader_epoch,
             attributes=self._attributes(),
@@ -172,6 +197,9 @@ class RecordBatchBuilder:
             base_sequence=self.base_sequence,
             record_count=self._record_count,
         )
+        if stored is None:
+            return kernel.encode(header, self._prepared, self._area_size, crc32c)
+        return _with_crc(header, stored)
 
     def _attributes(self) -> int:
         return (
@@ -189,14 +217,23 @@ def re_encode(batch: RecordBatch) -> bytes:
     Raises:
         DecodeError: the batch does not decode.
     """
-    area = bytearray()
-    for record in batch.records():
-        offset_delta = wrap_int64(record.offset - batch.base_offset)
-        area += encode_record(
-            RawRecord(record.attributes, record.timestamp_delta, offset_delta, record.key, record.value, record.headers)
+    area = b"".join(
+        encode_record(
+            RawRecord(
+                record.attributes,
+                record.timestamp_delta,
+                wrap_int64(record.offset - batch.base_offset),
+                record.key,
+                record.value,
+                record.headers,
+            )
         )
-    return _encode(
-        area,
+        for record in batch.records()
+    )
+    codec = CompressionType.of_attributes(batch.attributes)
+    stored = area if codec is CompressionType.NONE else compress(codec, area)
+    header = _header(
+        len(stored),
         base_offset=batch.base_offset,
         partition_leader_epoch=batch.partition_leader_epoch,
         attributes=batch.attributes,
@@ -208,10 +245,11 @@ def re_encode(batch: RecordBatch) -> bytes:
         base_sequence=batch.base_sequence,
         record_count=batch.record_count,
     )
+    return _with_crc(header, stored)
 
 
-def _encode(
-    area: bytearray,
+def _header(
+    stored_size: int,
     *,
     base_offset: int,
     partition_leader_epoch: int,
@@ -224,12 +262,11 @@ def _encode(
     base_sequence: int,
     record_count: int,
 ) -> bytes:
-    codec = CompressionType.of_attributes(attributes)
-    stored = area if codec is CompressionType.NONE else compress(codec, bytes(area))
+    """Write the header of a batch, with a CRC of 0."""
     try:
-        header = HEADER.pack(
+        return HEADER.pack(
             base_offset,
-            limits.BATCH_OVERHEAD - limits.LOG_OVERHEAD + len(stored),
+            limits.BATCH_OVERHEAD - limits.LOG_OVERHEAD + stored_size,
             partition_leader_epoch,
             MAGIC,
             0,
@@ -244,5 +281,8 @@ def _encode(
         )
     except struct.error as error:
         raise ValueError(f"a field of the batch does not fit: {error}") from None
+
+
+def _with_crc(header: bytes, stored: bytes) -> bytes:
     crc = crc32c(stored, crc32c(header[CRC_START:]))
     return b"".join((header[: CRC_START - 4], crc.to_bytes(4, "big"), header[CRC_START:], stored))

@@ -24,8 +24,15 @@ _LZ4_MAGIC: Final = b"\x04\x22\x4d\x18"
 _LZ4_INDEPENDENT_BLOCKS: Final = 0x20
 _LZ4_LEGACY_HEADERS: Final = {b"\x60\x40": b"\x82", b"\x60\x50": b"\xfb", b"\x60\x60": b"\x51", b"\x60\x70": b"\x73"}
 """Frame descriptors that Kafka wrote under magic 0, and the header checksum that each ought to have."""
-_SLICE_SIZE: Final = 1024
-"""How much of a stream is decompressed at a time: at most 32 MiB come of it (zstd; 1 MiB in gzip, 256 KiB in lz4)."""
+_SLICE_SIZE: Final = 64 * 1024
+"""How much of a gzip or lz4 stream goes in at a time: at most 64 MiB come of it (gzip)."""
+_MOST_AT_ONCE: Final = 1024 * 1024
+"""How much is taken out of an lz4 stream at a time: with no limit, its package takes several times what it needs."""
+_ZSTD_SKIPPABLE_MAGIC: Final = range(0x184D2A50, 0x184D2A60)
+_ZSTD_RUN: Final = 1
+"""A block of one byte, to be repeated."""
+_ZSTD_CHECKSUM_SIZE: Final = 4
+_ZSTD_READ_SIZE: Final = 256 * 1024
 
 
 class CompressionType(enum.IntEnum):
@@ -136,11 +143,16 @@ def _gzip_compress(data: bytes) -> bytes:
 
 def _gzip_decompress(data: memoryview | bytes, max_size: int) -> bytes:
     """Read all members; like Java's reader, take anything but a member after a member for the end."""
+
+    def parts_of(member: Any, piece: memoryview, left: int) -> Iterator[bytes]:
+        yield member.decompress(piece, left + 1)
+
     return _read_frames(
         "gzip",
         data,
         max_size,
         lambda: zlib.decompressobj(wbits=31),
+        parts_of,
         zlib.error,
         lambda rest: bytes(rest[:2]) == _GZIP_MAGIC,
     )
@@ -151,13 +163,14 @@ def _read_frames(
     data: memoryview | bytes,
     max_size: int,
     new_frame: Callable[[], Any],
+    parts_of: Callable[[Any, memoryview, int], Iterator[bytes]],
     error_type: type[Exception] | tuple[type[Exception], ...],
     goes_on: Callable[[memoryview], bool],
 ) -> bytes:
     """Decompress frame after frame, until ``goes_on`` says that what follows one is not another.
 
     The input goes in a slice at a time: whatever a frame claims, a slice gives little, and is all that is copied when a
-    frame ends in it.
+    frame ends in it. ``parts_of`` yields what a frame gives of a slice; it is told how much may still come.
     """
     view = memoryview(data)
     parts = []
@@ -167,13 +180,13 @@ def _read_frames(
     while position < len(view):
         piece = view[position : position + _SLICE_SIZE]
         try:
-            part = frame.decompress(piece)
+            for part in parts_of(frame, piece, left):
+                if len(part) > left:
+                    raise _too_large(max_size)
+                parts.append(part)
+                left -= len(part)
         except error_type as error:
             raise _damaged(codec, error) from None
-        if len(part) > left:
-            raise _too_large(max_size)
-        parts.append(part)
-        left -= len(part)
         position += len(piece)
         if frame.eof:
             position -= len(frame.unused_data or b"")
@@ -250,7 +263,15 @@ def _lz4_decompress(data: memoryview | bytes, max_size: int) -> bytes:
         raise _damaged("lz4", "it does not start with a frame")
     if len(data) > 4 and not data[4] & _LZ4_INDEPENDENT_BLOCKS:
         raise UnsupportedCompressionError("the lz4 frame has linked blocks", "codec-stream")
-    return _read_frames("lz4", data, max_size, lz4.LZ4FrameDecompressor, (RuntimeError, ValueError), lambda rest: False)
+
+    def parts_of(frame: Any, piece: memoryview, left: int) -> Iterator[bytes]:
+        yield frame.decompress(piece, _MOST_AT_ONCE)
+        while not (frame.eof or frame.needs_input):
+            yield frame.decompress(b"", _MOST_AT_ONCE)
+
+    return _read_frames(
+        "lz4", data, max_size, lz4.LZ4FrameDecompressor, parts_of, (RuntimeError, ValueError), lambda rest: False
+    )
 
 
 def _zstd_compress(data: bytes) -> bytes:
@@ -261,8 +282,38 @@ def _zstd_compress(data: bytes) -> bytes:
 def _zstd_decompress(data: memoryview | bytes, max_size: int) -> bytes:
     """Read all frames."""
     zstandard = _package("zstandard", "zstd")
-    new_frame = zstandard.ZstdDecompressor().decompressobj
-    return _read_frames("zstd", data, max_size, new_frame, zstandard.ZstdError, lambda rest: len(rest) > 0)
+    parts = []
+    left = max_size
+    try:
+        _check_zstd_frames(memoryview(data), zstandard)
+        reader = zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True)
+        while part := reader.read(min(_ZSTD_READ_SIZE, left + 1)):
+            if len(part) > left:
+                raise _too_large(max_size)
+            parts.append(part)
+            left -= len(part)
+    except zstandard.ZstdError as error:
+        raise _damaged("zstd", error) from None
+    return b"".join(parts)
+
+
+def _check_zstd_frames(view: memoryview, zstandard: Any) -> None:
+    """Refuse a stream that ends inside a frame, which the package's reader takes for its end. Source: RFC 8878."""
+    position = 0
+    while position == 0 or position < len(view):
+        frame = view[position:]
+        if int.from_bytes(frame[:4], "little") in _ZSTD_SKIPPABLE_MAGIC:
+            position += 8 + int.from_bytes(frame[4:8], "little")
+        else:
+            position += zstandard.frame_header_size(frame)
+            is_last = False
+            while not is_last:
+                block_header = int.from_bytes(view[position : position + 3], "little")
+                is_last = bool(block_header & 1) or position >= len(view)
+                position += 3 + (1 if block_header >> 1 & 3 == _ZSTD_RUN else block_header >> 3)
+            position += _ZSTD_CHECKSUM_SIZE * zstandard.get_frame_parameters(frame).has_checksum
+    if position > len(view):
+        raise _damaged("zstd", "it ends too early")
 
 
 _COMPRESSORS: Final[dict[CompressionType, Callable[[bytes], bytes]]] = {

@@ -8,7 +8,7 @@ next batch whose CRC holds, so that damage costs no more than itself.
 
 import re
 from collections.abc import Iterator
-from typing import Final, Protocol
+from typing import Final
 
 import attrs
 
@@ -17,6 +17,19 @@ from raftlog.records.batch import CRC_START, HEADER, RecordBatch
 from raftlog.records.batch_run import BatchRun, RunFinder
 from raftlog.records.checksum import crc32, crc32c
 from raftlog.records.legacy import LegacyBatch
+from raftlog.records.window import ByteSource, Window
+
+__all__ = [
+    "BufferSource",
+    "ByteSource",
+    "Corruption",
+    "Piece",
+    "TornTail",
+    "ZeroPadding",
+    "is_likely_header",
+    "split",
+    "split_runs",
+]
 
 CHUNK_SIZE: Final = 1024 * 1024
 """How many bytes are read at once."""
@@ -40,18 +53,6 @@ _LOOK_AHEAD: Final = 7
 _MAGIC_2: Final = re.compile(rb"\x02(?=.{4}\x00[\x00-\x7f]{2})", re.DOTALL)
 _ANY_MAGIC: Final = re.compile(_MAGIC_2.pattern + rb"|(?<!\x00{4}.{4})[\x00\x01](?=[\x00-\x0f])", re.DOTALL)
 """Not a hole: there the length would be zero too."""
-
-
-class ByteSource(Protocol):
-    """Bytes that can be read anywhere: a file, or a buffer."""
-
-    def read_at(self, position: int, size: int) -> memoryview:
-        """Return up to ``size`` bytes from a position: fewer only where the source ends."""
-        ...
-
-    def size(self) -> int:
-        """Return how many bytes there are now; a log that is being written grows."""
-        ...
 
 
 @attrs.frozen
@@ -163,11 +164,7 @@ class _Splitter:
     """Reads through a window of the source, which moves forward."""
 
     def __init__(self, source: ByteSource, stop: int | None) -> None:
-        self._source = source
-        self._stop = stop
-        self._end = self._limited(source.size())
-        self._window = memoryview(b"")
-        self._window_start = 0
+        self._window = Window(source, stop, CHUNK_SIZE)
         self._zeros = range(0)
         self._bytes_checked_in_vain = 0
         self._seen_legacy = False
@@ -175,52 +172,26 @@ class _Splitter:
 
     def run_at(self, position: int) -> BatchRun | None:
         """Return the run of batches that starts at a position, as far as the window goes."""
-        self._view(position, limits.BATCH_OVERHEAD)
-        window = self._window[position - self._window_start : self._end - self._window_start]
-        if not self._may_check(_Claim(len(window))):
+        claim = self._claim(self._window.view(position, limits.BATCH_OVERHEAD), position)
+        if claim.rule is not None or claim.magic != 2 or claim.size > CHUNK_SIZE:
             return None
-        run = self._runs.find(window, position)
-        end = position if run is None else run.end
-        claim = self._claim(self._peek(end, limits.BATCH_OVERHEAD), end)
-        if claim.rule is None and end + claim.size <= position + len(window):
-            self._bytes_checked_in_vain += claim.size  # It fits: the run ends before it because its CRC does not hold.
+        self._window.view(position, claim.size)  # Whole, also where it goes on past the window that was.
+        window = self._window.rest(position)
+        if not self._may_check(len(window)):
+            return None
+        run, checked_in_vain = self._runs.find(window, position)
+        self._bytes_checked_in_vain += checked_in_vain
         return run
-
-    def _limited(self, size: int) -> int:
-        return size if self._stop is None else min(size, self._stop)
-
-    def _view(self, position: int, size: int) -> memoryview:
-        """Return up to ``size`` bytes at a position, fewer where the input ends."""
-        size = max(0, min(size, self._end - position))
-        at = position - self._window_start
-        if at < 0 or at + size > len(self._window):
-            self._window = self._source.read_at(position, max(size, min(CHUNK_SIZE, self._end - position)))
-            self._window_start = position
-            at = 0
-            if len(self._window) < size:  # The file has shrunk since its size was asked for.
-                self._end = position + len(self._window)
-        return self._window[at : at + size]
-
-    def _peek(self, position: int, size: int) -> memoryview:
-        """Return what ``_view`` would, and leave the window where it is: for a look far from there."""
-        size = max(0, min(size, self._end - position))
-        at = position - self._window_start
-        if at >= 0 and at + size <= len(self._window):
-            return self._window[at : at + size]
-        found = self._source.read_at(position, size)
-        if len(found) < size:
-            self._end = position + len(found)
-        return found
 
     def piece_at(self, position: int) -> Piece | None:
         """Return the piece that starts at a position, or None at the end."""
         may_have_grown = True
-        while head := self._view(position, limits.BATCH_OVERHEAD):
+        while head := self._window.view(position, limits.BATCH_OVERHEAD):
             claim = self._claim(head, position)
             if claim.rule is None:
                 if (batch := self._sound_batch(position, claim)) is not None:
                     return batch
-                if position + claim.size > self._end:
+                if position + claim.size > self._window.end:
                     continue  # The file has shrunk under the batch.
                 piece: Piece = self._bad_crc(position, claim)
             else:
@@ -234,26 +205,24 @@ class _Splitter:
         return None
 
     def _has_grown(self) -> bool:
-        size = self._limited(self._source.size())
-        if size <= self._end:
-            return False
-        self._end = size
-        self._zeros = range(0)
-        return True
+        has_grown = self._window.has_grown()
+        if has_grown:
+            self._zeros = range(0)
+        return has_grown
 
     def _goes_on_past_stop(self, position: int) -> bool:
-        """Whether a sound batch starts at a position and ends after ``stop``."""
-        if self._stop is None or self._end < self._stop:
+        """Whether a sound batch starts at a position and ends after the stop."""
+        if not self._window.stops_inside():
             return False
-        self._end = self._source.size()
-        claim = self._claim(self._view(position, limits.BATCH_OVERHEAD), position)
+        self._window.look_past_stop()
+        claim = self._claim(self._window.view(position, limits.BATCH_OVERHEAD), position)
         is_sound = claim.rule is None and self._sound_batch(position, claim) is not None
-        self._end = self._limited(self._end)
+        self._window.end = self._window.limited(self._window.end)
         return is_sound
 
     def _claim(self, head: memoryview, position: int) -> _Claim:
         """Judge a header by what every batch must keep, its CRC apart."""
-        left = self._end - position
+        left = self._window.end - position
         if left < limits.HEADER_UP_TO_MAGIC:
             return _Claim(left, rule="tail-torn", reason=f"{left} bytes are no batch header")
         length = int.from_bytes(head[8:12], "big", signed=True)
@@ -272,14 +241,14 @@ class _Splitter:
             return _Claim(left, magic, "batch-length", f"a batch length of {length} with magic {magic}")
         return _Claim(size, magic)
 
-    def _may_check(self, claim: _Claim) -> bool:
-        """Whether the size of a claim is in proportion: it is not after many bytes of claims that were all wrong."""
-        allowed = _CHECKS_IN_VAIN + _CHECKS_IN_VAIN_PER_BYTE * self._end
-        return claim.size <= _ALWAYS_CHECKED or self._bytes_checked_in_vain + claim.size <= allowed
+    def _may_check(self, size: int) -> bool:
+        """Whether checking so many bytes is in proportion: it is not after many that were checked in vain."""
+        allowed = _CHECKS_IN_VAIN + _CHECKS_IN_VAIN_PER_BYTE * self._window.end
+        return size <= _ALWAYS_CHECKED or self._bytes_checked_in_vain + size <= allowed
 
     def _sound_batch(self, position: int, claim: _Claim) -> RecordBatch | LegacyBatch | None:
         """Return the batch at a position if its CRC holds."""
-        if not self._may_check(claim):
+        if not self._may_check(claim.size):
             return None
         batch = self._checked_batch(position, claim)
         if batch is None:
@@ -289,13 +258,13 @@ class _Splitter:
     def _checked_batch(self, position: int, claim: _Claim) -> RecordBatch | LegacyBatch | None:
         if claim.size > _IN_ONE_PIECE and not self._long_crc_holds(position, claim):
             return None
-        view = self._view(position, claim.size)
+        view = self._window.view(position, claim.size)
         if len(view) < claim.size:
             return None
         if claim.magic == 2:
             if crc32c(view[CRC_START:]) != int.from_bytes(view[17:21], "big"):
                 return None
-            return RecordBatch(view, position, crc_holds=True)
+            return RecordBatch(view, position, crc_is_checked=True)
         message = LegacyBatch(view, position)
         if not message.crc_holds:
             return None
@@ -304,11 +273,11 @@ class _Splitter:
 
     def _long_crc_holds(self, position: int, claim: _Claim) -> bool:
         at, checksum = (CRC_START, crc32c) if claim.magic == 2 else (legacy.CRC_START, crc32)
-        stored = int.from_bytes(self._view(position, limits.BATCH_OVERHEAD)[at - 4 : at], "big")
+        stored = int.from_bytes(self._window.view(position, limits.BATCH_OVERHEAD)[at - 4 : at], "big")
         crc = 0
         at, end = position + at, position + claim.size
         while at < end:
-            part = self._view(at, min(CHUNK_SIZE, end - at))
+            part = self._window.view(at, min(CHUNK_SIZE, end - at))
             if not part:
                 return False
             crc = checksum(part, crc)
@@ -319,7 +288,7 @@ class _Splitter:
         """The header is possible and the CRC does not hold: is the length to be believed?"""
         end = position + claim.size
         reason = "the stored CRC is not that of the bytes"
-        if not self._may_check(claim):
+        if not self._may_check(claim.size):
             reason = "its CRC was not checked: too many lengths before it were wrong"
         if not self._starts_a_piece(end):
             return self._corruption(position, "batch-crc", reason)
@@ -334,7 +303,7 @@ class _Splitter:
         if inner is not None:
             return Corruption(position, inner - position, reason, rule)
         batch: RecordBatch | LegacyBatch | None = None
-        if claim.size <= _IN_ONE_PIECE and len(view := self._view(position, claim.size)) == claim.size:
+        if claim.size <= _IN_ONE_PIECE and len(view := self._window.view(position, claim.size)) == claim.size:
             if claim.magic < 2:
                 batch = LegacyBatch(view, position)
             elif claim.size >= limits.BATCH_OVERHEAD:
@@ -343,7 +312,7 @@ class _Splitter:
 
     def _starts_a_piece(self, position: int) -> bool:
         """Whether what stands at a position could follow a batch: the end, padding, or a likely header."""
-        head = self._peek(position, limits.BATCH_OVERHEAD)
+        head = self._window.peek(position, limits.BATCH_OVERHEAD)
         if len(head) < limits.HEADER_UP_TO_MAGIC or is_likely_header(head) or self._is_zero(position):
             return True
         claim = self._claim(head, position)
@@ -352,24 +321,32 @@ class _Splitter:
     def _not_a_batch(self, position: int, claim: _Claim) -> Piece:
         """The header is not possible: padding, a torn tail, or damage."""
         if self._is_zero(position):
-            return ZeroPadding(position, self._end - position)
+            return ZeroPadding(position, self._window.end - position)
         if claim.rule == "batch-magic" and self._starts_a_piece(position + claim.size):
             return self._with_length_confirmed(position, claim, claim.rule, claim.reason)
         if claim.rule != "tail-torn":
             return self._corruption(position, str(claim.rule), claim.reason)
         damage = self._corruption(position, "batch-overrun", claim.reason)
-        head = self._view(position, limits.BATCH_OVERHEAD)
-        if self._is_zero(damage.position + damage.size_bytes) and (
-            len(head) < limits.HEADER_UP_TO_MAGIC or is_likely_header(head)
-        ):
-            return TornTail(position, self._end - position, claim.reason)
+        head = self._window.view(position, limits.BATCH_OVERHEAD)
+        is_likely = len(head) < limits.HEADER_UP_TO_MAGIC or is_likely_header(head)
+        if is_likely and self._is_zero(damage.position + damage.size_bytes) and not self._is_all_there(position):
+            return TornTail(position, self._window.end - position, claim.reason)
         return damage
+
+    def _is_all_there(self, position: int) -> bool:
+        """Whether the CRC of a batch holds for all bytes to the end of the input: then its length is what is wrong."""
+        size = self._window.end - position
+        if not limits.BATCH_OVERHEAD <= size <= _IN_ONE_PIECE or not self._may_check(size):
+            return False
+        self._bytes_checked_in_vain += size
+        view = self._window.view(position, size)
+        return len(view) == size and crc32c(view[CRC_START:]) == int.from_bytes(view[17:21], "big")
 
     def _corruption(self, position: int, rule: str, reason: str) -> Corruption:
         """Damage from a position to the next batch whose CRC holds, or to the padding at the end."""
-        end = self._next_batch(position + 1, self._end)
+        end = self._next_batch(position + 1, self._window.end)
         if end is None:
-            end = self._last_data(position, self._end)
+            end = self._last_data(position, self._window.end)
         return Corruption(position, end - position, reason, rule)
 
     def _next_batch(self, start: int, stop: int, *, in_its_own_right: bool = False) -> int | None:
@@ -384,7 +361,7 @@ class _Splitter:
             in_its_own_right: whether to pass over a batch that nothing like a piece follows: a record may hold one.
         """
         for position in self._candidates(start, stop):
-            head = self._view(position, limits.BATCH_OVERHEAD)
+            head = self._window.view(position, limits.BATCH_OVERHEAD)
             if len(head) > _MAGIC_POSITION and head[_MAGIC_POSITION] == 2 and not is_likely_header(head):
                 continue
             claim = self._claim(head, position)
@@ -400,7 +377,7 @@ class _Splitter:
         size = _SECTOR_SIZE  # Most searches end soon.
         while start < stop:
             size = min(size, stop - start)
-            chunk = bytes(self._view(start + _MAGIC_POSITION, size + _LOOK_AHEAD))
+            chunk = bytes(self._window.view(start + _MAGIC_POSITION, size + _LOOK_AHEAD))
             for found in pattern.finditer(chunk):
                 if found.start() < size:
                     yield start + found.start()
@@ -411,12 +388,12 @@ class _Splitter:
         """Whether all bytes from a position to the end of the input are zero; so, if there are none."""
         if start not in self._zeros:
             self._zeros = range(start, self._first_data(start))
-        return self._zeros.stop >= self._end
+        return self._zeros.stop >= self._window.end
 
     def _first_data(self, start: int) -> int:
         """Return the position of the first byte that is not zero, or the end of the input."""
         size = _SECTOR_SIZE  # Mostly the first byte will do; a long run of zeros is read in growing steps.
-        while chunk := bytes(self._peek(start, size)):
+        while chunk := bytes(self._window.peek(start, size)):
             if chunk != _ZEROS[: len(chunk)]:
                 return start + len(chunk) - len(chunk.lstrip(b"\0"))
             start += len(chunk)
@@ -427,7 +404,7 @@ class _Splitter:
         """Return the position after the last byte that is not zero, or ``start``."""
         while end > start:
             first = max(start, end - CHUNK_SIZE)
-            if data := bytes(self._peek(first, end - first)).rstrip(b"\0"):
+            if data := bytes(self._window.peek(first, end - first)).rstrip(b"\0"):
                 return first + len(data)
             end = first
         return start

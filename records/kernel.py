@@ -12,12 +12,14 @@ the same things slowly.
 from __future__ import annotations
 
 import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import cython
 
 if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_Resize
+    from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
+    from cython.cimports.cpython.object import PyObject
     from cython.cimports.libc.string import memcpy
 
 RULE_IDS = (
@@ -63,13 +65,23 @@ SMALL_BATCH = 2048 if cython.compiled else 0
 _BATCH_OVERHEAD = cython.declare(cython.Py_ssize_t, 61)
 _LOG_OVERHEAD = cython.declare(cython.Py_ssize_t, 12)
 _INT32_MAX = cython.declare(cython.longlong, 0x7FFFFFFF)
+_CRC_POSITION = cython.declare(cython.Py_ssize_t, 17)
 _MAX_VARINT_SIZE = cython.declare(cython.Py_ssize_t, 10)
+_USUAL_RECORD_SIZE = cython.declare(cython.Py_ssize_t, 128)
+_LARGE_FIELD = cython.declare(cython.Py_ssize_t, 256)
 
 Row = (
     tuple[int, bytes | None, bytes | None]
     | tuple[int, bytes | None, bytes | None, Sequence[tuple[bytes, bytes | None]]]
 )
 """What a record is written from: timestamp in ms, key, value, and headers if it has any."""
+
+Prepared = tuple[bytearray, bytearray, list[bytes]] | list[list[bytes]]
+"""Records that ``encode`` puts in their place.
+
+Where it is compiled: their bytes but for large keys and values, where those belong (int64), and those: each is copied
+once. Where it is interpreted: slabs, as the parts of each, which are put together unless they are large.
+"""
 
 
 def _crc_tables() -> array.array[int]:
@@ -178,7 +190,8 @@ def scan(
     start: cython.Py_ssize_t,
     positions: cython.longlong[::1],
     sizes: cython.int[::1],
-) -> tuple[int, int, int]:
+    unchecked: cython.int[::1],
+) -> tuple[int, int, int, int]:
     """Find the batches of magic 2 that stand end to end from ``start``, as long as nothing is wrong.
 
     Small batches whose CRC does not hold are not batches; the CRC of one of ``SMALL_BATCH`` bytes and more is not
@@ -188,17 +201,19 @@ def scan(
         view: the log.
         start: position of the first batch.
         positions, sizes: columns to fill; no more batches are looked for than they hold.
+        unchecked: to fill, as long as they are: the index of each batch whose CRC was not looked at.
 
     Returns:
-        The number of batches, the position after the last one, and the number of the rule that what stands there
-        breaks: 0 if the columns are full or the end is reached.
+        The number of batches, that of unchecked ones, the position after the last one, and the number of the rule that
+        what stands there breaks: 0 if the columns are full or the end is reached.
     """
     tables: cython.const[cython.uint][::1] = _CRC_TABLES
     end: cython.Py_ssize_t = len(view)
-    capacity: cython.Py_ssize_t = min(len(positions), len(sizes))
+    capacity: cython.Py_ssize_t = min(len(positions), len(sizes), len(unchecked))
     small: cython.Py_ssize_t = SMALL_BATCH
     at: cython.Py_ssize_t = start
     count: cython.Py_ssize_t = 0
+    unchecked_count: cython.Py_ssize_t = 0
     rule: cython.int = 0
     size: cython.Py_ssize_t
     with cython.nogil:
@@ -219,14 +234,17 @@ def scan(
             if size < _BATCH_OVERHEAD:
                 rule = _BATCH_LENGTH
                 break
-            if size < small and _crc32c(view, at + 21, at + size, tables) != _uint32(view, at + 17):
+            if size >= small:
+                unchecked[unchecked_count] = count
+                unchecked_count += 1
+            elif _crc32c(view, at + 21, at + size, tables) != _uint32(view, at + 17):
                 rule = _BATCH_CRC
                 break
             positions[count] = at
             sizes[count] = size
             count += 1
             at += size
-    return count, at, rule
+    return count, unchecked_count, at, rule
 
 
 def header_field(
@@ -317,6 +335,8 @@ def _uvarint(
     """
     if at < 0:
         return 0, at
+    if at < end and view[at] < 0x80:  # Most are one byte: spare them the loop.
+        return view[at], at + 1
     value: cython.ulonglong = 0
     byte: cython.ulonglong
     shift: cython.int = 0
@@ -555,6 +575,8 @@ def gather(
     size: cython.Py_ssize_t
     at: cython.Py_ssize_t = 0
     nulls: cython.Py_ssize_t = 0
+    last_source: cython.Py_ssize_t = len(view) - 32
+    last_target: cython.Py_ssize_t = len(data) - 32
     with cython.nogil:
         for row in range(len(positions)):
             data_offsets[row] = at
@@ -564,9 +586,22 @@ def gather(
                 continue
             validity[row >> 3] |= 1 << (row & 7)
             source = positions[row]
-            at = _put_view(data, at, view, source, size)
+            if cython.compiled and size <= 32 and source <= last_source and at <= last_target:
+                memcpy(cython.address(data[at]), cython.address(view[source]), 32)  # A size that is known is quicker.
+                at += size
+            else:
+                at = _put_view(data, at, view, source, size)
         data_offsets[len(positions)] = at
     return nulls
+
+
+def room(size: cython.Py_ssize_t) -> bytearray:
+    """Return this many bytes to be filled: what is in them does not matter."""
+    if not cython.compiled:
+        return bytearray(size)
+    made = bytearray()
+    PyByteArray_Resize(made, size)
+    return made
 
 
 def total_size(sizes: cython.const[cython.int][::1]) -> int:
@@ -726,7 +761,7 @@ class Records:
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _put_uvarint(out: cython.uchar[::1], at: cython.Py_ssize_t, value: cython.ulonglong) -> cython.Py_ssize_t:
+def _put_uvarint(out: cython.p_uchar, at: cython.Py_ssize_t, value: cython.ulonglong) -> cython.Py_ssize_t:
     """Write an unsigned varint and return the position after it."""
     while value >= 0x80:
         out[at] = value & 0x7F | 0x80
@@ -741,8 +776,6 @@ def _put_uvarint(out: cython.uchar[::1], at: cython.Py_ssize_t, value: cython.ul
 @cython.nogil
 @cython.exceptval(check=False)
 def _zigzagged(value: cython.longlong) -> cython.ulonglong:
-    if not cython.compiled:
-        return value << 1 if value >= 0 else ~(value << 1)
     return cython.cast(cython.ulonglong, value) << 1 ^ cython.cast(cython.ulonglong, value >> 63)
 
 
@@ -786,19 +819,19 @@ def _encode_headers(headers: Sequence[tuple[bytes, bytes | None]]) -> bytes:
     return b"".join(parts)
 
 
-def encode(
-    rows: Sequence[Row], base_timestamp: cython.longlong, offset_delta: cython.longlong, area: bytearray
-) -> tuple[int, int]:
-    """Encode rows of (timestamp, key, value) or (timestamp, key, value, headers), and append them to a record area.
+def prepare(
+    rows: Sequence[Row], base_timestamp: cython.longlong, offset_delta: cython.longlong
+) -> tuple[Prepared, int, int, int]:
+    """Check rows of (timestamp, key, value) or (timestamp, key, value, headers), and say how large they will be.
 
     Args:
         rows: keys and values are bytes or None; headers are pairs of bytes and bytes or None.
         base_timestamp: what timestamps are stored relative to.
         offset_delta: of the first row; the others count on from it.
-        area: to extend; after an error it is as it was.
 
     Returns:
-        The smallest and the largest timestamp: of no rows, the largest and the smallest that there can be.
+        What ``encode`` takes, which no longer depends on ``rows``; its size in bytes; the smallest and the largest
+        timestamp: of no rows, the largest and the smallest that there can be.
 
     Raises:
         OverflowError: an offset delta does not fit in 32 bits, or a timestamp, or its distance from ``base_timestamp``,
@@ -809,98 +842,234 @@ def encode(
     if not -_INT32_MAX - 1 <= offset_delta <= _INT32_MAX + 1 - len(rows):
         raise OverflowError(f"an offset delta of {offset_delta}, and {len(rows)} records")
     if not cython.compiled:
-        return _encode_interpreted(rows, base_timestamp, offset_delta, area)
-    timestamp: cython.longlong
-    key: bytes
-    value: bytes
-    headers: bytes
+        return _prepare_interpreted(rows, base_timestamp, offset_delta)
+    area: bytearray = room(len(rows) * _USUAL_RECORD_SIZE)
+    marks: bytearray = room(len(rows) * 16)
+    large: list[bytes] = []
+    end: cython.Py_ssize_t = len(area)
+    out: cython.p_uchar = cython.cast(cython.p_uchar, cython.cast(cython.p_char, area))
+    places: cython.p_longlong = cython.cast(cython.p_longlong, cython.cast(cython.p_char, marks))
+    at: cython.Py_ssize_t = 0
+    large_size: cython.Py_ssize_t = 0
     smallest: cython.longlong = 0x7FFFFFFFFFFFFFFF
     largest: cython.longlong = ~smallest
-    end: cython.Py_ssize_t = len(area)
-    at: cython.Py_ssize_t = end
-    PyByteArray_Resize(area, at + len(rows) * 128 + 64)
-    out: cython.uchar[::1] = area
-    try:
-        for row in rows:
-            if len(row) == 3:
-                timestamp, key, value = row
-                headers = b"\x00"
-            else:
-                timestamp, key, value, some_headers = row
-                headers = _encode_headers(some_headers)
-            smallest = min(smallest, timestamp)
-            largest = max(largest, timestamp)
-            timestamp_delta: cython.longlong = _wrapped_sum(timestamp, -base_timestamp)
-            if (timestamp_delta < 0) != (timestamp < base_timestamp):
-                raise OverflowError(f"a timestamp of {timestamp}, relative to {base_timestamp}")
-            size: cython.Py_ssize_t = (
-                1
-                + _uvarint_size(_zigzagged(timestamp_delta))
-                + _uvarint_size(_zigzagged(offset_delta))
-                + _field_size(key)
-                + _field_size(value)
-                + len(headers)
-            )
-            if size > len(out) - at - _MAX_VARINT_SIZE:
-                del out
-                PyByteArray_Resize(area, 2 * (at + size + _MAX_VARINT_SIZE))
-                out = area
-            at = _put_uvarint(out, at, _zigzagged(size))
-            out[at] = 0  # The attributes.
-            at = _put_uvarint(out, at + 1, _zigzagged(timestamp_delta))
-            at = _put_uvarint(out, at, _zigzagged(offset_delta))
-            at = _put_field(out, at, key)
-            at = _put_field(out, at, value)
-            at = _put_bytes(out, at, headers, len(headers))
-            offset_delta += 1
-        end = at
-    finally:
-        del out
-        del area[end:]
-    return smallest, largest
+    for row in rows:
+        fields: tuple[object, ...] = (
+            row if type(row) is tuple and len(cython.cast(tuple, row)) == 3 else _fields_of(row)
+        )
+        timestamp: cython.longlong = fields[0]
+        if not (fields[1] is None or type(fields[1]) is bytes) or not (fields[2] is None or type(fields[2]) is bytes):
+            raise TypeError("a key or a value is neither bytes nor None")
+        timestamp_delta: cython.longlong = _wrapped_sum(timestamp, -base_timestamp)
+        if (timestamp_delta < 0) != (timestamp < base_timestamp):
+            raise OverflowError(f"a timestamp of {timestamp}, relative to {base_timestamp}")
+        smallest = min(smallest, timestamp)
+        largest = max(largest, timestamp)
+        key: cython.pointer(PyObject) = cython.cast(cython.pointer(PyObject), fields[1])
+        value: cython.pointer(PyObject) = cython.cast(cython.pointer(PyObject), fields[2])
+        key_size: cython.Py_ssize_t = _length(key)
+        value_size: cython.Py_ssize_t = _length(value)
+        headers_size: cython.Py_ssize_t = 1 if len(fields) == 3 else len(cython.cast(bytes, fields[3]))
+        size: cython.Py_ssize_t = (
+            1
+            + _uvarint_size(_zigzagged(timestamp_delta))
+            + _uvarint_size(_zigzagged(offset_delta))
+            + _field_size(key_size)
+            + _field_size(value_size)
+            + headers_size
+        )
+        apart: cython.Py_ssize_t = (key_size if key_size >= _LARGE_FIELD else 0) + (
+            value_size if value_size >= _LARGE_FIELD else 0
+        )
+        large_size += apart
+        if size - apart > end - at - _MAX_VARINT_SIZE:
+            end = 2 * (end + size - apart + _MAX_VARINT_SIZE)
+            PyByteArray_Resize(area, end)
+            out = cython.cast(cython.p_uchar, cython.cast(cython.p_char, area))
+        at = _put_uvarint(out, at, 2 * size)
+        out[at] = 0  # The attributes.
+        at = _put_uvarint(out, at + 1, _zigzagged(timestamp_delta))
+        at = _put_uvarint(out, at, _zigzagged(offset_delta))
+        at = _put_field(out, at, key, key_size, places, large)
+        at = _put_field(out, at, value, value_size, places, large)
+        if len(fields) == 3:
+            out[at] = 0  # No headers.
+            at += 1
+        else:
+            at = _put_bytes(out, at, cython.cast(bytes, fields[3]), headers_size)
+        offset_delta += 1
+    PyByteArray_Resize(area, at)
+    return (area, marks, large), at + large_size, smallest, largest
+
+
+def _fields_of(row: Row) -> tuple[object, ...]:
+    """Return the fields of a row that is not a tuple, or has headers; those are encoded."""
+    fields: tuple[object, ...] = tuple(row)
+    if len(fields) == 3:
+        return fields
+    timestamp, key, value, headers = fields
+    return timestamp, key, value, _encode_headers(headers)
+
+
+def encode(header: bytes, prepared: Sequence[Prepared], size: cython.Py_ssize_t, checksum: Callable[..., int]) -> bytes:
+    """Write records, and the header of a batch in front if there is one: each byte to the place where it stays.
+
+    Args:
+        header: all 61 bytes, of which those of the CRC are set; or none.
+        prepared: what ``prepare`` made.
+        size: of the records in bytes, as it said.
+        checksum: computes a CRC-32C: of a buffer, and on from the CRC of what stands before it.
+
+    Raises:
+        ValueError: the records have another size.
+    """
+    if not cython.compiled:
+        return _encode_interpreted(header, prepared, size, checksum)
+    batch: bytes = PyBytes_FromStringAndSize(cython.NULL, len(header) + size)
+    out: cython.p_uchar = batch
+    at: cython.Py_ssize_t = _put_bytes(out, 0, header, len(header))
+    for area, marks, large in prepared:
+        at = _put_area(out, at, len(batch), area, marks, large)
+    if at != len(batch):
+        raise ValueError(f"the records do not take {size} bytes")
+    index: cython.Py_ssize_t
+    if len(header) > 0:
+        crc: cython.uint = checksum(memoryview(batch)[_CRC_POSITION + 4 :])
+        for index in range(4):
+            out[_CRC_POSITION + index] = crc >> (24 - 8 * index) & 0xFF
+    return batch
 
 
 @cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _field_size(data: bytes | None) -> cython.Py_ssize_t:
-    if data is None:
-        return 1
-    size: cython.Py_ssize_t = len(data)
-    return _uvarint_size(2 * size) + size
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _put_field(out: cython.uchar[::1], at: cython.Py_ssize_t, data: bytes | None) -> cython.Py_ssize_t:
-    """Write a key or a value, its size in front, and return the position after it."""
-    if data is None:
-        out[at] = 1
-        return at + 1
-    size: cython.Py_ssize_t = len(data)
-    return _put_bytes(out, _put_uvarint(out, at, 2 * size), data, size)
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _put_bytes(
-    out: cython.uchar[::1], at: cython.Py_ssize_t, data: bytes, size: cython.Py_ssize_t
+def _put_area(
+    out: cython.p_uchar,
+    at: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    area: bytearray,
+    marks: bytearray,
+    large: list[bytes],
 ) -> cython.Py_ssize_t:
-    if size > 0:
-        memcpy(cython.address(out[at]), cython.cast(cython.p_char, data), size)
+    """Write records that were prepared, each large field to its place between the other bytes."""
+    source: cython.p_char = area
+    places: cython.p_longlong = cython.cast(cython.p_longlong, cython.cast(cython.p_char, marks))
+    copied: cython.Py_ssize_t = 0
+    size: cython.Py_ssize_t
+    index: cython.Py_ssize_t
+    for index in range(len(large)):
+        field: bytes = large[index]
+        size = cython.cast(cython.Py_ssize_t, places[index]) - copied
+        if len(field) > end - at - size:
+            raise ValueError("the records take more bytes than was said")
+        memcpy(out + at, source + copied, size)
+        at = _put_bytes(out, at + size, field, len(field))
+        copied += size
+    size = len(area) - copied
+    if size > end - at:
+        raise ValueError("the records take more bytes than was said")
+    memcpy(out + at, source + copied, size)
     return at + size
 
 
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _length(field: cython.pointer(PyObject)) -> cython.Py_ssize_t:
+    """Return the size of bytes, and -1 of None; it is a pointer since counting references to None takes time."""
+    if field == cython.cast(cython.pointer(PyObject), None):
+        return -1
+    return len(cython.cast(bytes, field))
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _field_size(size: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Return how many bytes a key or a value of a size takes."""
+    return _uvarint_size(2 * size) + size if size >= 0 else 1
+
+
+@cython.cfunc
+@cython.inline
+def _put_field(
+    out: cython.p_uchar,
+    at: cython.Py_ssize_t,
+    field: cython.pointer(PyObject),
+    size: cython.Py_ssize_t,
+    places: cython.p_longlong,
+    large: list[bytes],
+) -> cython.Py_ssize_t:
+    """Write a key or a value, its size in front, and return the position after it; a large one is kept apart."""
+    if size < 0:
+        out[at] = 1
+        return at + 1
+    at = _put_uvarint(out, at, 2 * size)
+    if size < _LARGE_FIELD:
+        return _put_bytes(out, at, cython.cast(bytes, field), size)
+    places[len(large)] = at
+    large.append(cython.cast(bytes, field))
+    return at
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _put_bytes(out: cython.p_uchar, at: cython.Py_ssize_t, data: bytes, size: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    memcpy(out + at, cython.cast(cython.p_char, data), size)
+    return at + size
+
+
+_ROWS_AT_ONCE = 64
+"""How many rows make a slab: a large buffer costs more than it spares."""
+
+_LARGE_SLAB = 32 * 1024
+"""A slab of more bytes is not kept, but what it is made of: all of them would be memory that malloc asks for and gives
+back each time.
+"""
+
+
+def _prepare_interpreted(rows: Sequence[Row], base_timestamp: int, offset_delta: int) -> tuple[Prepared, int, int, int]:
+    """Do what ``prepare`` does, in the way that is quick in Python."""
+    slabs: list[list[bytes]] = []
+    size = 0
+    smallest, largest = 2**63 - 1, -(2**63)
+    for first in range(0, len(rows), _ROWS_AT_ONCE):
+        some = rows[first : first + _ROWS_AT_ONCE]
+        parts = _encoded_rows(some, base_timestamp, offset_delta + first)
+        slab = b"".join(parts)
+        slabs.append([slab] if len(slab) < _LARGE_SLAB else parts)
+        size += len(slab)
+        timestamps = [row[0] for row in some]
+        smallest, largest = min(smallest, *timestamps), max(largest, *timestamps)
+    if rows and not all(-(2**63) <= timestamp < 2**63 for timestamp in (smallest, largest, base_timestamp)):
+        raise OverflowError("a timestamp does not fit in 64 bits")
+    return slabs, size, smallest, largest
+
+
 def _encode_interpreted(
-    rows: Sequence[Row], base_timestamp: int, offset_delta: int, area: bytearray
-) -> tuple[int, int]:
-    """Do what ``encode`` does, in the way that is quick in Python."""
+    header: bytes, prepared: Sequence[list[list[bytes]]], size: int, checksum: Callable[..., int]
+) -> bytes:
+    """Do what ``encode`` does."""
+    slabs = [slab for slabs in prepared for slab in slabs]
+    parts = [header]
+    if header:
+        rest = header[_CRC_POSITION + 4 :]
+        crc = checksum(rest)
+        for slab in slabs:
+            crc = checksum(b"".join(slab), crc)
+        parts = [header[:_CRC_POSITION], crc.to_bytes(4, "big"), rest]
+    for slab in slabs:
+        parts += slab
+    batch = b"".join(parts)
+    if len(batch) != len(header) + size:
+        raise ValueError(f"the records do not take {size} bytes")
+    return batch
+
+
+def _encoded_rows(rows: Sequence[Row], base_timestamp: int, offset_delta: int) -> list[bytes]:
     parts: list[bytes] = []
     extend = parts.extend
     varints = _VARINTS
-    smallest, largest = 2**63 - 1, -(2**63)
     for row in rows:
         if len(row) == 3:
             timestamp, key, value = row
@@ -908,10 +1077,6 @@ def _encode_interpreted(
         else:
             timestamp, key, value, some_headers = row
             headers = _encode_headers(some_headers)
-        if timestamp < smallest:
-            smallest = timestamp
-        if timestamp > largest:
-            largest = timestamp
         timestamp_delta = varints[timestamp - base_timestamp]
         stored_offset_delta = varints[offset_delta]
         offset_delta += 1
@@ -937,10 +1102,7 @@ def _encode_interpreted(
         extend(
             (varints[size], b"\x00", timestamp_delta, stored_offset_delta, key_size, key, value_size, value, headers)
         )
-    if not all(-(2**63) <= timestamp < 2**63 for timestamp in (smallest, largest, base_timestamp)):
-        raise OverflowError("a timestamp does not fit in 64 bits")
-    area += b"".join(parts)
-    return smallest, largest
+    return parts
 
 
 MARK = b"\x00"
@@ -1117,83 +1279,297 @@ def _is_ascii(view: cython.const[cython.uchar][::1], start: cython.Py_ssize_t, s
 @cython.nogil
 @cython.exceptval(check=False)
 def _put_record_line(
+    view: cython.const[cython.uchar][::1],
     longs: cython.const[cython.longlong][::1],
     ints: cython.const[cython.int][::1],
     capacity: cython.Py_ssize_t,
     row: cython.Py_ssize_t,
     base_offset: cython.longlong,
     base_sequence: cython.longlong,
-    template: cython.const[cython.uchar][::1],
+    templates: cython.const[cython.uchar][::1],
+    part: cython.Py_ssize_t,
     out: cython.uchar[::1],
     at: cython.Py_ssize_t,
 ) -> tuple[cython.Py_ssize_t, cython.Py_ssize_t]:
     """Write the line of a record up to its payload; return positions as ``_put_text`` does."""
-    part: cython.Py_ssize_t
     sequence: cython.longlong = -1
     if base_sequence >= 0:
         sequence = (base_sequence + _wrapped_sum(longs[row], -base_offset)) & 0x7FFFFFFF
-    at, part = _put_text(out, at, template, 0)
-    at, part = _put(out, at, longs[row], template, part)
-    at, part = _put(out, at, longs[capacity + row], template, part)
-    at, part = _put(out, at, ints[capacity + row], template, part)
-    at, part = _put(out, at, ints[3 * capacity + row], template, part)
-    return _put(out, at, sequence, template, part)
+    at, part = _put_text(out, at, templates, part)
+    at, part = _put(out, at, longs[row], templates, part)
+    at, part = _put(out, at, longs[capacity + row], templates, part)
+    at, part = _put(out, at, ints[capacity + row], templates, part)
+    at, part = _put(out, at, ints[3 * capacity + row], templates, part)
+    at, part = _put(out, at, sequence, templates, part)
+    at = _put_header_keys(out, at, view, ints[4 * capacity + row], ints[5 * capacity + row])
+    return _put_text(out, at, templates, part)
 
 
-def record_lines(
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _may_be_secret(
     view: cython.const[cython.uchar][::1],
+    capacity: cython.Py_ssize_t,
+    ints: cython.const[cython.int][::1],
+    row: cython.Py_ssize_t,
+    secret_kinds: cython.const[cython.uchar][::1],
+) -> cython.bint:
+    """Say whether a record has no key, and a value that starts like a metadata record of some kinds."""
+    start: cython.Py_ssize_t = ints[2 * capacity + row]
+    if ints[capacity + row] >= 0 or ints[3 * capacity + row] < 3 or view[start] != 1:
+        return False
+    return secret_kinds[view[start + 1]] != 0
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _payload_room(
+    capacity: cython.Py_ssize_t, ints: cython.const[cython.int][::1], row: cython.Py_ssize_t
+) -> cython.Py_ssize_t:
+    """Return how many bytes the text of a key and a value may take."""
+    size: cython.Py_ssize_t = 0
+    if ints[capacity + row] > 0:
+        size += ints[capacity + row]
+    if ints[3 * capacity + row] > 0:
+        size += ints[3 * capacity + row]
+    return _LARGEST_TEXT * size
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _header_keys_room(
+    view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, count: cython.Py_ssize_t
+) -> cython.Py_ssize_t:
+    """Return how many bytes the text of a record's header keys may take, commas included."""
+    room: cython.Py_ssize_t = 0
+    size: cython.Py_ssize_t
+    while count > 0:
+        size, at = _field(view, at)
+        room += _LARGEST_TEXT * size + 1
+        size, at = _field(view, at + size)
+        at += size
+        count -= 1
+    return room
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _put_header_keys(
+    out: cython.uchar[::1],
+    at: cython.Py_ssize_t,
+    view: cython.const[cython.uchar][::1],
+    source: cython.Py_ssize_t,
+    count: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """Write the keys of a record's headers as text, with commas between them."""
+    size: cython.Py_ssize_t
+    while count > 0:
+        size, source = _field(view, source)
+        at = _put_java_text(out, at, view, source, size)
+        size, source = _field(view, source + size)
+        source += size
+        count -= 1
+        if count > 0:
+            out[at] = 44
+            at += 1
+    return at
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _field(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> tuple[cython.Py_ssize_t, cython.Py_ssize_t]:
+    """Read the size of a header's key or value, that of null being 0, where ``walk`` has found it to be sound."""
+    raw: cython.ulonglong
+    raw, at = _uvarint(view, at, len(view), 32)
+    return 0 if raw & 1 else cython.cast(cython.Py_ssize_t, raw >> 1), at
+
+
+_LARGEST_TEXT = cython.declare(cython.Py_ssize_t, 3)
+"""How many bytes of text a byte may become: U+FFFD takes three."""
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _character_size(
+    view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cython.Py_ssize_t
+) -> cython.Py_ssize_t:
+    """Return how many bytes a UTF-8 character has; of a malformed part that Java replaces as one, it is negative."""
+    first: cython.uchar = view[at]
+    lowest: cython.uchar = 0x80
+    highest: cython.uchar = 0xBF
+    size: cython.Py_ssize_t = 1
+    whole: cython.Py_ssize_t
+    if first < 0x80:
+        return 1
+    if first < 0xC2 or first > 0xF4:
+        return -1
+    if first < 0xE0:
+        whole = 2
+    elif first < 0xF0:
+        whole = 3
+    else:
+        whole = 4
+    if first == 0xE0:
+        lowest = 0xA0
+    elif first == 0xF0:
+        lowest = 0x90
+    elif first == 0xF4:
+        highest = 0x8F
+    while size < whole:
+        if at + size >= end or view[at + size] < lowest or view[at + size] > highest:
+            return -size
+        lowest = 0x80
+        highest = 0xBF
+        size += 1
+    return -size if first == 0xED and view[at + 1] >= 0xA0 else size  # An encoded surrogate, which Java takes as one.
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _put_java_text(
+    out: cython.uchar[::1],
+    at: cython.Py_ssize_t,
+    view: cython.const[cython.uchar][::1],
+    source: cython.Py_ssize_t,
+    size: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """Write UTF-8 as Java shows it: each malformed part becomes U+FFFD, as in ``java_text.decode_utf8``."""
+    if _is_ascii(view, source, size):
+        return _put_view(out, at, view, source, size)
+    end: cython.Py_ssize_t = source + size
+    while source < end:
+        size = _character_size(view, source, end)
+        if size < 0:
+            out[at] = 0xEF
+            out[at + 1] = 0xBF
+            out[at + 2] = 0xBD
+            at += 3
+            source -= size
+        while size > 0:
+            out[at] = view[source]
+            at += 1
+            source += 1
+            size -= 1
+    return at
+
+
+def chunk_lines(
+    log: cython.const[cython.uchar][::1],
+    positions: cython.const[cython.longlong][::1],
+    sizes: cython.const[cython.int][::1],
     first: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
+    last: cython.Py_ssize_t,
+    file_position: cython.longlong,
+    batch_templates: cython.const[cython.uchar][::1],
+    view: cython.const[cython.uchar][::1],
+    first_row: cython.Py_ssize_t,
+    ends: cython.const[cython.longlong][::1],
     capacity: cython.Py_ssize_t,
     longs: cython.const[cython.longlong][::1],
     ints: cython.const[cython.int][::1],
-    base_offset: cython.longlong,
-    base_sequence: cython.longlong,
-    template: cython.const[cython.uchar][::1],
+    record_templates: cython.const[cython.uchar][::1],
     payloads: cython.bint,
+    secret_kinds: cython.const[cython.uchar][::1],
+    texts: cython.const[cython.uchar][::1],
+    text_ends: cython.const[cython.longlong][::1],
     out: cython.uchar[::1],
-) -> tuple[int, int]:
-    """Write a line of text for each record of one batch.
+) -> tuple[int, int, int]:
+    """Write a line of text for each batch, and one for each of its records behind it.
 
     Args:
-        view: what the positions are of.
-        first, end: the rows.
+        log, positions, sizes, file_position, batch_templates: what ``batch_lines`` takes.
+        first, last: index of the batch to start with, and of the one to stop before.
+        view: what the positions of keys and values are of.
+        first_row: the row to start with, or -1 to start with the line of the first batch.
+        ends: for each batch, the row after its last record.
         capacity, longs, ints: the columns that ``walk`` filled, all of them.
-        base_offset, base_sequence: of the batch.
-        template: a line, closed by a mark, with marks for: offset, timestamp, key size, value size, sequence; then two
-            parts, each closed by a mark: what stands before a key, and before a value.
-        payloads: whether to write keys and values.
+        record_templates: two lines, for CreateTime and for LogAppendTime, ``TEMPLATE_SIZE`` bytes each, with marks for:
+            offset, timestamp, key size, value size, sequence, header keys; then two parts, each closed by a mark: what
+            stands before a key, and before a value.
+        payloads: whether to write keys and values, as the text that Java makes of them.
+        secret_kinds: for each byte, whether a metadata record of this kind may hold a secret.
+        texts, text_ends: what to write in the place of each row's value, and where that ends, instead of its key and
+            value; an empty one leaves the row to others. No ends at all: keys and values as they are.
         out: to fill.
 
     Returns:
-        The first row that was not written, because ``out`` is full, it has headers, its key or value is not ASCII, or
-        it may be a metadata record (no key, and a value that starts with byte 1), which others look at; and how many
-        bytes were written.
+        The batch and the row to start with next, the row being -1 for the batch's own line, and how many bytes were
+        written. It stops where ``out`` is full, at a batch that has no template, and at a record which others look
+        at: it has an empty text, or its payload is to be written and may be a metadata record with a secret.
     """
-    row: cython.Py_ssize_t = first
+    index: cython.Py_ssize_t = first
+    row: cython.Py_ssize_t = first_row
     at: cython.Py_ssize_t = 0
+    batch: cython.Py_ssize_t
     part: cython.Py_ssize_t
-    key_size: cython.Py_ssize_t
-    value_size: cython.Py_ssize_t
+    text: cython.Py_ssize_t = 0
+    text_size: cython.Py_ssize_t = 0
+    room: cython.Py_ssize_t
+    template_size: cython.Py_ssize_t = TEMPLATE_SIZE
+    has_texts: cython.bint = len(text_ends) > 0
     with cython.nogil:
-        while row < end and ints[5 * capacity + row] == 0:
-            key_size = ints[capacity + row]
-            value_size = ints[3 * capacity + row]
-            if len(out) - at < len(template) + 5 * 20 + key_size + value_size + 2:
+        while index < last:
+            batch = cython.cast(cython.Py_ssize_t, positions[index])
+            if row < 0:
+                part = (log[batch + 22] & 63) * template_size
+                if len(out) - at < template_size + 12 * 20 or log[batch + 22] & 64 or batch_templates[part] == 0:
+                    break
+                at = _put_batch_line(log, batch, sizes[index], file_position, batch_templates, part, out, at)
+                row = cython.cast(cython.Py_ssize_t, ends[index - 1]) if index > 0 else 0
+            while row < ends[index]:
+                room = _header_keys_room(view, ints[4 * capacity + row], ints[5 * capacity + row])
+                if has_texts:
+                    text = cython.cast(cython.Py_ssize_t, text_ends[row - 1]) if row > 0 else 0
+                    text_size = cython.cast(cython.Py_ssize_t, text_ends[row]) - text
+                    room += text_size
+                    if text_size == 0:
+                        break
+                elif payloads:
+                    room += _payload_room(capacity, ints, row)
+                    if _may_be_secret(view, capacity, ints, row, secret_kinds):
+                        break
+                if len(out) - at < template_size + 5 * 20 + room + 1:
+                    break
+                part = template_size if log[batch + 22] & 8 else 0
+                at, part = _put_record_line(
+                    view,
+                    longs,
+                    ints,
+                    capacity,
+                    row,
+                    _int64(log, batch),
+                    _int32(log, batch + 53),
+                    record_templates,
+                    part,
+                    out,
+                    at,
+                )
+                if has_texts:
+                    at, part = _put_text(out, at, record_templates, _after_mark(record_templates, part))
+                    at = _put_view(out, at, texts, text, text_size)
+                elif payloads:
+                    at = _put_payload(out, at, record_templates, part, view, ints, row, capacity)
+                out[at] = 10
+                at += 1
+                row += 1
+            if row < ends[index]:
                 break
-            if payloads and not (
-                _is_ascii(view, ints[row], key_size) and _is_ascii(view, ints[2 * capacity + row], value_size)
-            ):
-                break
-            if payloads and key_size < 0 and value_size > 0 and view[ints[2 * capacity + row]] == 1:
-                break
-            at, part = _put_record_line(longs, ints, capacity, row, base_offset, base_sequence, template, out, at)
-            if payloads:
-                at = _put_payload(out, at, template, part, view, ints, row, capacity)
-            out[at] = 10
-            at += 1
-            row += 1
-    return row, at
+            index += 1
+            row = -1
+    return index, row, at
 
 
 @cython.cfunc
@@ -1203,7 +1579,7 @@ def record_lines(
 def _put_payload(
     out: cython.uchar[::1],
     at: cython.Py_ssize_t,
-    template: cython.const[cython.uchar][::1],
+    templates: cython.const[cython.uchar][::1],
     part: cython.Py_ssize_t,
     view: cython.const[cython.uchar][::1],
     ints: cython.const[cython.int][::1],
@@ -1212,18 +1588,26 @@ def _put_payload(
 ) -> cython.Py_ssize_t:
     """Write a key and a value, as far as they are not null, each after its part of the template."""
     size: cython.Py_ssize_t = ints[capacity + row]
+    value_part: cython.Py_ssize_t = _after_mark(templates, part)
     if size >= 0:
-        at, part = _put_text(out, at, template, part)
-        at = _put_view(out, at, view, ints[row], size)
-    else:
-        while template[part] != 0:
-            part += 1
-        part += 1
+        at, part = _put_text(out, at, templates, part)
+        at = _put_java_text(out, at, view, ints[row], size)
     size = ints[3 * capacity + row]
     if size >= 0:
-        at, part = _put_text(out, at, template, part)
-        at = _put_view(out, at, view, ints[2 * capacity + row], size)
+        at, part = _put_text(out, at, templates, value_part)
+        at = _put_java_text(out, at, view, ints[2 * capacity + row], size)
     return at
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _after_mark(templates: cython.const[cython.uchar][::1], part: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Return the position after the next mark."""
+    while templates[part] != 0:
+        part += 1
+    return part + 1
 
 
 @cython.cfunc
@@ -1244,3 +1628,88 @@ def _put_view(
         else:
             out[at : at + size] = view[source : source + size]
     return at + size
+
+
+_INT64_MAX = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _skip_uneventful_record(
+    view: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    area_end: cython.Py_ssize_t,
+    offset_delta: cython.ulonglong,
+) -> cython.Py_ssize_t:
+    """Return the position after a control record as raft writes it, but -1 if it is about voters or kraft.version."""
+    raw: cython.ulonglong
+    raw, at = _uvarint(view, at, area_end, 32)
+    if at < 0 or raw & 1 or cython.cast(cython.Py_ssize_t, raw >> 1) > area_end - at:
+        return -1
+    end: cython.Py_ssize_t = at + cython.cast(cython.Py_ssize_t, raw >> 1)
+    if end - at < 2 or view[at + 1] != 0:  # After the attributes, the timestamp delta.
+        return -1
+    raw, at = _uvarint(view, at + 2, end, 32)
+    if at < 0 or raw != 2 * offset_delta:
+        return -1
+    if end - at < 5 or view[at] != 8 or view[at + 1] != 0 or view[at + 2] != 0:  # A key of 4 bytes, of version 0.
+        return -1
+    if view[at + 3] != 0 or view[at + 4] == 5 or view[at + 4] == 6:  # KRAFT_VERSION, KRAFT_VOTERS
+        return -1
+    raw, at = _uvarint(view, at + 5, end, 32)
+    if at < 0 or raw & 1 or cython.cast(cython.Py_ssize_t, raw >> 1) != end - 1 - at or view[end - 1] != 0:
+        return -1
+    return end
+
+
+def skip_uneventful(
+    view: cython.const[cython.uchar][::1],
+    positions: cython.const[cython.longlong][::1],
+    sizes: cython.const[cython.int][::1],
+    first: cython.Py_ssize_t,
+    next_offset: cython.longlong,
+) -> tuple[int, int]:
+    """Pass over batches of a raft log, up to one that may say something about voters or kraft.version, or is not sound.
+
+    Passed over are, as long as each starts where the one before it ended, and holds a record for each of its offsets:
+    data batches, and control batches that are not compressed and hold nothing but records of other types, with a time
+    delta of 0 and without headers.
+
+    Args:
+        view: the log.
+        positions, sizes: of batches whose CRC holds.
+        first: index of the batch to start with.
+        next_offset: where it has to start.
+
+    Returns:
+        How many batches were passed over, and the offset after them.
+    """
+    index: cython.Py_ssize_t = first
+    count: cython.Py_ssize_t = len(positions)
+    start: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    end: cython.Py_ssize_t
+    records: cython.longlong
+    delta: cython.longlong
+    with cython.nogil:
+        while index < count:
+            start = cython.cast(cython.Py_ssize_t, positions[index])
+            records = _int32(view, start + 57)
+            if _int64(view, start) != next_offset or records < 1 or records - 1 != _int32(view, start + 23):
+                break
+            if next_offset > _INT64_MAX - records:
+                break
+            if view[start + 22] & 32:
+                at = start + _BATCH_OVERHEAD
+                end = start + sizes[index]
+                delta = 0
+                while delta < records and at >= 0 and (view[start + 22] & 7) == 0:
+                    at = _skip_uneventful_record(view, at, end, delta)
+                    delta += 1
+                if delta < records or at != end:
+                    break
+            next_offset += records
+            index += 1
+    return index - first, next_offset

@@ -10,6 +10,7 @@ import concurrent.futures
 import multiprocessing
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
@@ -105,7 +106,8 @@ def map_segments(
     Args:
         function: takes an open segment; it and what it returns must pickle. Return little: sums, not columns.
         paths: of the segments.
-        processes: how many, or None for one a processor. 1 runs in this process.
+        processes: how many, or None for one a processor. 1 runs in this process. They are forks if this one has one
+            thread, on Linux; else they import the main module, which has to guard its work against that.
 
     Raises:
         StorageError: a file cannot be read; and whatever the function raises.
@@ -114,9 +116,18 @@ def map_segments(
     if count <= 1:
         yield from map(_Applied(function), paths)
         return
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context(_start_method())
     with concurrent.futures.ProcessPoolExecutor(count, mp_context=context) as pool:
         yield from pool.map(_Applied(function), paths)
+
+
+def _start_method() -> str:
+    """Say how to start processes: by a fork, which takes no time, if this one has no second thread to be cut off."""
+    try:
+        threads = len(list(Path("/proc/self/task").iterdir()))
+    except OSError:  # Not Linux.
+        return "spawn"
+    return "fork" if threads == 1 else "spawn"
 
 
 class _Applied(Generic[Result]):

@@ -29,9 +29,9 @@ def test_a_run_is_all_sound_batches(form: Any, log: list[bytes], position: int) 
     """A log that is sound is one run, of its batches in order, each at its position; its CRCs are known to hold."""
     data = b"".join(log)
     with using(form):
-        run = RunFinder().find(memoryview(data), position)
+        run, in_vain = RunFinder().find(memoryview(data), position)
     assert run is not None
-    assert (len(run), run.start, run.end) == (len(log), position, position + len(data))
+    assert (len(run), run.start, run.end, in_vain) == (len(log), position, position + len(data), 0)
     at = position
     for index, (batch, stored) in enumerate(zip(run.batches(), log, strict=True)):
         assert batch == RecordBatch(stored) == run.batch(index)
@@ -42,16 +42,17 @@ def test_a_run_is_all_sound_batches(form: Any, log: list[bytes], position: int) 
 @_forms
 @pytest.mark.parametrize("size", [0, 100, 440, 441, 442, 443, 444, 445, 446, 5000], ids=str)
 def test_a_run_ends_before_a_crc_that_does_not_hold(form: Any, size: int) -> None:
-    """Whatever the size of a batch, a byte that was changed in it ends the run before it."""
+    """Whatever the size of a batch, a byte that was changed in it ends the run before it: it was checked in vain."""
     sound = _large(size)
     with using(form):
         for changed in (21, 60, len(sound) - 1, 17):
             bad = bytearray(sound)
             bad[changed] ^= 0x10
-            run = RunFinder().find(memoryview(sound + _large() + bad + sound), 0)
+            run, in_vain = RunFinder().find(memoryview(sound + _large() + bad + sound), 0)
             assert run is not None
             assert list(run.batches()) == [RecordBatch(sound), RecordBatch(_large())]
-            assert RunFinder().find(memoryview(bytes(bad) + sound), 0) is None
+            assert len(bad) <= in_vain <= 2 * len(bad)
+            assert RunFinder().find(memoryview(bytes(bad) + sound), 0) == (None, in_vain)
 
 
 @_forms
@@ -64,8 +65,8 @@ def test_a_run_ends_where_no_batch_follows(form: Any, rest: bytes) -> None:
     """What is no whole batch of magic 2 is not part of a run; by itself, it is none."""
     with using(form):
         finder = RunFinder()
-        assert finder.find(memoryview(rest), 7) is None
-        run = finder.find(memoryview(batch_bytes() * 3 + rest), 7)
+        assert finder.find(memoryview(rest), 7) == (None, 0)
+        run, _ = finder.find(memoryview(batch_bytes() * 3 + rest), 7)
     assert run is not None
     assert (len(run), run.end) == (3, 7 + 3 * 61)
 
@@ -75,7 +76,7 @@ def test_runs_do_not_share_what_a_finder_keeps(form: Any) -> None:
     """A run that was found stays as it is when the same finder finds others, larger and smaller."""
     with using(form):
         finder = RunFinder()
-        runs = [finder.find(memoryview(batch_bytes(base_offset=count) * count), 0) for count in (3, 50, 1)]
+        runs = [finder.find(memoryview(batch_bytes(base_offset=count) * count), 0)[0] for count in (3, 50, 1)]
     for run, count in zip(runs, (3, 50, 1), strict=True):
         assert run is not None
         assert [batch.base_offset for batch in run.batches()] == [count] * count
@@ -84,7 +85,7 @@ def test_runs_do_not_share_what_a_finder_keeps(form: Any) -> None:
 
 def test_a_part_of_a_run() -> None:
     """A part has the batches from the first to before the last, where they are."""
-    run = RunFinder().find(memoryview(b"".join(batch_bytes(base_offset=index) for index in range(5))), 1000)
+    run, _ = RunFinder().find(memoryview(b"".join(batch_bytes(base_offset=index) for index in range(5))), 1000)
     assert run is not None
     part = run.part(1, 3)
     assert [(batch.base_offset, batch.position) for batch in part.batches()] == [(1, 1061), (2, 1122)]

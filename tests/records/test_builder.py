@@ -78,6 +78,30 @@ def test_building_twice_gives_the_same(plan: PlannedBatch, offset: int) -> None:
     assert RecordBatch(builder.build()).record_count == 2
 
 
+@settings(deadline=None, max_examples=40)
+@given(planned_batches(), st.lists(st.integers(0, 600), max_size=4))
+def test_the_size_is_known_before_the_batch_is_built(plan: PlannedBatch, sizes: list[int]) -> None:
+    """``size_bytes`` is that of the uncompressed batch, and ``size_with`` what it will be; asking changes nothing."""
+    builder = attrs.evolve(plan.builder, compression_type=CompressionType.NONE, last_offset_delta=None)
+    assert builder.size_bytes == 61
+    builder.append(TIMESTAMP, b"k", None)
+    rows: list[Row] = [(TIMESTAMP + size, b"k" * size, b"v" * (2 * size)) for size in sizes]
+    expected = builder.size_with(rows)
+    assert builder.size_bytes == len(builder.build())
+    builder.extend(rows)
+    assert builder.size_bytes == expected == len(builder.build())
+
+
+@pytest.mark.parametrize(("row", "problem"), [((), ValueError), ((-2, None, None), ValueError), (None, TypeError)])
+def test_a_size_of_what_is_refused(row: "Row", problem: type[Exception]) -> None:
+    """What ``extend`` refuses has no size, and leaves the builder as it was."""
+    builder = RecordBatchBuilder(0)
+    for work in (builder.size_with, builder.extend):
+        with pytest.raises(problem):
+            work([row])
+    assert (builder.size_bytes, builder.next_offset) == (61, 0)
+
+
 def test_leader_change_vector() -> None:
     """A control batch is written as Kafka writes it."""
     builder = RecordBatchBuilder(0, partition_leader_epoch=5, is_control=True)

@@ -161,7 +161,7 @@ def test_columns_of_mutated_logs_are_those_of_the_plain_readers(data: st.DataObj
 
 
 @needs_compiled
-@examples(100)
+@examples(40)
 @given(
     _framed_logs.map(b"".join) | _framed_logs.map(b"".join).flatmap(mutated),
     st.sets(st.sampled_from(RECORD_COLUMNS)),

@@ -3,14 +3,25 @@
 
 import time
 import tracemalloc
+from unittest import mock
 
 import attrs
 import pytest
 
 from raftlog.records import batch_run, iterator
 from raftlog.records.batch import RecordBatch
+from raftlog.records.batch_run import BatchRun
 from raftlog.records.checksum import crc32c
-from raftlog.records.iterator import BufferSource, Corruption, Piece, TornTail, ZeroPadding, is_likely_header, split
+from raftlog.records.iterator import (
+    BufferSource,
+    Corruption,
+    Piece,
+    TornTail,
+    ZeroPadding,
+    is_likely_header,
+    split,
+    split_runs,
+)
 from raftlog.records.legacy import LegacyBatch
 from raftlog.records.limits import BATCH_OVERHEAD
 from tests.records import vectors
@@ -151,6 +162,24 @@ def test_garbage_at_the_end_is_damage() -> None:
     assert isinstance(damage, Corruption)
     (_, damage, padding) = _split(ONE + b"\x55" * 100 + bytes(20))
     assert (damage.size_bytes, type(padding)) == (100, ZeroPadding)
+
+
+def test_a_length_that_grew_is_damage_and_no_torn_tail() -> None:
+    """A last batch that is all there is not one that was cut, whatever its length says: its CRC holds to the end."""
+    log = batch_bytes() + bytearray(batch_bytes(b"record"))
+    log = log[:69] + (int.from_bytes(log[69:73], "big") | 0x10000).to_bytes(4, "big") + log[73:]
+    [_, damage] = split(BufferSource(log))
+    assert isinstance(damage, Corruption)
+    assert (damage.position, damage.size_bytes, damage.rule) == (61, 67, "batch-overrun")
+    assert isinstance(list(split(BufferSource(log[:-1])))[-1], TornTail)
+
+
+def test_a_batch_that_crosses_the_window_starts_a_run() -> None:
+    """Where a run ends because the window does, the next run starts, and has all that the next window has."""
+    log = batch_bytes(bytes(339)) * 100
+    with mock.patch.object(iterator, "CHUNK_SIZE", 4200):
+        runs = list(split_runs(BufferSource(log)))
+    assert [len(run) for run in runs if isinstance(run, BatchRun)] == [10] * 10
 
 
 def test_a_length_that_covers_the_next_batches_does_not_hide_them() -> None:

@@ -1,22 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kernel by example: each form, and the choice between them."""
 
+import itertools
 import os
+import struct
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import crc32c
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from raftlog.errors import DecodeError
 from raftlog.records import reference
 from raftlog.records.batch import add_sequence, wrap_int64
+from raftlog.records.java_text import decode_utf8
 from raftlog.records.record import encode_record, read_record
 from raftlog.records.rules import RULES
-from tests.records.kernel_forms import COMPILED, FORMS, ints, longs, needs_compiled
+from tests.records.kernel_forms import COMPILED, FORMS, examples, ints, longs, needs_compiled
 from tests.strategies import batch_bytes
 
 _forms = pytest.mark.parametrize("kernel", FORMS)
@@ -40,12 +46,55 @@ def test_checksums_of_all_short_lengths(kernel: Any) -> None:
 
 @_forms
 def test_a_scan_stops_where_columns_are_full(kernel: Any) -> None:
-    """No more batches are looked for than the shorter column holds."""
+    """No more batches are looked for than the shortest column holds."""
     log = batch_bytes() * 5
-    positions, sizes = longs(3), ints(4)
-    assert kernel.scan(log, 0, positions, sizes) == (3, 3 * 61, 0)
-    assert kernel.scan(log, 3 * 61, positions, sizes) == (2, 5 * 61, 0)
-    assert kernel.scan(log, 5 * 61, positions, sizes) == (0, 5 * 61, 0)
+    for columns in ((longs(3), ints(4), ints(4)), (longs(4), ints(3), ints(4)), (longs(4), ints(4), ints(3))):
+        with mock.patch.object(kernel, "SMALL_BATCH", 2048):
+            assert kernel.scan(log, 0, *columns) == (3, 0, 3 * 61, 0)
+            assert kernel.scan(log, 3 * 61, *columns) == (2, 0, 5 * 61, 0)
+            assert kernel.scan(log, 5 * 61, *columns) == (0, 0, 5 * 61, 0)
+
+
+@_forms
+def test_a_scan_names_the_batches_that_are_not_small(kernel: Any) -> None:
+    """Batches whose CRC was not looked at are listed, whether it holds or not; the others have one that holds."""
+    small, large = batch_bytes(), batch_bytes(b"v" * 200)
+    log = small + large + small + large[:-1] + b"w" + small[:17] + b"crc!" + small[21:]
+    positions, sizes, unchecked = longs(9), ints(9), ints(9)
+    with mock.patch.object(kernel, "SMALL_BATCH", len(large)):
+        count, unchecked_count, _, rule = kernel.scan(log, 0, positions, sizes, unchecked)
+    assert (count, kernel.RULE_IDS[rule]) == (4, "batch-crc")
+    assert unchecked[:unchecked_count].tolist() == [1, 3]
+
+
+@_forms
+def test_a_gather_stays_within_both_buffers(kernel: Any) -> None:
+    """Sizes around those that are copied in one go, up to the last byte of what is read and of what is written."""
+    for size, rest in itertools.product((0, 1, 31, 32, 33, 100), (0, 1, 31, 32)):
+        view = bytes(range(rest, rest + 2 * size)) + bytes(rest)
+        data, data_offsets, positions, sizes = bytearray(2 * size + 1), ints(3), ints(2), ints(2)
+        positions[1], sizes[0], sizes[1] = size, size, size
+        written = memoryview(data)[: 2 * size]
+        assert kernel.gather(view, positions, sizes, data_offsets, bytearray(1), written) == 0
+        assert data == view[: 2 * size] + b"\0"
+        assert data_offsets.tolist() == [0, size, 2 * size]
+
+
+@_forms
+def test_room_is_as_large_as_asked(kernel: Any) -> None:
+    """Room for any number of bytes, which can be written."""
+    for size in (0, 1, 100_000):
+        made = kernel.room(size)
+        made[:] = bytes(size)
+        assert made == bytes(size)
+
+
+@_forms
+@pytest.mark.parametrize("row", [(0, None), (0, None, None, (), 0), (0,), ()], ids=str)
+def test_an_odd_row_behind_large_ones_is_refused(kernel: Any, row: tuple[Any, ...]) -> None:
+    """Whatever stands before it, a row of another number of fields is a ValueError."""
+    with pytest.raises(ValueError):
+        kernel.prepare([(0, b"k", bytes(5000)), row], 0, 0)
 
 
 @_forms
@@ -148,29 +197,106 @@ def test_log_append_time_may_be_anything(kernel: Any, timestamp: int) -> None:
     ],
 )
 def test_rows_of_another_shape_are_refused(kernel: Any, rows: list[Any], problem: type[Exception]) -> None:
-    """What is not a row is an error, and leaves the record area as it was, whatever was encoded before it."""
-    area = bytearray(b"before")
+    """What is not a row is an error, whatever stands before it."""
     with pytest.raises(problem):
-        kernel.encode([(2, b"k", b"v"), *rows], 2**63 - 1 if problem is OverflowError else 0, 0, area)
-    assert area == b"before"
+        kernel.prepare([(2, b"k", b"v"), *rows], 2**63 - 1 if problem is OverflowError else 0, 0)
 
 
 @_forms
-@pytest.mark.parametrize(("payload", "is_written"), [(b"", 1), (b"\x00\x7f", 1), (b"\x80", 0), (b"a\xff", 0)])
+def test_rows_may_change_once_they_are_prepared(kernel: Any) -> None:
+    """Lists as rows and as headers may be used again."""
+    headers = [(b"h", b"1")]
+    row = [5, b"k", b"v", headers]
+    rows = [row]
+    prepared, size, *_ = kernel.prepare(rows, 5, 0)
+    before = kernel.encode(b"", [prepared], size, crc32c.crc32c)
+    headers.append((b"h", b"2"))
+    row[1] = b"another"
+    rows.append(row)
+    assert kernel.encode(b"", [prepared], size, crc32c.crc32c) == before
+    assert len(before) == size
+
+
+@_forms
+@pytest.mark.parametrize("difference", [-1, 1])
+def test_records_of_another_size_are_not_written(kernel: Any, difference: int) -> None:
+    """Nothing is written past the end of a batch, nor is a gap left in it."""
+    prepared, size, *_ = kernel.prepare([(0, None, b"v")], 0, 0)
+    with pytest.raises(ValueError, match="bytes"):
+        kernel.encode(b"", [prepared], size + difference, crc32c.crc32c)
+
+
+@_forms
+def test_a_batch_is_written_in_one_piece(kernel: Any) -> None:
+    """Behind a header, whose CRC is filled in, stand all records that were prepared."""
+    pieces = [kernel.prepare([(7, b"k", b"v")] * count, 7, first) for first, count in ((0, 2), (5, 70))]
+    size = sum(piece[1] for piece in pieces)
+    header = bytes(range(61))
+    batch = kernel.encode(header, [piece[0] for piece in pieces], size, crc32c.crc32c)
+    alone = [kernel.encode(b"", [piece[0]], piece[1], crc32c.crc32c) for piece in pieces]
+    assert batch[:17] + batch[21:] == header[:17] + header[21:] + b"".join(alone)
+    assert int.from_bytes(batch[17:21], "big") == crc32c.crc32c(batch[21:])
+
+
+def _record_line(
+    kernel: Any,
+    payload: bytes,
+    columns: memoryview,
+    sizes: memoryview,
+    base_offset: int,
+    base_sequence: int,
+    *,
+    with_payloads: bool,
+) -> bytes:
+    """Write the line of the one record of a batch, whose own line was written before."""
+    header = bytearray(61)
+    struct.pack_into(">q", header, 0, base_offset)
+    struct.pack_into(">i", header, 53, base_sequence)
+    templates = b"\0 \0 \0 \0 \0\0\0 k \0 v \0".ljust(1024, b"\0")
+    secret_kinds = bytes(kind == ord("s") for kind in range(256))
+    ends, out = longs(1), bytearray(1000)
+    ends[0] = 1
+    batch, row, size = kernel.chunk_lines(
+        header, longs(1), ints(1), 0, 1, 0, b"", payload, 0, ends, 1, columns, sizes, templates, with_payloads,
+        secret_kinds, b"", longs(0), out,
+    )  # fmt: skip
+    assert (batch, row) == ((1, -1) if size else (0, 0))
+    return bytes(out[:size])
+
+
+@_forms
+@pytest.mark.parametrize(
+    ("payload", "is_written"),
+    [(b"\1s\0", 0), (b"\1s", 1), (b"\1S\0", 1), (b"\2s\0", 1), (b"\1", 1), (b"", 1)],
+)
 @pytest.mark.parametrize("is_key", [False, True])
-def test_payloads_that_are_not_ascii_are_left_to_others(
-    kernel: Any, payload: bytes, is_written: int, is_key: bool
-) -> None:
-    """A line with a key or a value above 127 in it is not written; without payloads it is."""
+def test_what_may_be_secret_is_left_to_others(kernel: Any, payload: bytes, is_written: int, is_key: bool) -> None:
+    """The line of a value that starts like a record of a secret kind is not written; that of a key is."""
     columns = ints(6)
     columns[1], columns[3] = (len(payload), -1) if is_key else (-1, len(payload))
     for with_payloads in (True, False):
-        out = bytearray(200)
-        row, size = kernel.record_lines(
-            payload, 0, 1, 1, longs(2), columns, 0, -1, b":\0:\0:\0:\0:\0:\0 k \0 v \0", with_payloads, out
-        )
-        assert row == (is_written if with_payloads else 1)
-        assert (size > 0, payload in out[:size]) == (row > 0, row > 0 and (with_payloads or not payload))
+        line = _record_line(kernel, payload, longs(2), columns, 0, -1, with_payloads=with_payloads)
+        assert (line != b"") == (bool(is_written) or is_key or not with_payloads)
+
+
+_PARTS_OF_TEXT = [
+    *(
+        bytes([byte])
+        for byte in b"a\x7f\x80\x8f\x90\x9f\xa0\xbf\xc0\xc1\xc2\xdf\xe0\xe1\xec\xed\xee\xef\xf0\xf1\xf3\xf4\xf5\xff"
+    ),
+    "\u00e9\u20ac\U0001f600".encode(),
+]
+
+
+@_forms
+@examples(150)
+@given(st.lists(st.sampled_from(_PARTS_OF_TEXT) | st.binary(max_size=4), max_size=12).map(b"".join))
+def test_payloads_are_the_text_that_java_makes_of_them(kernel: Any, payload: bytes) -> None:
+    """What is no UTF-8 is replaced as ``decode_utf8`` does, wherever a character breaks off."""
+    columns = ints(6)
+    columns[1], columns[3] = len(payload), -1
+    line = _record_line(kernel, payload, longs(2), columns, 0, -1, with_payloads=True)
+    assert line.partition(b" k ")[2] == decode_utf8(payload).encode() + b"\n"
 
 
 @_forms
@@ -179,22 +305,20 @@ def test_payloads_that_are_not_ascii_are_left_to_others(
 @pytest.mark.parametrize("delta", [-(2**31), -1, 0, 1, 2**31 - 1])
 def test_sequences_count_on(kernel: Any, base_sequence: int, base_offset: int, delta: int) -> None:
     """A record's sequence is the batch's and its offset's distance, also where either wraps; below 0 there is none."""
-    columns, out = longs(2), bytearray(200)
+    columns = longs(2)
     columns[0] = wrap_int64(base_offset + delta)
     sizes = ints(6)
     sizes[1] = sizes[3] = -1
-    template = b"\0 \0 \0 \0 \0\0\0\0"
-    row, size = kernel.record_lines(b"", 0, 1, 1, columns, sizes, base_offset, base_sequence, template, False, out)
-    assert row == 1
-    assert out[:size].split() == [b"%d" % columns[0], b"0", b"-1", b"-1", b"%d" % add_sequence(base_sequence, delta)]
+    line = _record_line(kernel, b"", columns, sizes, base_offset, base_sequence, with_payloads=False)
+    assert line.split() == [b"%d" % columns[0], b"0", b"-1", b"-1", b"%d" % add_sequence(base_sequence, delta)]
 
 
 @_forms
 def test_no_rows_are_encoded_as_nothing(kernel: Any) -> None:
     """Of no rows, the smallest timestamp is above the largest."""
-    area = bytearray()
-    assert kernel.encode([], 0, 0, area) == (2**63 - 1, -(2**63))
-    assert area == b""
+    prepared, size, smallest, largest = kernel.prepare([], 0, 0)
+    assert (size, smallest, largest) == (0, 2**63 - 1, -(2**63))
+    assert kernel.encode(b"", [prepared], 0, crc32c.crc32c) == b""
 
 
 @_forms
@@ -252,8 +376,8 @@ def _long_call(work: str) -> Callable[[], object]:
     record = bytes.fromhex("0c000000010100")
     if work == "scan":
         log = batch_bytes() * 200_000
-        positions, sizes = longs(200_000), ints(200_000)
-        return lambda: COMPILED.scan(log, 0, positions, sizes)
+        positions, sizes, unchecked = longs(200_000), ints(200_000), ints(200_000)
+        return lambda: COMPILED.scan(log, 0, positions, sizes, unchecked)
     count = 1_000_000
     if work == "walk":
         batch = batch_bytes(record * count, count=count)

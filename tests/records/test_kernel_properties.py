@@ -14,6 +14,7 @@ from raftlog.records import reference
 from raftlog.records.batch import RecordBatch, add_sequence
 from raftlog.records.batch_run import BatchRun
 from raftlog.records.columns import RECORD_COLUMNS, Chunk, read_columns
+from raftlog.records.java_text import decode_utf8
 from raftlog.records.record import Header, RawRecord, encode_record
 from tests.records.extreme_batches import extreme_batches
 from tests.records.kernel_forms import COMPILED, INTERPRETED, examples, ints, longs, using
@@ -86,9 +87,10 @@ def test_a_scan_finds_what_the_reference_finds(data: st.DataObject, capacity: in
     log += data.draw(st.sampled_from([b"", b"\0", b"\0" * 100]) | legacy_batches())
     expected = _scanned(log, start, capacity, small)
     for form in _FORMS:
-        positions, sizes = longs(capacity), ints(capacity + 1)
+        positions, sizes, unchecked = longs(capacity), ints(capacity + 1), ints(capacity + 2)
         with mock.patch.object(form, "SMALL_BATCH", small):
-            count, end, rule = form.scan(log, start, positions, sizes)
+            count, unchecked_count, end, rule = form.scan(log, start, positions, sizes, unchecked)
+        assert unchecked[:unchecked_count].tolist() == [index for index in range(count) if sizes[index] >= small]
         assert (positions[:count].tolist(), sizes[:count].tolist(), end, form.RULE_IDS[rule]) == expected
         assert not any(positions[count:])
         assert not any(sizes[count:])
@@ -104,7 +106,7 @@ def test_a_scan_at_the_borders_of_lengths() -> None:
         for form in _FORMS:
             positions, sizes = longs(3), ints(3)
             with mock.patch.object(form, "SMALL_BATCH", 0):
-                count, end, rule = form.scan(data, 0, positions, sizes)
+                count, _, end, rule = form.scan(data, 0, positions, sizes, ints(3))
             assert (positions[:count].tolist(), sizes[:count].tolist(), end, form.RULE_IDS[rule]) == expected
 
 
@@ -115,15 +117,14 @@ _rows = st.lists(
 
 
 def _encoded(form: Any, rows: list[Any], base_timestamp: int, offset_delta: int) -> tuple[bytes, int, int] | None:
-    """What a form appends to an area and returns, or None if it refuses, and then leaves the area alone."""
-    area = bytearray(b"before")
+    """What a form writes, and the smallest and largest timestamp, or None if it refuses."""
     try:
-        smallest, largest = form.encode(rows, base_timestamp, offset_delta, area)
+        prepared, size, smallest, largest = form.prepare(rows, base_timestamp, offset_delta)
     except OverflowError:
-        assert area == b"before"
         return None
-    assert area.startswith(b"before")
-    return bytes(area[6:]), smallest, largest
+    encoded = form.encode(b"", [prepared], size, crc32c.crc32c)
+    assert len(encoded) == size
+    return encoded, smallest, largest
 
 
 @examples(80)
@@ -255,68 +256,121 @@ def test_lines_of_batches_say_what_headers_say(run: BatchRun, first: int, size: 
         assert _is_untouched(room, len(expected))
 
 
-_RECORD_TEMPLATE = "| offset: {} at: {} key: {} value: {} sequence: {} headers: []\n"
+_RECORD_TEMPLATE = "| offset: {} at: {} key: {} value: {} sequence: {} headers: [{}]\n"
 _MARKED_RECORD_TEMPLATE = _marked(_RECORD_TEMPLATE[:-1] + "{} k: {} v: ")
+_SECRET_KINDS = bytes(kind == ord("s") for kind in range(256))
 
 
-def _record_line(batch: RecordBatch, record: Any, with_payloads: bool) -> bytes | None:
-    """The line of a record, or None if the kernel leaves it to others."""
-    payload = b""
-    if record.headers:
-        return None
-    for field, name in ((record.key, b" k: "), (record.value, b" v: ")):
+def _record_line(batch: RecordBatch, record: Any, with_payloads: bool) -> bytes:
+    """The line of a record."""
+    payload = ""
+    for field, name in ((record.key, " k: "), (record.value, " v: ")):
         if with_payloads and field is not None:
-            if not field.isascii():
-                return None
-            payload += name + field
+            payload += name + decode_utf8(field)
     line = _RECORD_TEMPLATE.format(
         record.offset,
         record.timestamp,
         -1 if record.key is None else len(record.key),
         -1 if record.value is None else len(record.value),
         add_sequence(batch.base_sequence, record.offset - batch.base_offset),
+        ",".join(decode_utf8(key) for key, _ in record.headers),
     )
-    return line[:-1].encode() + payload + b"\n"
+    return f"{line[:-1]}{payload}\n".encode()
 
 
-@examples(100)
-@given(extreme_batches() | ready_made_batches, st.booleans(), st.integers(0, 2000), st.integers(0, 2))
-def test_lines_of_records_say_what_records_say(data: bytes, with_payloads: bool, size: int, first: int) -> None:
-    """Lines hold the numbers and payloads of the records, as many as there is room for, and nothing else is written."""
-    for form in _FORMS:
-        with using(form):
-            (chunk,) = read_columns(data, RECORD_COLUMNS)
-        assert isinstance(chunk, Chunk)
-        assert chunk.records is not None
-        if chunk.errors:
-            return
-        columns = chunk.records
-        batch = chunk.batches.run.batch(0)
-        records = list(batch.records())
-        row = first = min(first, columns.count)
-        expected = b""
-        while row < columns.count:
-            payload_size = sum(-1 if field is None else len(field) for field in records[row][2:4])
-            line = _record_line(batch, records[row], with_payloads)
-            if line is None or size - len(expected) < len(_MARKED_RECORD_TEMPLATE) + 5 * 20 + payload_size + 2:
-                break
+_BOTH_RECORD_TEMPLATES = b"".join(
+    (_MARKED_RECORD_TEMPLATE.replace(b" at", at)).ljust(512, b"\0") for at in (b" at", b" appended")
+)
+
+
+def _chunk_line(batch: RecordBatch, record: Any, with_payloads: bool, text: bytes | None) -> bytes | None:
+    """The line of a record in a chunk, or None if the kernel leaves it to others."""
+    line = _record_line(batch, record, with_payloads if text is None else False)
+    if text == b"":
+        return None
+    if text is not None:
+        line = line[:-1] + b" v: " + text + b"\n"
+    elif with_payloads and record.key is None and (record.value or b"")[:2] == b"\1s" and len(record.value) > 2:
+        return None
+    return line.replace(b" at", b" appended", 1) if batch.attributes & 8 else line
+
+
+def _expected_lines(
+    run: BatchRun, rows: list[list[Any]], last: int, with_payloads: bool, texts: list[bytes] | None, size: int
+) -> tuple[int, int, bytes]:
+    """What ``chunk_lines`` says from the start: the naive way."""
+    expected = b""
+    row = 0
+    for index in range(last):
+        batch = run.batch(index)
+        line = _batch_line(batch)
+        if line is None or size - len(expected) < 512 + 12 * 20:
+            return index, -1, expected
+        expected += line
+        for record in rows[index]:
+            text = None if texts is None else texts[row]
+            line = _chunk_line(batch, record, with_payloads, text)
+            room = len(text) if text is not None else 0
+            if text is None and with_payloads:
+                room = 3 * (len(record.key or b"") + len(record.value or b""))
+            room += sum(3 * len(key) + 1 for key, _ in record.headers)
+            if line is None or size - len(expected) < 512 + 5 * 20 + room + 1:
+                return index, row, expected
             expected += line
             row += 1
+    return last, -1, expected
+
+
+@examples(60)
+@given(
+    st.lists(extreme_batches() | ready_made_batches, min_size=1, max_size=3).map(b"".join),
+    st.booleans(),
+    st.integers(0, 3),
+    st.sampled_from([0, 752, 1500, 20_000]),
+    st.data(),
+)
+def test_lines_of_chunks_say_what_batches_and_records_say(
+    log: bytes, with_payloads: bool, last: int, size: int, data: st.DataObject
+) -> None:
+    """Lines hold the numbers and payloads of all before what is left to others, and nothing else is written."""
+    with using(INTERPRETED):
+        chunk = next(iter(read_columns(log, RECORD_COLUMNS)))
+    assert isinstance(chunk, Chunk)
+    if chunk.errors:
+        return
+    columns, run = chunk.records, chunk.batches.run
+    assert columns is not None
+    last = min(last, len(run))
+    rows = [list(run.batch(index).records()) for index in range(len(run))]
+    texts = data.draw(st.none() | st.lists(st.binary(max_size=5), min_size=columns.count, max_size=columns.count))
+    text_ends = longs(0) if texts is None else longs(columns.count)
+    for row in range(len(text_ends)):
+        text_ends[row] = len(b"".join((texts or [])[: row + 1]))
+    index, row, expected = _expected_lines(run, rows, last, with_payloads, texts, size)
+    for form in _FORMS:
         room, out = _guarded(size)
-        found = form.record_lines(
+        found = form.chunk_lines(
+            run.data,
+            run.positions,
+            run.sizes,
+            0,
+            last,
+            run.position,
+            _BATCH_TEMPLATES,
             columns.data,
-            first,
-            columns.count,
+            -1,
+            columns.ends,
             columns.capacity,
             columns.longs,
             columns.ints,
-            batch.base_offset,
-            batch.base_sequence,
-            _MARKED_RECORD_TEMPLATE,
+            _BOTH_RECORD_TEMPLATES,
             with_payloads,
+            _SECRET_KINDS,
+            b"".join(texts or []),
+            text_ends,
             out,
         )
-        assert found == (row, len(expected))
+        assert found == (index, row, len(expected))
         assert bytes(out[: len(expected)]) == expected
         assert _is_untouched(room, len(expected))
 
@@ -373,7 +427,7 @@ def test_arbitrary_bytes_do_no_harm() -> None:
         for form in _FORMS:
             with mock.patch.object(form, "SMALL_BATCH", 0):
                 positions, sizes = longs(8), ints(8)
-                count, end, rule = form.scan(data, 0, positions, sizes)
+                count, _, end, rule = form.scan(data, 0, positions, sizes, ints(8))
             expected = _scanned(data, 0, 8, 0)
             assert (positions[:count].tolist(), sizes[:count].tolist(), end, form.RULE_IDS[rule]) == expected
 

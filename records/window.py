@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading a log through a window, which forgets what is behind it."""
+
+from typing import Protocol
+
+
+class ByteSource(Protocol):
+    """Bytes that can be read anywhere: a file, or a buffer."""
+
+    def read_at(self, position: int, size: int) -> memoryview:
+        """Return up to ``size`` bytes from a position: fewer only where the source ends."""
+        ...
+
+    def size(self) -> int:
+        """Return how many bytes there are now; a log that is being written grows."""
+        ...
+
+
+class Window:
+    """A part of a source that is held in memory; it moves forward.
+
+    Args:
+        source: what is read.
+        stop: where reading is to stop, exclusive; None is the end.
+        chunk_size: how many bytes to read at once, if no more are asked for.
+
+    Attributes:
+        end: where the source ends, as far as is known, or where reading is to stop.
+    """
+
+    def __init__(self, source: ByteSource, stop: int | None, chunk_size: int) -> None:
+        self._source = source
+        self._stop = stop
+        self._chunk_size = chunk_size
+        self._data = memoryview(b"")
+        self._start = 0
+        self.end = self.limited(source.size())
+
+    def limited(self, size: int) -> int:
+        """Return a size of the source, or the position to stop at if that is less."""
+        return size if self._stop is None else min(size, self._stop)
+
+    def has_grown(self) -> bool:
+        """Ask whether the source has more bytes now; if so, ``end`` says how many."""
+        size = self.limited(self._source.size())
+        if size <= self.end:
+            return False
+        self.end = size
+        return True
+
+    def look_past_stop(self) -> None:
+        """Let ``end`` be that of the source, though it is to stop before; ``end = limited(end)`` undoes it."""
+        self.end = self._source.size()
+
+    def stops_inside(self) -> bool:
+        """Whether the end is where reading is to stop, and not where the source ends."""
+        return self._stop is not None and self.end >= self._stop
+
+    def view(self, position: int, size: int) -> memoryview:
+        """Return up to ``size`` bytes at a position, fewer where the input ends."""
+        size = max(0, min(size, self.end - position))
+        at = position - self._start
+        if at < 0 or at + size > len(self._data):
+            self._data = self._source.read_at(position, max(size, min(self._chunk_size, self.end - position)))
+            self._start = position
+            at = 0
+            self._end_after(position, size, len(self._data))
+        return self._data[at : at + size]
+
+    def rest(self, position: int) -> memoryview:
+        """Return what is held from a position on that ``view`` has just shown."""
+        return self._data[position - self._start : self.end - self._start]
+
+    def peek(self, position: int, size: int) -> memoryview:
+        """Return what ``view`` would, and leave the window where it is: for a look far from there."""
+        size = max(0, min(size, self.end - position))
+        at = position - self._start
+        if at >= 0 and at + size <= len(self._data):
+            return self._data[at : at + size]
+        found = self._source.read_at(position, size)
+        self._end_after(position, size, len(found))
+        return found
+
+    def _end_after(self, position: int, size: int, found: int) -> None:
+        if found < size:  # The source has shrunk since its size was asked for.
+            self.end = position + found
