@@ -28,6 +28,11 @@ def compile_renderer(schema: MessageSchema, version: int, special: Mapping[str, 
     return _struct_renderer(schema.struct, schema.versions.nearest(version), special)
 
 
+def render_default(field: Field, version: int) -> str:
+    """Render what a field is if it is left out."""
+    return _field_renderer(field, version, _NO_RENDERERS)(field.default)
+
+
 def _struct_renderer(layout: Struct, version: int, special: Mapping[str, Renderer]) -> Renderer:
     plans = [_plan(field, version, special) for field in layout.fields if version in field.versions]
 

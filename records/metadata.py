@@ -24,10 +24,13 @@ import attrs
 from raftlog.errors import DecodeError, InvalidRecordError, UnsupportedVersionError
 from raftlog.records.primitives import Buffer, read_unsigned, write_unsigned
 from raftlog.records.schema import NEWEST, Message, MessageType, message_types
+from raftlog.records.schema_json import JsonReader
 
 FRAME_VERSION: Final = 1
 _RULE = "message-frame"
 _MAX_INT16 = 0x7FFF
+_USUAL_FRAME_SIZE = 3
+_MAX_ONE_BYTE = 0x7F
 _INNER_CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
 
 
@@ -57,8 +60,7 @@ class MetadataRecord:
 
     def to_json(self) -> str:
         """Render the record as ``dump-log --cluster-metadata-decoder`` prints it."""
-        data = self.type.to_json(self.message, version=self.version)
-        return f'{{"type":"{self.type_name}","version":{self.version},"data":{data}}}'
+        return _json_head(self.type, self.version) + self.type.to_json(self.message, version=self.version) + "}"
 
     def to_object(self) -> dict[str, Any]:
         """Give what ``to_json`` renders as JSON values."""
@@ -92,6 +94,50 @@ def read_metadata_record(value: Buffer | None, *, level: str = NEWEST) -> Metada
         problem = f"Found {len(data) - end} byte(s) of garbage after {api_key}"
         raise InvalidRecordError(problem, "message-field", position=end)
     return MetadataRecord(message_type, version, message)
+
+
+@attrs.frozen
+class MetadataJson:
+    """What is printed of records of one type and version.
+
+    Attributes:
+        type_name: the name as Kafka's tools print it.
+        version: the version that the record says.
+        head: what ``to_json`` gives up to the message; a brace follows behind it.
+    """
+
+    type_name: str
+    version: int
+    head: str
+    _read: JsonReader
+
+    def message_json(self, value: bytes) -> str | None:
+        """Render the message of a record, or return None if the record is to be read by ``read_metadata_record``."""
+        found = self._read(value, _USUAL_FRAME_SIZE)
+        return found[0] if found is not None and found[1] == len(value) else None
+
+
+def metadata_json(value: bytes, level: str = NEWEST) -> MetadataJson | None:
+    """Give what renders a record quickly, straight from its bytes, or None if there is nothing for its frame.
+
+    What it renders is what ``read_metadata_record`` and ``MetadataRecord.to_json`` give.
+    """
+    return _metadata_json(value[:_USUAL_FRAME_SIZE], level)
+
+
+@functools.lru_cache(maxsize=512)
+def _metadata_json(frame: bytes, level: str) -> MetadataJson | None:
+    if len(frame) < _USUAL_FRAME_SIZE or frame[0] != FRAME_VERSION or max(frame) > _MAX_ONE_BYTE:
+        return None
+    _, api_key, version = frame
+    kind = _types_by_key(level).get(api_key)
+    if kind is None or version not in kind.schema.versions_at(level):
+        return None
+    return MetadataJson(_type_name(kind.name), version, _json_head(kind, version), kind.json_reader(version, level))
+
+
+def _json_head(kind: MessageType, version: int) -> str:
+    return f'{{"type":"{_type_name(kind.name)}","version":{version},"data":'
 
 
 def write_metadata_record(record: MetadataRecord) -> bytes:

@@ -22,6 +22,7 @@ from typing import Any, Final
 from raftlog.errors import InvalidRecordError, UnsupportedVersionError
 from raftlog.records.message_json import Renderer, compile_renderer
 from raftlog.records.primitives import RULE, Buffer, Reader, Writer
+from raftlog.records.schema_json import JsonReader, compile_json_reader
 from raftlog.records.schema_reader import compile_reader
 from raftlog.records.schema_text import LEVELS, NEWEST, UNKNOWN_TAGS, MessageSchema, Versions, knows, parse_schemas
 from raftlog.records.schema_writer import compile_writer
@@ -42,6 +43,7 @@ class MessageType:
         self._readers: dict[tuple[int, str], Reader] = {}
         self._writers: dict[int, Writer] = {}
         self._renderers: dict[int, Renderer] = {}
+        self._json_readers: dict[tuple[int, str], JsonReader] = {}
 
     def __repr__(self) -> str:
         return f"<MessageType {self.name} {self.versions.lowest}-{self.versions.highest}>"
@@ -141,6 +143,21 @@ class MessageType:
         if render is None:
             render = self._renderers.setdefault(shown, compile_renderer(self.schema, shown))
         return render(message)
+
+    def json_reader(self, version: int, level: str = NEWEST) -> JsonReader:
+        """Give a quick function ``read(data, position) -> (JSON, position after it)``.
+
+        It gives what ``reader`` and ``to_json`` give together, or None for a message that it leaves to them.
+
+        Raises:
+            UnsupportedVersionError: the level does not know the version.
+        """
+        known = self._json_readers.get((version, level))
+        if known is not None:
+            return known
+        if version not in self.schema.versions_at(level):
+            raise self._unknown(version)
+        return self._json_readers.setdefault((version, level), compile_json_reader(self.schema, version, level))
 
     def to_object(self, message: Message, *, version: int) -> dict[str, Any]:
         """Give what ``to_json`` renders as JSON values: uuids and bytes as text."""

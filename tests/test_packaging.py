@@ -164,6 +164,7 @@ def test_the_installed_command_runs(installed: Path) -> None:
     assert "dump-log" in run(installed / "raftlog", "--help", cwd=installed)
 
 
+@pytest.mark.packaging
 def test_a_failing_compiler_ends_no_install(tmp_path: Path) -> None:
     """Without a compiler that works there is no compiled kernel, and nothing else is amiss."""
     for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):

@@ -3,6 +3,7 @@
 
 import argparse
 import contextlib
+import functools
 import os
 import sys
 from collections.abc import Sequence
@@ -14,8 +15,9 @@ from raftlog.tools.standard_error import say
 
 VERBS: Final = {
     "dump-log": "print what a log's files hold, in Kafka's own words or as JSON lines",
+    "log": "make, write and show a log directory, for tests and demos",
 }
-"""Each verb and what it answers; ``dump-log`` is run by ``raftlog.tools.dump_log.run``."""
+"""Each verb and what it answers; ``dump-log`` is run by ``raftlog.tools.dump_log.run``, and so on."""
 
 
 class _ShowVersion(argparse.Action):
@@ -31,14 +33,27 @@ class _ShowVersion(argparse.Action):
 class Parser(argparse.ArgumentParser):
     """An argument parser that knows ``--version``, and whose usage errors exit with 1, as Kafka's tools do."""
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(allow_abbrev=False, **options)
+    def __init__(self, formatter_class: type[argparse.HelpFormatter] = argparse.HelpFormatter, **options: Any) -> None:
+        formatter = functools.partial(formatter_class, width=_text_width())
+        super().__init__(allow_abbrev=False, formatter_class=formatter, **options)
         self.add_argument("--version", action=_ShowVersion, nargs=0, help="print raftlog's version and exit")
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong in one line, and exit."""
         say(f"{message} (see {self.prog} --help)", self.prog)
         self.exit(EXIT_ERROR)
+
+
+def _text_width() -> int:
+    """Say how wide help may be, as argparse does; it would import all of shutil to know, for every option."""
+    wanted = os.environ.get("COLUMNS", "")
+    if wanted.isdecimal() and int(wanted):
+        return int(wanted) - 2
+    try:
+        columns = os.get_terminal_size(sys.__stdout__.fileno()).columns  # type: ignore[union-attr]
+    except (AttributeError, ValueError, OSError):  # It is closed, or no terminal.
+        columns = 0
+    return (columns or 80) - 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

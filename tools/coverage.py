@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where every byte of a file went."""
 
+from typing import TYPE_CHECKING
+
 import attrs
 
-from raftlog.records.columns import Chunk
+from raftlog.records.batch_run import BatchRun
 from raftlog.records.iterator import Corruption, Piece, TornTail, ZeroPadding
+
+if TYPE_CHECKING:
+    from raftlog.records.columns import Chunk
 
 
 @attrs.define
@@ -21,12 +26,14 @@ class Coverage:
     damaged_bytes: int = 0
     padding_bytes: int = 0
 
-    def add(self, piece: Piece | Chunk) -> None:
+    def add(self, piece: "Piece | BatchRun | Chunk") -> None:
         """Count a piece of the file."""
         match piece:
             case Corruption() | TornTail():
                 self.damaged_bytes += piece.size_bytes
             case ZeroPadding():
                 self.padding_bytes += piece.size_bytes
+            case BatchRun():
+                self.explained_bytes += piece.end - piece.start
             case _:
                 self.explained_bytes += piece.size_bytes

@@ -6,7 +6,7 @@ Damage never ends a run: it is reported, and reading goes on behind it.
 
 import sys
 from collections.abc import Iterator, Sequence
-from typing import BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from raftlog.errors import DecodeError, MissingExtraError, StorageError
 from raftlog.records.file_names import FileKind, FileState
@@ -23,10 +23,12 @@ from raftlog.tools.payloads import (
     UserDecoder,
     load_decoder,
 )
-from raftlog.tools.rendering import Renderer
 from raftlog.tools.seek import wanted_files
 from raftlog.tools.selection import Selection
 from raftlog.tools.standard_error import say
+
+if TYPE_CHECKING:
+    from raftlog.tools.rendering import Renderer
 
 _OUTPUT_CHUNK_SIZE: Final = 64 * 1024
 _KAFKA_KINDS: Final = frozenset(
@@ -200,7 +202,7 @@ class _Output:
         self._stream.write("".join(pending).encode("utf-8", "surrogateescape"))
 
 
-def _renderer(options: DumpOptions) -> Renderer:
+def _renderer(options: DumpOptions) -> "Renderer":
     match options.output_format:
         case "jsonl":
             from raftlog.tools.json_lines import JsonLines

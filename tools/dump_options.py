@@ -5,9 +5,7 @@ import argparse
 import functools
 import re
 from collections.abc import Sequence
-from typing import Final
-
-import attrs
+from typing import Final, NamedTuple
 
 from raftlog.storage.file_source import STANDARD_INPUT
 from raftlog.tools.command_line import Parser
@@ -21,8 +19,7 @@ _DEFAULT_STRING_DECODER: Final = ""
 _NO_LIMIT: Final = 2**31 - 1
 
 
-@attrs.frozen
-class DumpOptions:
+class DumpOptions(NamedTuple):
     """What the user asked for.
 
     Attributes:
@@ -216,7 +213,7 @@ def _add_selection_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--type",
         action="append",
-        type=parse_type,
+        type=_type,
         default=[],
         metavar="TYPE",
         help="records of a type, such as KRAFT_VOTERS or TOPIC_RECORD; may be given again",
@@ -237,3 +234,16 @@ def _time(text: str) -> int:
         return parse_time_ms(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is neither ISO 8601 nor milliseconds") from None
+
+
+def _type(text: str) -> str:
+    import difflib
+
+    from raftlog.tools.message_payloads import type_names  # Slow to import: schemas come with it.
+
+    name = parse_type(text)
+    names = type_names()
+    if name in names or re.fullmatch(r"UNKNOWN\(-?[0-9]+\)", name):  # So control records of unknown types are called.
+        return name
+    near = difflib.get_close_matches(name, names, n=3)
+    raise argparse.ArgumentTypeError(f"no type is called {text!r}" + (f"; there is {', '.join(near)}" if near else ""))

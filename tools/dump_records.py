@@ -1,30 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dumping files of batches: segments and snapshots."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
 from raftlog.errors import DecodeError, MissingExtraError
 from raftlog.records import limits
 from raftlog.records.batch import RecordBatch
-from raftlog.records.columns import RECORD_COLUMNS, Chunk, read_columns
-from raftlog.records.iterator import Corruption, Piece, TornTail, ZeroPadding, split
+from raftlog.records.batch_run import BatchRun
+from raftlog.records.iterator import Corruption, Piece, TornTail, ZeroPadding, split, split_runs
 from raftlog.records.kernel_choice import IS_COMPILED
 from raftlog.records.legacy import LegacyBatch, LegacyRecord
-from raftlog.records.record import Record, RecordView
 from raftlog.storage.file_source import FileSource
 from raftlog.tools.coverage import Coverage
 from raftlog.tools.findings import Finding
 from raftlog.tools.inputs import InputFile
-from raftlog.tools.kafka_lines import KafkaLines
+from raftlog.tools.kafka_lines import KafkaLines, Place
 from raftlog.tools.kafka_text import KafkaText
-from raftlog.tools.payloads import AnyRecord, Payload, PayloadDecoder, PlainDecoder
+from raftlog.tools.payloads import AnyRecord, Payload, PayloadDecoder, PlainDecoder, ValueDecoder
 from raftlog.tools.progress import Progress
-from raftlog.tools.rendering import Renderer
 from raftlog.tools.seek import start_position
 from raftlog.tools.selection import Selection
+
+if TYPE_CHECKING:
+    from raftlog.records.columns import Chunk
+    from raftlog.tools.rendering import Renderer
 
 Line = str | bytes | Finding | MissingExtraError
 """What a dump gives, in order: text to print, findings to report, and what could not be done for want of a package."""
@@ -46,7 +48,7 @@ class RecordsDump:
         has_shown_secret: whether a record that was shown holds a secret in the clear.
     """
 
-    renderer: Renderer
+    renderer: "Renderer"
     deep: bool
     decodes_payloads: bool
     decode_corrupt: bool
@@ -70,12 +72,12 @@ class RecordsDump:
                 for piece in self._pieces(source, start, is_quick=quick is not None):
                     coverage.add(piece)
                     progress.reached(piece.position)
-                    if isinstance(piece, Chunk):
-                        yield from self._chunk(file, piece, quick, decoder)
-                    else:
+                    if isinstance(piece, Piece):
                         yield from self._piece(file, piece, decoder, selection, source)
                         if self.left == 0 or _is_past(piece, selection):
                             break
+                    elif quick is not None:
+                        yield from self._many(file, piece, quick, decoder)
             yield self.renderer.end(file, coverage)
 
     def _quick_lines(self, selection: Selection) -> KafkaLines | None:
@@ -84,51 +86,49 @@ class RecordsDump:
             return KafkaLines(self.renderer)
         return None
 
-    def _kernel_prints(self, decoder: PayloadDecoder) -> bool:
-        """Whether records are to be printed as they are, all of each."""
-        if isinstance(self.renderer, KafkaText) and self.renderer.skip_record_metadata:
-            return False
-        return not self.decodes_payloads or decoder == PlainDecoder()
-
-    def _pieces(self, source: FileSource, start: int, *, is_quick: bool) -> Iterator[Piece | Chunk]:
+    def _pieces(self, source: FileSource, start: int, *, is_quick: bool) -> "Iterator[Piece | BatchRun | Chunk]":
         if not is_quick:
             return split(source, start=start, stop=self.max_bytes)
-        return read_columns(source, RECORD_COLUMNS if self.deep else (), start=start, stop=self.max_bytes)
-
-    def _chunk(
-        self, file: InputFile, chunk: Chunk, quick: KafkaLines | None, decoder: PayloadDecoder
-    ) -> Iterator[Line]:
-        assert quick is not None
-        run = chunk.batches.run
         if not self.deep:
-            yield from quick.batches(file, run)
-            return
-        kernel_prints = self._kernel_prints(decoder)
-        unread = dict(chunk.errors)
-        for index, batch in enumerate(run.batches()):
-            if index in unread or batch.is_control:
-                yield from self._batch(file, batch, decoder, Selection())
-            elif kernel_prints:
-                yield self.renderer.batch(file, batch)
-                yield from quick.records(file, batch, chunk, index)
-                self.has_shown_secret |= quick.has_shown_secret
-            else:
-                yield from self._decoded(file, batch, chunk.objects(index), decoder)
+            return split_runs(source, start=start, stop=self.max_bytes)
+        from raftlog.records.columns import read_columns  # Slow to import: only where records are shown.
 
-    def _decoded(
-        self, file: InputFile, batch: RecordBatch, records: Sequence[RecordView], decoder: PayloadDecoder
+        return read_columns(source, start=start, stop=self.max_bytes)
+
+    def _many(
+        self, file: InputFile, found: "BatchRun | Chunk", quick: KafkaLines, decoder: PayloadDecoder
     ) -> Iterator[Line]:
-        """Yield the lines of a batch of data and its records."""
-        lines = [self.renderer.batch(file, batch)]
-        for record in records:
-            payload = decoder.decode(record) if self.decodes_payloads else _NOTHING
-            if payload.problem is not None:
-                yield "".join(lines)
-                lines.clear()
-                yield _problem(file, batch, record, payload.problem)
-            self.has_shown_secret |= payload.has_secret and not payload.is_redacted
-            lines.append(self.renderer.record(file, batch, record, payload))
-        yield "".join(lines)
+        if isinstance(found, BatchRun):
+            return quick.batches(file, found)
+        return self._chunk(file, found, quick, decoder)
+
+    def _chunk(self, file: InputFile, chunk: "Chunk", quick: KafkaLines, decoder: PayloadDecoder) -> Iterator[Line]:
+        run = chunk.batches.run
+        unread = dict(chunk.errors)
+        for found in self._quick_chunk(quick, chunk, decoder):
+            if isinstance(found, bytes):
+                yield found
+                continue
+            batch = run.batch(found.batch)
+            if found.row is not None:
+                assert chunk.records is not None
+                (record,) = chunk.records.objects(found.row, found.row + 1)
+                yield from self._record(file, batch, record, self._payload(record, decoder))
+            elif batch.is_control or found.batch in unread:
+                yield from self._batch(file, batch, decoder, Selection())
+            else:
+                yield from self._batch(file, batch, decoder, Selection(), chunk.objects(found.batch))
+
+    def _quick_chunk(self, quick: KafkaLines, chunk: "Chunk", decoder: PayloadDecoder) -> Iterator[bytes | Place]:
+        """Yield lines as far as they can be printed many at a time, and the places of all else."""
+        if isinstance(self.renderer, KafkaText) and self.renderer.skip_record_metadata:
+            return map(Place, range(len(chunk.batches)))
+        if not self.decodes_payloads or decoder == PlainDecoder():
+            return quick.chunk(chunk)
+        if isinstance(decoder, ValueDecoder):
+            assert chunk.records is not None
+            return quick.chunk(chunk, decoder.value_texts(chunk.records.values()))
+        return map(Place, range(len(chunk.batches)))
 
     def _piece(
         self, file: InputFile, piece: Piece, decoder: PayloadDecoder, selection: Selection, source: FileSource
@@ -159,8 +159,14 @@ class RecordsDump:
         yield Finding(file.path, piece.rule, piece.reason, piece.position, piece.size_bytes, offset)
 
     def _batch(
-        self, file: InputFile, batch: RecordBatch | LegacyBatch, decoder: PayloadDecoder, selection: Selection
+        self,
+        file: InputFile,
+        batch: RecordBatch | LegacyBatch,
+        decoder: PayloadDecoder,
+        selection: Selection,
+        records: Iterable[AnyRecord] | None = None,
     ) -> Iterator[Line]:
+        """Yield the lines of a batch and its records, which may have been read before."""
         if not selection.may_hold(batch):
             return
         is_read = self.deep or selection.by_record
@@ -169,43 +175,41 @@ class RecordsDump:
         if not is_read or not (batch.crc_holds or self.decode_corrupt):
             return
         is_announced = selection.is_everything
+        decode = _control_decoder() if isinstance(batch, RecordBatch) and batch.is_control else None
         try:
-            for record, payload in self._records(batch, decoder):
+            for record in batch.records(check_crc=not self.decode_corrupt) if records is None else records:
+                payload = self._payload(record, decoder) if decode is None else decode(record)
                 if not selection.holds(record, payload.type_name):
                     continue
                 if not is_announced:
                     is_announced = True
                     yield self._shown(self.renderer.batch(file, batch), counts=not self.deep)
-                if payload.problem is not None:
-                    yield _problem(file, batch, record, payload.problem)
-                if not self.deep:
-                    return
-                self.has_shown_secret |= payload.has_secret and not payload.is_redacted
-                yield self._shown(self._record(file, batch, record, payload), counts=True)
-                if self.left == 0:
+                yield from self._record(file, batch, record, payload)
+                if not self.deep or self.left == 0:
                     return
         except DecodeError as error:
             yield Finding.of_error(error, file.path)
         except MissingExtraError as error:
             yield error
 
-    def _records(
-        self, batch: RecordBatch | LegacyBatch, decoder: PayloadDecoder
-    ) -> Iterator[tuple[Record | LegacyRecord, Payload]]:
-        decode = _control_decoder() if isinstance(batch, RecordBatch) and batch.is_control else None
-        for record in batch.records(check_crc=not self.decode_corrupt):
-            if decode is not None:
-                yield record, decode(record)
-            else:
-                yield record, decoder.decode(record) if self.decodes_payloads else _NOTHING
+    def _payload(self, record: AnyRecord, decoder: PayloadDecoder) -> Payload:
+        return decoder.decode(record) if self.decodes_payloads else _NOTHING
 
     def _record(
-        self, file: InputFile, batch: RecordBatch | LegacyBatch, record: Record | LegacyRecord, payload: Payload
-    ) -> str:
-        if isinstance(batch, RecordBatch) and isinstance(record, Record):
-            return self.renderer.record(file, batch, record, payload)
-        assert isinstance(record, LegacyRecord)
-        return self.renderer.legacy_record(file, record, payload)
+        self, file: InputFile, batch: RecordBatch | LegacyBatch, record: AnyRecord, payload: Payload
+    ) -> Iterator[Line]:
+        """Yield a record's problem, and its line where records are shown."""
+        if payload.problem is not None:
+            yield _problem(file, batch, record, payload.problem)
+        if not self.deep:
+            return
+        self.has_shown_secret |= payload.has_secret and not payload.is_redacted
+        if isinstance(record, LegacyRecord):
+            line = self.renderer.legacy_record(file, record, payload)
+        else:
+            assert isinstance(batch, RecordBatch)
+            line = self.renderer.record(file, batch, record, payload)
+        yield self._shown(line, counts=True)
 
     def _shown(self, text: str, *, counts: bool) -> str:
         if counts and self.left is not None:

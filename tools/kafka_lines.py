@@ -1,24 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
 """The lines of kafka-dump-log, many at a time: what ``KafkaText`` prints one by one, written by the kernel.
 
-Whatever the kernel leaves to others, such as a batch with a delete horizon or a key that is not ASCII, is printed by
-``KafkaText``: the templates that both use are the one definition of each line.
+Whatever the kernel leaves to others, such as a batch with a delete horizon or what may be a secret, ``KafkaText`` is to
+print: the templates that both use are the one definition of each line.
 """
 
 import functools
+import itertools
+from array import array
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from raftlog.records.batch import DELETE_HORIZON_FLAG, RecordBatch, TimestampType
+from raftlog.records.batch import CONTROL_FLAG, DELETE_HORIZON_FLAG, TimestampType
 from raftlog.records.batch_run import BatchRun
-from raftlog.records.columns import Chunk, RecordColumns
 from raftlog.records.kernel_choice import kernel
 from raftlog.tools.inputs import InputFile
 from raftlog.tools.kafka_text import KafkaText, batch_template, record_template
-from raftlog.tools.payloads import Payload, PlainDecoder
+from raftlog.tools.redaction import SECRET_API_KEYS
+
+if TYPE_CHECKING:
+    from raftlog.records.columns import Chunk
 
 _OUTPUT_SIZE: Final = 256 * 1024
-_NOTHING: Final = Payload()
+_NO_ENDS: Final = array("q")
+_TIMESTAMP_TYPES: Final = (TimestampType.CREATE_TIME, TimestampType.LOG_APPEND_TIME)
+_SECRET_KINDS: Final = bytes(kind in SECRET_API_KEYS for kind in range(256))
+
+
+class Place(NamedTuple):
+    """A batch of a chunk by its index; or only one of its records, by row."""
+
+    batch: int
+    row: int | None = None
 
 
 class KafkaLines:
@@ -26,13 +39,9 @@ class KafkaLines:
 
     Args:
         text: what prints a single line.
-
-    Attributes:
-        has_shown_secret: whether a record that was rendered is a metadata record with a secret.
     """
 
     def __init__(self, text: KafkaText) -> None:
-        self.has_shown_secret = False
         self._text = text
         self._output = memoryview(bytearray(_OUTPUT_SIZE))
 
@@ -49,60 +58,79 @@ class KafkaLines:
                 yield self._text.batch(file, run.batch(index))
                 index += 1
 
-    def records(self, file: InputFile, batch: RecordBatch, chunk: Chunk, index: int) -> Iterator[str | bytes]:
-        """Yield the lines of all records of one batch: of data, as plain text.
+    def chunk(self, chunk: "Chunk", value_texts: list[bytes] | None = None) -> Iterator[bytes | Place]:
+        """Yield the lines of all batches and their records, and the places of those that others are to render.
 
         Args:
-            file: where it is.
-            batch: the batch.
-            chunk: all columns of it and others.
-            index: of the batch in the chunk.
+            chunk: all columns of some batches.
+            value_texts: what to show in the place of each record's key and value; no bytes leave it to others.
         """
-        records = chunk.records
+        stops = [batch for batch, _ in chunk.errors]
+        first = 0
+        for stop in stops:
+            yield from self._sound_batches(chunk, first, stop, value_texts)
+            yield Place(stop)
+            first = stop + 1
+        yield from self._sound_batches(chunk, first, len(chunk.batches), value_texts)
+
+    def _sound_batches(
+        self, chunk: "Chunk", first: int, last: int, value_texts: list[bytes] | None
+    ) -> Iterator[bytes | Place]:
+        run, records = chunk.batches.run, chunk.records
         assert records is not None
-        row = records.ends[index - 1] if index else 0
-        end = records.ends[index]
-        template = _record_template(batch.timestamp_type)
-        while row < end:
-            row, size = kernel.record_lines(
+        texts, text_ends = b"", _NO_ENDS
+        if value_texts is not None:
+            texts, text_ends = b"".join(value_texts), array("q", itertools.accumulate(map(len, value_texts)))
+        batch, row = first, -1
+        while batch < last:
+            batch, row, size = kernel.chunk_lines(
+                run.data,
+                run.positions,
+                run.sizes,
+                batch,
+                last,
+                run.position,
+                _batch_templates(with_control=False),
                 records.data,
                 row,
-                end,
+                records.ends,
                 records.capacity,
                 records.longs,
                 records.ints,
-                batch.base_offset,
-                batch.base_sequence,
-                template,
+                _record_templates(),
                 self._text.print_payloads,
+                _SECRET_KINDS,
+                texts,
+                text_ends,
                 self._output,
             )
             if size:
                 yield bytes(self._output[:size])
-            elif row < end:
-                yield self._one_record(file, batch, records, row)
+            elif row >= 0:
+                yield Place(batch, row)
                 row += 1
-
-    def _one_record(self, file: InputFile, batch: RecordBatch, records: RecordColumns, row: int) -> str:
-        (record,) = records.objects(row, row + 1)
-        payload = PlainDecoder().decode(record) if self._text.print_payloads else _NOTHING
-        self.has_shown_secret |= payload.has_secret
-        return self._text.record(file, batch, record, payload)
+            elif batch < last:
+                yield Place(batch)
+                batch += 1
 
 
 @functools.cache
-def _batch_templates() -> bytes:
+def _batch_templates(*, with_control: bool = True) -> bytes:
     """Make the template of a batch's line for each value of its attributes; one of an unknown codec is left empty."""
     templates = bytearray()
     for attributes in range(DELETE_HORIZON_FLAG):
-        template = b"" if attributes & 7 > 4 else _marked(batch_template(attributes) + "\n{}")
+        is_left = attributes & 7 > 4 or (attributes & CONTROL_FLAG and not with_control)
+        template = b"" if is_left else _marked(batch_template(attributes) + "\n{}")
         templates += template.ljust(kernel.TEMPLATE_SIZE, kernel.MARK)
     return bytes(templates)
 
 
 @functools.cache
-def _record_template(timestamp_type: TimestampType) -> bytes:
-    return _marked(record_template(timestamp_type) + "{} key: {} payload: {}")
+def _record_templates() -> bytes:
+    """Make the templates of a record's line, for CreateTime and for LogAppendTime."""
+    mark = kernel.MARK.decode()
+    templates = (record_template(each, mark) + "{} key: {} payload: {}" for each in _TIMESTAMP_TYPES)
+    return b"".join(_marked(template).ljust(kernel.TEMPLATE_SIZE, kernel.MARK) for template in templates)
 
 
 def _marked(template: str) -> bytes:

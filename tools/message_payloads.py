@@ -4,6 +4,7 @@
 This is apart from ``payloads`` because schemas take their time to import, and most dumps need none.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
 import attrs
@@ -24,11 +25,11 @@ from raftlog.records.coordinator import (
     UnknownCoordinatorRecord,
     read_coordinator_record,
 )
-from raftlog.records.metadata import MetadataRecord, read_metadata_record
-from raftlog.records.schema import NEWEST
+from raftlog.records.metadata import MetadataJson, MetadataRecord, metadata_json, read_metadata_record
+from raftlog.records.schema import NEWEST, message_types
 from raftlog.tools.dialect import Dialect
 from raftlog.tools.payloads import TOPIC_OF_DECODER, AnyRecord, Payload, PayloadDecoder
-from raftlog.tools.redaction import may_be_secret, redacted
+from raftlog.tools.redaction import may_be_secret, may_show_secret, redacted
 from raftlog.tools.transaction_text import transaction_key_text, transaction_value_text
 
 
@@ -44,8 +45,40 @@ class MetadataDecoder:
     level: str
     redact: bool = False
 
+    def value_texts(self, values: Iterable[bytes | None]) -> list[bytes]:
+        """Return the text of each value that holds no secret and nothing unusual, and no bytes for any other."""
+        return [self._value_text(value) for value in values]
+
+    def _value_text(self, value: bytes | None) -> bytes:
+        usual = self._usual(value)
+        if usual is None:
+            return b""
+        kind, data = usual
+        return f"{kind.head}{data}}}".encode()
+
+    def _usual(self, value: bytes | None) -> tuple[MetadataJson, str] | None:
+        """Return a record as JSON, if it holds no secret and can be read quickly."""
+        if value is None:
+            return None
+        kind = metadata_json(value, self.level)
+        if kind is None:
+            return None
+        data = kind.message_json(value)
+        if data is None or may_show_secret(kind.type_name, data):
+            return None
+        return kind, data
+
     def decode(self, record: AnyRecord) -> Payload:
         """Decode a record's value; its key is never shown."""
+        usual = self._usual(record.value)
+        if usual is not None:
+            kind, data = usual
+            return Payload(
+                value_text=f"{kind.head}{data}}}", type_name=kind.type_name, version=kind.version, value_json=data
+            )
+        return self._decode_slowly(record)
+
+    def _decode_slowly(self, record: AnyRecord) -> Payload:
         try:
             decoded = read_metadata_record(record.value, level=self.level)
         except DecodeError as error:
@@ -106,7 +139,7 @@ class CoordinatorDecoder:
         return Payload(
             key_text=key_text,
             value_text=value_text,
-            type_name=_coordinator_type(decoded),
+            type_name=_coordinator_type(decoded.key_type.name),
             version=decoded.version,
             key_json=key_json,
             value_json=_data_of(decoded),
@@ -119,9 +152,19 @@ def _data_of(decoded: CoordinatorRecord) -> str:
     return "null" if text is None else text.split(',"data":', 1)[1][:-1]
 
 
-def _coordinator_type(decoded: CoordinatorRecord) -> str:
-    name = decoded.key_type.name.removesuffix("Key")
+def _coordinator_type(key_name: str) -> str:
+    name = key_name.removesuffix("Key")
     return "".join(f"_{character}" if character.isupper() else character for character in name).lstrip("_").upper()
+
+
+def type_names() -> frozenset[str]:
+    """Return every name that a payload's type may have, of the types that are known."""
+    kinds = message_types("coordinator-records").keys() | message_types("early-share-records").keys()
+    return frozenset(
+        {each.name for each in ControlRecordType}
+        | {MetadataRecord(kind, 0, {}).type_name for kind in message_types("metadata-records").values()}
+        | {_coordinator_type(name) for name in kinds if name.endswith("Key")}
+    )
 
 
 def control_payload(record: AnyRecord) -> Payload:

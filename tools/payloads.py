@@ -2,9 +2,8 @@
 """What a decoder makes of a record's key and value: Kafka's words for it, and JSON."""
 
 import importlib
-import json
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, runtime_checkable
 
 import attrs
 
@@ -30,8 +29,7 @@ DECODER_OF_TOPIC: Final = {topic: name for name, topic in TOPIC_OF_DECODER.items
 """Which decoder fits the records of a topic."""
 
 
-@attrs.frozen
-class Payload:
+class Payload(NamedTuple):
     """A decoded key and value.
 
     Attributes:
@@ -62,6 +60,15 @@ class PayloadDecoder(Protocol):
 
     def decode(self, record: AnyRecord) -> Payload:
         """Decode a record's key and value."""
+        ...
+
+
+@runtime_checkable
+class ValueDecoder(PayloadDecoder, Protocol):
+    """A decoder that shows no keys, and can take many values at a time."""
+
+    def value_texts(self, values: Iterable[bytes | None]) -> list[bytes]:
+        """Return what ``decode`` makes the text of each value, or no bytes where ``decode`` has more to say."""
         ...
 
 
@@ -110,14 +117,16 @@ class UserDecoder:
                 text, json_text = _text_and_json(decoder, data)
             except Exception as error:
                 reason = f"the {part} decoder raised {type(error).__name__}: {error}"
-                payload = attrs.evolve(payload, problem=DecodeError(reason, "decoder-raised"))
+                payload = payload._replace(problem=DecodeError(reason, "decoder-raised"))
             else:
                 decoded: dict[str, Any] = {f"{part}_text": text, f"{part}_json": json_text}
-                payload = attrs.evolve(payload, **decoded)
+                payload = payload._replace(**decoded)
         return payload
 
 
 def _text_and_json(decoder: Callable[[bytes], object], data: bytes) -> tuple[str, str]:
+    import json  # Here and not above: most dumps need none.
+
     decoded = decoder(data)
     text = str(decoded)
     text.encode()  # What a decoder makes of bytes has to be text that can be written.

@@ -17,12 +17,14 @@ _SECRET_FIELDS: Final = {
     "DelegationTokenRecord": ("tokenId",),
     "RemoveDelegationTokenRecord": ("tokenId",),
 }
-_SECRET_CONFIG: Final = re.compile(
-    r"password|passphrase|secret|credential|token|jaas\.config|private\.key"
-    r"|keystore\.key|keystore\.certificate\.chain|truststore\.certificates",
-    re.IGNORECASE,
+_SECRET_TYPE_NAMES: Final = frozenset(
+    {"USER_SCRAM_CREDENTIAL_RECORD", "DELEGATION_TOKEN_RECORD", "REMOVE_DELEGATION_TOKEN_RECORD"}
 )
-_SECRET_API_KEYS: Final = frozenset({4, 10, 11, 26})
+_CONFIG_WORDS: Final = (
+    r"password|passphrase|secret|credential|token|jaas\.config|private\.key"
+    r"|keystore\.key|keystore\.certificate\.chain|truststore\.certificates"
+)
+SECRET_API_KEYS: Final = frozenset({4, 10, 11, 26})
 """Of the records that may hold a secret: configs, delegation tokens and their removal, SCRAM credentials."""
 
 
@@ -30,7 +32,7 @@ def redacted(record: "MetadataRecord") -> tuple[dict[str, Any], bool]:
     """Return a record's message without its secrets, and whether it has any."""
     name, message = record.type.name, record.message
     if name == "ConfigRecord":
-        if message["value"] is None or not _SECRET_CONFIG.search(message["name"]):
+        if message["value"] is None or not _has_secret_word(message["name"]):
             return message, False
         return message | {"value": REDACTED}, True
     fields = _SECRET_FIELDS.get(name)
@@ -39,12 +41,23 @@ def redacted(record: "MetadataRecord") -> tuple[dict[str, Any], bool]:
     return message | {field: REDACTED if isinstance(message[field], str) else b"" for field in fields}, True
 
 
+def _has_secret_word(text: str) -> bool:
+    return re.search(_CONFIG_WORDS, text, re.IGNORECASE) is not None  # Compiled on first use: few dumps need it.
+
+
+def may_show_secret(type_name: str, message_json: str) -> bool:
+    """Whether the JSON of a metadata record may hold a secret; if not, ``redacted`` finds none either."""
+    if type_name == "CONFIG_RECORD":
+        return _has_secret_word(message_json)
+    return type_name in _SECRET_TYPE_NAMES
+
+
 def may_be_secret(value: bytes | None) -> bool:
     """Whether some bytes are a metadata record that holds a secret, whatever topic they were found in.
 
     One that starts like such a record and does not read as one may hold a secret all the same.
     """
-    if value is None or len(value) < 3 or value[0] != 1 or value[1] not in _SECRET_API_KEYS:
+    if value is None or len(value) < 3 or value[0] != 1 or value[1] not in SECRET_API_KEYS:
         return False
     from raftlog.records.metadata import read_metadata_record  # Slow to import, and rarely needed.
 

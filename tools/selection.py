@@ -2,14 +2,13 @@
 """Which batches and records a user wants to see."""
 
 import re
-from datetime import UTC, datetime
 from typing import Final
 
 import attrs
 
 from raftlog.records.batch import RecordBatch
 from raftlog.records.legacy import LegacyBatch, LegacyRecord
-from raftlog.records.record import Record
+from raftlog.records.record import RecordView
 
 
 @attrs.frozen
@@ -59,7 +58,7 @@ class Selection:
             and (self.epoch is None or epoch == self.epoch)
         )
 
-    def holds(self, record: Record | LegacyRecord, type_name: str | None) -> bool:
+    def holds(self, record: RecordView | LegacyRecord, type_name: str | None) -> bool:
         """Whether a record of a batch that may hold wanted ones is wanted itself."""
         return (
             (self.from_offset is None or record.offset >= self.from_offset)
@@ -82,6 +81,8 @@ def parse_time_ms(text: str) -> int:
     """
     if text.removeprefix("-").isdigit():
         return int(text)
+    from datetime import UTC, datetime  # Here and not above: most dumps need none.
+
     time = datetime.fromisoformat(text)
     return round((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)
 

@@ -59,7 +59,7 @@ mutated = st.tuples(
 
 
 @given(st.sampled_from(READERS), mutated | st.binary(max_size=60) | st.text("0123 \r\n-a", max_size=40).map(str.encode))
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=120)
 def test_any_bytes_are_a_value_or_a_typed_error(read: Callable[[bytes], Any], data: bytes) -> None:
     """Of any bytes, reading returns entries or raises a DecodeError with rule and position."""
     error = refusal(read, data)

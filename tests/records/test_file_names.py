@@ -87,7 +87,7 @@ near_names = st.tuples(names.map(str), st.integers(0, 60), st.text(max_size=3)).
 
 
 @given(near_names | st.text(max_size=80) | st.text("0123456789-.checkpointlog", max_size=60))
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=120)
 def test_any_text_is_a_name_or_none(text: str) -> None:
     """Whatever is taken apart is put together again as it was; anything else is None."""
     for found in (parse_file_name(text), parse_directory_name(text)):

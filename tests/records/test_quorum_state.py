@@ -81,7 +81,7 @@ def replaced(data: bytes, index: int, value: Any) -> bytes:
 @given(
     mutated_bytes | mutated_fields | st.binary(max_size=50) | json_values.map(lambda value: json.dumps(value).encode())
 )
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=120)
 def test_any_bytes_are_a_value_or_a_typed_error(data: bytes) -> None:
     """Of any bytes, reading returns a state that can be written, or raises a DecodeError with rule and position."""
     error = refusal(read_quorum_state, data)

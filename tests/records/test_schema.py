@@ -36,7 +36,7 @@ def test_every_message_survives_the_wire(kind: MessageType, version: int, data: 
     assert kind.read(memoryview(b"ab" + written + b"c"), 2, version=version) == (message, len(written) + 2)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.data(), versions)
 def test_what_is_read_can_be_written(data: st.DataObject, chosen: tuple[MessageType, int]) -> None:
     """Mutated bytes give a typed error, or a message that is the same again after writing and reading."""

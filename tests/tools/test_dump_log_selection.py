@@ -59,7 +59,7 @@ def selections(draw: st.DrawFn, records: list[Line]) -> tuple[list[str], Callabl
     times = st.sampled_from([record["timestamp"] for record in records])
     near_times = st.builds(lambda time, step: time + step, times, st.integers(-2, 2))
     epochs = st.sampled_from([record["partition_leader_epoch"] for record in records])
-    types = st.sampled_from([record.get("type", "NONE") for record in records])
+    types = st.sampled_from([record.get("type", "REMOVE_USER_SCRAM_CREDENTIAL_RECORD") for record in records])
     keys = st.sampled_from([record.get("key") or "no key" for record in records])
     conditions: dict[str, tuple[st.SearchStrategy[Any], Callable[[Line, Any], bool]]] = {
         "--from": (near_offsets, lambda record, value: record["offset"] >= value),

@@ -201,3 +201,30 @@ def test_what_is_no_time(text: str) -> None:
     """Anything else is refused."""
     with pytest.raises(ValueError):
         parse_time_ms(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("TOPIC_RECRD", "TOPIC_RECORD"),
+        ("topicrecord", "TOPIC_RECORD"),
+        ("KRaftVoter", "KRAFT_VOTERS"),
+        ("offset_comit", "OFFSET_COMMIT"),
+        ("?", None),
+    ],
+)
+def test_a_type_that_nobody_knows_is_refused(name: str, near: str | None) -> None:
+    """A name that no record can have is a usage error, which names those that are like it."""
+    outcome = dump("--type", name, METADATA)
+
+    assert outcome.exit_code == 1
+    assert outcome.output == b""
+    assert f"no type is called {name!r}" in outcome.messages
+    assert near is None or near in outcome.messages
+    assert len(outcome.messages.splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["TopicRecord", "topic_record", "KRAFT_VOTERS", "unknown(99)", "TRANSACTION_LOG"])
+def test_types_in_every_spelling(name: str) -> None:
+    """Names of schemas and of the tools are taken, and what control records of unknown types are called."""
+    assert len(parse_options(["--type", name, "x"]).selection.types) == 1

@@ -1,14 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is made of keys and values where releases differ, and where they do not decode."""
 
+from unittest import mock
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from raftlog.records.coordinator import SHARE_GROUP_STATE, TRANSACTION_STATE
+from raftlog.records.metadata import MetadataRecord, write_metadata_record
 from raftlog.records.record import Record
+from raftlog.records.schema import NEWEST, MessageType
+from raftlog.tools import message_payloads
 from raftlog.tools.dialect import Dialect
-from raftlog.tools.message_payloads import CoordinatorDecoder, control_payload, control_text
+from raftlog.tools.message_payloads import CoordinatorDecoder, MetadataDecoder, control_payload, control_text
+from tests.records.schema_strategies import ALL_VERSIONS, messages
 
 LEADER_CHANGE = b"\0\0\0\2"
+METADATA_VERSIONS = [(kind, version) for kind, version in ALL_VERSIONS if kind.schema.kind == "metadata"]
 UP_TO_4_0 = (Dialect.V3_9, Dialect.V4_0)
 
 
@@ -61,3 +70,30 @@ def test_share_state_values_by_release(dialect: Dialect, word: str) -> None:
     assert payload.value_text == (
         f'{{"{word}":"0","data":{{"snapshotEpoch":0,"leaderEpoch":0,"startOffset":0,"stateBatches":[]}}}}'
     )
+
+
+@settings(deadline=None, max_examples=150)
+@given(data=st.data(), chosen=st.sampled_from(METADATA_VERSIONS), redact=st.booleans())
+def test_metadata_payloads_are_those_of_the_slow_way(
+    data: st.DataObject, chosen: tuple[MessageType, int], redact: bool
+) -> None:
+    """Payloads, and texts of many values at a time, are what reading each record into a dict gives: secrets, too."""
+    kind, version = chosen
+    message = data.draw(messages(kind, version))
+    if "name" in message:
+        message["name"] = data.draw(st.sampled_from(["a", "ssl.key.password", "TOKEN", "to\u212aen"]))
+    value = write_metadata_record(MetadataRecord(kind, version, message)) + data.draw(st.sampled_from([b"", b"", b"!"]))
+    decoder = MetadataDecoder(NEWEST, redact)
+
+    payload = decoder.decode(record(None, value))
+
+    with mock.patch.object(message_payloads, "metadata_json", return_value=None):
+        slow = decoder.decode(record(None, value))
+    assert payload._replace(problem=None) == slow._replace(problem=None)
+    assert str(payload.problem) == str(slow.problem)
+    (text,) = decoder.value_texts([value])
+    if text:
+        assert text.decode() == payload.value_text
+        assert not payload.has_secret
+        assert payload.problem is None
+    assert decoder.value_texts([None]) == [b""]
