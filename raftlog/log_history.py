@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was in force from which offset of a log on: a value an offset, and the questions that a log's reader asks.
+
+A history is fed in the order of the log. It loses its newest entries when the log is truncated, and those of its oldest
+that a snapshot stands for.
+"""
+
+import itertools
+from collections.abc import Iterator
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+
+from sortedcontainers import SortedDict
+
+from raftlog.errors import InvariantViolation, NonContiguousAppendError
+
+BOOTSTRAP_OFFSET: Final = -1
+"""Where the values of the snapshot with end offset 0 stand: before the log's first record."""
+
+T = TypeVar("T")
+
+
+class HistoryEntry(NamedTuple, Generic[T]):
+    """A value, and the offset (inclusive) from which on it is in force."""
+
+    offset: int
+    value: T
+
+
+class LogHistory(Protocol[T]):
+    """Values by offset. No operation but ``add`` can fail.
+
+    Source: LogHistory.
+    """
+
+    def add(self, offset: int, value: T) -> None:
+        """Let a value be in force from an offset on, until the next entry's.
+
+        Args:
+            offset: inclusive; -1 for what stands before a log's first record.
+            value: what is in force.
+
+        Raises:
+            NonContiguousAppendError: the offset is below -1, or not above the last entry's.
+        """
+        ...
+
+    def value_at_or_before(self, offset: int) -> T | None:
+        """Return the value of the last entry at or below an offset, or None if there is none."""
+        ...
+
+    def last_entry(self) -> HistoryEntry[T] | None:
+        """Return the newest entry, or None if there is none."""
+        ...
+
+    def entries(self) -> Iterator[HistoryEntry[T]]:
+        """Yield all entries, oldest first."""
+        ...
+
+    def truncate_new_entries(self, end_offset: int) -> None:
+        """Forget every entry at or above an offset: the log ends there now."""
+        ...
+
+    def truncate_old_entries(self, start_offset: int) -> None:
+        """Forget every entry that is no longer in force at an offset: what is asked for at or above it stays known."""
+        ...
+
+    def clear(self) -> None:
+        """Forget all entries."""
+        ...
+
+
+class TreeMapLogHistory(LogHistory[T]):
+    """A history in a sorted map.
+
+    Every operation takes time in proportion to log n of its n entries, and truncations to the entries that they drop.
+
+    Source: TreeMapLogHistory.
+    """
+
+    def __init__(self) -> None:
+        self._values: SortedDict[int, T] = SortedDict()
+
+    def add(self, offset: int, value: T) -> None:
+        """Let a value be in force from an offset on, until the next entry's.
+
+        Raises:
+            NonContiguousAppendError: the offset is below -1, or not above the last entry's.
+
+        Source: TreeMapLogHistory#addAt.
+        """
+        least = self._values.peekitem()[0] + 1 if self._values else BOOTSTRAP_OFFSET
+        if offset < least:
+            raise NonContiguousAppendError(f"an entry at offset {offset}, where {least} is the least that can follow")
+        self._values[offset] = value
+
+    def value_at_or_before(self, offset: int) -> T | None:
+        """Return the value of the last entry at or below an offset, or None if there is none."""
+        index = self._values.bisect_right(offset)
+        return self._values.peekitem(index - 1)[1] if index else None
+
+    def last_entry(self) -> HistoryEntry[T] | None:
+        """Return the newest entry, or None if there is none."""
+        return HistoryEntry(*self._values.peekitem()) if self._values else None
+
+    def entries(self) -> Iterator[HistoryEntry[T]]:
+        """Yield all entries, oldest first. Nothing may be added or dropped meanwhile."""
+        return itertools.starmap(HistoryEntry, self._values.items())
+
+    def truncate_new_entries(self, end_offset: int) -> None:
+        """Forget every entry at or above an offset: the log ends there now."""
+        while self._values and self._values.peekitem()[0] >= end_offset:
+            self._values.popitem()
+
+    def truncate_old_entries(self, start_offset: int) -> None:
+        """Forget every entry below the last one at or below an offset.
+
+        What is asked for at or above the offset stays known.
+        """
+        while len(self._values) > 1 and self._values.peekitem(1)[0] <= start_offset:
+            self._values.popitem(0)
+
+    def clear(self) -> None:
+        """Forget all entries."""
+        self._values.clear()
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def check_invariants(self) -> None:
+        """Check what must hold after every operation: offsets grow, from -1 on, and each has its value.
+
+        Raises:
+            InvariantViolation: it does not.
+        """
+        offsets = list(self._values)
+        is_sound = len(offsets) == len(self._values) and offsets == sorted(set(offsets))
+        if not is_sound or min(offsets, default=BOOTSTRAP_OFFSET) < BOOTSTRAP_OFFSET:
+            raise InvariantViolation(f"a history's offsets do not grow from {BOOTSTRAP_OFFSET} on: {offsets[:20]}")
