@@ -5,17 +5,20 @@
 
     RaftLogError
     ├─ DecodeError (reason, rule, path, position, base_offset)      the bytes are bad
-    │  ├─ CorruptBatchError · TruncatedBatchError · InvalidRecordError
+    │  ├─ CorruptBatchError · TruncatedBatchError · InvalidRecordError · CorruptFileError
     │  └─ UnsupportedMagicError · UnsupportedVersionError · UnsupportedCompressionError
     ├─ LogError            OffsetOutOfRangeError · NonContiguousAppendError · TruncationBelowHighWatermarkError
     │                      BatchTooLargeError · BufferExhaustedError · QuarantinedLogError · DivergedLogError
+    │                      InvalidControlBatchError
     ├─ VoterSetError       NoOverlappingMajorityError · DuplicateVoterError · VoterNotFoundError
     ├─ SnapshotError       SnapshotFrozenError · SnapshotNotFoundError · InvalidSnapshotIdError
-    │                      IncompleteSnapshotError
-    ├─ QuorumError         NotLeaderError · FencedEpochError · IllegalTransitionError
-    ├─ LogDirectoryError   DirectoryLockedError · ForeignDirectoryError
+    │                      IncompleteSnapshotError (also a DecodeError) · SnapshotPositionError
+    ├─ QuorumError         NotLeaderError · FencedEpochError · UnknownEpochError · IllegalTransitionError
+    ├─ LogDirectoryError   DirectoryLockedError · NotFormattedError · AlreadyFormattedError
+    │  └─ ForeignDirectoryError (path, subject, found, expected)
     ├─ MissingExtraError (extra; also an ImportError)
     └─ StorageError (path, operation; also an OSError)              the disk failed
+       └─ MissingFileError · OutOfSpaceError
     InvariantViolation(AssertionError)                              we have a bug; not a RaftLogError on purpose
 
 Unless a docstring says otherwise, an error means that nothing was changed.
@@ -81,6 +84,10 @@ class InvalidRecordError(DecodeError):
     """A record, or a field of a message, breaks the format."""
 
 
+class CorruptFileError(DecodeError):
+    """A file beside the log, or a snapshot, is not what its name says."""
+
+
 class UnsupportedMagicError(DecodeError):
     """A batch of a magic that is not decoded."""
 
@@ -115,6 +122,10 @@ class BatchTooLargeError(LogError, ValueError):
 
 class BufferExhaustedError(LogError):
     """The accumulator holds as much as it may."""
+
+
+class InvalidControlBatchError(LogError, ValueError):
+    """Bytes that are not the one control batch that is to be appended."""
 
 
 class QuarantinedLogError(LogError):
@@ -157,8 +168,12 @@ class InvalidSnapshotIdError(SnapshotError, ValueError):
     """A snapshot id that the log does not allow, or a name that is not one."""
 
 
-class IncompleteSnapshotError(SnapshotError):
-    """A snapshot without its header or footer."""
+class IncompleteSnapshotError(SnapshotError, DecodeError):
+    """A snapshot without its header or footer, or cut off inside a batch."""
+
+
+class SnapshotPositionError(SnapshotError, ValueError):
+    """A chunk of a snapshot that does not start where the bytes before it end."""
 
 
 class QuorumError(RaftLogError):
@@ -173,6 +188,10 @@ class FencedEpochError(QuorumError):
     """The epoch of the caller is over."""
 
 
+class UnknownEpochError(QuorumError, ValueError):
+    """The epoch of the caller is ahead of this replica's."""
+
+
 class IllegalTransitionError(QuorumError):
     """A role change that the transition table does not have."""
 
@@ -185,8 +204,32 @@ class DirectoryLockedError(LogDirectoryError):
     """Another process holds the directory."""
 
 
+class NotFormattedError(LogDirectoryError):
+    """The directory was not made for anybody yet, or is no log directory."""
+
+
+class AlreadyFormattedError(LogDirectoryError):
+    """The directory belongs to somebody, or holds a log."""
+
+
+@attrs.define
 class ForeignDirectoryError(LogDirectoryError):
-    """The directory belongs to another cluster, node or topic."""
+    """The directory belongs to another cluster, node or topic.
+
+    Attributes:
+        path: the file or directory that says so.
+        subject: what differs, such as ``cluster.id``.
+        found: what it is.
+        expected: what it should be.
+    """
+
+    path: str
+    subject: str
+    found: str
+    expected: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.subject} is {self.found}, not {self.expected}"
 
 
 @attrs.define
@@ -221,6 +264,14 @@ class StorageError(RaftLogError, OSError):
 
     def __str__(self) -> str:
         return f"{self.path}: {self.operation} failed: {self.cause}"
+
+
+class MissingFileError(StorageError, FileNotFoundError):
+    """There is no file of this name."""
+
+
+class OutOfSpaceError(StorageError):
+    """The disk is full, or a quota or size limit is reached."""
 
 
 class InvariantViolation(AssertionError):  # noqa: N818 - it is not an error of the caller
