@@ -1,0 +1,496 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a replicated log allows, and what it answers, as functions of what it holds.
+
+``MemoryLog`` and ``FileLog`` do what these say, so that neither can know better than the other.
+
+Source: KafkaRaftLog, UnifiedLog, ReplicatedLog.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, Self
+
+import attrs
+
+from raftlog.errors import (
+    BatchTooLargeError,
+    CorruptBatchError,
+    DecodeError,
+    FencedEpochError,
+    InvalidRecordError,
+    InvalidSnapshotIdError,
+    NonContiguousAppendError,
+    OffsetOutOfRangeError,
+    TruncatedBatchError,
+    TruncationBelowHighWatermarkError,
+    UnknownEpochError,
+)
+from raftlog.leader_epoch_cache import LeaderEpochCache
+from raftlog.offsets import OffsetAndEpoch, ValidOffsetAndEpoch
+from raftlog.records.batch import RecordBatch, read_batch
+from raftlog.records.builder import MAGIC
+from raftlog.records.control_batches import control_batch_problem
+from raftlog.records.limits import MAX_BATCH_SIZE
+from raftlog.replicated_log import LogAppendInfo
+from raftlog.snapshot.raw import RawSnapshotReader
+from raftlog.snapshot.reader import RecordsSnapshotReader
+
+_MAX_OFFSET: Final = (1 << 63) - 2
+"""The offset after it must fit in 64 bits, too."""
+_MAX_EPOCH: Final = (1 << 31) - 1
+_MAX_SPAN: Final = 1 << 31
+"""How many offsets an append may have: an index says in 32 bits how far above the start of its segment one is."""
+_MAX_APPEND_SIZE: Final = (1 << 31) - 1
+"""How many bytes it may have: an index says positions in 32 bits."""
+
+
+@attrs.frozen
+class CheckedAppend:
+    """Batches that may be written as they are: views of the bytes that were checked, end to end from their start.
+
+    Attributes:
+        batches: one at least.
+        size_bytes: of all of them.
+        info: what the append adds to the log.
+    """
+
+    batches: tuple[RecordBatch, ...]
+    size_bytes: int
+    info: LogAppendInfo
+
+    @property
+    def next_offset(self) -> int:
+        """The offset after all of them."""
+        return self.info.last_offset + 1
+
+
+def check_append_as_leader(
+    data: bytes | memoryview, epoch: int, end_offset: int, last_fetched_epoch: int = 0
+) -> CheckedAppend:
+    """Check what a leader is about to append.
+
+    Args:
+        data: whole batches.
+        epoch: that every batch must carry.
+        end_offset: of the log, exclusive: the base offset that the first batch must have.
+        last_fetched_epoch: of the log, below which it does not go.
+
+    Raises:
+        NonContiguousAppendError: a batch's base offset is not the offset after the batch before it, or there are more
+            than 2^31 offsets.
+        InvalidRecordError: a batch of another epoch, an epoch below the log's, a control batch that a state machine
+            cannot follow, or no batch at all.
+        BatchTooLargeError: a batch of more than 8 MiB, or 2 GiB in all.
+        CorruptBatchError, TruncatedBatchError: a batch does not check, or has not a record for each of its offsets.
+
+    Source: KafkaRaftLog#appendAsLeader, UnifiedLog#analyzeAndValidateRecords. Differs: DECISIONS.md 14.
+    """
+    batches = []
+    for batch in _batches(memoryview(data)):
+        if batch.partition_leader_epoch != epoch:
+            raise _invalid(batch, f"epoch {batch.partition_leader_epoch} in an append of epoch {epoch}")
+        if batch.size_bytes > MAX_BATCH_SIZE:
+            raise BatchTooLargeError(f"a batch of {batch.size_bytes} bytes, {MAX_BATCH_SIZE} are the most")
+        end_offset = _checked_end(batch, end_offset, last_fetched_epoch)
+        batches.append(batch)
+    if not batches:
+        raise InvalidRecordError("an append without a batch")
+    return _checked(batches, end_offset)
+
+
+def check_append_as_follower(
+    data: bytes | memoryview, epoch: int, end_offset: int, last_fetched_epoch: int
+) -> CheckedAppend | None:
+    """Check what a leader has sent, and leave out what a follower does not take.
+
+    Args:
+        data: batches, the last one perhaps cut off; it is left out then.
+        epoch: the leader's. The first batch of a higher one is left out, with all that is behind it.
+        end_offset: of the log, exclusive: the base offset that the first batch must have.
+        last_fetched_epoch: of the log, below which it does not go.
+
+    Returns:
+        What is to be written, or None where nothing is left.
+
+    Raises:
+        NonContiguousAppendError: a batch's base offset is not the offset after the batch before it, or there are more
+            than 2^31 offsets.
+        InvalidRecordError: a batch's epoch is below that of the batch before it, or a state machine cannot follow a
+            control batch.
+        BatchTooLargeError: 2 GiB in all.
+        CorruptBatchError: a batch does not check, or has not a record for each of its offsets.
+
+    Source: KafkaRaftLog#appendAsFollower, UnifiedLog#analyzeAndValidateRecords. Differs: DECISIONS.md 14.
+    """
+    batches = []
+    try:
+        for batch in _batches(memoryview(data)):
+            if batch.partition_leader_epoch > epoch:
+                break
+            end_offset = _checked_end(batch, end_offset, last_fetched_epoch)
+            last_fetched_epoch = batch.partition_leader_epoch
+            batches.append(batch)
+    except TruncatedBatchError:
+        pass  # A leader cuts what it sends at a number of bytes.
+    return _checked(batches, end_offset) if batches else None
+
+
+def _batches(data: memoryview) -> Iterator[RecordBatch]:
+    position, end = 0, len(data)
+    if end > _MAX_APPEND_SIZE:
+        raise BatchTooLargeError(f"an append of {end} bytes, {_MAX_APPEND_SIZE} are the most")
+    while position < end:
+        batch, position = read_batch(data, position)
+        yield batch
+
+
+def _checked_end(batch: RecordBatch, end_offset: int, last_epoch: int) -> int:
+    """Check a batch that shall follow an offset and an epoch, and return the offset after it."""
+    last_offset: int = batch.base_offset + batch.last_offset_delta
+    if batch.magic != MAGIC:
+        raise _placed(CorruptBatchError(f"magic {batch.magic}", "batch-magic"), batch)
+    if batch.base_offset != end_offset or not end_offset <= last_offset <= _MAX_OFFSET:
+        raise NonContiguousAppendError(f"offsets {batch.base_offset} to {last_offset} after a log end of {end_offset}")
+    if batch.partition_leader_epoch < last_epoch:
+        raise _invalid(batch, f"epoch {batch.partition_leader_epoch} after epoch {last_epoch}")
+    batch.ensure_valid()
+    if batch.record_count != batch.last_offset_delta + 1:
+        reason = f"{batch.record_count} records for {batch.last_offset_delta + 1} offsets"
+        raise _placed(CorruptBatchError(reason, "raft-batch"), batch)
+    if batch.is_control and (problem := control_batch_problem(batch, knows_levels=True)) is not None:
+        raise _invalid(batch, problem)
+    return last_offset + 1
+
+
+def _invalid(batch: RecordBatch, reason: str) -> DecodeError:
+    return _placed(InvalidRecordError(reason), batch)
+
+
+def _placed(error: DecodeError, batch: RecordBatch) -> DecodeError:
+    return error.located(position=batch.position, base_offset=batch.base_offset)
+
+
+def _checked(batches: list[RecordBatch], end_offset: int) -> CheckedAppend:
+    info = LogAppendInfo(batches[0].base_offset, end_offset - 1)
+    if end_offset - info.first_offset > _MAX_SPAN:
+        raise NonContiguousAppendError(f"offsets {info.first_offset} to {info.last_offset} in one append")
+    return CheckedAppend(tuple(batches), batches[-1].position + batches[-1].size_bytes, info)
+
+
+class SnapshotIds:
+    """The ids of the frozen snapshots of a log, in order: by epoch, then by end offset."""
+
+    def __init__(self) -> None:
+        self._ids: list[OffsetAndEpoch] = []
+
+    def add(self, snapshot_id: OffsetAndEpoch) -> None:
+        """List a snapshot; one that is listed already stays."""
+        if snapshot_id not in self:
+            insort(self._ids, snapshot_id)
+
+    def discard(self, snapshot_id: OffsetAndEpoch) -> None:
+        """Let go of a snapshot, if it is listed."""
+        if snapshot_id in self:
+            del self._ids[bisect_left(self._ids, snapshot_id)]
+
+    def remove_below(self, snapshot_id: OffsetAndEpoch) -> tuple[OffsetAndEpoch, ...]:
+        """Let go of all snapshots before one, and return them, oldest first."""
+        count = bisect_left(self._ids, snapshot_id)
+        removed = tuple(self._ids[:count])
+        del self._ids[:count]
+        return removed
+
+    @property
+    def latest(self) -> OffsetAndEpoch | None:
+        """The last one, or None."""
+        return self._ids[-1] if self._ids else None
+
+    @property
+    def earliest(self) -> OffsetAndEpoch | None:
+        """The first one, or None."""
+        return self._ids[0] if self._ids else None
+
+    def __contains__(self, snapshot_id: OffsetAndEpoch) -> bool:
+        index = bisect_left(self._ids, snapshot_id)
+        return index < len(self._ids) and self._ids[index] == snapshot_id
+
+    def __iter__(self) -> Iterator[OffsetAndEpoch]:
+        return iter(tuple(self._ids))
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+
+@attrs.frozen
+class LogOutline:
+    """All that the rules need to know of a log.
+
+    Attributes:
+        start_offset: inclusive.
+        end_offset: exclusive.
+        high_watermark: exclusive.
+        epochs: where each epoch starts.
+        snapshot_ids: of the frozen snapshots.
+    """
+
+    start_offset: int
+    end_offset: int
+    high_watermark: int
+    epochs: LeaderEpochCache
+    snapshot_ids: SnapshotIds
+
+    @property
+    def last_fetched_epoch(self) -> int:
+        """See the function of that name."""
+        return last_fetched_epoch(self.epochs, self.snapshot_ids, self.start_offset)
+
+
+def last_fetched_epoch(epochs: LeaderEpochCache, snapshot_ids: SnapshotIds, start_offset: int) -> int:
+    """Return the latest epoch of a log; of one without records that of the snapshot that it starts from; else 0.
+
+    Source: KafkaRaftLog#lastFetchedEpoch.
+    """
+    latest = epochs.latest_epoch
+    if latest is not None:
+        return latest
+    return max((each.epoch for each in snapshot_ids if each.offset == start_offset), default=0)
+
+
+def check_leader_epoch(log: LogOutline, epoch: int) -> None:
+    """Check that a log may enter an epoch.
+
+    Raises:
+        FencedEpochError: it has been in a higher one.
+        UnknownEpochError: no epoch is so high.
+
+    Source: KafkaRaftLog#initializeLeaderEpoch.
+    """
+    if epoch > _MAX_EPOCH:
+        raise UnknownEpochError(f"epoch {epoch}, and {_MAX_EPOCH} is the last")
+    if epoch < log.last_fetched_epoch:
+        raise FencedEpochError(f"epoch {epoch}, in a log of epoch {log.last_fetched_epoch}")
+
+
+def epoch_at_offset(log: LogOutline, offset: int) -> int:
+    """Return the epoch that the record at an offset was written in.
+
+    Raises:
+        OffsetOutOfRangeError: the log does not hold that offset.
+
+    Source: LeaderEpochFileCache#epochForOffset.
+    """
+    epoch = log.epochs.epoch_for_offset(offset) if log.start_offset <= offset < log.end_offset else None
+    if epoch is None:
+        raise OffsetOutOfRangeError(f"offset {offset}, of {log.start_offset} to {log.end_offset} (exclusive)")
+    return epoch
+
+
+def end_offset_for_epoch(log: LogOutline, epoch: int) -> OffsetAndEpoch:
+    """Return where an epoch ends in a log: its end offset, exclusive, with the greatest epoch not above it.
+
+    Below all epochs of the log that is its first offset with ``epoch`` itself, or the earliest snapshot where that ends
+    there; above all of them it is the log end.
+
+    Source: KafkaRaftLog#endOffsetForEpoch.
+    """
+    end = log.epochs.end_offset_for(epoch, log.end_offset)
+    if end is None:
+        return OffsetAndEpoch(log.end_offset, log.last_fetched_epoch)
+    earliest = log.snapshot_ids.earliest
+    if earliest is not None and earliest.offset == end.offset and end.epoch == epoch:
+        return earliest
+    return end
+
+
+def validate_offset_and_epoch(log: LogOutline, offset: int, epoch: int) -> ValidOffsetAndEpoch:
+    """Judge a follower's fetch position against a leader's log.
+
+    Args:
+        log: the leader's.
+        offset: from which on the follower wants records, inclusive.
+        epoch: of the follower's last record.
+
+    Source: ReplicatedLog#validateOffsetAndEpoch.
+    """
+    if log.start_offset == 0 and offset == 0:
+        return ValidOffsetAndEpoch.valid(OffsetAndEpoch(0, 0))
+    earliest, latest = log.snapshot_ids.earliest, log.snapshot_ids.latest
+    if earliest is not None and latest is not None:
+        differs_at_start = offset == log.start_offset and epoch != earliest.epoch
+        if offset < log.start_offset or differs_at_start or epoch < earliest.epoch:
+            return ValidOffsetAndEpoch.snapshot(latest)
+    end = end_offset_for_epoch(log, epoch)
+    if end.epoch != epoch or end.offset < offset:
+        return ValidOffsetAndEpoch.diverging(end)
+    return ValidOffsetAndEpoch.valid(OffsetAndEpoch(offset, epoch))
+
+
+def truncation_offset(log: LogOutline, end_offset: OffsetAndEpoch) -> int:
+    """Return where a follower's log must be cut, exclusive, for a leader that said where the logs part.
+
+    Args:
+        log: the follower's.
+        end_offset: of the last common epoch, as the leader knows it.
+
+    Source: ReplicatedLog#truncateToEndOffset.
+    """
+    if end_offset.epoch == 0:
+        return min(end_offset.offset, log.end_offset)
+    here = end_offset_for_epoch(log, end_offset.epoch)
+    return min(here.offset, end_offset.offset) if here.epoch == end_offset.epoch else here.offset
+
+
+def check_truncation(log: LogOutline, end_offset: int) -> None:
+    """Check that nothing committed goes where a log is cut to an end offset, exclusive.
+
+    Raises:
+        TruncationBelowHighWatermarkError: something would.
+
+    Source: KafkaRaftLog#truncateTo.
+    """
+    if end_offset < log.high_watermark:
+        raise TruncationBelowHighWatermarkError(
+            f"a truncation to {end_offset}, below the high watermark {log.high_watermark}"
+        )
+
+
+def clamped_high_watermark(log: LogOutline, offset: int) -> int:
+    """Return the high watermark that a log takes on when it is told of one: held to its ends, and never a lower one.
+
+    Source: KafkaRaftLog#updateHighWatermark.
+    """
+    return max(log.high_watermark, log.start_offset, min(offset, log.end_offset))
+
+
+def check_new_snapshot_id(log: LogOutline, snapshot_id: OffsetAndEpoch, ends_batch: Callable[[int], bool]) -> bool:
+    """Check the id of a snapshot that is to be made of a log's own records.
+
+    Args:
+        log: the log.
+        snapshot_id: end offset, exclusive, and the epoch of the record before it.
+        ends_batch: says whether a batch ends at an offset, exclusive. It is asked last, and only about an offset above
+            the log start and not above the high watermark.
+
+    Returns:
+        Whether to make it: not where a snapshot of this id is there, or the log starts above it.
+
+    Raises:
+        InvalidSnapshotIdError: the offset is above the high watermark, not where a batch ends, or not of that epoch; or
+            the id is behind the latest snapshot's.
+
+    Source: KafkaRaftLog#createNewSnapshot. Differs: Kafka takes any epoch that ends at the offset or above.
+    """
+    if snapshot_id in log.snapshot_ids or snapshot_id.offset < log.start_offset:
+        return False
+    latest = log.snapshot_ids.latest
+    if snapshot_id.offset > log.high_watermark:
+        raise InvalidSnapshotIdError(f"{snapshot_id} is above the high watermark {log.high_watermark}")
+    if latest is not None and (snapshot_id < latest or snapshot_id.offset < latest.offset):
+        raise InvalidSnapshotIdError(f"{snapshot_id} is behind the latest snapshot {latest}")
+    epoch = log.epochs.epoch_for_offset(snapshot_id.offset - 1) if snapshot_id.offset > 0 else 0
+    if epoch != snapshot_id.epoch:
+        raise InvalidSnapshotIdError(f"{snapshot_id}: the record before it has epoch {epoch}")
+    if snapshot_id.offset > log.start_offset and not ends_batch(snapshot_id.offset):
+        raise InvalidSnapshotIdError(f"{snapshot_id}: no batch ends there")
+    return True
+
+
+def may_start_at_snapshot(log: LogOutline, snapshot_id: OffsetAndEpoch) -> bool:
+    """Whether a snapshot may take the place of all that a log holds below it: it is listed, committed, and moves it.
+
+    Source: KafkaRaftLog#deleteBeforeSnapshot.
+    """
+    return snapshot_id in log.snapshot_ids and log.start_offset < snapshot_id.offset <= log.high_watermark
+
+
+def is_superseded(log: LogOutline, snapshot_id: OffsetAndEpoch) -> bool:
+    """Whether a log starts above a snapshot, or at one that is later: a follower would not get further by it."""
+    earliest = log.snapshot_ids.earliest
+    starts_at_later = earliest is not None and earliest.offset == log.start_offset and snapshot_id < earliest
+    return snapshot_id.offset < log.start_offset or starts_at_later
+
+
+def snapshot_ahead_of_log(log: LogOutline) -> OffsetAndEpoch | None:
+    """Return the latest snapshot where it is ahead of all that a log holds, so that the log must start anew at it.
+
+    Raises:
+        TruncationBelowHighWatermarkError: it is ahead by its epoch, and lacks records that are committed.
+
+    Source: KafkaRaftLog#truncateToLatestSnapshot.
+    """
+    latest = log.snapshot_ids.latest
+    if latest is None:
+        return None
+    if latest <= OffsetAndEpoch(log.end_offset, log.last_fetched_epoch):
+        return None
+    check_truncation(log, latest.offset)
+    return latest
+
+
+@attrs.frozen
+class Retention:
+    """What old snapshots, with the records below them, may take; None is without limit.
+
+    Attributes:
+        max_bytes: of the log and all its snapshots (``metadata.max.retention.bytes``).
+        max_age_ms: since the last record in a snapshot was appended (``metadata.max.retention.ms``).
+    """
+
+    max_bytes: int | None = 100 * 1024 * 1024
+    max_age_ms: int | None = 7 * 24 * 3600 * 1000
+
+
+@attrs.frozen
+class StoredSnapshot:
+    """What retention looks at.
+
+    Attributes:
+        snapshot_id: end offset, exclusive, and epoch.
+        size_bytes: of its bytes.
+        last_contained_timestamp: as its header says, in ms; None if that cannot be read.
+    """
+
+    snapshot_id: OffsetAndEpoch
+    size_bytes: int
+    last_contained_timestamp: int | None
+
+    @classmethod
+    def of(cls, raw: RawSnapshotReader) -> Self:
+        """Look at a snapshot.
+
+        Raises:
+            StorageError: the disk failed.
+        """
+        try:
+            timestamp = RecordsSnapshotReader.of(raw).last_contained_log_timestamp
+        except DecodeError:
+            timestamp = None
+        return cls(raw.snapshot_id, raw.size(), timestamp)
+
+
+def snapshot_to_start_at(
+    retention: Retention, snapshots: Sequence[StoredSnapshot], log_size_bytes: int, now_ms: int
+) -> OffsetAndEpoch | None:
+    """Return the snapshot before which a log is to be deleted, if the one before that is no longer wanted.
+
+    One step at a time: it is the second oldest, or none; ask again once that is done. So the newest always stays.
+
+    Args:
+        retention: what is wanted.
+        snapshots: all of the log's, oldest first.
+        log_size_bytes: of its segments.
+        now_ms: wall clock.
+
+    Source: KafkaRaftLog#maybeClean.
+    """
+    if len(snapshots) < 2:
+        return None
+    size_bytes = log_size_bytes + sum(each.size_bytes for each in snapshots)
+    is_too_large = retention.max_bytes is not None and size_bytes > retention.max_bytes
+    return snapshots[1].snapshot_id if is_too_large or _is_too_old(snapshots[0], retention, now_ms) else None
+
+
+def _is_too_old(snapshot: StoredSnapshot, retention: Retention, now_ms: int) -> bool:
+    if retention.max_age_ms is None or snapshot.last_contained_timestamp is None:
+        return False
+    return now_ms - snapshot.last_contained_timestamp > retention.max_age_ms

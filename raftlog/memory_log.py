@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A replicated log in memory, for tests and simulations: it passes the same contract suite as ``FileLog``.
+
+It is one segment without end. What a disk would lose in a crash, ``crash`` loses.
+
+Source: MockLog.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from operator import attrgetter
+
+from raftlog.errors import OffsetOutOfRangeError
+from raftlog.leader_epoch_cache import LeaderEpochCache
+from raftlog.log_rules import (
+    CheckedAppend,
+    LogOutline,
+    Retention,
+    SnapshotIds,
+    StoredSnapshot,
+    check_append_as_follower,
+    check_append_as_leader,
+    check_leader_epoch,
+    check_new_snapshot_id,
+    check_truncation,
+    clamped_high_watermark,
+    end_offset_for_epoch,
+    epoch_at_offset,
+    is_superseded,
+    last_fetched_epoch,
+    may_start_at_snapshot,
+    snapshot_ahead_of_log,
+    snapshot_to_start_at,
+    truncation_offset,
+    validate_offset_and_epoch,
+)
+from raftlog.offsets import LogOffsetMetadata, OffsetAndEpoch, SegmentPosition, ValidOffsetAndEpoch
+from raftlog.records.batch import RecordBatch
+from raftlog.records.limits import MAX_BATCH_SIZE
+from raftlog.replicated_log import Isolation, LogAppendInfo, LogFetchInfo, Quarantine, ReplicatedLog
+from raftlog.snapshot.memory_raw import MemoryRawSnapshotReader, MemoryRawSnapshotWriter
+from raftlog.snapshot.notifying import NotifyingRawSnapshotWriter
+from raftlog.snapshot.raw import RawSnapshotReader, RawSnapshotWriter
+from raftlog.snapshot.verifying import VerifyingRawSnapshotWriter
+
+_next_offset = attrgetter("next_offset")
+
+
+class MemoryLog(ReplicatedLog):
+    """A ``ReplicatedLog`` in memory. Its docstrings say what is special; the protocol's say the rest.
+
+    Args:
+        retention: what ``clean`` keeps.
+    """
+
+    def __init__(self, retention: Retention | None = None) -> None:
+        self._retention = retention or Retention()
+        self._batches: list[RecordBatch] = []
+        self._epochs = LeaderEpochCache()
+        self._snapshot_ids = SnapshotIds()
+        self._snapshots: dict[OffsetAndEpoch, bytes] = {}
+        self._start_anew(0)
+
+    def _start_anew(self, offset: int) -> None:
+        self._batches.clear()
+        self._epochs.clear()
+        self._segment_base_offset = offset
+        self._start_offset = self._end_offset = self._high_watermark = self._flushed_offset = offset
+        self._end_position = 0
+
+    def _outline(self) -> LogOutline:
+        return LogOutline(self._start_offset, self._end_offset, self._high_watermark, self._epochs, self._snapshot_ids)
+
+    def _batch_holding(self, offset: int) -> int:
+        """Return the index of the batch that holds an offset: one behind the last where that is the log end."""
+        return bisect_right(self._batches, offset, key=_next_offset)
+
+    def _located(self, offset: int, index: int) -> LogOffsetMetadata:
+        position = self._batches[index].position if index < len(self._batches) else self._end_position
+        return LogOffsetMetadata(offset, SegmentPosition(self._segment_base_offset, position))
+
+    @property
+    def start_offset(self) -> int:
+        """The first offset, inclusive."""
+        return self._start_offset
+
+    @property
+    def end_offset(self) -> LogOffsetMetadata:
+        """The offset that the next record gets; positions count from where the log last started anew."""
+        return self._located(self._end_offset, len(self._batches))
+
+    @property
+    def high_watermark(self) -> LogOffsetMetadata:
+        """The end, exclusive, of what is known to be committed."""
+        return self._located(self._high_watermark, self._batch_holding(self._high_watermark))
+
+    @property
+    def flushed_offset(self) -> int:
+        """The end, exclusive, of what ``crash`` does not take."""
+        return self._flushed_offset
+
+    @property
+    def last_fetched_epoch(self) -> int:
+        """The epoch of the last batch, or of the snapshot that the log starts from; 0 where there is neither."""
+        return last_fetched_epoch(self._epochs, self._snapshot_ids, self._start_offset)
+
+    @property
+    def quarantine(self) -> Quarantine | None:
+        """None: memory does not rot."""
+        return None
+
+    def append_as_leader(self, batches: bytes | memoryview, epoch: int) -> LogAppendInfo:
+        """Append what this replica has made as leader; the bytes are copied."""
+        return self._append(check_append_as_leader(batches, epoch, self._end_offset, self.last_fetched_epoch))
+
+    def append_as_follower(self, batches: bytes | memoryview, epoch: int) -> LogAppendInfo | None:
+        """Append what the leader has sent; the bytes are copied."""
+        checked = check_append_as_follower(batches, epoch, self._end_offset, self.last_fetched_epoch)
+        return None if checked is None else self._append(checked)
+
+    def _append(self, checked: CheckedAppend) -> LogAppendInfo:
+        for batch in checked.batches:
+            self._epochs.assign(batch.partition_leader_epoch, batch.base_offset)
+            self._batches.append(RecordBatch(bytes(batch.buffer), self._end_position, crc_is_checked=True))
+            self._end_position += batch.size_bytes
+        self._end_offset = checked.next_offset
+        return checked.info
+
+    def read(self, start_offset: int, isolation: Isolation, max_size_bytes: int = MAX_BATCH_SIZE) -> LogFetchInfo:
+        """Read batches from an offset on; what is returned is a copy."""
+        if not self._start_offset <= start_offset <= self._end_offset:
+            raise OffsetOutOfRangeError(f"offset {start_offset}, of {self._start_offset} to {self._end_offset}")
+        limit = self._high_watermark if isolation is Isolation.COMMITTED else self._end_offset
+        first, behind = self._batch_holding(start_offset), self._batch_holding(limit)
+        if first >= behind:
+            return LogFetchInfo(memoryview(b""), self._located(limit, behind))
+        found = bytearray()
+        for batch in self._batches[first:behind]:
+            found += batch.buffer
+            if len(found) >= max_size_bytes:
+                break
+        size = max(max_size_bytes, self._batches[first].size_bytes)
+        return LogFetchInfo(memoryview(bytes(found[:size])), self._located(self._batches[first].base_offset, first))
+
+    def flush(self) -> None:
+        """Say that ``crash`` shall take nothing of what is here now."""
+        self._flushed_offset = self._end_offset
+
+    def update_high_watermark(self, offset: int) -> None:
+        """Learn how far the log is committed."""
+        self._high_watermark = clamped_high_watermark(self._outline(), offset)
+
+    def initialize_leader_epoch(self, epoch: int) -> None:
+        """Enter an epoch at the log end."""
+        check_leader_epoch(self._outline(), epoch)
+        self._epochs.assign(epoch, self._end_offset)
+
+    def epoch_at_offset(self, offset: int) -> int:
+        """Return the epoch that the record at an offset was written in."""
+        return epoch_at_offset(self._outline(), offset)
+
+    def end_offset_for_epoch(self, epoch: int) -> OffsetAndEpoch:
+        """Return where an epoch ends in this log."""
+        return end_offset_for_epoch(self._outline(), epoch)
+
+    def validate_offset_and_epoch(self, offset: int, epoch: int) -> ValidOffsetAndEpoch:
+        """Judge a follower's fetch position against this log."""
+        return validate_offset_and_epoch(self._outline(), offset, epoch)
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop every batch that holds an offset or lies behind it."""
+        check_truncation(self._outline(), offset)
+        count = self._batch_holding(offset)
+        if count < len(self._batches):
+            check_truncation(self._outline(), self._batches[count].base_offset)
+            self._keep_first(count)
+        self._epochs.truncate_from_end(self._end_offset)
+
+    def _keep_first(self, count: int) -> None:
+        """Drop all batches but some at the start; there is one to drop."""
+        first_dropped = self._batches[count]
+        del self._batches[count:]
+        self._end_offset, self._end_position = first_dropped.base_offset, first_dropped.position
+        self._flushed_offset = min(self._flushed_offset, self._end_offset)
+
+    def truncate_to_end_offset(self, end_offset: OffsetAndEpoch) -> int:
+        """Drop what diverges from a leader that said where its log parts from this one."""
+        self.truncate_to(truncation_offset(self._outline(), end_offset))
+        return self._end_offset
+
+    def truncate_to_latest_snapshot(self) -> bool:
+        """Start the log anew at the latest snapshot where that is ahead of it."""
+        latest = snapshot_ahead_of_log(self._outline())
+        if latest is None:
+            return False
+        self._start_anew(latest.offset)
+        self._delete_snapshots_before(latest)
+        return True
+
+    @property
+    def snapshot_ids(self) -> tuple[OffsetAndEpoch, ...]:
+        """The ids of the frozen snapshots, oldest first."""
+        return tuple(self._snapshot_ids)
+
+    @property
+    def latest_snapshot_id(self) -> OffsetAndEpoch | None:
+        """The last of ``snapshot_ids``."""
+        return self._snapshot_ids.latest
+
+    @property
+    def earliest_snapshot_id(self) -> OffsetAndEpoch | None:
+        """The first of ``snapshot_ids``."""
+        return self._snapshot_ids.earliest
+
+    def create_snapshot(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotWriter | None:
+        """Begin a snapshot of this log's records below an offset."""
+        if not check_new_snapshot_id(self._outline(), snapshot_id, self._ends_batch):
+            return None
+        return self._snapshot_writer(snapshot_id)
+
+    def _ends_batch(self, offset: int) -> bool:
+        index = self._batch_holding(offset - 1)
+        return index < len(self._batches) and bool(self._batches[index].next_offset == offset)
+
+    def create_snapshot_unchecked(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotWriter | None:
+        """Begin a snapshot that is fetched from the leader, wherever this log stands."""
+        if snapshot_id in self._snapshot_ids:
+            return None
+        return self._snapshot_writer(snapshot_id)
+
+    def _snapshot_writer(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotWriter:
+        writer = VerifyingRawSnapshotWriter(MemoryRawSnapshotWriter(self._snapshots, snapshot_id))
+        return NotifyingRawSnapshotWriter(writer, self._take_snapshot)
+
+    def _take_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
+        if is_superseded(self._outline(), snapshot_id):
+            del self._snapshots[snapshot_id]
+        else:
+            self._snapshot_ids.add(snapshot_id)
+
+    def read_snapshot(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotReader | None:
+        """Open a snapshot: None where there is none of this id."""
+        data = self._snapshots.get(snapshot_id)
+        return None if data is None else MemoryRawSnapshotReader(snapshot_id, data)
+
+    def delete_before_snapshot(self, snapshot_id: OffsetAndEpoch) -> bool:
+        """Let a snapshot take the place of the records and snapshots below it."""
+        if not may_start_at_snapshot(self._outline(), snapshot_id):
+            return False
+        self._start_offset = snapshot_id.offset
+        self._flushed_offset = max(self._flushed_offset, self._start_offset)
+        self._epochs.truncate_from_start(self._start_offset)
+        del self._batches[: self._batch_holding(self._start_offset)]
+        self._delete_snapshots_before(snapshot_id)
+        return True
+
+    def _delete_snapshots_before(self, snapshot_id: OffsetAndEpoch) -> None:
+        for removed in self._snapshot_ids.remove_below(snapshot_id):
+            del self._snapshots[removed]
+
+    def clean(self, now_ms: int) -> bool:
+        """Delete what retention no longer wants and a newer snapshot covers."""
+        has_cleaned = False
+        while (snapshot_id := self._next_to_start_at(now_ms)) and self.delete_before_snapshot(snapshot_id):
+            has_cleaned = True
+        return has_cleaned
+
+    def _next_to_start_at(self, now_ms: int) -> OffsetAndEpoch | None:
+        log_size_bytes = sum(batch.size_bytes for batch in self._batches)
+        return snapshot_to_start_at(self._retention, list(self._stored_snapshots()), log_size_bytes, now_ms)
+
+    def _stored_snapshots(self) -> Iterator[StoredSnapshot]:
+        for snapshot_id in self._snapshot_ids:
+            yield StoredSnapshot.of(MemoryRawSnapshotReader(snapshot_id, self._snapshots[snapshot_id]))
+
+    def close(self) -> None:
+        """Flush. The log can go on to be used, as after ``reopen``."""
+        self.flush()
+
+    def reopen(self) -> None:
+        """Be as after the end of the process, and a start of it: all that was appended is there."""
+        self.crash(kept_batch_count=len(self._batches))
+
+    def crash(self, kept_batch_count: int = 0) -> None:
+        """Be as after a loss of power, and a start.
+
+        Args:
+            kept_batch_count: how many batches that were not flushed are there all the same.
+        """
+        count = self._batch_holding(self._flushed_offset) + kept_batch_count
+        if count < len(self._batches):
+            self._keep_first(count)
+        self._flushed_offset = self._end_offset
+        self._high_watermark = self._start_offset
+        self._epochs.truncate_from_end(self._end_offset)
+        for stale in [each for each in self._snapshot_ids if each.offset < self._start_offset]:
+            self._snapshot_ids.discard(stale)
+            del self._snapshots[stale]
+        self.truncate_to_latest_snapshot()

@@ -1,0 +1,357 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The log of one replica: the protocol that ``MemoryLog`` and ``FileLog`` implement, and the rules that both follow.
+
+::
+
+    log start <= latest snapshot's end <= high watermark <= log end          flushed <= log end
+
+``log start``, inclusive, moves up when a snapshot takes the place of records (``delete_before_snapshot``,
+``truncate_to_latest_snapshot``). ``log end``, exclusive, moves up by appends and down by truncation. ``high
+watermark``, exclusive, is told by consensus; it is not durable, and never moves down but with the log's end.
+``flushed``, exclusive, moves up when a sync has returned.
+
+Source: ReplicatedLog, KafkaRaftLog.
+"""
+
+import enum
+from typing import Protocol
+
+import attrs
+
+from raftlog.offsets import LogOffsetMetadata, OffsetAndEpoch, ValidOffsetAndEpoch
+from raftlog.snapshot.raw import RawSnapshotReader, RawSnapshotWriter
+
+
+class Isolation(enum.Enum):
+    """How far a read may see. Source: Isolation."""
+
+    COMMITTED = "committed"
+    """Up to the high watermark, exclusive."""
+    UNCOMMITTED = "uncommitted"
+    """Up to the log end, exclusive."""
+
+
+@attrs.frozen
+class LogAppendInfo:
+    """What an append added.
+
+    Attributes:
+        first_offset: of the first batch.
+        last_offset: of the last batch, inclusive.
+    """
+
+    first_offset: int
+    last_offset: int
+
+
+@attrs.frozen
+class LogFetchInfo:
+    """What a read found.
+
+    Attributes:
+        records: whole batches, the last one perhaps cut off; empty where there is nothing to read. The first one holds
+            the offset that was asked for, or is the next behind it.
+        start_offset_metadata: base offset of the first batch and its place; the limit of the read where it is empty.
+    """
+
+    records: memoryview
+    start_offset_metadata: LogOffsetMetadata
+
+
+@attrs.frozen
+class Quarantine:
+    """Damage below the durable point: records that may have been acknowledged, and that this log no longer holds.
+
+    Attributes:
+        first_bad_offset: the first offset, inclusive, that cannot be trusted; what lies below reads as ever.
+        durable_end_offset: the log is whole again once its end, exclusive, is at least this.
+        reason: what is wrong, as a ``DecodeError`` says it.
+        path: the damaged file.
+        position: byte position of the damage in it.
+    """
+
+    first_bad_offset: int
+    durable_end_offset: int
+    reason: str
+    path: str
+    position: int
+
+
+class ReplicatedLog(Protocol):
+    """Batches by offset, epochs, and snapshots. One owner at a time: nothing in it is locked.
+
+    Unless a docstring says otherwise, an error leaves the log as it was. A ``StorageError`` of a write or sync is the
+    exception: what is on the disk is not known, and opening the directory anew finds out. Until then all that writes,
+    syncs or begins and freezes snapshots raises it again, and so does ``read``; what is answered from memory goes on.
+    """
+
+    @property
+    def start_offset(self) -> int:
+        """The first offset, inclusive, that the log holds; the snapshots stand for what is below."""
+        ...
+
+    @property
+    def end_offset(self) -> LogOffsetMetadata:
+        """The offset that the next record gets, and where it will lie."""
+        ...
+
+    @property
+    def high_watermark(self) -> LogOffsetMetadata:
+        """The end, exclusive, of what is known to be committed."""
+        ...
+
+    @property
+    def flushed_offset(self) -> int:
+        """The end, exclusive, of what a crash cannot take."""
+        ...
+
+    @property
+    def last_fetched_epoch(self) -> int:
+        """The epoch of the last batch, or of the snapshot that the log starts from; 0 where there is neither.
+
+        ``initialize_leader_epoch`` sets it before a batch does. Source: ReplicatedLog#lastFetchedEpoch.
+        """
+        ...
+
+    @property
+    def quarantine(self) -> Quarantine | None:
+        """What is damaged, while it is; None for a sound log."""
+        ...
+
+    def append_as_leader(self, batches: bytes | memoryview, epoch: int) -> LogAppendInfo:
+        """Append batches that this replica has made as leader of an epoch. They are not durable until ``flush``.
+
+        Args:
+            batches: whole batches; offsets, timestamps, epochs and checksums are kept as they are.
+            epoch: that every batch must carry.
+
+        Raises:
+            QuarantinedLogError: the log is damaged.
+            NonContiguousAppendError: a batch's base offset is not the offset after the batch before it.
+            InvalidRecordError: a batch of another epoch, no batch at all, or a control batch that no state machine
+                can follow.
+            BatchTooLargeError: a batch of more than 8 MiB, or 2 GiB in all.
+            CorruptBatchError, TruncatedBatchError: a batch does not check.
+            OutOfSpaceError: the bytes did not fit; the log is as it was.
+            StorageError: see above.
+
+        Source: KafkaRaftLog#appendAsLeader. Differs: DECISIONS.md 14, gaps are refused.
+        """
+        ...
+
+    def append_as_follower(self, batches: bytes | memoryview, epoch: int) -> LogAppendInfo | None:
+        """Append batches that the leader of an epoch has sent. They are not durable until ``flush``.
+
+        A cut-off batch at the end is left out, and so is the first batch of an epoch above ``epoch`` with all behind.
+
+        Returns:
+            What was added, or None when nothing was left to add.
+
+        Raises:
+            NonContiguousAppendError: as for ``append_as_leader``.
+            InvalidRecordError: an epoch below that of the batch before it, or a control batch that no state machine
+                can follow.
+            BatchTooLargeError: 2 GiB in all.
+            CorruptBatchError: a batch does not check.
+            OutOfSpaceError, StorageError: as for ``append_as_leader``.
+
+        Source: KafkaRaftLog#appendAsFollower. Differs: DECISIONS.md 14, gaps are refused.
+        """
+        ...
+
+    def read(self, start_offset: int, isolation: Isolation, max_size_bytes: int = 8 * 1024 * 1024) -> LogFetchInfo:
+        """Read batches from an offset on, within one segment, and at least one where there is one.
+
+        Args:
+            start_offset: inclusive.
+            isolation: how far it may see.
+            max_size_bytes: of the whole, but for a first batch that is larger.
+
+        Raises:
+            OffsetOutOfRangeError: the offset is below the log start, or above the log end.
+            QuarantinedLogError: the offset is at or above the first bad one.
+            CorruptBatchError: a batch has rotted since the log was opened; it is not served. Opening the log anew puts
+                it in quarantine.
+            StorageError: the disk failed.
+
+        Source: KafkaRaftLog#read.
+        """
+        ...
+
+    def flush(self) -> None:
+        """Make every appended batch durable: one sync for all appends since the last one (group commit).
+
+        Raises:
+            StorageError: see above. It is never tried again.
+        """
+        ...
+
+    def update_high_watermark(self, offset: int) -> None:
+        """Learn how far the log is committed.
+
+        Args:
+            offset: exclusive. It is held to the log start and the log end. A lower one than before is kept out.
+
+        Source: KafkaRaftLog#updateHighWatermark.
+        """
+        ...
+
+    def initialize_leader_epoch(self, epoch: int) -> None:
+        """Enter an epoch at the log end, as its leader does before it writes.
+
+        Raises:
+            QuarantinedLogError: the log is damaged.
+            FencedEpochError: the log has a later epoch.
+            UnknownEpochError: no epoch is so high.
+            StorageError: see above.
+
+        Source: KafkaRaftLog#initializeLeaderEpoch.
+        """
+        ...
+
+    def epoch_at_offset(self, offset: int) -> int:
+        """Return the epoch that the record at an offset was written in: with the offset after it, a snapshot's id.
+
+        Raises:
+            OffsetOutOfRangeError: the offset is below the log start, or not below the log end.
+
+        Source: LeaderEpochFileCache#epochForOffset.
+        """
+        ...
+
+    def end_offset_for_epoch(self, epoch: int) -> OffsetAndEpoch:
+        """Return where an epoch ends in this log: its end offset, exclusive, with the greatest epoch not above it.
+
+        Source: KafkaRaftLog#endOffsetForEpoch.
+        """
+        ...
+
+    def validate_offset_and_epoch(self, offset: int, epoch: int) -> ValidOffsetAndEpoch:
+        """Judge a follower's fetch position against this log.
+
+        Source: ReplicatedLog#validateOffsetAndEpoch.
+        """
+        ...
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop every batch that holds ``offset`` or lies behind it; durable when it returns.
+
+        Raises:
+            TruncationBelowHighWatermarkError: committed records would go.
+            StorageError: see above.
+
+        Source: KafkaRaftLog#truncateTo. Differs: the log ends where its last whole batch does.
+        """
+        ...
+
+    def truncate_to_end_offset(self, end_offset: OffsetAndEpoch) -> int:
+        """Drop what diverges from a leader that said where its log parts from this one.
+
+        Returns:
+            The new log end, exclusive.
+
+        Raises:
+            TruncationBelowHighWatermarkError: committed records would go.
+            StorageError: see above.
+
+        Source: ReplicatedLog#truncateToEndOffset.
+        """
+        ...
+
+    def truncate_to_latest_snapshot(self) -> bool:
+        """Start the log anew at the latest snapshot where that is ahead of it.
+
+        Returns:
+            Whether it was.
+
+        Raises:
+            TruncationBelowHighWatermarkError: committed records would go.
+            StorageError: see above.
+
+        Source: KafkaRaftLog#truncateToLatestSnapshot.
+        """
+        ...
+
+    @property
+    def snapshot_ids(self) -> tuple[OffsetAndEpoch, ...]:
+        """The ids of the frozen snapshots, oldest first."""
+        ...
+
+    @property
+    def latest_snapshot_id(self) -> OffsetAndEpoch | None:
+        """The last of ``snapshot_ids``."""
+        ...
+
+    @property
+    def earliest_snapshot_id(self) -> OffsetAndEpoch | None:
+        """The first of ``snapshot_ids``."""
+        ...
+
+    def create_snapshot(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotWriter | None:
+        """Begin a snapshot of this log's records below an offset. It is listed once it is frozen.
+
+        Freezing it checks header, footer and every batch first; after ``close`` it is refused. Where the log starts
+        above it by then, or at a later one, it is deleted, not listed.
+
+        Returns:
+            The writer; None where a snapshot of this id is there, or the log starts above it.
+
+        Raises:
+            InvalidSnapshotIdError: the offset is above the high watermark, not where a committed batch ends, or not of
+                that epoch; or the id is behind the latest snapshot's.
+            StorageError: the disk failed.
+
+        Source: KafkaRaftLog#createNewSnapshot.
+        """
+        ...
+
+    def create_snapshot_unchecked(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotWriter | None:
+        """Begin a snapshot that is fetched from the leader, wherever this log stands.
+
+        Freezing it does as for ``create_snapshot``.
+
+        Returns:
+            The writer; None where a snapshot of this id is there.
+
+        Raises:
+            InvalidSnapshotIdError: no log has such an id.
+            StorageError: the disk failed.
+
+        Source: KafkaRaftLog#createNewSnapshotUnchecked.
+        """
+        ...
+
+    def read_snapshot(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotReader | None:
+        """Open a snapshot: None where there is none of this id. Source: KafkaRaftLog#readSnapshot."""
+        ...
+
+    def delete_before_snapshot(self, snapshot_id: OffsetAndEpoch) -> bool:
+        """Let a snapshot take the place of the records and snapshots below it.
+
+        Returns:
+            Whether the log start moved.
+
+        Source: KafkaRaftLog#deleteBeforeSnapshot.
+        """
+        ...
+
+    def clean(self, now_ms: int) -> bool:
+        """Delete what retention no longer wants and a newer snapshot covers. The newest snapshot is never deleted.
+
+        Args:
+            now_ms: wall clock, in milliseconds of the Unix epoch.
+
+        Returns:
+            Whether anything was deleted.
+
+        Source: KafkaRaftLog#maybeClean.
+        """
+        ...
+
+    def close(self) -> None:
+        """Flush and let go of the files. Closing twice is harmless.
+
+        Raises:
+            StorageError: the flush failed.
+        """
+        ...

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Snapshots in files.
+
+A snapshot is written to ``<id>-<digits>.checkpoint.part`` and gets its name, ``<id>.checkpoint``, when it is frozen::
+
+    append ... append   sync the bytes   make it read-only   rename   sync the directory
+
+A crash anywhere leaves either a part, which whoever opens the directory removes, or all of the snapshot.
+
+Source: FileRawSnapshotWriter, FileRawSnapshotReader.
+"""
+
+import contextlib
+
+from raftlog.errors import SnapshotFrozenError, StorageError
+from raftlog.file_system import FileSystem, OpenFile, join, remove_if_there
+from raftlog.offsets import OffsetAndEpoch
+from raftlog.snapshot.closing import Closing
+from raftlog.snapshot.paths import partial_name, snapshot_name
+from raftlog.snapshot.raw import RawSnapshotWriter
+
+
+class FileRawSnapshotWriter(Closing, RawSnapshotWriter):
+    """A ``RawSnapshotWriter`` into a directory; what was written can be read back until it is frozen.
+
+    After a ``StorageError`` of its own methods it is closed, and its part is removed if the disk lets it.
+
+    Args:
+        file_system: where the directory is.
+        directory: of the log.
+        snapshot_id: end offset (exclusive) and epoch.
+        digits: tell its part from those of other writers of this id: 1 to 20 of them. A part that has this name is a
+            leftover, and is removed.
+
+    Raises:
+        InvalidSnapshotIdError: no snapshot has such an id, or a part such digits.
+        StorageError: the part cannot be made.
+    """
+
+    def __init__(self, file_system: FileSystem, directory: str, snapshot_id: OffsetAndEpoch, digits: str) -> None:
+        self._file_system = file_system
+        self._directory = directory
+        self._snapshot_id = snapshot_id
+        self._name = snapshot_name(snapshot_id)
+        self._part_path = join(directory, partial_name(snapshot_id, digits))
+        self._size_bytes = 0
+        self._is_frozen = False
+        remove_if_there(file_system, self._part_path)
+        self._file: OpenFile | None = file_system.open(self._part_path, create=True)
+
+    @property
+    def snapshot_id(self) -> OffsetAndEpoch:
+        """End offset (exclusive) and epoch."""
+        return self._snapshot_id
+
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes have been appended."""
+        return self._size_bytes
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether ``freeze`` has succeeded."""
+        return self._is_frozen
+
+    def append(self, data: bytes | memoryview) -> None:
+        """Add bytes at the end; see ``RawSnapshotWriter``."""
+        file = self._open_file()
+        try:
+            file.append(data)
+        except StorageError:
+            self.close()
+            raise
+        self._size_bytes += len(data)
+
+    def freeze(self) -> None:
+        """Make the snapshot durable under its name; see ``RawSnapshotWriter``.
+
+        Differs: Kafka moves the file by a copy where a rename fails; here that is an error. Once the name was changed,
+        the file stays, whatever fails then: it is whole, and may have taken the place of one that others know of.
+        """
+        file = self._open_file()
+        try:
+            file.sync()
+            file.close()
+            self._file_system.set_read_only(self._part_path)
+            self._file_system.rename(self._part_path, join(self._directory, self._name))
+            self._file_system.sync_directory(self._directory)
+        except StorageError:
+            self.close()
+            raise
+        self._file = None
+        self._is_frozen = True
+
+    def size(self) -> int:
+        """Return how many bytes there are to read back.
+
+        Raises:
+            SnapshotFrozenError: it is frozen, or closed.
+        """
+        self._open_file()
+        return self._size_bytes
+
+    def read_at(self, position: int, size: int) -> memoryview:
+        """Return up to ``size`` bytes from a position of what was appended.
+
+        Raises:
+            SnapshotFrozenError: it is frozen, or closed.
+            StorageError: the disk failed. Nothing has changed.
+        """
+        return self._open_file().read_at(position, size)
+
+    def close(self) -> None:
+        """Let go of it, and remove the part if it was not frozen. What cannot be removed is so at the next start."""
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
+            with contextlib.suppress(StorageError):
+                self._file_system.remove(self._part_path)
+
+    def _open_file(self) -> OpenFile:
+        if self._file is None:
+            raise SnapshotFrozenError(f"snapshot {self._name} is {'frozen' if self._is_frozen else 'closed'}")
+        return self._file
+
+
+class FileRawSnapshotReader(Closing):
+    """A ``RawSnapshotReader`` of a file. Removing the snapshot's name does not disturb it.
+
+    Args:
+        file_system: where the directory is.
+        directory: of the log.
+        snapshot_id: end offset (exclusive) and epoch.
+
+    Raises:
+        InvalidSnapshotIdError: no snapshot has such an id.
+        MissingFileError: there is no frozen snapshot of this id.
+        StorageError: it cannot be opened.
+    """
+
+    def __init__(self, file_system: FileSystem, directory: str, snapshot_id: OffsetAndEpoch) -> None:
+        self._snapshot_id = snapshot_id
+        self._file = file_system.open_for_reads(join(directory, snapshot_name(snapshot_id)))
+
+    @property
+    def snapshot_id(self) -> OffsetAndEpoch:
+        """End offset (exclusive) and epoch."""
+        return self._snapshot_id
+
+    @property
+    def path(self) -> str:
+        """The path of the file."""
+        return self._file.path
+
+    def size(self) -> int:
+        """Return how many bytes it has."""
+        return self._file.size()
+
+    def read_at(self, position: int, size: int) -> memoryview:
+        """Return up to ``size`` bytes from a position: fewer only where the snapshot ends.
+
+        Raises:
+            StorageError: the disk failed.
+        """
+        return self._file.read_at(position, size)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A snapshot writer around another one, for those that add something to it."""
+
+from raftlog.offsets import OffsetAndEpoch
+from raftlog.snapshot.closing import Closing
+from raftlog.snapshot.raw import RawSnapshotWriter
+
+
+class ForwardingRawSnapshotWriter(Closing, RawSnapshotWriter):
+    """A ``RawSnapshotWriter`` that hands everything on to another one, which it owns.
+
+    Args:
+        writer: the other one.
+    """
+
+    def __init__(self, writer: RawSnapshotWriter) -> None:
+        self._writer = writer
+
+    @property
+    def snapshot_id(self) -> OffsetAndEpoch:
+        """End offset (exclusive) and epoch."""
+        return self._writer.snapshot_id
+
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes have been appended."""
+        return self._writer.size_bytes
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether ``freeze`` has succeeded."""
+        return self._writer.is_frozen
+
+    def append(self, data: bytes | memoryview) -> None:
+        """Add bytes at the end; see ``RawSnapshotWriter``."""
+        self._writer.append(data)
+
+    def freeze(self) -> None:
+        """Make the snapshot durable under its name; see ``RawSnapshotWriter``."""
+        self._writer.freeze()
+
+    def close(self) -> None:
+        """Let go of it; see ``RawSnapshotWriter``."""
+        self._writer.close()

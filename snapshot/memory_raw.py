@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Snapshots in memory: a mapping from ids to bytes takes the place of a directory."""
+
+from collections.abc import MutableMapping
+from typing import Final
+
+from raftlog.errors import SnapshotFrozenError
+from raftlog.offsets import OffsetAndEpoch
+from raftlog.snapshot.closing import Closing
+from raftlog.snapshot.paths import snapshot_name
+from raftlog.snapshot.raw import RawSnapshotWriter
+
+
+class MemoryRawSnapshotWriter(Closing, RawSnapshotWriter):
+    """A ``RawSnapshotWriter`` into memory; what was written can be read back until it is frozen.
+
+    Args:
+        snapshots: where the bytes are put when it is frozen.
+        snapshot_id: end offset (exclusive) and epoch.
+
+    Raises:
+        InvalidSnapshotIdError: no snapshot has such an id.
+    """
+
+    def __init__(self, snapshots: MutableMapping[OffsetAndEpoch, bytes], snapshot_id: OffsetAndEpoch) -> None:
+        self._snapshots = snapshots
+        self._snapshot_id: Final = snapshot_id
+        self._name = snapshot_name(snapshot_id)
+        self._data: bytearray | None = bytearray()
+        self._size_bytes = 0
+        self._is_frozen = False
+
+    @property
+    def snapshot_id(self) -> OffsetAndEpoch:
+        """End offset (exclusive) and epoch."""
+        return self._snapshot_id
+
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes have been appended."""
+        return self._size_bytes
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether ``freeze`` has succeeded."""
+        return self._is_frozen
+
+    def append(self, data: bytes | memoryview) -> None:
+        """Add bytes at the end; see ``RawSnapshotWriter``."""
+        self._open_data().extend(data)
+        self._size_bytes += len(data)
+
+    def freeze(self) -> None:
+        """Put the bytes where snapshots are; see ``RawSnapshotWriter``."""
+        self._snapshots[self._snapshot_id] = bytes(self._open_data())
+        self._data = None
+        self._is_frozen = True
+
+    def size(self) -> int:
+        """Return how many bytes there are to read back.
+
+        Raises:
+            SnapshotFrozenError: it is frozen, or closed.
+        """
+        return len(self._open_data())
+
+    def read_at(self, position: int, size: int) -> memoryview:
+        """Return up to ``size`` bytes from a position of what was appended.
+
+        Raises:
+            SnapshotFrozenError: it is frozen, or closed.
+        """
+        return memoryview(self._open_data()[position : position + size])  # A copy: a view would forbid to append.
+
+    def close(self) -> None:
+        """Let go of it, and of the bytes if it was not frozen."""
+        self._data = None
+
+    def _open_data(self) -> bytearray:
+        if self._data is None:
+            raise SnapshotFrozenError(f"snapshot {self._name} is {'frozen' if self._is_frozen else 'closed'}")
+        return self._data
+
+
+class MemoryRawSnapshotReader(Closing):
+    """A ``RawSnapshotReader`` of bytes in memory.
+
+    Args:
+        snapshot_id: end offset (exclusive) and epoch.
+        data: all of the snapshot.
+    """
+
+    def __init__(self, snapshot_id: OffsetAndEpoch, data: bytes) -> None:
+        self._snapshot_id = snapshot_id
+        self._data = memoryview(data)
+
+    @property
+    def snapshot_id(self) -> OffsetAndEpoch:
+        """End offset (exclusive) and epoch."""
+        return self._snapshot_id
+
+    def size(self) -> int:
+        """Return how many bytes it has."""
+        return len(self._data)
+
+    def read_at(self, position: int, size: int) -> memoryview:
+        """Return up to ``size`` bytes from a position: fewer only where the snapshot ends."""
+        return self._data[position : position + size]
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to let go of."""

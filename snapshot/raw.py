@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a snapshot is before anyone looks inside: an id, and bytes that are written once and frozen.
+
+Two forms of both protocols pass one contract suite: files (``file_raw``) and memory (``memory_raw``).
+
+Source: RawSnapshotWriter, RawSnapshotReader.
+"""
+
+from types import TracebackType
+from typing import Protocol, Self
+
+from raftlog.errors import SnapshotPositionError
+from raftlog.offsets import OffsetAndEpoch
+
+
+class RawSnapshotWriter(Protocol):
+    """Writes the bytes of a snapshot, and makes it one by freezing it. Leaving a ``with`` block closes it."""
+
+    @property
+    def snapshot_id(self) -> OffsetAndEpoch:
+        """End offset (exclusive) of the log prefix that the snapshot stands for, and the epoch of its last record."""
+        ...
+
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes have been appended."""
+        ...
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether ``freeze`` has succeeded."""
+        ...
+
+    def append(self, data: bytes | memoryview) -> None:
+        """Add bytes at the end. They need not be whole batches: a snapshot is fetched in chunks of any size.
+
+        Raises:
+            SnapshotFrozenError: it is frozen, or closed.
+            StorageError: the disk failed. The snapshot can only be closed now.
+        """
+        ...
+
+    def append_at(self, position: int, data: bytes | memoryview) -> None:
+        """Add a chunk that must start where the bytes written end: a repeated or late one is none.
+
+        Raises:
+            SnapshotPositionError: it starts elsewhere. Nothing has changed.
+            SnapshotFrozenError, StorageError: as for ``append``.
+        """
+        if position != self.size_bytes:
+            raise SnapshotPositionError(f"a chunk at position {position}, where {self.size_bytes} is next")
+        self.append(data)
+
+    def freeze(self) -> None:
+        """Make the snapshot durable under its name, all of it or nothing, and take no more bytes.
+
+        Raises:
+            SnapshotFrozenError: it is frozen already, or closed.
+            StorageError: the disk failed. Whether the name will be there after a crash is not known; nobody may be
+                told that it is.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of it. What was not frozen is removed. Closing twice is harmless."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class RawSnapshotReader(Protocol):
+    """Reads the bytes of a frozen snapshot; a ``ByteSource`` too. Leaving a ``with`` block closes it."""
+
+    @property
+    def snapshot_id(self) -> OffsetAndEpoch:
+        """End offset (exclusive) of the log prefix that the snapshot stands for, and the epoch of its last record."""
+        ...
+
+    def size(self) -> int:
+        """Return how many bytes it has."""
+        ...
+
+    def read_at(self, position: int, size: int) -> memoryview:
+        """Return up to ``size`` bytes from a position: fewer only where the snapshot ends.
+
+        Raises:
+            StorageError: the disk failed.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of it. Closing twice is harmless."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writing a snapshot from records. ``raftlog.snapshot.reader`` draws what comes of it.
+
+Source: RecordsSnapshotWriter.
+"""
+
+from collections.abc import Sequence
+
+import attrs
+
+from raftlog.errors import SnapshotError, SnapshotFrozenError, StorageError
+from raftlog.kraft_version import KRaftVersion
+from raftlog.offsets import OffsetAndEpoch
+from raftlog.records import limits
+from raftlog.records.accumulator import BatchAccumulator
+from raftlog.records.compression import CompressionType
+from raftlog.records.control import ControlValue, KRaftVersionRecord, SnapshotFooterRecord, SnapshotHeaderRecord
+from raftlog.records.memory_pool import MemoryPool
+from raftlog.records.open_batch import KeyedRecord
+from raftlog.records.voters import voters_record
+from raftlog.snapshot.closing import Closing
+from raftlog.snapshot.raw import RawSnapshotWriter
+from raftlog.voter_set import VoterSet
+
+
+class RecordsSnapshotWriter(Closing):
+    """Writes a snapshot: header, records, footer. Leaving a ``with`` block before ``freeze`` leaves nothing.
+
+    ::
+
+        with RecordsSnapshotWriter(raw, now_ms, ...) as writer:
+            writer.append([b"...", b"..."], now_ms)
+            writer.freeze(now_ms)
+
+    Once it is made, the raw writer is its own, and is closed with it. A ``StorageError`` closes it; any other error
+    means that nothing was changed. It holds two batches at most.
+
+    Args:
+        raw: an empty one.
+        now_ms: the time, in ms since the epoch; it becomes the timestamp of the first batch.
+        last_contained_log_timestamp: when the last record that the snapshot stands for was appended, in ms.
+        kraft_version: the level of ``kraft.version`` at that record.
+        voter_set: the voters at that record, as a VotersRecord has named them; never the static ones.
+        compression_type: how to compress batches that get smaller by it. Kafka does not compress its snapshots.
+        max_batch_size_bytes: what a batch may take, header included and before compression.
+
+    Raises:
+        SnapshotError: the raw writer is not empty.
+        UnsupportedVersionError: there is a voter set, and this level has no VotersRecord.
+        BatchTooLargeError: the voters do not fit in a batch.
+        InvalidRecordError: a field of a voter does not fit its type.
+        ValueError: a time, or the size of batches, is out of its range.
+        MissingExtraError: the codec's package is not installed.
+
+    Source: RecordsSnapshotWriter.Builder.
+    """
+
+    def __init__(
+        self,
+        raw: RawSnapshotWriter,
+        now_ms: int,
+        *,
+        last_contained_log_timestamp: int,
+        kraft_version: KRaftVersion,
+        voter_set: VoterSet | None = None,
+        compression_type: CompressionType = CompressionType.NONE,
+        max_batch_size_bytes: int = limits.MAX_BATCH_SIZE,
+    ) -> None:
+        if raw.size_bytes:
+            raise SnapshotError(f"a snapshot is to be begun where {raw.size_bytes} bytes are already")
+        self._raw = raw
+        self._is_finished = False
+        self._accumulator = BatchAccumulator(
+            raw.snapshot_id.epoch,
+            0,
+            linger_ms=None,
+            max_batch_size_bytes=max_batch_size_bytes,
+            compression_type=compression_type,
+            memory=MemoryPool(2 * max_batch_size_bytes),  # One that is complete, and one that is open.
+        )
+        header = _header(last_contained_log_timestamp, kraft_version, voter_set)
+        self._accumulator.append_control_records(header, now_ms)
+
+    @property
+    def snapshot_id(self) -> OffsetAndEpoch:
+        """End offset (exclusive) and epoch."""
+        return self._raw.snapshot_id
+
+    @property
+    def last_contained_log_offset(self) -> int:
+        """The offset of the last record that the snapshot stands for, inclusive; -1 if there is none."""
+        return self.snapshot_id.offset - 1
+
+    @property
+    def last_contained_log_epoch(self) -> int:
+        """The epoch of that record."""
+        return self.snapshot_id.epoch
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether ``freeze`` has succeeded."""
+        return self._raw.is_frozen
+
+    def append(self, values: Sequence[bytes], now_ms: int) -> None:
+        """Add records without keys, as a metadata log has them.
+
+        All of them go into one batch, perhaps together with those of other calls. The batches are those that Kafka
+        would write, given the same lists.
+
+        Args:
+            values: one a record, none of them empty.
+            now_ms: the time; it becomes the timestamp of a batch that this call opens.
+
+        Raises:
+            BatchTooLargeError: the records do not fit in one batch.
+            SnapshotFrozenError: it is frozen, or closed.
+            ValueError: there are no records, a value is empty, or the time is negative.
+            TypeError: a value is not bytes.
+            StorageError: the disk failed. The snapshot can only be closed now.
+        """
+        self._check_open()
+        self._accumulator.append(self.snapshot_id.epoch, values, now_ms)
+        self._write_completed(now_ms)
+
+    def append_records(self, records: Sequence[KeyedRecord], now_ms: int) -> None:
+        """Add records with keys and headers, for state machines other than Kafka's; otherwise as ``append``."""
+        self._check_open()
+        self._accumulator.append_records(self.snapshot_id.epoch, records, now_ms)
+        self._write_completed(now_ms)
+
+    def freeze(self, now_ms: int) -> int:
+        """Write the footer and make the snapshot durable, all of it or nothing; return its size in bytes.
+
+        Args:
+            now_ms: the time; it becomes the timestamp of the last batch.
+
+        Raises:
+            SnapshotFrozenError: it is frozen already, or closed.
+            ValueError: the time is negative.
+            StorageError: the disk failed; see ``RawSnapshotWriter.freeze``. The snapshot can only be closed now.
+        """
+        self._check_open()
+        self._accumulator.append_snapshot_footer(SnapshotFooterRecord(), now_ms)
+        self._is_finished = True
+        self._drain()
+        self._raw.freeze()
+        return self._raw.size_bytes
+
+    def close(self) -> None:
+        """Let go of it. What was not frozen is removed. Closing twice is harmless."""
+        self._is_finished = True
+        self._raw.close()
+
+    def _check_open(self) -> None:
+        if self._is_finished:
+            raise SnapshotFrozenError(f"snapshot {self.snapshot_id} is {'frozen' if self.is_frozen else 'closed'}")
+
+    def _write_completed(self, now_ms: int) -> None:
+        if self._accumulator.needs_drain(now_ms):
+            self._drain()
+
+    def _drain(self) -> None:
+        try:
+            for batch in self._accumulator.drain():
+                self._raw.append(batch.data)
+                batch.release()
+        except StorageError:
+            self.close()
+            raise
+
+
+def _header(timestamp: int, kraft_version: KRaftVersion, voters: VoterSet | None) -> list[ControlValue]:
+    """Give the records of the first batch. At level 0 there are no records of version or voters to write."""
+    header: list[ControlValue] = [SnapshotHeaderRecord(timestamp)]
+    if kraft_version.is_reconfiguration_supported:
+        header.append(KRaftVersionRecord(kraft_version, version=kraft_version.kraft_version_record_version))
+    if voters is not None:
+        header.append(attrs.evolve(voters_record(voters), version=kraft_version.voters_record_version))
+    return header

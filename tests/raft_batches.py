@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches as a raft leader writes them, and whole snapshots, made small."""
+
+import functools
+
+from raftlog.kraft_version import KRaftVersion
+from raftlog.offsets import OffsetAndEpoch
+from raftlog.records.builder import RecordBatchBuilder
+from raftlog.snapshot.memory_raw import MemoryRawSnapshotWriter
+from raftlog.snapshot.writer import RecordsSnapshotWriter
+from tests.strategies import TIMESTAMP
+
+
+@functools.lru_cache(maxsize=4096)
+def raft_batch(base_offset: int, epoch: int, count: int = 1, value: bytes = b"value") -> bytes:
+    """Return a batch of so many records of one value."""
+    builder = RecordBatchBuilder(base_offset, partition_leader_epoch=epoch)
+    builder.extend([(TIMESTAMP + base_offset, None, value)] * count)
+    return builder.build()
+
+
+def snapshot_bytes(snapshot_id: OffsetAndEpoch, *, last_contained_log_timestamp: int = 0, value: bytes = b"v") -> bytes:
+    """Return a snapshot of one record."""
+    snapshots: dict[OffsetAndEpoch, bytes] = {}
+    raw = MemoryRawSnapshotWriter(snapshots, snapshot_id)
+    with RecordsSnapshotWriter(
+        raw,
+        TIMESTAMP,
+        last_contained_log_timestamp=last_contained_log_timestamp,
+        kraft_version=KRaftVersion.KRAFT_VERSION_0,
+    ) as writer:
+        writer.append([value], TIMESTAMP)
+        writer.freeze(TIMESTAMP)
+    return snapshots[snapshot_id]
