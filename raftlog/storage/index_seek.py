@@ -35,7 +35,11 @@ class BatchHead:
 
 def head_at(source: ByteSource, position: int) -> BatchHead | None:
     """Read the header at a byte position, or return None if no batch of magic 2 seems to start there."""
-    head = source.read_at(position, limits.BATCH_OVERHEAD) if position >= 0 else memoryview(b"")
+    return None if position < 0 else read_head(source.read_at(position, limits.BATCH_OVERHEAD), position)
+
+
+def read_head(head: memoryview, position: int) -> BatchHead | None:
+    """Read a header from its 61 bytes, which stand at a byte position; None if it does not seem to be one."""
     if len(head) < limits.BATCH_OVERHEAD or not is_likely_header(head):
         return None
     batch = RecordBatch(head)

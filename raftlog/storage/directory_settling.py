@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of a log directory that a crash has left on their way in or out: each is finished or taken back.
+
+::
+
+    *.log.deleted, *.index.deleted ...      removed
+    *.cleaned                               removed, and with it every .swap of its base offset or above
+    *.swap                                  renamed into its place
+    *.tmp                                   removed: the file of the plain name is whole
+    *.checkpoint.part, .checkpoint.deleted  removed
+    *.index, *.timeindex, *.txnindex        removed where their segment is gone
+
+Source: LogLoader#removeTempFilesAndCollectSwapFiles, KafkaRaftLog#recoverSnapshots.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from raftlog.file_system import FileSystem, join, remove_if_there
+from raftlog.records.file_names import FileKind, FileName, FileState, parse_file_name
+from raftlog.storage.damaged_files import is_half_copied
+from raftlog.storage.recovery_point import RECOVERY_POINT_NAME
+from raftlog.storage.recovery_report import ActionKind, RecoveryAction
+
+_INDEX_KINDS: Final = frozenset({FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX})
+_UNFINISHED: Final = {
+    FileState.DELETED: "it was on its way out",
+    FileState.CLEANED: "it was never finished",
+    FileState.PART: "it was never finished",
+    FileState.TEMPORARY: "it was never finished",
+}
+
+
+def settle_names(file_system: FileSystem, directory: str) -> Iterator[RecoveryAction]:
+    """Settle all files that are on their way in or out, and yield what is done, once it is.
+
+    Nothing of it is durable until the directory is synced; done twice, it comes to the same.
+
+    Raises:
+        StorageError: a file could not be renamed or removed, or the directory not be read.
+    """
+    first_cleaned = min(
+        (name.base_offset or 0 for _, name in _names(file_system, directory) if name.state is FileState.CLEANED),
+        default=None,
+    )
+    for text, name in _names(file_system, directory):
+        path = join(directory, text)
+        if name.state is FileState.SWAP:
+            yield _settle_swap(file_system, path, name, first_cleaned)
+        elif name.state in _UNFINISHED:
+            yield _remove(file_system, path, _UNFINISHED[name.state])
+    for text in file_system.list(directory):
+        if text == f"{RECOVERY_POINT_NAME}{FileState.TEMPORARY.value}" or is_half_copied(text):
+            yield _remove(file_system, join(directory, text), _UNFINISHED[FileState.TEMPORARY])
+    yield from _remove_orphans(file_system, directory)
+
+
+def _settle_swap(file_system: FileSystem, path: str, name: FileName, first_cleaned: int | None) -> RecoveryAction:
+    if first_cleaned is not None and (name.base_offset or 0) >= first_cleaned:
+        return _remove(file_system, path, "what it comes with was never finished")
+    file_system.rename(path, path.removesuffix(FileState.SWAP.value))
+    return RecoveryAction(ActionKind.RENAMED, path, "it was on its way in")
+
+
+def _remove_orphans(file_system: FileSystem, directory: str) -> Iterator[RecoveryAction]:
+    names = _names(file_system, directory)
+    segments = {name.base_offset for _, name in names if name.kind is FileKind.LOG}
+    for text, name in names:
+        if name.kind in _INDEX_KINDS and name.base_offset not in segments:
+            yield _remove(file_system, join(directory, text), "its segment is gone")
+
+
+def _remove(file_system: FileSystem, path: str, detail: str) -> RecoveryAction:
+    remove_if_there(file_system, path)
+    return RecoveryAction(ActionKind.REMOVED, path, detail)
+
+
+def _names(file_system: FileSystem, directory: str) -> list[tuple[str, FileName]]:
+    names = ((text, parse_file_name(text)) for text in file_system.list(directory))
+    return [(text, name) for text, name in names if name is not None]

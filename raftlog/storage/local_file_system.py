@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The file system of this machine, behind the protocol of ``raftlog.file_system``.
+
+Files are read with ``pread`` and written with ``pwrite``, so that no handle has a place of its own. System calls that
+a signal interrupts are tried again by Python itself.
+"""
+
+import contextlib
+import errno
+import fcntl
+import os
+import stat
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+from raftlog.errors import DirectoryLockedError, MissingFileError, OutOfSpaceError, StorageError
+
+_NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_CLOSED: Final = -1
+_NEW_FILE_MODE: Final = 0o666
+"""Less what the process's umask takes away."""
+_OWNER_MAY_READ: Final = stat.S_IRUSR
+
+
+class _Reported:
+    """Turns what the operating system says in a block into an error that names the path and the operation."""
+
+    __slots__ = ("_operation", "_path")
+
+    def __init__(self, path: str, operation: str) -> None:
+        self._path = path
+        self._operation = operation
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None or isinstance(error, StorageError):
+            return
+        if isinstance(error, OSError):
+            raise _error_type(error)(self._path, self._operation, error.strerror or str(error)) from error
+        if isinstance(error, (ValueError, OverflowError)):  # A zero byte in the path; no number of a place in a file.
+            raise StorageError(self._path, self._operation, str(error)) from error
+
+
+def _error_type(error: OSError) -> type[StorageError]:
+    if error.errno in _NO_ROOM:
+        return OutOfSpaceError
+    return MissingFileError if error.errno == errno.ENOENT else StorageError
+
+
+class LocalFile:
+    """An open file. It is a ``raftlog.file_system.OpenFile``, and one owner uses it at a time."""
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        self._path = path
+        self._descriptor = descriptor
+
+    @property
+    def path(self) -> str:
+        """The path that it was opened by."""
+        return self._path
+
+    def append(self, data: bytes | memoryview) -> None:
+        """Write all of the bytes at the end.
+
+        Raises:
+            OutOfSpaceError: there is no room.
+            StorageError: the write failed otherwise. In both cases some of the bytes may be there.
+        """
+        with _Reported(self._path, "append"):
+            self._write(os.fstat(self._descriptor).st_size, data)
+
+    def write_at(self, position: int, data: bytes | memoryview) -> None:
+        """Write all of the bytes at a position, over what is there; a gap before it reads as zeros.
+
+        Raises:
+            OutOfSpaceError, StorageError: as for ``append``.
+        """
+        with _Reported(self._path, f"write at position {position}"):
+            self._write(position, data)
+
+    def _write(self, position: int, data: bytes | memoryview) -> None:
+        rest = memoryview(data).cast("B")
+        while (written := os.pwrite(self._descriptor, rest, position)) < len(rest):
+            if written == 0:
+                raise StorageError(self._path, f"write at position {position}", "the system writes nothing")
+            position += written
+            rest = rest[written:]
+
+    def read_at(self, position: int, size: int) -> memoryview:
+        """Return up to ``size`` bytes from a position: fewer only where the file ends.
+
+        Raises:
+            StorageError: the read failed.
+        """
+        parts = []
+        with _Reported(self._path, f"read at position {position}"):
+            # No more is asked for than there is: memory is allocated by what is asked for.
+            size = min(size, max(0, os.fstat(self._descriptor).st_size - position))
+            while size > 0 and (part := os.pread(self._descriptor, size, position)):
+                parts.append(part)
+                position += len(part)
+                size -= len(part)
+        return memoryview(parts[0] if len(parts) == 1 else b"".join(parts))
+
+    def size(self) -> int:
+        """Return the file's length in bytes.
+
+        Raises:
+            StorageError: the file is closed.
+        """
+        with _Reported(self._path, "size"):
+            return os.fstat(self._descriptor).st_size
+
+    def truncate(self, size_bytes: int) -> None:
+        """Cut the file to a length that is not above its own.
+
+        Raises:
+            StorageError: the length is above the file's; or it may or may not have changed.
+        """
+        with _Reported(self._path, f"truncate to {size_bytes} bytes"):
+            if size_bytes > os.fstat(self._descriptor).st_size:
+                raise ValueError("it is shorter")
+            os.ftruncate(self._descriptor, size_bytes)
+
+    def sync(self) -> None:
+        """Make the bytes and the length durable (fdatasync; F_FULLFSYNC on macOS, where that is what it takes).
+
+        Raises:
+            StorageError: what is on the disk is not known; do not call it again, and do not believe what it says.
+        """
+        with _Reported(self._path, "sync"):
+            if sys.platform == "darwin":
+                fcntl.fcntl(self._descriptor, fcntl.F_FULLFSYNC)
+            else:
+                os.fdatasync(self._descriptor)
+
+    def close(self) -> None:
+        """Let go of the file, without a sync. Closing twice is harmless."""
+        descriptor, self._descriptor = self._descriptor, _CLOSED
+        if descriptor != _CLOSED:
+            with contextlib.suppress(OSError):  # there is nothing to be done, and nothing was promised
+                os.close(descriptor)
+
+
+class LocalFileSystem:
+    """The file system of this machine. It is a ``raftlog.file_system.FileSystem``, and holds nothing itself."""
+
+    def open(self, path: str, *, create: bool = False) -> LocalFile:
+        """Open a file for reads and writes.
+
+        Args:
+            path: of the file.
+            create: make an empty file where there is none.
+
+        Raises:
+            MissingFileError: there is no such file, and ``create`` is not set; or no such directory.
+            StorageError: it cannot be opened, or is no regular file.
+        """
+        return _open(path, os.O_RDWR | (os.O_CREAT if create else 0))
+
+    def open_for_reads(self, path: str) -> LocalFile:
+        """Open a file for reads alone.
+
+        Raises:
+            MissingFileError: there is no such file.
+            StorageError: it cannot be opened, or is no regular file.
+        """
+        return _open(path, os.O_RDONLY)
+
+    def exists(self, path: str) -> bool:
+        """Say whether a file or directory of this name is there.
+
+        Raises:
+            StorageError: nobody can tell: a directory above may not be searched, or the disk failed.
+        """
+        with _Reported(path, "look up"):
+            try:
+                Path(path).stat()
+            except (FileNotFoundError, NotADirectoryError):
+                return False
+            return True
+
+    def list(self, directory: str) -> Sequence[str]:
+        """Return the names in a directory, sorted.
+
+        Raises:
+            MissingFileError: there is no such directory.
+            StorageError: it cannot be read.
+        """
+        with _Reported(directory, "list"):
+            return sorted(entry.name for entry in Path(directory).iterdir())
+
+    def make_directory(self, directory: str) -> None:
+        """Make a directory, and those above it, where there is none. Not durable until those above are synced.
+
+        Raises:
+            StorageError: it cannot be made, or a file has its name.
+        """
+        with _Reported(directory, "make directory"):
+            Path(directory).mkdir(parents=True, exist_ok=True)
+
+    def rename(self, source: str, target: str) -> None:
+        """Give a file another name in one step, in place of a file that has it.
+
+        Raises:
+            MissingFileError: there is no such source, or no directory for the target.
+            StorageError: it failed; either name may hold the file.
+        """
+        with _Reported(source, f"rename to {target}"):
+            Path(source).replace(target)
+
+    def remove(self, path: str) -> None:
+        """Remove a file's name.
+
+        Raises:
+            MissingFileError: there is no such file.
+            StorageError: it failed.
+        """
+        with _Reported(path, "remove"):
+            Path(path).unlink()
+
+    def sync_directory(self, directory: str) -> None:
+        """Make names that appeared, changed or went in a directory durable.
+
+        Raises:
+            MissingFileError: there is no such directory.
+            StorageError: as for ``LocalFile.sync``.
+        """
+        with _Reported(directory, "sync directory"):
+            descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+    def set_read_only(self, path: str) -> None:
+        """Take the right to write from a file, so that no slip changes it, and from others than its owner all rights.
+
+        So does Kafka with its snapshots, which may hold secrets.
+
+        Raises:
+            MissingFileError: there is no such file.
+            StorageError: it failed.
+        """
+        with _Reported(path, "set read-only"):
+            file = Path(path)
+            file.chmod(stat.S_IMODE(file.stat().st_mode) & _OWNER_MAY_READ)
+
+    def lock(self, path: str) -> "LocalFileLock":
+        """Take the exclusive lock on a file, which is made where it is missing.
+
+        It is a lock of POSIX, as Java's is, so that a running Kafka holds it too. Such a lock is of the process: a
+        list of ours keeps a second owner in it away.
+
+        Raises:
+            DirectoryLockedError: another process holds it, or another owner in this one.
+            StorageError: it cannot be made.
+
+        Source: FileLock#tryLock.
+        """
+        with _Reported(path, "lock"), _HELD_LOCKS_GUARD:
+            # Looked up before it is opened: closing any descriptor of the file would release the process's lock on it.
+            if _identity(path) in _HELD_LOCKS:
+                raise DirectoryLockedError(f"{path}: another owner in this process holds the lock")
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _NEW_FILE_MODE)
+            try:
+                fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except (BlockingIOError, PermissionError) as error:  # POSIX allows for both
+                os.close(descriptor)
+                raise DirectoryLockedError(f"{path}: another process holds the lock") from error
+            except BaseException:
+                os.close(descriptor)
+                raise
+            return LocalFileLock(path, descriptor)
+
+
+_HELD_LOCKS_GUARD: Final = threading.Lock()
+_HELD_LOCKS: Final[set[tuple[int, int]]] = set()
+"""Device and inode of each file whose lock this process holds."""
+
+
+class LocalFileLock:
+    """A lock that is held. ``LocalFileSystem.lock`` makes it."""
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        self.path = path
+        self._descriptor = descriptor
+        status = os.fstat(descriptor)
+        self._identity = (status.st_dev, status.st_ino)
+        _HELD_LOCKS.add(self._identity)
+
+    def close(self) -> None:
+        """Release the lock. The file stays. Closing twice is harmless."""
+        with _HELD_LOCKS_GUARD:
+            descriptor, self._descriptor = self._descriptor, _CLOSED
+            if descriptor != _CLOSED:
+                _HELD_LOCKS.discard(self._identity)
+                os.close(descriptor)
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        status = Path(path).stat()
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _open(path: str, flags: int) -> LocalFile:
+    with _Reported(path, "open"):
+        # Not blocking, or a pipe that nobody writes would be waited for.
+        descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, _NEW_FILE_MODE)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise StorageError(path, "open", "not a regular file")
+        return LocalFile(path, descriptor)

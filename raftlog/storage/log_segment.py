@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One segment of a log: a ``.log`` file of batches that stand end to end, and the indexes beside it.
+
+The file may be longer than the segment: what recovery has found to be damaged stands behind ``size_bytes`` until it is
+set aside.
+
+Source: LogSegment.
+"""
+
+import contextlib
+from typing import Final
+
+import attrs
+
+from raftlog.errors import CorruptBatchError, OutOfSpaceError, StorageError
+from raftlog.file_system import FileSystem, OpenFile, join, remove_if_there
+from raftlog.log_rules import CheckedAppend
+from raftlog.offsets import SegmentPosition
+from raftlog.records.file_names import FileKind, FileName
+from raftlog.records.limits import BATCH_OVERHEAD
+from raftlog.records.window import Window
+from raftlog.storage.epoch_witnesses import EpochWitnesses
+from raftlog.storage.index_file import StoredIndex
+from raftlog.storage.index_seek import BatchHead, head_at, read_head
+from raftlog.storage.segment_indexes import MAX_INDEXED_POSITION, IndexLimits, SegmentIndexes
+from raftlog.storage.segment_scan import SegmentScan, scan_segment
+
+_SEEK_SIZE: Final = 8 * 1024
+"""What is read at once on the way to a batch: with usual indexes, all of it."""
+
+
+@attrs.frozen
+class RollLimits:
+    """When a segment has enough.
+
+    Attributes:
+        size_bytes: that a segment may have, unless one append is larger (``metadata.log.segment.bytes``).
+        age_ms: between the timestamps of its first batch and of the next (``metadata.log.segment.ms``).
+    """
+
+    size_bytes: int = 1024 * 1024 * 1024
+    age_ms: int = 7 * 24 * 3600 * 1000
+
+
+class LogSegment:
+    """A segment that is open for reads and writes.
+
+    Attributes:
+        base_offset: the first offset, inclusive, that it holds or will hold.
+        path: of its ``.log`` file.
+        next_offset: the offset after its last batch.
+        size_bytes: of its batches.
+    """
+
+    def __init__(self, file_system: FileSystem, directory: str, base_offset: int, index_limits: IndexLimits) -> None:
+        self.base_offset: Final = base_offset
+        self.path: Final = join(directory, str(FileName(FileKind.LOG, base_offset=base_offset)))
+        self.next_offset = base_offset
+        self.size_bytes = 0
+        self._file_system = file_system
+        self._indexes = SegmentIndexes(file_system, directory, base_offset, index_limits)
+        self._first_timestamp: int | None = None
+        self._found: tuple[int, BatchHead] | None = None
+        """What was looked for last: the next one is often that, or right behind it."""
+        self._file: OpenFile = file_system.open(self.path, create=True)
+
+    def scan(self, last_epoch: int, witnesses: EpochWitnesses) -> SegmentScan:
+        """Read all that the file holds, and take its sound batches for the segment's; once, before anything else."""
+        scan = scan_segment(self._file, self.base_offset, last_epoch, self._indexes, witnesses)
+        self.next_offset, self.size_bytes = scan.next_offset, scan.end_position
+        self._first_timestamp = scan.first_timestamp
+        return scan
+
+    def file_size(self) -> int:
+        """Return the length of the file, which is that of the segment where nothing is damaged."""
+        return self._file.size()
+
+    @property
+    def end(self) -> SegmentPosition:
+        """Where the next batch will lie."""
+        return SegmentPosition(self.base_offset, self.size_bytes)
+
+    def has_room_for(self, checked: CheckedAppend, roll: RollLimits) -> bool:
+        """Whether an append may go to this segment.
+
+        Source: LogSegment#shouldRoll. Differs: where batches have no timestamps, age does not count.
+        """
+        if self.size_bytes == 0:
+            return True
+        if checked.info.last_offset > self._indexes.max_offset:
+            return False
+        most = min(roll.size_bytes, MAX_INDEXED_POSITION)
+        is_full = self._indexes.is_full or self.size_bytes > most - checked.size_bytes
+        return not is_full and not self._is_too_old(checked, roll.age_ms)
+
+    def _is_too_old(self, checked: CheckedAppend, age_ms: int) -> bool:
+        first = self._first_timestamp
+        if first is None or first < 0:
+            return False
+        newest: int = max([batch.max_timestamp for batch in checked.batches])
+        return newest - first > age_ms
+
+    def append(self, data: memoryview, checked: CheckedAppend) -> None:
+        """Write batches at the end, in one write.
+
+        Args:
+            data: the bytes of the batches.
+            checked: the batches.
+
+        Raises:
+            OutOfSpaceError: the bytes did not fit; the segment is as it was.
+            StorageError: what the file holds behind the segment's end is not known.
+        """
+        try:
+            self._file.write_at(self.size_bytes, data)
+        except OutOfSpaceError as error:
+            self._cut_back(error)
+            raise
+        if self._first_timestamp is None:
+            self._first_timestamp = checked.batches[0].max_timestamp
+        for batch in checked.batches:
+            position, last_offset = self.size_bytes + batch.position, batch.base_offset + batch.last_offset_delta
+            self._indexes.add(position, batch.size_bytes, last_offset, batch.max_timestamp)
+        self.size_bytes += checked.size_bytes
+        self.next_offset = checked.next_offset
+
+    def _cut_back(self, cause: OutOfSpaceError) -> None:
+        """Remove what a failed write has left: half a batch must not stand before a good one."""
+        try:
+            if self._file.size() > self.size_bytes:
+                self._file.truncate(self.size_bytes)
+        except StorageError as error:
+            raise error from cause
+
+    def locate(self, offset: int) -> tuple[int, BatchHead | None]:
+        """Find the batch that holds an offset, which is not below the segment's first.
+
+        Returns:
+            The position of its start, and its header; the segment's end and None for an offset behind all batches.
+
+        Raises:
+            CorruptBatchError: a header on the way there no longer reads.
+            StorageError: the disk failed.
+        """
+        if offset >= self.next_offset:
+            return self.size_bytes, None
+        position, next_offset = self._indexes.offsets.position_before(offset), None
+        found = self._found
+        if found is not None and found[1].base_offset <= offset and found[0] >= position:
+            position, next_offset = found[0], found[1].base_offset
+        ahead = Window(self._file, self.size_bytes, _SEEK_SIZE)
+        while True:
+            head = read_head(ahead.view(position, BATCH_OVERHEAD), position)
+            is_next = head is not None and next_offset in (None, head.base_offset) and head.base_offset <= offset
+            if head is None or not is_next or head.next_position > self.size_bytes:
+                raise CorruptBatchError("a batch header that has changed", None, self.path, position)
+            if head.last_offset >= offset:
+                self._found = position, head
+                return position, head
+            position, next_offset = head.next_position, head.last_offset + 1
+
+    def read(self, position: int, size: int) -> memoryview:
+        """Return bytes of the segment.
+
+        Raises:
+            CorruptBatchError: the file has become shorter.
+            StorageError: the disk failed.
+        """
+        data = self._file.read_at(position, size)
+        if len(data) < size:
+            raise CorruptBatchError(f"{size} bytes, {len(data)} of them there", "tail-torn", self.path, position)
+        return data
+
+    def sync(self) -> None:
+        """Make all batches durable.
+
+        Raises:
+            StorageError: what is on the disk is not known.
+        """
+        self._file.sync()
+
+    def truncate(self, offset: int) -> None:
+        """Drop the batch that holds an offset, and all behind it; durable on return.
+
+        Raises:
+            CorruptBatchError: as for ``locate``. Nothing has changed.
+            StorageError: the file may be cut or not.
+        """
+        position, head = self.locate(offset)
+        self._file.truncate(position)
+        self._file.sync()
+        self.size_bytes = position
+        if head is not None:
+            self.next_offset = head.base_offset
+        self._rewind_indexes()
+
+    def cut_damage(self) -> None:
+        """Cut the file to the segment's size; durable on return.
+
+        Raises:
+            StorageError: the file may be cut or not.
+        """
+        self._file.truncate(self.size_bytes)
+        self._file.sync()
+
+    def take_file(self, path: str) -> None:
+        """Take another file, which holds the sound part, for the segment's own; durable once its directory is synced.
+
+        Raises:
+            StorageError: either file may have the segment's name.
+        """
+        self._file.close()
+        self._file_system.rename(path, self.path)
+        self._file = self._file_system.open(self.path)
+
+    def _rewind_indexes(self) -> None:
+        self._found = None
+        position = self._indexes.rewind(self.size_bytes)
+        if self.size_bytes == 0:
+            self._first_timestamp = None
+        while position < self.size_bytes:
+            head = head_at(self._file, position)
+            if head is None:
+                raise StorageError(self.path, f"read at position {position}", "a batch header has changed")
+            size_bytes = head.next_position - position
+            self._indexes.add(position, size_bytes, head.last_offset, head.max_timestamp)
+            position = head.next_position
+
+    def settle_indexes(self, *, is_last: bool) -> tuple[tuple[str, StoredIndex], ...]:
+        """Write the index files that are not what the scan has found; return their paths, and what they had.
+
+        Args:
+            is_last: whether the log goes on in this segment, so that the files' last time entry is not for good.
+
+        Raises:
+            OutOfSpaceError, StorageError: a file could not be written.
+        """
+        time_entries = len(self._indexes.times)
+        self._indexes.seal()
+        written = self._indexes.settle()
+        if is_last:
+            self._indexes.times.keep_first(time_entries)
+        return written
+
+    def seal(self) -> None:
+        """Write the indexes of a segment that takes no more batches, durably but for their names.
+
+        Raises:
+            OutOfSpaceError, StorageError: a file could not be written.
+        """
+        self._indexes.seal()
+        self._indexes.store()
+
+    def remove(self) -> None:
+        """Remove all files of the segment. Who reads them may read on.
+
+        Raises:
+            StorageError: a file is there and cannot be removed.
+        """
+        self.close()
+        self.remove_indexes()
+        remove_if_there(self._file_system, self.path)
+
+    def remove_indexes(self) -> None:
+        """Remove the index files.
+
+        Raises:
+            StorageError: a file is there and cannot be removed.
+        """
+        for index in (self._indexes.offsets, self._indexes.times):
+            remove_if_there(self._file_system, index.path)
+
+    def close(self) -> None:
+        """Let go of the file. Closing twice is harmless."""
+        with contextlib.suppress(StorageError):
+            self._file.close()

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an error for want of room means: elsewhere that nothing has changed, here that nobody knows."""
+
+from types import TracebackType
+
+from raftlog.errors import OutOfSpaceError, StorageError
+
+
+class NoReturn:
+    """Raises an error for want of room as one of the disk: something may have changed already.
+
+    An ``OutOfSpaceError`` promises that the log is as it was. After a failed sync, and in the middle of a truncation,
+    nobody can promise that, whatever the reason for the failure.
+    """
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, OutOfSpaceError):
+            raise StorageError(error.path, error.operation, error.cause) from error
+
+
+NO_RETURN = NoReturn()

@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+r"""What a replica must not forget of elections: Kafka's ``quorum-state``, and two checksummed copies beside it.
+
+A replica that forgets its vote may vote twice in an epoch, and then there may be two leaders. ``quorum-state`` has no
+checksum, so the copies decide; Kafka knows nothing of them, and leaves them alone::
+
+    raftlog-quorum-state 0
+    sequence 12                  one more with each state that is written
+    {"leaderId":-1,"leaderEpoch":5,"votedId":2,"votedDirectoryId":"AQIDBAUGBwgJCgsMDQ4PEA","data_version":1}
+    vote lost                    only where a vote may have been forgotten, until an operator accepts that
+    crc32c 89abcdef              of all lines above
+
+Both copies are replaced durably, one after the other, and then ``quorum-state``. A crash in between leaves some with
+the old state and some with the new one, of which nobody was told. Opening the store settles on one of them and writes
+it to all three before it is acted upon.
+
+Source: FileQuorumStateStore. Differs: DECISIONS.md 18: Kafka has no copies, and takes a missing file for a fresh start.
+"""
+
+import enum
+import re
+from collections.abc import Callable
+from typing import Final, Self, TypeVar
+
+import attrs
+
+from raftlog.errors import (
+    CorruptFileError,
+    DecodeError,
+    FencedEpochError,
+    IllegalTransitionError,
+    MissingFileError,
+    OutOfSpaceError,
+    StorageError,
+)
+from raftlog.file_system import FileSystem, join, read_file, replace_file
+from raftlog.records.checksum import crc32c
+from raftlog.records.file_names import FileKind
+from raftlog.records.quorum_state import UNKNOWN_ID, QuorumStateData, read_quorum_state, write_quorum_state
+
+T = TypeVar("T")
+
+COPY_NAMES: Final = ("raftlog-quorum-state-1", "raftlog-quorum-state-2")
+
+_MAX_SIZE_BYTES: Final = 1024 * 1024
+_COPY: Final = re.compile(
+    rb"(raftlog-quorum-state 0\nsequence ([0-9]{1,18})\n([^\n]*)\n(vote lost\n)?)crc32c ([0-9a-f]{8})\n"
+)
+
+
+class QuorumStateOrigin(enum.Enum):
+    """Where a state comes from."""
+
+    FRESH = "fresh"
+    """There is no file, and no log: the replica has never taken part in anything."""
+    COPIES = "copies"
+    """The copies, or the one of them that is sound."""
+    KAFKA = "kafka"
+    """``quorum-state``: there are no sound copies, or Kafka has run in this directory since they were written."""
+    LOST = "lost"
+    """No file is sound, and there was something to remember: the replica may have voted, and nobody knows for whom."""
+    BEHIND = "behind"
+    """A sound file, but of an epoch below the log's: an old image, or the disk has lost writes. Votes may be lost."""
+
+
+@attrs.frozen
+class StoredQuorumState:
+    """What the three files say together.
+
+    Attributes:
+        origin: where the state comes from.
+        state: None if it is fresh or lost.
+        is_settled: whether all three files say so; otherwise they must, before anyone is told of the state.
+        problems: what is wrong with files that cannot be read.
+        last_sequence: the highest number of a copy, 0 if there is none.
+        is_vote_lost: whether a vote may have been forgotten, now or at an earlier start.
+    """
+
+    origin: QuorumStateOrigin
+    state: QuorumStateData | None
+    is_settled: bool
+    problems: tuple[DecodeError | StorageError, ...] = ()
+    last_sequence: int = 0
+    is_vote_lost: bool = False
+
+    @property
+    def may_vote(self) -> bool:
+        """Whether the replica may vote, and be a candidate: not where it may have forgotten a vote."""
+        return not self.is_vote_lost
+
+
+@attrs.frozen
+class _Copy:
+    state: QuorumStateData
+    sequence: int
+    is_vote_lost: bool = False
+
+    def encode(self) -> bytes:
+        text = f"raftlog-quorum-state 0\nsequence {self.sequence}\n".encode() + write_quorum_state(self.state) + b"\n"
+        text += b"vote lost\n" if self.is_vote_lost else b""
+        return text + f"crc32c {crc32c(text):08x}\n".encode()
+
+
+def _read_copy(data: bytes) -> _Copy:
+    match = _COPY.fullmatch(data)
+    if match is None:
+        raise CorruptFileError("not a copy of quorum-state of version 0", "file-format", position=0)
+    if crc32c(match[1]) != int(match[5], 16):
+        raise CorruptFileError("the stored CRC is not that of the lines above it", "file-crc", position=match.start(5))
+    return _Copy(_read_state(match[3]), int(match[2]), is_vote_lost=match[4] is not None)
+
+
+def _read_state(data: bytes) -> QuorumStateData:
+    state = read_quorum_state(data)
+    if state.leader_epoch < 0:
+        raise CorruptFileError(f"an epoch of {state.leader_epoch}", "file-format", position=0)
+    return state
+
+
+def load_quorum_state(
+    file_system: FileSystem, directory: str, *, has_log: bool, last_epoch: int = 0
+) -> StoredQuorumState:
+    """Find out what the replica remembers; nothing is written.
+
+    Of the copies the one of the higher epoch counts, then the later one. ``quorum-state`` counts instead, as what Kafka
+    wrote later, where its epoch is higher; or where at one epoch it has a leader or a vote, and the copy has neither.
+
+    Args:
+        file_system: that the directory is on.
+        directory: of the log.
+        has_log: whether the log ends above 0, or is in quarantine: such a replica has been through elections.
+        last_epoch: of the log (``last_fetched_epoch``). A replica notes an epoch before it has a record of it.
+    """
+    loading = _Loading(file_system, directory)
+    copies = [copy for name in COPY_NAMES if (copy := loading.read(name, _read_copy))]
+    in_kafkas_file = loading.read(FileKind.QUORUM_STATE.value, _read_state)
+    latest = max(copies, key=lambda copy: (copy.state.leader_epoch, copy.sequence), default=None)
+    is_lost = latest is not None and latest.is_vote_lost
+    if latest is not None and (in_kafkas_file is None or not _is_later(in_kafkas_file, latest.state)):
+        is_settled = copies == [latest, latest] and in_kafkas_file == latest.state
+        found = StoredQuorumState(QuorumStateOrigin.COPIES, latest.state, is_settled, is_vote_lost=is_lost)
+    elif in_kafkas_file is not None:
+        found = StoredQuorumState(QuorumStateOrigin.KAFKA, in_kafkas_file, False, is_vote_lost=is_lost)
+    elif has_log or loading.problems:
+        found = StoredQuorumState(QuorumStateOrigin.LOST, None, False, is_vote_lost=True)
+    else:
+        found = StoredQuorumState(QuorumStateOrigin.FRESH, None, False)
+    if found.state is not None and found.state.leader_epoch < last_epoch:
+        is_noted = found.is_settled and is_lost
+        found = attrs.evolve(found, origin=QuorumStateOrigin.BEHIND, is_settled=is_noted, is_vote_lost=True)
+    last_sequence = max((copy.sequence for copy in copies), default=0)
+    return attrs.evolve(found, problems=tuple(loading.problems), last_sequence=last_sequence)
+
+
+def _is_later(in_kafkas_file: QuorumStateData, copy: QuorumStateData) -> bool:
+    if in_kafkas_file.leader_epoch != copy.leader_epoch:
+        return in_kafkas_file.leader_epoch > copy.leader_epoch
+    return _is_undecided(copy) and not _is_undecided(in_kafkas_file)
+
+
+def _may_follow(state: QuorumStateData, before: QuorumStateData) -> bool:
+    """Whether a state keeps what one before it, of the same epoch, has said: the leader, or else the vote."""
+    if before.leader_id not in (UNKNOWN_ID, state.leader_id):
+        return False
+    here, there = state.voted_key, before.voted_key
+    if here is None or there is None:
+        return there is None or state.leader_id != UNKNOWN_ID
+    return here.id == there.id and (
+        None in (here.directory_id, there.directory_id) or here.directory_id == there.directory_id
+    )
+
+
+def _is_undecided(state: QuorumStateData) -> bool:
+    return state.leader_id == UNKNOWN_ID and state.voted_id == UNKNOWN_ID
+
+
+class _Loading:
+    """Reads files that may be missing or bad, and notes which are bad."""
+
+    def __init__(self, file_system: FileSystem, directory: str) -> None:
+        self._file_system = file_system
+        self._directory = directory
+        self.problems: list[DecodeError | StorageError] = []
+
+    def read(self, name: str, parse: Callable[[bytes], T]) -> T | None:
+        """Return what a file says; None if it is missing or bad."""
+        path = join(self._directory, name)
+        try:
+            return parse(read_file(self._file_system, path, _MAX_SIZE_BYTES))
+        except MissingFileError:
+            return None
+        except DecodeError as error:
+            self.problems.append(error.located(path=path))
+        except StorageError as error:
+            self.problems.append(error)
+        return None
+
+
+class QuorumStateStore:
+    """Keeps the state of a replica that is running; ``open`` makes it.
+
+    Attributes:
+        recovered: what was found when it was opened.
+        state: what was written last; None for a replica that has nothing to remember, or has lost it.
+        may_vote: whether the replica may vote, and be a candidate. Once it may not, no write and no start changes that:
+            only ``accept_loss`` does.
+    """
+
+    def __init__(self, file_system: FileSystem, directory: str, recovered: StoredQuorumState) -> None:
+        self._file_system = file_system
+        self._directory = directory
+        self._sequence = recovered.last_sequence
+        self._failure: StorageError | None = None
+        self.recovered: Final = recovered
+        self.state = recovered.state
+        self.may_vote = recovered.may_vote
+
+    @classmethod
+    def open(cls, file_system: FileSystem, directory: str, *, has_log: bool, last_epoch: int = 0) -> Self:
+        """Find out what the replica remembers, and make all three files say so; ``recovered`` tells what was found.
+
+        Args:
+            file_system: that the directory is on.
+            directory: of the log.
+            has_log: as for ``load_quorum_state``.
+            last_epoch: likewise.
+
+        Raises:
+            StorageError: the files do not agree, and cannot be written.
+        """
+        recovered = load_quorum_state(file_system, directory, has_log=has_log, last_epoch=last_epoch)
+        store = cls(file_system, directory, recovered)
+        if recovered.state is not None and not recovered.is_settled:
+            store._store(recovered.state)
+        return store
+
+    def accept_loss(self) -> None:
+        """Let a replica vote that may have forgotten a vote. The next ``write`` makes that durable.
+
+        It is for an operator to say, who knows that no vote of this replica counts in an election that is still open.
+        """
+        self.may_vote = True
+
+    def write(self, state: QuorumStateData) -> None:
+        """Make a state durable. Nobody may be told of it before this returns.
+
+        Raises:
+            FencedEpochError: its epoch is negative, or below that of the state before. Nothing was changed.
+            IllegalTransitionError: in the epoch of the state before it has another leader or another vote, or knows of
+                neither any more; or it has a new vote, and the replica may not vote. Nothing was changed.
+            OutOfSpaceError: there was no room. After a crash the replica may find the state or the one before.
+            StorageError: likewise; and every later call raises it again, as what is on the disk is not known.
+
+        Source: FileQuorumStateStore#writeElectionState.
+        """
+        if self._failure is not None:
+            raise self._failure
+        least = 0 if self.state is None else self.state.leader_epoch
+        if state.leader_epoch < least:
+            raise FencedEpochError(f"epoch {state.leader_epoch} after epoch {least}")
+        before = self.state if state.leader_epoch == least else None
+        if before is not None and not _may_follow(state, before):
+            raise IllegalTransitionError(f"in epoch {least} there was {before}, and now {state}")
+        has_voted_before = before is not None and before.voted_key is not None
+        if not self.may_vote and state.voted_key is not None and not has_voted_before:
+            raise IllegalTransitionError(f"a vote for {state.voted_key}, where another one may have been forgotten")
+        self._store(state)
+
+    def _store(self, state: QuorumStateData) -> None:
+        self._sequence += 1
+        try:
+            copy = _Copy(state, self._sequence, is_vote_lost=not self.may_vote).encode()
+            for name in COPY_NAMES:
+                replace_file(self._file_system, join(self._directory, name), copy)
+            kafkas_file = join(self._directory, FileKind.QUORUM_STATE.value)
+            replace_file(self._file_system, kafkas_file, write_quorum_state(state))
+        except OutOfSpaceError:
+            raise
+        except StorageError as error:
+            self._failure = error
+            raise
+        self.state = state

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The segments of a log, in order, without gaps; the last one is active: it takes what is appended.
+
+Source: LogSegments, LocalLog.
+"""
+
+from bisect import bisect_right
+from operator import attrgetter
+
+from raftlog.errors import CorruptBatchError
+from raftlog.file_system import FileSystem
+from raftlog.leader_epoch_cache import LeaderEpochCache
+from raftlog.log_rules import CheckedAppend
+from raftlog.offsets import LogOffsetMetadata, SegmentPosition
+from raftlog.records.batch_run import RunFinder
+from raftlog.records.columns import BatchColumns
+from raftlog.records.limits import LOG_OVERHEAD
+from raftlog.replicated_log import LogFetchInfo
+from raftlog.storage.damaged_files import set_file_aside
+from raftlog.storage.log_config import LogConfig
+from raftlog.storage.log_segment import LogSegment
+from raftlog.storage.no_return import NO_RETURN
+
+_base_offset = attrgetter("base_offset")
+
+
+class SegmentList:
+    """One segment at least.
+
+    Args:
+        file_system: where the directory is.
+        directory: of the log.
+        config: when segments roll, and how dense indexes are.
+        segments: in order.
+    """
+
+    def __init__(self, file_system: FileSystem, directory: str, config: LogConfig, segments: list[LogSegment]) -> None:
+        self._file_system = file_system
+        self._directory = directory
+        self._roll_limits = config.roll_limits
+        self._index_limits = config.index_limits
+        self._segments = segments
+        self._finder = RunFinder()
+        self._located: LogOffsetMetadata | None = None
+        """What was asked for last: most often it is the high watermark."""
+
+    @property
+    def active(self) -> LogSegment:
+        """The last segment."""
+        return self._segments[-1]
+
+    @property
+    def end(self) -> LogOffsetMetadata:
+        """The offset that the next record gets, and where its batch will lie, unless the segment rolls."""
+        return LogOffsetMetadata(self.active.next_offset, self.active.end)
+
+    @property
+    def end_offset(self) -> int:
+        """The offset that the next record gets."""
+        return self._segments[-1].next_offset
+
+    @property
+    def size_bytes(self) -> int:
+        """All segments together."""
+        return sum(segment.size_bytes for segment in self._segments)
+
+    def holding(self, offset: int) -> LogSegment:
+        """Return the segment that holds an offset: the active one for the log end."""
+        return self._segments[max(0, bisect_right(self._segments, offset, key=_base_offset) - 1)]
+
+    def locate(self, offset: int) -> LogOffsetMetadata:
+        """Return an offset with the position of the batch that holds it.
+
+        Raises:
+            CorruptBatchError: a batch header no longer reads.
+            StorageError: the disk failed.
+        """
+        if offset >= self.end_offset:
+            return LogOffsetMetadata(offset, self.active.end)
+        if self._located is None or self._located.offset != offset:
+            segment = self.holding(offset)
+            self._located = LogOffsetMetadata(offset, SegmentPosition(segment.base_offset, segment.locate(offset)[0]))
+        return self._located
+
+    def _position_of(self, offset: int) -> int:
+        position = self.locate(offset).segment_position
+        assert position is not None
+        return position.position
+
+    def batch_start(self, offset: int) -> int:
+        """Return the base offset of the batch that holds an offset; the log end for one that is not below it.
+
+        Raises:
+            CorruptBatchError, StorageError: as for ``locate``.
+        """
+        _, head = self.holding(offset).locate(offset)
+        return self.active.next_offset if head is None else head.base_offset
+
+    def read(self, start_offset: int, limit: int, max_size_bytes: int, epochs: LeaderEpochCache) -> LogFetchInfo:
+        """Read batches of one segment, from that which holds an offset on, and check them.
+
+        Args:
+            start_offset: inclusive; below the log end.
+            limit: batches that go on at or above it are left out.
+            max_size_bytes: of all, but for a first batch that is larger.
+            epochs: that the batches must have.
+
+        Raises:
+            CorruptBatchError: bytes have rotted since the start; they are not served.
+            StorageError: the disk failed.
+        """
+        segment = self.holding(start_offset)
+        position, head = segment.locate(start_offset)
+        stop = segment.size_bytes if limit >= segment.next_offset else self._position_of(limit)
+        if head is None or position >= stop:
+            return LogFetchInfo(memoryview(b""), self.locate(limit))
+        size = min(stop - position, max(max_size_bytes, head.next_position - position))
+        records = segment.read(position, size)
+        run, _ = self._finder.find(records, position)
+        end = 0 if run is None else run.end - position
+        is_whole = end == len(records) or (position + size < stop and _is_cut_off(records[end:]))
+        if run is None or not is_whole:
+            raise CorruptBatchError("a batch that has changed", "batch-crc", segment.path, position + end)
+        if not _are_in_order(BatchColumns(run), head.base_offset, start_offset, epochs):
+            raise CorruptBatchError("batches whose offsets or epochs have changed", None, segment.path, position)
+        start = LogOffsetMetadata(head.base_offset, SegmentPosition(segment.base_offset, position))
+        return LogFetchInfo(records, start)
+
+    def needs_roll(self, checked: CheckedAppend) -> bool:
+        """Whether an append must go to a new segment."""
+        return not self.active.has_room_for(checked, self._roll_limits)
+
+    def roll(self) -> None:
+        """End the active segment, which was synced, and begin the next one.
+
+        The indexes are whole and the new file's name is durable before anything is written to it: damage that is found
+        in a segment with another behind it cannot be a torn tail.
+
+        Raises:
+            OutOfSpaceError: the log is as it was.
+            StorageError: the new file may be there or not.
+        """
+        self.active.seal()
+        segment = self._new_segment(self.active.next_offset)
+        with NO_RETURN:
+            self._file_system.sync_directory(self._directory)
+        self._segments.append(segment)
+
+    def truncate(self, offset: int) -> None:
+        """Drop all batches from one on; durable on return.
+
+        Args:
+            offset: the base offset of the first batch to go.
+
+        Raises:
+            CorruptBatchError, StorageError: some of it may be done.
+        """
+        self._located = None
+        while len(self._segments) > 1 and self.active.base_offset > offset:
+            # From the end, one durable step after the other: a crash in between leaves a log without a hole.
+            self._segments.pop().remove()
+            self._file_system.sync_directory(self._directory)
+        self.active.truncate(offset)
+
+    def remove_below(self, offset: int) -> bool:
+        """Remove the segments all of whose offsets are below one, but never the active one; not durable yet.
+
+        Returns:
+            Whether there were any.
+
+        Raises:
+            StorageError: some of it may be done.
+        """
+        is_change = False
+        while len(self._segments) > 1 and self._segments[1].base_offset <= offset:
+            self._segments.pop(0).remove()
+            is_change = True
+        return is_change
+
+    def start_anew(self, offset: int, damaged_segments: tuple[LogSegment, ...], *, active_is_damaged: bool) -> None:
+        """Remove all segments, and begin one at an offset; durable on return.
+
+        Args:
+            offset: base offset of the only segment then.
+            damaged_segments: further ones, to be set aside.
+            active_is_damaged: set the active one aside, too.
+
+        Raises:
+            OutOfSpaceError, StorageError: some of it may be done.
+        """
+        self._located = None
+        aside = (self.active, *damaged_segments) if active_is_damaged else damaged_segments
+        # From the end, one durable step after the other: a crash in between leaves a log without a hole.
+        for segment in (*reversed(damaged_segments), *reversed(self._segments)):
+            if segment in aside:
+                segment.close()
+                set_file_aside(self._file_system, segment.path)
+                segment.remove_indexes()
+            else:
+                segment.remove()
+            self._file_system.sync_directory(self._directory)
+        self._segments = [self._new_segment(offset)]
+        self._file_system.sync_directory(self._directory)
+
+    def close(self) -> None:
+        """Let go of the files. Closing twice is harmless."""
+        for segment in self._segments:
+            segment.close()
+
+    def _new_segment(self, base_offset: int) -> LogSegment:
+        return LogSegment(self._file_system, self._directory, base_offset, self._index_limits)
+
+
+def _are_in_order(batches: BatchColumns, base_offset: int, start_offset: int, epochs: LeaderEpochCache) -> bool:
+    """Whether batches have the offsets and epochs of the log, which no CRC covers.
+
+    Of the first batch, ``start_offset`` is asked for: the log may start inside it, and knows of no epoch below.
+    """
+    bases = batches.column("base_offset").tolist()
+    deltas = batches.column("last_offset_delta").tolist()
+    ends = [base + delta + 1 for base, delta in zip(bases, deltas, strict=True)]
+    if bases != [base_offset, *ends[:-1]]:
+        return False
+    found = batches.column("partition_leader_epoch").tolist()
+    starts = [start_offset, *bases[1:]]
+    first, last = epochs.epoch_for_offset(starts[0]), epochs.epoch_for_offset(starts[-1])
+    if first == last:
+        return bool(found == [first] * len(found))
+    return bool(found == [epochs.epoch_for_offset(start) for start in starts])
+
+
+def _is_cut_off(data: memoryview) -> bool:
+    """Whether what a read ends in is the start of a batch that goes on behind it."""
+    size = int.from_bytes(data[8:LOG_OVERHEAD], "big") + LOG_OVERHEAD
+    return len(data) < LOG_OVERHEAD or size > len(data)

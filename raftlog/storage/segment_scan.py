@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading all of a segment at a start: every CRC, the order of offsets and epochs, the structure of control batches.
+
+A scan goes on behind the first thing that is wrong, to say whether anything sound is there: that is what tells a write
+that was cut from damage.
+
+Source: LogSegment#recover. Differs: Kafka stops at the first bad batch, and does not look at order and structure.
+"""
+
+import sys
+from typing import Final
+
+import attrs
+
+from raftlog.errors import StorageError
+from raftlog.offsets import EpochEntry
+from raftlog.records.batch import CONTROL_FLAG
+from raftlog.records.columns import BatchColumns, Chunk, read_columns
+from raftlog.records.control_batches import control_batch_problem
+from raftlog.records.iterator import Corruption, TornTail, ZeroPadding
+from raftlog.records.legacy import LegacyBatch
+from raftlog.records.limits import BATCH_OVERHEAD, MAX_BATCH_SIZE, MIN_RECORD_SIZE
+from raftlog.records.window import ByteSource
+from raftlog.storage.epoch_witnesses import EpochWitnesses
+from raftlog.storage.readable_bytes import ReadableBytes
+from raftlog.storage.segment_indexes import MAX_INDEXED_POSITION, SegmentIndexes
+
+_MAX_OFFSET: Final = (1 << 63) - 2
+_MOST_RECORDS: Final = MAX_BATCH_SIZE // MIN_RECORD_SIZE
+"""Of a batch that a raft leader writes, however well they compress."""
+
+
+@attrs.frozen
+class Problem:
+    """The first thing in a segment that is not as it must be.
+
+    Attributes:
+        position: byte position where the sound part of the segment ends.
+        reason: what is wrong there.
+        may_be_torn: whether a write that was cut can leave such bytes; out of order batches and bytes that the disk
+            does not give back cannot be that.
+    """
+
+    position: int
+    reason: str
+    may_be_torn: bool
+
+
+@attrs.define
+class SegmentScan:
+    """What a segment holds.
+
+    Attributes:
+        next_offset: after the last sound batch; at first where the segment must start.
+        last_epoch: of the last sound batch; at first what the first one may not go below.
+        indexes: of the sound batches.
+        witnesses: of the epochs.
+        end_position: where the sound batches end.
+        epochs: each epoch that starts in this segment, with the base offset of its first batch.
+        first_timestamp: the greatest of the first batch, in ms; None where there is none.
+        problem: what ended the sound part; None where all is sound.
+        sound_end_behind: the greatest end offset (exclusive) of batches behind the problem that check and could well
+            be of this log; None where there are none. At least ``next_offset``.
+        sound_epoch_behind: the greatest epoch of those.
+        first_gap: byte position from which on some bytes could not be read.
+    """
+
+    next_offset: int
+    last_epoch: int
+    indexes: SegmentIndexes
+    witnesses: EpochWitnesses = attrs.field(factory=EpochWitnesses)
+    end_position: int = 0
+    epochs: list[EpochEntry] = attrs.field(factory=list)
+    first_timestamp: int | None = None
+    problem: Problem | None = None
+    sound_end_behind: int | None = None
+    sound_epoch_behind: int = -1
+    first_gap: int = sys.maxsize
+
+    def take(self, batches: BatchColumns) -> None:
+        """Take note of batches whose CRCs hold, which stand behind what was taken before."""
+        columns = zip(
+            batches.column("position"),
+            batches.column("size"),
+            batches.column("base_offset"),
+            batches.column("last_offset_delta"),
+            batches.column("record_count"),
+            batches.column("partition_leader_epoch"),
+            batches.column("attributes"),
+            batches.column("max_timestamp"),
+            strict=True,
+        )
+        for index, (position, size, base_offset, delta, count, epoch, attributes, timestamp) in enumerate(columns):
+            if self.problem is None:
+                last_offset = base_offset + delta
+                reason = self._disorder(base_offset, last_offset, count, epoch)
+                reason = reason or self._misplacement(position + size, last_offset)
+                if reason is None and attributes & CONTROL_FLAG:
+                    reason = control_batch_problem(batches.run.batch(index))
+                if reason is None:
+                    self._add(position, size, last_offset, epoch, timestamp)
+                    continue
+                self.problem = Problem(position, reason, may_be_torn=False)
+            self._note_behind(position, base_offset, delta, epoch)
+
+    def fail(self, problem: Problem) -> None:
+        """Take note of what is no batch, unless something was wrong before."""
+        if self.problem is None:
+            self.problem = problem
+
+    def _disorder(self, base_offset: int, last_offset: int, count: int, epoch: int) -> str | None:
+        if base_offset != self.next_offset:
+            return f"a batch of base offset {base_offset}, where {self.next_offset} must follow"
+        if not base_offset <= last_offset <= _MAX_OFFSET or last_offset - base_offset + 1 != count:
+            return f"a batch of {count} records from offset {base_offset} to {last_offset}"
+        if epoch < self.last_epoch:
+            return f"a batch of epoch {epoch} after epoch {self.last_epoch}"
+        if self.witnesses.contradict(base_offset, epoch, self.last_epoch):
+            return f"a batch of epoch {epoch}, where all that is known of epochs has another"
+        return None
+
+    def _misplacement(self, end_position: int, last_offset: int) -> str | None:
+        if end_position > self.first_gap:
+            return "bytes that the disk does not give back"  # Though those that stand for them check.
+        if last_offset > self.indexes.max_offset:
+            return f"a batch of last offset {last_offset}, which is too far from the first of the segment"
+        if end_position > MAX_INDEXED_POSITION:
+            return f"a batch that ends at position {end_position}, which is too far for a segment"
+        return None
+
+    def _add(self, position: int, size: int, last_offset: int, epoch: int, timestamp: int) -> None:
+        if self.first_timestamp is None:
+            self.first_timestamp = timestamp
+        if epoch > self.last_epoch or not self.epochs:
+            self.epochs.append(EpochEntry(epoch, self.next_offset))
+            self.last_epoch = epoch
+        self.indexes.add(position, size, last_offset, timestamp)
+        self.next_offset, self.end_position = last_offset + 1, position + size
+
+    def _note_behind(self, position: int, base_offset: int, delta: int, epoch: int) -> None:
+        """Judge whether a batch at or behind the problem can be of this log, with the offsets that it names.
+
+        A record may hold the bytes of a batch of any offsets, and no CRC covers a base offset. One that names offsets
+        that are gone from here may be of this log, and shows that something is lost; where it ends, and in which epoch,
+        is believed only if the batches between would have had room for their records.
+        """
+        assert self.problem is not None
+        lost = base_offset - self.next_offset
+        if delta < 0 or lost < 0 or base_offset + delta > _MAX_OFFSET:
+            return
+        self.sound_end_behind = max(self.sound_end_behind or 0, self.next_offset)
+        most_batches = -(-(position - self.problem.position) // BATCH_OVERHEAD)
+        if lost <= most_batches * _MOST_RECORDS:
+            self.sound_end_behind = max(self.sound_end_behind, base_offset + delta + 1)
+            self.sound_epoch_behind = max(self.sound_epoch_behind, epoch)
+
+
+def scan_segment(
+    source: ByteSource, base_offset: int, last_epoch: int, indexes: SegmentIndexes, witnesses: EpochWitnesses
+) -> SegmentScan:
+    """Read all of a segment.
+
+    Args:
+        source: the bytes of its ``.log`` file.
+        base_offset: that its first batch must have.
+        last_epoch: below which its epochs must not go.
+        indexes: empty ones, to be filled.
+        witnesses: of the epochs.
+    """
+    scan = SegmentScan(base_offset, last_epoch, indexes, witnesses)
+    readable = ReadableBytes(source)
+    try:
+        for piece in read_columns(readable, ()):
+            scan.first_gap = readable.first_gap
+            if isinstance(piece, Chunk):
+                scan.take(piece.batches)
+            else:
+                scan.fail(_problem(piece))
+    except StorageError as error:
+        # What the disk does not give back is as bad as what it gives back wrong.
+        scan.fail(Problem(scan.end_position, str(error), may_be_torn=False))
+    if scan.problem is not None and readable.failure is not None:
+        scan.problem = Problem(scan.problem.position, f"{scan.problem.reason}; {readable.failure}", may_be_torn=False)
+    return scan
+
+
+def _problem(piece: LegacyBatch | TornTail | ZeroPadding | Corruption) -> Problem:
+    match piece:
+        case LegacyBatch():
+            return Problem(piece.position, f"a batch of magic {piece.magic}", may_be_torn=False)
+        case ZeroPadding():
+            return Problem(piece.position, f"{piece.size_bytes} bytes of zeros", may_be_torn=True)
+        case TornTail() | Corruption():
+            return Problem(piece.position, piece.reason, may_be_torn=True)

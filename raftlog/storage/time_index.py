@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``.timeindex``: up to which offset of a segment timestamps are not above a given one.
+
+Source: TimeIndex.
+"""
+
+from raftlog.file_system import FileSystem
+from raftlog.records.index_entries import TIME_INDEX, TimeIndexEntry
+from raftlog.storage.index_file import IndexFile
+
+
+class TimeIndex(IndexFile[TimeIndexEntry]):
+    """Greatest timestamps so far, in ms, and the last offsets of the batches that have them.
+
+    Args:
+        file_system: where the file is.
+        path: of the file.
+        base_offset: of the segment, which entries count from.
+    """
+
+    def __init__(self, file_system: FileSystem, path: str, base_offset: int) -> None:
+        super().__init__(file_system, path, TIME_INDEX)
+        self._base_offset = base_offset
+
+    def add(self, timestamp: int, last_offset: int) -> None:
+        """Note the greatest timestamp so far, unless the last entry has it already."""
+        last = self.last_entry
+        if timestamp >= 0 and (last is None or timestamp > last.timestamp):
+            self.append(TimeIndexEntry(timestamp, last_offset - self._base_offset))
+
+    @property
+    def last_timestamp_and_offset(self) -> tuple[int, int]:
+        """What the last entry says; -1 and the base offset where there is none."""
+        last = self.last_entry
+        return (-1, self._base_offset) if last is None else (last.timestamp, self._base_offset + last.relative_offset)
+
+    def truncate_behind(self, last_offset: int) -> None:
+        """Drop the entries above an offset."""
+        self.keep_first(self.count_up_to(last_offset - self._base_offset, lambda entry: entry.relative_offset))

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Replicated logs that can be closed, opened anew and crashed: what the contract suite is run on."""
+
+import functools
+import random
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from raftlog.log_rules import Retention
+from raftlog.memory_log import MemoryLog
+from raftlog.replicated_log import ReplicatedLog
+from raftlog.storage.file_log import FileLog
+from raftlog.storage.log_config import LogConfig
+from raftlog.testing.memory_file_system import MemoryFileSystem
+
+KEEP_ALL: Final = Retention(max_bytes=None, max_age_ms=None)
+
+
+class LogHarness(Protocol):
+    """One log, and what may happen to the machine that it is on."""
+
+    @property
+    def log(self) -> ReplicatedLog:
+        """The log; another object after ``reopen`` and ``crash``, perhaps."""
+        ...
+
+    def reopen(self) -> None:
+        """Close the log, and open it again."""
+        ...
+
+    def crash(self) -> None:
+        """Lose what is not durable, and open the log again."""
+        ...
+
+
+class MemoryHarness:
+    """A ``MemoryLog``."""
+
+    def __init__(self, retention: Retention = KEEP_ALL) -> None:
+        self._log = MemoryLog(retention)
+
+    @property
+    def log(self) -> ReplicatedLog:
+        """The log."""
+        return self._log
+
+    def reopen(self) -> None:
+        """Close the log, and open it again."""
+        self._log.close()
+        self._log.reopen()
+
+    def crash(self) -> None:
+        """Lose what is not durable, and open the log again."""
+        self._log.crash()
+
+
+class FileHarness:
+    """A ``FileLog`` on a disk that loses, or keeps, all that was not synced; it is torn in other tests."""
+
+    def __init__(self, retention: Retention = KEEP_ALL, segment_size_bytes: int = 1024 * 1024) -> None:
+        self._config = LogConfig(
+            segment_size_bytes=segment_size_bytes,
+            retention_bytes=retention.max_bytes,
+            retention_ms=retention.max_age_ms,
+            index_interval_bytes=0,
+        )
+        self._random = random.Random(segment_size_bytes)
+        self._file_system = MemoryFileSystem()
+        self._open()
+
+    def _open(self) -> None:
+        self._log = FileLog.open(self._file_system, "log", self._config)
+
+    @property
+    def log(self) -> ReplicatedLog:
+        """The log."""
+        return self._log
+
+    def reopen(self) -> None:
+        """Close the log, and open it again."""
+        self._log.close()
+        self._open()
+
+    def crash(self) -> None:
+        """Lose what is not durable, and open the log again."""
+        loses = self._random.random() < 0.5
+        self._file_system = self._file_system.crash(lambda count: 0 if loses else count - 1)
+        self._open()
+
+
+HARNESSES: Final[dict[str, Callable[[Retention], LogHarness]]] = {
+    "memory": MemoryHarness,
+    "file": FileHarness,
+    "file-of-small-segments": functools.partial(FileHarness, segment_size_bytes=300),
+}
+"""Every implementation, by name."""

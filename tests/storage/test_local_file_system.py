@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The file system of this machine: what only it has, beyond the contract in ``tests/contracts/test_file_system.py``."""
+
+import errno
+import fcntl
+import os
+import stat
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from raftlog.errors import DirectoryLockedError, MissingFileError, OutOfSpaceError, StorageError
+from raftlog.storage.local_file_system import LocalFileSystem
+
+FILES = LocalFileSystem()
+
+
+def failing(code: int) -> Callable[..., int]:
+    """Return a system call that fails."""
+
+    def call(*_: object) -> int:
+        raise OSError(code, os.strerror(code))
+
+    return call
+
+
+def test_short_writes_are_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of the bytes are written, however few of them the system takes at a time."""
+    file = FILES.open(f"{tmp_path}/file", create=True)
+    whole = os.pwrite
+    monkeypatch.setattr(os, "pwrite", lambda descriptor, data, position: whole(descriptor, data[:3], position))
+    file.append(b"0123456789")
+    file.write_at(4, memoryview(b"abcdefgh"))
+    assert bytes(file.read_at(0, 100)) == b"0123abcdefgh"
+
+
+def test_a_write_that_does_nothing_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A system that takes no byte, and says so, is a failing disk, and is not asked for ever."""
+    file = FILES.open(f"{tmp_path}/file", create=True)
+    monkeypatch.setattr(os, "pwrite", lambda *_: 0)
+    with pytest.raises(StorageError, match="writes nothing"):
+        file.append(b"bytes")
+    with pytest.raises(StorageError, match="writes nothing"):
+        file.write_at(3, b"bytes")
+
+
+def test_short_reads_are_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A read gives what was asked for, however little the system gives at a time."""
+    file = FILES.open(f"{tmp_path}/file", create=True)
+    file.append(b"0123456789")
+    whole = os.pread
+    monkeypatch.setattr(os, "pread", lambda descriptor, size, position: whole(descriptor, min(size, 3), position))
+    assert bytes(file.read_at(1, 8)) == b"12345678"
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
+def test_no_room_is_an_error_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    """A full disk, a quota and a size limit are OutOfSpaceError, with path, operation and the system's words."""
+    file = FILES.open(f"{tmp_path}/file", create=True)
+    monkeypatch.setattr(os, "pwrite", failing(code))
+    with pytest.raises(OutOfSpaceError) as caught:
+        file.append(b"x")
+    assert (caught.value.path, caught.value.operation) == (f"{tmp_path}/file", "append")
+    assert caught.value.cause == os.strerror(code)
+
+
+def test_a_size_limit_leaves_what_was_written(tmp_path: Path) -> None:
+    """Bytes before the limit are there, those behind are not, and ``size`` says how many."""
+    file = FILES.open(f"{tmp_path}/file", create=True)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        file.append(b"a" * 900)
+        with pytest.raises(OutOfSpaceError):
+            file.append(b"b" * 900)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert file.size() == 1000
+    file.truncate(900)
+    assert bytes(file.read_at(890, 100)) == b"a" * 10
+
+
+@pytest.mark.parametrize("name", ["fdatasync", "ftruncate", "pread"])
+def test_a_failing_disk_is_a_storage_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """EIO of sync, truncation and read is a StorageError, not one of its kinds."""
+    file = FILES.open(f"{tmp_path}/file", create=True)
+    file.append(b"bytes")
+    monkeypatch.setattr(os, name, failing(errno.EIO))
+    calls: dict[str, Callable[[], object]] = {
+        "fdatasync": file.sync,
+        "ftruncate": lambda: file.truncate(1),
+        "pread": lambda: file.read_at(0, 5),
+    }
+    with pytest.raises(StorageError) as caught:
+        calls[name]()
+    assert type(caught.value) is StorageError
+
+
+def test_what_is_no_file_is_not_opened(tmp_path: Path) -> None:
+    """A directory and a pipe without a writer are refused at once."""
+    os.mkfifo(tmp_path / "pipe")
+    for path in (f"{tmp_path}", f"{tmp_path}/pipe"):
+        with pytest.raises(StorageError):
+            FILES.open_for_reads(path)
+
+
+@pytest.mark.parametrize("position", [-1, 2**63, 2**80])
+def test_a_position_that_no_file_has_is_a_storage_error(tmp_path: Path, position: int) -> None:
+    """A negative or huge position raises the usual error, or reads nothing behind the end."""
+    file = FILES.open(f"{tmp_path}/file", create=True)
+    with pytest.raises(StorageError):
+        file.write_at(position, b"x")
+    if position > 0:
+        assert not file.read_at(position, 10)
+        with pytest.raises(StorageError):
+            file.truncate(position)
+
+
+def test_a_read_allocates_what_there_is() -> None:
+    """A read of a huge size gives the file, without the memory that was asked for."""
+    file = FILES.open_for_reads(__file__)
+    assert bytes(file.read_at(0, 2**62)) == Path(__file__).read_bytes()
+
+
+@pytest.mark.parametrize("call", ["open", "remove", "list", "make_directory", "sync_directory", "exists", "lock"])
+def test_a_zero_byte_in_a_path_is_a_storage_error(call: str) -> None:
+    """What Python refuses before it asks the system is a StorageError too."""
+    with pytest.raises(StorageError):
+        getattr(FILES, call)("a\0b")
+
+
+def test_files_are_not_inherited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs that are started do not get the descriptors of files and locks."""
+    opened: list[int] = []
+    whole = os.open
+
+    def noting(path: str, flags: int, mode: int) -> int:
+        opened.append(whole(path, flags, mode))
+        return opened[-1]
+
+    monkeypatch.setattr(os, "open", noting)
+    file, lock = FILES.open(f"{tmp_path}/file", create=True), FILES.lock(f"{tmp_path}/.lock")
+    assert [os.get_inheritable(descriptor) for descriptor in opened] == [False, False]
+    file.close()
+    lock.close()
+
+
+def test_read_only_takes_the_right_to_write(tmp_path: Path) -> None:
+    """Nobody has the right to write left, and nobody but the owner that to read."""
+    FILES.open(f"{tmp_path}/file", create=True).close()
+    FILES.set_read_only(f"{tmp_path}/file")
+    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o400
+
+
+ANOTHER_PROCESS = """
+import sys
+from raftlog.errors import DirectoryLockedError
+from raftlog.storage.local_file_system import LocalFileSystem
+try:
+    LocalFileSystem().lock(sys.argv[1])
+except DirectoryLockedError:
+    print("held")
+else:
+    print("free")
+"""
+
+
+def seen_by_another_process(path: str) -> str:
+    """Return whether another process finds the lock held or free."""
+    command = [sys.executable, "-c", ANOTHER_PROCESS, path]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_a_lock_keeps_other_processes_away(tmp_path: Path) -> None:
+    """Another process cannot have it; nor once a second owner here was refused; and can when it is released."""
+    path = f"{tmp_path}/.lock"
+    lock = FILES.lock(path)
+    with pytest.raises(DirectoryLockedError):
+        LocalFileSystem().lock(path)
+    assert seen_by_another_process(path) == "held"
+    lock.close()
+    lock.close()
+    assert seen_by_another_process(path) == "free"
+
+
+def test_a_lock_goes_by_the_file(tmp_path: Path) -> None:
+    """The same file by another path is locked as well."""
+    lock = FILES.lock(f"{tmp_path}/.lock")
+    os.symlink(tmp_path / ".lock", tmp_path / "link")
+    with pytest.raises(DirectoryLockedError):
+        FILES.lock(f"{tmp_path}/link")
+    lock.close()
+
+
+def test_a_lock_that_the_system_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where locks do not work at all it is a StorageError, not a directory that another holds."""
+    with monkeypatch.context() as patch:
+        patch.setattr(fcntl, "lockf", failing(errno.ENOLCK))
+        with pytest.raises(StorageError):
+            FILES.lock(f"{tmp_path}/.lock")
+    FILES.lock(f"{tmp_path}/.lock").close()
+
+
+def test_a_lock_needs_its_directory(tmp_path: Path) -> None:
+    """The file of a lock is made, its directory is not."""
+    with pytest.raises(MissingFileError):
+        FILES.lock(f"{tmp_path}/missing/.lock")
