@@ -10,7 +10,7 @@ PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
 	"$$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& echo "$$python" && break; done)
 
-.PHONY: help demo test test-slow test-bounds test-kafka bench bench-quick check fix clean python
+.PHONY: help demo test test-slow test-bounds test-kafka campaign kill-matrix bench bench-quick check fix clean python
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -35,6 +35,12 @@ test-kafka: $(READY) ## run the tests that ask a real Kafka's code (needs a JDK 
 	@for tool in java javac mvn; do command -v $$tool >/dev/null || missing="$$missing $$tool"; done; \
 	if [ -n "$$missing" ]; then echo "make test-kafka: skipped, as these are not installed:$$missing"; \
 	else set -x; $(PYTEST) -m kafka $(ARGS); fi
+
+campaign: $(READY) ## change every byte of log directories in every way, and open them: some ten minutes on two cores
+	@$(BIN)/python -m tests.faults.campaign $(ARGS)
+
+kill-matrix: $(READY) ## plant known bugs, one by one, and see which test finds each: under three minutes on two cores
+	@$(BIN)/python -m tests.mutants.kill_matrix $(ARGS)
 
 bench: $(KERNEL) ## measure raftlog against its peers, and write docs/performance.md
 	$(BIN)/python -m tests.benchmarks $(ARGS)

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A disk does not give a block of a file back: what it gives is served and kept, and the rest is said to be missing."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+
+from raftlog.errors import StorageError
+from raftlog.storage.file_log import FileLog
+from raftlog.storage.log_config import LogConfig
+from raftlog.storage.readable_bytes import BLOCK_SIZE
+from raftlog.storage.recovery_point import FLUSH_MARK_NAME, RECOVERY_POINT_NAME
+from raftlog.testing.memory_file_system import MemoryFileSystem
+from tests.faults.log_story import (
+    DIRECTORY,
+    History,
+    contents,
+    data_batch,
+    end_of,
+    extended,
+    fetch,
+    leader_batch,
+    part,
+)
+from tests.file_logs import install_snapshot, kill, make_snapshot
+from tests.unreadable_files import UnreadableFiles
+
+CONFIG: Final = LogConfig(segment_size_bytes=5 * BLOCK_SIZE)
+HISTORY: Final[History] = extended(
+    (), leader_batch(1), *[data_batch(1, 1500)] * 20, leader_batch(2), *[data_batch(2, 700)] * 9
+)
+END: Final = end_of(HISTORY)
+
+
+def written(start_offset: int = 0) -> MemoryFileSystem:
+    """Return a log of three segments with a snapshot, which was closed; it may start there."""
+    files = MemoryFileSystem()
+    log = FileLog.open(files, DIRECTORY, CONFIG)
+    fetch(log, HISTORY)
+    snapshot_id = make_snapshot(log, 14, 1)
+    if start_offset:
+        assert log.delete_before_snapshot(snapshot_id)
+    log.close()
+    return files
+
+
+def blocks(files: MemoryFileSystem, suffix: str) -> Iterator[tuple[str, range]]:
+    """Return each block of each file with a suffix: a byte in it."""
+    for path, data in files.contents().items():
+        if path.endswith(suffix):
+            for block in range(0, len(data), BLOCK_SIZE):
+                position = min(block + 100, len(data) - 1)
+                yield path, range(position, position + 1)
+
+
+@pytest.mark.parametrize("is_kafkas", [False, True])
+def test_a_block_of_a_segment(*, is_kafkas: bool) -> None:
+    """The log serves what is before the block, is whole once a leader has sent the rest, and keeps the file."""
+    source = written()
+    if is_kafkas:
+        for name in (RECOVERY_POINT_NAME, FLUSH_MARK_NAME):
+            source.remove(f"{DIRECTORY}/{name}")
+    cases = list(blocks(source, ".log"))
+    assert len(cases) > 8
+    for path, positions in cases:
+        files = UnreadableFiles(source, {path: positions})
+        log = FileLog.open(files, DIRECTORY, CONFIG)
+        assert log.quarantine is not None
+        end = log.end_offset.offset
+        assert contents(log) == part(HISTORY, 0, end)
+        is_last = (path, positions) == cases[-1]
+        assert log.quarantine.durable_end_offset == (end + 1 if is_kafkas and is_last else END)
+        fetch(log, HISTORY)
+        log.flush()
+        assert log.quarantine is None
+        kept = [data for name, data in files.contents().items() if ".damaged-" in name]
+        assert source.contents()[path] in kept
+        later = {name: data for name, data in source.contents().items() if name.endswith(".log") and name > path}
+        assert all(data in kept for data in later.values())
+        again = FileLog.open(kill(files), DIRECTORY, CONFIG)
+        assert (again.quarantine, contents(again)) == (None, list(HISTORY))
+
+
+@pytest.mark.parametrize("suffix", ["index", "leader-epoch-checkpoint", FLUSH_MARK_NAME])
+def test_a_block_of_a_file_that_follows_from_the_log(suffix: str) -> None:
+    """It is made anew, or done without: all records are there."""
+    source = written()
+    for path, positions in blocks(source, suffix):
+        log = FileLog.open(UnreadableFiles(source, {path: positions}), DIRECTORY, CONFIG)
+        assert (log.quarantine, contents(log)) == (None, list(HISTORY))
+
+
+def test_what_was_durable_must_be_known() -> None:
+    """Nobody acts as if the recovery point said nothing: the directory does not open, and nothing is changed."""
+    source = written()
+    ((path, positions),) = blocks(source, RECOVERY_POINT_NAME)
+    files = UnreadableFiles(source, {path: positions})
+    with pytest.raises(StorageError):
+        FileLog.open(files, DIRECTORY, CONFIG)
+    assert files.contents() == source.contents()
+
+
+@pytest.mark.parametrize("start_offset", [0, 14])
+def test_a_block_of_a_snapshot(start_offset: int) -> None:
+    """It is not listed. Where it is needed the log is in quarantine; and all is well once the disk gives it back."""
+    source = written(start_offset)
+    ((path, positions),) = blocks(source, ".checkpoint")
+    files = UnreadableFiles(source, {path: positions})
+    log = FileLog.open(files, DIRECTORY, CONFIG)
+    assert log.snapshot_ids == ()
+    assert (log.quarantine is None) == (start_offset == 0)
+    log.close()
+    for data in source.contents().values():
+        assert data in files.contents().values() or b"recovery-point" in data
+    again = FileLog.open(UnreadableFiles(files, {}), DIRECTORY, CONFIG)
+    assert again.quarantine is None
+    assert len(again.snapshot_ids) == 1
+    assert contents(again) == part(HISTORY, again.start_offset, END)
+    assert again.start_offset <= start_offset
+
+
+def test_a_snapshot_ends_the_quarantine_of_a_log_without_one() -> None:
+    """A later one from a leader takes the place of all, and what was there is kept."""
+    source = written(14)
+    ((path, positions),) = blocks(source, ".checkpoint")
+    files = UnreadableFiles(source, {path: positions})
+    log = FileLog.open(files, DIRECTORY, CONFIG)
+    install_snapshot(log, END, 2)
+    assert log.truncate_to_latest_snapshot()
+    assert (log.quarantine, log.start_offset) == (None, END)
+    kept = [data for name, data in files.contents().items() if ".damaged-" in name]
+    assert all(data in kept for name, data in source.contents().items() if name.endswith(".log"))

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All mutants by name. Bugs of consensus, which these modules cannot have, are not among them."""
+
+from typing import Final
+
+from tests.mutants import of_accumulator, of_control_records, of_logs, of_recovery, of_snapshots
+from tests.mutants.planting import Mutant
+
+VARIABLE: Final = "RAFTLOG_MUTANT"
+"""The environment variable that names the mutant to plant."""
+
+_ALL: Final = (
+    *of_logs.MUTANTS,
+    *of_recovery.MUTANTS,
+    *of_snapshots.MUTANTS,
+    *of_control_records.MUTANTS,
+    *of_accumulator.MUTANTS,
+)
+MUTANTS: Final[dict[str, Mutant]] = {mutant.name: mutant for mutant in _ALL}
+assert len(MUTANTS) == len(_ALL)

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who tests the tests: each mutant must be killed by a test of the default tier (``make kill-matrix``).
+
+First the named tests run as they are, and must pass. Then they run once for each mutant, in a process of its own, up to
+the first failure. The matrix is printed; it ends with 1 if a mutant survives.
+"""
+
+import argparse
+import concurrent.futures
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from tests.mutants.catalogue import MUTANTS, VARIABLE
+from tests.mutants.planting import Mutant
+
+ROOT: Final = Path(__file__).resolve().parent.parent.parent
+DEFAULT_TIER: Final = "not slow and not kafka and not packaging"
+_FAILED: Final = re.compile(r"^FAILED (\S+)", re.MULTILINE)
+_PASSED, _SOME_FAILED = 0, 1
+_LIMIT_SECONDS: Final = 300
+_TAIL: Final = 2000
+
+
+@attrs.frozen
+class Verdict:
+    """What has become of a mutant.
+
+    Attributes:
+        name: of the mutant, or of the run without one.
+        killer: the first test that failed; None if none has.
+        seconds: how long it took.
+        problem: why there is no verdict, as where a named test is not there; None if there is one.
+    """
+
+    name: str
+    killer: str | None
+    seconds: float
+    problem: str | None = None
+
+    def __str__(self) -> str:
+        outcome = self.problem or (f"killed by {self.killer}" if self.killer else "SURVIVED")
+        return f"{self.name:20} {self.seconds:5.1f} s  {outcome}"
+
+
+def run_tests(tests: Iterable[str], name: str = "") -> Verdict:
+    """Run some tests in a process of their own, with a mutant or as they are, up to the first that fails."""
+    command = [sys.executable, "-m", "pytest", "-p", "tests.mutants.plugin", "-p", "no:cacheprovider", "-n", "0"]
+    command += ["-q", "-x", "--no-cov", "--tb=line", "-m", DEFAULT_TIER, *tests]
+    # The same examples each time, and none that a mutant has left in a data base for those who come after it.
+    environment = os.environ | {VARIABLE: name, "HYPOTHESIS_PROFILE": "ci"}
+    started = time.monotonic()
+    try:
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=_LIMIT_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return Verdict(name, None, time.monotonic() - started, f"not done after {_LIMIT_SECONDS} s")
+    seconds, failed = time.monotonic() - started, _FAILED.search(done.stdout)
+    if done.returncode == _SOME_FAILED and failed:
+        return Verdict(name, failed[1], seconds)
+    problem = None if done.returncode == _PASSED else f"no verdict: {(done.stdout + done.stderr)[-_TAIL:]}"
+    return Verdict(name, None, seconds, problem)
+
+
+def judge(mutant: Mutant) -> Verdict:
+    """Run the tests that should kill a mutant."""
+    return run_tests(mutant.killers, mutant.name)
+
+
+def matrix(names: Sequence[str], processes: int) -> Iterator[Verdict]:
+    """Yield the verdict on each mutant, in order; before them that of the tests as they are."""
+    mutants = [MUTANTS[name] for name in names]
+    with concurrent.futures.ThreadPoolExecutor(processes) as pool:
+        sound = pool.submit(run_tests, sorted({test for mutant in mutants for test in mutant.killers}))
+        verdicts = pool.map(judge, mutants)
+        yield sound.result()
+        yield from verdicts
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the matrix; return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants.kill_matrix", description=__doc__)
+    parser.add_argument("names", nargs="*", help="of mutants; all, if none is named")
+    parser.add_argument("--processes", type=int, default=os.cpu_count())
+    options = parser.parse_args(arguments)
+    unknown = [name for name in options.names if name not in MUTANTS]
+    if unknown:
+        parser.error(f"no such mutant: {', '.join(unknown)}; there are {', '.join(MUTANTS)}")
+    verdicts = matrix(options.names or list(MUTANTS), options.processes)
+    sound = next(verdicts)
+    is_sound = sound.killer is None and sound.problem is None
+    print(f"without a mutant: {'all pass' if is_sound else sound.problem or f'{sound.killer} fails'}", flush=True)
+    survivors = []
+    for verdict in verdicts:
+        print(verdict, flush=True)
+        if verdict.killer is None:
+            survivors.append(verdict.name)
+    print(f"{len(survivors)} survive: {', '.join(survivors)}" if survivors else "none survives")
+    return 0 if is_sound and not survivors else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

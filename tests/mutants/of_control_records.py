@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wrong histories and a wrong state machine: who votes, from where on, and what of it is taken back."""
+
+from typing import Any, Final
+
+import attrs
+
+from raftlog import control_record_state_machine
+from raftlog.control_record_state_machine import KRaftControlRecordStateMachine
+from raftlog.log_history import TreeMapLogHistory
+from raftlog.voter_set import VoterNode, VoterSet
+from tests.mutants.planting import Mutant, Wrong, instead, missing, swapped
+
+MACHINE: Final = "tests/core/test_control_record_state_machine.py"
+HISTORY: Final = "tests/core/test_log_history.py"
+VOTERS: Final = "tests/core/test_voter_set_history.py"
+
+
+def _one_level(history: Any, end_offset: int) -> None:
+    if history._values and history._values.peekitem()[0] >= end_offset:
+        history._values.popitem()
+
+
+def _below(history: Any, offset: int) -> Any:
+    index = history._values.bisect_left(offset)
+    return history._values.peekitem(index - 1)[1] if index else None
+
+
+def _unordered(history: Any, offset: int, value: Any) -> None:
+    history._values[offset] = value
+
+
+def _dropping_what_is_in_force(history: Any, start_offset: int) -> None:
+    while history._values and history._values.peekitem(0)[0] <= start_offset:
+        history._values.popitem(0)
+
+
+def _one_in_one_out(one: VoterSet, other: VoterSet) -> bool:
+    mine, theirs = one.voter_keys, other.voter_keys
+    return len(mine - theirs) <= 1 and len(theirs - mine) <= 1
+
+
+def _not_rewinding(right: Wrong) -> Wrong:
+    def truncate_new_entries(machine: Any, end_offset: int) -> None:
+        if end_offset < machine._next_offset:
+            machine._truncate_histories(end_offset)
+
+    return truncate_new_entries
+
+
+def _without_voters(right: Wrong) -> Wrong:
+    def handle_snapshot(machine: Any, snapshot: Any) -> None:
+        vars(snapshot)["header"] = attrs.evolve(snapshot.header, voter_set=None)
+        right(machine, snapshot)
+
+    return handle_snapshot
+
+
+def _guessing(machine: Any, offset: int) -> Any:
+    return machine._voter_sets.value_at_or_before(offset)
+
+
+def _without_undo(right: Wrong) -> Wrong:
+    def handle_batch(machine: Any, batch: Any) -> None:
+        for offset, state in machine._states(batch):
+            machine._add(offset, state)
+        machine._next_offset = batch.next_offset
+
+    return handle_batch
+
+
+def _by_id_alone(node: VoterNode, key: Any) -> bool:
+    return bool(node.voter_key.id == key.id)
+
+
+MUTANTS: Final = (
+    Mutant(
+        "R20-unread",
+        "nothing is said of an offset that was not read",
+        "KRaftControlRecordStateMachine#voterSetAtOffset",
+        instead(KRaftControlRecordStateMachine, "voter_set_at_offset", _guessing),
+        (f"{MACHINE}::test_nothing_is_known_before_anything_was_read",),
+    ),
+    Mutant(
+        "K33-machine",
+        "no control record is believed whose batch does not check",
+        "KAFKA-14104",
+        missing(control_record_state_machine, "_check_header"),
+        (f"{MACHINE}::test_what_raft_does_not_write_is_refused",),
+    ),
+    Mutant(
+        "R5",
+        "all voter sets that truncation took are taken back",
+        "scylladb 30936",
+        instead(TreeMapLogHistory, "truncate_new_entries", _one_level),
+        (f"{MACHINE}::test_all_levels_of_truncated_changes_go",),
+    ),
+    Mutant(
+        "R6",
+        "the voter set goes back with the log",
+        "camunda 57393",
+        missing(TreeMapLogHistory, "truncate_new_entries"),
+        (f"{MACHINE}::test_truncation_goes_back_to_the_set_before_and_then_to_the_static_one",),
+    ),
+    Mutant(
+        "R6-next",
+        "what is written in place of truncated records is read",
+        "KRaftControlRecordStateMachine#truncateNewEntries",
+        swapped(KRaftControlRecordStateMachine, "truncate_new_entries", _not_rewinding),
+        (f"{MACHINE}::test_truncation_goes_back_to_the_set_before_and_then_to_the_static_one",),
+    ),
+    Mutant(
+        "R9-identity",
+        "a voter is an id and a directory id",
+        "openraft, dynamic membership",
+        instead(VoterNode, "is_voter", _by_id_alone),
+        ("tests/core/test_voter_set.py",),
+    ),
+    Mutant(
+        "R15",
+        "the voters are in force that a snapshot names",
+        "PySyncObj 133",
+        swapped(KRaftControlRecordStateMachine, "handle_snapshot", _without_voters),
+        (f"{MACHINE}::test_a_snapshot_counts_from_its_last_offset",),
+    ),
+    Mutant(
+        "R20",
+        "a set is in force from its own offset on",
+        "openraft 424",
+        instead(TreeMapLogHistory, "value_at_or_before", _below),
+        (f"{HISTORY}::test_a_value_is_in_force_up_to_the_next_one",),
+    ),
+    Mutant(
+        "R20-floor",
+        "what is in force at a snapshot stays known",
+        "TreeMapLogHistoryTest#testTrimPrefixTo",
+        instead(TreeMapLogHistory, "truncate_old_entries", _dropping_what_is_in_force),
+        (f"{HISTORY}::test_old_entries_go_but_for_the_one_in_force",),
+    ),
+    Mutant(
+        "R21",
+        "a batch that is refused leaves nothing behind",
+        "openraft c8fccb22",
+        swapped(KRaftControlRecordStateMachine, "handle_batch", _without_undo),
+        (f"{MACHINE}::test_a_swap_is_refused_with_its_whole_batch",),
+    ),
+    Mutant(
+        "R22",
+        "a history is sorted",
+        "openraft 1802",
+        instead(TreeMapLogHistory, "add", _unordered),
+        (f"{HISTORY}::test_offsets_grow_from_minus_1_on",),
+    ),
+    Mutant(
+        "R31",
+        "majorities of sets that follow one another overlap",
+        "VoterSet#hasOverlappingMajority",
+        instead(VoterSet, "has_overlapping_majority", _one_in_one_out),
+        (f"{VOTERS}::test_swaps_in_odd_sets_are_refused",),
+    ),
+)

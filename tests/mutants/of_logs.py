@@ -1,0 +1,358 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wrong logs: of what they take, keep, serve and delete."""
+
+from typing import Any, Final
+
+import attrs
+
+from raftlog import log_rules
+from raftlog.errors import CorruptBatchError, FencedEpochError, InvalidRecordError, NonContiguousAppendError
+from raftlog.leader_epoch_cache import LeaderEpochCache
+from raftlog.log_rules import LogOutline, SnapshotIds
+from raftlog.memory_log import MemoryLog
+from raftlog.offsets import LogOffsetMetadata, OffsetAndEpoch, SegmentPosition
+from raftlog.replicated_log import LogFetchInfo
+from raftlog.storage import file_log, segment_list
+from raftlog.storage.file_log import FileLog
+from raftlog.storage.log_segment import LogSegment
+from raftlog.storage.segment_list import SegmentList
+from raftlog.storage.write_guard import WriteGuard
+from tests.mutants.planting import (
+    Mutant,
+    Wrong,
+    forgiving,
+    instead,
+    instead_of_property,
+    missing,
+    swapped,
+)
+
+RULES: Final = "tests/core/test_log_rules.py"
+CONTRACT: Final = "tests/contracts/test_replicated_log.py"
+FILE_LOG: Final = "tests/storage/test_file_log.py"
+
+
+def _next_offset(batch: Any, *_: object) -> int:
+    return int(batch.next_offset)
+
+
+def _any_epoch(right: Wrong) -> Wrong:
+    def check_append_as_follower(data: Any, epoch: int, end_offset: int, last_fetched_epoch: int) -> Any:
+        return right(data, (1 << 31) - 1, end_offset, last_fetched_epoch)
+
+    return check_append_as_follower
+
+
+def _by_high_watermark(log: LogOutline, end_offset: OffsetAndEpoch) -> int:
+    return log.high_watermark
+
+
+def _by_leaders_offset(log: LogOutline, end_offset: OffsetAndEpoch) -> int:
+    return min(end_offset.offset, log.end_offset)
+
+
+def _keeping_high_watermark(right: Wrong) -> Wrong:
+    def _start_anew_at(log: Any, snapshot_id: OffsetAndEpoch) -> None:
+        high_watermark = log._high_watermark
+        right(log, snapshot_id)
+        log._high_watermark = high_watermark
+
+    return _start_anew_at
+
+
+def _deleting_by_size_alone(right: Wrong) -> Wrong:
+    def clean(log: Any, now_ms: int) -> Any:
+        if log._config.retention_bytes is not None and log._segments.size_bytes > log._config.retention_bytes:
+            log._segments.remove_below(log.end_offset.offset)
+            log._start_offset = log._segments.active.base_offset
+        return right(log, now_ms)
+
+    return clean
+
+
+def _uncommitted(log: LogOutline, snapshot_id: OffsetAndEpoch) -> bool:
+    return snapshot_id in log.snapshot_ids and log.start_offset < snapshot_id.offset <= log.end_offset
+
+
+def _wherever(right: Wrong) -> Wrong:
+    return lambda log, snapshot_id, ends_batch: right(log, snapshot_id, lambda offset: True)
+
+
+def _without_snapshots(right: Wrong) -> Wrong:
+    def validate_offset_and_epoch(log: LogOutline, offset: int, epoch: int) -> Any:
+        return right(attrs.evolve(log, snapshot_ids=SnapshotIds()), offset, epoch)
+
+    return validate_offset_and_epoch
+
+
+def _not_finishing(right: Wrong) -> Wrong:
+    return lambda *arguments: attrs.evolve(right(*arguments), snapshot_to_start_at=None)
+
+
+def _forgetting_old_segments(right: Wrong) -> Wrong:
+    def start_anew(segments: Any, *arguments: Any, **keywords: Any) -> None:
+        last = segments._segments[-1]
+        segments._segments = [last]
+        segments._segments[0].remove = lambda: None
+        right(segments, *arguments, **keywords)
+
+    return start_anew
+
+
+def _unchecked_read(right: Wrong) -> Wrong:
+    def read(segments: Any, start_offset: int, limit: int, max_size_bytes: int, _: object) -> LogFetchInfo:
+        segment = segments.holding(start_offset)
+        position, head = segment.locate(start_offset)
+        stop = segment.size_bytes if limit >= segment.next_offset else segment.locate(limit)[0]
+        if head is None or position >= stop:
+            return LogFetchInfo(memoryview(b""), segments.locate(limit))
+        size = min(stop - position, max(max_size_bytes, head.next_position - position))
+        start = LogOffsetMetadata(head.base_offset, SegmentPosition(segment.base_offset, position))
+        return LogFetchInfo(segment.read(position, size), start)
+
+    return read
+
+
+def _without_order(*_: object) -> bool:
+    return True
+
+
+def _counting_before_the_sync(right: Wrong) -> Wrong:
+    def _sync(log: Any) -> None:
+        log._flushed_offset = log.end_offset.offset
+        right(log)
+
+    return _sync
+
+
+def _cut_without_sync(right: Wrong) -> Wrong:
+    def truncate(segment: Any, offset: int) -> None:
+        position, head = segment.locate(offset)
+        segment._file.truncate(position)
+        segment.size_bytes = position
+        segment.next_offset = segment.next_offset if head is None else head.base_offset
+        segment._rewind_indexes()
+
+    return truncate
+
+
+def _cut_first(right: Wrong) -> Wrong:
+    def _take_back(log: Any, *_: object) -> None:
+        return None
+
+    return _take_back
+
+
+def _never_behind(epochs: LeaderEpochCache, end_offset: int) -> bool:
+    return False
+
+
+MUTANTS: Final = (
+    Mutant(
+        "K21-crc",
+        "a follower checks the CRC of what it appends",
+        "KAFKA-18723",
+        forgiving(log_rules, "_checked_end", CorruptBatchError, _next_offset),
+        (f"{RULES}::test_bad_bytes_are_never_taken", f"{CONTRACT}::test_a_follower_takes_what_it_can_use"),
+    ),
+    Mutant(
+        "K21-epoch",
+        "a follower takes no batch of an epoch above that of its fetch",
+        "KAFKA-18723",
+        swapped(log_rules, "check_append_as_follower", _any_epoch),
+        (f"{RULES}::test_a_follower_stops_at_a_higher_epoch",),
+    ),
+    Mutant(
+        "K21-gap",
+        "what is appended continues the log",
+        "KAFKA-18838",
+        forgiving(log_rules, "_checked_end", NonContiguousAppendError, _next_offset),
+        (f"{RULES}::test_gaps_and_overlaps_are_refused",),
+    ),
+    Mutant(
+        "K21-order",
+        "epochs do not fall from batch to batch",
+        "KAFKA-18723",
+        forgiving(log_rules, "_checked_end", InvalidRecordError, _next_offset),
+        (f"{RULES}::test_epochs_do_not_fall",),
+    ),
+    Mutant(
+        "K1",
+        "a leader enters no epoch below its log's",
+        "KAFKA-10527",
+        forgiving(log_rules, "check_leader_epoch", FencedEpochError, lambda *_: None),
+        (f"{RULES}::test_an_epoch_that_is_over_is_not_entered",),
+    ),
+    Mutant(
+        "K26-forgotten",
+        "an epoch that truncation took is forgotten",
+        "KIP-101",
+        instead(LeaderEpochCache, "truncate_from_end", _never_behind),
+        (f"{CONTRACT}::test_a_leader_enters_its_epoch",),
+    ),
+    Mutant(
+        "K24",
+        "the high watermark is within the log, whatever one is told",
+        "KAFKA-14704",
+        instead(log_rules, "clamped_high_watermark", lambda log, offset: max(log.high_watermark, offset)),
+        (f"{RULES}::test_the_high_watermark_stays_inside",),
+    ),
+    Mutant(
+        "K25",
+        "the high watermark is not below the log start, after a full truncation either",
+        "KAFKA-9491",
+        swapped(FileLog, "_start_anew_at", _keeping_high_watermark),
+        (f"{CONTRACT}::test_a_log_starts_anew_at_a_snapshot_ahead",),
+    ),
+    Mutant(
+        "K26-high-watermark",
+        "a diverging log is cut where epochs say, not at the high watermark",
+        "KAFKA-6361, KIP-101",
+        instead(log_rules, "truncation_offset", _by_high_watermark),
+        (f"{RULES}::test_where_a_diverging_log_is_cut",),
+    ),
+    Mutant(
+        "K26-offset",
+        "a diverging log is cut by its own end of the common epoch, too",
+        "KIP-279",
+        instead(log_rules, "truncation_offset", _by_leaders_offset),
+        (f"{RULES}::test_where_a_diverging_log_is_cut",),
+    ),
+    Mutant(
+        "K27-size",
+        "only a snapshot moves the log start, retention by size does not",
+        "KAFKA-14238",
+        swapped(FileLog, "clean", _deleting_by_size_alone),
+        (f"{FILE_LOG}::test_clean_deletes_what_is_too_large_and_too_old", f"{CONTRACT}::test_retention"),
+    ),
+    Mutant(
+        "K27-uncommitted",
+        "only a committed snapshot moves the log start",
+        "KAFKA-14238",
+        instead(log_rules, "may_start_at_snapshot", _uncommitted),
+        (f"{RULES}::test_the_log_start_moves_to_committed_snapshots",),
+    ),
+    Mutant(
+        "K27-late",
+        "a snapshot that comes late does not stand before the one that the log starts at",
+        "KafkaRaftLog#deleteBeforeSnapshot",
+        instead(log_rules, "is_superseded", lambda log, snapshot_id: False),
+        ("tests/contracts/test_useless_snapshots.py::test_a_snapshot_that_comes_late_is_deleted",),
+    ),
+    Mutant(
+        "K30",
+        "a snapshot ends where a batch ends",
+        "KAFKA-14619",
+        swapped(log_rules, "check_new_snapshot_id", _wherever),
+        (f"{CONTRACT}::test_a_wrong_snapshot_id_is_refused",),
+    ),
+    Mutant(
+        "K31",
+        "a start finishes what a crash has left between a snapshot and the truncation for it",
+        "KafkaMetadataLogTest#testCreateReplicatedLogTruncatesFully",
+        swapped(file_log, "recover", _not_finishing),
+        (f"{CONTRACT}::test_a_crash_before_the_log_starts_anew",),
+    ),
+    Mutant(
+        "K32",
+        "the log in memory starts where the log in files starts",
+        "KAFKA-13073",
+        instead_of_property(MemoryLog, "start_offset", lambda log: 0),
+        (f"{CONTRACT}::test_a_snapshot_takes_the_place_of_records",),
+    ),
+    Mutant(
+        "K33-read",
+        "every read checks what it returns",
+        "KAFKA-14104",
+        swapped(SegmentList, "read", _unchecked_read),
+        (f"{FILE_LOG}::test_a_batch_that_rots_while_the_log_is_open_is_not_served",),
+    ),
+    Mutant(
+        "K33-order",
+        "every read checks offsets and epochs, too, which no CRC covers",
+        "DefaultRecordBatch",
+        instead(segment_list, "_are_in_order", _without_order),
+        ("tests/faults/test_byte_damage.py::test_what_no_crc_covers_is_checked_by_every_read",),
+    ),
+    Mutant(
+        "K34",
+        "only what was synced counts as flushed",
+        "etcd 14370",
+        instead_of_property(FileLog, "flushed_offset", lambda log: log.end_offset.offset),
+        (f"{CONTRACT}::test_a_crash_takes_what_is_not_flushed",),
+    ),
+    Mutant(
+        "K34-order",
+        "nothing counts as flushed before its sync has returned",
+        "etcd 14370, KafkaRaftClient#flushLeaderLog",
+        swapped(FileLog, "_sync", _counting_before_the_sync),
+        (f"{FILE_LOG}::test_a_flush_is_one_sync",),
+    ),
+    Mutant(
+        "R3",
+        "the high watermark does not fall",
+        "CCF 5674",
+        instead(
+            log_rules,
+            "clamped_high_watermark",
+            lambda log, offset: max(log.start_offset, min(offset, log.end_offset)),
+        ),
+        (f"{RULES}::test_the_high_watermark_stays_inside",),
+    ),
+    Mutant(
+        "R3-truncation",
+        "no truncation takes what is committed",
+        "CCF 5674",
+        missing(log_rules, "check_truncation"),
+        (f"{RULES}::test_committed_records_are_not_cut",),
+    ),
+    Mutant(
+        "R16",
+        "a flush is a sync",
+        "Jepsen, NATS 2.12.1",
+        missing(LogSegment, "sync"),
+        (f"{CONTRACT}::test_a_crash_takes_what_is_not_flushed",),
+    ),
+    Mutant(
+        "R18",
+        "a log that starts anew at a snapshot has none of its old segments",
+        "openraft 674e78aa",
+        swapped(SegmentList, "start_anew", _forgetting_old_segments),
+        (f"{FILE_LOG}::test_an_installed_snapshot_takes_the_place_of_the_log", f"{CONTRACT}"),
+    ),
+    Mutant(
+        "R19",
+        "a fetch below the log start is answered with a snapshot, and is no divergence",
+        "openraft 44381b0c",
+        swapped(log_rules, "validate_offset_and_epoch", _without_snapshots),
+        (f"{RULES}", f"{CONTRACT}::test_a_snapshot_takes_the_place_of_records"),
+    ),
+    Mutant(
+        "S-fsyncgate",
+        "after a sync that failed nothing is believed any more",
+        "Rebello et al., ATC 2020",
+        missing(WriteGuard, "check"),
+        (f"{FILE_LOG}::test_a_sync_that_failed_is_never_tried_again",),
+    ),
+    Mutant(
+        "S-short-write",
+        "half a batch does not stay behind a good one",
+        "ENOSPC",
+        missing(LogSegment, "_cut_back"),
+        (f"{FILE_LOG}::test_an_append_without_room_leaves_the_log_as_it_was",),
+    ),
+    Mutant(
+        "S-truncation",
+        "what was truncated does not come back",
+        "Pillai et al., OSDI 2014",
+        swapped(LogSegment, "truncate", _cut_without_sync),
+        (f"{FILE_LOG}::test_a_truncation_takes_back_what_was_durable_before_it_cuts",),
+    ),
+    Mutant(
+        "S-take-back",
+        "what was durable is taken back before it is cut",
+        "Pillai et al., OSDI 2014",
+        swapped(FileLog, "_take_back", _cut_first),
+        (f"{FILE_LOG}::test_a_truncation_takes_back_what_was_durable_before_it_cuts",),
+    ),
+)

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Making a rule not hold: how a mutant takes the place of what it is a wrong version of."""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+Wrong = Callable[..., Any]
+
+
+@attrs.frozen
+class Mutant:
+    """A wrong version of raftlog, as somebody could have written it: a bug that a log like this has had.
+
+    Attributes:
+        name: what it is called by; the start is the number of the bug in the catalogue that it is from: K are bugs of
+            Kafka, R of other raft systems, W weak spots of Kafka's own guards, S ways in which disks fail.
+        rule: what must hold, and does not.
+        source: where the bug was: an issue, a pull request, a report or a test.
+        plant: puts the wrong version in place, for the rest of the process.
+        killers: tests of the default tier that must fail then, the first one soon.
+    """
+
+    name: str
+    rule: str
+    source: str
+    plant: Callable[[], None]
+    killers: tuple[str, ...]
+
+
+def swap(owner: Any, name: str, make_wrong: Callable[[Any], Wrong]) -> None:
+    """Replace a method of a class, or a function of a module and of all modules that have imported it.
+
+    Args:
+        owner: the class or module.
+        name: of the method or function.
+        make_wrong: is given the right version, and returns the wrong one.
+    """
+    right = vars(owner)[name]
+    wrong = make_wrong(right.__func__ if isinstance(right, classmethod) else right)
+    setattr(owner, name, classmethod(wrong) if isinstance(right, classmethod) else wrong)
+    for module_name, module in list(sys.modules.items()):
+        if module_name.startswith(("raftlog.", "tests.")) and vars(module).get(name) is right:
+            setattr(module, name, wrong)
+
+
+def swapped(owner: Any, name: str, make_wrong: Callable[[Any], Wrong]) -> Callable[[], None]:
+    """Return what does ``swap`` when it is called."""
+    return lambda: swap(owner, name, make_wrong)
+
+
+def instead(owner: Any, name: str, wrong: Wrong) -> Callable[[], None]:
+    """Return what replaces a method or function by one that does not need the right one."""
+    return lambda: swap(owner, name, lambda _: wrong)
+
+
+def missing(owner: Any, name: str) -> Callable[[], None]:
+    """Return what makes a method or function do nothing."""
+    return instead(owner, name, lambda *_, **__: None)
+
+
+def instead_of_property(owner: type, name: str, wrong: Wrong) -> Callable[[], None]:
+    """Return what replaces a property."""
+    return lambda: setattr(owner, name, property(wrong))
+
+
+def forgiving(owner: Any, name: str, error: type[Exception], result: Wrong) -> Callable[[], None]:
+    """Return what makes a check let pass what it refuses.
+
+    Args:
+        owner: as for ``swap``.
+        name: likewise.
+        error: the refusal.
+        result: is given the arguments, and returns what is returned then.
+    """
+
+    def make_wrong(right: Wrong) -> Wrong:
+        def wrong(*arguments: Any, **keywords: Any) -> Any:
+            try:
+                return right(*arguments, **keywords)
+            except error:
+                return result(*arguments, **keywords)
+
+        return wrong
+
+    return swapped(owner, name, make_wrong)

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The catalogue of mutants says what is there, and planting one does something."""
+
+import ast
+import re
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import pytest
+
+from tests.mutants.catalogue import MUTANTS
+from tests.mutants.kill_matrix import ROOT
+from tests.mutants.planting import forgiving, missing, swap
+
+NAME = re.compile(r"[KRWS][0-9]*(-[a-z-]+)?")
+
+
+def functions(path: str) -> dict[str, ast.FunctionDef]:
+    """Return the test functions of a file."""
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    return {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_killers_are_there(name: str) -> None:
+    """Each mutant has killers of the default tier: who moves or renames a test is told here."""
+    assert NAME.fullmatch(name)
+    assert MUTANTS[name].killers
+    for killer in MUTANTS[name].killers:
+        path, _, function = killer.partition("::")
+        if function:
+            node = functions(path)[function]
+            assert "slow" not in {ast.unparse(each).rpartition(".")[2] for each in node.decorator_list}
+        else:
+            assert (ROOT / path).is_file()
+
+
+class Example:
+    """Something to be wrong."""
+
+    def answer(self, question: int) -> int:
+        """Give an answer."""
+        if question < 0:
+            raise ValueError(question)
+        return question + 1
+
+    @classmethod
+    def name(cls) -> str:
+        """Give the name of the class."""
+        return cls.__name__
+
+
+@pytest.fixture(autouse=True)
+def undone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put right what is planted."""
+    for name in ("answer", "name"):
+        monkeypatch.setattr(Example, name, vars(Example)[name])
+
+
+def test_a_method_is_swapped() -> None:
+    """The wrong version is in its place, and may call the right one."""
+    swap(Example, "answer", lambda right: lambda self, question: right(self, question) + 1)
+    assert Example().answer(1) == 3
+
+
+def test_a_class_method_is_swapped() -> None:
+    """It stays one."""
+    swap(Example, "name", lambda right: lambda cls: f"no {right(cls)}")
+    assert Example.name() == "no Example"
+
+
+def test_a_function_is_swapped_wherever_it_was_imported() -> None:
+    """Also in the modules that have a name of their own for it."""
+    owner = SimpleNamespace(functions=functions)
+    right = functions
+    try:
+        swap(owner, "functions", lambda _: lambda path: {})
+        assert functions("no such file") == {}
+    finally:
+        globals()["functions"] = right
+
+
+@pytest.mark.parametrize("make", [missing, lambda owner, name: forgiving(owner, name, ValueError, lambda *_: None)])
+def test_a_check_does_nothing(make: Callable[[type, str], Callable[[], None]]) -> None:
+    """Nothing is refused any more, once it is planted, and not before."""
+    plant = make(Example, "answer")
+    with pytest.raises(ValueError, match="-1"):
+        Example().answer(-1)
+    plant()
+    assert Example().answer(-1) is None

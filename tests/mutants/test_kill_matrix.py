@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No mutant survives the default tier: what ``make kill-matrix`` prints, as tests."""
+
+import pytest
+
+from tests.mutants import kill_matrix
+from tests.mutants.catalogue import MUTANTS
+from tests.mutants.kill_matrix import Verdict, judge, run_tests
+from tests.mutants.planting import Mutant
+
+HARMLESS = Mutant("none", "nothing", "nowhere", lambda: None, ("tests/core/test_offsets.py",))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_mutant_is_killed(name: str) -> None:
+    """A test that is named beside the mutant fails with it."""
+    verdict = judge(MUTANTS[name])
+    assert verdict.killer is not None, verdict.problem or f"{name} survives: nothing tests that {MUTANTS[name].rule}"
+
+
+@pytest.mark.slow
+def test_the_killers_are_sound() -> None:
+    """Without a mutant all of them pass: none is killed by a test that fails anyway."""
+    verdict = run_tests(sorted({test for mutant in MUTANTS.values() for test in mutant.killers}))
+    assert (verdict.killer, verdict.problem) == (None, None)
+
+
+@pytest.mark.slow
+def test_what_survives_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """A mutant that changes nothing survives, a test that is not there kills nobody, and both are a failure."""
+    monkeypatch.setattr(kill_matrix, "VARIABLE", "RAFTLOG_NO_MUTANT")
+    monkeypatch.setitem(MUTANTS, "none", HARMLESS)
+    assert kill_matrix.main(["none"]) == 1
+    assert "1 survive: none" in capsys.readouterr().out
+    verdict = run_tests(["tests/core/test_offsets.py::test_that_is_not_there"])
+    assert verdict.killer is None
+    assert verdict.problem is not None
+
+
+def test_a_verdict_is_a_line() -> None:
+    """Name, time, and who has killed it, or that nobody has."""
+    assert str(Verdict("K1", "tests/test_x.py::test_y", 1.25)).split() == [
+        "K1",
+        "1.2",
+        "s",
+        "killed",
+        "by",
+        "tests/test_x.py::test_y",
+    ]
+    assert str(Verdict("K1", None, 1.0)).endswith("SURVIVED")
+
+
+def test_an_unknown_mutant(capsys: pytest.CaptureFixture[str]) -> None:
+    """Who names one that is not there is told which there are."""
+    with pytest.raises(SystemExit):
+        kill_matrix.main(["K0"])
+    assert "K21-crc" in capsys.readouterr().err
