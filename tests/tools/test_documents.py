@@ -49,9 +49,25 @@ def test_the_example_of_columns_runs(
     assert "value: " in printed
 
 
+def test_the_example_of_a_log_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The shell makes a log directory, and the third one writes to it, in fewer than 20 lines, and knows its voter."""
+    scripts = re.findall(r"^```sh\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+    (script,) = (each for each in scripts if "log init" in each)
+    command = f'raftlog() {{ {shlex.quote(sys.executable)} -m raftlog.tools.command_line "$@"; }}\n{script}'
+    shown = subprocess.run(["bash", "-ec", command], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    printed = printed_by(EXAMPLES[2], tmp_path, monkeypatch, capsys)
+
+    assert "1 are records" in shown
+    assert "quorum: node 1" in shown
+    assert "{1:" in printed
+    assert len(re.sub(r"^(from|import) .*\n", "", EXAMPLES[2], flags=re.MULTILINE).strip().splitlines()) < 20
+
+
 def test_no_other_example_is_left_out() -> None:
     """These are all the Python examples that there are."""
-    assert len(EXAMPLES) == 2
+    assert len(EXAMPLES) == 3
 
 
 def test_the_commands_are_ones() -> None:

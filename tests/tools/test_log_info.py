@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``raftlog log info``: all that a directory holds, damage too, and without changing a byte."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.golden_files import GOLDEN
+from tests.tools.log_console import CLUSTER, DIRECTORY_ID, TOPIC, damaged, everything, info, init, log, segment, the
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """A formatted directory of a quorum of one."""
+    path = tmp_path / "controller"
+    assert init(path).exit_code == 0
+    return path
+
+
+def test_info_of_a_log(directory: Path) -> None:
+    """Info shows whose a directory is, what its log, snapshots and quorum-state hold, and the voters over time."""
+    log("append", directory, lines=(TOPIC,))
+    objects = info(directory)
+    assert the(objects, "log_directory") == {
+        "kind": "log_directory",
+        "directory": str(directory),
+        "cluster_id": CLUSTER,
+        "node_id": 1,
+        "directory_id": DIRECTORY_ID,
+    }
+    assert the(objects, "log") == {
+        "kind": "log",
+        "start_offset": 0,
+        "end_offset": 4,
+        "epoch": 1,
+        "kraft_version": 1,
+        "durable_end_offset": 4,
+        "was_closed": True,
+    }
+    assert the(objects, "epoch") == {"kind": "epoch", "epoch": 1, "start_offset": 0}
+    assert the(objects, "snapshot")["end_offset"] == 0
+    assert [each["offset"] for each in objects if each["kind"] == "voters"] == [-1, 2]
+    state = the(objects, "quorum_state")
+    assert (state["leader_id"], state["leader_epoch"], state["voted"], state["may_vote"]) == (1, 1, None, True)
+    text = log("info", directory).text
+    assert "node 1" in text
+    assert len(text.splitlines()) == len(objects)
+
+
+def test_damage_is_shown_and_nothing_is_changed(directory: Path) -> None:
+    """Info names what is damaged, exits with 2, and leaves every byte as it is."""
+    damaged(directory)
+    before = everything(directory)
+    outcome = log("info", "--format", "jsonl", directory)
+    assert outcome.exit_code == 2
+    quarantine = the(outcome.objects, "quarantine")
+    assert (quarantine["first_bad_offset"], quarantine["durable_end_offset"]) == (3, 5)
+    assert log("info", directory).exit_code == 2
+    assert everything(directory) == before
+
+
+def test_a_torn_tail_is_suspicious(directory: Path) -> None:
+    """A batch that was never finished is said to go at the next start, and does."""
+    log("append", directory)
+    path = segment(directory)
+    path.write_bytes(path.read_bytes() + path.read_bytes()[:40])
+    outcome = log("info", "--format", "jsonl", directory)
+    assert outcome.exit_code == 3
+    assert "cut" in [each["action"] for each in outcome.of_kind("recovery_action")]
+    assert "cut" in log("append", directory).messages
+    assert log("info", directory).exit_code == 0
+
+
+@pytest.mark.parametrize("node", ["dynamic-quorum/data/n2", "killed/killed-0/n1", "wire/data/n1", "mirror/data/n1"])
+def test_a_directory_of_kafkas_does_not_look_alarming(node: str) -> None:
+    """What a sound directory of Kafka's lacks, or has otherwise, is said to be harmless, and it is clean."""
+    outcome = log("info", "--format", "jsonl", GOLDEN / node)
+    assert outcome.exit_code == 0
+    for action in outcome.of_kind("recovery_action"):
+        assert action["action"] == "removed" or "harmless" in action["detail"]

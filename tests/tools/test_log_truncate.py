@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``raftlog log truncate``: what goes, what is asked before, and how a quarantine ends."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.tools.log_console import TOPIC, damaged, info, init, log, the
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """A formatted directory of a quorum of one."""
+    path = tmp_path / "controller"
+    assert init(path).exit_code == 0
+    return path
+
+
+def test_truncation_wants_to_be_confirmed(directory: Path) -> None:
+    """Without --yes it is said what would go; with it, it goes, and a batch goes whole."""
+    log("append", directory, lines=(TOPIC, TOPIC))
+    asked = log("truncate", directory, "--to", "4")
+    assert (asked.exit_code, asked.output) == (1, b"")
+    assert "offsets 4 to 5 (exclusive) would go: only with --yes" in asked.messages
+    done = the(log("truncate", directory, "--to", "4", "--yes", "--format", "jsonl").objects, "truncated")
+    assert (done["end_offset"], done["former_end_offset"]) == (3, 5)
+    assert the(info(directory), "log")["end_offset"] == 3
+    assert the(log("append", "--format", "jsonl", directory).objects, "appended")["epoch"] == 2
+
+
+@pytest.mark.parametrize("to", ["-1", "3", "6"])
+def test_truncation_keeps_to_the_log(to: str, directory: Path) -> None:
+    """What a snapshot stands for stays, and there is nothing to cut behind the end."""
+    log("append", directory, lines=(TOPIC,))
+    log("snapshot", directory)
+    log("append", directory)
+    outcome = log("truncate", directory, "--to", to, "--yes")
+    assert (outcome.exit_code, len(outcome.complaints)) == (1, 1)
+    assert "the log can be cut at offsets 4 to 5" in outcome.messages
+
+
+def test_truncation_ends_a_quarantine(directory: Path) -> None:
+    """What is damaged is set aside, and the log goes on before it."""
+    path = damaged(directory)
+    assert "and what is damaged would go" in log("truncate", directory, "--to", "3").messages
+    assert path.exists()
+    assert log("truncate", directory, "--to", "3", "--yes").exit_code == 0
+    assert list(path.parent.glob("*.damaged-*"))
+    assert log("append", directory).exit_code == 0
+    assert log("info", directory).exit_code == 0
