@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a real Kafka controller, alone in its quorum, on a metadata directory.
+
+Maven fetches a whole server (server/pom.xml); the controller listens on a free port of the loopback device.
+"""
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import attrs
+
+from raftlog.records.batch import RecordBatch
+from raftlog.records.control import LeaderChangeMessage, read_control_record
+from raftlog.records.iterator import BufferSource, split
+from tests.kafka.dump_tool import INSTALL_TIMEOUT_S, JVM_OPTIONS
+
+POM = Path(__file__).resolve().parent / "server" / "pom.xml"
+METADATA_DIRECTORY = "__cluster_metadata-0"
+BOOT_TIMEOUT_S = 60
+STOP_TIMEOUT_S = 30
+POLL_S = 0.05
+
+
+def install_server() -> Path:
+    """Fetches the server's jars, unless they are there; returns their folder.
+
+    Raises:
+        subprocess.CalledProcessError: Maven could not resolve them; its output is in the exception.
+    """
+    folder = POM.parent / "target" / "lib"
+    installed = folder.parent / "installed"
+    if not installed.exists() or installed.stat().st_mtime < POM.stat().st_mtime:
+        shutil.rmtree(folder, ignore_errors=True)
+        command = ["mvn", "-q", "-B", "-f", str(POM), "dependency:copy-dependencies"]
+        subprocess.run(command, check=True, capture_output=True, timeout=INSTALL_TIMEOUT_S)
+        installed.touch()
+    return folder
+
+
+def free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.create_server(("localhost", 0)) as server:
+        port: int = server.getsockname()[1]
+        return port
+
+
+@attrs.define
+class Controller:
+    """A controller of a log directory, and what a test asks of it.
+
+    Attributes:
+        directory: the log directory, with `meta.properties` and the metadata partition in it.
+        node_id: as the directory says.
+        port: of its CONTROLLER listener.
+    """
+
+    directory: Path
+    node_id: int = 1
+    port: int = attrs.field(factory=free_port)
+    _process: subprocess.Popen[bytes] | None = attrs.field(default=None, init=False)
+
+    @property
+    def log_directory(self) -> Path:
+        """The metadata partition's directory."""
+        return self.directory / METADATA_DIRECTORY
+
+    def format(self, cluster_id: str, *arguments: str) -> None:
+        """Lets kafka-storage format the directory."""
+        command = ["format", "-t", cluster_id, "-c", str(self._properties()), *arguments]
+        subprocess.run(self._java("kafka.tools.StorageTool", *command), check=True, capture_output=True, timeout=60)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Runs the controller until the block ends, then stops it as an operator would: with SIGTERM.
+
+        Raises:
+            AssertionError: it did not stop cleanly; what it printed is in the message.
+        """
+        printed = self.directory / "controller.out"
+        with printed.open("wb") as out:
+            command = self._java("kafka.Kafka", str(self._properties()))
+            self._process = process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
+        try:
+            yield
+        finally:
+            process.terminate()
+            try:
+                status = process.wait(STOP_TIMEOUT_S)
+            finally:
+                process.kill()
+        assert status in (0, 143), f"the controller ended with {status}:\n{printed.read_text(errors='replace')}"
+
+    def wait_for(self, condition: Callable[[list[RecordBatch]], bool], what: str) -> list[RecordBatch]:
+        """Waits until the batches of the log fulfil a condition, and returns them.
+
+        Raises:
+            AssertionError: they did not, within a minute, or the controller has ended.
+        """
+        assert self._process is not None, "the controller is not running"
+        deadline = time.monotonic() + BOOT_TIMEOUT_S
+        while time.monotonic() < deadline:
+            batches = self.batches()
+            if condition(batches):
+                return batches
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(POLL_S)
+                break
+        printed = (self.directory / "controller.out").read_text(errors="replace")
+        raise AssertionError(
+            f"no {what}; the controller ended, or took more than {BOOT_TIMEOUT_S} s, and said:\n{printed}"
+        )
+
+    def wait_until_leader(self, above_epoch: int) -> list[RecordBatch]:
+        """Waits until the node has written as leader of an epoch above one, and something after that."""
+
+        def leads(batches: list[RecordBatch]) -> bool:
+            leaders = {batch.partition_leader_epoch for batch in batches if self.node_id in leaders_in(batch)}
+            newest = max(leaders, default=-1)
+            return newest > above_epoch and any(
+                batch.partition_leader_epoch == newest and not batch.is_control for batch in batches
+            )
+
+        return self.wait_for(leads, f"leadership of node {self.node_id} above epoch {above_epoch}")
+
+    def batches(self) -> list[RecordBatch]:
+        """The sound batches of the log as it is on disk now."""
+        segments = sorted(self.log_directory.glob("*.log"))
+        return [
+            piece
+            for segment in segments
+            for piece in split(BufferSource(segment.read_bytes()))
+            if isinstance(piece, RecordBatch) and piece.crc_holds
+        ]
+
+    def _properties(self) -> Path:
+        path = self.directory / "controller.properties"
+        path.write_text(
+            "process.roles=controller\n"
+            f"node.id={self.node_id}\n"
+            "controller.listener.names=CONTROLLER\n"
+            f"listeners=CONTROLLER://localhost:{self.port}\n"
+            f"controller.quorum.bootstrap.servers=localhost:{self.port}\n"
+            f"log.dirs={self.directory}\n"
+        )
+        return path
+
+    @staticmethod
+    def _java(main_class: str, *arguments: str) -> list[str]:
+        return ["java", *JVM_OPTIONS, "-cp", f"{install_server()}{os.sep}*", main_class, *arguments]
+
+
+def leaders_in(batch: RecordBatch) -> list[int]:
+    """The leaders that a batch's LeaderChange records name."""
+    if not batch.is_control:
+        return []
+    values = (read_control_record(record.key, record.value).value for record in batch.records())
+    return [value.leader_id for value in values if isinstance(value, LeaderChangeMessage)]
