@@ -6,6 +6,7 @@ import contextlib
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from tests.benchmarks import machine, report
@@ -28,8 +29,13 @@ def main() -> None:
     options = parser.parse_args()
     sizes = QUICK if options.quick else FULL
     with_java = not options.quick and _has_java()
-    limits, rows = _measure(sizes, options.only, with_java=with_java)
-    report.write_results(_RESULTS, machine.name(), limits, rows)
+    rows = []
+    with tempfile.TemporaryDirectory() as folder, _figures(Path(folder), sizes) as figures:
+        limits = _limits(figures, sizes)
+        for row in _rows(figures, sizes, options.only, with_java=with_java):
+            rows.append(row)
+            # Each time, so that a run that is interrupted keeps what it has.
+            report.write_results(_RESULTS, machine.name(), limits, rows)
     text = report.tables(machine.name(), limits, rows)
     if options.quick or options.only:
         print(text)
@@ -45,21 +51,28 @@ def _has_java() -> bool:
     return not missing
 
 
-def _measure(sizes: Sizes, only: str, *, with_java: bool) -> tuple[dict[str, tuple[float, str]], list[Row]]:
-    """Return the machine's limits with their units, and all rows."""
-    start = time.monotonic()
-    rows = []
+@contextlib.contextmanager
+def _figures(folder: Path, sizes: Sizes) -> Iterator[Figures]:
     with contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        figures = Figures(folder, {mode: stack.enter_context(Worker(folder, mode)) for mode in MODES}, sizes)
-        limits = figures.limits()
-        measured = medians({name: contender for name, (contender, _) in limits.items()}, sizes.rounds)
-        for comparison in figures.comparisons(only, with_java=with_java):
-            for row in comparison.rows(sizes.rounds):
-                rows.append(row)
-                verdict = f" of {row.goal:g}x{'' if row.holds else ', FALLS SHORT'}" if row.goal else ""
-                _say(f"{time.monotonic() - start:4.0f} s  {row.id}: {row.ratio:.3g}x{verdict}")
-    return {name: (measured[name], unit) for name, (_, unit) in limits.items()}, rows
+        yield Figures(folder, {mode: stack.enter_context(Worker(folder, mode)) for mode in MODES}, sizes)
+
+
+def _limits(figures: Figures, sizes: Sizes) -> dict[str, tuple[float, str]]:
+    """Return the machine's limits with their units."""
+    limits = figures.limits()
+    measured = medians({name: contender for name, (contender, _) in limits.items()}, sizes.rounds)
+    return {name: (measured[name], unit) for name, (_, unit) in limits.items()}
+
+
+def _rows(figures: Figures, sizes: Sizes, only: str, *, with_java: bool) -> Iterator[Row]:
+    """Yield all rows as they are measured, and say what they are."""
+    start = time.monotonic()
+    for comparison in figures.comparisons(only, with_java=with_java):
+        _say(f"{time.monotonic() - start:4.0f} s  {comparison.id} ...")
+        for row in comparison.rows(sizes.rounds):
+            verdict = f" of {row.goal:g}x{'' if row.holds else ', FALLS SHORT'}" if row.goal else ""
+            _say(f"        {row.id}: {row.ratio:.3g}x{verdict}, {row.ours:.4g} to {row.theirs:.4g} {row.unit}")
+            yield row
 
 
 def _say(text: str) -> None:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is measured: raftlog and its peers, each doing the same work in the quickest way that its interface has.
 
-All check the CRC of every batch. An operation takes its input and returns how many batches or records it has seen.
+All check the CRC of every batch. An operation takes its input and returns how many batches or records it has seen,
+with the time that it took where it had to make something ready first.
 Packages are imported by the operation that needs them, so that no other pays for them in memory.
 """
 
@@ -13,10 +14,11 @@ from typing import Any, Final, Literal
 import attrs
 
 from raftlog.records.builder import RecordBatchBuilder
-from raftlog.records.columns import RECORD_COLUMNS, Chunk, RecordColumns, read_columns
+from raftlog.records.columns import RECORD_COLUMNS, Chunk, RecordColumns, read_columns, read_records
 from raftlog.storage.segment_reader import Segment, map_segments, open_segment
 from tests.benchmarks import machine
 from tests.benchmarks.inputs import Row
+from tests.benchmarks.measure import Timing
 
 _LARGEST_BATCH: Final = 16 * 1024 * 1024
 _ARROW_COLUMNS: Final = ("offset", "timestamp", "key", "value")
@@ -26,10 +28,10 @@ _SEGMENTS: Final = 24
 
 @attrs.frozen
 class Operation:
-    """A function, and what it is given: a log in memory, the path of a log, or batches as lists of rows."""
+    """A function, and what it is given: a log in memory or its path, or batches as bytes or as lists of rows."""
 
-    function: Callable[[Any], int]
-    needs: Literal["log", "path", "rows"] = "log"
+    function: Callable[[Any], int | Timing]
+    needs: Literal["log", "path", "batches", "rows"] = "log"
 
 
 def _scan(log: bytes) -> int:
@@ -54,13 +56,12 @@ def _arrow(log: bytes) -> int:
 
 def _attributes(log: bytes) -> int:
     count = 0
-    for records in _records(log):
-        for record in records.iterate():
-            _ = record.offset
-            _ = record.timestamp
-            _ = record.key
-            _ = record.value
-        count += records.count
+    for record in read_records(log):
+        _ = record.offset
+        _ = record.timestamp
+        _ = record.key
+        _ = record.value
+        count += 1
     return count
 
 
@@ -161,6 +162,16 @@ def _peer(package: str, work: Callable[[Any, Any], int]) -> Callable[[Any], int]
     return run
 
 
+def _of_log(name: str) -> Callable[[Any], int | Timing]:
+    """Return a function of ``log_operations``."""
+
+    def run(source: Any) -> int | Timing:
+        seen: int | Timing = getattr(importlib.import_module("tests.benchmarks.log_operations"), name)(source)
+        return seen
+
+    return run
+
+
 def _kio_decode(log: bytes) -> int:
     from kio.records.readers import read_batch
 
@@ -179,6 +190,16 @@ OPERATIONS: Final = {
     "raftlog attributes": Operation(_attributes),
     "raftlog encode": Operation(_encode, "rows"),
     "raftlog segment": Operation(_segment, "path"),
+    "raftlog append": Operation(_of_log("append"), "batches"),
+    "raftlog append and sync": Operation(_of_log("append_and_sync"), "batches"),
+    "raftlog recovery": Operation(_of_log("recover"), "path"),
+    "raftlog open": Operation(_of_log("reopen"), "path"),
+    "raftlog control records": Operation(_of_log("read_control_records")),
+    "raftlog voter set at offset": Operation(_of_log("look_up_voter_sets")),
+    "raftlog snapshot": Operation(_of_log("write_snapshot"), "batches"),
+    "raftlog verify snapshot": Operation(_of_log("verify"), "batches"),
+    "raftlog accumulate": Operation(_of_log("accumulate"), "rows"),
+    "raftlog encode as one": Operation(_of_log("encode_as_one"), "rows"),
     "raftlog one process": Operation(_one_process, "path"),
     "raftlog two processes": Operation(_two_processes, "path"),
     "aiokafka scan": Operation(_peer("aiokafka", _peer_scan)),
@@ -193,5 +214,7 @@ OPERATIONS: Final = {
     "machine memory read": Operation(machine.read_memory),
     "machine crc": Operation(machine.check_memory),
     "machine sync": Operation(machine.sync_appends, "path"),
+    "machine write all and sync": Operation(_of_log("write_all_and_sync"), "batches"),
+    "machine read all and crc": Operation(_of_log("read_all_and_check"), "path"),
 }
 """Everything that can be measured in a process of its own, by contender and work."""

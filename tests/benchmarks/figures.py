@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
+from tests.benchmarks.log_figures import LogFigures
 from tests.benchmarks.measure import MODES, Comparison, Contender, Limit, Mode
 from tests.benchmarks.operations import Peak, Speed, Worker
 from tests.benchmarks.programs import KAFKA_RELEASE, RAFTLOG, Command, FirstLine, kafka_dump_log
@@ -45,14 +46,14 @@ class Figures:
         for shape in filter(shapes.__contains__, UNCOMPRESSED):
             yield f"dump-text-{shape}", partial(self._text_lines, shape)
         if with_java:
-            yield "dump-batches", partial(self._kafka_lines, "batch lines", sizes.metadata_log, 2, ())
+            yield "dump-batches", partial(self._kafka_lines, "batch lines", 2, ())
             options = ("--cluster-metadata-decoder",)
-            decode = partial(self._kafka_lines, "metadata decoder", sizes.decoded_metadata_log, 1.5, options)
-            yield "dump-metadata", decode
+            yield "dump-metadata", partial(self._kafka_lines, "metadata decoder", 1.5, options)
         for shape in filter(shapes.__contains__, THOUSANDS):
             yield f"share-{shape}", partial(self._share_of_memory_read, shape)
         for mode, size_mib in sizes.many_segments.items():
             yield "two-processes", partial(self._two_processes, mode, size_mib)
+        yield from LogFigures(self._workers, sizes).all()
         yield "start", self._start
         yield "memory", self._memory
 
@@ -76,14 +77,15 @@ class Figures:
                 return Speed(worker, operation, shape, sizes["compiled"], "size_bytes", 2**20)
             return Speed(worker, operation, shape, sizes[contender])
 
+        goals: dict[tuple[Mode, str], float] = {("compiled", peer): goal for peer, goal in work.goals.items()}
+        goals.update({("interpreted", peer): goal for peer, goal in work.interpreted_goals.items()})
         return Comparison(
             row,
             f"{work.what}, {shape}",
             "MiB/s" if work.is_by_size else "M records/s",
             {mode: speed(mode, f"raftlog {work.ours}") for mode in MODES},
             {peer: speed(peer, f"{peer} {work.theirs}") for peer in work.goals},
-            {("compiled", peer): goal for peer, goal in work.goals.items()}
-            | {("interpreted", peer): goal for peer, goal in work.interpreted_goals.items()},
+            goals,
         )
 
     def _dump(self, mode: Mode, shape: str, size_mib: float, counted: str, *options: str) -> Command:
@@ -93,19 +95,20 @@ class Figures:
         return Command(command, mode, amount, self._output)
 
     def _text_lines(self, shape: str, row: str) -> Comparison:
-        size = self._sizes.by_contender
-        peer = Speed(self._workers["compiled"], "kafka-python decode", shape, size["kafka-python"])
+        size = self._sizes.by_contender["kafka-python"]
+        peer = Speed(self._workers["compiled"], "kafka-python decode", shape, size)
         return Comparison(
             row,
             f"dump-log, text lines, whole process, {shape}",
             "M records/s",
-            {mode: self._dump(mode, shape, size[mode], "columns", "--print-data-log") for mode in MODES},
+            {mode: self._dump(mode, shape, self._sizes.dumped[mode], "columns", "--print-data-log") for mode in MODES},
             {"kafka-python decoding alone": peer},
             {("compiled", "kafka-python decoding alone"): 2},
         )
 
-    def _kafka_lines(self, what: str, size_mib: float, goal: float, options: tuple[str, ...], row: str) -> Comparison:
-        counted, unit = ("columns", "M records/s") if options else ("scan", "M batches/s")
+    def _kafka_lines(self, what: str, goal: float, options: tuple[str, ...], row: str) -> Comparison:
+        counted, unit, rounds = ("columns", "M records/s", 1) if options else ("scan", "M batches/s", 3)
+        size_mib = self._sizes.metadata_log
         interpreted = self._sizes.by_contender["interpreted"]
         ours: dict[Mode, Command] = {
             "compiled": self._dump("compiled", METADATA_LOG, size_mib, counted, *options),
@@ -116,7 +119,7 @@ class Figures:
         java = Command(command, "compiled", ours["compiled"].amount, self._output)
         name = f"kafka-dump-log {KAFKA_RELEASE}"
         what = f"dump-log, {what}, whole process, real metadata log of {size_mib:g} MiB"
-        return Comparison(row, what, unit, ours, {name: java}, {("compiled", name): goal})
+        return Comparison(row, what, unit, ours, {name: java}, {("compiled", name): goal}, most_rounds=rounds)
 
     def _share_of_memory_read(self, shape: str, row: str) -> Comparison:
         of: Literal["size_bytes"] = "size_bytes"

@@ -6,6 +6,7 @@ The base offset stands before what the CRC covers, so that a repeated batch stay
 
 import itertools
 import random
+import statistics
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -24,7 +25,15 @@ Row = tuple[int, bytes | None, bytes | None]
 MIB: Final = 1024 * 1024
 METADATA_LOG: Final = "metadata-log"
 METADATA_LIKE: Final = "metadata-like"
+CONTROL_BATCHES: Final = "control-batches"
+"""One in a hundred is of a voter set."""
+VOTER_SETS: Final = "voter-sets"
+"""Batches of a voter set each."""
+EPOCH: Final = 1
+"""Of all batches that are made here."""
 _REAL_METADATA_LOG: Final = GOLDEN / "mirror/data/n1/__cluster_metadata-0/00000000000000000000.log"
+_ELECTIONS: Final = {CONTROL_BATCHES: 99, VOTER_SETS: 0}
+"""How many there are between two voter sets."""
 _TIME_MS: Final = 1_780_000_000_000
 _CITIES: Final = ("Amsterdam", "Berlin", "Chicago", "Delhi", "Espoo", "Florence", "Geneva", "Havana")
 
@@ -55,11 +64,30 @@ SHAPES: Final = {
     "tiny": Shape((20, 20), None),
     "large": Shape((1000, 1000), 8, distinct=8, has_header=True),
     METADATA_LIKE: Shape((20, 40), None, records=(1, 5), distinct=2000),
+    "1-KiB-batches": Shape((100, 100), None, records=(9, 9), distinct=64),
     "small-lz4": Shape((100, 100), 8, compression_type=CompressionType.LZ4),
     "small-zstd": Shape((100, 100), 8, compression_type=CompressionType.ZSTD),
     "small-snappy": Shape((100, 100), 8, compression_type=CompressionType.SNAPPY),
     "small-gzip": Shape((100, 100), 8, compression_type=CompressionType.GZIP),
 }
+
+
+@attrs.frozen
+class Batches:
+    """Batches in memory, and a folder for files.
+
+    Attributes:
+        folder: where to make them.
+        batches: with offsets from 0 on.
+    """
+
+    folder: Path
+    batches: tuple[bytes, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all batches."""
+        return sum(map(len, self.batches))
 
 
 @attrs.frozen
@@ -92,19 +120,36 @@ def file(folder: Path, shape_name: str, size_mib: float) -> Path:
         path.parent.mkdir(parents=True)
         unfinished = path.with_suffix(".unfinished")
         with unfinished.open("wb") as log:
-            base_offset = size = 0
-            for template in itertools.cycle(_templates(shape_name)):
-                log.write(base_offset.to_bytes(8, "big"))
-                log.write(template.data[8:])
-                base_offset += template.offset_span
-                size += template.size_bytes
-                if size >= size_mib * MIB:
-                    break
+            log.writelines(batches(shape_name, size_mib))
         unfinished.rename(path)
     return path
 
 
+def batches(shape_name: str, at_least_mib: float) -> Iterator[bytes]:
+    """Yield batches end to end, at least one, until they have a size before compression."""
+    base_offset = size = 0
+    for template in itertools.cycle(_templates(shape_name)):
+        yield base_offset.to_bytes(8, "big") + template.data[8:]
+        base_offset += template.offset_span
+        size += template.size_bytes
+        if size >= at_least_mib * MIB:
+            break
+
+
+def size_mib(shape_name: str, batch_count: int) -> float:
+    """Return how large a log of so many batches is."""
+    templates = list(_templates(shape_name))
+    return batch_count * statistics.mean(template.size_bytes for template in templates) / MIB
+
+
 def _templates(shape_name: str) -> Iterator[_Template]:
+    if shape_name in _ELECTIONS:
+        # Not imported by those who do not need it: their memory is measured.
+        from tests.benchmarks.elections import control_batches
+
+        for data in control_batches(_ELECTIONS[shape_name], EPOCH, _TIME_MS):
+            yield _Template(data, 1, len(data))
+        return
     if shape_name == METADATA_LOG:
         pieces = split(BufferSource(_REAL_METADATA_LOG.read_bytes()))
         for batch in (piece for piece in pieces if isinstance(piece, RecordBatch)):
@@ -117,7 +162,7 @@ def _templates(shape_name: str) -> Iterator[_Template]:
 def _template(shape: Shape, rows: list[Row]) -> _Template:
     headers = ((b"trace", b"4bf92f3577b34da6"),) if shape.has_header else ()
     plain = RecordBatchBuilder(0)
-    stored = RecordBatchBuilder(0, compression_type=shape.compression_type)
+    stored = RecordBatchBuilder(0, partition_leader_epoch=EPOCH, compression_type=shape.compression_type)
     for builder in (plain, stored):
         builder.extend([(*row, headers) for row in rows])
     return _Template(stored.build(), len(rows), len(plain.build()))

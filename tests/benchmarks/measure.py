@@ -45,9 +45,32 @@ def medians(contenders: Mapping[str, Contender], rounds: int) -> dict[str, float
 
 
 def environment(mode: Mode) -> dict[str, str]:
-    """Return the environment that makes a process run raftlog compiled or interpreted."""
-    others = {name: value for name, value in os.environ.items() if name != "RAFTLOG_PURE"}
+    """Return the environment that makes a process run raftlog compiled or interpreted.
+
+    Compiled bytecode is kept, as after any install: a start that compiles all modules anew is nobody's.
+    """
+    dropped = ("RAFTLOG_PURE", "PYTHONDONTWRITEBYTECODE")
+    others = {name: value for name, value in os.environ.items() if name not in dropped}
     return others | ({"RAFTLOG_PURE": "1"} if mode == "interpreted" else {})
+
+
+@attrs.frozen
+class Timing:
+    """What an operation returns that times itself, as it has to make something ready each time.
+
+    Attributes:
+        count: what it has seen.
+        size_bytes: of that.
+        cpu_s: the processor's time.
+        wall_s: the time that passed.
+        beside_s: the time that the least which does the same took; both were done step by step, in turns.
+    """
+
+    count: int
+    size_bytes: int
+    cpu_s: float
+    wall_s: float
+    beside_s: float | None = None
 
 
 @attrs.frozen
@@ -104,6 +127,7 @@ class Comparison:
         theirs: the others, by name.
         goals: the least ratio for a mode against another; those that are not here are only reported.
         less_is_better: whether the smaller figure wins.
+        most_rounds: that it is worth; None is as many as of others.
     """
 
     id: str
@@ -113,11 +137,12 @@ class Comparison:
     theirs: Mapping[str, Contender]
     goals: Mapping[tuple[Mode, str], float]
     less_is_better: bool = False
+    most_rounds: int | None = None
 
     def rows(self, rounds: int) -> Iterator[Row]:
         """Measure everything, and yield a row for each mode and each other."""
         contenders: Iterator[tuple[str, Contender]] = itertools.chain(self.ours.items(), self.theirs.items())
-        figures = medians(dict(contenders), rounds)
+        figures = medians(dict(contenders), min(rounds, self.most_rounds or rounds))
         peaks = {mode: contender.peak_memory_bytes() for mode, contender in self.ours.items()}
         for mode, against in itertools.product(self.ours, self.theirs):
             ours, theirs = figures[mode], figures[against]

@@ -74,7 +74,7 @@ class Worker:
         self.close()
 
 
-@attrs.frozen
+@attrs.define
 class Speed:
     """How much an operation does in a second.
 
@@ -94,11 +94,16 @@ class Speed:
     of: Literal["count", "size_bytes"] = "count"
     unit: float = 1e6
     clock: Literal["cpu_s", "wall_s"] = "cpu_s"
+    _last: dict[str, Any] = attrs.field(factory=dict, init=False)
 
     def measure(self) -> float:
         """Return units a second."""
-        result = self.worker.run(self.operation_name, self.shape, self.size_mib)
-        amount: float = result[self.of] / result[self.clock]
+        self._last = self.worker.run(self.operation_name, self.shape, self.size_mib)
+        return self.by_last(self.clock)
+
+    def by_last(self, clock: str) -> float:
+        """Return units a second, by one of the times that the last round has measured."""
+        amount: float = self._last[self.of] / self._last[clock]
         return amount / self.unit
 
     def peak_memory_bytes(self) -> int:
@@ -106,6 +111,36 @@ class Speed:
         with self.worker.another() as worker:
             peak: int = worker.run(self.operation_name, self.shape, self.size_mib)["peak_memory_bytes"]
         return peak
+
+
+@attrs.frozen
+class Beside:
+    """What an operation has measured beside itself, in its last round; measure that first."""
+
+    speed: Speed
+
+    def measure(self) -> float:
+        """Return units a second."""
+        return self.speed.by_last("beside_s")
+
+    def peak_memory_bytes(self) -> int:
+        """Return nothing: it was not alone."""
+        return 0
+
+
+@attrs.frozen
+class Duration:
+    """How long one of what a speed counts takes: in µs, where the speed is in millions a second."""
+
+    speed: Speed
+
+    def measure(self) -> float:
+        """Return the time."""
+        return 1 / self.speed.measure()
+
+    def peak_memory_bytes(self) -> int:
+        """Return the peak of the same."""
+        return self.speed.peak_memory_bytes()
 
 
 @attrs.frozen

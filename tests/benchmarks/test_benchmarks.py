@@ -1,15 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """The benchmarks compare like with like, and report what they measured."""
 
+import contextlib
 import json
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import attrs
 import pytest
 
-from tests.benchmarks import inputs, report
+from tests.benchmarks import __main__ as program
+from tests.benchmarks import inputs, report, worker
 from tests.benchmarks.contenders import OPERATIONS
+from tests.benchmarks.log_figures import LogFigures
 from tests.benchmarks.measure import Comparison, Contender, Limit, Mode, Row, environment
-from tests.benchmarks.works import FULL, WORKS
+from tests.benchmarks.works import FULL, QUICK, WORKS, Sizes
 
 _SIZE_MIB = 0.05
 
@@ -45,6 +52,103 @@ def test_a_row_says_how_many_times_better_raftlog_is() -> None:
     assert (interpreted.id, interpreted.ratio, interpreted.goal) == ("x-a-peer-interpreted", 0.5, 0)
     assert interpreted.holds
     assert [row.ratio for row in comparison(less_is_better=True).rows(rounds=1)] == [0.5, 2]
+
+
+def test_a_comparison_takes_no_more_rounds_than_it_is_worth() -> None:
+    """Without a limit of its own, it takes those that it is given."""
+
+    @attrs.define
+    class Counter:
+        rounds: int = 0
+
+        def measure(self) -> float:
+            self.rounds += 1
+            return self.rounds
+
+        def peak_memory_bytes(self) -> int:
+            return 0
+
+    for most_rounds, rounds in ((None, 5), (3, 3), (9, 5)):
+        counter = Counter()
+        others = {"a peer": Limit(1)}
+        list(Comparison("x", "work", "MiB/s", {"compiled": counter}, others, {}, most_rounds=most_rounds).rows(5))
+        assert counter.rounds == rounds
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "batches"),
+    [
+        ("raftlog append", "1-KiB-batches", 5),
+        ("raftlog append and sync", "1-KiB-batches", 5),
+        ("raftlog snapshot", "1-KiB-batches", 64),
+        ("raftlog verify snapshot", "1-KiB-batches", 64),
+        ("machine write all and sync", "1-KiB-batches", 64),
+        ("raftlog control records", inputs.CONTROL_BATCHES, 400),
+    ],
+)
+def test_an_operation_on_a_log_sees_all_of_it(name: str, shape: str, batches: int, tmp_path: Path) -> None:
+    """What is counted is batches, or records that are as large as batches."""
+    result = worker.run(tmp_path, name, shape, inputs.size_mib(shape, batches))
+    assert result["count"] == batches
+    assert result["wall_s"] > 0
+    assert (result["beside_s"] is not None) == ("append" in name)
+
+
+@pytest.mark.parametrize("name", ["raftlog recovery", "raftlog open"])
+def test_a_log_that_is_opened_has_all_records(name: str, tmp_path: Path) -> None:
+    """The input stays as it is, so that each round finds the same."""
+    results = [worker.run(tmp_path, name, "small", 0.2) for _ in range(2)]
+    assert [result["count"] for result in results] == [2000, 2000]
+    path = inputs.file(tmp_path, "small", 0.2)
+    assert list(path.parent.iterdir()) == [path]
+    assert path.stat().st_size == results[0]["size_bytes"]
+
+
+def test_the_accumulator_and_its_peer_encode_the_same_records() -> None:
+    """Both count them."""
+    rows = list(inputs.row_batches("metadata-like"))[:50]
+    assert {OPERATIONS[f"raftlog {name}"].function(rows) for name in ("accumulate", "encode as one")} == {
+        sum(map(len, rows))
+    }
+
+
+def test_voter_sets_are_looked_up_in_a_log_of_their_own(tmp_path: Path) -> None:
+    """The log has the number of voter sets that was asked for, and the operation times its questions alone."""
+    size_mib = inputs.size_mib(inputs.VOTER_SETS, 20)
+    log = inputs.file(tmp_path, inputs.VOTER_SETS, size_mib).read_bytes()
+    assert OPERATIONS["raftlog control records"].function(log) == 20
+    assert worker.run(tmp_path, "raftlog voter set at offset", inputs.VOTER_SETS, size_mib)["size_bytes"] == 0
+
+
+@pytest.mark.parametrize("sizes", [FULL, QUICK])
+def test_every_figure_of_a_log_has_an_operation(sizes: Sizes) -> None:
+    """Each comparison can be made, and names operations that there are."""
+    nobody: Any = None
+    for row, build in LogFigures({"compiled": nobody, "interpreted": nobody}, sizes).all():
+        made = build(row)
+        for contender in (*made.ours.values(), *made.theirs.values()):
+            speed: Any = getattr(contender, "speed", contender)
+            assert isinstance(speed, Limit) or speed.operation_name in OPERATIONS
+
+
+def test_a_run_that_is_interrupted_keeps_what_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows that were measured before are in the results."""
+
+    class Interrupted:
+        def limits(self) -> dict[str, tuple[Contender, str]]:
+            return {"memory read": (Limit(10), "GiB/s")}
+
+        def comparisons(self, only: str, *, with_java: bool) -> Iterator[Comparison]:
+            yield comparison()
+            raise KeyboardInterrupt
+
+    results = tmp_path / "results.json"
+    monkeypatch.setattr(program, "_figures", lambda folder, sizes: contextlib.nullcontext(Interrupted()))
+    monkeypatch.setattr(program, "_RESULTS", results)
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "--quick"])
+    with pytest.raises(KeyboardInterrupt):
+        program.main()
+    assert len(json.loads(results.read_text("utf-8"))["rows"]) == 2
 
 
 def test_results_have_a_row_for_each_figure(tmp_path: Path) -> None:

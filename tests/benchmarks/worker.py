@@ -14,10 +14,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import attrs
+
 from raftlog.records.kernel_choice import IS_COMPILED
 from tests.benchmarks import inputs
 from tests.benchmarks.contenders import OPERATIONS
-from tests.benchmarks.measure import PEAK_UNIT
+from tests.benchmarks.measure import PEAK_UNIT, Timing
 
 _WARM_UP_MIB = 0.25
 
@@ -25,15 +27,15 @@ _WARM_UP_MIB = 0.25
 def run(folder: Path, operation_name: str, shape: str, size_mib: float) -> dict[str, float]:
     """Do an operation once, and return what it counted and took."""
     operation = OPERATIONS[operation_name]
-    _warm_up(operation.function, operation.needs, folder, shape)
+    _warm_up(operation.function, operation.needs, folder, shape, min(size_mib, _WARM_UP_MIB))
     source, size = _source(operation.needs, folder, shape, size_mib)
     wall, cpu = time.perf_counter(), time.process_time()
-    count = operation.function(source)
+    seen = operation.function(source)
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-    held = size if operation.needs == "log" else 0
+    timing = seen if isinstance(seen, Timing) else Timing(seen, size, cpu, wall)
+    held = size if operation.needs in ("log", "batches") else 0
     largest = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    times = {"cpu_s": cpu, "wall_s": wall}
-    return {"count": count, "size_bytes": size, **times, "peak_memory_bytes": largest * PEAK_UNIT - held}
+    return {**attrs.asdict(timing), "peak_memory_bytes": largest * PEAK_UNIT - held}
 
 
 def path_of(folder: Path, shape: str, size_mib: float) -> dict[str, str]:
@@ -42,9 +44,9 @@ def path_of(folder: Path, shape: str, size_mib: float) -> dict[str, str]:
 
 
 @functools.cache
-def _warm_up(function: Callable[[Any], int], needs: str, folder: Path, shape: str) -> None:
+def _warm_up(function: Callable[[Any], int | Timing], needs: str, folder: Path, shape: str, size_mib: float) -> None:
     """Let the first call of an operation, which imports what it needs, not be one that counts."""
-    function(_source(needs, folder, shape, _WARM_UP_MIB)[0])
+    function(_source(needs, folder, shape, size_mib)[0])
 
 
 @functools.lru_cache(maxsize=1)
@@ -52,6 +54,9 @@ def _source(needs: str, folder: Path, shape: str, size_mib: float) -> tuple[Any,
     """Return an operation's input, and its size in bytes."""
     if needs == "rows":
         return _row_batches(shape, size_mib), 0
+    if needs == "batches":
+        batches = inputs.Batches(folder, tuple(inputs.batches(shape, size_mib)))
+        return batches, batches.size_bytes
     path = inputs.file(folder, shape, size_mib)
     return (path if needs == "path" else path.read_bytes()), path.stat().st_size
 

@@ -22,42 +22,58 @@ class Sizes:
     Attributes:
         by_contender: how large inputs are, in MiB before compression: a contender that is slow gets the start of a log.
         shapes: which of them are measured.
+        dumped: as ``by_contender``, of what whole programs print, so that their start weighs as in daily use.
         many_segments: how large each of many segments is.
         memory: how much to read to see how fast memory is.
         metadata_log: how often the real metadata log is repeated: up to this size.
-        decoded_metadata_log: how much of it is decoded.
-        largest_segment: that memory is measured with.
+        largest_segment: that memory and the opening of a log are measured with.
+        appended: how large all batches are that are appended one by one, by shape.
+        control_batches: how many a state machine reads.
+        voter_sets: how many a state machine knows when it is asked.
+        snapshot: how large a snapshot is.
         rounds: of which the median counts.
     """
 
     by_contender: Mapping[str, float]
     shapes: frozenset[str]
+    dumped: Mapping[Mode, float]
     many_segments: Mapping[Mode, float]
     memory: float
     metadata_log: float
-    decoded_metadata_log: float
     largest_segment: float
+    appended: Mapping[str, float]
+    control_batches: int
+    voter_sets: int
+    snapshot: float
     rounds: int
 
 
 FULL: Final = Sizes(
     {"compiled": 64, "interpreted": 2, "aiokafka": 64, "kafka-python": 2, "kio": 1},
     frozenset({*UNCOMPRESSED, *COMPRESSED}),
+    {"compiled": 256, "interpreted": 2},
     {"compiled": 64, "interpreted": 0.5},
     memory=256,
     metadata_log=200,
-    decoded_metadata_log=50,
     largest_segment=1024,
+    appended={"1-KiB-batches": 0.4, "small": 12, "large": 32},
+    control_batches=1_000_000,
+    voter_sets=10_000,
+    snapshot=64,
     rounds=5,
 )
 QUICK: Final = Sizes(
     {"compiled": 8, "interpreted": 0.25, "aiokafka": 8, "kafka-python": 0.5, "kio": 0.1},
     frozenset({"small", METADATA_LIKE, "small-zstd"}),
+    {"compiled": 32, "interpreted": 0.25},
     {},
     memory=64,
     metadata_log=4,
-    decoded_metadata_log=2,
     largest_segment=64,
+    appended={"1-KiB-batches": 0.05, "small": 2},
+    control_batches=100_000,
+    voter_sets=1_000,
+    snapshot=8,
     rounds=3,
 )
 
