@@ -4,8 +4,8 @@
 import errno
 import fcntl
 import os
-import stat
 import resource
+import stat
 import subprocess
 import sys
 from collections.abc import Callable
