@@ -80,7 +80,8 @@ _FIXED_STATES = {FileState.CURRENT, FileState.TEMPORARY}
 
 _MAX_OFFSET = (1 << 63) - 1
 _MAX_EPOCH = (1 << 31) - 1
-_DIGITS = re.compile(r"[0-9]{1,20}")
+# Patterns are compiled when they are first needed, by `re`, which keeps them.
+_DIGITS = r"[0-9]{1,20}"
 
 
 @attrs.frozen
@@ -131,7 +132,7 @@ class FileName:
     def _is_snapshot(self) -> bool:
         if self.snapshot_id is None or self.base_offset is not None:
             return False
-        if self.random_digits and not (self.state is FileState.PART and _DIGITS.fullmatch(self.random_digits)):
+        if self.random_digits and not (self.state is FileState.PART and re.fullmatch(_DIGITS, self.random_digits)):
             return False
         return 0 <= self.snapshot_id.offset <= _MAX_OFFSET and 0 <= self.snapshot_id.epoch <= _MAX_EPOCH
 
@@ -150,8 +151,8 @@ class FileName:
         return ""
 
 
-_SEGMENT = re.compile(r"([0-9]{20})(\.[a-z]+)(\.[a-z]+)?")
-_SNAPSHOT = re.compile(r"([0-9]{20})-([0-9]{10})(?:-([0-9]{1,20}))?\.checkpoint(\.[a-z]+)?")
+_SEGMENT = r"([0-9]{20})(\.[a-z]+)(\.[a-z]+)?"
+_SNAPSHOT = r"([0-9]{20})-([0-9]{10})(?:-([0-9]{1,20}))?\.checkpoint(\.[a-z]+)?"
 
 
 def parse_file_name(name: str) -> FileName | None:
@@ -163,12 +164,12 @@ def parse_file_name(name: str) -> FileName | None:
 
 
 def _segment_name(name: str) -> FileName | None:
-    match = _SEGMENT.fullmatch(name)
+    match = re.fullmatch(_SEGMENT, name)
     return match and FileName(FileKind(match[2]), FileState(match[3] or ""), base_offset=int(match[1]))
 
 
 def _snapshot_name(name: str) -> FileName | None:
-    match = _SNAPSHOT.fullmatch(name)
+    match = re.fullmatch(_SNAPSHOT, name)
     if match is None:
         return None
     snapshot_id = OffsetAndEpoch(int(match[1]), int(match[2]))
@@ -190,9 +191,9 @@ class DirectoryState(enum.Enum):
     STRAY = "-stray"
 
 
-_TOPIC = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,249}")
-_UNIQUE_ID = re.compile(r"[0-9a-f]{32}")
-_DIRECTORY = re.compile(r"(.{1,249})-(0|[1-9][0-9]{0,9})(?:\.([0-9a-f]{32})(-delete|-future|-stray))?")
+_TOPIC = r"(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,249}"
+_UNIQUE_ID = r"[0-9a-f]{32}"
+_DIRECTORY = r"(.{1,249})-(0|[1-9][0-9]{0,9})(?:\.([0-9a-f]{32})(-delete|-future|-stray))?"
 _MAX_NAME_LENGTH = 255
 
 
@@ -220,8 +221,8 @@ class DirectoryName:
 
     def __attrs_post_init__(self) -> None:
         is_current = self.state is DirectoryState.CURRENT
-        id_fits = self.unique_id is None if is_current else _UNIQUE_ID.fullmatch(self.unique_id or "") is not None
-        if not (_TOPIC.fullmatch(self.topic) and 0 <= self.partition <= _MAX_EPOCH and id_fits):
+        id_fits = self.unique_id is None if is_current else re.fullmatch(_UNIQUE_ID, self.unique_id or "") is not None
+        if not (re.fullmatch(_TOPIC, self.topic) and 0 <= self.partition <= _MAX_EPOCH and id_fits):
             raise ValueError(f"no directory has such a name: {attrs.astuple(self, recurse=False)}")
 
     def __str__(self) -> str:
@@ -235,7 +236,7 @@ class DirectoryName:
 
 def parse_directory_name(name: str) -> DirectoryName | None:
     """Take the name of a partition's directory apart; None if Kafka gives no such directory that name."""
-    match = _DIRECTORY.fullmatch(name)
+    match = re.fullmatch(_DIRECTORY, name)
     if match is None:
         return None
     try:

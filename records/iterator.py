@@ -50,8 +50,8 @@ _ALWAYS_CHECKED: Final = 32 * 1024
 _MAGIC_POSITION: Final = 16
 _LOOK_AHEAD: Final = 7
 """How far the patterns below look beyond the magic."""
-_MAGIC_2: Final = re.compile(rb"\x02(?=.{4}\x00[\x00-\x7f]{2})", re.DOTALL)
-_ANY_MAGIC: Final = re.compile(_MAGIC_2.pattern + rb"|(?<!\x00{4}.{4})[\x00\x01](?=[\x00-\x0f])", re.DOTALL)
+_MAGIC_2: Final = rb"(?s:\x02(?=.{4}\x00[\x00-\x7f]{2}))"
+_ANY_MAGIC: Final = _MAGIC_2 + rb"|(?s:(?<!\x00{4}.{4})[\x00\x01](?=[\x00-\x0f]))"
 """Not a hole: there the length would be zero too."""
 
 
@@ -378,7 +378,7 @@ class _Splitter:
         while start < stop:
             size = min(size, stop - start)
             chunk = bytes(self._window.view(start + _MAGIC_POSITION, size + _LOOK_AHEAD))
-            for found in pattern.finditer(chunk):
+            for found in re.finditer(pattern, chunk):
                 if found.start() < size:
                     yield start + found.start()
             start += size
