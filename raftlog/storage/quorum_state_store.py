@@ -14,9 +14,14 @@ Both copies are replaced durably, one after the other, and then ``quorum-state``
 the old state and some with the new one, of which nobody was told. Opening the store settles on one of them and writes
 it to all three before it is acted upon.
 
+A full disk must not take the vote from a replica that can still read: ``raftlog-reserve`` holds the room of one such
+file, is removed when a state does not fit, and made again when there is room. The files are replaced one after the
+other, so one is enough.
+
 Source: FileQuorumStateStore. Differs: DECISIONS.md 18: Kafka has no copies, and takes a missing file for a fresh start.
 """
 
+import contextlib
 import enum
 import re
 from collections.abc import Callable
@@ -33,7 +38,7 @@ from raftlog.errors import (
     OutOfSpaceError,
     StorageError,
 )
-from raftlog.file_system import FileSystem, join, read_file, replace_file
+from raftlog.file_system import FileSystem, join, read_file, remove_if_there, replace_file
 from raftlog.records.checksum import crc32c
 from raftlog.records.file_names import FileKind
 from raftlog.records.quorum_state import UNKNOWN_ID, QuorumStateData, read_quorum_state, write_quorum_state
@@ -42,6 +47,9 @@ T = TypeVar("T")
 
 COPY_NAMES: Final = ("raftlog-quorum-state-1", "raftlog-quorum-state-2")
 
+RESERVE_NAME: Final = "raftlog-reserve"
+_RESERVE: Final = bytes(512)
+"""Any length takes a whole block of a file system, which is more than a state takes."""
 _MAX_SIZE_BYTES: Final = 1024 * 1024
 _COPY: Final = re.compile(
     rb"(raftlog-quorum-state 0\nsequence ([0-9]{1,18})\n([^\n]*)\n(vote lost\n)?)crc32c ([0-9a-f]{8})\n"
@@ -232,6 +240,7 @@ class QuorumStateStore:
         store = cls(file_system, directory, recovered)
         if recovered.state is not None and not recovered.is_settled:
             store._store(recovered.state)
+        store._keep_reserve()
         return store
 
     def accept_loss(self) -> None:
@@ -248,7 +257,8 @@ class QuorumStateStore:
             FencedEpochError: its epoch is negative, or below that of the state before. Nothing was changed.
             IllegalTransitionError: in the epoch of the state before it has another leader or another vote, or knows of
                 neither any more; or it has a new vote, and the replica may not vote. Nothing was changed.
-            OutOfSpaceError: there was no room. After a crash the replica may find the state or the one before.
+            OutOfSpaceError: there was no room, not even with that of the reserve. After a crash the replica may find
+                the state or the one before.
             StorageError: likewise; and every later call raises it again, as what is on the disk is not known.
 
         Source: FileQuorumStateStore#writeElectionState.
@@ -267,6 +277,22 @@ class QuorumStateStore:
         self._store(state)
 
     def _store(self, state: QuorumStateData) -> None:
+        try:
+            self._store_in_files(state)
+        except OutOfSpaceError:
+            if not remove_if_there(self._file_system, join(self._directory, RESERVE_NAME)):
+                raise
+            self._store_in_files(state)
+            self._keep_reserve()
+
+    def _keep_reserve(self) -> None:
+        """Make the reserve, unless it is there; where there is no room for it, there is none."""
+        path = join(self._directory, RESERVE_NAME)
+        if not self._file_system.exists(path):
+            with contextlib.suppress(StorageError):
+                replace_file(self._file_system, path, _RESERVE)
+
+    def _store_in_files(self, state: QuorumStateData) -> None:
         self._sequence += 1
         try:
             copy = _Copy(state, self._sequence, is_vote_lost=not self.may_vote).encode()

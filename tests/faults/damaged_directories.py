@@ -27,7 +27,7 @@ from raftlog.snapshot.writer import RecordsSnapshotWriter
 from raftlog.storage.file_log import FileLog
 from raftlog.storage.log_config import LogConfig
 from raftlog.storage.log_directory import METADATA_DIRECTORY_NAME, DirectoryFormat, LogDirectory, format_log_directory
-from raftlog.storage.quorum_state_store import COPY_NAMES, QuorumStateStore
+from raftlog.storage.quorum_state_store import COPY_NAMES, RESERVE_NAME, QuorumStateStore
 from raftlog.storage.recovery_point import FLUSH_MARK_NAME, RECOVERY_POINT_NAME
 from raftlog.testing.crash_states import DiskState
 from raftlog.testing.memory_file_system import MemoryFileSystem
@@ -291,7 +291,7 @@ def _kafkas() -> Scene:
     """As Kafka would have written it: nothing beside the log is ours."""
     writer = _written()
     writer.log.close()
-    for name in (RECOVERY_POINT_NAME, FLUSH_MARK_NAME, *COPY_NAMES):
+    for name in (RECOVERY_POINT_NAME, FLUSH_MARK_NAME, RESERVE_NAME, *COPY_NAMES):
         writer.files.remove(join(LOG_PATH, name))
     return writer.scene("kafkas", SNAPSHOTS[-1])
 

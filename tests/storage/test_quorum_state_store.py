@@ -18,6 +18,7 @@ from raftlog.snapshot.paths import parse_snapshot_name
 from raftlog.storage.local_file_system import LocalFileSystem
 from raftlog.storage.quorum_state_store import (
     COPY_NAMES,
+    RESERVE_NAME,
     QuorumStateOrigin,
     QuorumStateStore,
     load_quorum_state,
@@ -80,15 +81,15 @@ def test_what_is_written_is_read(state: QuorumStateData) -> None:
         (),
     )
     assert file_system.contents()["quorum-state"] == write_quorum_state(state)
-    assert sorted(file_system.contents()) == sorted(FILES)
+    assert sorted(file_system.contents()) == sorted((*FILES, RESERVE_NAME))
 
 
 def test_a_new_replica_may_vote() -> None:
-    """Without files and without a log there is nothing to remember, and nothing is written."""
+    """Without files and without a log there is nothing to remember, and no state is written."""
     file_system = MemoryFileSystem()
     store = QuorumStateStore.open(file_system, ".", has_log=False)
     assert (store.recovered.origin, store.state, store.recovered.may_vote) == (QuorumStateOrigin.FRESH, None, True)
-    assert file_system.contents() == {}
+    assert list(file_system.contents()) == [RESERVE_NAME]
 
 
 def test_a_log_without_a_state_does_not_vote() -> None:
@@ -229,12 +230,41 @@ def test_a_full_disk_can_get_room_again(skip: int) -> None:
     """Where only room was missing, the next write may go well, and its state counts."""
     file_system = stored(UNDECIDED)
     store = QuorumStateStore.open(file_system, ".", has_log=True)
-    file_system.faults.append(Fault(Operation.WRITE, skip=skip, is_full=True, written_bytes=7))
+    file_system.faults.append(Fault(Operation.WRITE, skip=skip, is_full=True, written_bytes=7, is_lasting=True))
     with pytest.raises(OutOfSpaceError):
         store.write(VOTED)
+    file_system.faults.clear()
     store.write(LED)
     found = load_quorum_state(file_system, ".", has_log=True)
     assert (found.state, found.is_settled) == (LED, True)
+
+
+@pytest.mark.parametrize("skip", range(3))
+def test_a_full_disk_has_room_for_a_vote(skip: int) -> None:
+    """A state that does not fit gets the room of the reserve, which is made again once there is room."""
+    file_system = stored(UNDECIDED)
+    store = QuorumStateStore.open(file_system, ".", has_log=True)
+    assert file_system.exists(RESERVE_NAME)
+    file_system.faults.append(Fault(Operation.WRITE, skip=skip, is_full=True, written_bytes=7))
+    store.write(VOTED)
+    found = load_quorum_state(file_system, ".", has_log=True)
+    assert (found.state, found.is_settled) == (VOTED, True)
+    assert file_system.exists(RESERVE_NAME)
+
+
+@pytest.mark.parametrize("operation", [Operation.WRITE, Operation.CREATE, Operation.RENAME])
+def test_without_room_for_a_reserve_there_is_none(operation: Operation) -> None:
+    """A store opens and writes without one, and its errors are then those of the write."""
+    file_system = stored(UNDECIDED)
+    file_system.remove(RESERVE_NAME)
+    file_system.faults.append(Fault(operation, is_full=True))
+    store = QuorumStateStore.open(file_system, ".", has_log=True)
+    assert not file_system.exists(RESERVE_NAME)
+    file_system.faults.append(Fault(Operation.WRITE, is_full=True))
+    with pytest.raises(OutOfSpaceError):
+        store.write(VOTED)
+    store.write(VOTED)
+    assert store.state == VOTED
 
 
 def test_every_crash_keeps_the_vote() -> None:
