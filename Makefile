@@ -18,7 +18,7 @@ help: ## list the targets
 demo: $(READY) ## see what raftlog does with logs that a real Kafka wrote
 	@$(BIN)/python docs/demo.py
 
-test: $(READY) ## run the tests, but for those below: under two minutes on two cores
+test: $(READY) ## run the tests, but for those below: some three minutes on two cores
 	$(PYTEST) -m "not slow and not kafka and not packaging" --ignore tests/test_tidy.py --ignore tests/test_layering.py \
 		-n auto --maxprocesses 8 --cov $(ARGS)
 

@@ -140,7 +140,7 @@ _COLUMNS_OF = {
 _sizes = st.sampled_from([None, 100, 700])
 
 
-@examples(60)
+@examples(30)
 @given(_framed_logs, _sizes, _sizes)
 def test_columns_are_those_of_the_plain_readers(
     log: list[bytes], chunk_size: int | None, arena_size: int | None
@@ -150,7 +150,7 @@ def test_columns_are_those_of_the_plain_readers(
         _check(b"".join(log), form, chunk_size, arena_size)
 
 
-@examples(60)
+@examples(30)
 @given(st.data(), _sizes)
 def test_columns_of_mutated_logs_are_those_of_the_plain_readers(data: st.DataObject, chunk_size: int | None) -> None:
     """A log with damage anywhere comes in the pieces that the splitter finds, with the records of the plain readers."""

@@ -74,7 +74,7 @@ def test_a_stream_that_is_cut_is_refused(codec: CompressionType, data: bytes, dr
     assert caught.value.rule == "codec-stream"
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(codecs, areas, st.data())
 def test_a_damaged_stream_gives_bytes_or_a_decode_error(
     codec: CompressionType, data: bytes, draw: st.DataObject

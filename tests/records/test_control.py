@@ -103,7 +103,7 @@ def test_values_survive_the_wire(value: ControlValue, trailing: bytes) -> None:
     assert write_control_record(value) == (key, written)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(st.integers(0, 6), st.binary(max_size=40))
 def test_any_value_reads_or_is_refused(type_id: int, data: bytes) -> None:
     """Any bytes give a typed value that writes and renders, or a typed error."""
@@ -118,7 +118,7 @@ def test_any_value_reads_or_is_refused(type_id: int, data: bytes) -> None:
     json.loads(control_json(record.value))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(st.data(), values)
 def test_mutated_values_read_or_are_refused(data: st.DataObject, value: ControlValue) -> None:
     """A written value with one byte changed gives a typed value, or a typed error."""

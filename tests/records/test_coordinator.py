@@ -46,7 +46,7 @@ def records(draw: st.DrawFn) -> tuple[str, CoordinatorRecord]:
     return key.schema.topic or "", record
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(records(), st.binary(max_size=2))
 def test_records_survive_the_wire(drawn: tuple[str, CoordinatorRecord], trailing: bytes) -> None:
     """A record reads as it was written; what follows key and value is reported; both render as JSON."""
@@ -62,7 +62,7 @@ def test_records_survive_the_wire(drawn: tuple[str, CoordinatorRecord], trailing
     assert rendered is None or json.loads(rendered)["version"] == str(record.version)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 @given(st.data(), records(), st.sampled_from(LEVELS))
 def test_mutated_records_read_or_are_refused(
     data: st.DataObject, drawn: tuple[str, CoordinatorRecord], level: str
@@ -86,7 +86,7 @@ def mutated(data: st.DataObject, part: bytes | None) -> bytes | None:
     return part[:position] + data.draw(st.binary(max_size=2)) + part[position + 1 :]
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(st.sampled_from(TOPICS), st.binary(max_size=20), st.none() | st.binary(max_size=20))
 def test_any_bytes_read_or_are_refused(topic: str, key: bytes, value: bytes | None) -> None:
     """Any bytes give a record, an unknown record, or a typed error."""

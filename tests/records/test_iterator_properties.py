@@ -78,7 +78,7 @@ def test_arbitrary_bytes_are_covered(data: bytes) -> None:
     _check_coverage(data)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(_messy(5))
 def test_messy_files_are_covered(data: bytes) -> None:
     """Pieces stand end to end and sum to the size, for files of batches, holes, garbage and torn ends."""
@@ -136,7 +136,7 @@ def _check_untouched(log: list[bytes], index: int, changed: bytes, padding: byte
     assert {position: found.get(position) for position in expected} == expected
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(logs(), st.data())
 def test_damage_costs_no_other_batch(log: list[bytes], data: st.DataObject) -> None:
     """After any change to one batch, every other batch is still found, at its place."""
@@ -336,7 +336,7 @@ def _check_errors(data: bytes) -> None:
             assert batch.position <= error.position <= batch.position + batch.size_bytes
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 @given(_messy(4))
 def test_only_decode_errors_leave_readers_and_they_say_where(data: bytes) -> None:
     """Reading the records of every piece, sound or not, raises only DecodeErrors, which say where in the file."""

@@ -289,7 +289,7 @@ _PARTS_OF_TEXT = [
 
 
 @_forms
-@examples(150)
+@examples(75)
 @given(st.lists(st.sampled_from(_PARTS_OF_TEXT) | st.binary(max_size=4), max_size=12).map(b"".join))
 def test_payloads_are_the_text_that_java_makes_of_them(kernel: Any, payload: bytes) -> None:
     """What is no UTF-8 is replaced as ``decode_utf8`` does, wherever a character breaks off."""

@@ -45,7 +45,7 @@ def _is_untouched(room: bytearray, written: int) -> bool:
     return room[:_GUARD] == b"\xa5" * _GUARD and tail == b"\xa5" * len(tail)
 
 
-@examples(60)
+@examples(30)
 @given(st.binary(max_size=700), st.integers(0, 20))
 def test_the_checksum_is_that_of_the_package(data: bytes, start: int) -> None:
     """The tables give the CRC-32C that the package gives, wherever the bytes start."""
@@ -76,7 +76,7 @@ def _scanned(data: bytes, start: int, capacity: int, small: int) -> tuple[list[i
     return positions, sizes, at, rule or ""
 
 
-@examples(60)
+@examples(30)
 @given(st.data(), st.integers(0, 8), st.sampled_from([0, 200, 2**31]))
 def test_a_scan_finds_what_the_reference_finds(data: st.DataObject, capacity: int, small: int) -> None:
     """The batches, where they end, and the rule that the next thing breaks, are those of the reference."""
@@ -127,7 +127,7 @@ def _encoded(form: Any, rows: list[Any], base_timestamp: int, offset_delta: int)
     return encoded, smallest, largest
 
 
-@examples(80)
+@examples(40)
 @given(_rows, _int64s, st.integers(-(2**31), 2**31 - 1))
 def test_rows_are_encoded_so_that_they_read(rows: list[Any], base_timestamp: int, offset_delta: int) -> None:
     """The reference reads back what was encoded, in the fewest bytes; what does not fit is refused whole."""
@@ -162,7 +162,7 @@ def test_large_rows_are_encoded(sizes: list[int], offset_delta: int) -> None:
         assert encoded[0] == expected
 
 
-@examples(60)
+@examples(30)
 @given(planned_batches() | extreme_batches())
 def test_objects_have_what_records_have(plan: Any) -> None:
     """A lazy record's attributes are those of the record that the plain reader gives, and its repr tells them."""
@@ -236,7 +236,7 @@ def _batch_line(batch: RecordBatch) -> bytes | None:
     return _batch_template(batch.attributes & 63).format(*numbers).encode()
 
 
-@examples(60)
+@examples(30)
 @given(_runs(), st.integers(0, 3), st.sampled_from([0, 751, 752, 1200, 5000]))
 def test_lines_of_batches_say_what_headers_say(run: BatchRun, first: int, size: int) -> None:
     """Lines hold the numbers of the headers, as many lines as there is room for, and nothing else is written."""
@@ -321,7 +321,7 @@ def _expected_lines(
     return last, -1, expected
 
 
-@examples(60)
+@examples(30)
 @given(
     st.lists(extreme_batches() | ready_made_batches, min_size=1, max_size=3).map(b"".join),
     st.booleans(),
@@ -375,7 +375,7 @@ def test_lines_of_chunks_say_what_batches_and_records_say(
         assert _is_untouched(room, len(expected))
 
 
-@examples(60)
+@examples(30)
 @given(st.lists(st.none() | st.binary(max_size=20), max_size=20))
 def test_gathered_fields_are_those_of_an_arrow_column(fields: list[bytes | None]) -> None:
     """Offsets, validity bits and data are those of Arrow's binary layout, and nothing else is written."""

@@ -32,7 +32,7 @@ records = st.sampled_from(VERSIONS).flatmap(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(records)
 def test_records_survive_the_wire(record: MetadataRecord) -> None:
     """A record reads as it was written, and renders as JSON of its type, version and fields."""
@@ -44,7 +44,7 @@ def test_records_survive_the_wire(record: MetadataRecord) -> None:
     assert (rendered["type"], rendered["version"]) == (record.type_name, record.version)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 @given(st.data(), records, st.sampled_from(LEVELS))
 def test_mutated_records_read_or_are_refused(data: st.DataObject, record: MetadataRecord, level: str) -> None:
     """A written record with a byte changed gives a record or a typed error, at every level."""
@@ -58,7 +58,7 @@ def test_mutated_records_read_or_are_refused(data: st.DataObject, record: Metada
         json.loads(read.to_json())
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 @given(st.binary(max_size=30).map(lambda data: b"\x01" + data))
 def test_any_bytes_read_or_are_refused(data: bytes) -> None:
     """Any bytes give a record or a typed error."""
@@ -205,7 +205,7 @@ def batches(data: bytes) -> list[RecordBatch]:
     return found
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=75)
 @given(st.data(), records, st.sampled_from(LEVELS))
 def test_the_quick_way_to_json_is_the_same(data: st.DataObject, record: MetadataRecord, level: str) -> None:
     """Of a record as written, mutated, cut or too long, the quick way gives the same text, or leaves it alone."""

@@ -84,7 +84,7 @@ escapes = st.text("\\u0dDa=: \t\f\r\n#!", max_size=30).map(str.encode)
 
 
 @given(mutated | st.binary(max_size=100) | escapes)
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 def test_any_bytes_are_a_value_or_a_typed_error(data: bytes) -> None:
     """Of any bytes, every reader returns a value or raises a DecodeError with rule and position."""
     for read in (read_java_properties, read_meta_properties, read_partition_metadata):

@@ -70,7 +70,7 @@ def read_mutated(data: st.DataObject, chosen: tuple[MessageType, int]) -> None:
     assert kind.write(kind.decode(again, version=version), version=version) == again
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.binary(max_size=60), st.sampled_from(ALL_TYPES), st.integers(-1, 20), st.sampled_from(LEVELS))
 def test_any_bytes_give_a_message_or_a_typed_error(data: bytes, kind: MessageType, version: int, level: str) -> None:
     """Reading as any level, any version by the nearest, raises nothing but a DecodeError."""

@@ -26,7 +26,7 @@ def in_two_steps(kind: MessageType, version: int, data: bytes, position: int, le
     return kind.to_json(message, version=version), end
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.data(), versions)
 def test_messages_are_the_same_text(data: st.DataObject, chosen: tuple[MessageType, int]) -> None:
     """A message of UTF-8 strings is given as the text that reader and renderer make of it, wherever it stands."""
@@ -102,7 +102,7 @@ def check_mutated(data: st.DataObject, chosen: tuple[MessageType, int], level: s
     assert read is None if isinstance(expected, DecodeError) else read in (expected, None)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.binary(max_size=80), versions)
 def test_any_bytes_are_the_same_text_or_left(data: bytes, chosen: tuple[MessageType, int]) -> None:
     """Bytes that nobody wrote for a message are the same text, or left to the reader."""

@@ -340,7 +340,7 @@ def test_small_files_are_told() -> None:
 
 
 @given(entries=st.lists(st.tuples(st.integers(1, 20), st.integers(0, 600)), max_size=8), padding=st.integers(0, 3))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 def test_an_entry_is_damage_unless_a_batch_agrees(
     entries: list[tuple[int, int]], padding: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

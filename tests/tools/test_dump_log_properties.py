@@ -43,7 +43,7 @@ def damaged_logs(draw: st.DrawFn) -> bytes:
 
 
 @given(data=damaged_logs(), options=option_lists)
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 def test_any_log_in_every_format(data: bytes, options: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:
     """All formats end with the same exit code and say the same; JSON lines keep to their schema and account for all."""
     path = write_log(tmp_path_factory.mktemp("log"), data)
@@ -63,7 +63,7 @@ def test_any_log_in_every_format(data: bytes, options: list[str], tmp_path_facto
 
 
 @given(data=damaged_logs(), options=option_lists, output_format=st.sampled_from(["kafka", "jsonl", "table"]))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 def test_the_quick_way_prints_the_same(
     data: bytes, options: list[str], output_format: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -106,7 +106,7 @@ BESIDE = {
 
 
 @given(name=st.sampled_from(sorted(BESIDE)), data=st.data())
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 def test_any_file_beside_a_log(name: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Indexes, snapshots and small files with changes in them print or are findings, in every format."""
     folder = tmp_path_factory.mktemp("txn-0")

@@ -224,7 +224,7 @@ def times_and_indexes(draw: st.DrawFn) -> tuple[list[int], list[OffsetIndexEntry
 )
 @example(log=([5, 5], TWO_ENTRIES, [TimeIndexEntry(0, 1)]), option="--since", value=3)
 @example(log=([5, 5], TWO_ENTRIES, [TimeIndexEntry(5, 1)]), option="--since", value=5)
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 def test_any_index_of_times(
     log: tuple[list[int], list[OffsetIndexEntry], list[TimeIndexEntry]],
     option: str,

@@ -72,7 +72,7 @@ def test_share_state_values_by_release(dialect: Dialect, word: str) -> None:
     )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=75)
 @given(data=st.data(), chosen=st.sampled_from(METADATA_VERSIONS), redact=st.booleans())
 def test_metadata_payloads_are_those_of_the_slow_way(
     data: st.DataObject, chosen: tuple[MessageType, int], redact: bool

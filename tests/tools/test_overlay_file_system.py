@@ -63,7 +63,7 @@ def everything(files: FileSystem) -> dict[str, bytes]:
     return {path: bytes(files.open_for_reads(path).read_at(0, 1 << 20)) for path in paths}
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(st.dictionaries(names, st.binary(max_size=12)), st.lists(operations, max_size=12))
 def test_it_is_what_would_have_been_written(stored: dict[str, bytes], steps: list[Operation]) -> None:
     """Every operation gives what it gives on a file system that is written to, and the one below stays as it was."""

@@ -26,7 +26,7 @@ def values_of(*lines: object) -> list[bytes]:
     return list(read_record_values(line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(records)
 def test_every_metadata_record_is_read_back(record: MetadataRecord) -> None:
     """A record's JSON gives a record of the same JSON: every type, version and field."""
@@ -47,7 +47,7 @@ def test_every_value_is_read_back(value: bytes) -> None:
     assert values_of({"value": text}) == [value]
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(
     st.binary(max_size=40)
     | st.recursive(

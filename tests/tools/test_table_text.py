@@ -48,7 +48,7 @@ def test_printable_text(text: str) -> None:
 
 
 @given(data=st.binary(max_size=40), header=st.binary(max_size=10))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 def test_a_record_is_one_line(data: bytes, header: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Whatever a record holds, it takes one line, and no escape sequence reaches the terminal."""
     builder = RecordBatchBuilder(0)

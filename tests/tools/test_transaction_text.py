@@ -42,7 +42,7 @@ def test_partitions_stand_in_the_order_of_kafkas_set(topics: Topics, printed: st
     assert ",".join(in_set_order(topics)) == printed
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(st.lists(st.tuples(st.text(max_size=3), st.lists(st.integers(-(2**31), 2**31 - 1), max_size=20)), max_size=8))
 def test_each_partition_stands_once(topics: Topics) -> None:
     """Of any topics, every partition is named, and none of them twice."""
