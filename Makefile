@@ -36,10 +36,10 @@ test-kafka: $(READY) ## run the tests that ask a real Kafka's code (needs a JDK 
 	if [ -n "$$missing" ]; then echo "make test-kafka: skipped, as these are not installed:$$missing"; \
 	else set -x; $(PYTEST) -m kafka $(ARGS); fi
 
-campaign: $(READY) ## change every byte of log directories in every way, and open them: some ten minutes on two cores
+campaign: $(READY) ## change every byte of log directories in every way, and open them
 	@$(BIN)/python -m tests.faults.campaign $(ARGS)
 
-kill-matrix: $(READY) ## plant known bugs, one by one, and see which test finds each: under three minutes on two cores
+kill-matrix: $(READY) ## plant known bugs, one by one, and see which test finds each
 	@$(BIN)/python -m tests.mutants.kill_matrix $(ARGS)
 
 bench: $(KERNEL) ## measure raftlog against its peers, and write docs/performance.md
