@@ -28,7 +28,7 @@ from raftlog.records.control import (
     read_control_key,
     read_control_record,
 )
-from raftlog.records.control_batches import check_is_bare
+from raftlog.records.control_batch import check_is_bare
 from raftlog.records.iterator import BufferSource, Corruption, split_runs
 from raftlog.records.kernel_choice import kernel
 from raftlog.records.record import Record

@@ -29,7 +29,7 @@ from raftlog.leader_epoch_cache import LeaderEpochCache
 from raftlog.offsets import OffsetAndEpoch, ValidOffsetAndEpoch
 from raftlog.records.batch import RecordBatch, read_batch
 from raftlog.records.builder import MAGIC
-from raftlog.records.control_batches import control_batch_problem
+from raftlog.records.control_batch import control_batch_problem
 from raftlog.records.limits import MAX_BATCH_SIZE
 from raftlog.replicated_log import LogAppendInfo
 from raftlog.snapshot.raw import RawSnapshotReader

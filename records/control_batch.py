@@ -1,20 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
 """A batch of control records as a raft log takes it: writing one, and checking one that somebody else wrote.
 
+A log takes none that its state machine cannot follow.
+
 Source: MemoryRecords#withVotersRecord and its like, BatchAccumulator#appendControlMessages.
 """
 
+import functools
 from collections.abc import Sequence
 from typing import Final
 
-from raftlog.errors import DecodeError, InvalidControlBatchError
+from raftlog.errors import DecodeError, InvalidControlBatchError, InvalidRecordError, MissingExtraError
+from raftlog.kraft_version import KRaftVersion
 from raftlog.records import limits
 from raftlog.records.batch import RecordBatch, read_batch
 from raftlog.records.builder import MAGIC, RecordBatchBuilder
 from raftlog.records.compression import CompressionType
-from raftlog.records.control import ControlRecordType, ControlValue, read_control_record, write_control_record
+from raftlog.records.control import (
+    ControlRecordType,
+    ControlValue,
+    KRaftVersionRecord,
+    VotersRecord,
+    read_control_record,
+    write_control_record,
+)
+from raftlog.records.record import Record
+from raftlog.records.voters import voter_set
 
 _RAFT_TYPES: Final = frozenset(ControlRecordType) - {ControlRecordType.ABORT, ControlRecordType.COMMIT}
+_REMEMBERED_SIZE_BYTES: Final = 1024
+"""More than a record of a few voters takes."""
 
 
 def write_control_batch(
@@ -88,7 +103,65 @@ def _header_problem(batch: RecordBatch, base_offset: int, epoch: int) -> str | N
 def _record_problem(batch: RecordBatch, max_size: int) -> str | None:
     for index, record in enumerate(batch.records(max_size=max_size)):
         type_ = read_control_record(record.key, record.value).type
-        is_plain = record.offset == batch.base_offset + index and not record.timestamp_delta and not record.headers
-        if type_ not in _RAFT_TYPES or not is_plain:
+        if type_ not in _RAFT_TYPES or not _is_bare(record, batch.base_offset + index):
             return f"record {index} of the control batch, of type {type_!r}, is none that a raft log has"
     return None
+
+
+def check_is_bare(record: Record, offset: int) -> None:
+    """Check that a control record stands at its offset, and has nothing that raft gives none.
+
+    Raises:
+        InvalidRecordError: it stands elsewhere, or has headers or a time of its own.
+    """
+    if not _is_bare(record, offset):
+        reason = f"a control record at offset {record.offset}, not {offset}, or with headers or a time of its own"
+        raise InvalidRecordError(reason, "raft-batch")
+
+
+def _is_bare(record: Record, offset: int) -> bool:
+    return record.offset == offset and record.timestamp_delta == 0 and not record.headers
+
+
+def control_batch_problem(batch: RecordBatch, *, knows_levels: bool = False) -> str | None:
+    """Say in one clause what is wrong with the records of a control batch; None if nothing is. The CRC is not checked.
+
+    A control record of a type that is not known is sound: a newer Kafka may have written it. So is what takes a codec
+    whose package is not installed: nobody can tell.
+
+    Args:
+        batch: the batch.
+        knows_levels: whether a level of kraft.version that is not known is a problem too. It is where a batch is to be
+            appended; in a log that is there it is a newer version's, and no damage.
+    """
+    try:
+        records = batch.records(check_crc=False, max_size=limits.MAX_BATCH_SIZE)
+        for offset, record in enumerate(records, batch.base_offset):
+            check_is_bare(record, offset)
+            value = _read(record.key, record.value)
+            if knows_levels and isinstance(value, KRaftVersionRecord):
+                KRaftVersion.from_level(value.kraft_version)
+    except DecodeError as error:
+        return f"a control batch that does not read: {error.reason}"
+    except MissingExtraError:
+        return None
+    return None
+
+
+def _read(key: bytes | None, value: bytes | None) -> ControlValue | None:
+    if len(key or b"") + len(value or b"") <= _REMEMBERED_SIZE_BYTES:
+        return _read_once(key, value)
+    return _read_anew(key, value)
+
+
+def _read_anew(key: bytes | None, value: bytes | None) -> ControlValue | None:
+    found = read_control_record(key, value).value
+    if isinstance(found, VotersRecord):
+        voter_set(found)  # It raises where the record makes none.
+    return found
+
+
+@functools.lru_cache(maxsize=1024)
+def _read_once(key: bytes | None, value: bytes | None) -> ControlValue | None:
+    """Read a record that may well come again, epoch after epoch."""
+    return _read_anew(key, value)

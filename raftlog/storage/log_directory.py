@@ -16,7 +16,6 @@ Source: Formatter, BootstrapDirectory, MetaPropertiesEnsemble, LogManager#lockLo
 
 import uuid
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Final, Self
 
 import attrs
@@ -41,6 +40,7 @@ from raftlog.records.property_files import (
     write_meta_properties,
     write_partition_metadata,
 )
+from raftlog.snapshot.closing import Closing
 from raftlog.snapshot.directory import SnapshotDirectory
 from raftlog.snapshot.memory_raw import MemoryRawSnapshotWriter
 from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID, parse_snapshot_name
@@ -181,7 +181,7 @@ def _write_bootstrap_snapshot(
         writer.freeze(now_ms)
 
 
-class LogDirectory:
+class LogDirectory(Closing):
     """A log directory that is held; ``open`` makes it. Leaving a ``with`` block closes it.
 
     Attributes:
@@ -240,14 +240,6 @@ class LogDirectory:
     def close(self) -> None:
         """Let go of the directory. Closing twice is harmless."""
         self._lock.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _check_is_log_directory(file_system: FileSystem, path: str) -> None:

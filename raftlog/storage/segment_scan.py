@@ -16,7 +16,7 @@ from raftlog.errors import StorageError
 from raftlog.offsets import EpochEntry
 from raftlog.records.batch import CONTROL_FLAG
 from raftlog.records.columns import BatchColumns, Chunk, read_columns
-from raftlog.records.control_batches import control_batch_problem
+from raftlog.records.control_batch import control_batch_problem
 from raftlog.records.iterator import Corruption, TornTail, ZeroPadding
 from raftlog.records.legacy import LegacyBatch
 from raftlog.records.limits import BATCH_OVERHEAD, MAX_BATCH_SIZE, MIN_RECORD_SIZE

@@ -16,7 +16,7 @@ from raftlog.records.control import (
     VotersRecordVoter,
     write_control_record,
 )
-from raftlog.records.control_batches import control_batch_problem
+from raftlog.records.control_batch import control_batch_problem
 from raftlog.records.iterator import BufferSource, split
 from tests.golden_files import golden_id, record_files
 from tests.records.vectors import LEADER_CHANGE
