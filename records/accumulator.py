@@ -69,7 +69,8 @@ class BatchAccumulator:
         epoch: of the leader; every batch has it.
         base_offset: offset of the first record that is appended: the log end offset.
         linger_ms: how long the first record of a batch may wait for others; None is until the batch is full.
-        max_batch_size_bytes: what a batch may take, header included and before compression.
+        max_batch_size_bytes: what a batch may take, header included: one of data before compression, one of control
+            records as it is stored.
         max_batch_records: how many records a batch may have.
         max_undrained_batches: with this many completed batches, appends are refused until they are drained.
         compression_type: how to compress batches that get smaller by it. A raft leader of Kafka does not compress.
@@ -232,7 +233,7 @@ class BatchAccumulator:
         Raises:
             NotLeaderError: the accumulator is closed.
             InvalidControlBatchError: the bytes are not exactly one batch, or it is no control batch, has another base
-                offset or epoch, no records, or one that a raft reader would stop at.
+                offset or epoch, no records, or what a raft reader would stop at: a record, or more than 8 MiB of them.
             BatchTooLargeError: the batch is larger than batches may be.
             BufferExhaustedError: too many bytes are held already. The number of batches does not matter here.
             OffsetOutOfRangeError: there is no offset after 2**63 - 1.
@@ -244,9 +245,7 @@ class BatchAccumulator:
         self._check_place(1, now_ms)
         data = bytes(create(self._next_offset, now_ms))
         self._check_size(len(data))
-        batch = read_control_batch(
-            data, base_offset=self._next_offset, epoch=self.epoch, max_size=self.max_batch_size_bytes
-        )
+        batch = read_control_batch(data, base_offset=self._next_offset, epoch=self.epoch)
         memory = self.memory.lease()
         memory.resize(len(data))
         self.force_drain()

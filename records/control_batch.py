@@ -55,26 +55,23 @@ def write_control_batch(
     return builder.build()
 
 
-def read_control_batch(
-    data: bytes, *, base_offset: int, epoch: int, max_size: int = limits.MAX_BATCH_SIZE
-) -> RecordBatch:
+def read_control_batch(data: bytes, *, base_offset: int, epoch: int) -> RecordBatch:
     """Read bytes that must be exactly one control batch, and one that every raft reader can read.
 
     Args:
         data: the batch.
         base_offset: what its base offset must be.
         epoch: what its partition leader epoch must be.
-        max_size: what its records may decompress to, in bytes.
 
     Raises:
         InvalidControlBatchError: the bytes are no batch, more than one, or a damaged one; it is no control batch, has
-            another base offset or epoch, no records, offsets with gaps or above 2**63 - 1, or a record that a raft
-            reader stops at.
+            another base offset or epoch, no records, records that decompress to more than a log's readers take
+            (``limits.MAX_BATCH_SIZE``), offsets with gaps or above 2**63 - 1, or a record that a raft reader stops at.
         MissingExtraError: the codec's package is not installed.
     """
     try:
         batch, end = read_batch(data)
-        problem = _header_problem(batch, base_offset, epoch) or _record_problem(batch, max_size)
+        problem = _header_problem(batch, base_offset, epoch) or _record_problem(batch)
     except DecodeError as error:
         raise InvalidControlBatchError(f"not a batch that can be read: {error}") from error
     if end < len(data):
@@ -100,8 +97,8 @@ def _header_problem(batch: RecordBatch, base_offset: int, epoch: int) -> str | N
     return None
 
 
-def _record_problem(batch: RecordBatch, max_size: int) -> str | None:
-    for index, record in enumerate(batch.records(max_size=max_size)):
+def _record_problem(batch: RecordBatch) -> str | None:
+    for index, record in enumerate(batch.records(max_size=limits.MAX_BATCH_SIZE)):
         type_ = read_control_record(record.key, record.value).type
         if type_ not in _RAFT_TYPES or not _is_bare(record, batch.base_offset + index):
             return f"record {index} of the control batch, of type {type_!r}, is none that a raft log has"

@@ -25,6 +25,7 @@ from raftlog.errors import (
 )
 from raftlog.records.accumulator import BatchAccumulator
 from raftlog.records.batch import RecordBatch
+from raftlog.records.builder import RecordBatchBuilder
 from raftlog.records.compression import CompressionType
 from raftlog.records.control import (
     ControlValue,
@@ -38,6 +39,7 @@ from raftlog.records.control import (
     read_control_record,
 )
 from raftlog.records.iterator import BufferSource, split
+from raftlog.records.limits import MAX_BATCH_SIZE
 from raftlog.records.memory_pool import MemoryPool
 from raftlog.records.open_batch import KeyedRecord
 from raftlog.uuid_text import uuid_from_text
@@ -382,6 +384,26 @@ def test_a_refused_append_changes_nothing(error: type[Exception], act: Callable[
         assert each.append(EPOCH, [b"after"], TIMESTAMP, required_base_offset=11) == 11
     assert one.time_until_drain_ms(TIMESTAMP) == other.time_until_drain_ms(TIMESTAMP) == 25
     assert drained_bytes(one) == drained_bytes(other)
+
+
+def test_the_size_of_a_control_batch_is_that_of_what_is_stored() -> None:
+    """A compressed control batch is taken if it is small enough then, as large as its records may be; 8 MiB at most."""
+    many = LeaderChangeMessage(1, (Voter(1),) * 200)
+    plain = accumulator()
+    plain.append_leader_change(many, TIMESTAMP)
+    one = accumulator(compression_type=CompressionType.GZIP, max_batch_size_bytes=200)
+    assert one.append_leader_change(many, TIMESTAMP) == 10
+    [stored], [uncompressed] = drained_bytes(one), drained_bytes(plain)
+    assert len(stored) <= 200 < len(uncompressed)
+    assert values_of(stored) == values_of(uncompressed)
+    builder = RecordBatchBuilder(
+        11, partition_leader_epoch=EPOCH, compression_type=CompressionType.GZIP, is_control=True
+    )
+    builder.append(TIMESTAMP, b"\0\0\0\2", bytes(MAX_BATCH_SIZE))
+    enough = accumulator(compression_type=CompressionType.GZIP, max_batch_size_bytes=2 * MAX_BATCH_SIZE)
+    enough.append(EPOCH, [b"before"], TIMESTAMP)
+    with pytest.raises(InvalidControlBatchError, match=str(MAX_BATCH_SIZE)):
+        enough.append_control_messages(lambda _offset, _time: builder.build(), TIMESTAMP)
 
 
 def test_offsets_do_not_wrap() -> None:

@@ -42,8 +42,11 @@ keyed_records = st.builds(
     st.none() | st.binary(max_size=9),
     st.lists(st.tuples(st.just(b"h"), st.none() | st.just(b"x")), max_size=2),
 )
+few_voters = st.lists(st.builds(Voter, st.integers(0, 99)), max_size=30).map(tuple)
+alike_voters = st.integers(30, 99).map(lambda count: (Voter(1),) * count)
+"""They take more than a batch may, and less once they are compressed."""
 control_values = st.builds(KRaftVersionRecord, st.integers(0, 3)) | st.builds(
-    LeaderChangeMessage, st.integers(0, 9), st.lists(st.builds(Voter, st.integers(0, 99)), max_size=30).map(tuple)
+    LeaderChangeMessage, st.integers(0, 9), few_voters | alike_voters
 )
 
 
