@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a replicated log allows, and what it answers, as functions of what it holds.
+"""What a replicated log allows, and what it answers, as functions of what it holds; appends are in ``append_rules``.
 
 ``MemoryLog`` and ``FileLog`` do what these say, so that neither can know better than the other.
 
@@ -13,168 +13,19 @@ from typing import Final, Self
 import attrs
 
 from raftlog.errors import (
-    BatchTooLargeError,
-    CorruptBatchError,
     DecodeError,
     FencedEpochError,
-    InvalidRecordError,
     InvalidSnapshotIdError,
-    NonContiguousAppendError,
     OffsetOutOfRangeError,
-    TruncatedBatchError,
     TruncationBelowHighWatermarkError,
     UnknownEpochError,
 )
 from raftlog.leader_epoch_cache import LeaderEpochCache
 from raftlog.offsets import OffsetAndEpoch, ValidOffsetAndEpoch
-from raftlog.records.batch import RecordBatch, read_batch
-from raftlog.records.builder import MAGIC
-from raftlog.records.control_batch import control_batch_problem
-from raftlog.records.limits import MAX_BATCH_SIZE
-from raftlog.replicated_log import LogAppendInfo
 from raftlog.snapshot.raw import RawSnapshotReader
 from raftlog.snapshot.reader import RecordsSnapshotReader
 
-_MAX_OFFSET: Final = (1 << 63) - 2
-"""The offset after it must fit in 64 bits, too."""
 _MAX_EPOCH: Final = (1 << 31) - 1
-_MAX_SPAN: Final = 1 << 31
-"""How many offsets an append may have: an index says in 32 bits how far above the start of its segment one is."""
-_MAX_APPEND_SIZE: Final = (1 << 31) - 1
-"""How many bytes it may have: an index says positions in 32 bits."""
-
-
-@attrs.frozen
-class CheckedAppend:
-    """Batches that may be written as they are: views of the bytes that were checked, end to end from their start.
-
-    Attributes:
-        batches: one at least.
-        size_bytes: of all of them.
-        info: what the append adds to the log.
-    """
-
-    batches: tuple[RecordBatch, ...]
-    size_bytes: int
-    info: LogAppendInfo
-
-    @property
-    def next_offset(self) -> int:
-        """The offset after all of them."""
-        return self.info.last_offset + 1
-
-
-def check_append_as_leader(
-    data: bytes | memoryview, epoch: int, end_offset: int, last_fetched_epoch: int = 0
-) -> CheckedAppend:
-    """Check what a leader is about to append.
-
-    Args:
-        data: whole batches.
-        epoch: that every batch must carry.
-        end_offset: of the log, exclusive: the base offset that the first batch must have.
-        last_fetched_epoch: of the log, below which it does not go.
-
-    Raises:
-        NonContiguousAppendError: a batch's base offset is not the offset after the batch before it, or there are more
-            than 2^31 offsets.
-        InvalidRecordError: a batch of another epoch, an epoch below the log's, a control batch that a state machine
-            cannot follow, or no batch at all.
-        BatchTooLargeError: a batch of more than 8 MiB, or 2 GiB in all.
-        CorruptBatchError, TruncatedBatchError: a batch does not check, or has not a record for each of its offsets.
-
-    Source: KafkaRaftLog#appendAsLeader, UnifiedLog#analyzeAndValidateRecords. Differs: DECISIONS.md 14.
-    """
-    batches = []
-    for batch in _batches(memoryview(data)):
-        if batch.partition_leader_epoch != epoch:
-            raise _invalid(batch, f"epoch {batch.partition_leader_epoch} in an append of epoch {epoch}")
-        if batch.size_bytes > MAX_BATCH_SIZE:
-            raise BatchTooLargeError(f"a batch of {batch.size_bytes} bytes, {MAX_BATCH_SIZE} are the most")
-        end_offset = _checked_end(batch, end_offset, last_fetched_epoch)
-        batches.append(batch)
-    if not batches:
-        raise InvalidRecordError("an append without a batch")
-    return _checked(batches, end_offset)
-
-
-def check_append_as_follower(
-    data: bytes | memoryview, epoch: int, end_offset: int, last_fetched_epoch: int
-) -> CheckedAppend | None:
-    """Check what a leader has sent, and leave out what a follower does not take.
-
-    Args:
-        data: batches, the last one perhaps cut off; it is left out then.
-        epoch: the leader's. The first batch of a higher one is left out, with all that is behind it.
-        end_offset: of the log, exclusive: the base offset that the first batch must have.
-        last_fetched_epoch: of the log, below which it does not go.
-
-    Returns:
-        What is to be written, or None where nothing is left.
-
-    Raises:
-        NonContiguousAppendError: a batch's base offset is not the offset after the batch before it, or there are more
-            than 2^31 offsets.
-        InvalidRecordError: a batch's epoch is below that of the batch before it, or a state machine cannot follow a
-            control batch.
-        BatchTooLargeError: 2 GiB in all.
-        CorruptBatchError: a batch does not check, or has not a record for each of its offsets.
-
-    Source: KafkaRaftLog#appendAsFollower, UnifiedLog#analyzeAndValidateRecords. Differs: DECISIONS.md 14.
-    """
-    batches = []
-    try:
-        for batch in _batches(memoryview(data)):
-            if batch.partition_leader_epoch > epoch:
-                break
-            end_offset = _checked_end(batch, end_offset, last_fetched_epoch)
-            last_fetched_epoch = batch.partition_leader_epoch
-            batches.append(batch)
-    except TruncatedBatchError:
-        pass  # A leader cuts what it sends at a number of bytes.
-    return _checked(batches, end_offset) if batches else None
-
-
-def _batches(data: memoryview) -> Iterator[RecordBatch]:
-    position, end = 0, len(data)
-    if end > _MAX_APPEND_SIZE:
-        raise BatchTooLargeError(f"an append of {end} bytes, {_MAX_APPEND_SIZE} are the most")
-    while position < end:
-        batch, position = read_batch(data, position)
-        yield batch
-
-
-def _checked_end(batch: RecordBatch, end_offset: int, last_epoch: int) -> int:
-    """Check a batch that shall follow an offset and an epoch, and return the offset after it."""
-    last_offset: int = batch.base_offset + batch.last_offset_delta
-    if batch.magic != MAGIC:
-        raise _placed(CorruptBatchError(f"magic {batch.magic}", "batch-magic"), batch)
-    if batch.base_offset != end_offset or not end_offset <= last_offset <= _MAX_OFFSET:
-        raise NonContiguousAppendError(f"offsets {batch.base_offset} to {last_offset} after a log end of {end_offset}")
-    if batch.partition_leader_epoch < last_epoch:
-        raise _invalid(batch, f"epoch {batch.partition_leader_epoch} after epoch {last_epoch}")
-    batch.ensure_valid()
-    if batch.record_count != batch.last_offset_delta + 1:
-        reason = f"{batch.record_count} records for {batch.last_offset_delta + 1} offsets"
-        raise _placed(CorruptBatchError(reason, "raft-batch"), batch)
-    if batch.is_control and (problem := control_batch_problem(batch, knows_levels=True)) is not None:
-        raise _invalid(batch, problem)
-    return last_offset + 1
-
-
-def _invalid(batch: RecordBatch, reason: str) -> DecodeError:
-    return _placed(InvalidRecordError(reason), batch)
-
-
-def _placed(error: DecodeError, batch: RecordBatch) -> DecodeError:
-    return error.located(position=batch.position, base_offset=batch.base_offset)
-
-
-def _checked(batches: list[RecordBatch], end_offset: int) -> CheckedAppend:
-    info = LogAppendInfo(batches[0].base_offset, end_offset - 1)
-    if end_offset - info.first_offset > _MAX_SPAN:
-        raise NonContiguousAppendError(f"offsets {info.first_offset} to {info.last_offset} in one append")
-    return CheckedAppend(tuple(batches), batches[-1].position + batches[-1].size_bytes, info)
 
 
 class SnapshotIds:

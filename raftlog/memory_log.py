@@ -10,34 +10,28 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from operator import attrgetter
 
+from raftlog.append_rules import CheckedAppend, check_append_as_follower, check_append_as_leader
 from raftlog.errors import OffsetOutOfRangeError
 from raftlog.leader_epoch_cache import LeaderEpochCache
 from raftlog.log_rules import (
-    CheckedAppend,
     LogOutline,
     Retention,
     SnapshotIds,
     StoredSnapshot,
-    check_append_as_follower,
-    check_append_as_leader,
     check_leader_epoch,
     check_new_snapshot_id,
     check_truncation,
-    clamped_high_watermark,
-    end_offset_for_epoch,
-    epoch_at_offset,
     is_superseded,
-    last_fetched_epoch,
     may_start_at_snapshot,
     snapshot_ahead_of_log,
     snapshot_to_start_at,
     truncation_offset,
-    validate_offset_and_epoch,
 )
-from raftlog.offsets import LogOffsetMetadata, OffsetAndEpoch, SegmentPosition, ValidOffsetAndEpoch
+from raftlog.offsets import LogOffsetMetadata, OffsetAndEpoch, SegmentPosition
+from raftlog.outlined_log import OutlinedLog
 from raftlog.records.batch import RecordBatch
 from raftlog.records.limits import MAX_BATCH_SIZE
-from raftlog.replicated_log import Isolation, LogAppendInfo, LogFetchInfo, Quarantine, ReplicatedLog
+from raftlog.replicated_log import Isolation, LogAppendInfo, LogFetchInfo, Quarantine
 from raftlog.snapshot.memory_raw import MemoryRawSnapshotReader, MemoryRawSnapshotWriter
 from raftlog.snapshot.notifying import NotifyingRawSnapshotWriter
 from raftlog.snapshot.raw import RawSnapshotReader, RawSnapshotWriter
@@ -46,7 +40,7 @@ from raftlog.snapshot.verifying import VerifyingRawSnapshotWriter
 _next_offset = attrgetter("next_offset")
 
 
-class MemoryLog(ReplicatedLog):
+class MemoryLog(OutlinedLog):
     """A ``ReplicatedLog`` in memory. Its docstrings say what is special; the protocol's say the rest.
 
     Args:
@@ -100,11 +94,6 @@ class MemoryLog(ReplicatedLog):
         return self._flushed_offset
 
     @property
-    def last_fetched_epoch(self) -> int:
-        """The epoch of the last batch, or of the snapshot that the log starts from; 0 where there is neither."""
-        return last_fetched_epoch(self._epochs, self._snapshot_ids, self._start_offset)
-
-    @property
     def quarantine(self) -> Quarantine | None:
         """None: memory does not rot."""
         return None
@@ -146,26 +135,10 @@ class MemoryLog(ReplicatedLog):
         """Say that ``crash`` shall take nothing of what is here now."""
         self._flushed_offset = self._end_offset
 
-    def update_high_watermark(self, offset: int) -> None:
-        """Learn how far the log is committed."""
-        self._high_watermark = clamped_high_watermark(self._outline(), offset)
-
     def initialize_leader_epoch(self, epoch: int) -> None:
         """Enter an epoch at the log end."""
         check_leader_epoch(self._outline(), epoch)
         self._epochs.assign(epoch, self._end_offset)
-
-    def epoch_at_offset(self, offset: int) -> int:
-        """Return the epoch that the record at an offset was written in."""
-        return epoch_at_offset(self._outline(), offset)
-
-    def end_offset_for_epoch(self, epoch: int) -> OffsetAndEpoch:
-        """Return where an epoch ends in this log."""
-        return end_offset_for_epoch(self._outline(), epoch)
-
-    def validate_offset_and_epoch(self, offset: int, epoch: int) -> ValidOffsetAndEpoch:
-        """Judge a follower's fetch position against this log."""
-        return validate_offset_and_epoch(self._outline(), offset, epoch)
 
     def truncate_to(self, offset: int) -> None:
         """Drop every batch that holds an offset or lies behind it."""
@@ -196,21 +169,6 @@ class MemoryLog(ReplicatedLog):
         self._start_anew(latest.offset)
         self._delete_snapshots_before(latest)
         return True
-
-    @property
-    def snapshot_ids(self) -> tuple[OffsetAndEpoch, ...]:
-        """The ids of the frozen snapshots, oldest first."""
-        return tuple(self._snapshot_ids)
-
-    @property
-    def latest_snapshot_id(self) -> OffsetAndEpoch | None:
-        """The last of ``snapshot_ids``."""
-        return self._snapshot_ids.latest
-
-    @property
-    def earliest_snapshot_id(self) -> OffsetAndEpoch | None:
-        """The first of ``snapshot_ids``."""
-        return self._snapshot_ids.earliest
 
     def create_snapshot(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotWriter | None:
         """Begin a snapshot of this log's records below an offset."""

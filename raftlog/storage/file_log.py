@@ -13,6 +13,7 @@ from typing import Self
 
 import attrs
 
+from raftlog.append_rules import CheckedAppend, check_append_as_follower, check_append_as_leader
 from raftlog.errors import (
     OffsetOutOfRangeError,
     OutOfSpaceError,
@@ -21,29 +22,22 @@ from raftlog.errors import (
 from raftlog.file_system import FileSystem
 from raftlog.leader_epoch_cache import LeaderEpochCache
 from raftlog.log_rules import (
-    CheckedAppend,
     LogOutline,
     SnapshotIds,
     StoredSnapshot,
-    check_append_as_follower,
-    check_append_as_leader,
     check_leader_epoch,
     check_new_snapshot_id,
     check_truncation,
-    clamped_high_watermark,
-    end_offset_for_epoch,
-    epoch_at_offset,
     is_superseded,
-    last_fetched_epoch,
     may_start_at_snapshot,
     snapshot_ahead_of_log,
     snapshot_to_start_at,
     truncation_offset,
-    validate_offset_and_epoch,
 )
-from raftlog.offsets import LogOffsetMetadata, OffsetAndEpoch, ValidOffsetAndEpoch
+from raftlog.offsets import LogOffsetMetadata, OffsetAndEpoch
+from raftlog.outlined_log import OutlinedLog
 from raftlog.records.limits import MAX_BATCH_SIZE
-from raftlog.replicated_log import Isolation, LogAppendInfo, LogFetchInfo, Quarantine, ReplicatedLog
+from raftlog.replicated_log import Isolation, LogAppendInfo, LogFetchInfo, Quarantine
 from raftlog.snapshot.closing import Closing
 from raftlog.snapshot.directory import SnapshotDirectory
 from raftlog.snapshot.notifying import NotifyingRawSnapshotWriter
@@ -61,7 +55,7 @@ from raftlog.storage.segment_list import SegmentList
 from raftlog.storage.write_guard import WriteGuard
 
 
-class FileLog(Closing, ReplicatedLog):
+class FileLog(Closing, OutlinedLog):
     """A ``ReplicatedLog`` in files; ``open`` makes it. Its docstrings say what is special, the protocol's the rest.
 
     Whoever opens a directory must hold its lock (``LogDirectory``): nothing here keeps a second owner away. Leaving a
@@ -72,6 +66,7 @@ class FileLog(Closing, ReplicatedLog):
         self._file_system = file_system
         self._directory = directory
         self._config = config
+        self._roll_limits = config.roll_limits
         self._segments = SegmentList(file_system, directory, config, recovered.segments)
         self._epochs = recovered.epochs
         self._epoch_checkpoint = LeaderEpochCheckpoint(file_system, directory)
@@ -165,11 +160,6 @@ class FileLog(Closing, ReplicatedLog):
         return self._flushed_offset
 
     @property
-    def last_fetched_epoch(self) -> int:
-        """The epoch of the last batch, or of the snapshot that the log starts from; 0 where there is neither."""
-        return last_fetched_epoch(self._epochs, self._snapshot_ids, self._start_offset)
-
-    @property
     def quarantine(self) -> Quarantine | None:
         """What is damaged, while it is."""
         return self._quarantine
@@ -178,27 +168,26 @@ class FileLog(Closing, ReplicatedLog):
         """Append what this replica has made as leader."""
         with self._guard:
             self._refuse_in_quarantine()
-            checked = check_append_as_leader(batches, epoch, self._segments.end_offset, self.last_fetched_epoch)
-            return self._append(memoryview(batches)[: checked.size_bytes], checked)
+            end_offset = self._segments.end_offset
+            return self._append(check_append_as_leader(batches, epoch, end_offset, self.last_fetched_epoch))
 
     def append_as_follower(self, batches: bytes | memoryview, epoch: int) -> LogAppendInfo | None:
         """Append what the leader has sent. In quarantine, what is damaged is set aside first."""
         with self._guard:
             checked = check_append_as_follower(batches, epoch, self._segments.end_offset, self.last_fetched_epoch)
-            if checked is None:
-                return None
-            return self._append(memoryview(batches)[: checked.size_bytes], checked)
+            return None if checked is None else self._append(checked)
 
-    def _append(self, data: memoryview, checked: CheckedAppend) -> LogAppendInfo:
+    def _append(self, checked: CheckedAppend) -> LogAppendInfo:
         self._set_damage_aside()
-        if self._segments.needs_roll(checked):
+        if not self._segments.active.has_room_for(checked, self._roll_limits):
             self._roll()
-        epochs = self._epochs_with(checked)
+        is_known = self._epochs_are_stored and checked.batches[-1].partition_leader_epoch == self._epochs.latest_epoch
+        epochs = self._epochs if is_known else self._epochs_with(checked)
         # An epoch that is written down, and whose batch does not get through, must be taken back by the next append.
-        self._epochs_are_stored = epochs is self._epochs
-        self._segments.active.append(data, checked)
+        self._epochs_are_stored = is_known
+        self._segments.active.append(checked)
         self._epochs, self._epochs_are_stored = epochs, True
-        self._bytes_since_recovery_point += checked.size_bytes
+        self._bytes_since_recovery_point += len(checked.data)
         if self._quarantine is not None:
             self._quarantine = attrs.evolve(self._quarantine, first_bad_offset=self._segments.end_offset)
         return checked.info
@@ -208,8 +197,6 @@ class FileLog(Closing, ReplicatedLog):
 
         An epoch that starts at the log end, and never came, is dropped at the next start.
         """
-        if self._epochs_are_stored and checked.batches[-1].partition_leader_epoch == self._epochs.latest_epoch:
-            return self._epochs
         epochs = LeaderEpochCache(self._epochs.entries())
         for batch in checked.batches:
             epochs.assign(batch.partition_leader_epoch, batch.base_offset)
@@ -248,19 +235,17 @@ class FileLog(Closing, ReplicatedLog):
                 self._store_recovery_point_if_there_is_room()
 
     def _sync(self) -> None:
-        end_offset = self._segments.end_offset
+        segment = self._segments.active
+        end_offset = segment.next_offset
         if self._flushed_offset == end_offset:
             return
+        mark = self._durable.prepare(end_offset)
         with NO_RETURN:
-            self._segments.active.sync()
+            segment.sync()
         self._flushed_offset = end_offset
-        self._durable.mark(end_offset)
+        self._durable.mark(end_offset, mark)
         if self._quarantine is not None and end_offset >= self._quarantine.durable_end_offset:
             self._quarantine = None
-
-    def update_high_watermark(self, offset: int) -> None:
-        """Learn how far the log is committed."""
-        self._high_watermark = clamped_high_watermark(self._outline(), offset)
 
     def initialize_leader_epoch(self, epoch: int) -> None:
         """Enter an epoch at the log end."""
@@ -271,18 +256,6 @@ class FileLog(Closing, ReplicatedLog):
             if epochs.assign(epoch, self._segments.end_offset):
                 self._store_epochs(epochs)
                 self._epochs = epochs
-
-    def epoch_at_offset(self, offset: int) -> int:
-        """Return the epoch that the record at an offset was written in."""
-        return epoch_at_offset(self._outline(), offset)
-
-    def end_offset_for_epoch(self, epoch: int) -> OffsetAndEpoch:
-        """Return where an epoch ends in this log."""
-        return end_offset_for_epoch(self._outline(), epoch)
-
-    def validate_offset_and_epoch(self, offset: int, epoch: int) -> ValidOffsetAndEpoch:
-        """Judge a follower's fetch position against this log."""
-        return validate_offset_and_epoch(self._outline(), offset, epoch)
 
     def truncate_to(self, offset: int) -> None:
         """Drop every batch that holds an offset or lies behind it. It ends a quarantine: whoever says so decides.
@@ -305,7 +278,8 @@ class FileLog(Closing, ReplicatedLog):
         return self._segments.end_offset
 
     def _truncate(self, offset: int, *, ends_quarantine: bool) -> None:
-        end_offset = self._segments.batch_start(offset)
+        end = self._segments.batch_start(offset)
+        end_offset = end.offset
         check_truncation(self._outline(), end_offset)
         kept = None if ends_quarantine else self._quarantine
         if end_offset < self._segments.end_offset or kept is not self._quarantine:
@@ -314,7 +288,7 @@ class FileLog(Closing, ReplicatedLog):
             # What was durable is taken back before it goes.
             self._take_back(min(self._flushed_offset, end_offset), kept)
             with NO_RETURN:
-                self._segments.truncate(end_offset)
+                self._segments.truncate(end)
             self._flushed_offset = end_offset
         self._quarantine = None if kept is None else attrs.evolve(kept, first_bad_offset=end_offset)
         if self._epochs.truncate_from_end(end_offset):
@@ -344,21 +318,6 @@ class FileLog(Closing, ReplicatedLog):
             self._store_epochs_if_there_is_room()
             self._delete_snapshots_before(snapshot_id)
 
-    @property
-    def snapshot_ids(self) -> tuple[OffsetAndEpoch, ...]:
-        """The ids of the frozen snapshots, oldest first."""
-        return tuple(self._snapshot_ids)
-
-    @property
-    def latest_snapshot_id(self) -> OffsetAndEpoch | None:
-        """The last of ``snapshot_ids``."""
-        return self._snapshot_ids.latest
-
-    @property
-    def earliest_snapshot_id(self) -> OffsetAndEpoch | None:
-        """The first of ``snapshot_ids``."""
-        return self._snapshot_ids.earliest
-
     def create_snapshot(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotWriter | None:
         """Begin a snapshot of this log's records below an offset."""
         self._guard.check()
@@ -367,7 +326,7 @@ class FileLog(Closing, ReplicatedLog):
         return self._snapshot_writer(snapshot_id)
 
     def _ends_batch(self, offset: int) -> bool:
-        return self._segments.batch_start(offset) == offset
+        return self._segments.batch_start(offset).offset == offset
 
     def create_snapshot_unchecked(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotWriter | None:
         """Begin a snapshot that is fetched from the leader, wherever this log stands."""

@@ -20,6 +20,8 @@ from typing import Final
 from raftlog.errors import DirectoryLockedError, MissingFileError, OutOfSpaceError, StorageError
 
 _NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_REFUSALS: Final = (OSError, ValueError, OverflowError)
+"""The last two are Python's: of a zero byte in a path, and of a number that is no place in a file."""
 _CLOSED: Final = -1
 _NEW_FILE_MODE: Final = 0o666
 """Less what the process's umask takes away."""
@@ -41,18 +43,18 @@ class _Reported:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is None or isinstance(error, StorageError):
-            return
-        if isinstance(error, OSError):
-            raise _error_type(error)(self._path, self._operation, error.strerror or str(error)) from error
-        if isinstance(error, (ValueError, OverflowError)):  # A zero byte in the path; no number of a place in a file.
-            raise StorageError(self._path, self._operation, str(error)) from error
+        if isinstance(error, _REFUSALS) and not isinstance(error, StorageError):
+            raise _storage_error(error, self._path, self._operation) from error
 
 
-def _error_type(error: OSError) -> type[StorageError]:
+def _storage_error(error: Exception, path: str, operation: str) -> StorageError:
+    if not isinstance(error, OSError):
+        return StorageError(path, operation, str(error))
     if error.errno in _NO_ROOM:
-        return OutOfSpaceError
-    return MissingFileError if error.errno == errno.ENOENT else StorageError
+        kind: type[StorageError] = OutOfSpaceError
+    else:
+        kind = MissingFileError if error.errno == errno.ENOENT else StorageError
+    return kind(path, operation, error.strerror or str(error))
 
 
 class LocalFile:
@@ -83,14 +85,16 @@ class LocalFile:
         Raises:
             OutOfSpaceError, StorageError: as for ``append``.
         """
-        with _Reported(self._path, f"write at position {position}"):
+        try:  # Not _Reported: this and ``sync`` are the path of an append, and no object is made for what goes well.
             self._write(position, data)
+        except _REFUSALS as error:
+            raise _storage_error(error, self._path, f"write at position {position}") from error
 
     def _write(self, position: int, data: bytes | memoryview) -> None:
         rest = memoryview(data).cast("B")
         while (written := os.pwrite(self._descriptor, rest, position)) < len(rest):
             if written == 0:
-                raise StorageError(self._path, f"write at position {position}", "the system writes nothing")
+                raise OSError(0, "the system writes nothing")
             position += written
             rest = rest[written:]
 
@@ -136,11 +140,13 @@ class LocalFile:
         Raises:
             StorageError: what is on the disk is not known; do not call it again, and do not believe what it says.
         """
-        with _Reported(self._path, "sync"):
+        try:
             if sys.platform == "darwin":
                 fcntl.fcntl(self._descriptor, fcntl.F_FULLFSYNC)
             else:
                 os.fdatasync(self._descriptor)
+        except _REFUSALS as error:
+            raise _storage_error(error, self._path, "sync") from error
 
     def close(self) -> None:
         """Let go of the file, without a sync. Closing twice is harmless."""

@@ -8,13 +8,14 @@ Source: LogSegment.
 """
 
 import contextlib
+from operator import attrgetter
 from typing import Final
 
 import attrs
 
+from raftlog.append_rules import CheckedAppend
 from raftlog.errors import CorruptBatchError, OutOfSpaceError, StorageError
 from raftlog.file_system import FileSystem, OpenFile, join, remove_if_there
-from raftlog.log_rules import CheckedAppend
 from raftlog.offsets import SegmentPosition
 from raftlog.records.file_names import FileKind, FileName
 from raftlog.records.limits import BATCH_OVERHEAD
@@ -25,6 +26,7 @@ from raftlog.storage.index_seek import BatchHead, head_at, read_head
 from raftlog.storage.segment_indexes import MAX_INDEXED_POSITION, IndexLimits, SegmentIndexes
 from raftlog.storage.segment_scan import SegmentScan, scan_segment
 
+_max_timestamp = attrgetter("max_timestamp")
 _SEEK_SIZE: Final = 8 * 1024
 """What is read at once on the way to a batch: with usual indexes, all of it."""
 
@@ -87,41 +89,35 @@ class LogSegment:
         """
         if self.size_bytes == 0:
             return True
-        if checked.info.last_offset > self._indexes.max_offset:
+        size_bytes = self.size_bytes + len(checked.data)
+        if size_bytes > roll.size_bytes or size_bytes > MAX_INDEXED_POSITION or self._indexes.is_full:
             return False
-        most = min(roll.size_bytes, MAX_INDEXED_POSITION)
-        is_full = self._indexes.is_full or self.size_bytes > most - checked.size_bytes
-        return not is_full and not self._is_too_old(checked, roll.age_ms)
-
-    def _is_too_old(self, checked: CheckedAppend, age_ms: int) -> bool:
+        if checked.next_offset - 1 > self._indexes.max_offset:
+            return False
         first = self._first_timestamp
         if first is None or first < 0:
-            return False
-        newest: int = max([batch.max_timestamp for batch in checked.batches])
-        return newest - first > age_ms
+            return True
+        newest: int = max(map(_max_timestamp, checked.batches))
+        return newest - first <= roll.age_ms
 
-    def append(self, data: memoryview, checked: CheckedAppend) -> None:
+    def append(self, checked: CheckedAppend) -> None:
         """Write batches at the end, in one write.
-
-        Args:
-            data: the bytes of the batches.
-            checked: the batches.
 
         Raises:
             OutOfSpaceError: the bytes did not fit; the segment is as it was.
             StorageError: what the file holds behind the segment's end is not known.
         """
         try:
-            self._file.write_at(self.size_bytes, data)
+            self._file.write_at(self.size_bytes, checked.data)
         except OutOfSpaceError as error:
             self._cut_back(error)
             raise
         if self._first_timestamp is None:
             self._first_timestamp = checked.batches[0].max_timestamp
         for batch in checked.batches:
-            position, last_offset = self.size_bytes + batch.position, batch.base_offset + batch.last_offset_delta
-            self._indexes.add(position, batch.size_bytes, last_offset, batch.max_timestamp)
-        self.size_bytes += checked.size_bytes
+            last_offset, size_bytes = batch.base_offset + batch.last_offset_delta, len(batch.buffer)
+            self._indexes.add(self.size_bytes, size_bytes, last_offset, batch.max_timestamp)
+            self.size_bytes += size_bytes
         self.next_offset = checked.next_offset
 
     def _cut_back(self, cause: OutOfSpaceError) -> None:
@@ -179,19 +175,19 @@ class LogSegment:
         """
         self._file.sync()
 
-    def truncate(self, offset: int) -> None:
-        """Drop the batch that holds an offset, and all behind it; durable on return.
+    def truncate(self, position: int, next_offset: int) -> None:
+        """Drop all batches from one on; durable on return.
+
+        Args:
+            position: of the start of the first batch to go, or the segment's end.
+            next_offset: its base offset, or the segment's next offset.
 
         Raises:
-            CorruptBatchError: as for ``locate``. Nothing has changed.
             StorageError: the file may be cut or not.
         """
-        position, head = self.locate(offset)
         self._file.truncate(position)
         self._file.sync()
-        self.size_bytes = position
-        if head is not None:
-            self.next_offset = head.base_offset
+        self.size_bytes, self.next_offset = position, next_offset
         self._rewind_indexes()
 
     def cut_damage(self) -> None:

@@ -127,8 +127,12 @@ class FlushMark:
 
     def encode(self) -> bytes:
         """Return the bytes of a slot."""
-        fields = _MARK.pack(_MARK_MAGIC, self.generation, self.durable_end_offset)
-        return fields + crc32c(fields).to_bytes(4, "big")
+        return _encoded_mark(self.generation, self.durable_end_offset)
+
+
+def _encoded_mark(generation: int, durable_end_offset: int) -> bytes:
+    fields = _MARK.pack(_MARK_MAGIC, generation, durable_end_offset)
+    return fields + crc32c(fields).to_bytes(4, "big")
 
 
 def read_flush_mark(data: bytes | memoryview) -> FlushMark | None:
@@ -138,6 +142,12 @@ def read_flush_mark(data: bytes | memoryview) -> FlushMark | None:
     magic, generation, durable_end_offset = _MARK.unpack_from(data)
     is_sound = magic == _MARK_MAGIC and 0 <= generation <= _MAX_GENERATION and durable_end_offset >= 0
     return FlushMark(generation, durable_end_offset) if is_sound else None
+
+
+def read_flush_marks(data: bytes) -> dict[int, FlushMark | None]:
+    """Read ``raftlog-flush-mark``: byte positions of slots that were written, with what they say; None if damaged."""
+    slots = {position: data[position : position + _MARK_SIZE] for position in _SLOT_POSITIONS}
+    return {position: read_flush_mark(slot) for position, slot in slots.items() if any(slot)}
 
 
 @attrs.frozen
@@ -224,8 +234,7 @@ def _load_marks(file_system: FileSystem, path: str) -> tuple[FlushMark, ...]:
         data = read_file(file_system, path, _MAX_FILE_SIZE)
     except (CorruptFileError, StorageError):
         return ()  # A mark proves something when it is there, and nothing when it is not.
-    slots = (read_flush_mark(data[position : position + _MARK_SIZE]) for position in _SLOT_POSITIONS)
-    return tuple(mark for mark in slots if mark is not None)
+    return tuple(mark for mark in read_flush_marks(data).values() if mark is not None)
 
 
 class DurablePoint:
@@ -269,18 +278,25 @@ class DurablePoint:
         replace_file(self._file_system, self._path, point.encode())
         self._point = point
 
-    def mark(self, durable_end_offset: int) -> None:
+    def prepare(self, durable_end_offset: int) -> bytes:
+        """Return the mark of a sync that is about to begin: behind its wait everything takes several times as long."""
+        return _encoded_mark(self._point.generation, durable_end_offset)
+
+    def mark(self, durable_end_offset: int, prepared: bytes) -> None:
         """Note that a sync has made a log durable up to an offset, exclusive.
 
         Where a mark cannot be written, the recovery point is replaced instead, each time, as far as there is room.
+
+        Args:
+            durable_end_offset: the offset.
+            prepared: what ``prepare`` has returned for it before the sync.
 
         Raises:
             StorageError: the recovery point may say one thing or the other.
         """
         if self._marks is not None:
-            mark = FlushMark(self._point.generation, durable_end_offset)
             try:
-                self._marks.write_at(_SLOT_POSITIONS[self._slot], mark.encode())
+                self._marks.write_at(_SLOT_POSITIONS[self._slot], prepared)
             except StorageError:
                 self.close()
             self._slot = 1 - self._slot

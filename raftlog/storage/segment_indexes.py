@@ -54,6 +54,7 @@ class SegmentIndexes:
         times: the time index.
         max_offset: the last offset that entries can name, inclusive.
         max_timestamp: the greatest so far, in ms; -1 where there is none.
+        is_full: whether the segment must end, since an index takes no more.
     """
 
     def __init__(self, file_system: FileSystem, directory: str, base_offset: int, limits: IndexLimits) -> None:
@@ -67,12 +68,7 @@ class SegmentIndexes:
         self._bytes_since_entry = 0
         self._interval_bytes = limits.interval_bytes
         self._most_entries = (limits.max_offset_entries, limits.max_time_entries)
-
-    @property
-    def is_full(self) -> bool:
-        """Whether the segment must end, since an index takes no more."""
-        most_offsets, most_times = self._most_entries
-        return len(self.offsets) >= most_offsets or len(self.times) >= most_times
+        self._note_whether_full()
 
     def add(self, position: int, size_bytes: int, last_offset: int, max_timestamp: int) -> None:
         """Take note of the next batch of the segment.
@@ -89,7 +85,12 @@ class SegmentIndexes:
             self.offsets.add(last_offset, position)
             self.times.add(self.max_timestamp, self._offset_of_max_timestamp)
             self._bytes_since_entry = 0
+            self._note_whether_full()
         self._bytes_since_entry += size_bytes
+
+    def _note_whether_full(self) -> None:
+        most_offsets, most_times = self._most_entries
+        self.is_full = len(self.offsets) >= most_offsets or len(self.times) >= most_times
 
     def rewind(self, position: int) -> int:
         """Go back to before the batch at a position.
@@ -104,6 +105,7 @@ class SegmentIndexes:
         else:
             self.times.truncate_behind(last_offset)  # Those that came with the entries that are left.
         self._bytes_since_entry = 0
+        self._note_whether_full()
         self.max_timestamp, self._offset_of_max_timestamp = self.times.last_timestamp_and_offset
         last_place = self.offsets.last_entry
         return 0 if last_place is None else last_place.position

@@ -10,7 +10,6 @@ from operator import attrgetter
 from raftlog.errors import CorruptBatchError
 from raftlog.file_system import FileSystem
 from raftlog.leader_epoch_cache import LeaderEpochCache
-from raftlog.log_rules import CheckedAppend
 from raftlog.offsets import LogOffsetMetadata, SegmentPosition
 from raftlog.records.batch_run import RunFinder
 from raftlog.records.columns import BatchColumns
@@ -37,7 +36,6 @@ class SegmentList:
     def __init__(self, file_system: FileSystem, directory: str, config: LogConfig, segments: list[LogSegment]) -> None:
         self._file_system = file_system
         self._directory = directory
-        self._roll_limits = config.roll_limits
         self._index_limits = config.index_limits
         self._segments = segments
         self._finder = RunFinder()
@@ -87,14 +85,17 @@ class SegmentList:
         assert position is not None
         return position.position
 
-    def batch_start(self, offset: int) -> int:
-        """Return the base offset of the batch that holds an offset; the log end for one that is not below it.
+    def batch_start(self, offset: int) -> LogOffsetMetadata:
+        """Return the base offset of the batch that holds an offset, and its place; the log end for one behind all.
 
         Raises:
             CorruptBatchError, StorageError: as for ``locate``.
         """
-        _, head = self.holding(offset).locate(offset)
-        return self.active.next_offset if head is None else head.base_offset
+        segment = self.holding(offset)
+        position, head = segment.locate(offset)
+        if head is None:
+            return self.end
+        return LogOffsetMetadata(head.base_offset, SegmentPosition(segment.base_offset, position))
 
     def read(self, start_offset: int, limit: int, max_size_bytes: int, epochs: LeaderEpochCache) -> LogFetchInfo:
         """Read batches of one segment, from that which holds an offset on, and check them.
@@ -126,10 +127,6 @@ class SegmentList:
         start = LogOffsetMetadata(head.base_offset, SegmentPosition(segment.base_offset, position))
         return LogFetchInfo(records, start)
 
-    def needs_roll(self, checked: CheckedAppend) -> bool:
-        """Whether an append must go to a new segment."""
-        return not self.active.has_room_for(checked, self._roll_limits)
-
     def roll(self) -> None:
         """End the active segment, which was synced, and begin the next one.
 
@@ -146,21 +143,23 @@ class SegmentList:
             self._file_system.sync_directory(self._directory)
         self._segments.append(segment)
 
-    def truncate(self, offset: int) -> None:
-        """Drop all batches from one on; durable on return.
+    def truncate(self, start: LogOffsetMetadata) -> None:
+        """Drop all batches from one on; durable on return. What is dropped is not read again: it may have rotted.
 
         Args:
-            offset: the base offset of the first batch to go.
+            start: of the first batch to go, as ``batch_start`` has found it.
 
         Raises:
-            CorruptBatchError, StorageError: some of it may be done.
+            StorageError: some of it may be done.
         """
+        place = start.segment_position
+        assert place is not None
         self._located = None
-        while len(self._segments) > 1 and self.active.base_offset > offset:
+        while len(self._segments) > 1 and self.active.base_offset > place.base_offset:
             # From the end, one durable step after the other: a crash in between leaves a log without a hole.
             self._segments.pop().remove()
             self._file_system.sync_directory(self._directory)
-        self.active.truncate(offset)
+        self.active.truncate(place.position, start.offset)
 
     def remove_below(self, offset: int) -> bool:
         """Remove the segments all of whose offsets are below one, but never the active one; not durable yet.

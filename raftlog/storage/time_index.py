@@ -21,12 +21,18 @@ class TimeIndex(IndexFile[TimeIndexEntry]):
     def __init__(self, file_system: FileSystem, path: str, base_offset: int) -> None:
         super().__init__(file_system, path, TIME_INDEX)
         self._base_offset = base_offset
+        self._last_timestamp = -1
 
     def add(self, timestamp: int, last_offset: int) -> None:
         """Note the greatest timestamp so far, unless the last entry has it already."""
-        last = self.last_entry
-        if timestamp >= 0 and (last is None or timestamp > last.timestamp):
+        if timestamp > self._last_timestamp:
             self.append(TimeIndexEntry(timestamp, last_offset - self._base_offset))
+            self._last_timestamp = timestamp
+
+    def keep_first(self, count: int) -> None:
+        """Drop all entries but the first ``count``."""
+        super().keep_first(count)
+        self._last_timestamp, _ = self.last_timestamp_and_offset
 
     @property
     def last_timestamp_and_offset(self) -> tuple[int, int]:

@@ -35,7 +35,8 @@ class WriteGuard:
             raise StorageError(self._path, "use", "the log is closed")
 
     def __enter__(self) -> None:
-        self.check()
+        if self.failure is not None or self.is_closed:
+            self.check()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -60,10 +60,17 @@ def append_and_sync(source: Batches) -> Timing:
 
 
 def _in_turns(source: Batches, ours: Callable[[bytes], object], theirs: Callable[[bytes], object]) -> Timing:
-    """Do both with each batch, and count the medians for all: a disk has bad moments, and a log a slow start."""
-    times = [(_seconds(ours, batch), _seconds(theirs, batch)) for batch in source.batches]
-    wall, beside = (statistics.median(each) * len(times) for each in zip(*times, strict=True))
-    return Timing(len(times), source.size_bytes, wall, wall, beside)
+    """Do both with each batch, and count the medians for all: a disk has bad moments, and a log a slow start.
+
+    Each goes first half of the time, since the second one finds the bytes in the processor's cache.
+    """
+    spent: dict[Callable[[bytes], object], list[float]] = {ours: [], theirs: []}
+    for index, batch in enumerate(source.batches):
+        for step in (ours, theirs) if index % 2 == 0 else (theirs, ours):
+            spent[step].append(_seconds(step, batch))
+    count = len(source.batches)
+    wall, beside = (statistics.median(spent[step]) * count for step in (ours, theirs))
+    return Timing(count, source.size_bytes, wall, wall, beside)
 
 
 def _seconds(step: Callable[[bytes], object], batch: bytes) -> float:

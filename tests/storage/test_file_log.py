@@ -13,7 +13,7 @@ from raftlog.records.builder import RecordBatchBuilder
 from raftlog.replicated_log import Isolation
 from raftlog.storage.file_log import FileLog
 from raftlog.storage.log_config import LogConfig
-from raftlog.storage.recovery_point import RECOVERY_POINT_NAME
+from raftlog.storage.recovery_point import RECOVERY_POINT_NAME, RecoveryPoint
 from raftlog.testing.faults import Fault, Operation
 from raftlog.testing.memory_file_system import MemoryFileSystem
 from tests.file_logs import (
@@ -112,6 +112,33 @@ def test_a_truncation_takes_back_what_was_durable_before_it_cuts() -> None:
     between = steps[order[1] : order[2]]
     assert (Operation.SYNC_DIRECTORY, DIRECTORY) in between
     assert steps[order[3] + 1] == (Operation.SYNC, names[0])
+
+
+def test_what_a_truncation_drops_is_read_before_anything_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A header that has rotted refuses it, and the durable point stays; one that rots later is not looked at again."""
+    file_system = MemoryFileSystem()
+    log = open_log(file_system)
+    fill(log, 8)
+    log.flush()
+    flip(file_system, segment_path(3), BATCH_SIZE)
+    before = file_system.contents()
+    with pytest.raises(CorruptBatchError):
+        log.truncate_to(4)
+    assert (file_system.contents(), log.end_offset.offset, log.flushed_offset) == (before, 8, 8)
+    flip(file_system, segment_path(3), BATCH_SIZE)
+    store = log._durable.store
+
+    def rot_and_store(point: RecoveryPoint) -> None:
+        flip(file_system, segment_path(3), BATCH_SIZE)
+        store(point)
+
+    monkeypatch.setattr(log._durable, "store", rot_and_store)
+    log.truncate_to(4)
+    monkeypatch.undo()
+    assert (records_of(log), log.flushed_offset) == (expected(0, 4), 4)
+    fill(log, 4)
+    log.close()
+    assert records_of(open_log(file_system)) == expected(0, 8)
 
 
 def test_segments_go_only_after_the_new_start_is_durable() -> None:

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from raftlog.append_rules import check_append_as_follower
 from raftlog.errors import CorruptBatchError
-from raftlog.log_rules import check_append_as_follower
 from raftlog.storage.epoch_witnesses import EpochWitnesses
 from raftlog.storage.log_segment import LogSegment, RollLimits
 from raftlog.storage.segment_indexes import IndexLimits
@@ -25,7 +25,7 @@ def segment_of(batch_counts: list[int], file_system: MemoryFileSystem | None = N
         data = raft_batch(segment.next_offset, 1, count)
         checked = check_append_as_follower(data, 1, segment.next_offset, 1)
         assert checked is not None
-        segment.append(memoryview(data), checked)
+        segment.append(checked)
     return segment
 
 
@@ -53,7 +53,8 @@ def test_a_truncated_segment_is_one_that_never_had_more(batch_counts: list[int],
     """Bytes, ends and indexes are those of a segment of the batches that are left, and of what is appended then."""
     file_system = MemoryFileSystem()
     segment = segment_of(batch_counts, file_system)
-    segment.truncate(offset)
+    position, head = segment.locate(offset)
+    segment.truncate(position, segment.next_offset if head is None else head.base_offset)
     kept = 0
     while kept < len(batch_counts) and 10 + sum(batch_counts[: kept + 1]) <= offset:
         kept += 1
@@ -62,7 +63,7 @@ def test_a_truncated_segment_is_one_that_never_had_more(batch_counts: list[int],
         data = raft_batch(segment.next_offset, 1, count)
         checked = check_append_as_follower(data, 1, segment.next_offset, 1)
         assert checked is not None
-        segment.append(memoryview(data), checked)
+        segment.append(checked)
     segment.seal()
     other = MemoryFileSystem()
     segment_of(batch_counts[:kept] + more, other).seal()
@@ -114,7 +115,7 @@ def test_a_batch_is_found_with_few_reads() -> None:
         data = raft_batch(offset, 1)
         checked = check_append_as_follower(data, 1, offset, 1)
         assert checked is not None
-        segment.append(memoryview(data), checked)
+        segment.append(checked)
     for offsets in (range(10, 210), range(209, 9, -1)):
         for offset in offsets:
             before = reads(file_system)

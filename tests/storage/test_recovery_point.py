@@ -112,13 +112,18 @@ def test_only_an_epoch_that_is_new_lowers_the_durable_end(
     assert found == (fitting[0] if fitting else None)
 
 
+def sync(durable: DurablePoint, end_offset: int) -> None:
+    """Do what belongs to a sync."""
+    durable.mark(end_offset, durable.prepare(end_offset))
+
+
 def test_marks_take_turns() -> None:
     """Of two marks one is always whole, whatever becomes of the write of the other."""
     file_system = MemoryFileSystem()
     file_system.make_directory("log")
     durable = DurablePoint(file_system, "log", RecoveryPoint(5, 0, 1))
     for end_offset in (7, 9, 11):
-        durable.mark(end_offset)
+        sync(durable, end_offset)
     stored = load_durable_point(file_system, "log")
     assert stored.durable_end_offset == 11
     assert {mark.durable_end_offset for mark in stored.marks} == {9, 11}
@@ -138,13 +143,13 @@ def test_without_marks_the_recovery_point_says_how_far_a_sync_came() -> None:
     durable = DurablePoint(file_system, "log", RecoveryPoint(5, 3, 1, is_clean=True, epochs=(EpochEntry(1, 0),)))
     file_system.faults.append(Fault(Operation.WRITE, path_end=FLUSH_MARK_NAME))
     for end_offset in (7, 9):
-        durable.mark(end_offset)
+        sync(durable, end_offset)
         stored = load_durable_point(file_system, "log")
         assert stored.recovery_point == RecoveryPoint(end_offset, 3, 1, epochs=(EpochEntry(1, 0),))
     file_system.faults.append(Fault(Operation.WRITE, is_full=True))
-    durable.mark(11)
+    sync(durable, 11)
     assert load_durable_point(file_system, "log").durable_end_offset == 9
-    durable.mark(11)
+    sync(durable, 11)
     assert load_durable_point(file_system, "log").durable_end_offset == 11
 
 
@@ -193,7 +198,7 @@ def test_marks_do_not_share_a_sector() -> None:
     file_system = MemoryFileSystem((("log", None, False),))
     durable = DurablePoint(file_system, "log", RecoveryPoint())
     for offset in (1, 2):
-        durable.mark(offset)
+        sync(durable, offset)
         durable.close()
         durable = DurablePoint(file_system, "log", RecoveryPoint())
     data = file_system.contents()[join("log", FLUSH_MARK_NAME)]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from raftlog.storage.segment_indexes import IndexLimits, SegmentIndexes
 from raftlog.testing.memory_file_system import MemoryFileSystem
 
-LIMITS = IndexLimits(interval_bytes=100, max_size_bytes=10_000)
+LIMITS = IndexLimits(interval_bytes=100, max_size_bytes=36)
 
 
 @attrs.frozen
@@ -45,6 +45,8 @@ def indexes_of(batches: list[PlacedBatch]) -> SegmentIndexes:
 
 def entries(indexes: SegmentIndexes) -> tuple[list[object], list[object], int]:
     """All that is in the indexes, sealed."""
+    are_full = len(indexes.offsets) >= LIMITS.max_offset_entries or len(indexes.times) >= LIMITS.max_time_entries
+    assert indexes.is_full == are_full
     indexes.seal()
     offsets, times = indexes.offsets, indexes.times
     return (

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from raftlog.append_rules import check_append_as_leader
 from raftlog.errors import CorruptBatchError
 from raftlog.leader_epoch_cache import LeaderEpochCache
-from raftlog.log_rules import check_append_as_leader
 from raftlog.offsets import EpochEntry
 from raftlog.storage.log_config import LogConfig
 from raftlog.storage.log_segment import LogSegment
@@ -36,7 +36,7 @@ def listed(batch_counts: list[int], file_system: MemoryFileSystem | None = None)
 def append(segments: SegmentList) -> None:
     """Append a batch of two records."""
     data = raft_batch(segments.end_offset, 1, 2)
-    segments.active.append(memoryview(data), check_append_as_leader(data, 1, segments.end_offset))
+    segments.active.append(check_append_as_leader(data, 1, segments.end_offset))
 
 
 def base_offsets(segments: SegmentList) -> list[int]:
@@ -63,10 +63,10 @@ def test_every_offset_is_found(batch_counts: list[int]) -> None:
     assert segments.end_offset == segments.end.offset == end_offset
     for offset in range(10, end_offset):
         base_offset = offset - offset % 2
-        assert segments.batch_start(offset) == base_offset
+        assert segments.batch_start(offset).offset == base_offset
         assert segments.holding(offset).base_offset <= offset < segments.holding(offset).next_offset
         assert bytes(segments.read(offset, end_offset, 0, EPOCHS).records) == raft_batch(base_offset, 1, 2)
-    assert segments.batch_start(end_offset) == end_offset
+    assert segments.batch_start(end_offset) == segments.end
     assert segments.locate(end_offset) == segments.end
 
 
@@ -76,7 +76,7 @@ def test_a_truncation_drops_what_is_behind(batch_counts: list[int], data: st.Dat
     file_system = MemoryFileSystem()
     segments = listed(batch_counts, file_system)
     offset = 10 + 2 * data.draw(st.integers(0, sum(batch_counts)))
-    segments.truncate(offset)
+    segments.truncate(segments.batch_start(offset))
     assert segments.end_offset == offset
     assert batches(segments) == expected(10, offset)
     append(segments)

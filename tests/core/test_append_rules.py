@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which batches a log takes."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from raftlog.append_rules import check_append_as_follower, check_append_as_leader
+from raftlog.errors import (
+    BatchTooLargeError,
+    CorruptBatchError,
+    DecodeError,
+    InvalidRecordError,
+    LogError,
+    NonContiguousAppendError,
+    TruncatedBatchError,
+)
+from raftlog.records.control import KRaftVersionRecord
+from raftlog.records.control_batch import write_control_batch
+from raftlog.replicated_log import LogAppendInfo
+from tests.raft_batches import raft_batch
+from tests.strategies import batch_bytes, mutated, with_crc
+
+INT64_MAX = 2**63 - 1
+
+
+@st.composite
+def planned_appends(draw: st.DrawFn) -> tuple[int, int, list[bytes]]:
+    """A log end, an epoch, and batches of that epoch which continue the log."""
+    end_offset, epoch = draw(st.integers(0, 2**40)), draw(st.integers(1, 9))
+    batches, offset = [], end_offset
+    for count in draw(st.lists(st.integers(1, 4), min_size=1, max_size=4)):
+        batches.append(raft_batch(offset, epoch, count))
+        offset += count
+    return end_offset, epoch, batches
+
+
+@given(planned_appends())
+def test_what_continues_the_log_is_taken(append: tuple[int, int, list[bytes]]) -> None:
+    """Batches that stand end to end from the log end on are taken whole, by leader and follower alike."""
+    end_offset, epoch, batches = append
+    data = b"".join(batches)
+    checked = check_append_as_leader(data, epoch, end_offset, epoch)
+    assert checked == check_append_as_follower(data, epoch, end_offset, 0)
+    assert [bytes(batch.buffer) for batch in checked.batches] == batches
+    assert checked.size_bytes == len(data)
+    assert checked.info == LogAppendInfo(end_offset, checked.batches[-1].last_offset)
+
+
+@given(planned_appends(), st.data())
+def test_a_follower_drops_what_is_cut_off(append: tuple[int, int, list[bytes]], data: st.DataObject) -> None:
+    """However few of the bytes have come, a follower takes the whole batches among them, and a leader refuses."""
+    end_offset, epoch, batches = append
+    size = data.draw(st.integers(0, sum(map(len, batches)) - 1))
+    cut = b"".join(batches)[:size]
+    ends = [sum(map(len, batches[:count])) for count in range(len(batches) + 1)]
+    taken = check_append_as_follower(cut, epoch, end_offset, 0)
+    assert (taken.size_bytes if taken else 0) == max(each for each in ends if each <= size)
+    if size not in ends:
+        with pytest.raises(TruncatedBatchError):
+            check_append_as_leader(cut, epoch, end_offset)
+
+
+@given(planned_appends(), st.data())
+def test_bad_bytes_are_never_taken(append: tuple[int, int, list[bytes]], data: st.DataObject) -> None:
+    """Whatever happened to the bytes, what is taken is a part of what was sent, or an error of raftlog is raised."""
+    end_offset, epoch, batches = append
+    sent = b"".join(batches)
+    changed = data.draw(mutated(sent, repair=False))
+    try:
+        taken = check_append_as_follower(changed, epoch, end_offset, 0)
+    except (DecodeError, LogError):
+        return
+    for batch in taken.batches if taken else ():
+        # The epoch and base offset are not covered by the CRC; the log's order is what guards them.
+        assert any(bytes(batch.buffer)[16:] == whole[16:] for whole in batches)
+
+
+@pytest.mark.parametrize("gap", [-1, 1, 10])
+def test_gaps_and_overlaps_are_refused(gap: int) -> None:
+    """A base offset that is not the log end, or not the offset after the batch before, is refused."""
+    alone = raft_batch(10 + gap, 3)
+    behind = raft_batch(10, 3, 5) + raft_batch(15 + gap, 3)
+    for data in (alone, behind):
+        with pytest.raises(NonContiguousAppendError):
+            check_append_as_leader(data, 3, 10)
+        with pytest.raises(NonContiguousAppendError):
+            check_append_as_follower(data, 3, 10, 0)
+
+
+@pytest.mark.parametrize(("base_offset", "last_offset_delta"), [(10, -1), (10, -(2**31)), (INT64_MAX - 4, 4)])
+def test_offsets_that_do_not_grow_are_refused(base_offset: int, last_offset_delta: int) -> None:
+    """A batch that ends before it starts, or where no offset can follow, is refused."""
+    batch = batch_bytes(base_offset=base_offset, epoch=3, last_offset_delta=last_offset_delta)
+    with pytest.raises(NonContiguousAppendError):
+        check_append_as_follower(batch, 3, base_offset, 0)
+
+
+def test_a_leader_writes_its_own_epoch() -> None:
+    """A leader appends batches of its epoch alone, and at least one; nor does it fall behind the log's epoch."""
+    batch = raft_batch(10, 3)
+    for epoch, data in ((2, batch), (4, batch), (3, b""), (3, batch + raft_batch(11, 4))):
+        with pytest.raises(InvalidRecordError):
+            check_append_as_leader(data, epoch, 10)
+    with pytest.raises(InvalidRecordError):
+        check_append_as_leader(batch, 3, 10, last_fetched_epoch=4)
+
+
+def test_a_follower_stops_at_a_higher_epoch() -> None:
+    """The first batch of an epoch above the leader's, and all behind it, are left out, whatever they are."""
+    data = raft_batch(10, 3) + raft_batch(11, 4) + b"no batch"
+    taken = check_append_as_follower(data, 3, 10, 0)
+    assert taken is not None
+    assert taken.info == LogAppendInfo(10, 10)
+    assert check_append_as_follower(raft_batch(10, 4), 3, 10, 0) is None
+    assert check_append_as_follower(b"", 3, 10, 0) is None
+
+
+def test_epochs_do_not_fall() -> None:
+    """A batch whose epoch is below that of the batch, or log, before it is in the wrong place."""
+    with pytest.raises(InvalidRecordError):
+        check_append_as_follower(raft_batch(10, 2), 5, 10, 3)
+    with pytest.raises(InvalidRecordError):
+        check_append_as_follower(raft_batch(10, 4) + raft_batch(11, 3), 5, 10, 0)
+
+
+def test_a_large_batch_is_a_leaders_fault() -> None:
+    """A leader writes 8 MiB in a batch at most; a follower takes what the leader wrote."""
+    largest = batch_bytes(bytes(8 * 1024 * 1024 - 61), base_offset=10, epoch=3, count=1)
+    too_large = batch_bytes(bytes(8 * 1024 * 1024 - 60), base_offset=10, epoch=3, count=1)
+    assert check_append_as_leader(largest, 3, 10).size_bytes == 8 * 1024 * 1024
+    with pytest.raises(BatchTooLargeError):
+        check_append_as_leader(too_large, 3, 10)
+    assert check_append_as_follower(too_large, 3, 10, 0) is not None
+
+
+def test_control_batches_must_read() -> None:
+    """A control batch whose records do not read is refused, from whomever it comes."""
+    bad = batch_bytes(b"no record", base_offset=10, epoch=3, attributes=0x20, count=1)
+    with pytest.raises(InvalidRecordError):
+        check_append_as_leader(bad, 3, 10)
+    with pytest.raises(InvalidRecordError):
+        check_append_as_follower(bad, 3, 10, 0)
+
+
+def crafted(base_offset: int, last_offset_delta: int, count: int) -> bytes:
+    """Return a batch whose header says what it likes of offsets."""
+    return batch_bytes(base_offset=base_offset, epoch=3, last_offset_delta=last_offset_delta, count=count)
+
+
+@pytest.mark.parametrize(("last_offset_delta", "count"), [(4, 1), (0, 2), (0, 0), (0, -1)])
+def test_a_batch_has_a_record_for_each_offset(last_offset_delta: int, count: int) -> None:
+    """A state machine stops at any other batch, so that no log takes it."""
+    with pytest.raises(CorruptBatchError, match="raft-batch"):
+        check_append_as_leader(crafted(10, last_offset_delta, count), 3, 10)
+    with pytest.raises(CorruptBatchError, match="raft-batch"):
+        check_append_as_follower(crafted(10, last_offset_delta, count), 3, 10, 0)
+
+
+def test_an_append_has_2_to_the_31_offsets_at_most() -> None:
+    """An index can say no more; one batch alone may have as many as its header can say."""
+    most = 2**31 - 1
+    data = crafted(10, most - 1, most) + crafted(10 + most, 0, 1)
+    taken = check_append_as_follower(data, 3, 10, 0)
+    assert taken is not None
+    assert taken.info == LogAppendInfo(10, 10 + most)
+    data += crafted(10 + most + 1, 0, 1)
+    with pytest.raises(NonContiguousAppendError, match="in one append"):
+        check_append_as_follower(data, 3, 10, 0)
+    with pytest.raises(NonContiguousAppendError, match="in one append"):
+        check_append_as_leader(data, 3, 10)
+
+
+def test_an_append_has_less_than_2_gib() -> None:
+    """An index can say no more of positions. It is refused before any of it is looked at."""
+    too_large = bytes(2**31)  # Never written, so that no memory is taken for it.
+    with pytest.raises(BatchTooLargeError, match="an append of 2147483648"):
+        check_append_as_leader(too_large, 3, 10)
+    with pytest.raises(BatchTooLargeError, match="an append of 2147483648"):
+        check_append_as_follower(too_large, 3, 10, 0)
+
+
+def test_an_unknown_level_is_not_appended() -> None:
+    """A state machine cannot say what such a kraft.version means."""
+    level_9 = write_control_batch([KRaftVersionRecord(9)], base_offset=10, epoch=3, timestamp=0)
+    with pytest.raises(InvalidRecordError, match="unknown kraft"):
+        check_append_as_follower(level_9, 3, 10, 0)
+
+
+def test_only_magic_2_is_appended() -> None:
+    """A raft log has batches of magic 2 alone."""
+    batch = bytearray(raft_batch(10, 3))
+    batch[16] = 1
+    with pytest.raises(CorruptBatchError, match="magic 1"):
+        check_append_as_follower(bytes(batch), 3, 10, 0)
+    assert with_crc(raft_batch(10, 3)) == raft_batch(10, 3)
