@@ -3,7 +3,15 @@
 
 from typing import Final
 
-from tests.mutants import of_accumulator, of_control_records, of_logs, of_recovery, of_snapshots
+from tests.mutants import (
+    of_accumulator,
+    of_control_records,
+    of_logs,
+    of_quarantine,
+    of_quorum_state,
+    of_recovery,
+    of_snapshots,
+)
 from tests.mutants.planting import Mutant
 
 VARIABLE: Final = "RAFTLOG_MUTANT"
@@ -12,6 +20,8 @@ VARIABLE: Final = "RAFTLOG_MUTANT"
 _ALL: Final = (
     *of_logs.MUTANTS,
     *of_recovery.MUTANTS,
+    *of_quarantine.MUTANTS,
+    *of_quorum_state.MUTANTS,
     *of_snapshots.MUTANTS,
     *of_control_records.MUTANTS,
     *of_accumulator.MUTANTS,

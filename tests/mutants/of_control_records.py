@@ -60,6 +60,20 @@ def _guessing(machine: Any, offset: int) -> Any:
     return machine._voter_sets.value_at_or_before(offset)
 
 
+class _UpToHighWatermark:
+    """A log whose uncommitted records nobody sees."""
+
+    def __init__(self, log: Any) -> None:
+        self._log = log
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, "high_watermark" if name == "end_offset" else name)
+
+
+def _once_committed(right: Wrong) -> Wrong:
+    return lambda machine, log: right(machine, _UpToHighWatermark(log))
+
+
 def _without_undo(right: Wrong) -> Wrong:
     def handle_batch(machine: Any, batch: Any) -> None:
         for offset, state in machine._states(batch):
@@ -115,6 +129,13 @@ MUTANTS: Final = (
         "openraft, dynamic membership",
         instead(VoterNode, "is_voter", _by_id_alone),
         ("tests/core/test_voter_set.py",),
+    ),
+    Mutant(
+        "R11",
+        "a voter set is in force from its append on, not once it is committed",
+        "etcd 12359",
+        swapped(control_record_state_machine, "update_state", _once_committed),
+        (f"{MACHINE}::test_a_log_that_was_truncated_is_gone_back_with",),
     ),
     Mutant(
         "R15",

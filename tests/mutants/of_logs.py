@@ -5,16 +5,24 @@ from typing import Any, Final
 
 import attrs
 
-from raftlog import log_rules
-from raftlog.errors import CorruptBatchError, FencedEpochError, InvalidRecordError, NonContiguousAppendError
+from raftlog import append_rules, log_rules
+from raftlog.errors import (
+    CorruptBatchError,
+    FencedEpochError,
+    InvalidRecordError,
+    NonContiguousAppendError,
+    OutOfSpaceError,
+)
 from raftlog.leader_epoch_cache import LeaderEpochCache
 from raftlog.log_rules import LogOutline, SnapshotIds
 from raftlog.memory_log import MemoryLog
 from raftlog.offsets import LogOffsetMetadata, OffsetAndEpoch, SegmentPosition
 from raftlog.replicated_log import LogFetchInfo
+from raftlog.snapshot.notifying import NotifyingRawSnapshotWriter
 from raftlog.storage import file_log, segment_list
 from raftlog.storage.file_log import FileLog
 from raftlog.storage.log_segment import LogSegment
+from raftlog.storage.no_return import NoReturn
 from raftlog.storage.segment_list import SegmentList
 from raftlog.storage.write_guard import WriteGuard
 from tests.mutants.planting import (
@@ -28,7 +36,9 @@ from tests.mutants.planting import (
 )
 
 RULES: Final = "tests/core/test_log_rules.py"
+APPENDS: Final = "tests/core/test_append_rules.py"
 CONTRACT: Final = "tests/contracts/test_replicated_log.py"
+FAULTS: Final = "tests/storage/test_file_log_faults.py"
 FILE_LOG: Final = "tests/storage/test_file_log.py"
 
 
@@ -126,11 +136,9 @@ def _counting_before_the_sync(right: Wrong) -> Wrong:
 
 
 def _cut_without_sync(right: Wrong) -> Wrong:
-    def truncate(segment: Any, offset: int) -> None:
-        position, head = segment.locate(offset)
+    def truncate(segment: Any, position: int, next_offset: int) -> None:
         segment._file.truncate(position)
-        segment.size_bytes = position
-        segment.next_offset = segment.next_offset if head is None else head.base_offset
+        segment.size_bytes, segment.next_offset = position, next_offset
         segment._rewind_indexes()
 
     return truncate
@@ -143,6 +151,39 @@ def _cut_first(right: Wrong) -> Wrong:
     return _take_back
 
 
+def _leaving_the_epochs(right: Wrong) -> Wrong:
+    def _append(log: Any, *arguments: Any) -> Any:
+        try:
+            return right(log, *arguments)
+        except OutOfSpaceError:
+            log._epochs_are_stored = True
+            raise
+
+    return _append
+
+
+def _deleting_first(right: Wrong) -> Wrong:
+    def delete_before_snapshot(log: Any, snapshot_id: OffsetAndEpoch) -> Any:
+        if log_rules.may_start_at_snapshot(log._outline(), snapshot_id):
+            log._segments.remove_below(snapshot_id.offset)
+        return right(log, snapshot_id)
+
+    return delete_before_snapshot
+
+
+def _unverified(log: Any, snapshot_id: OffsetAndEpoch) -> NotifyingRawSnapshotWriter:
+    writer = log._snapshots.create(snapshot_id)
+    return NotifyingRawSnapshotWriter(writer, log._take_snapshot, check_freeze=log._guard.check)
+
+
+def _interrupted(right: Wrong) -> Wrong:
+    def leave(guard: Any, kind: Any, error: Any, trace: Any) -> None:
+        if isinstance(error, Exception):
+            right(guard, kind, error, trace)
+
+    return leave
+
+
 def _never_behind(epochs: LeaderEpochCache, end_offset: int) -> bool:
     return False
 
@@ -152,29 +193,29 @@ MUTANTS: Final = (
         "K21-crc",
         "a follower checks the CRC of what it appends",
         "KAFKA-18723",
-        forgiving(log_rules, "_checked_end", CorruptBatchError, _next_offset),
-        (f"{RULES}::test_bad_bytes_are_never_taken", f"{CONTRACT}::test_a_follower_takes_what_it_can_use"),
+        forgiving(append_rules, "_checked_end", CorruptBatchError, _next_offset),
+        (f"{APPENDS}::test_bad_bytes_are_never_taken", f"{CONTRACT}::test_a_follower_takes_what_it_can_use"),
     ),
     Mutant(
         "K21-epoch",
         "a follower takes no batch of an epoch above that of its fetch",
         "KAFKA-18723",
-        swapped(log_rules, "check_append_as_follower", _any_epoch),
-        (f"{RULES}::test_a_follower_stops_at_a_higher_epoch",),
+        swapped(append_rules, "check_append_as_follower", _any_epoch),
+        (f"{APPENDS}::test_a_follower_stops_at_a_higher_epoch",),
     ),
     Mutant(
         "K21-gap",
         "what is appended continues the log",
         "KAFKA-18838",
-        forgiving(log_rules, "_checked_end", NonContiguousAppendError, _next_offset),
-        (f"{RULES}::test_gaps_and_overlaps_are_refused",),
+        forgiving(append_rules, "_checked_end", NonContiguousAppendError, _next_offset),
+        (f"{APPENDS}::test_gaps_and_overlaps_are_refused",),
     ),
     Mutant(
         "K21-order",
         "epochs do not fall from batch to batch",
         "KAFKA-18723",
-        forgiving(log_rules, "_checked_end", InvalidRecordError, _next_offset),
-        (f"{RULES}::test_epochs_do_not_fall",),
+        forgiving(append_rules, "_checked_end", InvalidRecordError, _next_offset),
+        (f"{APPENDS}::test_epochs_do_not_fall",),
     ),
     Mutant(
         "K1",
@@ -289,6 +330,34 @@ MUTANTS: Final = (
         (f"{FILE_LOG}::test_a_flush_is_one_sync",),
     ),
     Mutant(
+        "K34-epoch",
+        "an epoch is written down before its first batch",
+        "LeaderEpochFileCache#assign",
+        missing(FileLog, "_store_epochs"),
+        (f"{FILE_LOG}::test_a_new_epoch_is_durable_before_its_first_batch",),
+    ),
+    Mutant(
+        "K34-epoch-back",
+        "the epoch of an append that failed is taken back",
+        "LeaderEpochFileCache#assign",
+        swapped(FileLog, "_append", _leaving_the_epochs),
+        (f"{FAULTS}::test_an_epoch_whose_batch_did_not_fit_is_taken_back",),
+    ),
+    Mutant(
+        "K27-order",
+        "nothing is deleted before the new start is durable",
+        "UnifiedLog#deleteOldSegments",
+        swapped(FileLog, "delete_before_snapshot", _deleting_first),
+        (f"{FILE_LOG}::test_segments_go_only_after_the_new_start_is_durable",),
+    ),
+    Mutant(
+        "R28-own",
+        "a snapshot of one's own is verified before it is listed",
+        "RecordsSnapshotWriter",
+        instead(FileLog, "_snapshot_writer", _unverified),
+        ("tests/contracts/test_useless_snapshots.py::test_a_snapshot_is_verified",),
+    ),
+    Mutant(
         "R3",
         "the high watermark does not fall",
         "CCF 5674",
@@ -333,6 +402,20 @@ MUTANTS: Final = (
         "Rebello et al., ATC 2020",
         missing(WriteGuard, "check"),
         (f"{FILE_LOG}::test_a_sync_that_failed_is_never_tried_again",),
+    ),
+    Mutant(
+        "S-interrupted",
+        "after a write that was interrupted nothing is believed any more",
+        "KafkaRaftLog#append",
+        swapped(WriteGuard, "__exit__", _interrupted),
+        (f"{FAULTS}::test_an_append_that_was_interrupted_is_the_last",),
+    ),
+    Mutant(
+        "S-no-return",
+        "a failure for want of room, where half is done, promises nothing",
+        "ENOSPC",
+        missing(NoReturn, "__exit__"),
+        ("tests/storage/test_no_return.py::test_a_full_disk_is_no_promise",),
     ),
     Mutant(
         "S-short-write",

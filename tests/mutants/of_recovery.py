@@ -3,17 +3,22 @@
 
 from typing import Any, Final
 
+import attrs
+
 from raftlog import file_system
+from raftlog.offsets import LogOffsetMetadata, OffsetAndEpoch
+from raftlog.records import control_batch
+from raftlog.records.limits import MIN_RECORD_SIZE
 from raftlog.snapshot.directory import SnapshotDirectory
-from raftlog.storage import directory_settling, log_directory, quorum_state_store, recovery
+from raftlog.storage import directory_settling, log_directory, recovery, segment_scan
 from raftlog.storage.epoch_witnesses import EpochWitnesses
+from raftlog.storage.file_log import FileLog
 from raftlog.storage.index_file import IndexFile, StoredIndex
-from raftlog.storage.quorum_state_store import QuorumStateOrigin, QuorumStateStore, StoredQuorumState
 from raftlog.storage.recovery import ScannedSegments
-from raftlog.storage.recovery_point import StoredDurablePoint
+from raftlog.storage.recovery_report import ActionKind
+from raftlog.storage.segment_list import SegmentList
 from raftlog.storage.segment_scan import SegmentScan
 from raftlog.testing.memory_file_system import MemoryFileSystem
-from raftlog.uuid_text import ZERO_UUID, uuid_to_text
 from tests.mutants.planting import Mutant, Wrong, instead, instead_of_property, missing, swapped
 
 RECOVERY: Final = "tests/storage/test_recovery.py"
@@ -21,6 +26,8 @@ QUARANTINE: Final = "tests/storage/test_recovery_quarantine.py"
 SETTLING: Final = "tests/storage/test_directory_settling.py"
 STATE: Final = "tests/storage/test_quorum_state_store.py"
 DIRECTORY: Final = "tests/storage/test_log_directory.py"
+SCAN: Final = "tests/storage/test_segment_scan.py"
+CRASHES: Final = "tests/faults/test_crash_points.py"
 DAMAGE: Final = "tests/faults/test_byte_damage.py"
 
 
@@ -37,49 +44,6 @@ def _stopping_at_a_bad_snapshot(start: Any) -> tuple[Any, ...]:
     for snapshot_id in ids:
         start._snapshots.verify(snapshot_id)
     return tuple(ids)
-
-
-def _fresh_where_lost(right: Wrong) -> Wrong:
-    def load_quorum_state(*arguments: Any, **keywords: Any) -> StoredQuorumState:
-        found: StoredQuorumState = right(*arguments, **keywords)
-        if found.origin is QuorumStateOrigin.LOST:
-            return StoredQuorumState(QuorumStateOrigin.FRESH, None, False, found.problems)
-        return found
-
-    return load_quorum_state
-
-
-def _in_memory_alone(right: Wrong) -> Wrong:
-    def write(store: Any, state: Any) -> None:
-        store.state = state
-
-    return write
-
-
-def _forgetting_the_loss(right: Wrong) -> Wrong:
-    def _store(store: Any, state: Any) -> None:
-        store.may_vote = True
-        right(store, state)
-
-    return _store
-
-
-def _of_any_epoch(right: Wrong) -> Wrong:
-    def write(store: Any, state: Any) -> None:
-        store.state = None
-        right(store, state)
-
-    return write
-
-
-def _copy_without_crc(right: Wrong) -> Wrong:
-    def _read_copy(data: bytes) -> Any:
-        match = quorum_state_store._COPY.fullmatch(data)
-        if match is None:
-            return right(data)
-        return quorum_state_store._Copy(quorum_state_store._read_state(match[3]), int(match[2]))
-
-    return _read_copy
 
 
 def _in_place(right: Wrong) -> Wrong:
@@ -107,23 +71,93 @@ def _without_directory_sync(right: Wrong) -> Wrong:
     return replace_file
 
 
-def _kafkas_file_alone(right: Wrong) -> Wrong:
-    def write(store: Any, state: Any) -> None:
-        right(store, state)
-        for name in quorum_state_store.COPY_NAMES:
-            file_system.replace_file(store._file_system, file_system.join(store._directory, name), b"")
+def _if_bytes_had_held_as_many(right: Wrong) -> Wrong:
+    def _note_behind(scan: Any, position: int, base_offset: int, delta: int, epoch: int) -> None:
+        if base_offset - scan.next_offset <= (position - scan.problem.position) // MIN_RECORD_SIZE:
+            right(scan, position, base_offset, delta, epoch)
 
-    return write
+    return _note_behind
 
 
-def _without_directory_id(right: Wrong) -> Wrong:
-    def write_quorum_state(state: Any) -> bytes:
-        text: bytes = right(state)
-        if state.voted_directory_id is None:
-            return text
-        return text.replace(uuid_to_text(state.voted_directory_id).encode(), uuid_to_text(ZERO_UUID).encode())
+def _whatever_it_says(scan: Any, position: int, base_offset: int, delta: int, epoch: int) -> None:
+    scan.sound_end_behind = max(scan.sound_end_behind or 0, base_offset + delta + 1)
+    scan.sound_epoch_behind = max(scan.sound_epoch_behind, epoch)
 
-    return write_quorum_state
+
+def _torn_where_unreadable(right: Wrong) -> Wrong:
+    def scan_segment(*arguments: Any) -> Any:
+        scan = right(*arguments)
+        if scan.problem is not None:
+            scan.problem = attrs.evolve(scan.problem, may_be_torn=True)
+        return scan
+
+    return scan_segment
+
+
+def _without_report(right: Wrong) -> Wrong:
+    def _repair(start: Any, *arguments: Any) -> None:
+        right(start, *arguments)
+        start._actions = [each for each in start._actions if each.kind is not ActionKind.CUT]
+
+    return _repair
+
+
+def _without_sync(right: Wrong) -> Wrong:
+    def _repair(start: Any, scanned: Any, quarantine: Any) -> None:
+        last = scanned.sound[-1]
+        vars(last)["sync"] = lambda: None
+        try:
+            right(start, scanned, quarantine)
+        finally:
+            del vars(last)["sync"]
+
+    return _repair
+
+
+def _forgetting_the_start(right: Wrong) -> Wrong:
+    return lambda start, stored, *more: right(start, attrs.evolve(stored, recovery_point=None), *more)
+
+
+def _whatever_it_starts_at(right: Wrong) -> Wrong:
+    return lambda snapshot_ids, start_offset, furthest: right(snapshot_ids, -1, furthest)
+
+
+def _up_to_the_problem(scanned: ScannedSegments) -> OffsetAndEpoch:
+    return OffsetAndEpoch(scanned.end_offset, scanned.last_epoch)
+
+
+def _from_the_front(right: Wrong) -> Wrong:
+    def start_anew(segments: Any, *arguments: Any, **keywords: Any) -> None:
+        segments._segments.reverse()
+        right(segments, *arguments, **keywords)
+
+    return start_anew
+
+
+def _without_taking_back(right: Wrong) -> Wrong:
+    def _start_anew_at(log: Any, snapshot_id: OffsetAndEpoch) -> None:
+        vars(log)["_take_back"] = lambda *_: None
+        try:
+            right(log, snapshot_id)
+        finally:
+            del vars(log)["_take_back"]
+
+    return _start_anew_at
+
+
+def _cutting_from_the_front(segments: Any, start: LogOffsetMetadata) -> None:
+    segments._located = None
+    assert start.segment_position is not None
+    going = [each for each in segments._segments[1:] if each.base_offset > start.offset]
+    for segment in going:
+        segment.remove()
+        segments._file_system.sync_directory(segments._directory)
+    del segments._segments[len(segments._segments) - len(going) :]
+    segments.active.truncate(start.segment_position.position, start.offset)
+
+
+def _making_alone(files: Any, directory: str) -> None:
+    files.make_directory(directory)
 
 
 class _NoLock:
@@ -140,13 +174,6 @@ MUTANTS: Final = (
         (f"{STATE}::test_every_crash_keeps_the_vote",),
     ),
     Mutant(
-        "K14",
-        "the directory id of whom one voted for is kept",
-        "KAFKA-16526",
-        swapped(quorum_state_store, "write_quorum_state", _without_directory_id),
-        (f"{STATE}::test_what_is_written_is_read",),
-    ),
-    Mutant(
         "K28",
         "a log that starts above 0 has a snapshot for what is below",
         "KAFKA-14240",
@@ -161,71 +188,11 @@ MUTANTS: Final = (
         (f"{RECOVERY}::test_rotten_snapshot_is_set_aside_and_an_older_one_used",),
     ),
     Mutant(
-        "R12",
-        "a vote is on the disk before it is told",
-        "PySyncObj 84",
-        swapped(QuorumStateStore, "write", _in_memory_alone),
-        (f"{STATE}::test_what_is_written_is_read",),
-    ),
-    Mutant(
-        "R13",
-        "the epoch does not fall",
-        "PySyncObj 202",
-        swapped(QuorumStateStore, "write", _of_any_epoch),
-        (f"{STATE}::test_epochs_do_not_fall",),
-    ),
-    Mutant(
-        "R13-vote",
-        "there is one vote in an epoch",
-        "PySyncObj 84",
-        instead(quorum_state_store, "_may_follow", lambda state, before: True),
-        (f"{STATE}::test_what_an_epoch_has_decided_stays",),
-    ),
-    Mutant(
-        "W3-remembered",
-        "a replica that has lost a vote does not forget that",
-        "FileQuorumStateStore",
-        swapped(QuorumStateStore, "_store", _forgetting_the_loss),
-        (f"{STATE}::test_a_lost_vote_stays_lost",),
-    ),
-    Mutant(
-        "W3-lost",
-        "a replica with a log and no election state does not vote",
-        "FileQuorumStateStore",
-        swapped(quorum_state_store, "load_quorum_state", _fresh_where_lost),
-        (f"{STATE}::test_a_log_without_a_state_does_not_vote",),
-    ),
-    Mutant(
-        "W3-crc",
-        "a flipped bit is no other vote",
-        "FileQuorumStateStore",
-        swapped(quorum_state_store, "_read_copy", _copy_without_crc),
-        (f"{STATE}::test_a_flipped_bit_in_a_copy_is_found", f"{DAMAGE}::test_a_sample"),
-    ),
-    Mutant(
-        "W3-one-copy",
-        "one damaged file of three loses no vote",
-        "FileQuorumStateStore",
-        swapped(QuorumStateStore, "write", _kafkas_file_alone),
-        (f"{STATE}::test_one_sound_file_is_enough",),
-    ),
-    Mutant(
         "R14",
         "a log that ends below its durable point has lost something",
         "PySyncObj 197",
         swapped(ScannedSegments, "judge", _trusting_the_end),
         (f"{QUARANTINE}::test_acknowledged_tail_that_is_missing_is_damage",),
-    ),
-    Mutant(
-        "R14-mark",
-        "the flush mark proves what was durable, ahead of the recovery point",
-        "PySyncObj 197",
-        instead_of_property(
-            StoredDurablePoint,
-            "durable_end_offset",
-            lambda stored: stored.recovery_point and stored.recovery_point.durable_end_offset,
-        ),
-        (f"{QUARANTINE}::test_the_flush_mark_alone_proves_what_was_durable",),
     ),
     Mutant(
         "R17",
@@ -240,6 +207,118 @@ MUTANTS: Final = (
         "LogSegment#recover",
         missing(SegmentScan, "_note_behind"),
         (f"{QUARANTINE}::test_a_good_batch_behind_a_bad_one_is_damage",),
+    ),
+    Mutant(
+        "R17-dense",
+        "a good batch behind a bad one is no torn tail, however many records the bad one had",
+        "LogSegment#recover",
+        swapped(SegmentScan, "_note_behind", _if_bytes_had_held_as_many),
+        (f"{SCAN}::test_batches_behind_one_that_has_rotted_show_what_is_lost",),
+    ),
+    Mutant(
+        "R17-inside",
+        "a batch inside a torn record is not believed for its offsets",
+        "Bairavasundaram et al., FAST 2008",
+        instead(SegmentScan, "_note_behind", _whatever_it_says),
+        (f"{SCAN}::test_a_batch_inside_a_record_is_not_believed_for_its_offsets",),
+    ),
+    Mutant(
+        "R17-segments",
+        "a bad segment with another behind it is no torn tail",
+        "LogLoader#recoverLog",
+        missing(ScannedSegments, "_take_behind"),
+        (f"{QUARANTINE}::test_a_bad_segment_with_another_behind_it_is_damage",),
+    ),
+    Mutant(
+        "R17-unreadable",
+        "bytes that the disk does not give back are no torn tail",
+        "EIO",
+        swapped(segment_scan, "scan_segment", _torn_where_unreadable),
+        (f"{SCAN}::test_what_a_disk_does_not_give_back_is_a_problem_where_it_is",),
+    ),
+    Mutant(
+        "R17-silent",
+        "what a start cuts it tells of",
+        "LogLoader#recoverLog",
+        swapped(recovery._Recovery, "_repair", _without_report),
+        (f"{RECOVERY}::test_torn_tail_above_the_durable_point_is_cut",),
+    ),
+    Mutant(
+        "K34-start",
+        "what a killed process wrote is on the disk before a start counts it",
+        "etcd 14370",
+        swapped(recovery._Recovery, "_repair", _without_sync),
+        (f"{RECOVERY}::test_what_a_start_has_found_is_durable",),
+    ),
+    Mutant(
+        "K28-inside",
+        "a log start inside a segment is remembered",
+        "UnifiedLog#maybeIncrementLogStartOffset",
+        swapped(recovery._Recovery, "_start", _forgetting_the_start),
+        (f"{RECOVERY}::test_a_start_inside_a_segment_is_remembered",),
+    ),
+    Mutant(
+        "K28-back",
+        "a snapshot below the log start does not come back",
+        "KafkaRaftLog#deleteBeforeSnapshot",
+        instead(recovery._Recovery, "_without_old", lambda start, snapshot_ids, start_offset: snapshot_ids),
+        (f"{RECOVERY}::test_segments_that_a_deletion_left_are_removed",),
+    ),
+    Mutant(
+        "K31-once",
+        "a log starts anew at a snapshot once",
+        "KafkaMetadataLogTest#testCreateReplicatedLogTruncatesFully",
+        swapped(recovery, "_snapshot_ahead", _whatever_it_starts_at),
+        (f"{RECOVERY}::test_starting_anew_at_a_snapshot_is_reported_and_done_once", f"{RECOVERY}"),
+    ),
+    Mutant(
+        "K31-behind",
+        "a snapshot that is ahead of the damage is not ahead of the log",
+        "LogLoader#removeSegments",
+        instead_of_property(ScannedSegments, "furthest", _up_to_the_problem),
+        (f"{QUARANTINE}::test_a_snapshot_above_the_damage_takes_no_sound_record_with_it",),
+    ),
+    Mutant(
+        "K31-hole",
+        "a crash while a log starts anew leaves no hole in it",
+        "openraft 674e78aa",
+        swapped(SegmentList, "start_anew", _from_the_front),
+        (f"{RECOVERY}::test_a_crash_while_starting_anew_leaves_no_hole",),
+    ),
+    Mutant(
+        "K31-durable",
+        "what was durable is taken back before a log starts anew below it",
+        "Pillai et al., OSDI 2014",
+        swapped(FileLog, "_start_anew_at", _without_taking_back),
+        (f"{RECOVERY}::test_a_crash_while_starting_anew_leaves_no_hole",),
+    ),
+    Mutant(
+        "K31-empty",
+        "a start that could not read the snapshot leaves nothing in the way of one that can",
+        "EIO",
+        instead(recovery._Recovery, "_is_empty", lambda *_: False),
+        (f"{RECOVERY}::test_a_snapshot_that_reads_again_makes_the_log_whole_again",),
+    ),
+    Mutant(
+        "S-hole",
+        "a crash in a truncation leaves no hole",
+        "Pillai et al., OSDI 2014",
+        instead(SegmentList, "truncate", _cutting_from_the_front),
+        (f"{RECOVERY}::test_a_crash_in_a_truncation_leaves_no_hole",),
+    ),
+    Mutant(
+        "S-structure",
+        "a control batch that no state machine gets past is damage",
+        "LogSegment#recover",
+        missing(control_batch, "control_batch_problem"),
+        (f"{SCAN}::test_a_control_batch_must_have_structure",),
+    ),
+    Mutant(
+        "S-directories",
+        "the directories above a new log are durable",
+        "Pillai et al., OSDI 2014",
+        instead(file_system, "make_durable_directory", _making_alone),
+        (f"{RECOVERY}::test_the_directories_above_a_new_log_are_durable",),
     ),
     Mutant(
         "R26",

@@ -8,8 +8,8 @@ from raftlog.snapshot import verifying
 from raftlog.snapshot.file_raw import FileRawSnapshotWriter
 from raftlog.snapshot.forwarding import ForwardingRawSnapshotWriter
 from raftlog.snapshot.notifying import NotifyingRawSnapshotWriter
+from raftlog.snapshot.order import SnapshotOrder
 from raftlog.snapshot.raw import RawSnapshotWriter
-from raftlog.snapshot.reader import _Order
 from raftlog.snapshot.writer import RecordsSnapshotWriter
 from tests.mutants.planting import Mutant, Wrong, instead, missing, swapped
 
@@ -84,7 +84,7 @@ MUTANTS: Final = (
         "R28-footer",
         "a snapshot without its footer is not whole",
         "RecordsSnapshotReader",
-        missing(_Order, "end"),
+        missing(SnapshotOrder, "end"),
         (f"{READER}::test_every_cut_is_found",),
     ),
     Mutant(

@@ -201,14 +201,15 @@ def test_epochs_do_not_fall() -> None:
 
 
 @pytest.mark.parametrize("name", COPY_NAMES)
-def test_a_write_that_the_disk_lost_is_found(name: str) -> None:
+@pytest.mark.parametrize(("before", "after"), [(UNDECIDED, VOTED), (VOTED, LED)])
+def test_a_write_that_the_disk_lost_is_found(before: QuorumStateData, after: QuorumStateData, name: str) -> None:
     """Of two sound copies of one epoch the later one counts, whichever it is."""
-    file_system = stored(UNDECIDED)
+    file_system = stored(before)
     stale = file_system.contents()[name]
-    QuorumStateStore.open(file_system, ".", has_log=True).write(VOTED)
+    QuorumStateStore.open(file_system, ".", has_log=True).write(after)
     put(file_system, name, stale)
     found = load_quorum_state(file_system, ".", has_log=True)
-    assert (found.state, found.is_settled, found.problems) == (VOTED, False, ())
+    assert (found.state, found.is_settled, found.problems) == (after, False, ())
 
 
 @pytest.mark.parametrize("skip", range(3))

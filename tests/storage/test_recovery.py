@@ -90,6 +90,23 @@ def test_kafkas_directory_is_durable_up_to_its_newest_snapshot() -> None:
     assert (log.start_offset, log.end_offset.offset, log.quarantine) == (0, 3, None)
 
 
+@pytest.mark.parametrize("is_torn", [False, True])
+def test_a_log_of_kafkas_that_ends_below_a_snapshot_of_a_lower_epoch_is_damaged(*, is_torn: bool) -> None:
+    """The snapshot is not ahead of the log, by its epoch; what it stands for was committed, and is not there."""
+    file_system = MemoryFileSystem()
+    log = open_log(file_system)
+    fill(log, 3, epoch=2)
+    log.close()
+    forget_durable_point(file_system)
+    snapshot_id = put_snapshot(file_system, OffsetAndEpoch(6, 1))
+    if is_torn:
+        cut(file_system, segment_path(0), 3 * BATCH_SIZE - 1)
+    log = open_log(file_system)
+    assert log.quarantine is not None
+    assert (log.quarantine.first_bad_offset, log.quarantine.durable_end_offset) == (2 if is_torn else 3, 6)
+    assert log.snapshot_ids == (snapshot_id,)
+
+
 def test_wrong_and_missing_indexes_are_rebuilt() -> None:
     """Indexes follow from the segment: they are compared with it, and made anew where they differ."""
     file_system = write_log(8)
@@ -353,6 +370,32 @@ def test_a_crash_while_starting_anew_leaves_no_hole() -> None:
         assert (found.quarantine, found.start_offset, found.snapshot_ids) == (None, 2, (snapshot_id,))
 
     assert enumerate_crashes(lambda file_system, promise: open_log(file_system), check, start=kill(source)).is_complete
+
+
+def test_a_crash_in_a_truncation_leaves_no_hole() -> None:
+    """Segments go from the end: whatever is left then is the start of what was there."""
+    source = MemoryFileSystem()
+    log = open_log(source)
+    fill(log, 9)
+    log.close()
+
+    def check(file_system: MemoryFileSystem, promised: object) -> None:
+        found = open_log(file_system)
+        assert found.quarantine is None
+        assert records_of(found) == expected(0, found.end_offset.offset)
+        assert found.end_offset.offset in {1, 2, 3, 6, 9}
+
+    assert enumerate_crashes(lambda file_system, promise: open_log(file_system).truncate_to(1), check, start=source)
+
+
+def test_what_a_start_has_found_is_durable() -> None:
+    """What a killed process wrote may be in memory alone; once it counts as flushed, no crash takes it."""
+    file_system = MemoryFileSystem()
+    fill(open_log(file_system), 2)
+    log = open_log(file_system)
+    assert log.flushed_offset == 2
+    log = open_log(file_system.crash(lambda count: 0))
+    assert (log.quarantine, records_of(log)) == (None, expected(0, 2))
 
 
 def test_the_directories_above_a_new_log_are_durable() -> None:

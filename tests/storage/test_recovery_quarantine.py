@@ -300,6 +300,38 @@ def test_bit_rot_below_kafkas_snapshot_is_quarantined() -> None:
     assert (log.quarantine.first_bad_offset, log.quarantine.durable_end_offset) == (0, 8)
 
 
+def _damaged_with_a_snapshot(snapshot_offset: int, bad_offset: int) -> MemoryFileSystem:
+    """Return a log of 8 records with a snapshot, one of the records rotten."""
+    file_system = MemoryFileSystem()
+    log = open_log(file_system)
+    fill(log, 8)
+    make_snapshot(log, snapshot_offset)
+    log.close()
+    flip(file_system, segment_path(bad_offset // 3 * 3), bad_offset % 3 * BATCH_SIZE + 70)
+    return file_system
+
+
+def test_a_quarantined_log_deletes_nothing() -> None:
+    """A snapshot that is below the damage stands for the records below it, and yet they stay, as all else does."""
+    log = open_log(file_system := _damaged_with_a_snapshot(6, 7))
+    before = file_system.contents()
+    log.update_high_watermark(7)
+    assert log.snapshot_ids == (OffsetAndEpoch(6, 1),)
+    assert not log.delete_before_snapshot(OffsetAndEpoch(6, 1))
+    assert (log.start_offset, file_system.contents()) == (0, before)
+
+
+def test_a_snapshot_above_the_damage_takes_no_sound_record_with_it() -> None:
+    """The log starts anew at no snapshot that ends below what is sound behind the damage: it would lose that."""
+    before = (file_system := _damaged_with_a_snapshot(5, 1)).contents()
+    log = open_log(file_system)
+    assert log.quarantine is not None
+    assert (log.quarantine.first_bad_offset, log.quarantine.durable_end_offset) == (1, 8)
+    assert (log.start_offset, log.snapshot_ids) == (0, (OffsetAndEpoch(5, 1),))
+    segments = {path for path in before if path.endswith(".log")}
+    assert {path: file_system.contents().get(path) for path in segments} == {path: before[path] for path in segments}
+
+
 def test_log_start_without_a_snapshot_is_quarantined() -> None:
     """Records above a hole are of no use: the log is empty until all of it, or a snapshot, has come anew."""
     file_system = MemoryFileSystem()

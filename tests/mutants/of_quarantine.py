@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wrong quarantines: what a log forgets of how far it was durable, and does although it is damaged."""
+
+from typing import Any, Final
+
+import attrs
+
+from raftlog.errors import OutOfSpaceError, StorageError
+from raftlog.records.checksum import crc32c
+from raftlog.storage import recovery, recovery_point
+from raftlog.storage.file_log import FileLog
+from raftlog.storage.recovery_point import DurablePoint, FlushMark, StoredDurablePoint
+from tests.mutants.planting import Mutant, Wrong, forgiving, instead, instead_of_property, missing, swapped
+
+POINT: Final = "tests/storage/test_recovery_point.py"
+RECOVERY: Final = "tests/storage/test_recovery.py"
+QUARANTINE: Final = "tests/storage/test_recovery_quarantine.py"
+DAMAGE: Final = "tests/faults/test_byte_damage.py"
+
+
+def _of_all_generations(stored: StoredDurablePoint) -> int | None:
+    known = [] if stored.recovery_point is None else [stored.recovery_point.durable_end_offset]
+    return max([*known, *(mark.durable_end_offset for mark in stored.marks)], default=None)
+
+
+def _in_one_slot(right: Wrong) -> Wrong:
+    def mark(durable: Any, *arguments: Any) -> None:
+        durable._slot = 0
+        right(durable, *arguments)
+
+    return mark
+
+
+def _mark_without_crc(data: Any) -> FlushMark | None:
+    if len(data) < recovery_point._MARK_SIZE:
+        return None
+    magic, generation, durable_end_offset = recovery_point._MARK.unpack_from(data)
+    return FlushMark(generation, durable_end_offset) if magic == recovery_point._MARK_MAGIC else None
+
+
+def _no_mark_no_matter(durable: Any, durable_end_offset: int, prepared: bytes) -> None:
+    if durable._marks is not None:
+        try:
+            durable._marks.write_at(recovery_point._SLOT_POSITIONS[durable._slot], prepared)
+        except StorageError:
+            durable.close()
+        durable._slot = 1 - durable._slot
+
+
+def _with_a_fitting_crc(right: Wrong) -> Wrong:
+    def read_recovery_point(data: bytes) -> Any:
+        text = data.rpartition(b"crc32c ")[0]
+        return right(text + f"crc32c {crc32c(text):08x}\n".encode())
+
+    return read_recovery_point
+
+
+def _without_snapshots(right: Wrong) -> Wrong:
+    return lambda start, stored, snapshot_ids, *more: right(start, stored, (), *more)
+
+
+def _by_the_log_alone(right: Wrong) -> Wrong:
+    return lambda stored, in_log, in_checkpoint: right(stored, in_log, in_log)
+
+
+def _by_any_epoch(stored: Any, in_log: Any, in_checkpoint: Any) -> Any:
+    agreed = set(in_log.entries()).intersection(in_checkpoint.entries())
+    below = [each for each in agreed if each.start_offset < (stored.durable_end_offset or 0)]
+    return min(below, key=lambda each: each.epoch, default=None)
+
+
+def _as_if_whole(right: Wrong) -> Wrong:
+    """Call a method of a log that does not know of its quarantine."""
+
+    def method(log: Any, *arguments: Any) -> Any:
+        quarantine, log._quarantine = log._quarantine, None
+        try:
+            return right(log, *arguments)
+        finally:
+            log._quarantine = quarantine
+
+    return method
+
+
+def _whole_once_synced(right: Wrong) -> Wrong:
+    def _sync(log: Any) -> None:
+        right(log)
+        log._quarantine = None
+
+    return _sync
+
+
+def _by_whoever_truncates(right: Wrong) -> Wrong:
+    return lambda log, offset, *, ends_quarantine: right(log, offset, ends_quarantine=True)
+
+
+def _truncating_anywhere(log: Any, offset: int) -> None:
+    with log._guard:
+        log._truncate(offset, ends_quarantine=True)
+
+
+def _throwing_away(log: Any) -> None:
+    if log._damaged_segments is not None:
+        for segment in reversed(log._damaged_segments):
+            segment.remove()
+        log._segments.active.cut_damage()
+        log._damaged_segments = None
+
+
+def _without_witnesses(right: Wrong) -> Wrong:
+    return lambda log: attrs.evolve(right(log), epochs=log._epochs.entries())
+
+
+def _settling_all_the_same(right: Wrong) -> Wrong:
+    def _read_segments(start: Any, *arguments: Any) -> Any:
+        scanned, quarantine = right(start, *arguments)
+        if quarantine is not None:
+            start._settle_epochs(scanned.epochs, scanned.end_offset, arguments[-1], "")
+        return scanned, quarantine
+
+    return _read_segments
+
+
+def _telling_of_no_room(right: Wrong) -> Wrong:
+    def _set_damage_aside(log: Any) -> None:
+        try:
+            right(log)
+        except OutOfSpaceError:
+            _throwing_away(log)
+
+    return _set_damage_aside
+
+
+MUTANTS: Final = (
+    Mutant(
+        "R14-mark",
+        "the flush mark proves what was durable, ahead of the recovery point",
+        "PySyncObj 197",
+        instead_of_property(
+            StoredDurablePoint,
+            "durable_end_offset",
+            lambda stored: stored.recovery_point and stored.recovery_point.durable_end_offset,
+        ),
+        (f"{QUARANTINE}::test_the_flush_mark_alone_proves_what_was_durable",),
+    ),
+    Mutant(
+        "R14-generation",
+        "a flush mark from before a truncation proves nothing",
+        "PySyncObj 197",
+        instead_of_property(StoredDurablePoint, "durable_end_offset", _of_all_generations),
+        (f"{RECOVERY}::test_old_marks_do_not_count_after_a_truncation",),
+    ),
+    Mutant(
+        "R14-turns",
+        "a flush mark that is torn leaves the one before it",
+        "Pillai et al., OSDI 2014",
+        swapped(DurablePoint, "mark", _in_one_slot),
+        (f"{POINT}::test_marks_take_turns",),
+    ),
+    Mutant(
+        "R14-torn",
+        "a flush mark that is torn or rotten proves nothing",
+        "PySyncObj 197",
+        instead(recovery_point, "read_flush_mark", _mark_without_crc),
+        (f"{POINT}::test_a_mark_is_whole_or_none",),
+    ),
+    Mutant(
+        "R14-unmarked",
+        "where no mark can be written, the recovery point follows each sync",
+        "EIO",
+        instead(DurablePoint, "mark", _no_mark_no_matter),
+        (f"{POINT}::test_without_marks_the_recovery_point_says_how_far_a_sync_came",),
+    ),
+    Mutant(
+        "R14-unreadable",
+        "a durable point that the disk does not give back is none that says nothing",
+        "EIO",
+        forgiving(recovery_point, "load_durable_point", StorageError, lambda *_: StoredDurablePoint(None, ())),
+        (f"{POINT}::test_what_cannot_be_read_is_an_error_or_reported",),
+    ),
+    Mutant(
+        "R14-crc",
+        "a recovery point that has rotted is not believed",
+        "PySyncObj 197",
+        swapped(recovery_point, "read_recovery_point", _with_a_fitting_crc),
+        (f"{POINT}::test_no_changed_byte_goes_unnoticed",),
+    ),
+    Mutant(
+        "W1-kafkas",
+        "what a snapshot covers was durable, in a directory of Kafka's too",
+        "KafkaRaftLog#createLog",
+        swapped(recovery._Recovery, "_durable_end_offset", _without_snapshots),
+        (f"{RECOVERY}::test_a_log_of_kafkas_that_ends_below_a_snapshot_of_a_lower_epoch_is_damaged",),
+    ),
+    Mutant(
+        "W1-overwritten",
+        "what Kafka has cut and gone on from is no damage",
+        "KafkaRaftLog#truncateToEndOffset",
+        missing(StoredDurablePoint, "overwritten_by"),
+        (f"{QUARANTINE}::test_a_kafka_that_truncated_the_log_is_believed",),
+    ),
+    Mutant(
+        "W1-unwitnessed",
+        "a higher epoch alone lowers no durable point: Kafka's checkpoint must say so",
+        "Bairavasundaram et al., FAST 2008",
+        swapped(StoredDurablePoint, "overwritten_by", _by_the_log_alone),
+        (f"{QUARANTINE}::test_an_epoch_that_the_checkpoint_does_not_have_voids_nothing",),
+    ),
+    Mutant(
+        "W1-old-epoch",
+        "an epoch that was known lowers no durable point",
+        "KIP-101",
+        instead(StoredDurablePoint, "overwritten_by", _by_any_epoch),
+        (f"{POINT}::test_only_an_epoch_that_is_new_lowers_the_durable_end",),
+    ),
+    Mutant(
+        "W1-leads",
+        "a damaged log does not lead",
+        "Jepsen, NATS 2.12.1",
+        missing(FileLog, "_refuse_in_quarantine"),
+        (f"{QUARANTINE}::test_bit_rot_is_quarantined_wherever_it_is",),
+    ),
+    Mutant(
+        "W1-serves",
+        "a damaged log does not say that it ends where the damage starts",
+        "Jepsen, NATS 2.12.1",
+        swapped(FileLog, "read", _as_if_whole),
+        (f"{QUARANTINE}::test_bit_rot_is_quarantined_wherever_it_is",),
+    ),
+    Mutant(
+        "W1-restart",
+        "a restart does not take a log in repair for a whole one",
+        "Alagappan et al., FAST 2018",
+        swapped(FileLog, "_recovery_point", _as_if_whole),
+        (f"{QUARANTINE}::test_a_half_repaired_log_stays_in_quarantine",),
+    ),
+    Mutant(
+        "W1-early",
+        "a log in repair is whole once it is flushed up to where it was durable",
+        "Alagappan et al., FAST 2018",
+        swapped(FileLog, "_sync", _whole_once_synced),
+        (f"{QUARANTINE}::test_a_half_repaired_log_stays_in_quarantine",),
+    ),
+    Mutant(
+        "W1-leader",
+        "a truncation that a leader asked for gives up no record that was durable",
+        "Alagappan et al., FAST 2018",
+        swapped(FileLog, "_truncate", _by_whoever_truncates),
+        (f"{QUARANTINE}::test_a_truncation_by_a_leader_does_not_end_a_quarantine",),
+    ),
+    Mutant(
+        "W1-above",
+        "a truncation by hand gives up no more than was said",
+        "LogLoader",
+        instead(FileLog, "truncate_to", _truncating_anywhere),
+        (f"{QUARANTINE}::test_a_truncation_above_the_damage_is_refused",),
+    ),
+    Mutant(
+        "W1-kept",
+        "damaged bytes are kept, under another name",
+        "LogLoader#removeSegments",
+        instead(FileLog, "_set_damage_aside", _throwing_away),
+        (f"{QUARANTINE}::test_a_follower_repairs_a_quarantined_log",),
+    ),
+    Mutant(
+        "W1-room",
+        "damaged bytes for which there is no room stay where they are",
+        "ENOSPC",
+        swapped(FileLog, "_set_damage_aside", _telling_of_no_room),
+        (f"{QUARANTINE}::test_without_room_to_set_damage_aside_a_truncation_changes_nothing",),
+    ),
+    Mutant(
+        "W1-deletes",
+        "a damaged log deletes nothing",
+        "LogLoader#removeSegments",
+        swapped(FileLog, "delete_before_snapshot", _as_if_whole),
+        (f"{QUARANTINE}::test_a_quarantined_log_deletes_nothing",),
+    ),
+    Mutant(
+        "W1-witness",
+        "as long as a batch has a damaged epoch, both witnesses of it stay: the recovery point",
+        "DefaultRecordBatch",
+        swapped(FileLog, "_recovery_point", _without_witnesses),
+        (f"{DAMAGE}::test_an_epoch_is_under_no_crc",),
+    ),
+    Mutant(
+        "W1-witness-two",
+        "as long as a batch has a damaged epoch, both witnesses of it stay: the checkpoint",
+        "DefaultRecordBatch",
+        swapped(recovery._Recovery, "_read_segments", _settling_all_the_same),
+        (f"{DAMAGE}::test_an_epoch_is_under_no_crc",),
+    ),
+)
