@@ -89,7 +89,7 @@ def test_a_damaged_stream_gives_bytes_or_a_decode_error(
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=4000)
+@settings(deadline=None, max_examples=2000)
 @given(codecs, areas | st.binary(max_size=30), st.data())
 def test_many_damaged_streams(codec: CompressionType, data: bytes, draw: st.DataObject) -> None:
     """As above, on many more, bytes that were never a stream among them."""

@@ -86,7 +86,7 @@ def test_messy_files_are_covered(data: bytes) -> None:
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=2000)
+@settings(deadline=None, max_examples=1000)
 @given(_messy(8))
 def test_many_messy_files_are_covered(data: bytes) -> None:
     """As above, on many more."""
@@ -107,7 +107,7 @@ def test_the_window_does_not_show(data: bytes, chunk_size: int) -> None:
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=1500)
+@settings(deadline=None, max_examples=800)
 @given(_messy(8), chunk_sizes)
 def test_the_window_does_not_show_in_many_files(data: bytes, chunk_size: int) -> None:
     """As above, on many more."""
@@ -145,7 +145,7 @@ def test_damage_costs_no_other_batch(log: list[bytes], data: st.DataObject) -> N
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=2000)
+@settings(deadline=None, max_examples=1000)
 @given(logs(), st.data())
 def test_much_damage_costs_no_other_batch(log: list[bytes], data: st.DataObject) -> None:
     """As above, on many more."""
@@ -344,7 +344,7 @@ def test_only_decode_errors_leave_readers_and_they_say_where(data: bytes) -> Non
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=1600)
+@settings(deadline=None, max_examples=800)
 @given(_messy(4))
 def test_only_decode_errors_leave_readers_of_many(data: bytes) -> None:
     """As above, on many more."""

@@ -421,7 +421,7 @@ def _header(header: Header) -> bytes:
 def test_arbitrary_bytes_do_no_harm() -> None:
     """On arbitrary bytes a scan says what the reference says, and what it finds reads or is refused by a rule."""
 
-    @examples(3000)
+    @examples(1500)
     @given(st.binary(max_size=300) | ready_made_batches.flatmap(lambda data: mutated(data, max_changes=8)))
     def check(data: bytes) -> None:
         for form in _FORMS:

@@ -35,7 +35,7 @@ def test_messages_are_the_same_text(data: st.DataObject, chosen: tuple[MessageTy
 
 @pytest.mark.slow
 @every_version
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(data=st.data())
 def test_every_message_is_the_same_text(kind: MessageType, version: int, data: st.DataObject) -> None:
     """The same holds for each version of each message."""
@@ -77,7 +77,7 @@ def test_mutated_bytes_are_the_same_text_or_left(
 
 
 @pytest.mark.slow
-@settings(max_examples=20_000, deadline=None)
+@settings(max_examples=8_000, deadline=None)
 @given(st.data(), versions, st.sampled_from(LEVELS))
 def test_mutated_bytes_are_the_same_text_or_left_at_length(
     data: st.DataObject, chosen: tuple[MessageType, int], level: str
