@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import attrs
 
-from raftlog.errors import CorruptBatchError, DecodeError, InvariantViolation, MissingExtraError, UnsupportedMagicError
+from raftlog.errors import CorruptBatchError, DecodeError, MissingExtraError, UnsupportedMagicError
 from raftlog.records import limits
-from raftlog.records.batch import RecordBatch
 from raftlog.records.batch_run import BatchRun
 from raftlog.records.iterator import BufferSource, ByteSource, Corruption, TornTail, ZeroPadding, split_runs
 from raftlog.records.kernel_choice import IS_COMPILED, kernel
 from raftlog.records.legacy import LegacyBatch
 from raftlog.records.record import RecordView
+from raftlog.records.record_areas import RecordAreas, error_of, unpack_record_areas
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,12 +33,6 @@ RECORD_COLUMNS: Final = ("offset", "timestamp", "key", "value", "headers")
 _WANTED_BITS: Final = {name: 1 << index for index, name in enumerate(RECORD_COLUMNS)}
 _INT_COLUMNS: Final = ("key_position", "key_size", "value_position", "value_size", "header_position", "header_count")
 _KERNEL_COLUMNS: Final = ("offset", "timestamp", *_INT_COLUMNS)
-_ARENA_SIZE: Final = 2 * 1024 * 1024
-"""Decompressed areas are taken together up to this size: more falls out of the processor's cache."""
-
-_MOST_THAT_POSITIONS_REACH: Final = 2**31 - 1 - _ARENA_SIZE
-"""How large a batch may become that is decompressed behind others."""
-
 _HEADER_FIELDS: Final = {
     "base_offset": (0, 8),
     "length": (8, 4),
@@ -287,7 +281,6 @@ def read_columns(
     if unknown:
         raise ValueError(f"no such columns: {', '.join(sorted(unknown))}; there are {', '.join(RECORD_COLUMNS)}")
     wanted = sum(_WANTED_BITS[name] for name in set(columns))
-    max_size = min(max_size, _MOST_THAT_POSITIONS_REACH)
     if isinstance(source, bytes | bytearray | memoryview):
         source = BufferSource(source)
     for piece in split_runs(source, start=start, stop=stop):
@@ -340,67 +333,22 @@ def _objects_interpreted(run: BatchRun) -> Iterator[Iterable[RecordView]]:
 
 
 def _with_records(run: BatchRun, wanted: int, max_size: int) -> Iterator[Chunk]:
-    """Unpack the records of a run: straight from the log, or from what compressed batches decompress to."""
-    areas = _longs(6 * len(run))
-    compressed, capacity = kernel.record_areas(run.data, run.positions, run.sizes, areas)
-    if not compressed:
-        yield _walk(run, run.data, areas, wanted, capacity, {}, max_size)
-        return
-    first = 0
-    while first < len(run):
-        arena = bytearray()
-        spans: list[tuple[int, int]] = []
-        failed: dict[int, DecodeError | MissingExtraError] = {}
-        last = first
-        while last < len(run) and (last == first or len(arena) < _ARENA_SIZE):
-            start = len(arena)
-            try:
-                arena += run.batch(last).record_area(max_size)
-            except (DecodeError, MissingExtraError) as error:
-                failed[last - first] = error
-            spans.append((start, len(arena)))
-            last += 1
-        part = run.part(first, last)
-        yield _walk(part, memoryview(arena), *_areas_in_arena(part, spans, failed, wanted), failed, max_size)
-        first = last
+    for areas in unpack_record_areas(run, max_size):
+        yield _walk(areas, wanted, max_size)
 
 
-def _areas_in_arena(
-    run: BatchRun, spans: list[tuple[int, int]], failed: Collection[int], wanted: int
-) -> tuple[memoryview, int, int]:
-    """Say what ``walk`` must know of decompressed batches; one that failed has no records."""
-    count = len(run)
-    areas = _longs(6 * count)
-    kernel.record_areas(run.data, run.positions, run.sizes, areas)
-    capacity = 0
-    for index, (start, end) in enumerate(spans):
-        areas[index], areas[count + index] = start, end
-        if index in failed:
-            areas[2 * count + index] = 0
-        capacity += max(0, min(areas[2 * count + index], (end - start) // limits.MIN_RECORD_SIZE))
-    return areas, wanted, capacity
-
-
-def _walk(
-    run: BatchRun,
-    data: memoryview,
-    areas: memoryview,
-    wanted: int,
-    capacity: int,
-    failed: dict[int, DecodeError | MissingExtraError],
-    max_size: int,
-) -> Chunk:
-    capacity += 1  # The row that a bad batch starts to fill.
+def _walk(areas: RecordAreas, wanted: int, max_size: int) -> Chunk:
+    run, data, capacity = areas.run, areas.data, areas.capacity + 1  # The row that a bad batch starts to fill.
     longs = memoryview(kernel.room(8 * 2 * capacity)).cast("q")
     ints = memoryview(kernel.room(4 * 6 * capacity)).cast("i")
     ends = _longs(len(run))
-    errors = dict(failed)
+    errors = dict(areas.failed)
     batch = row = 0
     while True:
-        batch, rule = kernel.walk(data, areas, batch, row, wanted, capacity, longs, ints, ends)
+        batch, rule = kernel.walk(data, areas.columns, batch, row, wanted, capacity, longs, ints, ends)
         if rule == 0:
             break
-        errors[batch] = _error_of(run.batch(batch), kernel.RULE_IDS[rule], max_size)
+        errors[batch] = error_of(run.batch(batch), kernel.RULE_IDS[rule], max_size)
         row = ends[batch] = ends[batch - 1] if batch else 0
         batch += 1
     rows = ends[-1]
@@ -416,17 +364,6 @@ def _walk(
         RecordColumns(data, rows, columns, ends, capacity, longs, ints),
         tuple(sorted(errors.items())),
     )
-
-
-def _error_of(batch: RecordBatch, rule: str, max_size: int) -> DecodeError:
-    """Say what is wrong with a batch, in the words of the reader that reads it one record at a time."""
-    try:
-        for _ in batch.records(max_size=max_size):
-            pass
-    except DecodeError as error:
-        if error.rule == rule:
-            return error
-    raise InvariantViolation(f"the kernel refuses a batch that the reader does not, or not so: {batch}, {rule}")
 
 
 def _longs(count: int) -> memoryview:

@@ -6,6 +6,7 @@ used only after it was checked against the bytes there are. After bytes that do 
 next batch whose CRC holds, so that damage costs no more than itself.
 """
 
+import bisect
 import re
 from collections.abc import Iterator
 from typing import Final
@@ -47,6 +48,7 @@ _ZEROS: Final = bytes(CHUNK_SIZE)
 _FIELD_ENDS: Final = (0, 8, 12, 16, 17, 21, 23, 27, 35, 43, 51, 53, 57)
 _ALWAYS_CHECKED: Final = 32 * 1024
 """What costs no more to check than to find."""
+_LENGTH_POSITION: Final = 8
 _MAGIC_POSITION: Final = 16
 _LOOK_AHEAD: Final = 7
 """How far the patterns below look beyond the magic."""
@@ -381,7 +383,8 @@ class _Splitter:
             for found in re.finditer(pattern, chunk):
                 if found.start() < size:
                     yield start + found.start()
-            start += size
+            # In a hole, there are neither magics nor lengths.
+            start = max(start + size, self._window.after_hole(start + size + _LENGTH_POSITION) - _MAGIC_POSITION)
             size = min(2 * size, CHUNK_SIZE)
 
     def _is_zero(self, start: int) -> bool:
@@ -396,7 +399,7 @@ class _Splitter:
         while chunk := bytes(self._window.peek(start, size)):
             if chunk != _ZEROS[: len(chunk)]:
                 return start + len(chunk) - len(chunk.lstrip(b"\0"))
-            start += len(chunk)
+            start = self._window.after_hole(start + len(chunk))
             size = min(2 * size, CHUNK_SIZE)
         return start
 
@@ -406,7 +409,7 @@ class _Splitter:
             first = max(start, end - CHUNK_SIZE)
             if data := bytes(self._window.peek(first, end - first)).rstrip(b"\0"):
                 return first + len(data)
-            end = first
+            end = start + bisect.bisect_left(range(start, first), first, key=self._window.after_hole)
         return start
 
     def _last_sector_is_missing(self, position: int, end: int) -> bool:

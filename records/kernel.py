@@ -105,6 +105,46 @@ _CRC_TABLES = _crc_tables()
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
+def _big_endian(data: cython.pointer(cython.const[cython.uchar])) -> cython.uint:
+    """Read four bytes, each by its distance from the same one: compilers make that one load."""
+    return (
+        cython.cast(cython.uint, data[0]) << 24
+        | cython.cast(cython.uint, data[1]) << 16
+        | cython.cast(cython.uint, data[2]) << 8
+        | data[3]
+    )
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _little_endian(data: cython.pointer(cython.const[cython.uchar])) -> cython.uint:
+    """Read four bytes, the lowest one first."""
+    return (
+        cython.cast(cython.uint, data[3]) << 24
+        | cython.cast(cython.uint, data[2]) << 16
+        | cython.cast(cython.uint, data[1]) << 8
+        | data[0]
+    )
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _bytes_at(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, size: cython.Py_ssize_t) -> cython.pointer(
+    cython.const[cython.uchar]
+):
+    """Return where some bytes are, at least one; the last of them is looked at where bounds are checked."""
+    cython.address(view[at + size - 1])
+    return cython.address(view[at])
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
 def _int16(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.int:
     """Read a big-endian int16."""
     return (cython.cast(cython.int, view[at] ^ 0x80) - 0x80) * 256 + view[at + 1]
@@ -118,13 +158,7 @@ def _int32(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cyth
     """Read a big-endian int32."""
     if not cython.compiled:
         return int.from_bytes(view[at : at + 4], "big", signed=True)
-    return cython.cast(
-        cython.int,
-        cython.cast(cython.uint, view[at]) << 24
-        | cython.cast(cython.uint, view[at + 1]) << 16
-        | cython.cast(cython.uint, view[at + 2]) << 8
-        | view[at + 3],
-    )
+    return cython.cast(cython.int, _big_endian(_bytes_at(view, at, 4)))
 
 
 @cython.cfunc
@@ -135,7 +169,7 @@ def _uint32(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cyt
     """Read a big-endian uint32."""
     if not cython.compiled:
         return int.from_bytes(view[at : at + 4], "big")
-    return cython.cast(cython.uint, _int32(view, at))
+    return _big_endian(_bytes_at(view, at, 4))
 
 
 @cython.cfunc
@@ -146,7 +180,33 @@ def _int64(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cyth
     """Read a big-endian int64."""
     if not cython.compiled:
         return int.from_bytes(view[at : at + 8], "big", signed=True)
-    return cython.cast(cython.longlong, cython.cast(cython.ulonglong, _uint32(view, at)) << 32 | _uint32(view, at + 4))
+    data: cython.pointer(cython.const[cython.uchar]) = _bytes_at(view, at, 8)
+    return cython.cast(cython.longlong, cython.cast(cython.ulonglong, _big_endian(data)) << 32 | _big_endian(data + 4))
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _uint32_reversed(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.uint:
+    """Read a little-endian uint32."""
+    if not cython.compiled:
+        return int.from_bytes(view[at : at + 4], "little")
+    return _little_endian(_bytes_at(view, at, 4))
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _crc_of_word(tables: cython.const[cython.uint][::1], behind: cython.Py_ssize_t, word: cython.uint) -> cython.uint:
+    """Return what four bytes, lowest first, make of the CRC ``behind`` bytes further on."""
+    return (
+        tables[(behind + 3) * 256 + (word & 0xFF)]
+        ^ tables[(behind + 2) * 256 + (word >> 8 & 0xFF)]
+        ^ tables[(behind + 1) * 256 + (word >> 16 & 0xFF)]
+        ^ tables[behind * 256 + (word >> 24)]
+    )
 
 
 @cython.cfunc
@@ -159,21 +219,20 @@ def _crc32c(
     end: cython.Py_ssize_t,
     tables: cython.const[cython.uint][::1],
 ) -> cython.uint:
-    """Compute the CRC-32C of ``[at, end)``, sixteen bytes a step."""
+    """Compute the CRC-32C of ``[at, end)``, sixteen bytes a step, and then four."""
     ones: cython.uint = 0xFFFFFFFF
     crc: cython.uint = ones
-    index: cython.Py_ssize_t
     while at + 16 <= end:
-        crc ^= view[at] | view[at + 1] << 8 | view[at + 2] << 16 | cython.cast(cython.uint, view[at + 3]) << 24
         crc = (
-            tables[15 * 256 + (crc & 0xFF)]
-            ^ tables[14 * 256 + (crc >> 8 & 0xFF)]
-            ^ tables[13 * 256 + (crc >> 16 & 0xFF)]
-            ^ tables[12 * 256 + (crc >> 24)]
+            _crc_of_word(tables, 0, _uint32_reversed(view, at + 12))
+            ^ _crc_of_word(tables, 4, _uint32_reversed(view, at + 8))
+            ^ _crc_of_word(tables, 8, _uint32_reversed(view, at + 4))
+            ^ _crc_of_word(tables, 12, _uint32_reversed(view, at) ^ crc)  # Last: the others need not wait for it.
         )
-        for index in range(4, 16):
-            crc ^= tables[(15 - index) * 256 + view[at + index]]
         at += 16
+    while at + 4 <= end:
+        crc = _crc_of_word(tables, 0, _uint32_reversed(view, at) ^ crc)
+        at += 4
     while at < end:
         crc = crc >> 8 ^ tables[(crc ^ view[at]) & 0xFF]
         at += 1
@@ -274,6 +333,195 @@ def header_field(
                 column[index] = _int32(view, at)
             else:
                 column[index] = _int16(view, at)
+
+
+def header_facts(
+    view: cython.const[cython.uchar][::1],
+    positions: cython.const[cython.longlong][::1],
+) -> tuple[int, int, int, int, int, int, int]:
+    """Say in a few numbers what the headers of batches have in common.
+
+    Args:
+        view: the log.
+        positions: of the batches; each is followed by a whole header.
+
+    Returns:
+        The bits that are set in the attributes of one batch at least; those that are set in the producer id, producer
+        epoch and base sequence of all (-1: none has any); the least epoch; the least and the greatest timestamp (base
+        timestamps count for the least alone); how many records there are, negative counts apart; and bits: 1 a batch
+        has a negative offset or delta, or ends beyond 64 bits, 2 one starts before the one before it ends, 4 one starts
+        elsewhere than there, 8 one has not as many records as offsets, 16 an epoch is below that of the batch before
+        it, 32 a max timestamp is. Where 1 is set, 2 and 4 may be missing.
+    """
+    all_attributes: cython.int = 0
+    shared_producers: cython.longlong = -1
+    least_epoch: cython.longlong = _INT32_MAX
+    least_timestamp: cython.longlong = 0x7FFFFFFFFFFFFFFF
+    greatest_timestamp: cython.longlong = ~least_timestamp
+    record_count: cython.longlong = 0
+    bits: cython.int = 0
+    end_before: cython.longlong = 0
+    epoch_before: cython.longlong = 0
+    timestamp_before: cython.longlong = 0
+    index: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    start: cython.longlong
+    delta: cython.longlong
+    epoch: cython.longlong
+    timestamp: cython.longlong
+    records: cython.longlong
+    with cython.nogil:
+        for index in range(len(positions)):
+            at = cython.cast(cython.Py_ssize_t, positions[index])
+            start = _int64(view, at)
+            delta = _int32(view, at + 23)
+            epoch = _int32(view, at + 12)
+            timestamp = _int64(view, at + 35)
+            records = _int32(view, at + 57)
+            if start < 0 or delta < 0 or start >= _INT64_MAX - delta:
+                bits |= 1
+            elif index > 0 and start != end_before:
+                bits |= 6 if start < end_before else 4
+            if records != delta + 1:
+                bits |= 8
+            if index > 0 and epoch < epoch_before:
+                bits |= 16
+            if index > 0 and timestamp < timestamp_before:
+                bits |= 32
+            all_attributes |= _int16(view, at + 21)
+            shared_producers &= _int64(view, at + 43) & _int16(view, at + 51) & _int32(view, at + 53)
+            least_epoch = min(least_epoch, epoch)
+            least_timestamp = min(least_timestamp, timestamp, _int64(view, at + 27))
+            greatest_timestamp = max(greatest_timestamp, timestamp)
+            record_count += max(records, 0)
+            end_before = _wrapped_sum(start, delta + 1)
+            epoch_before = epoch
+            timestamp_before = timestamp
+    return all_attributes, shared_producers, least_epoch, least_timestamp, greatest_timestamp, record_count, bits
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _mixed_batch(start: cython.ulonglong, delta: cython.ulonglong, epoch_and_crc: cython.ulonglong) -> cython.ulonglong:
+    """Make one number of three, each bit of which depends on all of theirs: in the end as SplitMix64 does."""
+    if not cython.compiled:
+        value = start * 0x9E3779B97F4A7C15 + delta * 0xC2B2AE3D27D4EB4F + epoch_and_crc * 0x165667B19E3779F9
+        value &= 0xFFFFFFFFFFFFFFFF
+        value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9 & 0xFFFFFFFFFFFFFFFF
+        value = (value ^ value >> 27) * 0x94D049BB133111EB & 0xFFFFFFFFFFFFFFFF
+        return value ^ value >> 31
+    mixed: cython.ulonglong = (
+        start * cython.cast(cython.ulonglong, 0x9E3779B97F4A7C15)
+        + delta * cython.cast(cython.ulonglong, 0xC2B2AE3D27D4EB4F)
+        + epoch_and_crc * cython.cast(cython.ulonglong, 0x165667B19E3779F9)
+    )
+    mixed = (mixed ^ mixed >> 30) * cython.cast(cython.ulonglong, 0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ mixed >> 27) * cython.cast(cython.ulonglong, 0x94D049BB133111EB)
+    return mixed ^ mixed >> 31
+
+
+def timestamp_steps(
+    view: cython.const[cython.uchar][::1],
+    positions: cython.const[cython.longlong][::1],
+    greatest: cython.longlong,
+) -> tuple[int, int, int]:
+    """Count the batches whose max timestamp, if it is one, is below that of a batch before them.
+
+    Args:
+        view: the log.
+        positions: of the batches; each is followed by a whole header.
+        greatest: of the batches before these.
+
+    Returns:
+        How many they are, how far the furthest is below, and the index of the first.
+    """
+    index: cython.Py_ssize_t
+    first: cython.Py_ssize_t = 0
+    count: cython.Py_ssize_t = 0
+    longest: cython.longlong = 0
+    timestamp: cython.longlong
+    with cython.nogil:
+        for index in range(len(positions)):
+            timestamp = _int64(view, cython.cast(cython.Py_ssize_t, positions[index]) + 35)
+            if timestamp >= greatest:
+                greatest = timestamp
+            elif timestamp >= 0:
+                if count == 0:
+                    first = index
+                count += 1
+                longest = max(longest, greatest - timestamp)
+    return count, longest, first
+
+
+def digest_blocks(
+    view: cython.const[cython.uchar][::1],
+    positions: cython.const[cython.longlong][::1],
+    block_bits: cython.int,
+    blocks: cython.longlong[::1],
+) -> int:
+    """Add up hashes of batches, as long as their base offsets are in the same block.
+
+    The hash of a batch is of its base offset, last offset delta, epoch and CRC.
+
+    Args:
+        view: the log.
+        positions: of the batches; each is followed by a whole header.
+        block_bits: a block has 2 to this many offsets.
+        blocks: six columns to fill, as long as ``positions`` each: the number of a block, how many batches it has, the
+            sum of their hashes modulo 2^64, the base offset of the first, the greatest last offset, and the index of
+            the first. A block that comes again behind another has another row.
+
+    Returns:
+        How many rows were filled.
+    """
+    index: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    count: cython.Py_ssize_t = len(positions)
+    row: cython.Py_ssize_t = -1
+    start: cython.longlong
+    delta: cython.longlong
+    last: cython.longlong
+    word: cython.ulonglong
+    with cython.nogil:
+        for index in range(count):
+            at = cython.cast(cython.Py_ssize_t, positions[index])
+            start = _int64(view, at)
+            delta = _int32(view, at + 23)
+            last = _wrapped_sum(start, delta)
+            if row < 0 or blocks[row] != start >> block_bits:
+                row += 1
+                blocks[row] = start >> block_bits
+                blocks[count + row] = 0
+                blocks[2 * count + row] = 0
+                blocks[3 * count + row] = start
+                blocks[4 * count + row] = last
+                blocks[5 * count + row] = index
+            word = _uint32(view, at + 12)
+            word = _mixed_batch(_bits_of(start), _bits_of(delta), word << 32 | _uint32(view, at + 17))
+            blocks[count + row] += 1
+            blocks[2 * count + row] = _wrapped_sum(blocks[2 * count + row], _from_bits(word))
+            blocks[4 * count + row] = max(blocks[4 * count + row], last)
+    return row + 1
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _bits_of(value: cython.longlong) -> cython.ulonglong:
+    """Read a signed number as an unsigned one."""
+    return value & 0xFFFFFFFFFFFFFFFF if not cython.compiled else cython.cast(cython.ulonglong, value)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _from_bits(value: cython.ulonglong) -> cython.longlong:
+    """Read an unsigned number as a signed one."""
+    return _wrapped_sum(value, 0) if not cython.compiled else cython.cast(cython.longlong, value)
 
 
 def record_areas(
@@ -548,6 +796,133 @@ def walk(
             ends[batch] = row
             batch += 1
     return batch, 0 if batch == batches else -row
+
+
+def summarize(
+    view: cython.const[cython.uchar][::1],
+    areas: cython.const[cython.longlong][::1],
+    log: cython.const[cython.uchar][::1],
+    positions: cython.const[cython.longlong][::1],
+    sizes: cython.const[cython.int][::1],
+    first: cython.Py_ssize_t,
+    summaries: cython.longlong[::1],
+) -> tuple[int, int, int]:
+    """Read the records of some batches, and say of each batch in four numbers what a reader would have seen.
+
+    They are, column after column: the first record's offset, the last one's, the greatest timestamp, and bits: 1
+    offsets do not increase, 2 they leave one out, 4 they go beyond those of the batch, 8 a timestamp is not the base
+    timestamp, 16 the greatest is not the batch's max timestamp, 32 a record has headers, 64 a key, 128 no value or an
+    empty one. A batch without records has 0, -1, -1 and 0.
+
+    Args:
+        view: what holds the record areas, uncompressed.
+        areas: the columns of ``record_areas``, of which the first three count; empty where ``view`` is the log, and no
+            batch is compressed.
+        log: what holds the batches.
+        positions, sizes: of the batches in the log.
+        first: index of the batch to start with.
+        summaries: the columns to fill, as long as ``positions`` each.
+
+    Returns:
+        The index of the batch that could not be read (or the number of batches), the number of the rule that it breaks
+        (or 0), and the bits of all batches that were read. What is filled in for one that could not does not count.
+    """
+    batches: cython.Py_ssize_t = len(positions)
+    batch: cython.Py_ssize_t = first
+    is_in_log: cython.bint = len(areas) == 0
+    header: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    end: cython.Py_ssize_t
+    count: cython.longlong
+    rule: cython.int = 0
+    bits: cython.longlong = 0
+    longs: cython.longlong[::1] = array.array("q", (0, 0))
+    ints: cython.int[::1] = array.array("i", (0, 0, 0, 0, 0, 0))
+    with cython.nogil:
+        while batch < batches:
+            header = cython.cast(cython.Py_ssize_t, positions[batch])
+            if is_in_log:
+                at = header + _BATCH_OVERHEAD
+                end = header + sizes[batch]
+                count = _int32(log, header + 57)
+            else:
+                at = cython.cast(cython.Py_ssize_t, areas[batch])
+                end = cython.cast(cython.Py_ssize_t, areas[batches + batch])
+                count = areas[2 * batches + batch]
+            rule = _summarize_batch(view, at, end, count, log, header, batches, batch, summaries, longs, ints)
+            if rule != 0:
+                break
+            bits |= summaries[3 * batches + batch]
+            batch += 1
+    return batch, rule, bits
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _summarize_batch(
+    view: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    area_end: cython.Py_ssize_t,
+    count: cython.longlong,
+    log: cython.const[cython.uchar][::1],
+    header: cython.Py_ssize_t,
+    batches: cython.Py_ssize_t,
+    batch: cython.Py_ssize_t,
+    summaries: cython.longlong[::1],
+    longs: cython.longlong[::1],
+    ints: cython.int[::1],
+) -> cython.int:
+    """Summarize a batch, with columns of a single row as room; return the number of the rule that it breaks, or 0."""
+    append_time: cython.bint = (log[header + 22] & 8) != 0
+    base_offset: cython.longlong = _int64(log, header)
+    base_timestamp: cython.longlong = _int64(log, header + (35 if append_time else 27))
+    timestamp_bits: cython.longlong = 0 if append_time else -1
+    left: cython.longlong = count
+    first_offset: cython.longlong = 0
+    last_offset: cython.longlong = -1
+    greatest: cython.longlong = -1
+    bits: cython.longlong = 0
+    if count < 0:
+        return _BATCH_COUNT
+    while left > 0:
+        if at == area_end:
+            return _BATCH_MISSING
+        at = _walk_record(view, at, area_end, base_offset, base_timestamp, timestamp_bits, 0, 31, 1, longs, ints)
+        if at < 0:
+            return cython.cast(cython.int, -at)
+        if left == count:
+            first_offset = longs[0]
+            greatest = longs[1]
+            if first_offset != base_offset:
+                bits |= 4 if first_offset < base_offset else 2
+        else:
+            if longs[0] <= last_offset:
+                bits |= 1
+            elif longs[0] - 1 != last_offset:
+                bits |= 2
+            greatest = max(greatest, longs[1])
+        last_offset = longs[0]
+        if longs[1] != base_timestamp:
+            bits |= 8
+        if ints[5] > 0:
+            bits |= 32
+        if ints[1] >= 0:
+            bits |= 64
+        if ints[3] <= 0:
+            bits |= 128
+        left -= 1
+    if count > 0:
+        if last_offset > _wrapped_sum(base_offset, _int32(log, header + 23)):
+            bits |= 4
+        if greatest != _int64(log, header + 35):
+            bits |= 16
+    summaries[batch] = first_offset
+    summaries[batches + batch] = last_offset
+    summaries[2 * batches + batch] = greatest
+    summaries[3 * batches + batch] = bits
+    return 0 if at == area_end else _BATCH_TRAILING
 
 
 def gather(

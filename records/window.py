@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading a log through a window, which forgets what is behind it."""
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
 class ByteSource(Protocol):
@@ -14,6 +14,20 @@ class ByteSource(Protocol):
     def size(self) -> int:
         """Return how many bytes there are now; a log that is being written grows."""
         ...
+
+
+@runtime_checkable
+class SparseSource(Protocol):
+    """A source that knows where it has nothing but zeros, without a look at them."""
+
+    def after_hole(self, position: int) -> int:
+        """Return a byte position, or a later one if there are only zeros, or nothing, up to there."""
+        ...
+
+
+def after_hole(source: ByteSource, position: int) -> int:
+    """Return the byte position after the hole that a source knows to have at a position; where it has none, that."""
+    return source.after_hole(position) if isinstance(source, SparseSource) else position
 
 
 class Window:
@@ -80,6 +94,10 @@ class Window:
         found = self._source.read_at(position, size)
         self._end_after(position, size, len(found))
         return found
+
+    def after_hole(self, position: int) -> int:
+        """Return the first byte position from one on that may not be zero, or the end."""
+        return min(max(position, after_hole(self._source, position)), max(position, self.end))
 
     def _end_after(self, position: int, size: int, found: int) -> None:
         if found < size:  # The source has shrunk since its size was asked for.

@@ -1,17 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading a snapshot, and finding out whether it is whole.
 
-::
-
-    batch 1      SnapshotHeaderRecord [KRaftVersionRecord [VotersRecord]]      control
-    batch 2 ...  the records of the state machine                              data
-    last batch   SnapshotFooterRecord                                          control
-
-Offsets count from 0, without gaps, and have nothing to do with those of the log. Every batch has the epoch of the
-snapshot's id.
-
-Source: RecordsSnapshotReader. Differs: Kafka checks the header and the CRCs alone; here the footer, offsets, epochs and
-the place of control records count too, so that a snapshot that was cut off between two batches is not taken for whole.
+``raftlog.snapshot.order`` says what may stand where.
 """
 
 import functools
@@ -22,68 +12,29 @@ import attrs
 
 from raftlog.errors import (
     CorruptBatchError,
-    CorruptFileError,
     DecodeError,
     IncompleteSnapshotError,
     UnsupportedMagicError,
 )
 from raftlog.kraft_version import KRaftVersion
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.records import limits
-from raftlog.records.batch import CONTROL_FLAG, RecordBatch
+from raftlog.records.batch import RecordBatch
 from raftlog.records.batch_run import BatchRun
-from raftlog.records.columns import BatchColumns
-from raftlog.records.control import (
-    ControlRecord,
-    ControlRecordType,
-    KRaftVersionRecord,
-    SnapshotHeaderRecord,
-    VotersRecord,
-    read_control_record,
-)
 from raftlog.records.iterator import ByteSource, Corruption, TornTail, ZeroPadding, split_runs
 from raftlog.records.legacy import LegacyBatch
-from raftlog.records.voters import voter_set
+from raftlog.snapshot.order import ControlBatch, SnapshotHeader, SnapshotOrder, read_header
 from raftlog.snapshot.paths import snapshot_name
 from raftlog.snapshot.raw import RawSnapshotReader
 from raftlog.voter_set import VoterSet
 
-_HEADER_TYPES: Final = (
-    ControlRecordType.SNAPSHOT_HEADER,
-    ControlRecordType.KRAFT_VERSION,
-    ControlRecordType.KRAFT_VOTERS,
-)
-"""What the first batch has: all of these, or the first one or two."""
-_FOOTER_TYPES: Final = (ControlRecordType.SNAPSHOT_FOOTER,)
-_COLUMNS: Final = ("base_offset", "partition_leader_epoch", "attributes", "last_offset_delta", "record_count")
-
-
-@attrs.frozen
-class ControlBatch:
-    """A batch of control records.
-
-    Attributes:
-        batch: as it is stored.
-        records: what it holds.
-    """
-
-    batch: RecordBatch
-    records: tuple[ControlRecord, ...]
-
-
-@attrs.frozen
-class SnapshotHeader:
-    """What the first batch of a snapshot says.
-
-    Attributes:
-        last_contained_log_timestamp: when the last record that it stands for was appended, in ms.
-        kraft_version: the level of ``kraft.version`` at that record.
-        voter_set: the voters at that record; None where no VotersRecord has named them.
-    """
-
-    last_contained_log_timestamp: int
-    kraft_version: KRaftVersion
-    voter_set: VoterSet | None
+__all__ = [
+    "ControlBatch",
+    "RecordsSnapshotReader",
+    "SnapshotHeader",
+    "SnapshotSummary",
+    "VerifiedRun",
+    "verify_snapshot",
+]
 
 
 @attrs.frozen
@@ -177,13 +128,19 @@ class RecordsSnapshotReader:
 
     def verified_runs(self) -> "Iterator[VerifiedRun]":
         """Yield the batches many at a time: the fast way, as long as data batches need not be looked at."""
-        order = _Order(self.snapshot_id.epoch)
+        order = SnapshotOrder(self.snapshot_id.epoch, _raise)
+        header = None
+        position = 0
         try:
             for piece in split_runs(self._source):
                 if not isinstance(piece, BatchRun):
                     raise _error_of(piece)
-                yield order.follow(piece)
-            order.end()
+                judged = order.follow(piece)
+                assert order.header_batch is not None  # Or it had been reported.
+                header = header or read_header(order.header_batch)
+                yield VerifiedRun(piece, judged.control_batches, header, judged.record_count)
+                position = piece.end
+            order.end(position)
         except DecodeError as error:
             error.located(path=self._path)
             raise
@@ -227,118 +184,8 @@ class VerifiedRun:
     record_count: int
 
 
-class _Order:
-    """What has been read, and so what may follow."""
-
-    def __init__(self, epoch: int) -> None:
-        self._epoch = epoch
-        self._next_offset = 0
-        self._end_position = 0
-        self._header: SnapshotHeader | None = None
-        self._has_footer = False
-
-    def follow(self, run: BatchRun) -> VerifiedRun:
-        """Judge the batches that come next."""
-        control_batches = {}
-        record_count = 0
-        columns = BatchColumns(run)
-        rows = zip(*map(columns.column, _COLUMNS), strict=True)
-        for index, (base_offset, epoch, attributes, last_offset_delta, count) in enumerate(rows):
-            if base_offset != self._next_offset or count < 1 or last_offset_delta != count - 1:
-                raise _out_of_place(run.batch(index), self._next_offset)
-            if epoch != self._epoch:
-                raise _of_another_epoch(run.batch(index), self._epoch)
-            self._next_offset += count
-            if self._has_footer:
-                raise _error_at(run.batch(index), "a batch follows the footer", "snapshot-footer")
-            if attributes & CONTROL_FLAG:
-                control_batches[index] = self._follow_control(run.batch(index))
-            elif self._header is None:
-                raise _without_header(run.batch(index), "data")
-            else:
-                record_count += count
-        self._end_position = run.end
-        assert self._header is not None  # The first batch has it.
-        return VerifiedRun(run, control_batches, self._header, record_count)
-
-    def _follow_control(self, batch: RecordBatch) -> ControlBatch:
-        records = _control_records(batch)
-        types = tuple(record.type for record in records)
-        if self._header is None:
-            if types != _HEADER_TYPES[: len(types)]:
-                raise _without_header(batch, _names(types))
-            self._header = _header(batch, records)
-        elif types == _FOOTER_TYPES:
-            self._has_footer = True
-        else:
-            raise _error_at(batch, f"{_names(types)} between header and footer", "snapshot-control")
-        return ControlBatch(batch, records)
-
-    def end(self) -> None:
-        """Judge the end of the snapshot."""
-        missing = "header" if self._header is None else "footer"
-        if not self._has_footer:
-            reason = f"the snapshot has no {missing}"
-            raise IncompleteSnapshotError(reason, f"snapshot-{missing}", position=self._end_position)
-
-
-def _control_records(batch: RecordBatch) -> tuple[ControlRecord, ...]:
-    if batch.record_count > len(_HEADER_TYPES):
-        raise _error_at(batch, f"a control batch of {batch.record_count} records", "snapshot-control")
-    records = list(batch.records(max_size=limits.MAX_BATCH_SIZE))
-    try:
-        return tuple(read_control_record(record.key, record.value) for record in records)
-    except DecodeError as error:
-        raise _placed(error, batch) from None
-
-
-def _header(batch: RecordBatch, records: tuple[ControlRecord, ...]) -> SnapshotHeader:
-    """Take the values of the records of the first batch, whose types are in order."""
-    timestamp, kraft_version, voters = 0, KRaftVersion.KRAFT_VERSION_0, None
-    try:
-        for record in records:
-            match record.value:
-                case SnapshotHeaderRecord():
-                    timestamp = record.value.last_contained_log_timestamp
-                case KRaftVersionRecord():
-                    kraft_version = KRaftVersion.from_level(record.value.kraft_version)
-                case VotersRecord():
-                    voters = voter_set(record.value)
-    except DecodeError as error:
-        raise _placed(error, batch) from None
-    return SnapshotHeader(timestamp, kraft_version, voters)
-
-
-def _names(types: tuple[ControlRecordType | int, ...]) -> str:
-    return " and ".join(type_.name if isinstance(type_, ControlRecordType) else f"type {type_}" for type_ in types)
-
-
-def _placed(error: DecodeError, batch: RecordBatch) -> DecodeError:
-    """Give an error of a control record's value the place of its batch."""
-    error.position = None  # It was one in the value.
-    return error.located(position=batch.position, base_offset=batch.base_offset)
-
-
-def _error_at(batch: RecordBatch, reason: str, rule: str) -> DecodeError:
-    return CorruptFileError(reason, rule, position=batch.position, base_offset=batch.base_offset)
-
-
-def _without_header(batch: RecordBatch, found: str) -> DecodeError:
-    reason = f"the first batch has {found}, where the header must be"
-    return IncompleteSnapshotError(reason, "snapshot-header", position=batch.position, base_offset=batch.base_offset)
-
-
-def _out_of_place(batch: RecordBatch, next_offset: int) -> DecodeError:
-    last = batch.last_offset
-    reason = (
-        f"a batch of {batch.record_count} records from offset {batch.base_offset} to {last}, after {next_offset - 1}"
-    )
-    return _error_at(batch, reason, "snapshot-offset")
-
-
-def _of_another_epoch(batch: RecordBatch, epoch: int) -> DecodeError:
-    reason = f"a batch of epoch {batch.partition_leader_epoch} in a snapshot of epoch {epoch}"
-    return _error_at(batch, reason, "snapshot-epoch")
+def _raise(error: DecodeError) -> None:
+    raise error
 
 
 def _error_of(piece: LegacyBatch | TornTail | ZeroPadding | Corruption) -> DecodeError:

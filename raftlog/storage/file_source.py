@@ -5,6 +5,7 @@ Files are read into buffers and never mapped: a mapping of a file that shrinks, 
 kills the process that looks at it.
 """
 
+import errno
 import os
 import stat
 from types import TracebackType
@@ -16,6 +17,8 @@ STANDARD_INPUT = "-"
 """The path that means standard input."""
 _STANDARD_INPUT_DESCRIPTOR: Final = 0
 """Python's own object for it is missing where it was closed."""
+_SEEK_DATA: Final[int | None] = getattr(os, "SEEK_DATA", None)
+"""Missing on some platforms."""
 _SPOOL_CHUNK_SIZE: Final = 1024 * 1024
 
 
@@ -62,6 +65,15 @@ class FileSource:
     def size(self) -> int:
         """Return the file's size in bytes, now."""
         return os.fstat(self._descriptor).st_size
+
+    def after_hole(self, position: int) -> int:
+        """Return a byte position, or the one after the hole of a sparse file that it is in, the end at most."""
+        if _SEEK_DATA is None:
+            return position
+        try:
+            return os.lseek(self._descriptor, position, _SEEK_DATA)
+        except OSError as error:  # There is only a hole up to the end, or the file system does not say.
+            return max(position, self.size()) if error.errno == errno.ENXIO else position
 
     def close(self) -> None:
         """Close the file."""

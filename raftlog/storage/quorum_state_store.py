@@ -98,24 +98,38 @@ class StoredQuorumState:
 
 
 @attrs.frozen
-class _Copy:
+class QuorumStateCopy:
+    """What a checksummed copy says.
+
+    Attributes:
+        state: as in ``quorum-state``.
+        sequence: one more with each state that is written.
+        is_vote_lost: whether a vote may have been forgotten.
+    """
+
     state: QuorumStateData
     sequence: int
     is_vote_lost: bool = False
 
     def encode(self) -> bytes:
+        """Return the bytes of the file."""
         text = f"raftlog-quorum-state 0\nsequence {self.sequence}\n".encode() + write_quorum_state(self.state) + b"\n"
         text += b"vote lost\n" if self.is_vote_lost else b""
         return text + f"crc32c {crc32c(text):08x}\n".encode()
 
 
-def _read_copy(data: bytes) -> _Copy:
+def read_quorum_state_copy(data: bytes) -> QuorumStateCopy:
+    """Read the bytes of a copy.
+
+    Raises:
+        DecodeError: they are not those of a copy, the CRC does not hold, or the state does not read.
+    """
     match = _COPY.fullmatch(data)
     if match is None:
         raise CorruptFileError("not a copy of quorum-state of version 0", "file-format", position=0)
     if crc32c(match[1]) != int(match[5], 16):
         raise CorruptFileError("the stored CRC is not that of the lines above it", "file-crc", position=match.start(5))
-    return _Copy(_read_state(match[3]), int(match[2]), is_vote_lost=match[4] is not None)
+    return QuorumStateCopy(_read_state(match[3]), int(match[2]), is_vote_lost=match[4] is not None)
 
 
 def _read_state(data: bytes) -> QuorumStateData:
@@ -140,7 +154,7 @@ def load_quorum_state(
         last_epoch: of the log (``last_fetched_epoch``). A replica notes an epoch before it has a record of it.
     """
     loading = _Loading(file_system, directory)
-    copies = [copy for name in COPY_NAMES if (copy := loading.read(name, _read_copy))]
+    copies = [copy for name in COPY_NAMES if (copy := loading.read(name, read_quorum_state_copy))]
     in_kafkas_file = loading.read(FileKind.QUORUM_STATE.value, _read_state)
     latest = max(copies, key=lambda copy: (copy.state.leader_epoch, copy.sequence), default=None)
     is_lost = latest is not None and latest.is_vote_lost
@@ -295,7 +309,7 @@ class QuorumStateStore:
     def _store_in_files(self, state: QuorumStateData) -> None:
         self._sequence += 1
         try:
-            copy = _Copy(state, self._sequence, is_vote_lost=not self.may_vote).encode()
+            copy = QuorumStateCopy(state, self._sequence, is_vote_lost=not self.may_vote).encode()
             for name in COPY_NAMES:
                 replace_file(self._file_system, join(self._directory, name), copy)
             kafkas_file = join(self._directory, FileKind.QUORUM_STATE.value)

@@ -5,7 +5,7 @@ import sys
 from typing import Final
 
 from raftlog.errors import StorageError
-from raftlog.records.window import ByteSource
+from raftlog.records.window import ByteSource, after_hole
 
 BLOCK_SIZE: Final = 4096
 """What a disk loses at once, at least as far as one can tell through the page cache."""
@@ -38,6 +38,18 @@ class ReadableBytes:
         """
         return self._source.size()
 
+    def has_gap(self, position: int, size: int) -> bool:
+        """Return whether the disk was asked for some of these bytes and did not give them.
+
+        Args:
+            position: byte position of the first.
+            size: how many they are.
+        """
+        blocks = range(position // BLOCK_SIZE, -(-(position + size) // BLOCK_SIZE))
+        if len(blocks) < len(self._gaps):
+            return size > 0 and not self._gaps.isdisjoint(blocks)
+        return size > 0 and any(block in blocks for block in self._gaps)  # Damage may be a hole of terabytes.
+
     def read_at(self, position: int, size: int) -> memoryview:
         """Return up to ``size`` bytes from a position: fewer only where the file ends."""
         blocks = range(position // BLOCK_SIZE, -(-(position + size) // BLOCK_SIZE))
@@ -52,6 +64,10 @@ class ReadableBytes:
             first, last = max(position, block * BLOCK_SIZE), min(end, (block + 1) * BLOCK_SIZE)
             parts.append(self._block(block, first, max(0, last - first)))
         return memoryview(b"".join(parts))
+
+    def after_hole(self, position: int) -> int:
+        """Return a byte position, or the one after the hole of the file that it is in."""
+        return after_hole(self._source, position)
 
     def _block(self, block: int, position: int, size: int) -> memoryview:
         if size > 0 and block not in self._gaps:

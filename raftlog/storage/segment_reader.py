@@ -116,12 +116,12 @@ def map_segments(
     if count <= 1:
         yield from map(_Applied(function), paths)
         return
-    context = multiprocessing.get_context(_start_method())
+    context = multiprocessing.get_context(start_method())
     with concurrent.futures.ProcessPoolExecutor(count, mp_context=context) as pool:
         yield from pool.map(_Applied(function), paths)
 
 
-def _start_method() -> str:
+def start_method() -> str:
     """Say how to start processes: by a fork, which takes no time, if this one has no second thread to be cut off."""
     try:
         threads = len(list(Path("/proc/self/task").iterdir()))

@@ -16,7 +16,7 @@ from unittest import mock
 import pytest
 from hypothesis import settings
 
-from raftlog.records import batch_run, columns, iterator, kernel_choice
+from raftlog.records import batch_run, columns, iterator, kernel_choice, record_areas, record_summaries
 
 _NAME: Final = "raftlog.records._kernel"
 
@@ -60,13 +60,13 @@ def examples(count: int) -> settings:
 def using(form: ModuleType, *, chunk_size: int | None = None, arena_size: int | None = None) -> Iterator[None]:
     """Let readers use one form of the kernel, and other sizes than their own."""
     with contextlib.ExitStack() as patches:
-        for module in (batch_run, columns):
+        for module in (batch_run, columns, record_areas, record_summaries):
             patches.enter_context(mock.patch.object(module, "kernel", form))
         patches.enter_context(mock.patch.object(columns, "IS_COMPILED", form.IS_COMPILED))
         if chunk_size is not None:
             patches.enter_context(mock.patch.object(iterator, "CHUNK_SIZE", chunk_size))
         if arena_size is not None:
-            patches.enter_context(mock.patch.object(columns, "_ARENA_SIZE", arena_size))
+            patches.enter_context(mock.patch.object(record_areas, "_ARENA_SIZE", arena_size))
         yield
 
 

@@ -7,6 +7,8 @@ from unittest import mock
 
 import attrs
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from raftlog.records import batch_run, iterator
 from raftlog.records.batch import RecordBatch
@@ -29,6 +31,7 @@ from tests.strategies import batch_bytes, legacy_message
 
 MIB = 2**20
 ONE = batch_bytes(bytes.fromhex("0c000000010100"), count=1)
+LEGACY = legacy_message(1, 0, b"k" * 20, None)
 LARGE = batch_bytes(b"x" * 5000, base_offset=1, attributes=1)
 
 
@@ -60,6 +63,42 @@ class _File:
         self.bytes_read += len(part)
         self.largest_read = max(self.largest_read, len(part))
         return memoryview(part)
+
+
+@attrs.define
+class _Sparse(_File):
+    """A file that knows its holes: its zeros, in blocks."""
+
+    block: int = 16
+
+    def after_hole(self, position: int) -> int:
+        while position < len(self.data):
+            end = (position // self.block + 1) * self.block
+            if any(self.data[position:end]):
+                break
+            position = end
+        return position
+
+
+@settings(deadline=None)
+@given(
+    parts=st.lists(
+        st.one_of(
+            st.sampled_from([ONE, LARGE[:70], _flip(ONE, 30), LEGACY, LEGACY[:20]]), st.integers(1, 200).map(bytes)
+        ),
+        max_size=6,
+    ),
+    block=st.sampled_from([1, 2, 7, 16, 64]),
+)
+def test_holes_do_not_show(parts: list[bytes], block: int) -> None:
+    """The pieces of a file are the same, whatever it knows of its zeros."""
+    data = b"".join(parts)
+    with mock.patch.multiple(iterator, CHUNK_SIZE=64, _SECTOR_SIZE=16):
+        found, expected = list(split(_Sparse(data, block=block))), list(split(_File(data)))
+
+    assert [(type(each), each.position, each.size_bytes) for each in found] == [
+        (type(each), each.position, each.size_bytes) for each in expected
+    ]
 
 
 def test_nothing_is_no_piece() -> None:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raftlog.errors import RaftLogError, StorageError
+from raftlog.storage import file_source
 from raftlog.storage.file_source import FileSource, read_file
 
 
@@ -29,6 +30,28 @@ def test_any_range(data: bytes, position: int, size: int, tmp_path_factory: pyte
     with FileSource(str(path)) as source:
         assert bytes(source.read_at(position, size)) == data[position : position + size]
         assert source.size() == len(data)
+
+
+@given(written=st.sets(st.integers(0, 40), max_size=4), size=st.integers(0, 42), position=st.integers(0, 45 << 16))
+@settings(deadline=None, max_examples=40)
+def test_holes_are_zeros(written: set[int], size: int, position: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What is passed over of a sparse file is zeros; nothing is where the platform does not say where holes are."""
+    path = tmp_path_factory.mktemp("file") / "file"
+    with path.open("wb") as file:
+        for block in written:
+            file.seek(block << 16)
+            file.write(b"x")
+        file.truncate(size << 16)
+
+    with FileSource(str(path)) as source:
+        after = source.after_hole(position)
+        assert position <= after <= max(position, source.size())
+        assert not any(source.read_at(position, after - position))
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            monkeypatch.setattr(file_source, "_SEEK_DATA", None)
+            assert source.after_hole(position) == position
+            monkeypatch.setattr(file_source, "_SEEK_DATA", 99)
+            assert source.after_hole(position) == position
 
 
 @given(pieces=st.lists(st.integers(1, 7), min_size=1, max_size=30))

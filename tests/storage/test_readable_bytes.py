@@ -55,3 +55,7 @@ def test_only_what_is_bad_is_zeros(bad: set[int], reads: list[tuple[int, int]]) 
     assert (readable.failure is not None) == bool(asked)
     assert readable.first_gap == min((block * BLOCK_SIZE for block in asked), default=sys.maxsize)
     assert source.failures <= len(asked) + len(reads)
+    for position, size in reads:
+        assert readable.has_gap(position, size) == bool(
+            size and not asked.isdisjoint(blocks_of(range(position, position + size)))
+        )

@@ -46,7 +46,7 @@ def test_a_process_with_one_thread_forks() -> None:
         def count_chunks(segment):
             return len(list(segment.chunks()))
 
-        print(segment_reader._start_method(), *segment_reader.map_segments(count_chunks, [{_LOG!r}] * 3, processes=2))
+        print(segment_reader.start_method(), *segment_reader.map_segments(count_chunks, [{_LOG!r}] * 3, processes=2))
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["fork", "1", "1", "1"]
