@@ -13,7 +13,7 @@ PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
 	"$$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& echo "$$python" && break; done)
 
-.PHONY: help demo test test-slow test-bounds test-kafka campaign kill-matrix bench bench-quick check fix clean python
+.PHONY: help demo test test-slow test-bounds test-kafka test-browser campaign kill-matrix audit-table bench bench-quick check fix clean python
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -22,7 +22,7 @@ demo: $(READY) ## see what raftlog does with logs that a real Kafka wrote
 	@$(BIN)/python docs/demo.py
 
 test: $(READY) ## run the tests, but for those below; with ARGS=--cov, branch coverage too, in twice the time
-	$(PYTEST) -m "not slow and not kafka and not packaging" --ignore tests/test_tidy.py --ignore tests/test_layering.py \
+	$(PYTEST) -m "not slow and not kafka and not packaging and not browser" --ignore tests/test_tidy.py --ignore tests/test_layering.py \
 		-n auto --maxprocesses 8 $(ARGS)
 
 test-slow: $(READY) ## run the tests that need more than a few seconds each
@@ -39,11 +39,18 @@ test-kafka: $(READY) ## run the tests that ask a real Kafka's code (needs a JDK 
 	if [ -n "$$missing" ]; then echo "make test-kafka: skipped, as these are not installed:$$missing"; \
 	else set -x; $(PYTEST) -m kafka $(ARGS); fi
 
+test-browser: $(READY) ## open reports in a real browser, without a window (needs Chromium)
+	@if command -v chromium chromium-browser google-chrome >/dev/null; then set -x; $(PYTEST) -m browser $(ARGS); \
+	else echo "make test-browser: skipped, as there is no chromium, chromium-browser or google-chrome"; fi
+
 campaign: $(READY) ## change every byte of log directories in every way, and open them
 	@$(BIN)/python -m tests.faults.campaign $(ARGS)
 
 kill-matrix: $(READY) ## plant known bugs, one by one, and see which test finds each
 	@$(BIN)/python -m tests.mutants.kill_matrix $(ARGS)
+
+audit-table: $(READY) ## plant every kind of fault in clean logs, audit them, and write the table of docs/audit.md
+	@$(BIN)/python -m tests.planted $(ARGS)
 
 bench: $(KERNEL) ## measure raftlog against its peers, and write docs/performance.md
 	$(BIN)/python -m tests.benchmarks $(ARGS)

@@ -15,6 +15,13 @@ from raftlog.tools.standard_error import say
 
 VERBS: Final = {
     "dump-log": "print what a log's files hold, in Kafka's own words or as JSON lines",
+    "diff": "say where replicas of a partition part, and how",
+    "explain": "say what a rule claims, or show the bytes of one batch",
+    "verify": "say what is wrong with files, partitions, log directories or replicas",
+    "audit": "verify any number of log directories, and leave tables of the results",
+    "voters": "show who voted from which offset on, and what each change was",
+    "epochs": "show who led from which offset on, and for how long",
+    "quorum": "show who votes, who could be elected and what may be lost, of a quorum that is not running",
     "log": "make, write and show a log directory, for tests and demos",
 }
 """Each verb and what it answers; ``dump-log`` is run by ``raftlog.tools.dump_log.run``, and so on."""

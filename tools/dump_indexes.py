@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dumping what stands beside a log: indexes, producer snapshots and the small files."""
 
-import uuid
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, Generic
+from typing import Final, Generic
 
 import attrs
 
 from raftlog.errors import StorageError
-from raftlog.records.checkpoint_files import read_leader_epoch_checkpoint, read_offset_checkpoint
 from raftlog.records.file_names import FileKind
 from raftlog.records.index_entries import (
     OFFSET_INDEX,
@@ -24,19 +22,16 @@ from raftlog.records.index_entries import (
 )
 from raftlog.records.iterator import ByteSource
 from raftlog.records.producer_snapshot import read_producer_snapshot
-from raftlog.records.property_files import read_meta_properties, read_partition_metadata
-from raftlog.records.quorum_state import read_quorum_state
 from raftlog.storage.file_source import FileSource, read_file
 from raftlog.storage.index_seek import BatchHead, head_at
 from raftlog.tools.dialect import NEWEST, Dialect
 from raftlog.tools.findings import Finding
 from raftlog.tools.inputs import InputFile
 from raftlog.tools.rendering import Renderer
-from raftlog.uuid_text import uuid_to_text
+from raftlog.tools.small_files import LARGEST_SMALL_FILE_BYTES, READABLE_KINDS, small_file_contents
 
 _MAX_INDEX_SIZE: Final = 64 * 1024 * 1024
 """Larger indexes are refused; Kafka makes them 10 MiB."""
-_MAX_SMALL_FILE_SIZE: Final = 16 * 1024 * 1024
 
 
 @attrs.frozen
@@ -109,15 +104,15 @@ def dump_transaction_index(file: InputFile, renderer: Renderer) -> Iterator[str 
 
 def dump_producer_snapshot(file: InputFile, renderer: Renderer) -> Iterator[str | Finding]:
     """Yield the producers of a producer snapshot."""
-    for entry in read_producer_snapshot(read_file(file.path, _MAX_SMALL_FILE_SIZE), allow_trailing_bytes=True):
+    for entry in read_producer_snapshot(read_file(file.path, LARGEST_SMALL_FILE_BYTES), allow_trailing_bytes=True):
         yield renderer.producer_state(file, entry)
 
 
 def dump_small_file(file: InputFile, renderer: Renderer) -> Iterator[str | Finding]:
     """Yield what one of the small files says; a kind without content says nothing."""
-    read = _SMALL_FILES.get(file.kind)
-    if read is not None and file.kind is not None:
-        yield renderer.small_file(file, file.kind, read(read_file(file.path, _MAX_SMALL_FILE_SIZE)))
+    if file.kind is not None and file.kind in READABLE_KINDS:
+        contents = small_file_contents(file.kind, read_file(file.path, LARGEST_SMALL_FILE_BYTES))
+        yield renderer.small_file(file, file.kind, contents)
 
 
 def _base_offset(file: InputFile) -> int:
@@ -229,31 +224,3 @@ def _check_times(file: InputFile, entries: Iterable[TimeIndexEntry], log: ByteSo
         elif head.max_timestamp != entry.timestamp:
             reason = f"timestamp {entry.timestamp}, that of the batch is {head.max_timestamp}"
             yield Finding(file.path, "index-timestamp", reason, place, offset=offset)
-
-
-def _plain(value: Any) -> Any:
-    """Turn a value of a small file into what JSON has."""
-    if attrs.has(type(value)):
-        return {name.lstrip("_"): _plain(item) for name, item in attrs.asdict(value, recurse=False).items()}
-    if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
-    return uuid_to_text(value) if isinstance(value, uuid.UUID) else value
-
-
-def _entries_of(read: Callable[[bytes], Any]) -> Callable[[bytes], dict[str, Any]]:
-    return lambda data: {"entries": _plain(read(data))}
-
-
-def _members_of(read: Callable[[bytes], Any]) -> Callable[[bytes], dict[str, Any]]:
-    return lambda data: dict(_plain(read(data)))
-
-
-_SMALL_FILES: Final[dict[FileKind | None, Callable[[bytes], dict[str, Any]]]] = {
-    FileKind.LEADER_EPOCH_CHECKPOINT: _entries_of(read_leader_epoch_checkpoint),
-    FileKind.RECOVERY_POINT_CHECKPOINT: _entries_of(read_offset_checkpoint),
-    FileKind.LOG_START_OFFSET_CHECKPOINT: _entries_of(read_offset_checkpoint),
-    FileKind.REPLICATION_OFFSET_CHECKPOINT: _entries_of(read_offset_checkpoint),
-    FileKind.QUORUM_STATE: _members_of(read_quorum_state),
-    FileKind.META_PROPERTIES: _members_of(read_meta_properties),
-    FileKind.PARTITION_METADATA: _members_of(read_partition_metadata),
-}

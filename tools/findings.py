@@ -6,7 +6,8 @@ from collections import Counter
 import attrs
 
 from raftlog.errors import DecodeError
-from raftlog.records.rules import RULES, Severity
+from raftlog.records.rules import Severity
+from raftlog.tools.audit_rules import CATALOGUE
 from raftlog.tools.exit_codes import EXIT_CLEAN, EXIT_DAMAGE, EXIT_ERROR, EXIT_SUSPICIOUS
 
 
@@ -16,11 +17,12 @@ class Finding:
 
     Attributes:
         path: the file.
-        rule: id of the rule that is broken (``raftlog.records.rules``).
+        rule: id of the rule that is broken (``raftlog.tools.audit_rules``).
         reason: what is wrong.
         position: first byte of it in the file, or None.
         size_bytes: how many bytes are lost to it, or 0.
         offset: base offset of the batch, or offset of the record, or None.
+        epoch: leader epoch of the batch, where it matters, or None.
     """
 
     path: str
@@ -29,11 +31,12 @@ class Finding:
     position: int | None = None
     size_bytes: int = 0
     offset: int | None = None
+    epoch: int | None = None
 
     @property
     def severity(self) -> Severity:
         """How much it matters: that of its rule."""
-        return RULES[self.rule].severity
+        return CATALOGUE[self.rule].severity
 
     @classmethod
     def of_error(cls, error: DecodeError, path: str, *, offset: int | None = None) -> "Finding":
@@ -52,6 +55,8 @@ class Finding:
             place.append(f"position {self.position}")
         if self.offset is not None:
             place.append(f"offset {self.offset}")
+        if self.epoch is not None:
+            place.append(f"epoch {self.epoch}")
         lost = f", {self.size_bytes} bytes" if self.size_bytes else ""
         return f"{', '.join(place)}: {self.severity.value}: {self.reason}{lost} [{self.rule}]"
 

@@ -116,10 +116,11 @@ def find_files(paths: Iterable[str], *, all_kinds: bool) -> Iterator[InputFile |
                 yield StorageError(path, "open", "no file matches")
             yield from find_files(matches, all_kinds=all_kinds)
         else:
-            yield _input_file(path)
+            yield input_file(path)
 
 
-def _input_file(path: str, *, was_listed: bool = False) -> InputFile:
+def input_file(path: str, *, was_listed: bool = False) -> InputFile:
+    """Return what the name of a file says about it, be it only its suffix."""
     file_name = os.path.basename(path)  # noqa: PTH119
     name = parse_file_name(file_name)
     if name is not None:
@@ -139,7 +140,7 @@ def _in_directory(path: str, *, all_kinds: bool, with_partitions: bool = True) -
         yield StorageError(path, "list", error.strerror or str(error))
         return
     children = [os.path.join(path, name) for name in names]  # noqa: PTH118
-    files = [_input_file(child, was_listed=True) for child in children if not os.path.isdir(child)]  # noqa: PTH112
+    files = [input_file(child, was_listed=True) for child in children if not os.path.isdir(child)]  # noqa: PTH112
     wanted = [file for file in files if all_kinds or _is_current_log(file)]
     yield from sorted(wanted, key=_reading_order)
     for child in children if with_partitions else ():

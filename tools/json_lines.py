@@ -76,7 +76,7 @@ class JsonLines:
 
     def begin(self, file: InputFile) -> str:
         """Announce a file."""
-        return _line(
+        return json_line(
             "file",
             file.path,
             schema=SCHEMA_VERSION,
@@ -89,7 +89,7 @@ class JsonLines:
 
     def end(self, file: InputFile, coverage: Coverage) -> str:
         """Account for every byte of a file of batches."""
-        return _line("coverage", file.path, **attrs.asdict(coverage))
+        return json_line("coverage", file.path, **attrs.asdict(coverage))
 
     def batch(self, file: InputFile, batch: RecordBatch | LegacyBatch) -> str:
         """Describe a batch."""
@@ -106,8 +106,8 @@ class JsonLines:
             "is_valid": batch.crc_holds,
         }
         if isinstance(batch, LegacyBatch):
-            return _line("batch", file.path, **common)
-        return _line(
+            return json_line("batch", file.path, **common)
+        return json_line(
             "batch",
             file.path,
             **common,
@@ -169,28 +169,28 @@ class JsonLines:
     def offset_entry(self, file: InputFile, entry: OffsetIndexEntry, base_offset: int) -> str:
         """Describe an entry of an offset index."""
         offset = base_offset + entry.relative_offset
-        return _line("offset_index_entry", file.path, offset=offset, position=entry.position)
+        return json_line("offset_index_entry", file.path, offset=offset, position=entry.position)
 
     def time_entry(self, file: InputFile, entry: TimeIndexEntry, base_offset: int) -> str:
         """Describe an entry of a time index."""
         offset = base_offset + entry.relative_offset
-        return _line("time_index_entry", file.path, timestamp=entry.timestamp, offset=offset)
+        return json_line("time_index_entry", file.path, timestamp=entry.timestamp, offset=offset)
 
     def aborted_transaction(self, file: InputFile, entry: AbortedTransaction) -> str:
         """Describe an entry of a transaction index."""
-        return _line("aborted_transaction", file.path, **entry._asdict())
+        return json_line("aborted_transaction", file.path, **entry._asdict())
 
     def producer_state(self, file: InputFile, entry: ProducerStateEntry) -> str:
         """Describe a producer in a producer snapshot."""
-        return _line("producer_state", file.path, **attrs.asdict(entry), first_sequence=entry.first_sequence)
+        return json_line("producer_state", file.path, **attrs.asdict(entry), first_sequence=entry.first_sequence)
 
     def small_file(self, file: InputFile, kind: FileKind, value: dict[str, Any]) -> str:
         """Describe one of the small files beside a log."""
-        return _line(kind.name.lower(), file.path, **value)
+        return json_line(kind.name.lower(), file.path, **value)
 
     def finding(self, finding: Finding) -> str:
         """Describe a finding."""
-        return _line(
+        return json_line(
             "finding",
             finding.path,
             rule=finding.rule,
@@ -208,7 +208,16 @@ def _named(path: str) -> dict[str, str | None]:
     return text_or_base64("file", path.encode("utf-8", "surrogateescape"))
 
 
-def _line(kind: str, path: str, /, **members: Any) -> str:
+def json_line(kind: str, path: str | None, /, **members: Any) -> str:
+    """Return an object as a line that every reader takes for one line.
+
+    Args:
+        kind: what it is.
+        path: the file that it is about, or None.
+        members: what it says.
+    """
+    if path is None:
+        return _one_line(_encode({"kind": kind} | members))
     return _one_line(_encode({"kind": kind} | _named(path) | members))
 
 

@@ -19,10 +19,10 @@ from raftlog.records.compression import CompressionType
 from raftlog.records.control import ControlValue, KRaftVersionRecord, LeaderChangeMessage, Voter
 from raftlog.records.quorum_state import QuorumStateData
 from raftlog.records.voters import voters_record
-from raftlog.tools.action_output import Fact, add_format_option, tell
 from raftlog.tools.exit_codes import EXIT_CLEAN
 from raftlog.tools.held_log import HeldLog, held_log
 from raftlog.tools.record_input import read_record_values
+from raftlog.tools.verb_output import Fact, add_format_option, tell
 from raftlog.voter_set import DynamicVoter, VoterSet
 
 _LISTENER: Final = "CONTROLLER"

@@ -20,10 +20,10 @@ from raftlog.storage.leader_epoch_checkpoint import LeaderEpochCheckpoint
 from raftlog.storage.local_file_system import LocalFileSystem
 from raftlog.storage.quorum_state_store import StoredQuorumState
 from raftlog.storage.recovery_report import ActionKind, RecoveryReport
-from raftlog.tools.action_output import Fact, add_format_option, tell
 from raftlog.tools.exit_codes import EXIT_CLEAN, EXIT_DAMAGE, EXIT_SUSPICIOUS
 from raftlog.tools.held_log import HeldLog, opened_log
 from raftlog.tools.overlay_file_system import OverlayFileSystem
+from raftlog.tools.verb_output import Fact, add_format_option, tell
 from raftlog.uuid_text import uuid_to_text
 
 _DAMAGE: Final = frozenset({ActionKind.SET_ASIDE, ActionKind.IGNORED})

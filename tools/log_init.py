@@ -16,10 +16,10 @@ from raftlog.storage.log_directory import (
     LogDirectory,
     format_log_directory,
 )
-from raftlog.tools.action_output import Fact, add_format_option, tell
 from raftlog.tools.exit_codes import EXIT_CLEAN
 from raftlog.tools.format_features import METADATA_VERSION, NEWEST_RELEASE, Features, choose_features
 from raftlog.tools.overlay_file_system import OverlayFileSystem
+from raftlog.tools.verb_output import Fact, add_format_option, tell
 from raftlog.uuid_text import uuid_from_text, uuid_to_text
 from raftlog.voter_set import DynamicVoter, HostPort, ReplicaKey, VoterSet
 

@@ -20,10 +20,10 @@ from raftlog.replicated_log import Isolation
 from raftlog.snapshot.reader import RecordsSnapshotReader
 from raftlog.snapshot.writer import RecordsSnapshotWriter
 from raftlog.storage.file_log import FileLog
-from raftlog.tools.action_output import Fact, add_format_option, tell
 from raftlog.tools.exit_codes import EXIT_CLEAN
 from raftlog.tools.held_log import held_log
 from raftlog.tools.snapshot_records import without_transactions
+from raftlog.tools.verb_output import Fact, add_format_option, tell
 
 _APPENDED_AT_ONCE: Final = 1024 * 1024
 """In bytes: so many fit in a batch, also where a batch of the log was compressed."""

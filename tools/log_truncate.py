@@ -9,10 +9,10 @@ import argparse
 
 from raftlog.errors import OffsetOutOfRangeError
 from raftlog.storage.file_log import FileLog
-from raftlog.tools.action_output import Fact, add_format_option, tell
 from raftlog.tools.exit_codes import EXIT_CLEAN, EXIT_ERROR
 from raftlog.tools.held_log import held_log
 from raftlog.tools.standard_error import say
+from raftlog.tools.verb_output import Fact, add_format_option, tell
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -36,10 +36,15 @@ class Progress:
         sys.stderr.write(f"\r{self._label} [{bar:-<{_BAR_WIDTH}}] {share:4.0%}")
         sys.stderr.flush()
 
+    def wipe(self) -> None:
+        """Take the bar off the terminal; reading on shows it again."""
+        if self._is_shown and self._next_time:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+            self._next_time = 0.0
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._is_shown and self._next_time:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+        self.wipe()

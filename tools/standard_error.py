@@ -18,6 +18,11 @@ def _escape(match: re.Match[str]) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
+def unicode_text(text: str) -> str:
+    """Return a text that any reader takes: what is no Unicode, in a file's name, is escaped."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def say(text: str, speaker: str = "raftlog") -> None:
     """Write one line, if there is a standard error."""
     if sys.stderr is not None:

@@ -22,7 +22,7 @@ from tests.mutants.catalogue import MUTANTS, VARIABLE
 from tests.mutants.planting import Mutant
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
-DEFAULT_TIER: Final = "not slow and not kafka and not packaging"
+DEFAULT_TIER: Final = "not slow and not kafka and not packaging and not browser"
 _FAILED: Final = re.compile(r"^FAILED (\S+)", re.MULTILINE)
 _PASSED, _SOME_FAILED = 0, 1
 _LIMIT_SECONDS: Final = 300

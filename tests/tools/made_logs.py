@@ -39,3 +39,10 @@ def write_log(folder: Path, *parts: bytes | bytearray, name: str = LOG_NAME) -> 
     path = folder / name
     path.write_bytes(b"".join(parts))
     return path
+
+
+def flip(path: Path, position: int) -> None:
+    """Change a byte of a file."""
+    data = bytearray(path.read_bytes())
+    data[position] ^= 0x55
+    path.write_bytes(data)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``raftlog log`` prints: lines of text, or JSON lines with a ``kind``."""
+"""What a verb prints that has a few things to tell: lines of text, or JSON lines with a ``kind``."""
 
 import json
 import sys
 from argparse import ArgumentParser
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import attrs
@@ -34,11 +34,15 @@ class Fact:
 
 def tell(output_format: str, facts: Sequence[Fact]) -> None:
     """Print facts on standard output, a line each."""
-    lines = [fact.text if output_format == "text" else _json_line(fact) for fact in facts]
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
-    sys.stdout.flush()
+    write_lines(fact.text if output_format == "text" else object_line(fact.kind, fact.members) for fact in facts)
 
 
-def _json_line(fact: Fact) -> str:
-    # A name of a file that is no Unicode is escaped, like all that is not ASCII.
-    return json.dumps({"kind": fact.kind, **fact.members}, separators=(",", ":"))
+def object_line(kind: str, members: dict[str, Any]) -> str:
+    """Return an object as a JSON line, its kind first; all that is not ASCII is escaped."""
+    return json.dumps({"kind": kind, **members}, separators=(",", ":"))
+
+
+def write_lines(lines: Iterable[str]) -> None:
+    """Print lines on standard output; what is no Unicode, in a file's name, is written as it was read."""
+    sys.stdout.buffer.write("".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape"))
+    sys.stdout.buffer.flush()

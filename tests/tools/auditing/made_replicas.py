@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Replicas made for tests, and what a survey says of them."""
+
+from collections.abc import Iterator, Sequence
+
+from raftlog.records.batch import RecordBatch
+from raftlog.records.builder import RecordBatchBuilder
+from raftlog.records.file_names import FileKind
+from raftlog.records.iterator import BufferSource, split
+from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, Place, SurveyTask
+from raftlog.tools.auditing.segment_survey import survey_segment
+
+Batch = tuple[int, int, int, bytes]
+"""Base offset, how many records, epoch, and what each value is."""
+
+BASE: list[Batch] = [(0, 10, 0, b"a"), (10, 10, 0, b"b"), (20, 10, 1, b"c"), (30, 10, 1, b"d")]
+
+
+def encode(batch: Batch, *, key: bytes | None = None) -> bytes:
+    """Write a batch."""
+    base_offset, count, epoch, value = batch
+    builder = RecordBatchBuilder(base_offset, partition_leader_epoch=epoch)
+    for _ in range(count):
+        builder.append(1_700_000_000_000 + base_offset, key, value)
+    return builder.build()
+
+
+class Replicas:
+    """Replicas of a partition whose segments are in memory."""
+
+    def __init__(self, *, topic: str = "__cluster_metadata") -> None:
+        self.topic = topic
+        self.data: dict[str, bytes] = {}
+
+    def add(self, name: str, segments: dict[int, bytes]) -> PartitionEvidence:
+        """Survey a replica of some segments, by their base offsets."""
+        place = Place(name, self.topic, 0)
+        files = []
+        for base_offset, data in segments.items():
+            path = f"{name}/{self.topic}-0/{base_offset:020}.log"
+            self.data[path] = data
+            is_raft = self.topic == "__cluster_metadata"
+            task = SurveyTask(place, path, FileKind.LOG, base_offset=base_offset, is_raft=is_raft)
+            files.append(survey_segment(task, BufferSource(memoryview(data)), {}))
+        return PartitionEvidence(place, tuple(files))
+
+    def read(self, segment: FileEvidence, start_offset: int, end_offset: int) -> Iterator[RecordBatch]:
+        """Read batches again, as the reader of files does."""
+        for piece in split(BufferSource(memoryview(self.data[segment.task.path]))):
+            if isinstance(piece, RecordBatch) and start_offset <= piece.base_offset < end_offset:
+                yield piece
+
+
+def log_of(batches: Sequence[Batch]) -> bytes:
+    """Write batches one behind the other."""
+    return b"".join(map(encode, batches))

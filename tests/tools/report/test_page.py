@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of a report: it says what was found, needs nothing else, and stays small."""
+
+import itertools
+import os
+import re
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from raftlog.records.rules import Severity
+from raftlog.tools.audit_rules import CATALOGUE
+from raftlog.tools.auditing.judgement import Judged
+from raftlog.tools.findings import Finding
+from raftlog.tools.report.page import Report
+from tests.tools.auditing.made_quorum import MadeLog, log_directory, voter, voters
+from tests.tools.report.made_reports import (
+    METADATA,
+    PARTITION,
+    change,
+    copy_quorum,
+    damage_quorum,
+    flood,
+    forked_quorum,
+    hostile_names,
+    report_of,
+    report_of_evidence,
+)
+from tests.tools.report.page_outline import Node, outline
+
+WAYS_OUT = {"src", "srcset", "action", "formaction", "data", "poster", "background", "style", "xlink:href"}
+
+
+@pytest.fixture(scope="module")
+def damaged(tmp_path_factory: pytest.TempPathFactory) -> Node:
+    """The page of a damaged quorum, read."""
+    return outline(report_of(damage_quorum(tmp_path_factory.mktemp("quorum"))))
+
+
+@pytest.fixture(scope="module")
+def clean(tmp_path_factory: pytest.TempPathFactory) -> Node:
+    """The page of a clean quorum, read."""
+    return outline(report_of(copy_quorum(tmp_path_factory.mktemp("quorum"))))
+
+
+def check_page(page: Node) -> None:
+    """Check what holds of every page: it reaches for nothing, and everybody can read it."""
+    every = list(page.every())
+    names = {node.name for node in every}
+    assert names.isdisjoint({"script", "link", "img", "iframe", "object", "embed", "image", "foreignobject", "base"})
+    assert not any(WAYS_OUT & node.attributes.keys() for node in every)
+    assert not any(name.startswith("on") for node in every for name in node.attributes)
+    ids = [node.attributes["id"] for node in every if "id" in node.attributes]
+    assert len(ids) == len(set(ids))
+    links = [node.attributes["href"] or "" for node in every if "href" in node.attributes]
+    assert {link.removeprefix("#") for link in links} <= set(ids)
+    assert all(link.startswith("#") for link in links)
+    levels = [int(node.name[1]) for node in every if re.fullmatch("h[1-6]", node.name)]
+    assert levels[0] == 1
+    assert all(later <= before + 1 and later > 1 for before, later in itertools.pairwise(levels))
+    for figure in page.all("svg"):
+        assert "role" not in figure.attributes or figure.children[0].words
+    for table in page.all("table"):
+        assert table.children[0].name == "caption"
+        assert all("scope" in cell.attributes for cell in table.all("th"))
+    policy = next(node for node in page.all("meta") if "http-equiv" in node.attributes).attributes["content"] or ""
+    assert policy.startswith("default-src 'none'; style-src 'sha256-")
+
+
+def section(page: Node, name: str) -> str:
+    """The words of a section."""
+    return next(node.words for node in page.all("section") if node.children[0].words == name)
+
+
+def titles(page: Node) -> str:
+    """All that is shown when something is pointed at."""
+    return "\n".join(node.words for node in page.all("title"))
+
+
+def test_a_clean_quorum_needs_nothing(clean: Node) -> None:
+    """The page of clean directories says so at the top, and what holds of every page holds."""
+    check_page(clean)
+    assert clean.all("h1")[0].words.startswith("Clean: nothing above harmless in ")
+    assert "Nothing needs to be done." in section(clean, "What to do next")
+    assert "22 of 22 segments and snapshots" in section(clean, "What is safe")
+    assert re.search(rf"4 partitions without such a finding in .*/n4/{METADATA}", section(clean, "What is safe"))
+    quorum = section(clean, "Log __cluster_metadata-0")
+    for words in ("3 of epoch 4", "here: 3 of 3 voters", "Could be elected: 3, 4", "5_Wp38SKlmI15kjtncBbcA"):
+        assert words in quorum
+    assert "offset 114, epoch 3: added 4" in titles(clean)
+    assert "epoch 3, led by 1: offsets 67 to 147" in titles(clean)
+
+
+def test_a_damaged_quorum_is_explained(damaged: Node) -> None:
+    """The page says what is damaged, what to keep, what to fetch again and from where, and what is safe."""
+    check_page(damaged)
+    assert damaged.all("h1")[0].words.startswith("Damaged: ")
+    steps = section(damaged, "What to do next")
+    assert "copy all directories" in steps
+    assert re.search(r"Keep node 3 \([^)]*/n3\): it could be elected, and nothing in it is damaged", steps)
+    assert "Look first at the 1 suspicious finding there." in steps
+    assert re.search(r"Fetch again from node 1 \(.*/n1\), node 3 \(.*/n3\) what node 2 \(.*/n2\) has damaged", steps)
+    assert "offsets 105 to 106 are lost" in steps
+    safe = section(damaged, "What is safe")
+    assert safe.endswith("19 of 22 segments and snapshots have no finding above harmless inside them.")
+    assert "missing or unreadable" in section(damaged, f"Log {METADATA}")
+    assert re.search(r"position 8759, offset 105: batch-crc, damaged: the stored CRC", titles(damaged))
+
+
+def test_every_finding_is_in_the_table_with_its_command(damaged: Node) -> None:
+    """Each finding has a row: severity, rule with an anchor, file and command, place and reason; the worst first."""
+    table = next(node for node in damaged.all("table") if node.attributes.get("class") == "findings cards")
+    rows = [[cell.words for cell in row.children] for row in table.all("tbody")[0].children]
+    ranks = [list(Severity).index(Severity(row[0][1:])) for row in rows]
+    assert ranks == sorted(ranks, reverse=True)
+    assert ranks[0] == 2
+    assert {row[1] for row in rows} >= {"batch-crc", "tail-torn", "election-missing"}
+    first = next(row for row in rows if row[3] == "4967")
+    assert re.search(r"raftlog explain \S+/n2/__cluster_metadata-0/0{20}\.log --position 4967$", first[2])
+    assert first[4] == "58"
+    anchors = {node.attributes["id"] for node in damaged.all("th") if "id" in node.attributes}
+    assert {f"rule-{row[1]}" for row in rows} == anchors
+    assert CATALOGUE["batch-crc"].claim in section(damaged, "Numbers")
+
+
+def test_all_bytes_are_accounted_for(damaged: Node) -> None:
+    """The rows of the coverage table add up to its last one, and those of the files to their sizes."""
+    tables = {node.children[0].words.split(" of ")[0]: node for node in damaged.all("table")}
+    counts = [int(row.children[1].words.replace(",", "")) for row in tables["Where every byte"].all("tr")[1:]]
+    assert sum(counts[:-1]) == counts[-1] > 0
+    for row in tables["Where the bytes"].all("tr")[1:]:
+        size, *parts = (int(cell.words) for cell in row.children[1:5])
+        assert size == sum(parts)
+
+
+def test_a_single_partition_has_no_quorum() -> None:
+    """The page of one data partition has its epochs, and nothing about voters."""
+    page = outline(report_of(PARTITION))
+    check_page(page)
+    log = section(page, "Log txn-0")
+    assert "Epochs" in log
+    assert "Voters" not in log
+    assert "Electable" not in log
+
+
+def test_a_fork_is_visible() -> None:
+    """Where replicas contradict each other, both stories are drawn as such, and nobody is said to have all."""
+    page = outline(report_of_evidence(forked_quorum()))
+    check_page(page)
+    assert "Another history than that of the most up-to-date replica: node 1 (n1)." in section(page, "What to do next")
+    assert any("bar fork" in (node.attributes.get("class") or "") for node in page.all("rect"))
+
+
+def test_a_minority_is_told_to_look_for_the_others() -> None:
+    """With one of three voters here, the page names the absent ones before anything else is decided."""
+    log = MadeLog(node="n1").bootstrap(voters(1, 2, 3)).data(5)
+    page = outline(report_of_evidence([log.evidence(), log_directory("n1", 1, voter(1).voter_key.directory_id)]))
+    assert "Only 1 of 3 voters are here, where 2 are needed: get the directories of 2, 3" in page.words
+    assert "Absent" in section(page, f"Log {METADATA}")
+
+
+def test_a_damaged_leader_is_not_kept_without_a_word() -> None:
+    """If all that could be elected are damaged, all are kept, and the best of the sound ones is named."""
+    found = []
+    for node_id in (1, 2, 3):
+        log = MadeLog(node=f"n{node_id}").bootstrap(voters(1, 2, 3)).data(10 if node_id == 3 else 20)
+        fault = Finding(log.path, "batch-crc", "the stored CRC is not that of the bytes", 100, 100, offset=20)
+        found.append(log.evidence(*([] if node_id == 3 else [fault])))
+        found.append(log_directory(f"n{node_id}", node_id, voter(node_id).voter_key.directory_id))
+    steps = section(outline(report_of_evidence(found)), "What to do next")
+    assert "Every replica that could be elected is damaged: node 1 (n1), node 2 (n2). Keep them all." in steps
+    assert "Of what is not damaged, node 3 (n3) reaches furthest: offset 13 of epoch 1." in steps
+    assert "No undamaged replica here has all of what node 1 (n1) has damaged: offset 20" in steps
+
+
+def test_who_needs_the_votes_of_the_absent_is_named() -> None:
+    """Of voters that are too few here, those are named whom the others could elect, and where a start would cut."""
+    log = MadeLog(node="n1").bootstrap(voters(1, 2, 3)).data(5)
+    fault = Finding(log.path, "batch-crc", "the stored CRC is not that of the bytes", 100, 100, offset=6)
+    page = outline(report_of_evidence([log.evidence(fault), log_directory("n1", 1, voter(1).voter_key.directory_id)]))
+    steps = section(page, "What to do next")
+    assert "The voters that are here can elect nobody." in steps
+    assert "node 1 (n1) could be elected by voters that are not here, if those have no longer log." in steps
+    assert "Copy before a start cuts it: what is left of node 1 (n1) from offset 6 on." in steps
+    quorum = section(page, f"Log {METADATA}")
+    assert "by absent voters" in quorum
+    assert "from offset 6" in quorum
+
+
+def test_what_would_be_lost_with_a_sound_leader_is_said() -> None:
+    """A sound replica that is shorter than damaged ones is to be kept, and so is what it lacks."""
+    found = []
+    for node_id in (1, 2, 3):
+        log = MadeLog(node=f"n{node_id}").bootstrap(voters(1, 2, 3)).data(10 if node_id == 3 else 20)
+        fault = Finding(log.path, "batch-crc", "the stored CRC is not that of the bytes", 100, 100, offset=4)
+        found.append(log.evidence(*([] if node_id == 3 else [fault])))
+        found.append(log_directory(f"n{node_id}", node_id, voter(node_id).voter_key.directory_id))
+    steps = section(outline(report_of_evidence(found)), "What to do next")
+    assert "Keep node 3 (n3): it could be elected, and nothing in it is damaged." in steps
+    assert "Other logs here go on to offset 23" in steps
+    assert "What they have from offset 13 on may be committed" in steps
+    assert "Fetch again from node 3 (n3) what node 1 (n1) has damaged: offset 4" in steps
+
+
+def test_hostile_names_are_text(tmp_path: Path) -> None:
+    """Names of files with markup, quotes, bidirectional controls and no Unicode are shown, and do nothing."""
+    text = report_of(hostile_names(tmp_path))
+    page = outline(text)
+    check_page(page)
+    assert text.encode().decode() == text
+    assert "\u202e" not in text
+    assert "a<script>document.title='owned'<script>-0" in page.words
+    assert r"c\u202egpj.exe-0" in page.words
+    assert r"d\udcff\udcfe-0" in page.words
+    assert r"c\342\200\256gpj.exe-0/" in page.words
+
+
+def test_the_same_input_gives_the_same_page(tmp_path: Path) -> None:
+    """Two audits of the same files give the same bytes; a run that has a name has it on the page."""
+    assert report_of(damage_quorum(tmp_path)) == report_of(tmp_path)
+    assert "run-7" in Report(["x"]).html("run-7")
+    assert "Run" not in outline(Report(["x"]).html()).words
+
+
+@pytest.mark.slow
+def test_a_flood_stays_small() -> None:
+    """100,000 findings with long reasons give less than 5 MiB, the counts are whole, and what is left out is said."""
+    page = report_of_evidence(flood(100_000, "x" * 5000))
+    assert len(page.encode()) < 5 * 1024 * 1024
+    words = outline(page).words
+    assert "100,000 findings of damage" in words
+    assert re.search(r"The worst [0-9,]+ of 100,000 findings are shown", words)
+    assert "400 more segments and snapshots are not drawn" in words
+
+
+def test_a_small_flood_is_capped_too() -> None:
+    """Of 2,400 findings 2,000 are shown, and the page says so."""
+    page = outline(report_of_evidence(flood(2400)))
+    check_page(page)
+    assert "The worst 2,000 of 2,400 findings are shown, 400 are not" in section(page, "Findings")
+    assert section(page, "Findings").count("raftlog explain ") == 2000
+
+
+@pytest.mark.slow
+@settings(max_examples=25)
+@given(data=st.data())
+def test_any_damage_gives_a_page(data: st.DataObject) -> None:
+    """Whatever bytes of a quorum's files are, there is a page of them."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy_quorum(Path(folder))
+        files = sorted(path for path in Path(folder).rglob("*") if path.is_file() and path.stat().st_size)
+        for path in data.draw(st.lists(st.sampled_from(files), min_size=1, max_size=6)):
+            if data.draw(st.booleans()):
+                at = data.draw(st.lists(st.integers(0, path.stat().st_size - 1), max_size=20))
+                change(path, {position: data.draw(st.integers(1, 255)) for position in at})
+            else:
+                os.truncate(path, data.draw(st.integers(1, path.stat().st_size)))
+        check_page(outline(report_of(folder)))
+
+
+@settings(max_examples=20)
+@given(
+    path=st.text(st.characters(codec=None, exclude_characters="\0"), min_size=1, max_size=30),
+    reason=st.text(st.characters(codec=None), max_size=30),
+    rule=st.sampled_from(sorted(CATALOGUE)),
+    position=st.none() | st.integers(0, 1 << 63),
+)
+def test_any_finding_is_shown(path: str, reason: str, rule: str, position: int | None) -> None:
+    """A finding about no file that was read is on the page, whatever it is called."""
+    report = Report([path])
+    report.add(Judged((), (Finding(path, rule, reason, position),)))
+    page = outline(report.html())
+    check_page(page)
+    assert f"#rule-{rule}" in {node.attributes.get("href") for node in page.all("a")}

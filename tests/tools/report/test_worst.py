@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keeping the worst: the same as sorting all of it, in less memory."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from raftlog.records.rules import Severity
+from raftlog.tools.report.worst import Worst, rank_of
+
+
+@given(ranks=st.lists(st.integers(0, 5)), limit=st.integers(1, 8))
+def test_the_worst_are_kept(ranks: list[int], limit: int) -> None:
+    """What is kept are the first of all values sorted by rank, equal ones in the order in which they came."""
+    worst: Worst[int] = Worst(limit)
+    for number, rank in enumerate(ranks):
+        wanted = worst.wants((rank,))
+        worst.offer((rank,), number)
+        assert wanted == (number in worst.values())
+    ordered = sorted(range(len(ranks)), key=lambda number: -ranks[number])
+    assert worst.values() == ordered[:limit]
+    assert worst.offered == len(ranks)
+
+
+def test_severities_are_ranked() -> None:
+    """A worse severity has a greater rank, and nothing at all has the least."""
+    assert [rank_of(each) for each in (None, *Severity)] == [-1, 0, 1, 2, 3]

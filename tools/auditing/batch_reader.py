@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Going back to a few batches of a file that was surveyed."""
+
+from collections.abc import Callable, Iterator
+
+from raftlog.errors import StorageError
+from raftlog.records.batch import RecordBatch
+from raftlog.records.iterator import split
+from raftlog.storage.file_source import FileSource
+from raftlog.tools.auditing.evidence import FileEvidence
+
+BatchReader = Callable[[FileEvidence, int, int], Iterator[RecordBatch]]
+"""Yields the sound batches of a segment with base offsets from one (inclusive) to another (exclusive)."""
+
+
+def read_batches(segment: FileEvidence, start_offset: int, end_offset: int) -> Iterator[RecordBatch]:
+    """Yield the sound batches of magic 2 of a surveyed segment whose base offsets are in a range, in order.
+
+    Args:
+        segment: whose blocks say where to start.
+        start_offset: inclusive.
+        end_offset: exclusive; reading ends at the first batch that starts there or beyond.
+
+    What has gone since the survey, or cannot be read any more, has no batches.
+    """
+    before = [block.position for block in segment.blocks if block.start_offset <= start_offset]
+    try:
+        with FileSource(segment.task.path) as source:
+            for piece in split(source, start=max(before, default=0)):
+                if isinstance(piece, RecordBatch) and piece.base_offset >= start_offset:
+                    if piece.base_offset >= end_offset:
+                        return
+                    yield piece
+    except StorageError:
+        return

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The checkpoints of offsets in a log directory, beside the partitions that they speak of."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from typing import Any, Final
+
+from raftlog.records.file_names import FileKind
+from raftlog.tools.auditing.evidence import PartitionEvidence
+from raftlog.tools.auditing.finding_limit import FindingLimit
+from raftlog.tools.findings import Finding
+
+_KINDS: Final = {
+    FileKind.RECOVERY_POINT_CHECKPOINT: "a recovery point",
+    FileKind.REPLICATION_OFFSET_CHECKPOINT: "a high watermark",
+    FileKind.LOG_START_OFFSET_CHECKPOINT: "a log start",
+    FileKind.CLEANER_OFFSET_CHECKPOINT: "a cleaned offset",
+}
+_OF_ALL_LOGS: Final = frozenset({FileKind.RECOVERY_POINT_CHECKPOINT, FileKind.REPLICATION_OFFSET_CHECKPOINT})
+"""Those in which Kafka writes what it has: each log, and none that it has not."""
+
+
+def judge_checkpoints(directory: PartitionEvidence, partitions: Sequence[PartitionEvidence]) -> Iterator[Finding]:
+    """Yield what checkpoints of a log directory say of offsets that its logs do not reach: one finding a partition.
+
+    A partition of which there is no file at all is told where the log directory was looked at as a whole, and the
+    offset is above 0. A log whose last segment has damaged bytes at its end is not, as these are.
+
+    Args:
+        directory: the log directory itself.
+        partitions: those in it, or more; their segments need no more than coverage and extent.
+    """
+    here = [each for each in partitions if each.place.log_directory == directory.place.log_directory]
+    there = {each.place.topic_partition for each in here}
+    logs = {each.place.topic_partition: each for each in here if each.place.topic and each.segments}
+    was_listed = not any(file.task.was_named for file in directory.files)
+    reported: set[tuple[str, int]] = set()
+    for kind, meaning in _KINDS.items():
+        checkpoint = directory.small_file(kind)
+        if checkpoint is not None and checkpoint.contents is not None:
+            limit = FindingLimit(checkpoint.task.path)
+            entries = checkpoint.contents["entries"]
+            if was_listed and kind in _OF_ALL_LOGS:
+                limit.extend(_missing(limit.path, entries, meaning, there, reported))
+            limit.extend(_beyond(limit.path, entries, meaning, logs, reported))
+            yield from limit.findings()
+
+
+def _missing(
+    path: str,
+    entries: Iterable[Mapping[str, Any]],
+    meaning: str,
+    there: Set[tuple[str, int]],
+    reported: set[tuple[str, int]],
+) -> Iterator[Finding]:
+    for entry in entries:
+        topic_partition = entry["topic"], entry["partition"]
+        if entry["offset"] > 0 and topic_partition not in there and topic_partition not in reported:
+            reported.add(topic_partition)
+            name = f"{topic_partition[0]}-{topic_partition[1]}"
+            reason = f"{meaning} of {entry['offset']} for {name}, of which there is no file: it is lost, or was deleted"
+            yield Finding(path, "partition-missing", reason, offset=entry["offset"])
+
+
+def _beyond(
+    path: str,
+    entries: Iterable[Mapping[str, Any]],
+    meaning: str,
+    logs: Mapping[tuple[str, int], PartitionEvidence],
+    reported: set[tuple[str, int]],
+) -> Iterator[Finding]:
+    for entry in entries:
+        topic_partition = entry["topic"], entry["partition"]
+        log = logs.get(topic_partition)
+        if log is None or topic_partition in reported or _ends_damaged(log) or entry["offset"] <= log.end_offset:
+            continue
+        reported.add(topic_partition)
+        name = f"{topic_partition[0]}-{topic_partition[1]}"
+        reason = f"{meaning} of {entry['offset']} for {name}, which ends at {log.end_offset}"
+        yield Finding(path, "offset-checkpoint", reason, offset=entry["offset"])
+
+
+def _ends_damaged(log: PartitionEvidence) -> bool:
+    coverage = log.segments[-1].coverage
+    return coverage is None or coverage.damaged_bytes + coverage.padding_bytes > 0

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All judgements, over the evidence of files as it comes in.
+
+Files come ordered by topic and partition, as ``find_tasks`` gives them: memory holds what all replicas of one partition
+say, and of other partitions only what log directories are compared with: raft's, and where a log ends.
+"""
+
+import itertools
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+import attrs
+
+from raftlog.tools.auditing.batch_reader import read_batches
+from raftlog.tools.auditing.directory_rules import judge_directories
+from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence
+from raftlog.tools.auditing.hole_rules import judge_holes
+from raftlog.tools.auditing.own_fault import guarded
+from raftlog.tools.auditing.partition_rules import judge_partition
+from raftlog.tools.auditing.replica_rules import judge_replicas
+from raftlog.tools.auditing.replicas import LogDirectory, by_cluster, log_directories
+from raftlog.tools.auditing.segment_rules import damaged_tail
+from raftlog.tools.findings import Finding
+
+
+def _judge_replicas(replicas: Sequence[PartitionEvidence]) -> Iterator[Finding]:
+    return judge_replicas(replicas, read_batches)
+
+
+@attrs.frozen
+class Judges:
+    """The judgements to put together."""
+
+    partition: Callable[[PartitionEvidence], Iterable[Finding]] = judge_partition
+    replicas: Callable[[Sequence[PartitionEvidence]], Iterable[Finding]] = _judge_replicas
+    directories: Callable[[Sequence[PartitionEvidence]], Iterable[Finding]] = judge_directories
+    holes: Callable[[PartitionEvidence, PartitionEvidence | None], Iterable[Finding]] = judge_holes
+
+
+@attrs.frozen
+class Judged:
+    """Some places that were judged together.
+
+    Attributes:
+        places: all partitions of one name, or all log directories, in order; none for what is said about log
+            directories beside each other.
+        findings: of their files and about them, by path, position and rule.
+        replicas: those of the partitions that were looked at as a whole, by the id of their cluster: replicas of one
+            log each. The id is empty where no meta.properties says it.
+    """
+
+    places: tuple[PartitionEvidence, ...]
+    findings: tuple[Finding, ...]
+    replicas: Mapping[str, Sequence[PartitionEvidence]] = attrs.field(factory=dict)
+
+
+def judge(partitions: Iterable[PartitionEvidence], judges: Judges | None = None) -> Iterator[Finding]:
+    """Yield the findings of all surveys and judgements, in an order that the evidence alone decides.
+
+    Args:
+        partitions: ordered by topic and partition, so that log directories come first.
+        judges: the judgements; None takes all.
+    """
+    for judged in judge_in_groups(partitions, judges or Judges()):
+        yield from judged.findings
+
+
+def judge_in_groups(partitions: Iterable[PartitionEvidence], judges: Judges | None = None) -> Iterator[Judged]:
+    """Yield what ``judge`` does a partition at a time, with its evidence; what is about log directories comes last."""
+    judges = judges or Judges()
+    kept: list[PartitionEvidence] = []
+    directories: dict[str, LogDirectory] = {}
+    listed: dict[str, PartitionEvidence] = {}
+    for (topic, _), group in itertools.groupby(partitions, key=lambda partition: partition.place.topic_partition):
+        places = tuple(group)
+        if not topic:
+            directories |= log_directories(places)
+            listed = {place.place.log_directory: place for place in places if not _was_named(place)}
+        replicas = _replicas(places, directories)
+        yield Judged(places, in_order(_findings(places, replicas, listed, judges)), replicas)
+        kept += map(_kept, places)
+    path = kept[0].place.log_directory if kept else ""
+    yield Judged((), in_order(guarded(path, judges.directories, kept)))
+
+
+def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return findings by path, position and rule; what is about a whole file comes before what is inside."""
+    return tuple(sorted(findings, key=_order))
+
+
+def in_partitions(files: Iterable[FileEvidence]) -> Iterator[PartitionEvidence]:
+    """Put files together that are of one place and follow each other."""
+    for place, group in itertools.groupby(files, key=lambda file: file.task.place):
+        yield PartitionEvidence(place, tuple(sorted(group, key=lambda file: file.task.path)))
+
+
+def _order(finding: Finding) -> tuple[str, int, str, int, int, str]:
+    position = -1 if finding.position is None else finding.position
+    offset = -1 if finding.offset is None else finding.offset
+    epoch = -1 if finding.epoch is None else finding.epoch
+    return finding.path, position, finding.rule, offset, epoch, finding.reason
+
+
+def _findings(
+    places: Iterable[PartitionEvidence],
+    replicas: Mapping[str, Sequence[PartitionEvidence]],
+    directories: Mapping[str, PartitionEvidence],
+    judges: Judges,
+) -> Iterator[Finding]:
+    told_elsewhere: set[Finding] = set()
+    for of_one_log in replicas.values():
+        said: list[Finding] = []
+        for replica in of_one_log:
+            path = _directory(replica)
+            said += guarded(path, judges.partition, replica)
+            said += guarded(path, judges.holes, replica, directories.get(replica.place.log_directory))
+            told_elsewhere.update(_told_by(said, replica))
+        yield from said
+        told = [_with_findings(replica, said) for replica in of_one_log]
+        yield from guarded(_directory(told[0]), judges.replicas, told)
+    for place in places:
+        for file in place.files:
+            yield from (finding for finding in file.findings if finding not in told_elsewhere)
+
+
+def _directory(partition: PartitionEvidence) -> str:
+    """Return the directory that a partition's files are in, whatever its name."""
+    return os.path.dirname(partition.files[0].task.path)  # noqa: PTH120 - the path is kept as it was named
+
+
+def _told_by(said: Iterable[Finding], replica: PartitionEvidence) -> list[Finding]:
+    """Return the findings of a log's damaged end, if one that is worse has them in its reason."""
+    paths = {finding.path for finding in said if finding.rule == "log-end-durable"}
+    return [finding for finding in damaged_tail(replica) if finding.path in paths]
+
+
+def _with_findings(partition: PartitionEvidence, said: Sequence[Finding]) -> PartitionEvidence:
+    """Put what was said about a partition to its files: replicas do not repeat it."""
+    by_path: dict[str, list[Finding]] = {}
+    for finding in said:
+        by_path.setdefault(finding.path, []).append(finding)
+    files = (
+        attrs.evolve(file, findings=(*file.findings, *by_path[path])) if (path := file.task.path) in by_path else file
+        for file in partition.files
+    )
+    return attrs.evolve(partition, files=tuple(files)) if by_path else partition
+
+
+def _replicas(
+    places: Iterable[PartitionEvidence], directories: Mapping[str, LogDirectory]
+) -> dict[str, Sequence[PartitionEvidence]]:
+    """Divide partitions of one name by their clusters.
+
+    Log directories are no replicas, and of a partition whose files were named one by one there may be more.
+    """
+
+    def cluster_id(partition: PartitionEvidence) -> str | None:
+        directory = directories.get(partition.place.log_directory)
+        return None if directory is None else directory.cluster_id
+
+    whole = [place for place in places if place.place.topic and not _was_named(place)]
+    return dict(by_cluster(whole, cluster_id))
+
+
+def _was_named(place: PartitionEvidence) -> bool:
+    """Whether files of a place were named one by one, so that there may be more beside them."""
+    return any(file.task.was_named for file in place.files)
+
+
+def _kept(partition: PartitionEvidence) -> PartitionEvidence:
+    """Return what log directories are compared with: all of raft's and of their own files, else where the log ends."""
+    if partition.is_raft or not partition.place.topic:
+        return partition
+    segments = partition.segments
+    files = {file.task.path: file for file in (*segments[:1], *segments[-1:])}
+    return PartitionEvidence(partition.place, tuple(map(_without_lists, files.values())))
+
+
+def _without_lists(file: FileEvidence) -> FileEvidence:
+    return FileEvidence(file.task, coverage=file.coverage, extent=file.extent)

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Going on where raftlog itself fails: a bug costs what it was met in, which is said, and nothing else."""
+
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, ParamSpec
+
+from raftlog.errors import MissingExtraError
+from raftlog.tools.findings import Finding
+
+DEBUG_VARIABLE: Final = "RAFTLOG_DEBUG"
+"""The environment variable that, if it is not empty, asks for tracebacks on standard error."""
+_MOST_CHARACTERS: Final = 300
+"""Of an error's own words: they may quote what they are about."""
+
+_Evidence = ParamSpec("_Evidence")
+
+
+def own_fault(path: str, error: Exception) -> Finding:
+    """Return the finding that raftlog failed over a file or directory, with the place in its code.
+
+    Args:
+        path: what it was at work on.
+        error: what was raised; its traceback is written to standard error if somebody asked for that.
+    """
+    if os.environ.get(DEBUG_VARIABLE) and sys.stderr is not None:
+        traceback.print_exception(error)
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" at {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""  # noqa: PTH119
+    told = f"{type(error).__name__}{place}: {str(error)[:_MOST_CHARACTERS]}".rstrip(": ")
+    return Finding(path, "audit-failed", f"this is a fault of raftlog, please report it: {told}")
+
+
+def guarded(
+    path: str, judge: Callable[_Evidence, Iterable[Finding]], *evidence: _Evidence.args, **named: _Evidence.kwargs
+) -> Iterator[Finding]:
+    """Yield what a judge finds; where it fails, one finding more says so, and nothing is raised.
+
+    Args:
+        path: what the evidence is about.
+        judge: the judge.
+        *evidence: what it judges.
+        **named: what it judges, by name.
+
+    Raises:
+        MissingExtraError: a package of an extra is not installed.
+    """
+    try:
+        yield from judge(*evidence, **named)
+    except MissingExtraError:
+        raise
+    except Exception as error:
+        yield own_fault(path, error)

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The replicas of a raft log that are looked at: whose they are, how far they reach, and who votes by them."""
+
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import attrs
+
+from raftlog.errors import RaftLogError
+from raftlog.offsets import OffsetAndEpoch
+from raftlog.records.control import LeaderChangeMessage
+from raftlog.records.file_names import FileKind
+from raftlog.records.quorum_state import QuorumStateData
+from raftlog.records.rules import Severity
+from raftlog.tools.audit_rules import UNREADABLE_RULES
+from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence
+from raftlog.tools.auditing.quorum_statements import (
+    cut_offset,
+    hole_offset,
+    log_statements,
+    snapshot_statements,
+    voters_of,
+)
+from raftlog.tools.findings import Finding
+from raftlog.uuid_text import uuid_from_text
+from raftlog.voter_set import Endpoints, ReplicaKey, SupportedVersionRange, VoterNode, VoterSet
+
+T = TypeVar("T")
+
+
+@attrs.frozen
+class LogDirectory:
+    """What the meta.properties of a log directory says; None where there is none, or it does not say.
+
+    Attributes:
+        path: of the directory.
+        meta: the file, or None.
+    """
+
+    path: str
+    meta: FileEvidence | None = None
+    cluster_id: str | None = None
+    node_id: int | None = None
+    directory_id: uuid.UUID | None = None
+
+
+@attrs.frozen
+class Replica:
+    """A replica of a raft log.
+
+    Attributes:
+        evidence: its files.
+        directory: that it is in.
+        end: of its log, exclusive, with the epoch of its last record, as the next start finds it: it cuts the log where
+            bytes are damaged, and drops one that is less up to date than the newest snapshot.
+        state: of its elections, where that can be read.
+        damaged_from: the first offset that is damaged or missing, and in no snapshot; None where there is none.
+    """
+
+    evidence: PartitionEvidence
+    directory: LogDirectory
+    end: OffsetAndEpoch
+    state: QuorumStateData | None = None
+    damaged_from: int | None = None
+
+    @property
+    def key(self) -> ReplicaKey | None:
+        """Who it is; None where nothing says."""
+        node_id = self.directory.node_id
+        return None if node_id is None else ReplicaKey(node_id, self.directory.directory_id)
+
+    @property
+    def path(self) -> str:
+        """Its log directory."""
+        return self.directory.path
+
+    def is_voter_of(self, voters: VoterSet) -> bool:
+        """Say whether it is one of some voters."""
+        return self.key is not None and voters.is_voter(self.key)
+
+
+def log_directories(evidence: Iterable[PartitionEvidence]) -> dict[str, LogDirectory]:
+    """Return the log directories of some places, by path."""
+    found: dict[str, LogDirectory] = {}
+    for partition in evidence:
+        path = partition.place.log_directory
+        found.setdefault(path, LogDirectory(path))
+        if not partition.place.topic and (meta := partition.small_file(FileKind.META_PROPERTIES)) is not None:
+            found[path] = _log_directory(path, meta)
+    return found
+
+
+def by_cluster(values: Iterable[T], cluster_id: Callable[[T], str | None]) -> dict[str, list[T]]:
+    """Divide values by the clusters that they are of; who names none is taken to be of the only one that there is.
+
+    Args:
+        values: for instance replicas.
+        cluster_id: returns what a value says; None where it does not say.
+
+    Returns:
+        The values by cluster id, in their order; the id is empty where nothing says it.
+    """
+    named = [(cluster_id(value), value) for value in values]
+    known = {name for name, _ in named if name is not None}
+    only = next(iter(known)) if len(known) == 1 else ""
+    found: dict[str, list[T]] = {}
+    for name, value in named:
+        found.setdefault(name or only, []).append(value)
+    return found
+
+
+def _log_directory(path: str, meta: FileEvidence) -> LogDirectory:
+    fields: dict[str, Any] = meta.contents or {}
+    directory_id = fields.get("directory_id")
+    return LogDirectory(
+        path,
+        meta,
+        fields.get("cluster_id"),
+        fields.get("node_id"),
+        None if directory_id is None else uuid_from_text(directory_id),
+    )
+
+
+def replicas(evidence: Sequence[PartitionEvidence]) -> list[Replica]:
+    """Return the replicas of raft logs among some places, the most up to date first."""
+    directories = log_directories(evidence)
+    found = [
+        Replica(
+            partition,
+            directories[partition.place.log_directory],
+            log_end(partition),
+            quorum_state_of(partition.small_file(FileKind.QUORUM_STATE)),
+            _damaged_from(partition),
+        )
+        for partition in evidence
+        if partition.is_raft
+    ]
+    return sorted(found, key=lambda replica: replica.end, reverse=True)
+
+
+def log_end(partition: PartitionEvidence) -> OffsetAndEpoch:
+    """Return where a log ends at its next start, exclusive, with its last epoch.
+
+    That is where its first damaged bytes are, or the newest snapshot that can be read, if that is more up to date.
+
+    Source: KafkaRaftLog#truncateToLatestSnapshot, LogLoader#recoverLog.
+    """
+    end = OffsetAndEpoch(partition.end_offset, partition.last_epoch)
+    cut = cut_offset(partition)
+    if cut is not None and cut < end.offset:
+        epochs = [seen.epoch for segment in partition.segments for seen in segment.epochs if seen.start_offset < cut]
+        end = OffsetAndEpoch(cut, max(epochs, default=-1))
+    return max([end, *_sound_snapshots(partition)])
+
+
+def _sound_snapshots(partition: PartitionEvidence) -> list[OffsetAndEpoch]:
+    """Return the ids of snapshots in which nothing is damaged: a node does not start from others."""
+    return [
+        snapshot_id
+        for snapshot_id, file in partition.snapshots_by_id.items()
+        if not any(map(_is_serious, file.findings))
+    ]
+
+
+def _is_serious(finding: Finding) -> bool:
+    return finding.severity >= Severity.DAMAGED or finding.rule in UNREADABLE_RULES
+
+
+def _damaged_from(partition: PartitionEvidence) -> int | None:
+    """Return the first offset that a log does not have any more, of those that no snapshot stands for."""
+    covered = max((snapshot_id.offset for snapshot_id in _sound_snapshots(partition)), default=0)
+    if partition.start_offset > covered:
+        return covered
+    found = [hole_offset(partition)]
+    cut = cut_offset(partition)
+    if cut is not None:
+        # What is behind the cut goes too, as far as no snapshot has it.
+        found += [max(cut, covered)] if max(cut + 1, partition.end_offset) > covered else []
+    return min((offset for offset in found if offset is not None and offset >= covered), default=None)
+
+
+def quorum_state_of(file: FileEvidence | None) -> QuorumStateData | None:
+    """Return what a quorum-state file says, or None where it cannot be read, or there is none."""
+    fields = dict((file and file.contents) or {})
+    try:
+        if fields.get("voted_directory_id") is not None:
+            fields["voted_directory_id"] = uuid_from_text(fields["voted_directory_id"])
+        if fields.get("current_voters") is not None:
+            fields["current_voters"] = tuple(fields["current_voters"])
+        return QuorumStateData(**fields)
+    except (RaftLogError, TypeError, ValueError):
+        return None
+
+
+def voters_in_force(replica: Replica) -> VoterSet:
+    """Return who votes at the end of a log: by its last Voters record or snapshot, or else who voted before those.
+
+    Of static voters only the ids are known, by the last LeaderChange, or by quorum-state. The set may be empty.
+    """
+    statements = [each for each in log_statements(replica.evidence) if each.seen.offset < replica.end.offset]
+    sets = [(statement.seen.offset, voters_of(statement)) for statement in statements]
+    sets += [(snapshot.offset, snapshot.voter_set) for snapshot in snapshot_statements(replica.evidence)]
+    named = [(offset, voters) for offset, voters in sets if voters is not None]
+    if named:
+        return max(named, key=lambda each: each[0])[1]
+    for statement in reversed(statements):
+        if isinstance(statement.value, LeaderChangeMessage):
+            return static_voters(voter.id for voter in statement.value.voters)
+    return static_voters((replica.state and replica.state.current_voters) or ())
+
+
+def static_voters(ids: Iterable[int]) -> VoterSet:
+    """Return voters of whom only the ids are known.
+
+    Source: VoterSet#fromInetSocketAddresses.
+    """
+    nodes = (VoterNode(ReplicaKey(voter_id), Endpoints(), SupportedVersionRange(0, 0)) for voter_id in sorted(set(ids)))
+    return VoterSet.of(nodes)

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Segments of a log beside each other, and whether the log still ends where it once did."""
+
+import itertools
+from collections.abc import Iterator, Sequence, Set
+from typing import Final
+
+from raftlog.records.file_names import FileKind, FileState
+from raftlog.storage.recovery_point import (
+    FLUSH_MARK_NAME,
+    RECOVERY_POINT_NAME,
+    FlushMark,
+    RecoveryPoint,
+    StoredDurablePoint,
+)
+from raftlog.tools.audit_rules import TAIL_RULES, UNREADABLE_RULES
+from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence
+from raftlog.tools.auditing.small_file_survey import file_name
+from raftlog.tools.findings import Finding
+
+_MOST_BYTES: Final = (1 << 31) - 1
+_INDEX_INTERVAL_BYTES: Final = 4096
+_LOST_WITHIN: Final = frozenset(
+    {*UNREADABLE_RULES, "batch-length", "batch-overrun", "batch-magic", "batch-crc", "batch-count"}
+)
+"""Rules of bytes that hold no batch that can be read, but may have held some, wherever in a log they stand."""
+
+
+def judge_segments(evidence: PartitionEvidence) -> Iterator[Finding]:
+    """Yield what is wrong with the segments of a log beside each other."""
+    segments = evidence.segments
+    for segment in segments:
+        yield from _size(segment)
+        yield from _missing_indexes(segment)
+    for before, after in itertools.pairwise(segments):
+        if before.task.base_offset == after.task.base_offset:
+            reason = f"another segment of base offset {after.task.base_offset}, beside {before.task.path}"
+            yield Finding(after.task.path, "segment-twice", reason, offset=after.task.base_offset)
+    for segment, end_offset, start_offset in _borders(segments, is_raft=evidence.is_raft):
+        yield _judge_border(segment, end_offset, start_offset, is_raft=evidence.is_raft)
+
+
+def has_lost_tail(evidence: PartitionEvidence) -> bool:
+    """Whether it is reported that something stood behind the last sound batch of a log."""
+    segments = evidence.segments
+    if not segments:
+        return False
+    end_offset = evidence.end_offset
+    orphans = (file for file in evidence.files if any(each.rule == "index-orphan" for each in file.findings))
+    return (
+        _ends_damaged(segments[-1])
+        or any(finding.rule == "index-beyond" for finding in segments[-1].findings)
+        or any((file.task.base_offset or 0) >= end_offset for file in orphans)
+    )
+
+
+def judge_log_end(evidence: PartitionEvidence) -> Iterator[Finding]:
+    """Yield what stands beside a log of raft and has seen it end further on; at most one finding.
+
+    What raftlog knows to have been durable counts in any case: it may have been promised to others. Damage at the end
+    is then said in the reason, and has no finding of its own (``damaged_tail``). What Kafka writes may stand there for
+    records that were never flushed.
+    """
+    segments = evidence.segments
+    if not segments:
+        return
+    end_offset, path = evidence.end_offset, segments[-1].task.path
+    durable = durable_end_offset(evidence)
+    if durable is not None and durable > end_offset:
+        damage = "".join(f"; {finding.reason} ({finding.rule})" for finding in damaged_tail(evidence)[:1])
+        reason = f"the log ends at offset {end_offset}, and was durable up to {durable}{damage}"
+        yield Finding(path, "log-end-durable", reason, offset=end_offset)
+        return
+    seen = max(ends_seen(evidence), default=(0, ""))
+    if seen[0] > end_offset and not has_lost_tail(evidence):
+        reason = f"the log ends at offset {end_offset}, where {seen[1]} has seen it end at {seen[0]} or beyond"
+        yield Finding(path, "log-end", reason, offset=end_offset)
+
+
+def damaged_tail(evidence: PartitionEvidence) -> list[Finding]:
+    """Return the findings of the bytes behind the last sound batch of a log that hold none, in order."""
+    if not evidence.segments:
+        return []
+    last = evidence.segments[-1]
+    start, found = last.task.size_bytes, []
+    for finding in reversed(last.findings):
+        position = finding.position or 0
+        is_damage = finding.path == last.task.path and finding.rule in _LOST_WITHIN | TAIL_RULES
+        if is_damage and position + finding.size_bytes >= start:
+            start = position
+            found.append(finding)
+    return found[::-1]
+
+
+def _size(segment: FileEvidence) -> Iterator[Finding]:
+    if segment.task.size_bytes > _MOST_BYTES:
+        reason = f"{segment.task.size_bytes} bytes, more than {_MOST_BYTES}"
+        yield Finding(segment.task.path, "segment-size", reason, _MOST_BYTES)
+
+
+def _missing_indexes(segment: FileEvidence) -> Iterator[Finding]:
+    missing = [kind.value for kind in (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX) if kind not in segment.task.indexes]
+    if missing and segment.task.size_bytes > _INDEX_INTERVAL_BYTES:
+        yield Finding(segment.task.path, "index-missing", f"it has no {' and no '.join(missing)} beside it")
+
+
+def holes_between(evidence: PartitionEvidence) -> Iterator[tuple[FileEvidence, int, int]]:
+    """Yield segments that start behind where those before them end, with the offset of that end and of their start."""
+    for segment, end_offset, start_offset in _borders(evidence.segments, is_raft=evidence.is_raft):
+        if start_offset > end_offset:
+            yield segment, end_offset, start_offset
+
+
+def _judge_border(segment: FileEvidence, end_offset: int, start_offset: int, *, is_raft: bool) -> Finding:
+    if start_offset > end_offset:
+        return _gap(segment, end_offset, start_offset, is_raft=is_raft)
+    reason = f"it starts at offset {start_offset}, where the segment before it ends at {end_offset}"
+    return Finding(segment.task.path, "segment-overlap", reason, offset=start_offset)
+
+
+def _borders(segments: Sequence[FileEvidence], *, is_raft: bool) -> Iterator[tuple[FileEvidence, int, int]]:
+    """Yield the segments that do not start where those before them end, with that end and their start.
+
+    One that is there twice is compared once.
+    """
+    end_offset: int | None = None
+    is_explained = False
+    by_base_offset = {segment.task.base_offset or 0: segment for segment in segments}
+    for base_offset, segment in by_base_offset.items():
+        first_offset = base_offset if segment.extent is None else segment.extent.start_offset
+        # One that starts before its name, or in a log of raft behind it, has been reported: it counts by what it holds.
+        start_offset = max(base_offset, first_offset) if is_raft else base_offset
+        if end_offset is not None and start_offset < end_offset and first_offset >= base_offset:
+            yield segment, end_offset, start_offset
+        elif end_offset is not None and min(base_offset, first_offset) > end_offset and not is_explained:
+            yield segment, end_offset, base_offset
+        own_end = base_offset if segment.extent is None else segment.extent.end_offset
+        end_offset = max(end_offset or 0, own_end)
+        # What only the last segment may show does not say how bad it is here that something is lost.
+        is_explained = _ends_damaged(segment, _LOST_WITHIN) or _ends_out_of_line(segment)
+
+
+def _ends_out_of_line(segment: FileEvidence) -> bool:
+    """Whether a batch of a segment says to be of the segment behind it."""
+    end_offset = segment.task.next_base_offset
+    orders = (finding.offset for finding in segment.findings if finding.rule == "offset-order")
+    return end_offset is not None and any(offset is not None and offset >= end_offset for offset in orders)
+
+
+def _gap(segment: FileEvidence, end_offset: int, start_offset: int, *, is_raft: bool) -> Finding:
+    reason = f"it starts at offset {start_offset}, where the segment before it ends at {end_offset}"
+    if is_raft:
+        lost = f"offsets {end_offset} to {start_offset - 1} are lost"
+        return Finding(segment.task.path, "segment-gap", f"{reason}: {lost}", offset=end_offset)
+    return Finding(segment.task.path, "offset-compacted", reason, offset=end_offset)
+
+
+def _ends_damaged(segment: FileEvidence, rules: Set[str] = _LOST_WITHIN | TAIL_RULES) -> bool:
+    """Whether bytes that hold no batch, by one of some rules, stand at the end of a segment."""
+    return any(
+        finding.position is None or finding.position + finding.size_bytes >= segment.task.size_bytes
+        for finding in segment.findings
+        if finding.rule in rules and finding.path == segment.task.path
+    )
+
+
+def ends_seen(evidence: PartitionEvidence) -> Iterator[tuple[int, str]]:
+    """Yield where a log has ended, by names of producer snapshots and by the epochs that began there."""
+    for file in evidence.files:
+        if file.task.state is not FileState.CURRENT:
+            continue
+        if file.task.kind is FileKind.PRODUCER_SNAPSHOT:
+            yield file.task.base_offset or 0, file_name(file.task)
+        elif file.task.kind is FileKind.LEADER_EPOCH_CHECKPOINT and file.epochs and not file.findings:
+            last = file.epochs[-1]
+            if last.epoch > evidence.last_epoch:
+                yield last.start_offset, f"{file_name(file.task)} (epoch {last.epoch})"
+
+
+def durable_end_offset(evidence: PartitionEvidence) -> int | None:
+    """Return the end that was durable by raftlog's files; None where they do not say, or Kafka has written since."""
+    contents = {file_name(file.task): file.contents for file in evidence.files if file.contents is not None}
+    marks = contents.get(FLUSH_MARK_NAME, {}).get("marks", [])
+    said = contents.get(RECOVERY_POINT_NAME)
+    if said is None and not marks:
+        return None
+    point = None
+    if said is not None:
+        epochs: Sequence[dict[str, int]] = said["epochs"]
+        if max((entry["epoch"] for entry in epochs), default=-1) < evidence.last_epoch:
+            return None
+        point = RecoveryPoint(durable_end_offset=said["durable_end_offset"], generation=said["generation"])
+    return StoredDurablePoint(point, tuple(FlushMark(**mark) for mark in marks)).durable_end_offset

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Surveying one file: it is opened for reads alone, and what cannot be read gives a finding."""
+
+import os
+import stat
+from collections.abc import Callable
+from typing import Final
+
+import attrs
+
+from raftlog.errors import InvariantViolation, StorageError
+from raftlog.records.file_names import FileKind, FileState
+from raftlog.records.window import ByteSource
+from raftlog.storage.file_source import FileSource, read_file
+from raftlog.tools.auditing.evidence import FileEvidence, SurveyTask
+from raftlog.tools.auditing.segment_survey import survey_segment
+from raftlog.tools.auditing.small_file_survey import has_contents, survey_small_file
+from raftlog.tools.auditing.snapshot_survey import survey_snapshot
+from raftlog.tools.auditing.tasks import INDEX_KINDS
+from raftlog.tools.coverage import Coverage
+from raftlog.tools.findings import Finding
+from raftlog.tools.inputs import RECORD_KINDS
+from raftlog.tools.small_files import LARGEST_SMALL_FILE_BYTES
+from raftlog.tools.standard_error import say
+
+_MAX_INDEX_SIZE: Final = 64 * 1024 * 1024
+"""Larger ones are not read; Kafka makes them 10 MiB."""
+
+
+def survey(task: SurveyTask) -> FileEvidence:
+    """Return what a file says, or that it is gone or cannot be read. Whatever is in a file, nothing is raised for it.
+
+    Raises:
+        MissingExtraError: a package of an extra is not installed.
+        InvariantViolation: some of its bytes were not accounted for.
+    """
+    if _is_pipe(task.path):
+        say(f"{task.path} is a pipe: it is read until whoever writes to it has ended")
+    try:
+        return _survey(task)
+    except StorageError as error:
+        return FileEvidence(task, (_unread(error),))
+
+
+def _survey(task: SurveyTask) -> FileEvidence:
+    is_current = task.state is FileState.CURRENT
+    if is_current and task.kind is FileKind.LOG:
+        return _survey_segment(task)
+    if is_current and task.kind in RECORD_KINDS:
+        return _survey_batches(task, survey_snapshot)
+    if is_current and task.kind in INDEX_KINDS:
+        return _survey_orphan(task)
+    if not has_contents(task):
+        return survey_small_file(task, b"")  # Its name is all that there is to say about it.
+    with FileSource(task.path) as source:
+        return survey_small_file(task, bytes(source.read_at(0, LARGEST_SMALL_FILE_BYTES + 1)))
+
+
+def _survey_segment(task: SurveyTask) -> FileEvidence:
+    indexes: dict[FileKind, bytes] = {}
+    problems: list[Finding] = []
+    for kind, path in task.indexes.items():
+        try:
+            indexes[kind] = read_file(path, _MAX_INDEX_SIZE)
+        except StorageError as error:
+            problems.append(_unread(error))
+    evidence = _survey_batches(task, lambda task, log: survey_segment(task, log, indexes))
+    return attrs.evolve(evidence, findings=(*evidence.findings, *problems))
+
+
+def _survey_batches(task: SurveyTask, survey: Callable[[SurveyTask, ByteSource], FileEvidence]) -> FileEvidence:
+    """Survey a file of batches, and check that each of its bytes went somewhere.
+
+    Raises:
+        InvariantViolation: bytes are missing from the account, or more than there are.
+    """
+    with FileSource(task.path) as source:
+        size = source.size()
+        evidence = survey(task, source)
+        has_changed = source.size() != size  # A log that is being written grows, or is truncated.
+    coverage = evidence.coverage or Coverage()
+    counted = coverage.explained_bytes + coverage.damaged_bytes + coverage.padding_bytes
+    if counted != size and not has_changed:
+        raise InvariantViolation(f"{task.path}: {counted} of {size} bytes are accounted for")
+    return evidence
+
+
+def _survey_orphan(task: SurveyTask) -> FileEvidence:
+    beside = "".join(f", nor beside {path}" for path in task.indexes.values())
+    return FileEvidence(task, (Finding(task.path, "index-orphan", f"there is no segment beside it{beside}"),))
+
+
+def _is_pipe(path: str) -> bool:
+    try:
+        return stat.S_ISFIFO(os.stat(path).st_mode)  # noqa: PTH116 - the path is kept as it was named
+    except (OSError, ValueError):
+        return False  # Whoever opens it will say why.
+
+
+def _unread(error: StorageError) -> Finding:
+    if isinstance(error.__cause__, FileNotFoundError) and not os.path.islink(error.path):  # noqa: PTH114
+        return Finding(error.path, "file-gone", "it is gone since its directory was listed")
+    return Finding(error.path, "file-unreadable", f"{error.operation} failed: {error.cause}")

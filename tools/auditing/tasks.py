@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What there is to survey under the paths that a user names. No file is opened."""
+
+import bisect
+import functools
+import itertools
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+import attrs
+
+from raftlog.file_system import join
+from raftlog.records.file_names import FileKind, FileState, parse_directory_name, parse_file_name
+from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID
+from raftlog.storage.file_source import STANDARD_INPUT
+from raftlog.storage.log_directory import METADATA_TOPIC
+from raftlog.tools.auditing.empty_rules import is_witness
+from raftlog.tools.auditing.evidence import SurveyTask
+from raftlog.tools.auditing.found_directories import DirectorySearch, FoundDirectory
+from raftlog.tools.findings import Finding
+from raftlog.tools.inputs import InputFile, input_file
+
+INDEX_KINDS: Final = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX)
+"""What is surveyed together with its segment."""
+_SEGMENT_PARTS: Final = (FileKind.LOG, *INDEX_KINDS)
+
+
+def find_tasks(paths: Iterable[str]) -> Iterator[SurveyTask | Finding]:
+    """Yield what there is to survey, and what is wrong with the directories themselves.
+
+    Log directories come first, then partitions by topic and number, so that all replicas of one follow each other.
+    Only directories are held in memory. None is given twice, whatever leads to it. A directory that is on its way out
+    is not looked into, unless it was named.
+
+    Args:
+        paths: files, directories of partitions, log directories, directories of those at any depth, patterns, and
+            ``-`` for standard input. A file of a segment stands for the segment with its indexes.
+    """
+    search = DirectorySearch()
+    search.add(paths)
+    yield from search.problems
+    for directory in search.directories():
+        yield from _Files(directory).tasks()
+
+
+class _Files:
+    """The files of a directory, listed once."""
+
+    def __init__(self, directory: FoundDirectory) -> None:
+        self._directory = directory
+        self._statuses: dict[str, os.stat_result | None] = {}
+        self._was_listed = True
+
+    def tasks(self) -> Iterator[SurveyTask | Finding]:
+        """Yield the tasks, small files and snapshots before segments."""
+        yield from self._list()
+        yield from self._second_names()
+        segments: dict[str, dict[FileKind, InputFile]] = {}
+        for name in sorted(self._statuses):
+            file = self._file(name)
+            if file.kind in _SEGMENT_PARTS and file.state is FileState.CURRENT:
+                segments.setdefault(name.removesuffix(file.kind.value), {})[file.kind] = file
+            else:
+                yield self._task(file, {})
+        stems = sorted(segments)
+        for stem, next_stem in itertools.zip_longest(stems, stems[1:]):
+            yield self._segment_task(segments[stem], segments.get(next_stem))
+        if not segments and self._should_have_segments():
+            yield Finding(self._directory.path, "directory-empty", "the directory of a partition has no segment")
+
+    def _list(self) -> Iterator[Finding]:
+        """Ask for the status of each file; what is no file gives a finding, and what is gone too."""
+        directory = self._directory
+        if directory.names is not None:
+            for name in sorted(directory.names):
+                yield from self._add_named(name)
+            return
+        try:
+            with os.scandir(directory.path) as entries:
+                for entry in entries:
+                    yield from self._add(entry.name, entry)
+        except OSError as error:
+            self._was_listed = False
+            rule = "file-gone" if isinstance(error, FileNotFoundError) else "file-unreadable"
+            yield Finding(directory.path, rule, f"it cannot be listed: {error.strerror or error}")
+
+    def _add_named(self, name: str) -> Iterator[Finding]:
+        yield from self._add(name, None)
+        kind = self._file(name).kind
+        if kind in _SEGMENT_PARTS and name != STANDARD_INPUT:
+            stem = name.removesuffix(kind.value)
+            for sibling in (stem + other.value for other in _SEGMENT_PARTS):
+                if sibling not in self._statuses and os.path.lexists(self._path(sibling)):
+                    yield from self._add(sibling, None)
+
+    def _add(self, name: str, entry: "os.DirEntry[str] | None") -> Iterator[Finding]:
+        path = self._path(name)
+        try:
+            status = self._status(path) if entry is None else entry.stat()
+        except OSError as error:
+            if isinstance(error, FileNotFoundError) and not os.path.islink(path):  # noqa: PTH114
+                yield Finding(path, "file-gone", "it is gone since its directory was listed")
+            elif entry is None or parse_directory_name(name) is not None:
+                yield Finding(path, "file-unreadable", f"it cannot be opened: {error.strerror or error}")
+            else:
+                self._statuses[name] = None  # Its survey says so, and that it is there matters to others.
+            return
+        if entry is None or stat.S_ISREG(status.st_mode):
+            self._statuses[name] = status
+        elif not self._is_partition_elsewhere(name, status):
+            what = "directory" if stat.S_ISDIR(status.st_mode) else "device, pipe or socket"
+            yield Finding(path, "file-unknown", f"a {what} that is not Kafka's: it is not looked into")
+
+    def _second_names(self) -> Iterator[Finding]:
+        """Report what Kafka takes for a segment that is there under its whole name too.
+
+        Source: LogFileUtils#offsetFromFile, which takes any number of digits.
+        """
+        for name in sorted(self._statuses):
+            stem, _, suffix = name.partition(".")
+            whole = f"{stem.zfill(20)}.{suffix}"
+            if f".{suffix}" == FileKind.LOG.value and stem.isdecimal() and name != whole and whole in self._statuses:
+                reason = f"Kafka takes it for the segment of base offset {int(stem)}, which is beside it as {whole}"
+                yield Finding(self._path(name), "segment-twice", reason, offset=int(stem))
+
+    def _is_partition_elsewhere(self, name: str, status: os.stat_result) -> bool:
+        """Whether this is a directory of a partition in a log directory, which has tasks of its own."""
+        is_directory = stat.S_ISDIR(status.st_mode)
+        return is_directory and not self._directory.is_partition and parse_directory_name(name) is not None
+
+    @staticmethod
+    def _status(path: str) -> os.stat_result:
+        return os.fstat(0) if path == STANDARD_INPUT else os.stat(path)  # noqa: PTH116
+
+    def _path(self, name: str) -> str:
+        is_elsewhere = self._directory.path not in {"", STANDARD_INPUT}
+        return join(self._directory.path, name) if is_elsewhere else name
+
+    def _file(self, name: str) -> InputFile:
+        path = self._path(name)
+        if (found := parse_file_name(name)) is not None:
+            return InputFile(path, found.kind, found.state, found.base_offset, found.snapshot_id)
+        if self._directory.names is None:
+            return InputFile(path)  # What only looks like a segment is none to Kafka either.
+        file = input_file(path)
+        status = self._statuses.get(name)
+        is_piped = file.kind is None and status is not None and not stat.S_ISREG(status.st_mode)
+        return InputFile(path, FileKind.LOG) if is_piped or file.is_standard_input else file
+
+    def _segment_task(
+        self, files: Mapping[FileKind, InputFile], next_files: Mapping[FileKind, InputFile] | None
+    ) -> SurveyTask:
+        first = next(kind for kind in _SEGMENT_PARTS if kind in files)
+        task = self._task(files[first], {kind: file.path for kind, file in files.items() if kind is not first})
+        ends = self._snapshot_offsets
+        first_end = bisect.bisect_right(ends, -1 if task.base_offset is None else task.base_offset)
+        next_offset = None if next_files is None else next(iter(next_files.values())).base_offset
+        last_end = len(ends) if next_offset is None else bisect.bisect_right(ends, next_offset)
+        return attrs.evolve(task, snapshot_offsets=ends[first_end:last_end], next_base_offset=next_offset)
+
+    def _task(self, file: InputFile, indexes: Mapping[FileKind, str]) -> SurveyTask:
+        found = [self._statuses[os.path.split(path)[1]] for path in (file.path, *indexes.values())]
+        statuses = [status for status in found if status is not None]
+        sizes = [0 if status is None else status.st_size for status in found]
+        return SurveyTask(
+            place=self._directory.place,
+            path=file.path,
+            kind=file.kind,
+            state=file.state,
+            base_offset=file.base_offset,
+            snapshot_id=file.snapshot_id,
+            is_raft=self._is_raft,
+            indexes=indexes,
+            size_bytes=sizes[0],
+            modified_ns=max((status.st_mtime_ns for status in statuses), default=0),
+            index_sizes_bytes=dict(zip(indexes, sizes[1:], strict=True)),
+            was_named=self._directory.names is not None,
+            fingerprint="|".join(map(_fingerprint, statuses)),
+        )
+
+    @functools.cached_property
+    def _snapshot_offsets(self) -> tuple[int, ...]:
+        files = map(self._file, self._statuses)
+        current = (file.snapshot_id for file in files if file.state is FileState.CURRENT)
+        return tuple(sorted(snapshot_id.offset for snapshot_id in current if snapshot_id is not None))
+
+    @functools.cached_property
+    def _is_raft(self) -> bool:
+        if self._directory.place.topic == METADATA_TOPIC:
+            return True
+        name = FileKind.QUORUM_STATE.value
+        if self._directory.names is None:
+            return name in self._statuses
+        return os.path.lexists(self._path(name))
+
+    def _should_have_segments(self) -> bool:
+        """Whether Kafka leaves no such directory without a segment; a formatted one it does, until the first start.
+
+        Where files say how far the log once reached, the judgement of the partition says more of it.
+        """
+        directory = self._directory
+        if directory.names is not None or not directory.is_partition or not self._was_listed:
+            return False
+        files = {name: self._file(name) for name in self._statuses}
+        has_witness = any(is_witness(name, file.kind, file.state) for name, file in files.items())
+        return not has_witness and {file.snapshot_id for file in files.values()} != {BOOTSTRAP_SNAPSHOT_ID}
+
+
+def _fingerprint(status: os.stat_result) -> str:
+    """Say in a text what changes when a file does; the time of its last change of status nobody can set."""
+    return f"{status.st_ino}:{status.st_size}:{status.st_mtime_ns}:{status.st_ctime_ns}"

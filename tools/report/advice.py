@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What came out of an audit, in words: the verdict, what to keep, what to fetch again, and what is safe."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from raftlog.records.rules import Severity
+from raftlog.tools.auditing.quorum_view import QuorumView
+from raftlog.tools.auditing.run import Account
+from raftlog.tools.report.gathering import Gathering, LogFacts, ReplicaFacts
+
+_NAMED: Final = 12
+"""So many directories are named in a sentence."""
+_DESCRIBED: Final = 3
+"""So many places of damage are."""
+
+
+def verdict_text(account: Account) -> str:
+    """Say in a line how it is."""
+    counts = account.by_severity
+    damaged = _count(counts[Severity.DAMAGED], "finding") + " of damage"
+    bytes_text = f", {account.damaged_bytes:,} bytes are in no sound batch" if account.damaged_bytes else ""
+    match account.verdict:
+        case "clean":
+            return f"Clean: nothing above harmless in {_count(account.files, 'file')}"
+        case "suspicious":
+            return f"Suspicious: {_count(counts[Severity.SUSPICIOUS], 'finding')} to look at, nothing is damaged"
+        case "unreadable":
+            return f"Not known: {_count(account.unreadable, 'file', 'files or directories')} not readable"
+        case "damaged":
+            return f"Damaged: {damaged}{bytes_text}"
+        case _:
+            lost = _count(counts[Severity.DATA_LOSS], "finding") + " of lost records"
+            more = f", {damaged}" if counts[Severity.DAMAGED] else ""
+            return f"Data is lost: {lost}{more}{bytes_text}"
+
+
+def next_steps(gathering: Gathering) -> Iterator[str]:
+    """Yield what to do, a sentence or two each, the most urgent first."""
+    verdict = gathering.account.verdict
+    if gathering.account.unreadable:
+        yield (
+            f"{_count(gathering.account.unreadable, 'file or directory', 'files or directories')} could not be read:"
+            " mend that, and run this again. Until then nothing here is known to be whole."
+        )
+    if verdict in {"damaged", "data-loss"}:
+        yield "Before anything is started or deleted, copy all directories as they are: each may hold what others lost."
+    for log in gathering.logs.values():
+        prefix = f"{log.name}: " if gathering.logs.offered > 1 else ""
+        yield from (prefix + line for line in _log_steps(log))
+    if (rest := gathering.logs.offered - len(gathering.logs.values())) and verdict != "clean":
+        yield f"{rest:,} more logs were looked at: the table under Files names the directories that are not clean."
+    if verdict == "clean":
+        yield "Nothing needs to be done."
+    elif verdict == "suspicious":
+        yield "Read the findings: each may be what a crash or a restart leaves behind, or something that went wrong."
+
+
+def safe_texts(gathering: Gathering) -> Iterator[str]:
+    """Yield what nothing is wrong with."""
+    logs = gathering.files
+    unread = gathering.account.unread_bytes
+    yield (
+        f"{gathering.sound_file_count:,} of {logs.offered:,} segments and snapshots have no finding above harmless"
+        " inside them."
+    )
+    if gathering.clean_place_count:
+        names = _named(gathering.clean_places, gathering.clean_place_count)
+        yield f"{_count(gathering.clean_place_count, 'partition')} without such a finding in any file: {names}."
+    if unread:
+        yield f"{unread:,} bytes were not read, and nothing is said of them: they are no log's, or on their way out."
+
+
+def replica_name(replica: ReplicaFacts) -> str:
+    """Return what to call a replica: by its node, where that is known, and its directory."""
+    return replica.log_directory if replica.node_id is None else f"node {replica.node_id} ({replica.log_directory})"
+
+
+# One log
+
+
+def _log_steps(log: LogFacts) -> Iterator[str]:
+    if forked := [replica_name(replica) for replica in log.replicas if replica.is_forked]:
+        yield (
+            f"Another history than that of the most up-to-date replica: {_named(forked, len(forked))}. One of them will"
+            " truncate. The findings of replica-* rules say where they part; keep both until that is understood."
+        )
+    if log.view is not None:
+        yield from _majority(log.view)
+        yield from _to_keep(log, log.view)
+        yield from _to_copy(log, log.view)
+    yield from _to_fetch(log)
+
+
+def _majority(view: QuorumView) -> Iterator[str]:
+    if not len(view.voters):
+        yield "Nothing here says who votes: add the directories of the other nodes."
+    elif not view.has_majority:
+        absent = ", ".join(str(member.key.id) for member in view.members if member.status == "Absent" and member.key)
+        yield (
+            f"Only {view.present} of {len(view.voters)} voters are here, where {view.voters.majority_size} are needed:"
+            f" get the directories of {absent} before you decide. They may have committed what is not here."
+        )
+
+
+def _to_keep(log: LogFacts, view: QuorumView) -> Iterator[str]:
+    electable = {member.path for member in view.members if member.electable}
+    able = [replica for replica in log.replicas if replica.log_directory in electable]
+    whole = [replica for replica in able if not replica.is_damaged]
+    if whole:
+        best = max(replica.reach for replica in whole)
+        yield from _keep(log, [replica for replica in whole if replica.reach == best], best.offset)
+        return
+    if able:
+        yield f"Every replica that could be elected is damaged: {', '.join(map(replica_name, able))}. Keep them all."
+    else:
+        yield from _with_absent(log, view)
+    if sound := [replica for replica in log.replicas if not replica.is_damaged]:
+        furthest = max(sound, key=lambda replica: replica.reach)
+        place = f"offset {furthest.reach.offset} of epoch {furthest.reach.epoch}"
+        yield f"Of what is not damaged, {replica_name(furthest)} reaches furthest: {place}."
+
+
+def _with_absent(log: LogFacts, view: QuorumView) -> Iterator[str]:
+    helped = {member.path for member in view.members if member.electable_with_absent}
+    if names := [replica_name(replica) for replica in log.replicas if replica.log_directory in helped]:
+        yield (
+            f"The voters that are here can elect nobody. {_named(names, len(names))} could be elected by voters that"
+            " are not here, if those have no longer log."
+        )
+
+
+def _to_copy(log: LogFacts, view: QuorumView) -> Iterator[str]:
+    """Yield where a start would cut a log."""
+    damaged_from = {member.path: member.damaged_from for member in view.members}
+    starts = [(replica, damaged_from.get(replica.log_directory)) for replica in log.replicas]
+    places = [f"{replica_name(replica)} from offset {start} on" for replica, start in starts if start is not None]
+    if places:
+        yield f"Copy before a start cuts it: what is left of {_named(places, len(places))}."
+
+
+def _keep(log: LogFacts, kept: Sequence[ReplicaFacts], end_offset: int) -> Iterator[str]:
+    names = " or ".join(map(replica_name, kept))
+    yield f"Keep {names}: it could be elected, and nothing in it is damaged. Its log ends at offset {end_offset}."
+    if doubts := sum(replica.counts[Severity.SUSPICIOUS] for replica in kept):
+        yield f"Look first at the {_count(doubts, 'suspicious finding')} there."
+    furthest = max(replica.end_offset for replica in log.replicas)
+    if end_offset < furthest:
+        yield (
+            f"Other logs here go on to offset {furthest}, behind damage or in another history. What they have from"
+            f" offset {end_offset} on may be committed, and is lost if such a replica leads: salvage it first."
+        )
+
+
+def _to_fetch(log: LogFacts) -> Iterator[str]:
+    damaged = [replica for replica in log.replicas if replica.is_damaged]
+    for replica in damaged[:_NAMED]:
+        yield _fetch_text(log, replica)
+    if len(damaged) > _NAMED:
+        yield f"{len(damaged) - _NAMED:,} more replicas are damaged: the table of replicas says where."
+    if damaged and log.is_raft:
+        yield (
+            "Replace one replica at a time, while a majority of the others runs. Where voters have directory ids, an"
+            " emptied node is another voter: remove the old one, and add the new one once it has caught up."
+        )
+
+
+def _fetch_text(log: LogFacts, replica: ReplicaFacts) -> str:
+    name = replica_name(replica)
+    found = {finding.offset: finding for finding in reversed(replica.damage) if finding.offset is not None}
+    if not found:
+        return f"{name} is damaged, though no record is known to be: {replica.damage[0].reason}."
+    offsets = sorted(found)
+    places = ", ".join(f"offset {offset} ({found[offset].reason})" for offset in offsets[:_DESCRIBED])
+    more = f" and more: {replica.damage_count:,} findings of damage" if len(offsets) > _DESCRIBED else ""
+    sources = [replica_name(other) for other in log.replicas if _has(other, replica, offsets)]
+    if sources:
+        return f"Fetch again from {_named(sources, len(sources))} what {name} has damaged: {places}{more}."
+    if len(log.replicas) > 1:
+        return f"No undamaged replica here has all of what {name} has damaged: {places}{more}."
+    return f"No other replica was given that may have what {name} has damaged: {places}{more}."
+
+
+def _has(source: ReplicaFacts, damaged: ReplicaFacts, offsets: Sequence[int]) -> bool:
+    """Whether a replica has what another one lacks, for certain."""
+    if source is damaged or source.is_damaged or source.is_forked or damaged.is_forked:
+        return False
+    return source.start_offset <= offsets[0] and offsets[-1] < source.end_offset
+
+
+def _named(names: Sequence[str], count: int) -> str:
+    more = f" and {count - _NAMED:,} more" if count > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
+
+
+def _count(count: int, one: str, many: str | None = None) -> str:
+    return f"{count:,} {one if count == 1 else many or one + 's'}"

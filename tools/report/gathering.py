@@ -1,0 +1,339 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a report keeps of an audit while it goes on: the worst of everything, and counts of the rest.
+
+However much is audited, this stays small; what is left out is counted, and the page says so.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import attrs
+
+from raftlog.offsets import OffsetAndEpoch
+from raftlog.records.file_names import FileKind
+from raftlog.records.quorum_state import QuorumStateData
+from raftlog.records.rules import Severity
+from raftlog.tools.auditing.checks import Checks
+from raftlog.tools.auditing.evidence import FileEvidence, LogExtent, PartitionEvidence, Place
+from raftlog.tools.auditing.histories import by_history
+from raftlog.tools.auditing.judgement import Judged
+from raftlog.tools.auditing.quorum_view import QuorumView, quorum_view
+from raftlog.tools.auditing.replicas import log_directories, log_end, quorum_state_of
+from raftlog.tools.auditing.run import Account
+from raftlog.tools.auditing.timelines import EpochLead, VoterChange, epoch_timeline, voter_timeline
+from raftlog.tools.coverage import Coverage
+from raftlog.tools.findings import Finding
+from raftlog.tools.report.worst import Worst, rank_of
+from raftlog.uuid_text import uuid_to_text
+
+MOST_FINDINGS: Final = 2000
+MOST_FILES: Final = 100
+MOST_LOGS: Final = 8
+MOST_PLACES: Final = 50
+MOST_MARKS: Final = 20
+"""Of findings in the map of a file, or on a replica."""
+MOST_EPOCHS: Final = 300
+MOST_CHANGES: Final = 200
+MOST_SNAPSHOTS: Final = 50
+_FORK_RULES: Final = frozenset({"replica-forked", "replica-lost", "replica-batch", "replica-leader"})
+
+Counts = Counter[Severity]
+_ByPath = defaultdict[str, list[Finding]]
+_ByPlace = defaultdict[Place, list[Finding]]
+
+
+@attrs.frozen
+class MappedFile:
+    """A file of batches, as far as its map shows it.
+
+    Attributes:
+        path: of the file.
+        coverage: where its bytes went.
+        extent: of its batches; None where none is sound.
+        epochs: position, epoch and start offset of where epochs begin.
+        marks: the worst findings with a position.
+        counts: of all its findings.
+    """
+
+    path: str
+    coverage: Coverage
+    extent: LogExtent | None
+    epochs: tuple[tuple[int, int, int], ...]
+    marks: tuple[Finding, ...]
+    counts: Counts
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all of it."""
+        return self.coverage.explained_bytes + self.coverage.damaged_bytes + self.coverage.padding_bytes
+
+
+@attrs.frozen
+class ReplicaFacts:
+    """One replica of a log, and what was found in its directory.
+
+    Attributes:
+        log_directory: that it is in.
+        node_id, directory_id, cluster_id: by its meta.properties, or None.
+        start_offset, end_offset: of its segments, inclusive and exclusive.
+        reach: where the log ends at its next start, as that may cut it or drop it for a newer snapshot.
+        snapshot_ends: end offset and epoch of its newest snapshots.
+        state: of its elections, or None.
+        counts: of the findings in it.
+        damage: the worst findings of damage inside it, of ``damage_count``.
+        is_forked: whether it says other things than the most up-to-date replica.
+    """
+
+    log_directory: str
+    node_id: int | None
+    directory_id: str | None
+    cluster_id: str | None
+    start_offset: int
+    end_offset: int
+    reach: OffsetAndEpoch
+    snapshot_ends: tuple[tuple[int, int], ...]
+    state: QuorumStateData | None
+    counts: Counts
+    damage: tuple[Finding, ...]
+    damage_count: int
+    is_forked: bool
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether anything in it is damaged or lost, whatever other replicas say."""
+        return self.damage_count > 0
+
+
+@attrs.frozen
+class LogFacts:
+    """A log that was looked at in one or more replicas.
+
+    Attributes:
+        name: topic and partition.
+        is_raft: whether it is a log of raft.
+        replicas: in the order of their directories.
+        changes: of voters, the newest; ``change_count`` are known.
+        leads: the newest epochs; ``lead_count`` are known.
+        view: of the quorum, or None where it is no log of raft.
+    """
+
+    name: str
+    is_raft: bool
+    replicas: tuple[ReplicaFacts, ...]
+    changes: tuple[VoterChange, ...]
+    change_count: int
+    leads: tuple[EpochLead, ...]
+    lead_count: int
+    view: QuorumView | None
+
+    @property
+    def worst(self) -> Severity | None:
+        """Of what was found in any replica."""
+        return worst_of(sum((replica.counts for replica in self.replicas), Counts()))
+
+
+@attrs.frozen
+class PlaceFacts:
+    """A directory, and how many findings are in its files."""
+
+    path: str
+    name: str
+    file_count: int
+    size_bytes: int
+    counts: Counts
+
+
+@attrs.define
+class Gathering:
+    """What a report is made of.
+
+    Attributes:
+        account: of all files and findings.
+        checks: what there was to check.
+        findings: the worst.
+        first_of_rule: the first finding of each rule.
+        files: of batches, the worst.
+        sound_file_count: of files of batches without a finding.
+        logs: raft's first, then the worst.
+        places: the directories with the worst findings.
+        clean_places: some of the partitions' directories without any above harmless; ``clean_place_count`` are.
+        file_sizes, batch_sizes: how many files of batches have a size, and a mean size of their batches, of so many
+            binary digits.
+    """
+
+    account: Account = attrs.field(factory=Account)
+    checks: Checks = attrs.field(factory=Checks)
+    findings: Worst[Finding] = attrs.field(factory=lambda: Worst(MOST_FINDINGS))
+    first_of_rule: dict[str, Finding] = attrs.field(factory=dict)
+    files: Worst[MappedFile] = attrs.field(factory=lambda: Worst(MOST_FILES))
+    sound_file_count: int = 0
+    logs: Worst[LogFacts] = attrs.field(factory=lambda: Worst(MOST_LOGS))
+    places: Worst[PlaceFacts] = attrs.field(factory=lambda: Worst(MOST_PLACES))
+    clean_places: list[str] = attrs.field(factory=list)
+    clean_place_count: int = 0
+    file_sizes: Counter[int] = attrs.field(factory=Counter)
+    batch_sizes: Counter[int] = attrs.field(factory=Counter)
+    _directories: dict[str, PartitionEvidence] = attrs.field(factory=dict)
+
+    def add(self, judged: Judged) -> None:
+        """Take what was judged together."""
+        self.account.add(judged)
+        self.checks.add(judged)
+        by_path: _ByPath = defaultdict(list)
+        for finding in judged.findings:
+            by_path[finding.path].append(finding)
+            self.findings.offer((rank_of(finding.severity),), finding)
+            self.first_of_rule.setdefault(finding.rule, finding)
+        by_place = _by_place(judged.places, by_path)
+        for partition in judged.places:
+            self._add_place(partition, by_path, by_place[partition.place])
+        for replicas in _groups(judged):
+            self._add_log(replicas, by_place)
+
+    def _add_place(self, partition: PartitionEvidence, by_path: _ByPath, findings: Sequence[Finding]) -> None:
+        place = partition.place
+        if not place.topic:
+            metas = [file for file in partition.files if file.task.kind is FileKind.META_PROPERTIES]
+            self._directories[place.log_directory] = PartitionEvidence(place, tuple(metas))
+        for file in partition.files:
+            if file.coverage is not None:
+                self._add_file(_mapped(file, file.coverage, by_path.get(file.task.path, [])))
+        facts = PlaceFacts(
+            place.log_directory,
+            name_of(place),
+            sum(1 + len(file.task.indexes) for file in partition.files),
+            sum(file.task.size_bytes + file.task.indexes_size_bytes for file in partition.files),
+            _counts(findings),
+        )
+        if is_serious(worst := worst_of(facts.counts)):
+            self.places.offer((rank_of(worst), facts.counts[worst] if worst else 0), facts)
+            return
+        if place.topic:  # A log directory is not called clean: what is in it may not be.
+            self.clean_place_count += 1
+            if len(self.clean_places) < MOST_PLACES:
+                self.clean_places.append(f"{facts.path}/{facts.name}")
+
+    def _add_file(self, file: MappedFile) -> None:
+        self.file_sizes[file.size_bytes.bit_length()] += 1
+        if file.extent is not None and file.extent.batch_count:
+            self.batch_sizes[(file.coverage.explained_bytes // file.extent.batch_count).bit_length()] += 1
+        self.sound_file_count += not is_serious(worst_of(file.counts))
+        worst = worst_of(file.counts)
+        self.files.offer((rank_of(worst), file.counts[worst] if worst else 0), file)
+
+    def _add_log(self, replicas: Sequence[PartitionEvidence], by_place: _ByPlace) -> None:
+        worst = worst_of(_counts(finding for replica in replicas for finding in by_place[replica.place]))
+        rank = (any(replica.is_raft for replica in replicas), rank_of(worst))
+        if self.logs.wants(rank):
+            self.logs.offer(rank, _log_facts(replicas, by_place, self._directories))
+        else:
+            self.logs.offered += 1
+
+
+def is_serious(severity: Severity | None) -> bool:
+    """Whether a severity is above harmless."""
+    return rank_of(severity) > rank_of(Severity.HARMLESS)
+
+
+def is_damage(severity: Severity | None) -> bool:
+    """Whether a severity says that bytes or records are damaged or gone."""
+    return rank_of(severity) >= rank_of(Severity.DAMAGED)
+
+
+def worst_of(counts: Counts) -> Severity | None:
+    """Return the worst severity that is counted, or None."""
+    return max((severity for severity, count in counts.items() if count), key=rank_of, default=None)
+
+
+def name_of(place: Place) -> str:
+    """Return the name of a partition; empty of a log directory itself."""
+    return place.topic if place.partition < 0 else f"{place.topic}-{place.partition}"
+
+
+def _groups(judged: Judged) -> Iterator[Sequence[PartitionEvidence]]:
+    """Yield the replicas of each log; a partition whose files were named one by one is one by itself."""
+    grouped = {replica.place for replicas in judged.replicas.values() for replica in replicas}
+    for of_one_id in judged.replicas.values():
+        yield from by_history(of_one_id, lambda replica: replica)
+    yield from ([place] for place in judged.places if place.place.topic and place.place not in grouped)
+
+
+def _counts(findings: Iterable[Finding]) -> Counts:
+    return Counter(finding.severity for finding in findings)
+
+
+def _by_place(places: Iterable[PartitionEvidence], by_path: _ByPath) -> _ByPlace:
+    """Divide findings by the directory that they are about, be it about a file that is not there."""
+    place_of: dict[str, Place] = {}
+    for partition in places:
+        for file in partition.files:
+            for path in (file.task.path, *file.task.indexes.values()):
+                place_of[path] = place_of[_directory(path)] = partition.place
+    by_place: _ByPlace = defaultdict(list)
+    for path, findings in by_path.items():
+        place = place_of.get(path) or place_of.get(_directory(path))
+        if place is not None:
+            by_place[place] += findings
+    return by_place
+
+
+def _directory(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+def _most(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    worst: Worst[Finding] = Worst(MOST_MARKS)
+    for finding in findings:
+        worst.offer((rank_of(finding.severity),), finding)
+    return tuple(worst.values())
+
+
+def _mapped(file: FileEvidence, coverage: Coverage, findings: Sequence[Finding]) -> MappedFile:
+    epochs = tuple((seen.position, seen.epoch, seen.start_offset) for seen in file.epochs[:MOST_EPOCHS])
+    marks = _most(finding for finding in findings if finding.position is not None)
+    return MappedFile(file.task.path, coverage, file.extent, epochs, marks, _counts(findings))
+
+
+def _log_facts(
+    replicas: Sequence[PartitionEvidence],
+    by_place: _ByPlace,
+    directories: dict[str, PartitionEvidence],
+) -> LogFacts:
+    is_raft = any(replica.is_raft for replica in replicas)
+    beside = [directories[path] for path in sorted({each.place.log_directory for each in replicas} & set(directories))]
+    changes = voter_timeline(replicas) if is_raft else []
+    leads = epoch_timeline(replicas)
+    return LogFacts(
+        name_of(replicas[0].place),
+        is_raft,
+        tuple(_replica_facts(replica, beside, by_place[replica.place]) for replica in replicas),
+        tuple(changes[-MOST_CHANGES:]),
+        len(changes),
+        tuple(leads[-MOST_EPOCHS:]),
+        len(leads),
+        quorum_view([*beside, *replicas]) if is_raft else None,
+    )
+
+
+def _replica_facts(
+    replica: PartitionEvidence, directories: Sequence[PartitionEvidence], findings: Sequence[Finding]
+) -> ReplicaFacts:
+    directory = log_directories([*directories, replica])[replica.place.log_directory]
+    ids = [file.task.snapshot_id for file in replica.snapshots if file.task.snapshot_id is not None]
+    damage = [each for each in findings if is_damage(each.severity) and each.rule not in _FORK_RULES]
+    return ReplicaFacts(
+        replica.place.log_directory,
+        directory.node_id,
+        None if directory.directory_id is None else uuid_to_text(directory.directory_id),
+        directory.cluster_id,
+        replica.start_offset,
+        replica.end_offset,
+        log_end(replica),
+        tuple((each.offset, each.epoch) for each in ids[-MOST_SNAPSHOTS:]),
+        quorum_state_of(replica.small_file(FileKind.QUORUM_STATE)),
+        _counts(findings),
+        _most(damage),
+        len(damage),
+        any(finding.rule in _FORK_RULES for finding in findings),
+    )

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of a report: one file that loads nothing, runs nothing, and says the same of the same findings."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from raftlog import __version__
+from raftlog.tools.auditing.checks import CheckStatus
+from raftlog.tools.auditing.judgement import Judged
+from raftlog.tools.auditing.run import Account
+from raftlog.tools.report.advice import next_steps, safe_texts, verdict_text
+from raftlog.tools.report.counts_section import epoch_lengths, rules_found, severities, sizes
+from raftlog.tools.report.drawing import definitions, share_bar
+from raftlog.tools.report.files_section import byte_maps
+from raftlog.tools.report.findings_section import findings
+from raftlog.tools.report.gathering import MOST_LOGS, MOST_PLACES, Gathering, LogFacts, is_serious, worst_of
+from raftlog.tools.report.markup import Markup, element, escaped, joined
+from raftlog.tools.report.quorum_section import quorum
+from raftlog.tools.report.severity_label import severity_label
+from raftlog.tools.report.style import STYLE, STYLE_HASH
+from raftlog.tools.report.tables import Cell, facts, listed, table
+from raftlog.tools.report.timeline_section import timelines
+
+GENERATOR: Final = "raftlog report"
+"""What a page says of who made it."""
+HEAD: Final = (
+    f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><meta name="generator" content="{GENERATOR}'
+)
+"""How every page begins."""
+_POLICY: Final = f"default-src 'none'; style-src '{STYLE_HASH}'; base-uri 'none'; form-action 'none'"
+_MOST_SOURCES: Final = 50
+_FEW_LOGS: Final = 3
+
+
+class Report:
+    """Takes an audit as it comes, and makes the page in the end.
+
+    Args:
+        sources: what was audited, as the user named it.
+    """
+
+    def __init__(self, sources: Sequence[str]) -> None:
+        self._sources = sources
+        self._gathering = Gathering()
+
+    def add(self, judged: Judged) -> None:
+        """Take what was judged together."""
+        self._gathering.add(judged)
+
+    def html(self, run: str = "") -> str:
+        """Return the page: text that is Unicode whatever files are called.
+
+        Args:
+            run: what to call the run; without, the same files always give the same page.
+        """
+        title = verdict_text(self._gathering.account)
+        sections = _sections(self._gathering, self._facts(run))
+        head = joined(
+            [
+                # The policy's quotes are its own: nothing in it comes from elsewhere.
+                Markup(f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'),
+                element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+                element("title", f"{title} - raftlog"),
+                element("style", Markup(STYLE)),
+            ]
+        )
+        body = element(
+            "body",
+            definitions(),
+            element("header", self._verdict(title), _contents([name for name, _ in sections])),
+            element("main", *(content for _, content in sections)),
+        )
+        return f'{HEAD} {__version__}">{head}</head>\n{body}</html>\n'
+
+    def _verdict(self, title: str) -> Markup:
+        account = self._gathering.account
+        return element(
+            "div",
+            element("h1", title),
+            element("p", account.verdict_line().partition(": ")[2].capitalize()),
+            class_=f"verdict {account.verdict}",
+        )
+
+    def _facts(self, run: str) -> Markup:
+        account = self._gathering.account
+        more = f" and {len(self._sources) - _MOST_SOURCES:,} more" if len(self._sources) > _MOST_SOURCES else ""
+        statuses = Counter(check.status for check in self._gathering.checks.results(account))
+        rules = (
+            f"{statuses[CheckStatus.PASS]} passed, {statuses[CheckStatus.FAIL]} found something,"
+            f" {statuses[CheckStatus.SKIPPED]} had nothing to check, {statuses[CheckStatus.ERROR]} are not known"
+        )
+        rows: list[tuple[str, Cell]] = [
+            ("Looked at", joined([*_codes(self._sources[:_MOST_SOURCES]), more])),
+            ("Rules", rules),
+            ("Made by", f"raftlog {__version__}"),
+        ]
+        return joined([facts([*rows, ("Run", run)] if run else rows), _coverage(account)])
+
+
+def _contents(names: Sequence[str]) -> Markup:
+    links = (element("a", name, href=f"#part-{number}") for number, name in enumerate(names, 1))
+    return element("nav", element("ul", *(element("li", link) for link in links)), aria_label="On this page")
+
+
+def _sections(gathering: Gathering, looked_at: Markup) -> list[tuple[str, Markup]]:
+    named = [("What to do next", listed(next_steps(gathering))), ("What is safe", listed(safe_texts(gathering)))]
+    named.append(("What was looked at", looked_at))
+    named += ((f"Log {log.name}", _log(log)) for log in _drawn_logs(gathering))
+    if rest := gathering.logs.offered - len(_drawn_logs(gathering)):
+        hint = f"{rest:,} more logs have no section of their own: raft's and the worst are shown, {MOST_LOGS} at most."
+        named.append(("Other logs", element("p", hint)))
+    named.append(("Files", joined([_places(gathering), byte_maps(gathering)])))
+    named.append(("Numbers", joined([severities(gathering), rules_found(gathering), sizes(gathering)])))
+    named.append(("Findings", findings(gathering)))
+    return [(name, _section(f"part-{number}", name, content)) for number, (name, content) in enumerate(named, 1)]
+
+
+def _section(section_id: str, name: str, *content: Markup) -> Markup:
+    return element("section", element("h2", name, id=section_id), *content, aria_labelledby=section_id)
+
+
+def _log(log: LogFacts) -> Markup:
+    view = None if log.view is None else quorum(log, log.view)
+    return joined([view, timelines(log), epoch_lengths(log.leads)])
+
+
+def _drawn_logs(gathering: Gathering) -> list[LogFacts]:
+    """Return the logs that have a section: of many that are not raft's, only those with findings above harmless."""
+    is_few = gathering.logs.offered <= _FEW_LOGS
+    return [log for log in gathering.logs.values() if is_few or log.is_raft or is_serious(log.worst)]
+
+
+def _coverage(account: Account) -> Markup:
+    parts = (
+        ("in sound batches", account.explained_bytes),
+        ("damaged", account.damaged_bytes),
+        ("padding: zeros at the end", account.padding_bytes),
+        ("in indexes and small files", account.small_file_bytes),
+        ("not read", account.unread_bytes),
+    )
+    rows: list[tuple[Cell, ...]] = [
+        (name, f"{size:,}", share_bar(f"{size} bytes {name}", size, account.bytes)) for name, size in parts
+    ]
+    rows.append(("all bytes", f"{account.bytes:,}", share_bar(f"{account.bytes} bytes", account.bytes, account.bytes)))
+    caption = f"Where every byte of {account.files:,} files went; the first five are the sixth together"
+    return table(caption, ("Bytes", "Count", "Share"), rows, (1,), "bars")
+
+
+def _places(gathering: Gathering) -> Markup | None:
+    places = gathering.places.values()
+    if not places:
+        return None
+    rows = (
+        (place.name or "log directory", severity_label(worst), place.file_count, f"{place.size_bytes:,}", place.path)
+        for place in places
+        if (worst := worst_of(place.counts)) is not None
+    )
+    columns = ("Partition", "Worst finding", "Files", "Bytes", "In directory")
+    shown = table("Directories with findings above harmless", columns, rows, (2, 3))
+    rest = gathering.places.offered - len(places)
+    more = element("p", f"{rest:,} more such directories; the worst {MOST_PLACES} are shown.", class_="note")
+    return joined([shown, more if rest else None])
+
+
+def _codes(texts: Sequence[str]) -> Iterator[str | Markup]:
+    for number, text in enumerate(texts):
+        yield from ([", "] if number else [])
+        yield element("code", escaped(text))

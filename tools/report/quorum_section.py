@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The quorum of a raft log in a report: who is there, who could be elected, what may be lost."""
+
+from raftlog.records.quorum_state import UNKNOWN_ID, QuorumStateData
+from raftlog.tools.auditing.quorum_view import Member, QuorumView
+from raftlog.tools.quorum import view_words
+from raftlog.tools.report.gathering import LogFacts, ReplicaFacts
+from raftlog.tools.report.markup import Markup, element, joined
+from raftlog.tools.report.tables import Cell, facts, listed, table
+from raftlog.uuid_text import uuid_to_text
+
+_COLUMNS = (
+    "Node",
+    "Role",
+    "Electable",
+    "Damage",
+    "Log start",
+    "Ends at",
+    "Lag",
+    "Last epoch",
+    "At risk from",
+    "Its quorum-state",
+    "Directory",
+    "Directory id",
+    "Cluster",
+)
+_NOTE = (
+    "A log counts up to where its next start ends it: that may cut it at damaged bytes. Where the column Damage says"
+    " that a replica is damaged, look at its findings too."
+)
+_MOST_ROWS = 240
+_NUMERIC = frozenset({4, 5, 6, 7, 8})
+
+
+def quorum(log: LogFacts, view: QuorumView) -> Markup:
+    """Return what can be said of a quorum by the ends of its logs."""
+    by_path = {replica.log_directory: replica for replica in log.replicas}
+    majority = "here" if view.has_majority else "NOT here"
+    status = facts(
+        [
+            ("Cluster", view.cluster_id or "not known"),
+            (
+                "Leader",
+                "not known" if view.leader_id == UNKNOWN_ID else f"{view.leader_id} of epoch {view.leader_epoch}",
+            ),
+            (
+                "Majority",
+                f"{majority}: {view.present} of {len(view.voters)} voters, {view.voters.majority_size} suffice",
+            ),
+            ("High watermark", f"{view.high_watermark} or more: {view.committed_by}"),
+        ]
+    )
+    rest = len(view.members) - _MOST_ROWS
+    rows = (_row(member, by_path.get(member.path or "")) for member in view.members[:_MOST_ROWS])
+    return joined(
+        [
+            element("h3", "Quorum"),
+            status,
+            listed(view_words(view)),
+            element("p", _NOTE, class_="note"),
+            table("Replicas, and voters that are not here", _COLUMNS, rows, _NUMERIC),
+            element("p", f"{rest:,} more are not shown.", class_="note") if rest > 0 else None,
+        ]
+    )
+
+
+def _row(member: Member, replica: ReplicaFacts | None) -> tuple[Cell, ...]:
+    key, end = member.key, member.end
+    return (
+        "not known" if key is None else key.id,
+        member.status,
+        _electable_text(member),
+        None if replica is None else _damage_text(member, replica),
+        None if replica is None else replica.start_offset,
+        None if end is None else end.offset,
+        member.lag,
+        None if end is None else end.epoch,
+        member.at_risk,
+        None if replica is None else _state_text(replica.state),
+        _code(member.path) or "not given",
+        _code(None if key is None or key.directory_id is None else uuid_to_text(key.directory_id)),
+        _code(None if replica is None else replica.cluster_id),
+    )
+
+
+def _electable_text(member: Member) -> str | None:
+    if member.electable is None:
+        return None
+    return "yes" if member.electable else "by absent voters" if member.electable_with_absent else "no"
+
+
+def _damage_text(member: Member, replica: ReplicaFacts) -> str:
+    if member.damaged_from is not None:
+        return f"from offset {member.damaged_from}"
+    return "damaged" if replica.is_damaged else "none"
+
+
+def _code(text: str | None) -> Markup | None:
+    return element("code", text) if text else None
+
+
+def _state_text(state: QuorumStateData | None) -> str:
+    if state is None:
+        return "missing or unreadable"
+    leader = "no leader" if state.leader_id == UNKNOWN_ID else f"leader {state.leader_id}"
+    vote = "" if state.voted_id == UNKNOWN_ID else f", voted for {state.voted_id}"
+    return f"epoch {state.leader_epoch}, {leader}{vote}"

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writing a report where the user wants it: as a whole or not at all, and never over something else."""
+
+import os
+import secrets
+from pathlib import Path
+from typing import Final
+
+from raftlog.errors import LogDirectoryError, StorageError
+from raftlog.tools.report.page import HEAD
+
+_HEAD: Final = HEAD.encode()
+
+
+def check_report_path(path: str) -> None:
+    """Check that a report can be written to a path, before the work that it takes.
+
+    Raises:
+        LogDirectoryError: what is there is no report.
+        StorageError: what is there cannot be read, or there is no directory for it.
+    """
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise StorageError(path, "make", "there is no such directory")
+    try:
+        is_ours = not os.path.lexists(target) or _is_report(target)
+    except OSError as error:
+        raise StorageError(path, "read", error.strerror or str(error)) from error
+    if not is_ours:
+        raise LogDirectoryError(f"{path} is there and is no report of raftlog: it is kept")
+
+
+def write_report(path: str, page: str) -> None:
+    """Write a page; an older report is replaced.
+
+    Raises:
+        LogDirectoryError: what is there is no report; it is kept.
+        StorageError: it cannot be written. What was there is there still.
+    """
+    check_report_path(path)
+    target = Path(path)
+    part = target.with_name(f".{secrets.token_hex(8)}.part")
+    try:
+        with part.open("xb") as file:
+            file.write(page.encode())
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(target)
+    except OSError as error:
+        raise StorageError(path, "write", error.strerror or str(error)) from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _is_report(target: Path) -> bool:
+    if not target.is_file():  # To read a pipe would wait.
+        return False
+    with target.open("rb") as file:
+        return file.read(len(_HEAD)) == _HEAD

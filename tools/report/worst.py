@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keeping the worst of what comes by, in bounded memory."""
+
+import heapq
+import itertools
+from collections.abc import Iterator
+from typing import Final, Generic, TypeVar
+
+import attrs
+
+from raftlog.records.rules import Severity
+
+_ORDER: Final = {severity: rank for rank, severity in enumerate(Severity)}
+
+Kept = TypeVar("Kept")
+
+
+def rank_of(severity: Severity | None) -> int:
+    """Return a number that grows with the severity; -1 of None, where nothing was found."""
+    return -1 if severity is None else _ORDER[severity]
+
+
+@attrs.define
+class Worst(Generic[Kept]):
+    """The worst of some values; of those that are equally bad, the first that came.
+
+    Attributes:
+        limit: how many are kept.
+        offered: how many there were.
+    """
+
+    limit: int
+    offered: int = 0
+    _heap: list[tuple[tuple[int, ...], int, Kept]] = attrs.field(factory=list)
+    _numbers: Iterator[int] = attrs.field(factory=itertools.count)
+
+    def offer(self, rank: tuple[int, ...], value: Kept) -> None:
+        """Take a value that is as bad as its rank is great."""
+        self.offered += 1
+        item = (rank, -next(self._numbers), value)
+        if len(self._heap) < self.limit:
+            heapq.heappush(self._heap, item)
+        else:
+            heapq.heappushpop(self._heap, item)
+
+    def wants(self, rank: tuple[int, ...]) -> bool:
+        """Whether a value of a rank would be kept."""
+        return len(self._heap) < self.limit or rank > self._heap[0][0]
+
+    def values(self) -> list[Kept]:
+        """Return what is kept, the worst first."""
+        return [value for _, _, value in sorted(self._heap, key=lambda item: item[:2], reverse=True)]

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ``raftlog verify`` does: it writes findings as they come, and in the end where each byte went."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, BinaryIO
+
+import attrs
+
+from raftlog.records.rules import Severity
+from raftlog.tools.audit_lines import file_line, finding_line, summary_line
+from raftlog.tools.auditing.judgement import Judged
+from raftlog.tools.auditing.run import Account, audit
+from raftlog.tools.auditing.run_progress import RunProgress
+from raftlog.tools.findings import Finding
+from raftlog.tools.standard_error import printable
+
+if TYPE_CHECKING:
+    from raftlog.tools.report.page import Report
+
+
+@attrs.frozen
+class Verification:
+    """One run.
+
+    Attributes:
+        paths: what to verify.
+        processes: how many read files.
+        output_format: ``text`` or ``jsonl``.
+        min_severity: findings below it are counted, and not shown.
+        fail_on: findings below it leave the exit code 0.
+        output: where to write.
+        findings_output: where to write all findings as JSON lines; or None.
+        report: is told of everything; or None.
+        label: who is at work, for the terminal.
+    """
+
+    paths: Sequence[str]
+    processes: int
+    output_format: str
+    min_severity: Severity
+    fail_on: Severity
+    output: BinaryIO
+    findings_output: BinaryIO | None
+    report: "Report | None"
+    label: str
+
+    def run(self) -> int:
+        """Verify all files, and return the exit code.
+
+        Raises:
+            RaftLogError: a package of an extra is missing.
+            OSError: the output cannot be written.
+        """
+        account, hidden = Account(), 0
+        with RunProgress(self.label, self.paths) as progress:
+            for judged in audit(self.paths, self.processes, surveyed=progress.surveyed):
+                account.add(judged)
+                if self.report is not None:
+                    self.report.add(judged)
+                shown = [finding for finding in judged.findings if finding.severity >= self.min_severity]
+                hidden += len(judged.findings) - len(shown)
+                if self.findings_output is not None:
+                    _write(self.findings_output, map(finding_line, judged.findings))
+                progress.wipe()
+                _write(self.output, self._lines(judged, shown))
+        exit_code = account.exit_code(self.fail_on)
+        _write(self.output, self._last_lines(account, exit_code, hidden))
+        return exit_code
+
+    def _lines(self, judged: Judged, findings: Iterable[Finding]) -> Iterable[str]:
+        if self.output_format == "text":
+            return (f"{printable(str(finding))}\n" for finding in findings)
+        files = (file_line(file) for partition in judged.places for file in partition.files)
+        return (*files, *map(finding_line, findings))
+
+    def _last_lines(self, account: Account, exit_code: int, hidden: int) -> Iterable[str]:
+        if self.output_format == "jsonl":
+            return [summary_line(account, exit_code, hidden)]
+        more = [f"{hidden} milder findings are not shown; --all shows them\n"] if hidden else []
+        return [*more, f"{account.coverage_line()}\n", f"{account.verdict_line()}\n"]
+
+
+def _write(stream: BinaryIO, lines: Iterable[str]) -> None:
+    """Write lines at once; what is no Unicode, in a file's name, is written as it was read."""
+    if text := "".join(lines):
+        stream.write(text.encode("utf-8", "surrogateescape"))
+        stream.flush()
