@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole batches that are lost, doubled, out of place, or of another epoch."""
+
+import zlib
+
+import attrs
+
+from raftlog.records.checkpoint_files import PartitionOffset, write_offset_checkpoint
+from raftlog.records.control import (
+    ControlRecordType,
+    LeaderChangeMessage,
+    SnapshotFooterRecord,
+    SnapshotHeaderRecord,
+    Voter,
+    control_key,
+)
+from tests.planted.fault import Faults, Spot
+from tests.planted.ground import DYNAMIC, QUORUMS, TOPICS, Ground
+from tests.planted.segments import (
+    Segment,
+    change_record,
+    control_batch,
+    control_batch_with,
+    control_values,
+    data_batch,
+    in_the_middle,
+    records_of,
+    with_control,
+    with_epoch,
+    with_fields,
+    with_records,
+)
+
+FAULTS = Faults("batches")
+
+_ALL = (*QUORUMS, *TOPICS)
+
+
+@FAULTS.kind("offset-gap", on=QUORUMS)
+def lost_batch(ground: Ground) -> Spot:
+    """A data batch of a metadata log is missing; indexes are of what is there."""
+    segment, index = data_batch(ground)
+    following = segment.view(index + 1).base_offset
+    del segment.batches[index]
+    segment.save()
+    return Spot(segment.path, segment.position(index), following)
+
+
+@FAULTS.kind("offset-order", on=_ALL)
+def doubled_batch(ground: Ground) -> Spot:
+    """A batch is there twice."""
+    segment = Segment(ground.log())
+    index = in_the_middle(ground, segment)
+    segment.batches.insert(index + 1, segment.batches[index])
+    segment.save(without=index + 1)
+    return segment.spot(index + 1)
+
+
+@FAULTS.kind("offset-order", on=_ALL)
+def swapped_batches(ground: Ground) -> Spot:
+    """Two batches that follow each other have changed places."""
+    segment = Segment(ground.log())
+    index = ground.between(1, len(segment.batches) - 2)
+    segment.batches[index], segment.batches[index + 1] = segment.batches[index + 1], segment.batches[index]
+    segment.save(without=index)
+    return Spot(segment.path)
+
+
+@FAULTS.kind("offset-order", "offset-gap", on=QUORUMS)
+def stale_batch(ground: Ground) -> Spot:
+    """In place of a batch is one that was written long before it: a write went astray."""
+    segment, index = data_batch(ground)
+    segment.batches[index] = segment.batches[ground.below(index)]
+    segment.save(without=index)
+    return segment.spot(index)
+
+
+@FAULTS.kind("epoch-order", on=QUORUMS)
+def epoch_back(ground: Ground) -> Spot:
+    """A batch is of an epoch before that of its neighbours."""
+    return _of_epoch(ground, -1)
+
+
+@FAULTS.kind("epoch-order", on=_ALL)
+def epoch_ahead(ground: Ground) -> Spot:
+    """A batch is of an epoch behind that of its neighbours."""
+    return _of_epoch(ground, ground.between(1, 5))
+
+
+def _of_epoch(ground: Ground, change: int) -> Spot:
+    segment = Segment(ground.log())
+    index = ground.pick(
+        index
+        for index, batch in enumerate(segment.views()[1:-1], 1)
+        if segment.view(index + 1).partition_leader_epoch == batch.partition_leader_epoch
+    )
+    segment.batches[index] = with_epoch(segment.batches[index], segment.view(index).partition_leader_epoch + change)
+    segment.overwrite()
+    return segment.spot(index)
+
+
+@FAULTS.kind("epoch-negative", on=QUORUMS)
+def epoch_negative(ground: Ground) -> Spot:
+    """A batch of a metadata log has epoch -1."""
+    segment, index = data_batch(ground)
+    segment.batches[index] = with_epoch(segment.batches[index], -1)
+    segment.overwrite()
+    return segment.spot(index)
+
+
+@FAULTS.kind("epoch-opening", on=("static",))
+def epoch_without_leader(ground: Ground) -> Spot:
+    """The last batches of a metadata log are of a new epoch, which no LeaderChange opens."""
+    ground.alone()
+    segment = Segment(ground.file("*/*/*.log"))
+    opening = max(index for index, batch in enumerate(segment.views()) if batch.is_control)
+    index = ground.between(opening + 1, len(segment.batches))
+    epoch = segment.view(index).partition_leader_epoch + 1
+    segment.batches[index:] = [with_epoch(batch, epoch) for batch in segment.batches[index:]]
+    segment.overwrite()
+    return segment.spot(index)
+
+
+@FAULTS.kind("epoch-leader", on=QUORUMS)
+def second_leader(ground: Ground) -> Spot:
+    """In place of a data batch behind a LeaderChange, another leader opens the epoch again."""
+    ground.alone()
+    segment, opening = control_batch_with(ground, LeaderChangeMessage)
+    index = ground.pick(index for index in range(opening + 1, opening + 9) if segment.view(index).record_count == 1)
+    change = control_values(segment.batches[opening])[0]
+    assert isinstance(change, LeaderChangeMessage)
+    other = next(voter.id for voter in change.granting_voters if voter.id != change.leader_id)
+    forged = [attrs.evolve(change, leader_id=other)]
+    segment.batches[index] = control_batch(segment.batches[index], forged)
+    segment.save()
+    return segment.spot(index)
+
+
+@FAULTS.kind("leader-elected", on=QUORUMS)
+def leader_without_majority(ground: Ground) -> Spot:
+    """A LeaderChange says that one of three voters granted its vote; the CRC holds."""
+    ground.alone()
+    segment, index = control_batch_with(ground, LeaderChangeMessage)
+    spot = segment.spot(index)
+    segment.batches[index] = with_control(
+        segment.batches[index],
+        lambda value: LeaderChangeMessage(value.leader_id, value.voters, value.granting_voters[:1]),
+        LeaderChangeMessage,
+    )
+    segment.save()
+    return spot
+
+
+@FAULTS.kind("leader-voters", on=DYNAMIC)
+def leader_of_other_voters(ground: Ground) -> Spot:
+    """A LeaderChange names a voter who is none; the CRC holds."""
+    ground.alone()
+    segment, index = control_batch_with(ground, LeaderChangeMessage)
+    spot = segment.spot(index)
+
+    def change(value: LeaderChangeMessage) -> LeaderChangeMessage:
+        others = (*value.voters[:-1], Voter(9))
+        return LeaderChangeMessage(value.leader_id, others, value.granting_voters)
+
+    segment.batches[index] = with_control(segment.batches[index], change, LeaderChangeMessage)
+    segment.save()
+    return spot
+
+
+@FAULTS.kind("control-place", on=QUORUMS)
+def control_out_of_place(ground: Ground) -> Spot:
+    """In place of a data batch of a metadata log stands the header or the footer of a snapshot."""
+    ground.alone()
+    segment, index = data_batch(ground, record_count=1)
+    value = ground.pick((0, 1))
+    record = SnapshotHeaderRecord(0) if value else SnapshotFooterRecord()
+    segment.batches[index] = control_batch(segment.batches[index], [record])
+    segment.save()
+    return segment.spot(index)
+
+
+@FAULTS.kind("control-type", on=QUORUMS)
+def control_of_unknown_type(ground: Ground) -> Spot:
+    """In place of a data batch of a metadata log stands a control record of a type that there is not."""
+    return _control_with(ground, key=b"\0\0\0\x2a")
+
+
+@FAULTS.kind("control-key", on=QUORUMS)
+def control_key_cut(ground: Ground) -> Spot:
+    """A control record's key has three bytes; the CRC holds."""
+    return _control_with(ground, key=control_key(ControlRecordType.LEADER_CHANGE)[:3])
+
+
+@FAULTS.kind("control-version", on=QUORUMS)
+def control_of_other_version(ground: Ground) -> Spot:
+    """The key of a LeaderChange has a version that there is not; the CRC holds."""
+    ground.alone()
+    segment, index = control_batch_with(ground, LeaderChangeMessage)
+    key = b"\0\1" + control_key(ControlRecordType.LEADER_CHANGE)[2:]
+    segment.batches[index] = change_record(segment.batches[index], 0, key=key)
+    segment.save()
+    return segment.spot(index)
+
+
+def _control_with(ground: Ground, key: bytes) -> Spot:
+    """Put a control record with another key in place of a data batch."""
+    ground.alone()
+    segment, index = data_batch(ground, record_count=1)
+    made = control_batch(segment.batches[index], [SnapshotFooterRecord()])
+    segment.batches[index] = change_record(made, 0, key=key)
+    segment.save()
+    return segment.spot(index)
+
+
+@FAULTS.kind("control-value", on=QUORUMS)
+def control_value_cut(ground: Ground) -> Spot:
+    """A control record's value ends too early; the CRC holds."""
+    ground.alone()
+    segment, index = control_batch_with(ground, LeaderChangeMessage)
+    spot = segment.spot(index)
+    records = records_of(segment.batches[index])
+    cut = records[0]._replace(value=(records[0].value or b"")[:3])
+    segment.batches[index] = with_records(segment.batches[index], [cut, *records[1:]])
+    segment.save()
+    return spot
+
+
+@FAULTS.kind("batch-magic", on=QUORUMS)
+def legacy_batch_in_raft(ground: Ground) -> Spot:
+    """In place of a data batch of a metadata log stands a message of magic 1, sound in itself."""
+    segment, index = data_batch(ground, record_count=1)
+    spot = segment.spot(index)
+    offset = segment.view(index).base_offset.to_bytes(8, "big")
+    body = b"\1\0" + segment.view(index).max_timestamp.to_bytes(8, "big") + b"\0\0\0\1k\0\0\0\1v"
+    crc = zlib.crc32(body).to_bytes(4, "big")
+    segment.batches[index] = offset + (len(body) + 4).to_bytes(4, "big") + crc + body
+    segment.save(without=index)
+    return spot
+
+
+@FAULTS.kind("offset-missing", on=("topics",))
+def batch_missing_in_a_topic(ground: Ground) -> Spot:
+    """A topic that was never compacted lacks a batch; no producer tells."""
+    return _without_a_batch(ground)
+
+
+@FAULTS.kind("offset-compacted", on=("topics",))
+def batch_compacted(ground: Ground) -> Spot:
+    """A topic that was compacted, by the cleaner's checkpoint, lacks a batch."""
+    cleaned = ground.root / "n1" / "cleaner-offset-checkpoint"
+    cleaned.write_bytes(write_offset_checkpoint([PartitionOffset("c-none", 0, 300)]))
+    return _without_a_batch(ground)
+
+
+def _without_a_batch(ground: Ground) -> Spot:
+    segment = Segment(ground.file("*/c-none-0/*.log"))
+    index = in_the_middle(ground, segment)
+    offset = segment.view(index).base_offset
+    del segment.batches[index]
+    segment.save()
+    return Spot(segment.path, segment.position(index), offset)
+
+
+@FAULTS.kind("timestamp-back", on=QUORUMS)
+def timestamp_back(ground: Ground) -> Spot:
+    """A batch is a minute earlier than the one before it, as of a leader whose clock is behind; the CRC holds."""
+    ground.alone()
+    segment, index = data_batch(ground)
+    earlier = segment.view(index).max_timestamp - 60_000
+    ends = [int(path.name[:20]) for path in segment.path.parent.glob("*.checkpoint")]
+    if segment.view(index).next_offset in ends:
+        index += 1
+    segment.batches[index] = with_fields(segment.batches[index], base_timestamp=earlier, max_timestamp=earlier)
+    segment.save()
+    return segment.spot(index)

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A bit flipped in a field of a batch's header, or the field changed with a CRC that holds."""
+
+import functools
+
+from raftlog.records.batch import HEADER
+from tests.planted.fault import Fault, Faults, Spot
+from tests.planted.ground import METADATA, QUORUMS, TOPICS, Ground
+from tests.planted.segments import (
+    FIELDS,
+    Segment,
+    data_batch,
+    flip_bit,
+    in_the_middle,
+    with_area,
+    with_base_offset,
+    with_fields,
+)
+
+FAULTS = Faults("headers")
+
+_BOTH = tuple(name for pair in zip(("dynamic", "wire"), TOPICS, strict=True) for name in pair)
+_TELLING = {
+    "base_offset": ("offset-order", "offset-gap", "offset-negative", "segment-reach"),
+    "length": ("batch-length", "batch-overrun", "batch-magic", "batch-crc"),
+    "epoch": ("epoch-order", "epoch-negative", "epoch-opening"),
+    "magic": ("batch-magic", "batch-crc"),
+}
+"""What tells of a flipped bit; of other fields the CRC does."""
+
+
+def _flip(ground: Ground, start: int, size: int) -> Spot:
+    segment = Segment(ground.log())
+    index = in_the_middle(ground, segment)
+    spot = Spot(segment.path, segment.position(index))
+    flip_bit(segment.path, segment.position(index) + start + ground.below(size), ground.below(8))
+    return spot
+
+
+for _name, _start, _size in FIELDS:
+    FAULTS.add(
+        Fault(
+            f"flip-{_name.replace('_', '-')}",
+            f"A bit of a batch's {_name.replace('_', ' ')} is flipped",
+            _TELLING.get(_name, ("batch-crc",)),
+            _BOTH,
+            functools.partial(_flip, start=_start, size=_size),
+        )
+    )
+
+
+def _sealed(ground: Ground, **fields: int) -> Spot:
+    """Change fields of a data batch in the middle of a metadata log; the CRC holds, and so do the indexes."""
+    ground.alone()
+    segment, index = data_batch(ground)
+    segment.batches[index] = with_fields(segment.batches[index], **fields)
+    segment.save()
+    return segment.spot(index)
+
+
+def _adjusted(ground: Ground, field: str, change: int, least_records: int = 1) -> Spot:
+    """Add to a field of a data batch in the middle of a metadata log; the CRC holds."""
+    ground.alone()
+    segment, index = data_batch(ground, least_records)
+    value = getattr(segment.view(index), field) + change
+    segment.batches[index] = with_fields(segment.batches[index], **{field: value})
+    segment.save()
+    return segment.spot(index)
+
+
+@FAULTS.kind("raft-batch", on=QUORUMS)
+def last_offset_delta_too_great(ground: Ground) -> Spot:
+    """A batch says to reach an offset further than it has records; the CRC holds."""
+    return _adjusted(ground, "last_offset_delta", 1)
+
+
+@FAULTS.kind("batch-missing", on=QUORUMS)
+def record_count_too_great(ground: Ground) -> Spot:
+    """A batch counts a record more than it has; the CRC holds."""
+    return _adjusted(ground, "record_count", 1)
+
+
+@FAULTS.kind("batch-trailing", on=QUORUMS)
+def record_count_too_small(ground: Ground) -> Spot:
+    """A batch counts a record less than it has; the CRC holds."""
+    return _adjusted(ground, "record_count", -1, least_records=2)
+
+
+@FAULTS.kind("timestamp-max", on=QUORUMS)
+def max_timestamp_wrong(ground: Ground) -> Spot:
+    """A batch's max timestamp is a minute above that of its records; the CRC holds, and so do the indexes."""
+    return _adjusted(ground, "max_timestamp", 60_000)
+
+
+@FAULTS.kind("batch-count", "batch-missing", on=QUORUMS)
+def record_count_cannot_be(ground: Ground) -> Spot:
+    """A batch counts a negative number of records, or more than it has bytes; the CRC holds."""
+    return _sealed(ground, record_count=ground.pick((-7, 1_000_000)))
+
+
+@FAULTS.kind("batch-attributes", on=QUORUMS)
+def attribute_bit_unused(ground: Ground) -> Spot:
+    """An attribute bit that means nothing is set; the CRC holds."""
+    return _sealed(ground, attributes=1 << ground.between(7, 15))
+
+
+@FAULTS.kind("batch-codec", on=QUORUMS)
+def codec_unknown(ground: Ground) -> Spot:
+    """The attributes name a codec that there is not; the CRC holds."""
+    return _sealed(ground, attributes=ground.pick((5, 6, 7)))
+
+
+@FAULTS.kind("codec-stream", on=("topics",))
+def compressed_stream_broken(ground: Ground) -> Spot:
+    """The head of a compressed stream is overwritten; the CRC holds."""
+    segment = Segment(ground.log(2, "*/c-[gz]*/*.log"))
+    index = ground.below(len(segment.batches))
+    batch = segment.batches[index]
+    segment.batches[index] = with_area(batch, bytes(8) + batch[HEADER.size + 8 :])
+    segment.overwrite()
+    return segment.spot(index)
+
+
+@FAULTS.kind("timestamp-negative", on=QUORUMS)
+def timestamps_negative(ground: Ground) -> Spot:
+    """A batch and its records have a time before 1970; the CRC holds."""
+    return _sealed(ground, base_timestamp=-9, max_timestamp=-9)
+
+
+@FAULTS.kind("batch-bare", on=QUORUMS)
+def producer_in_raft(ground: Ground) -> Spot:
+    """A batch of a metadata log has a producer; the CRC holds."""
+    return _sealed(ground, producer_id=7, producer_epoch=0, base_sequence=0)
+
+
+@FAULTS.kind("segment-reach", on=QUORUMS)
+def offset_out_of_reach(ground: Ground) -> Spot:
+    """The last batch of a metadata log is 2^32 offsets further on."""
+    log = max((ground.alone() / METADATA).glob("*.log"))
+    segment = Segment(log)
+    segment.batches[-1] = with_base_offset(segment.batches[-1], segment.view(-1).base_offset + (1 << 32))
+    segment.overwrite()
+    return segment.spot(len(segment.batches) - 1)
+
+
+def _flip_at_a_border(ground: Ground, start: int, size: int, *, is_first: bool) -> Spot:
+    """Flip a bit in the first or the last batch of a segment of a metadata log."""
+    segment = Segment(ground.log(3, f"*/{METADATA}/*.log"))
+    index = 0 if is_first else len(segment.batches) - 1
+    position = segment.position(index)
+    flip_bit(segment.path, position + start + ground.below(size), ground.below(8))
+    # Where a log begins, nothing says which of its first two epochs is right.
+    is_known = not is_first or segment.view(0).base_offset > 0
+    return Spot(segment.path, position if is_known else None)
+
+
+@FAULTS.kind("offset-gap", "offset-order", "offset-negative", "segment-reach", "segment-start", on=QUORUMS)
+def flip_first_base_offset(ground: Ground) -> Spot:
+    """A bit of the base offset is flipped in the first batch of a segment."""
+    return _flip_at_a_border(ground, 0, 8, is_first=True)
+
+
+@FAULTS.kind("offset-gap", "offset-order", "offset-negative", "segment-reach", "segment-start", on=QUORUMS)
+def flip_last_base_offset(ground: Ground) -> Spot:
+    """A bit of the base offset is flipped in the last batch of a segment."""
+    return _flip_at_a_border(ground, 0, 8, is_first=False)
+
+
+@FAULTS.kind("epoch-order", "epoch-negative", "epoch-opening", "replica-batch", on=QUORUMS)
+def flip_first_epoch(ground: Ground) -> Spot:
+    """A bit of the epoch is flipped in the first batch of a segment."""
+    return _flip_at_a_border(ground, 12, 4, is_first=True)
+
+
+@FAULTS.kind("epoch-order", "epoch-negative", "epoch-opening", "replica-batch", on=QUORUMS)
+def flip_last_epoch(ground: Ground) -> Spot:
+    """A bit of the epoch is flipped in the last batch of a segment."""
+    return _flip_at_a_border(ground, 12, 4, is_first=False)

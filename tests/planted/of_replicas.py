@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Replicas that contradict each other, each of them sound in itself."""
+
+import re
+import shutil
+from pathlib import Path
+
+import attrs
+
+from raftlog.offsets import EpochEntry
+from raftlog.records.batch import RecordBatch
+from raftlog.records.checkpoint_files import read_leader_epoch_checkpoint, write_leader_epoch_checkpoint
+from raftlog.records.control import LeaderChangeMessage, Voter, VotersRecord
+from raftlog.records.quorum_state import read_quorum_state, write_quorum_state
+from tests.golden_files import GOLDEN
+from tests.planted.fault import Faults, Spot
+from tests.planted.ground import DYNAMIC, METADATA, QUORUMS, Ground
+from tests.planted.segments import (
+    Segment,
+    change_record,
+    control_batch,
+    control_batch_with,
+    control_values,
+    data_batch,
+    in_the_middle,
+    records_of,
+    with_control,
+    with_epoch,
+)
+
+FAULTS = Faults("replicas")
+
+_ANOTHER = "dCVhb5d_SfOEuy3K6wxI3g"
+"""A directory id that nothing has."""
+_VOTERS = ("n2", "n3")
+"""Log directories of the grounds' quorums that have a log up to its end."""
+
+
+@FAULTS.kind("replica-batch", on=QUORUMS)
+def batch_of_other_value(ground: Ground) -> Spot:
+    """A batch on one replica has another value; the CRC holds."""
+    segment, index = data_batch(ground, record_count=1)
+    value = records_of(segment.batches[index])[0].value or b""
+    segment.batches[index] = change_record(segment.batches[index], 0, value=value[:-1] + bytes([value[-1] ^ 1]))
+    segment.overwrite()
+    offset = segment.view(index).base_offset
+    others = [path for path in ground.files(f"*/{METADATA}/*.log") if path != segment.path and _has(path, offset)]
+    return Spot(segment.path, offset=offset, other_path=others[0] if len(others) == 1 else None)
+
+
+def _has(log: Path, offset: int) -> bool:
+    views = Segment(log).views()
+    return bool(views) and views[0].base_offset <= offset < views[-1].next_offset
+
+
+@FAULTS.kind("replica-leader", on=QUORUMS)
+def leader_of_other_id(ground: Ground) -> Spot:
+    """One replica has another leader of an epoch than the others."""
+    segment, index = control_batch_with(ground, LeaderChangeMessage, f"n[34]/{METADATA}/*.log")
+    spot = Spot(segment.path, offset=segment.view(index).base_offset)
+
+    def change(value: LeaderChangeMessage) -> LeaderChangeMessage:
+        others = [voter.id for voter in value.granting_voters if voter.id != value.leader_id]
+        return attrs.evolve(value, leader_id=others[0])
+
+    segment.batches[index] = with_control(segment.batches[index], change, LeaderChangeMessage)
+    segment.overwrite()
+    state = segment.path.with_name("quorum-state")
+    known = read_quorum_state(state.read_bytes())
+    if known.leader_epoch == segment.view(index).partition_leader_epoch:
+        leader = control_values(segment.batches[index])[0]
+        assert isinstance(leader, LeaderChangeMessage)
+        state.write_bytes(write_quorum_state(attrs.evolve(known, leader_id=leader.leader_id)))
+    return spot
+
+
+def _fork(ground: Ground) -> tuple[Segment, int]:
+    """Let a replica go its own way from a batch in the middle of its last segment on: there it is of a new epoch."""
+    log = max((ground.root / ground.pick(_VOTERS) / METADATA).glob("*.log"))
+    segment = Segment(log)
+    opening = max((number for number, batch in enumerate(segment.views()) if batch.is_control), default=0)
+    index = ground.pick(
+        number
+        for number, batch in enumerate(segment.views())
+        if number > opening and number < len(segment.batches) - 1 and batch.record_count == 1
+    )
+    epoch = segment.view(index).partition_leader_epoch + 1
+    voters = _voters(log)
+    leader = LeaderChangeMessage(voters[-1].id, voters, voters)
+    segment.batches[index] = with_epoch(control_batch(segment.batches[index], [leader]), epoch)
+    segment.batches[index + 1 :] = [with_epoch(batch, epoch) for batch in segment.batches[index + 1 :]]
+    segment.save()
+    _tell_of(log.parent, EpochEntry(epoch, segment.view(index).base_offset), leader.leader_id)
+    return segment, index
+
+
+def _voters(log: Path) -> tuple[Voter, ...]:
+    """Return the voters at the end of a log."""
+    found = [
+        value
+        for path in sorted(log.parent.glob("*.log"))
+        for batch in Segment(path).batches
+        if RecordBatch(batch).is_control
+        for value in control_values(batch)
+        if isinstance(value, VotersRecord)
+    ]
+    return tuple(Voter(voter.id) for voter in found[-1].voters)
+
+
+def _tell_of(log: Path, epoch: EpochEntry, leader_id: int) -> None:
+    """Write a new epoch to the small files beside a log, and take away what was written of the old one."""
+    checkpoint = log / "leader-epoch-checkpoint"
+    entries = read_leader_epoch_checkpoint(checkpoint.read_bytes())
+    checkpoint.write_bytes(write_leader_epoch_checkpoint([*entries, epoch]))
+    for state in log.parent.parent.glob(f"*/{METADATA}/quorum-state"):  # Who voted knows the epoch.
+        known = read_quorum_state(state.read_bytes())
+        led = attrs.evolve(known, leader_epoch=epoch.epoch, leader_id=leader_id, voted_id=-1, voted_directory_id=None)
+        state.write_bytes(write_quorum_state(led))
+    for snapshot in log.glob("*.checkpoint"):
+        if int(snapshot.name[:20]) > epoch.start_offset:
+            snapshot.unlink()
+
+
+@FAULTS.kind("replica-forked", "replica-lost", on=QUORUMS)
+def replica_forked(ground: Ground) -> Spot:
+    """A replica goes its own way from a batch on, in an epoch that the others do not have."""
+    segment, index = _fork(ground)
+    return Spot(segment.path, offset=segment.view(index).base_offset)
+
+
+@FAULTS.kind("replica-behind", on=QUORUMS)
+def replica_behind(ground: Ground) -> Spot:
+    """A replica was stopped some batches before the others."""
+    log = max((ground.root / ground.pick(_VOTERS) / METADATA).glob("*.log"))
+    segment = Segment(log)
+    segment.batches = segment.batches[: -ground.between(1, 4)]
+    segment.save()
+    end_offset = segment.view(-1).next_offset
+    for path in (*log.parent.glob("*.snapshot"), *log.parent.glob("*.checkpoint")):
+        if int(path.name[:20]) > end_offset:
+            path.unlink()
+    return Spot(log, offset=end_offset)
+
+
+@FAULTS.kind("majority-missing", on=DYNAMIC)
+def replicas_of_a_minority(ground: Ground) -> Spot:
+    """Most voters' log directories are missing among those that are looked at."""
+    voter = ground.pick(_VOTERS)
+    for directory in ground.root.iterdir():
+        if directory.name not in {voter, "n101"}:
+            shutil.rmtree(directory)
+    return Spot(ground.root / voter, other_path=ground.root / "n101")
+
+
+@FAULTS.kind("cluster-twice", on=QUORUMS)
+def cluster_of_the_same_id(ground: Ground) -> Spot:
+    """The log directory of another cluster's only controller, with the same cluster id, is among those looked at."""
+    cluster = re.search("^cluster.id=.*", ground.file("*/meta.properties").read_text(), flags=re.MULTILINE)
+    assert cluster is not None
+    other = GOLDEN / "mirror/data" / ground.pick(("n1", "n2"))
+    added = ground.root / "n999"
+    shutil.copytree(other / METADATA, added / METADATA)
+    for name in ("meta.properties", "bootstrap.checkpoint"):
+        shutil.copy(other / name, added)
+    meta = added / "meta.properties"
+    meta.write_text(re.sub("^cluster.id=.*", cluster[0], meta.read_text(), flags=re.MULTILINE))
+    return Spot(added / METADATA / "00000000000000000000.log", offset=0)
+
+
+def _second_directory(ground: Ground, **changes: str) -> Path:
+    """Copy the log directory of a broker to another one, whose meta.properties says something else."""
+    first = ground.root / "n1"
+    second = Path(shutil.copytree(first, ground.root / "n2"))
+    meta = second / "meta.properties"
+    text = re.sub("^directory.id=.*", f"directory.id={_ANOTHER}", meta.read_text(), flags=re.MULTILINE)
+    for key, value in changes.items():
+        text = re.sub(f"^{key}.id=.*", f"{key}.id={value}", text, flags=re.MULTILINE)
+    meta.write_text(text)
+    shutil.rmtree(second / METADATA)
+    return second
+
+
+@FAULTS.kind("partition-twice", on=("topics",))
+def partition_twice(ground: Ground) -> Spot:
+    """One of a broker's partitions is in two of its log directories."""
+    second = _second_directory(ground)
+    kept = ground.pick(path for path in second.iterdir() if path.is_dir())
+    for path in second.iterdir():
+        if path.is_dir() and path != kept:
+            shutil.rmtree(path)
+        elif path.name.endswith("-offset-checkpoint"):
+            path.unlink()
+    log = min(kept.glob("*.log"))
+    return Spot(log, other_path=ground.root / "n1" / kept.name / log.name)
+
+
+@FAULTS.kind("replica-compacted", on=("topics",))
+def replica_compacted(ground: Ground) -> Spot:
+    """A broker's replica of a topic lacks a batch of keyed records, as where it was compacted earlier."""
+    segment = Segment(_second_directory(ground, node="2") / "__consumer_offsets-0" / "00000000000000000000.log")
+    index = in_the_middle(ground, segment)
+    offset = segment.view(index).base_offset
+    del segment.batches[index]
+    segment.save()
+    return Spot(segment.path, offset=offset)
+
+
+@FAULTS.kind("offset-missing", on=("topics",))
+def replica_without_a_batch(ground: Ground) -> Spot:
+    """A broker's replica of a topic lacks a batch of records without keys, which compaction does not take."""
+    segment = Segment(_second_directory(ground, node="2") / "c-none-0" / "00000000000000000000.log")
+    index = in_the_middle(ground, segment)
+    offset = segment.view(index).base_offset
+    del segment.batches[index]
+    segment.save()
+    return Spot(segment.path, offset=offset)

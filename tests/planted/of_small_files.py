@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The small files beside a log, and those of a log directory, that say what is not so."""
+
+import re
+from pathlib import Path
+
+import attrs
+
+from raftlog.offsets import EpochEntry
+from raftlog.records.checkpoint_files import (
+    PartitionOffset,
+    read_leader_epoch_checkpoint,
+    read_offset_checkpoint,
+    write_leader_epoch_checkpoint,
+    write_offset_checkpoint,
+)
+from raftlog.records.quorum_state import QuorumStateData, read_quorum_state, write_quorum_state
+from raftlog.storage.quorum_state_store import COPY_NAMES, QuorumStateCopy
+from tests.planted.fault import Faults, Spot
+from tests.planted.ground import DYNAMIC, METADATA, QUORUMS, TOPICS, Ground
+from tests.planted.segments import Segment
+
+FAULTS = Faults("small files")
+
+_ALL = (*QUORUMS, *TOPICS)
+_NOBODY = "dCVhb5d_SfOEuy3K6wxI3g"
+"""A directory id, and a topic's, that nothing has."""
+
+
+def _quorum_state(ground: Ground, **changes: object) -> Spot:
+    path = ground.file(f"*/{METADATA}/quorum-state")
+    state = read_quorum_state(path.read_bytes())
+    path.write_bytes(write_quorum_state(attrs.evolve(state, **changes)))  # type: ignore[arg-type]
+    return Spot(path)
+
+
+@FAULTS.kind("election-stale", on=QUORUMS)
+def quorum_state_stale(ground: Ground) -> Spot:
+    """quorum-state is of an epoch before the log's, as where an old copy was restored."""
+    return _quorum_state(ground, leader_epoch=ground.between(1, 4), voted_id=-1, voted_directory_id=None)
+
+
+@FAULTS.kind("election-missing", on=QUORUMS)
+def quorum_state_missing(ground: Ground) -> Spot:
+    """quorum-state is gone."""
+    path = ground.file(f"*/{METADATA}/quorum-state")
+    path.unlink()
+    return Spot(path)
+
+
+@FAULTS.kind("election-leader", on=QUORUMS)
+def quorum_state_of_other_leader(ground: Ground) -> Spot:
+    """quorum-state names another leader of the log's epoch than its LeaderChange does."""
+    path = ground.file(f"*/{METADATA}/quorum-state")
+    leader_id = read_quorum_state(path.read_bytes()).leader_id
+    others = [other for other in (1, 2, 3) if other != leader_id]
+    path.write_text(path.read_text().replace(f'"leaderId":{leader_id}', f'"leaderId":{ground.pick(others)}'))
+    return Spot(path)
+
+
+@FAULTS.kind("election-vote", on=QUORUMS)
+def quorum_state_with_foreign_vote(ground: Ground) -> Spot:
+    """quorum-state has a vote for somebody who was never a voter."""
+    return _quorum_state(ground, voted_id=9, voted_directory_id=None)
+
+
+@FAULTS.kind("election-stranger", on=QUORUMS)
+def quorum_state_of_a_stranger(ground: Ground) -> Spot:
+    """quorum-state has a leader, of an epoch behind the log's, who was never a voter."""
+    return _quorum_state(ground, leader_epoch=77, leader_id=77, voted_id=-1, voted_directory_id=None)
+
+
+@FAULTS.kind("election-last-epoch", on=QUORUMS)
+def quorum_state_of_the_last_epoch(ground: Ground) -> Spot:
+    """quorum-state is of epoch 2147483647, after which there is none."""
+    return _quorum_state(ground, leader_epoch=2**31 - 1, leader_id=-1, voted_id=-1, voted_directory_id=None)
+
+
+@FAULTS.kind("file-format", on=QUORUMS)
+def quorum_state_cut(ground: Ground) -> Spot:
+    """quorum-state ends too early."""
+    path = ground.file(f"*/{METADATA}/quorum-state")
+    path.write_bytes(path.read_bytes()[: ground.between(1, 80)])
+    return Spot(path)
+
+
+@FAULTS.kind("election-copies", on=QUORUMS)
+def quorum_state_copy_differs(ground: Ground) -> Spot:
+    """A copy that raftlog keeps of quorum-state has another vote."""
+    path = ground.file(f"*/{METADATA}/quorum-state")
+    copy = path.with_name(ground.pick(COPY_NAMES))
+    state = read_quorum_state(path.read_bytes())
+    other = attrs.evolve(state, leader_epoch=state.leader_epoch + 1, leader_id=-1)
+    copy.write_bytes(_copy(other))
+    return Spot(copy)
+
+
+@FAULTS.kind("file-crc", on=QUORUMS)
+def quorum_state_copy_flipped(ground: Ground) -> Spot:
+    """A digit of a copy that raftlog keeps of quorum-state is another one."""
+    path = ground.file(f"*/{METADATA}/quorum-state")
+    copy = path.with_name(ground.pick(COPY_NAMES))
+    data = _copy(read_quorum_state(path.read_bytes()))
+    copy.write_bytes(data.replace(b'"leaderEpoch":', b'"leaderEpoch":1', 1))
+    return Spot(copy)
+
+
+def _copy(state: QuorumStateData) -> bytes:
+    return QuorumStateCopy(state, 1).encode()
+
+
+def _epochs(ground: Ground, least: int = 1) -> tuple[Path, list[EpochEntry]]:
+    """Return a leader-epoch-checkpoint with so many entries."""
+    found = {
+        path: list(read_leader_epoch_checkpoint(path.read_bytes()))
+        for path in ground.files("**/leader-epoch-checkpoint")
+    }
+    path = ground.pick(path for path, entries in found.items() if len(entries) >= least)
+    return path, found[path]
+
+
+@FAULTS.kind("epochs-start", on=QUORUMS)
+def epochs_start_elsewhere(ground: Ground) -> Spot:
+    """leader-epoch-checkpoint has an epoch start where none of its batches does."""
+    path, entries = _epochs(ground, 2)
+    number = len(entries) - 1
+    moved = entries[number].start_offset + ground.pick((-3, -1, 1, 4))
+    entries[number] = attrs.evolve(entries[number], start_offset=moved)
+    path.write_bytes(write_leader_epoch_checkpoint(entries))
+    return Spot(path, offset=moved, epoch=entries[number].epoch)
+
+
+@FAULTS.kind("epochs-missing", on=QUORUMS)
+def epochs_lack_one(ground: Ground) -> Spot:
+    """leader-epoch-checkpoint lacks an epoch."""
+    path, entries = _epochs(ground, 2)
+    gone = entries.pop(ground.between(1, len(entries)))
+    path.write_bytes(write_leader_epoch_checkpoint(entries))
+    return Spot(path, offset=gone.start_offset, epoch=gone.epoch)
+
+
+@FAULTS.kind("epochs-missing", on=_ALL)
+def epochs_missing(ground: Ground) -> Spot:
+    """leader-epoch-checkpoint is gone."""
+    path, _ = _epochs(ground)
+    path.unlink()
+    return Spot(min(log for log in path.parent.glob("*.log") if log.stat().st_size))
+
+
+@FAULTS.kind("epochs-order", on=QUORUMS)
+def epochs_out_of_order(ground: Ground) -> Spot:
+    """Two entries of leader-epoch-checkpoint have changed places."""
+    path, entries = _epochs(ground, 2)
+    number = ground.below(len(entries) - 1)
+    entries[number], entries[number + 1] = entries[number + 1], entries[number]
+    path.write_bytes(b"".join([b"0\n", b"%d\n" % len(entries), *map(_line, entries)]))
+    return Spot(path)
+
+
+def _line(entry: EpochEntry) -> bytes:
+    return f"{entry.epoch} {entry.start_offset}\n".encode()
+
+
+@FAULTS.kind("file-format", on=_ALL)
+def epochs_miscounted(ground: Ground) -> Spot:
+    """leader-epoch-checkpoint counts an entry more than it has."""
+    path, entries = _epochs(ground)
+    path.write_bytes(path.read_bytes().replace(b"0\n%d\n" % len(entries), b"0\n%d\n" % (len(entries) + 1), 1))
+    return Spot(path)
+
+
+@FAULTS.kind("file-format", on=_ALL)
+def epochs_of_no_format(ground: Ground) -> Spot:
+    """leader-epoch-checkpoint is of a version that there is not, or has something else in it."""
+    path, _ = _epochs(ground)
+    path.write_bytes(ground.pick((b"7" + path.read_bytes()[1:], b"\0" * 16, b"not a checkpoint\n")))
+    return Spot(path)
+
+
+@FAULTS.kind("topic-id", on=QUORUMS)
+def topic_of_other_id(ground: Ground) -> Spot:
+    """partition.metadata of a metadata log has another topic's id."""
+    path = ground.file(f"*/{METADATA}/partition.metadata")
+    path.write_text(re.sub("topic_id: .*", f"topic_id: {_NOBODY}", path.read_text()))
+    return Spot(path)
+
+
+@FAULTS.kind("file-format", on=_ALL)
+def topic_without_id(ground: Ground) -> Spot:
+    """partition.metadata ends before the id."""
+    path = ground.file("**/partition.metadata")
+    path.write_bytes(path.read_bytes()[: ground.between(1, 20)])
+    return Spot(path)
+
+
+def _meta(ground: Ground, key: str, value: str) -> Spot:
+    path = ground.file("*/meta.properties")
+    path.write_text(re.sub(f"^{re.escape(key)}=.*", f"{key}={value}", path.read_text(), flags=re.MULTILINE))
+    return Spot(path)
+
+
+@FAULTS.kind("cluster-foreign", on=QUORUMS)
+def directory_of_other_cluster(ground: Ground) -> Spot:
+    """The meta.properties of a log directory names another cluster."""
+    return _meta(ground, "cluster.id", _NOBODY)
+
+
+@FAULTS.kind("node-twice", on=QUORUMS)
+def node_twice(ground: Ground) -> Spot:
+    """The meta.properties of two log directories name one node."""
+    path = ground.file("*/meta.properties")
+    mine = _value(path, "node.id")
+    other = ground.pick(_value(each, "node.id") for each in ground.files("*/meta.properties") if each != path)
+    path.write_text(path.read_text().replace(f"node.id={mine}\n", f"node.id={other}\n"))
+    twin = next(each for each in ground.files("*/meta.properties") if each != path and _value(each, "node.id") == other)
+    return Spot(path, other_path=twin)
+
+
+@FAULTS.kind("directory-twice", on=QUORUMS)
+def directory_id_twice(ground: Ground) -> Spot:
+    """The meta.properties of two log directories name one directory id: a disk was copied."""
+    first, second, *_ = ground.shuffled(ground.files("*/meta.properties"))
+    second.write_text(second.read_text().replace(_value(second, "directory.id"), _value(first, "directory.id")))
+    return Spot(first, other_path=second)
+
+
+@FAULTS.kind("directory-id", on=DYNAMIC)
+def directory_of_other_id(ground: Ground) -> Spot:
+    """The meta.properties of a voter has another directory id than the voter set: a disk was replaced."""
+    path = ground.pick(each for each in ground.files("*/meta.properties") if _value(each, "node.id") in {"3", "4"})
+    path.write_text(path.read_text().replace(_value(path, "directory.id"), _NOBODY))
+    return Spot(path)
+
+
+def _value(path: Path, key: str) -> str:
+    found = re.search(f"^{re.escape(key)}=(.*)$", path.read_text(), flags=re.MULTILINE)
+    assert found is not None
+    return found[1]
+
+
+@FAULTS.kind("meta-missing", on=QUORUMS)
+def directory_of_nobody(ground: Ground) -> Spot:
+    """The meta.properties of a log directory is gone."""
+    path = ground.file("*/meta.properties")
+    path.unlink()
+    return Spot(path)
+
+
+@FAULTS.kind("file-format", on=_ALL)
+def directory_without_node(ground: Ground) -> Spot:
+    """A meta.properties has no node id."""
+    path = ground.file("**/meta.properties")
+    path.write_text(re.sub("^node.id=.*\n", "", path.read_text(), flags=re.MULTILINE))
+    return Spot(path)
+
+
+@FAULTS.kind("offset-checkpoint", on=TOPICS)
+def offset_checkpoint_ahead(ground: Ground) -> Spot:
+    """The recovery point or the high watermark of a partition is behind the end of its log."""
+    path = ground.file(ground.pick(("**/recovery-point-offset-checkpoint", "**/replication-offset-checkpoint")))
+    entries = list(read_offset_checkpoint(path.read_bytes()))
+    there = [number for number, each in enumerate(entries) if (path.parent / f"{each.topic}-{each.partition}").exists()]
+    number = ground.pick(there)
+    ahead = PartitionOffset(entries[number].topic, entries[number].partition, entries[number].offset + 10_000)
+    entries[number] = ahead
+    path.write_bytes(write_offset_checkpoint(entries))
+    return Spot(path, offset=ahead.offset)
+
+
+@FAULTS.kind("file-format", on=TOPICS)
+def offset_checkpoint_torn(ground: Ground) -> Spot:
+    """A checkpoint of offsets is cut in the middle of a line."""
+    path = ground.file("**/replication-offset-checkpoint")
+    path.write_bytes(path.read_bytes()[: -ground.between(3, 100)])
+    return Spot(path)
+
+
+@FAULTS.kind("epochs-beyond", on=QUORUMS)
+def epoch_begun_at_the_end(ground: Ground) -> Spot:
+    """leader-epoch-checkpoint has an epoch that a leader began, and wrote nothing in."""
+    path = ground.file(f"n[23]/{METADATA}/leader-epoch-checkpoint")
+    entries = read_leader_epoch_checkpoint(path.read_bytes())
+    log = Segment(max(path.parent.glob("*.log")))
+    begun = EpochEntry(entries[-1].epoch + 1, log.view(-1).next_offset)
+    path.write_bytes(write_leader_epoch_checkpoint([*entries, begun]))
+    state = read_quorum_state(path.with_name("quorum-state").read_bytes())
+    unvoted = attrs.evolve(state, leader_epoch=begun.epoch, leader_id=-1, voted_id=-1, voted_directory_id=None)
+    path.with_name("quorum-state").write_bytes(write_quorum_state(unvoted))
+    return Spot(path, offset=begun.start_offset, epoch=begun.epoch)

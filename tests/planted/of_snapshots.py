@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Snapshots that do not say what their name or their log does."""
+
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from raftlog.records.control import (
+    ControlValue,
+    KRaftVersionRecord,
+    SnapshotHeaderRecord,
+    VotersRecord,
+)
+from tests.planted.fault import Faults, Spot
+from tests.planted.ground import DYNAMIC, QUORUMS, Ground
+from tests.planted.segments import (
+    Segment,
+    control_batch,
+    control_values,
+    flip_bit,
+    records_of,
+    with_base_offset,
+    with_control,
+    with_epoch,
+    with_records,
+)
+
+FAULTS = Faults("snapshots")
+
+_NAME_BYTES = 20
+
+
+def end_offset(path: Path) -> int:
+    """Return where a snapshot ends, by its name."""
+    return int(path.name[:_NAME_BYTES])
+
+
+def _epoch(path: Path) -> int:
+    return int(path.name[21:31])
+
+
+def _snapshots(ground: Ground, *, within_log: bool = True) -> list[Path]:
+    """Return the snapshots above offset 0, and within what the log beside them still has."""
+    found = []
+    for path in ground.files("*/*/*.checkpoint"):
+        starts = [end_offset(log) for log in path.parent.glob("*.log")]
+        if end_offset(path) > (min(starts) if within_log else 0):
+            found.append(path)
+    return found
+
+
+def _renamed(path: Path, offset: int, epoch: int) -> Path:
+    return path.rename(path.with_name(f"{offset:020}-{epoch:010}.checkpoint"))
+
+
+@FAULTS.kind("snapshot-epoch", "snapshot-timestamp", on=QUORUMS)
+def snapshot_of_other_content(ground: Ground) -> Spot:
+    """A snapshot has the content of another one of its replica, sound in itself."""
+    found = _snapshots(ground)
+    path = ground.pick(each for each in found if any(_are_two(each, other) for other in found))
+    other = ground.pick(each for each in found if _are_two(path, each))
+    path.write_bytes(other.read_bytes())
+    return Spot(path, 0)
+
+
+def _are_two(path: Path, other: Path) -> bool:
+    return path != other and path.parent == other.parent
+
+
+@FAULTS.kind("snapshot-footer", on=QUORUMS)
+def snapshot_without_footer(ground: Ground) -> Spot:
+    """A snapshot ends before its footer."""
+    segment = Segment(ground.pick(_snapshots(ground)))
+    segment.batches.pop()
+    segment.overwrite()
+    return Spot(segment.path)
+
+
+@FAULTS.kind("snapshot-footer", on=QUORUMS)
+def snapshot_cut(ground: Ground) -> Spot:
+    """A snapshot ends inside a batch."""
+    segment = Segment(ground.pick(_snapshots(ground)))
+    size = segment.path.stat().st_size
+    segment.path.write_bytes(segment.path.read_bytes()[: ground.between(size // 2, size)])
+    return Spot(segment.path)
+
+
+@FAULTS.kind("snapshot-footer", "snapshot-header", on=QUORUMS)
+def snapshot_empty(ground: Ground) -> Spot:
+    """A snapshot has no bytes, as where a file system forgot them in a crash."""
+    path = ground.pick(_snapshots(ground))
+    path.write_bytes(b"")
+    return Spot(path)
+
+
+@FAULTS.kind("snapshot-header", on=QUORUMS)
+def snapshot_without_header(ground: Ground) -> Spot:
+    """A snapshot lacks its first batch."""
+    segment = Segment(ground.pick(_snapshots(ground)))
+    del segment.batches[0]
+    segment.overwrite()
+    return Spot(segment.path, 0)
+
+
+@FAULTS.kind("snapshot-offset", on=QUORUMS)
+def snapshot_with_a_gap(ground: Ground) -> Spot:
+    """The offsets of a snapshot's batches leave some out."""
+    segment = Segment(ground.pick(_snapshots(ground)))
+    last = len(segment.batches) - 1
+    segment.batches[last] = with_base_offset(segment.batches[last], segment.view(last).base_offset + 5)
+    segment.overwrite()
+    return segment.spot(last)
+
+
+@FAULTS.kind("snapshot-epoch", on=QUORUMS)
+def snapshot_batch_of_other_epoch(ground: Ground) -> Spot:
+    """A batch of a snapshot is of another epoch."""
+    segment = Segment(ground.pick(_snapshots(ground)))
+    index = ground.below(len(segment.batches))
+    segment.batches[index] = with_epoch(segment.batches[index], segment.view(index).partition_leader_epoch + 1)
+    segment.overwrite()
+    return segment.spot(index)
+
+
+@FAULTS.kind("snapshot-control", on=QUORUMS)
+def snapshot_with_control_in_the_middle(ground: Ground) -> Spot:
+    """A control record stands between the data batches of a snapshot."""
+    segment = Segment(ground.pick(_snapshots(ground)))
+    footer = segment.view(-1)
+    made = control_batch(segment.batches[-1], [KRaftVersionRecord(1)])
+    segment.batches.insert(len(segment.batches) - 1, made)
+    segment.batches[-1] = with_base_offset(segment.batches[-1], footer.base_offset + 1)
+    segment.overwrite()
+    return segment.spot(len(segment.batches) - 2)
+
+
+@FAULTS.kind("batch-crc", on=QUORUMS)
+def snapshot_flipped(ground: Ground) -> Spot:
+    """A bit of a snapshot's records is flipped."""
+    segment = Segment(ground.pick(_snapshots(ground)))
+    index = ground.below(len(segment.batches))
+    position = segment.position(index)
+    flip_bit(segment.path, position + ground.between(21, len(segment.batches[index])), ground.below(8))
+    return Spot(segment.path, position)
+
+
+def _change_header(ground: Ground, change: Any, kind: type[ControlValue]) -> Spot:
+    """Let a record of a snapshot's first batch say something else."""
+    found = [path for path in _snapshots(ground) if any(isinstance(each, kind) for each in _header(path))]
+    segment = Segment(ground.pick(found))
+    segment.batches[0] = with_control(segment.batches[0], change, kind)
+    segment.overwrite()
+    return Spot(segment.path)
+
+
+def _header(path: Path) -> list[ControlValue | None]:
+    return control_values(Segment(path).batches[0])
+
+
+@FAULTS.kind("snapshot-timestamp", on=QUORUMS)
+def snapshot_timestamp_wrong(ground: Ground) -> Spot:
+    """A snapshot's header has a time that no batch has."""
+    return _change_header(
+        ground,
+        lambda value: SnapshotHeaderRecord(value.last_contained_log_timestamp - ground.between(1, 10_000)),
+        SnapshotHeaderRecord,
+    )
+
+
+@FAULTS.kind("snapshot-voters", on=QUORUMS)
+def snapshot_of_other_voters(ground: Ground) -> Spot:
+    """A snapshot lacks a voter."""
+    return _change_header(ground, lambda value: VotersRecord(value.voters[:-1]), VotersRecord)
+
+
+@FAULTS.kind("snapshot-voters", on=QUORUMS)
+def snapshot_of_other_endpoints(ground: Ground) -> Spot:
+    """A snapshot has a voter at another port."""
+
+    def change(value: VotersRecord) -> VotersRecord:
+        first, *rest = value.voters
+        moved = tuple(attrs.evolve(each, port=each.port ^ 1) for each in first.endpoints)
+        return VotersRecord((attrs.evolve(first, endpoints=moved), *rest))
+
+    return _change_header(ground, change, VotersRecord)
+
+
+@FAULTS.kind("snapshot-version", on=DYNAMIC)
+def snapshot_of_other_version(ground: Ground) -> Spot:
+    """A snapshot has kraft.version 0 and no voters, where the log has 1."""
+    ground.alone()  # In a log that starts above 0, a snapshot may be all that says it.
+    segment = Segment(ground.pick(_snapshots(ground)))
+    first, *others = segment.batches
+    segment.batches[0] = with_records(first, records_of(first)[:1])
+    missing = segment.view(0).record_count - 3
+    segment.batches[1:] = [with_base_offset(each, int.from_bytes(each[:8], "big") + missing) for each in others]
+    segment.overwrite()
+    return Spot(segment.path)
+
+
+@FAULTS.kind("snapshot-id", "snapshot-epoch", on=QUORUMS)
+def snapshot_of_other_epoch(ground: Ground) -> Spot:
+    """A snapshot is named after another epoch, and so are its batches."""
+    segment = Segment(ground.pick(_snapshots(ground)))
+    epoch = _epoch(segment.path) + 1
+    segment.batches = [with_epoch(batch, epoch) for batch in segment.batches]
+    segment.overwrite()
+    path = _renamed(segment.path, end_offset(segment.path), epoch)
+    return Spot(path, offset=end_offset(path), epoch=epoch)
+
+
+@FAULTS.kind("snapshot-boundary", on=QUORUMS)
+def snapshot_inside_a_batch(ground: Ground) -> Spot:
+    """A snapshot is there that is named after an offset inside a batch."""
+    found = [(path, offset) for path in _snapshots(ground) for offset in _offsets_inside(path)]
+    path, offset = ground.pick(found)
+    inside = path.with_name(f"{offset:020}-{_epoch(path):010}.checkpoint")
+    inside.write_bytes(path.read_bytes())
+    return Spot(inside, offset=offset)
+
+
+def _offsets_inside(path: Path) -> list[int]:
+    """Return the offsets inside batches of a snapshot's epoch in the log beside it."""
+    return [
+        batch.base_offset + 1
+        for log in path.parent.glob("*.log")
+        for batch in Segment(log).views()
+        if batch.record_count > 1 and batch.partition_leader_epoch == _epoch(path) and not batch.is_control
+    ]
+
+
+@FAULTS.kind("snapshot-ahead", on=QUORUMS)
+def snapshot_ahead_of_the_log(ground: Ground) -> Spot:
+    """A snapshot is there that is named after an offset which the log has not reached."""
+    path = ground.pick(_snapshots(ground))
+    ahead = path.with_name(f"{5000 + ground.below(1000):020}-{_epoch(path):010}.checkpoint")
+    ahead.write_bytes(path.read_bytes())
+    return Spot(ahead, offset=end_offset(ahead))
+
+
+@FAULTS.kind("log-start-uncovered", on=DYNAMIC)
+def snapshots_deleted(ground: Ground) -> Spot:
+    """All snapshots of a log that starts above 0 are gone."""
+    starts = [path.parent for path in ground.files("*/*/*.checkpoint") if _start(path.parent) > 0]
+    directory = ground.pick(starts)
+    for path in directory.glob("*.checkpoint"):
+        path.unlink()
+    return Spot(directory / f"{_start(directory):020}.log", offset=_start(directory))
+
+
+def _start(directory: Path) -> int:
+    return min(end_offset(path) for path in directory.glob("*.log"))
+
+
+@FAULTS.kind("snapshot-unfinished", on=QUORUMS)
+def snapshot_unfinished(ground: Ground) -> Spot:
+    """The beginning of a snapshot was left by a writer that was killed."""
+    path = ground.pick(_snapshots(ground))
+    part = path.with_name(f"{end_offset(path) + 1:020}-{_epoch(path):010}.checkpoint.part")
+    part.write_bytes(path.read_bytes()[:200])
+    return Spot(part)
+
+
+@FAULTS.kind("snapshot-twins", on=QUORUMS)
+def snapshot_twin_differs(ground: Ground) -> Spot:
+    """Two replicas have snapshots of one id with another number of records."""
+    found = _snapshots(ground)
+    twins = [path for path in found if sum(other.name == path.name for other in found) > 1]
+    path = ground.pick(twins)
+    segment = Segment(path)
+    index = ground.pick(index for index, batch in enumerate(segment.views()) if not batch.is_control)
+    records = records_of(segment.batches[index])
+    segment.batches[index] = with_records(segment.batches[index], records[:-1])
+    segment.batches[-1] = with_base_offset(segment.batches[-1], segment.view(-1).base_offset - 1)
+    segment.overwrite()
+    return Spot(path, other_path=ground.pick(other for other in found if other.name == path.name and other != path))
