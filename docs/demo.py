@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``make demo`` shows: a real quorum's metadata log, and what a flipped byte does to it.
+"""What ``make demo`` shows: a real quorum's metadata log, what an audit says of it, and what damage does to it.
 
 The files are those that the four controllers of a Kafka 4.3.1 quorum left behind: three voters, a leader killed, a
 fourth controller added, one removed.
 """
 
 import json
+import re
+import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 QUORUM = Path("tests/golden/dynamic-quorum/data")
 LOG = QUORUM / "n3/__cluster_metadata-0/00000000000000000000.log"
+FOLDER = Path("build/demo")
+"""Where the damaged copy and the report are left."""
 
 
 def raftlog(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -22,27 +25,25 @@ def raftlog(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
+def show(*arguments: str) -> None:
+    """Run ``raftlog`` and show what it prints, and the exit code if that says something."""
+    done = raftlog(*arguments)
+    print(done.stderr + done.stdout, end="")
+    if done.returncode:
+        print(f"(exit code {done.returncode}: 0 clean, 1 usage or I/O, 2 damage, 3 suspicious only)")
+
+
+def replicas_in(folder: Path) -> list[str]:
+    """Return the four controllers' directories."""
+    return [str(path) for path in sorted(folder.glob("n?"))]
+
+
 def show_history() -> None:
-    """Print the cluster's elections and voter changes, from the JSON lines of its control records."""
-    print("1. Who led, and who could vote: the control records of one replica's log, as JSON lines")
-    types = ("--type", "LEADER_CHANGE", "--type", "KRAFT_VOTERS")
-    done = raftlog("dump-log", "--format", "jsonl", *types, str(LOG.parent / "*.log"))
-    voters: set[int] = set()
-    for line in done.stdout.split("\n")[:-1]:
-        record = json.loads(line)
-        if record["kind"] != "record":
-            continue
-        place = f"  offset {record['offset']:>4}  epoch {record['partition_leader_epoch']:>2}  "
-        data = record["data"]
-        if record["type"] == "LEADER_CHANGE":
-            granted = sorted(voter["voterId"] for voter in data["grantingVoters"])
-            print(f"{place}{data['leaderId']} elected by {granted}")
-        else:
-            now = {voter["voterId"] for voter in data["voters"]}
-            changes = [f"added {sorted(now - voters)}"] * bool(now - voters)
-            changes += [f"removed {sorted(voters - now)}"] * bool(voters - now)
-            print(f"{place}voters {sorted(now)}: {', '.join(changes) or 'endpoints or versions updated'}")
-            voters = now
+    """Print the quorum's voters and leaders over time, and what it would do if it were started now."""
+    print("1. Who could vote, who led, and who could be elected now: from the files of four replicas")
+    replicas = replicas_in(QUORUM)
+    for verb in ("voters", "epochs", "quorum"):
+        show(verb, *replicas)
 
 
 def show_batch() -> None:
@@ -52,21 +53,37 @@ def show_batch() -> None:
     print(done.stdout, end="")
 
 
+def plant_damage() -> list[str]:
+    """Copy the quorum and damage it: a flipped bit, a write that was cut, and an old quorum-state."""
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    shutil.copytree(QUORUM, FOLDER / "quorum")
+    logs = [sorted((FOLDER / "quorum" / name / "__cluster_metadata-0").glob("*.log"))[-1] for name in ("n1", "n4")]
+    rotten, torn = (bytearray(log.read_bytes()) for log in logs)
+    rotten[len(rotten) // 2] ^= 0x40
+    logs[0].write_bytes(rotten)
+    logs[1].write_bytes(torn[:-20])
+    election = FOLDER / "quorum/n2/__cluster_metadata-0/quorum-state"
+    election.write_text(re.sub('"leaderEpoch":[0-9]+', '"leaderEpoch":3', election.read_text()))
+    return replicas_in(FOLDER / "quorum")
+
+
 def show_damage() -> None:
-    """Flip one byte of a copy, and print what is said of it."""
-    print("\n3. The same log with one flipped byte: the damage is named, and the rest is read")
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder, LOG.name)
-        data = bytearray(LOG.read_bytes())
-        data[5000] ^= 0x40
-        copy.write_bytes(data)
-        done = raftlog("dump-log", "--format", "jsonl", "--shallow", str(copy))
-    lines = [json.loads(line) for line in done.stdout.split("\n")[:-1]]
-    batches = [line for line in lines if line["kind"] == "batch"]
-    print(f"  {sum(batch['is_valid'] for batch in batches)} of {len(batches)} batches are valid; on standard error:")
-    print(f"  {done.stderr.strip().replace(folder + '/', '')}")
-    print(f"  {lines[-1] | {'file': LOG.name}}")
-    print(f"  exit code {done.returncode} (0 clean, 1 usage or I/O, 2 damage, 3 suspicious only)")
+    """Audit the quorum as it is, then a damaged copy of it."""
+    print("\n3. An audit of the four replicas as Kafka left them")
+    show("verify", *replicas_in(QUORUM))
+    print("\n4. The same with a flipped bit in n1, a write that was cut in n4, and an old quorum-state in n2")
+    replicas = plant_damage()
+    show("verify", *replicas)
+    show("explain", "election-stale")
+    show("diff", *replicas[:2])
+    done = raftlog("verify", "--format", "jsonl", *replicas)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    rotten = next(line for line in lines if line.get("rule") == "batch-crc")
+    print(json.dumps(rotten))
+    done = raftlog("explain", rotten["file"], "--position", str(rotten["position"]))
+    print("".join(done.stdout.splitlines(keepends=True)[:10]), end="  ...\n")
+    show("audit", *replicas, "--out", str(FOLDER / "audit"))
+    print(f"\nThe report of the damaged quorum is {FOLDER / 'audit' / 'report.html'}: open it in a browser.")
 
 
 def main() -> None:

@@ -21,6 +21,13 @@ def control_batches(elections: int, epoch: int, timestamp: int) -> Iterator[byte
             yield write_control_batch([value], base_offset=0, epoch=epoch, timestamp=timestamp)
 
 
+def opening_batch(epoch: int, timestamp: int) -> bytes:
+    """Return the batch at offset 0 with which the leader of an epoch begins."""
+    voters = tuple(map(Voter, VOTER_IDS[0]))
+    value = LeaderChangeMessage(VOTER_IDS[0][0], voters, voters)
+    return write_control_batch([value], base_offset=0, epoch=epoch, timestamp=timestamp)
+
+
 def _control_values(ids: tuple[int, ...], elections: int) -> Iterator[ControlValue]:
     yield voters_record(VoterSet.of(map(_voter, ids)))
     voters = tuple(map(Voter, ids))

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
+from tests.benchmarks.audit_figures import AuditFigures
 from tests.benchmarks.log_figures import LogFigures
 from tests.benchmarks.measure import MODES, Comparison, Contender, Limit, Mode
 from tests.benchmarks.operations import Peak, Speed, Worker
@@ -28,6 +29,7 @@ class Figures:
     """
 
     def __init__(self, folder: Path, workers: Mapping[Mode, Worker], sizes: Sizes) -> None:
+        self._folder = folder
         self._output = folder / "output"
         self._workers = workers
         self._sizes = sizes
@@ -54,6 +56,7 @@ class Figures:
         for mode, size_mib in sizes.many_segments.items():
             yield "two-processes", partial(self._two_processes, mode, size_mib)
         yield from LogFigures(self._workers, sizes).all()
+        yield from AuditFigures(self._folder, self._workers, sizes).all(with_java=with_java)
         yield "start", self._start
         yield "memory", self._memory
 

@@ -29,9 +29,15 @@ CONTROL_BATCHES: Final = "control-batches"
 """One in a hundred is of a voter set."""
 VOTER_SETS: Final = "voter-sets"
 """Batches of a voter set each."""
+RAFT_LOG: Final = "raft-log"
+"""As metadata-like, and sound as a log of raft: a LeaderChange opens its epoch, and a batch has records of one time."""
+RAFT_METADATA_LOG: Final = "raft-metadata-log"
+"""The data batches of the real metadata log, in one epoch that its LeaderChange opens."""
 EPOCH: Final = 1
 """Of all batches that are made here."""
 _REAL_METADATA_LOG: Final = GOLDEN / "mirror/data/n1/__cluster_metadata-0/00000000000000000000.log"
+_OF_RAFT: Final = {RAFT_LOG: METADATA_LIKE, RAFT_METADATA_LOG: METADATA_LOG}
+"""What the data batches of these are like."""
 _ELECTIONS: Final = {CONTROL_BATCHES: 99, VOTER_SETS: 0}
 """How many there are between two voter sets."""
 _TIME_MS: Final = 1_780_000_000_000
@@ -115,7 +121,8 @@ def row_batches(shape_name: str) -> Iterator[list[Row]]:
 
 def file(folder: Path, shape_name: str, size_mib: float) -> Path:
     """Return a log of whole batches, at least one, that has a size before compression; it is made on first need."""
-    path = folder / f"{shape_name}-{size_mib:g}-MiB" / "00000000000000000000.log"
+    partition = "__cluster_metadata-0" if shape_name in _OF_RAFT else "orders-0"
+    path = folder / f"{shape_name}-{size_mib:g}-MiB" / partition / "00000000000000000000.log"
     if not path.exists():
         path.parent.mkdir(parents=True)
         unfinished = path.with_suffix(".unfinished")
@@ -128,7 +135,7 @@ def file(folder: Path, shape_name: str, size_mib: float) -> Path:
 def batches(shape_name: str, at_least_mib: float) -> Iterator[bytes]:
     """Yield batches end to end, at least one, until they have a size before compression."""
     base_offset = size = 0
-    for template in itertools.cycle(_templates(shape_name)):
+    for template in itertools.chain(_opening(shape_name), itertools.cycle(_templates(shape_name))):
         yield base_offset.to_bytes(8, "big") + template.data[8:]
         base_offset += template.offset_span
         size += template.size_bytes
@@ -140,6 +147,15 @@ def size_mib(shape_name: str, batch_count: int) -> float:
     """Return how large a log of so many batches is."""
     templates = list(_templates(shape_name))
     return batch_count * statistics.mean(template.size_bytes for template in templates) / MIB
+
+
+def _opening(shape_name: str) -> Iterator[_Template]:
+    """Yield what a log starts with, and does not repeat."""
+    if shape_name in _OF_RAFT:
+        from tests.benchmarks.elections import opening_batch
+
+        data = opening_batch(EPOCH, _TIME_MS)
+        yield _Template(data, 1, len(data))
 
 
 def _templates(shape_name: str) -> Iterator[_Template]:
@@ -155,8 +171,20 @@ def _templates(shape_name: str) -> Iterator[_Template]:
         for batch in (piece for piece in pieces if isinstance(piece, RecordBatch)):
             yield _Template(bytes(batch.buffer), batch.last_offset_delta + 1, batch.size_bytes)
         return
-    for rows in row_batches(shape_name):
-        yield _template(SHAPES[shape_name], rows)
+    if shape_name == RAFT_METADATA_LOG:
+        for template in _templates(METADATA_LOG):
+            if not RecordBatch(template.data).is_control:
+                yield attrs.evolve(template, data=_in_epoch(template.data))
+        return
+    for rows in row_batches(_OF_RAFT.get(shape_name, shape_name)):
+        if shape_name == RAFT_LOG:
+            rows = [(rows[0][0], key, value) for _, key, value in rows]
+        yield _template(SHAPES[_OF_RAFT.get(shape_name, shape_name)], rows)
+
+
+def _in_epoch(batch: bytes) -> bytes:
+    """Return a batch with the epoch of all; no CRC covers it."""
+    return batch[:12] + EPOCH.to_bytes(4, "big") + batch[16:]
 
 
 def _template(shape: Shape, rows: list[Row]) -> _Template:
