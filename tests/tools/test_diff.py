@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """``raftlog diff``: replicas of a real quorum, and copies of them that were changed."""
 
+import json
 import os
 import shutil
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from tests.golden_files import GOLDEN
 from tests.tools.console import run
 
 QUORUM = GOLDEN / "dynamic-quorum/data"
 PARTITION = "__cluster_metadata-0"
+SCHEMA = Draft202012Validator(json.loads((Path(__file__).parents[2] / "docs/diff-1.schema.json").read_text()))
 
 
 @pytest.fixture
@@ -27,7 +30,11 @@ def _last_segment(replica: Path) -> Path:
 
 
 def _diff(*arguments: str | Path) -> list[dict[str, object]]:
-    return run("diff", "--format", "jsonl", *arguments).of_kind("divergence")
+    """Return the differences, after each line was checked against the published schema."""
+    outcome = run("diff", "--format", "jsonl", *arguments)
+    for line in outcome.objects:
+        SCHEMA.validate(line)
+    return outcome.of_kind("divergence")
 
 
 def test_replicas_of_a_real_quorum() -> None:

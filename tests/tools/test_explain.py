@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """``raftlog explain``: rules by their ids, and the bytes at an offset or a position."""
 
+import json
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from raftlog.tools.audit_rules import CATALOGUE
 from tests.golden_files import GOLDEN
@@ -17,10 +19,14 @@ def _metadata_log() -> Path:
     return sorted(METADATA.glob("*.log"))[0]
 
 
+SCHEMA = Draft202012Validator(json.loads((Path(__file__).parents[2] / "docs/explain-1.schema.json").read_text()))
+
+
 def test_every_rule_is_explained() -> None:
     """Each rule of the catalogue has a claim, an example and a source, and explain prints them."""
     for rule in CATALOGUE:
         (found,) = run("explain", rule, "--format", "jsonl").objects
+        SCHEMA.validate(found)
         assert found.pop("kind") == "rule"
         assert all(found.values())
         assert found["severity"] in {"harmless", "suspicious", "damaged", "data-loss"}
@@ -47,6 +53,8 @@ def test_the_batch_that_holds_an_offset() -> None:
     outcome = run("explain", ZSTD, "--offset", "120", "--format", "jsonl")
     assert outcome.exit_code == 0
     heading, *fields = outcome.objects
+    for line in outcome.objects:
+        SCHEMA.validate(line)
     assert (heading["base_offset"], heading["last_offset"]) == (100, 149)
     assert fields[0]["position"] == heading["position"]
     assert sum(field["size"] for field in fields if not field["is_decompressed"]) == heading["size"]
