@@ -113,14 +113,12 @@ def _explain_place(given: argparse.Namespace) -> int:
 
 def _find(file: InputFile, source: FileSource, given: argparse.Namespace) -> Piece | None:
     """Return the batch, or the damage, at the place that is asked for."""
-    start = 0
-    if given.offset is not None:
-        start = IndexSeek(file.path, file.base_offset).position_before(source, given.offset)
+    if given.position is not None:
+        return next((piece for piece in split(source) if 0 <= given.position - piece.position < piece.size_bytes), None)
+    start = IndexSeek(file.path, file.base_offset).position_before(source, given.offset)
     for piece in split(source, start=start):
-        if given.position is not None:
-            if piece.position <= given.position < piece.position + piece.size_bytes:
-                return piece
-        elif (batch := _batch_of(piece)) is not None and batch.base_offset <= given.offset <= batch.last_offset:
+        batch = _batch_of(piece)
+        if batch is not None and batch.base_offset <= given.offset <= batch.last_offset:
             return piece
     return None
 

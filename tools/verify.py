@@ -46,7 +46,8 @@ def run(arguments: Sequence[str]) -> int:
 def _verify(given: argparse.Namespace) -> int:
     from raftlog.tools.verification import Verification  # Only now: numpy comes with it.
 
-    report = None if given.report is None else _new_report(given.report, given.paths)
+    report_path: str | None = given.report
+    report = None if report_path is None else _new_report(report_path, given.paths)
     with contextlib.nullcontext() if given.findings is None else _new_file(given.findings) as findings_output:
         verification = Verification(
             paths=given.paths,
@@ -60,10 +61,10 @@ def _verify(given: argparse.Namespace) -> int:
             label=_PROGRAM,
         )
         exit_code = verification.run()
-    if report is not None:
+    if report is not None and report_path is not None:
         from raftlog.tools.report.report_file import write_report
 
-        write_report(given.report, report.html())
+        write_report(report_path, report.html())
     return exit_code
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from raftlog.records.rules import RULES
+from raftlog.tools.auditing.audit_tables import TABLES, schema
 from raftlog.tools.dump_options import parse_options
 from tests.golden_files import GOLDEN
 from tests.tools.console import run
@@ -133,3 +134,11 @@ def test_the_demo_tells_the_history() -> None:
 def test_rules_have_words() -> None:
     """Every rule that a finding may cite says what it claims and where it comes from."""
     assert all(rule.claim and rule.source for rule in RULES.values())
+
+
+def test_the_columns_of_the_tables_are_documented() -> None:
+    """The page on auditing names each column of each table that an audit leaves behind."""
+    page = (ROOT / "docs/audit.md").read_text()
+    for table in TABLES:
+        (row,) = re.findall(rf"^\| `{table}` \|.*$", page, re.MULTILINE)
+        assert set(schema(table).names) - {"run_id"} <= set(re.findall(r"\w+", row))

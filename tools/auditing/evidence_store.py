@@ -168,7 +168,8 @@ class _Reader(sqlite3.Connection):
 def _reader(path: str, process_id: int) -> sqlite3.Connection:
     """Return a connection of this process: one that came with a fork belongs to somebody else."""
     uri = f"file:{quote(os.fsencode(os.path.abspath(path)))}?mode=ro"  # noqa: PTH100
-    return sqlite3.connect(uri, uri=True, timeout=_WAIT_SECONDS, factory=_Reader)
+    # Not bound to this thread: it may be another one that collects it as garbage, and so closes it.
+    return sqlite3.connect(uri, uri=True, timeout=_WAIT_SECONDS, check_same_thread=False, factory=_Reader)
 
 
 def key_of(task: SurveyTask) -> str:
