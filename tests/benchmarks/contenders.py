@@ -172,14 +172,10 @@ def _of_log(name: str) -> Callable[[Any], int | Timing]:
     return run
 
 
-def _of_audit(name: str) -> Callable[[Any], int]:
-    """Return a function of ``audit_operations``."""
+def _verify(path: Path) -> int:
+    from tests.benchmarks.audit_operations import verify
 
-    def run(path: Path) -> int:
-        seen: int = getattr(importlib.import_module("tests.benchmarks.audit_operations"), name)(path)
-        return seen
-
-    return run
+    return verify(path)
 
 
 def _kio_decode(log: bytes) -> int:
@@ -200,9 +196,7 @@ OPERATIONS: Final = {
     "raftlog attributes": Operation(_attributes),
     "raftlog encode": Operation(_encode, "rows"),
     "raftlog segment": Operation(_segment, "path"),
-    "raftlog verify": Operation(_of_audit("verify"), "path"),
-    "raftlog verify in one process": Operation(_of_audit("verify_in_one_process"), "path"),
-    "raftlog verify in two processes": Operation(_of_audit("verify_in_two_processes"), "path"),
+    "raftlog verify": Operation(_verify, "path"),
     "raftlog append": Operation(_of_log("append"), "batches"),
     "raftlog append and sync": Operation(_of_log("append_and_sync"), "batches"),
     "raftlog recovery": Operation(_of_log("recover"), "path"),
