@@ -97,7 +97,7 @@ class Field:
         return [*findings, *judge(in_partitions(files))]
 
     def _survey(self, task: SurveyTask) -> FileEvidence:
-        stored = attrs.evolve(task, modified_ns=0, fingerprint="")
+        stored = attrs.evolve(task, fingerprint="")
         paths = [Path(path) for path in (task.path, *task.indexes.values())]
         if not all(path.is_file() for path in paths):
             return survey(task)

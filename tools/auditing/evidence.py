@@ -66,7 +66,6 @@ class SurveyTask:
         is_raft: whether this is a log of raft, whose rules are stricter: by its topic, or the quorum-state beside it.
         indexes: paths of the segment's other files that are there, by kind.
         size_bytes: of the file, when it was listed.
-        modified_ns: when it was last written, in ns since 1970, when it was listed.
         index_sizes_bytes: of the files of ``indexes``, by kind, when they were listed.
         was_named: whether the user named the file itself: what stands beside it need not have been looked at.
         snapshot_offsets: end offsets of the KRaft snapshots beside a segment that may end in it, ascending.
@@ -83,7 +82,6 @@ class SurveyTask:
     is_raft: bool = False
     indexes: Mapping[FileKind, str] = attrs.field(factory=dict)
     size_bytes: int = 0
-    modified_ns: int = 0
     index_sizes_bytes: Mapping[FileKind, int] = attrs.field(factory=dict)
     was_named: bool = False
     snapshot_offsets: Sequence[int] = ()

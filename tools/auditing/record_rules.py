@@ -5,7 +5,7 @@ Source: DefaultRecord, DefaultRecordBatch, RecordsIterator, LogValidator.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from raftlog.records.record_summaries import (
     OFFSETS_HAVE_GAPS,
     RecordSummaries,
 )
+from raftlog.storage.log_directory import METADATA_TOPIC
 from raftlog.tools.auditing.batch_rules import report_rows
 from raftlog.tools.auditing.batch_table import COUNTS_DIFFER, BatchTable
 from raftlog.tools.auditing.evidence import SurveyTask
@@ -30,8 +31,6 @@ from raftlog.tools.findings import Finding
 
 if TYPE_CHECKING:
     from raftlog.tools.auditing.batch_table import Flags
-
-METADATA_TOPIC: Final = "__cluster_metadata"
 
 
 class RecordRules:

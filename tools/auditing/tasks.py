@@ -174,7 +174,6 @@ class _Files:
             is_raft=self._is_raft,
             indexes=indexes,
             size_bytes=sizes[0],
-            modified_ns=max((status.st_mtime_ns for status in statuses), default=0),
             index_sizes_bytes=dict(zip(indexes, sizes[1:], strict=True)),
             was_named=self._directory.names is not None,
             fingerprint="|".join(map(_fingerprint, statuses)),

@@ -320,7 +320,7 @@ def _replica_facts(
     replica: PartitionEvidence, directories: Sequence[PartitionEvidence], findings: Sequence[Finding]
 ) -> ReplicaFacts:
     directory = log_directories([*directories, replica])[replica.place.log_directory]
-    ids = [file.task.snapshot_id for file in replica.snapshots if file.task.snapshot_id is not None]
+    ids = list(replica.snapshots_by_id)
     damage = [each for each in findings if is_damage(each.severity) and each.rule not in _FORK_RULES]
     return ReplicaFacts(
         replica.place.log_directory,
