@@ -87,7 +87,7 @@ class BatchTable:
         run = self.run
         positions = np.frombuffer(run.positions, dtype=np.int64)[rows]
         sizes = np.frombuffer(run.sizes, dtype=np.int32)[rows]
-        return BatchTable(BatchColumns(BatchRun(run.data, run.position, memoryview(positions), memoryview(sizes))))
+        return BatchTable(BatchColumns(BatchRun(run.data, run.position, positions.data, sizes.data)))
 
     @functools.cached_property
     def positions(self) -> "Longs":
@@ -119,7 +119,7 @@ class BatchTable:
         import numpy as np
 
         column = np.empty(len(self), dtype=np.int64)
-        kernel.last_offsets(self.run.data, self.run.positions, memoryview(column))
+        kernel.last_offsets(self.run.data, self.run.positions, column.data)
         return column
 
     @functools.cached_property
