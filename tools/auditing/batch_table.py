@@ -78,7 +78,8 @@ class BatchTable:
         """The least of the offsets of first records."""
         if self.disorder & (OFFSETS_CANNOT_BE | OFFSETS_GO_BACK):
             return int(self.base_offsets.min())
-        return self.run.batch(0).base_offset
+        first_offset: int = self.run.batch(0).base_offset
+        return first_offset
 
     def rows(self, rows: "Longs") -> "BatchTable":
         """Return a table of the batches in some rows: to see more of a few without a column of all."""
