@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, BinaryIO
 import attrs
 
 from raftlog.records.rules import Severity
-from raftlog.tools.audit_lines import file_line, finding_line, summary_line
+from raftlog.tools.audit_lines import file_line, summary_line
 from raftlog.tools.auditing.judgement import Judged
 from raftlog.tools.auditing.run import Account, audit
 from raftlog.tools.auditing.run_progress import RunProgress
 from raftlog.tools.findings import Finding
+from raftlog.tools.json_lines import finding_line
 from raftlog.tools.standard_error import printable
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import attrs
 
 from raftlog.records.checksum import crc32c
 from raftlog.records.rules import Severity
-from raftlog.tools.auditing.evidence import FileEvidence, SurveyTask
-from raftlog.tools.auditing.judgement import in_partitions, judge
+from raftlog.tools.auditing.evidence import FileEvidence, SurveyTask, in_partitions
+from raftlog.tools.auditing.judgement import judge
 from raftlog.tools.auditing.survey import survey
 from raftlog.tools.auditing.tasks import find_tasks
 from raftlog.tools.findings import Finding

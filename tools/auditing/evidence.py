@@ -12,6 +12,7 @@ with its batches.
 
 import contextlib
 import functools
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -386,15 +387,15 @@ def _is_current(file: FileEvidence, kind: FileKind) -> bool:
     return file.task.kind is kind and file.task.state is FileState.CURRENT
 
 
+def in_partitions(files: Iterable[FileEvidence]) -> Iterator[PartitionEvidence]:
+    """Put files together that are of one place and follow each other."""
+    for place, group in itertools.groupby(files, key=lambda file: file.task.place):
+        yield PartitionEvidence(place, tuple(sorted(group, key=lambda file: file.task.path)))
+
+
 def group_by_place(files: Iterable[FileEvidence]) -> list[PartitionEvidence]:
-    """Put the evidence of files together by place, in order."""
-    by_place: dict[Place, list[FileEvidence]] = {}
-    for file in files:
-        by_place.setdefault(file.task.place, []).append(file)
-    return [
-        PartitionEvidence(place, tuple(sorted(by_place[place], key=lambda file: file.task.path)))
-        for place in sorted(by_place)
-    ]
+    """Put the files of each place together, wherever they stand, and return the places in order."""
+    return list(in_partitions(sorted(files, key=lambda file: file.task.place)))
 
 
 @functools.cache

@@ -88,12 +88,6 @@ def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(sorted(findings, key=_order))
 
 
-def in_partitions(files: Iterable[FileEvidence]) -> Iterator[PartitionEvidence]:
-    """Put files together that are of one place and follow each other."""
-    for place, group in itertools.groupby(files, key=lambda file: file.task.place):
-        yield PartitionEvidence(place, tuple(sorted(group, key=lambda file: file.task.path)))
-
-
 def _order(finding: Finding) -> tuple[str, int, str, int, int, str]:
     position = -1 if finding.position is None else finding.position
     offset = -1 if finding.offset is None else finding.offset

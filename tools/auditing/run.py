@@ -14,8 +14,8 @@ from raftlog.records.rules import Severity
 from raftlog.storage.log_directory import METADATA_TOPIC
 from raftlog.tools.audit_rules import UNREAD_RULES, UNREADABLE_RULES
 from raftlog.tools.auditing.engine import survey_all
-from raftlog.tools.auditing.evidence import FileEvidence, SurveyTask
-from raftlog.tools.auditing.judgement import Judged, in_order, in_partitions, judge_in_groups
+from raftlog.tools.auditing.evidence import FileEvidence, SurveyTask, in_partitions
+from raftlog.tools.auditing.judgement import Judged, in_order, judge_in_groups
 from raftlog.tools.auditing.small_file_survey import has_contents
 from raftlog.tools.auditing.survey import survey as survey_file
 from raftlog.tools.auditing.tasks import find_tasks
