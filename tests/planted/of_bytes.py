@@ -65,6 +65,32 @@ def cut_in_a_middle_segment(ground: Ground) -> Spot:
     return Spot(following, offset=_end_offset(segment))
 
 
+@FAULTS.kind("segment-gap", on=("dynamic", "wire"))
+def tear_in_a_middle_segment(ground: Ground) -> Spot:
+    """A segment that is not the last one of a metadata log ends inside its last batch, or with zeros in place of it."""
+    path = ground.pick(path for path in ground.files("*/*/*.log") if _next_log(path) is not None)
+    segment = Segment(path)
+    end_offset = segment.view(-2).next_offset
+    _tear(ground, segment)
+    return Spot(_next_log(path) or path, offset=end_offset)
+
+
+@FAULTS.kind("tail-torn", "tail-zero", on=TOPICS)
+def tear_in_a_middle_segment_of_a_topic(ground: Ground) -> Spot:
+    """A segment that is not the last one of a topic ends inside its last batch, or with zeros in place of it."""
+    segment = Segment(ground.pick(path for path in ground.files("**/*.log") if _next_log(path) is not None))
+    _tear(ground, segment)
+    return Spot(segment.path, segment.position(len(segment.batches) - 1))
+
+
+def _tear(ground: Ground, segment: Segment) -> None:
+    position, batch = segment.position(len(segment.batches) - 1), segment.batches[-1]
+    if ground.below(2):
+        _overwrite(segment, position, bytes(len(batch)))
+    else:
+        segment.path.write_bytes(segment.path.read_bytes()[: position + ground.between(1, len(batch))])
+
+
 def _next_log(path: Path) -> Path | None:
     later = [other for other in sorted(path.parent.glob("*.log")) if other > path and other.stat().st_size]
     return later[0] if later else None

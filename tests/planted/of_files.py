@@ -115,7 +115,17 @@ def partition_missing(ground: Ground) -> Spot:
     """A partition is gone, which the checkpoints of its log directory still name."""
     directory = ground.pick(path.parent for path in ground.files("*/c-*-0/*.log"))
     shutil.rmtree(directory)
-    return Spot(directory.parent / "recovery-point-offset-checkpoint")
+    return Spot(directory)
+
+
+@FAULTS.kind("partition-missing", on=TOPICS)
+def partition_without_a_file(ground: Ground) -> Spot:
+    """The directory of a partition is empty, whose records the checkpoints of its log directory know of."""
+    directories = {path.parent for path in ground.files("**/*.log") if path.stat().st_size}
+    directory = ground.pick(each for each in directories if each.name != METADATA)
+    for path in directory.iterdir():
+        path.unlink()
+    return Spot(directory)
 
 
 @FAULTS.kind("file-unreadable", on=_ALL)

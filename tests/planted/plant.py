@@ -8,10 +8,9 @@ import attrs
 
 from raftlog.records.checksum import crc32c
 from raftlog.records.rules import Severity
-from raftlog.tools.auditing.evidence import FileEvidence, SurveyTask, in_partitions
-from raftlog.tools.auditing.judgement import judge
+from raftlog.tools.auditing.evidence import FileEvidence, SurveyTask
+from raftlog.tools.auditing.run import audit
 from raftlog.tools.auditing.survey import survey
-from raftlog.tools.auditing.tasks import find_tasks
 from raftlog.tools.findings import Finding
 from tests.planted.fault import Fault, Spot
 from tests.planted.ground import CleanCopy, Ground
@@ -87,14 +86,7 @@ class Field:
 
     def audit(self, root: Path) -> list[Finding]:
         """Return what an audit says of a directory."""
-        findings: list[Finding] = []
-        files: list[FileEvidence] = []
-        for task in find_tasks([str(root)]):
-            if isinstance(task, Finding):
-                findings.append(task)
-            else:
-                files.append(self._survey(task))
-        return [*findings, *judge(in_partitions(files))]
+        return [finding for judged in audit([str(root)], 1, self._survey) for finding in judged.findings]
 
     def _survey(self, task: SurveyTask) -> FileEvidence:
         stored = attrs.evolve(task, fingerprint="")

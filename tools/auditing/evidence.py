@@ -292,6 +292,7 @@ class FileEvidence:
             kind, or does not read.
         holes: of segments alone, but not of raft's: offsets that are missing; None where none is.
         shows_compaction: of segments alone: whether a batch has fewer records than offsets, or a delete horizon.
+        stray_offsets: of segments alone: how many offsets the batches have that are reported to be out of line.
     """
 
     task: SurveyTask
@@ -306,6 +307,7 @@ class FileEvidence:
     contents: dict[str, Any] | None = None
     holes: OffsetHoles | None = None
     shows_compaction: bool = False
+    stray_offsets: int = 0
 
     def control_values(self) -> Iterator[tuple[ControlSeen, ControlValue | None]]:
         """Yield the control records with what they say, in order, but for those that do not read."""

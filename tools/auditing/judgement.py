@@ -19,7 +19,7 @@ from raftlog.tools.auditing.own_fault import guarded
 from raftlog.tools.auditing.partition_rules import judge_partition
 from raftlog.tools.auditing.replica_rules import judge_replicas
 from raftlog.tools.auditing.replicas import LogDirectory, by_cluster, log_directories
-from raftlog.tools.auditing.segment_rules import damaged_tail
+from raftlog.tools.auditing.segment_rules import told_of_worse
 from raftlog.tools.findings import Finding
 
 
@@ -108,7 +108,7 @@ def _findings(
             path = _directory(replica)
             said += guarded(path, judges.partition, replica)
             said += guarded(path, judges.holes, replica, directories.get(replica.place.log_directory))
-            told_elsewhere.update(_told_by(said, replica))
+            told_elsewhere.update(told_of_worse(replica, said))
         yield from said
         told = [_with_findings(replica, said) for replica in of_one_log]
         yield from guarded(_directory(told[0]), judges.replicas, told)
@@ -120,12 +120,6 @@ def _findings(
 def _directory(partition: PartitionEvidence) -> str:
     """Return the directory that a partition's files are in, whatever its name."""
     return os.path.dirname(partition.files[0].task.path)  # noqa: PTH120 - the path is kept as it was named
-
-
-def _told_by(said: Iterable[Finding], replica: PartitionEvidence) -> list[Finding]:
-    """Return the findings of a log's damaged end, if one that is worse has them in its reason."""
-    paths = {finding.path for finding in said if finding.rule == "log-end-durable"}
-    return [finding for finding in damaged_tail(replica) if finding.path in paths]
 
 
 def _with_findings(partition: PartitionEvidence, said: Sequence[Finding]) -> PartitionEvidence:
@@ -171,4 +165,4 @@ def _kept(partition: PartitionEvidence) -> PartitionEvidence:
 
 
 def _without_lists(file: FileEvidence) -> FileEvidence:
-    return FileEvidence(file.task, coverage=file.coverage, extent=file.extent)
+    return FileEvidence(file.task, coverage=file.coverage, extent=file.extent, stray_offsets=file.stray_offsets)

@@ -3,7 +3,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import Final
 
@@ -61,13 +61,19 @@ def _tasks(paths: Iterable[str], problems: list[Finding]) -> Iterator[SurveyTask
             yield task
 
 
-def _not_said(problems: Iterable[Finding], findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield problems, but for the emptied directory of a voter of which it is said that it forgets its votes."""
+def _not_said(problems: Iterable[Finding], findings: Sequence[Finding]) -> Iterator[Finding]:
+    """Yield problems, but for emptied directories of which something worse is said.
+
+    That is of a voter's that it forgets its votes, and of any other up to where a checkpoint knows of its records.
+    """
     forgetful = {os.path.dirname(each.path) for each in findings if each.rule == "election-missing"}  # noqa: PTH120
+    missing = {each.path for each in findings if each.rule == "partition-missing"}
     for problem in problems:
         directory, name = os.path.split(problem.path)
-        is_metadata = problem.rule == "directory-empty" and parse_directory_name(name) == _METADATA_DIRECTORY
-        if not is_metadata or forgetful.isdisjoint({directory, problem.path}):
+        is_empty = problem.rule == "directory-empty"
+        is_metadata = is_empty and parse_directory_name(name) == _METADATA_DIRECTORY
+        is_told = is_metadata and not forgetful.isdisjoint({directory, problem.path})
+        if not is_told and not (is_empty and problem.path in missing):
             yield problem
 
 

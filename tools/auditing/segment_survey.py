@@ -122,6 +122,7 @@ class _SegmentSurvey:
             tuple(self._snapshot_ends.batches()),
             holes=self._order.holes,
             shows_compaction=self._shows_compaction,
+            stray_offsets=self._order.stray_offsets,
         )
 
     def _take_batches(self, table: BatchTable) -> None:
@@ -168,6 +169,8 @@ class _SegmentSurvey:
         rule, reason = piece.rule, "zeros up to the end" if isinstance(piece, ZeroPadding) else piece.reason
         if source.has_gap(piece.position, piece.size_bytes):
             rule, reason = "file-unreadable", f"the disk does not give these bytes back ({source.failure})"
+        elif not isinstance(piece, Corruption) and self._task.next_base_offset is not None:
+            reason += f"; the next segment starts at offset {self._task.next_base_offset}"
         finding = Finding(self._task.path, rule, reason, piece.position, piece.size_bytes)
         if isinstance(piece, Corruption) or rule == "file-unreadable":
             self._order.note_damage(finding)
