@@ -12,6 +12,7 @@ from typing import Final
 
 from raftlog.errors import RaftLogError
 from raftlog.tools.audit_options import add_fail_on_option, add_processes_option, prepare_to_survey
+from raftlog.tools.auditing.own_fault import tell_faults
 from raftlog.tools.command_line import Parser
 from raftlog.tools.exit_codes import EXIT_CODES_HELP, EXIT_ERROR
 from raftlog.tools.standard_error import printable, say
@@ -41,7 +42,7 @@ def _audit(given: argparse.Namespace) -> int:
     line = printable(f"{account.verdict_line()}; {counts}; results of run {outcome.run_id} are in {given.out}")
     sys.stdout.buffer.write(f"{line}\n".encode("utf-8", "surrogateescape"))
     sys.stdout.buffer.flush()
-    return account.exit_code(given.fail_on)
+    return tell_faults(page.faults, account.exit_code(given.fail_on), _PROGRAM)
 
 
 def _parser() -> argparse.ArgumentParser:

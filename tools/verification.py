@@ -54,10 +54,9 @@ class Verification:
         """
         account, hidden = Account(), 0
         with RunProgress(self.label, self.paths) as progress:
-            for judged in audit(self.paths, self.processes, surveyed=progress.surveyed):
+            for found in audit(self.paths, self.processes, surveyed=progress.surveyed):
+                judged = found if self.report is None else self.report.add(found)
                 account.add(judged)
-                if self.report is not None:
-                    self.report.add(judged)
                 shown = [finding for finding in judged.findings if finding.severity >= self.min_severity]
                 hidden += len(judged.findings) - len(shown)
                 if self.findings_output is not None:

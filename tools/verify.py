@@ -16,6 +16,7 @@ from raftlog.tools.audit_options import (
     severity,
 )
 from raftlog.tools.audit_rules import CATALOGUE
+from raftlog.tools.auditing.own_fault import tell_faults
 from raftlog.tools.command_line import Parser
 from raftlog.tools.exit_codes import EXIT_CLEAN, EXIT_CODES_HELP, EXIT_ERROR
 from raftlog.tools.standard_error import say
@@ -65,6 +66,7 @@ def _verify(given: argparse.Namespace) -> int:
         from raftlog.tools.report.report_file import write_report
 
         write_report(report_path, report.html())
+        exit_code = tell_faults(report.faults, exit_code, _PROGRAM)
     return exit_code
 
 

@@ -15,7 +15,7 @@ from raftlog.tools.auditing.batch_reader import read_batches
 from raftlog.tools.auditing.directory_rules import judge_directories
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence
 from raftlog.tools.auditing.hole_rules import judge_holes
-from raftlog.tools.auditing.own_fault import guarded
+from raftlog.tools.auditing.own_fault import attempted, guarded
 from raftlog.tools.auditing.partition_rules import judge_partition
 from raftlog.tools.auditing.replica_rules import judge_replicas
 from raftlog.tools.auditing.replicas import LogDirectory, by_cluster, log_directories
@@ -53,6 +53,15 @@ class Judged:
     findings: tuple[Finding, ...]
     replicas: Mapping[str, Sequence[PartitionEvidence]] = attrs.field(factory=dict)
 
+    @property
+    def path(self) -> str:
+        """A directory of theirs; empty where there is none."""
+        return _directory(self.places[0]) if self.places else ""
+
+    def with_findings(self, more: Iterable[Finding]) -> "Judged":
+        """Return the same with more findings."""
+        return attrs.evolve(self, findings=in_order([*self.findings, *more]))
+
 
 def judge(partitions: Iterable[PartitionEvidence], judges: Judges | None = None) -> Iterator[Finding]:
     """Yield the findings of all surveys and judgements, in an order that the evidence alone decides.
@@ -73,11 +82,16 @@ def judge_in_groups(partitions: Iterable[PartitionEvidence], judges: Judges | No
     listed: dict[str, PartitionEvidence] = {}
     for (topic, _), group in itertools.groupby(partitions, key=lambda partition: partition.place.topic_partition):
         places = tuple(group)
+        faults: list[Finding] = []
         if not topic:
-            directories |= log_directories(places)
+            directories |= _log_directories(places, faults)
             listed = {place.place.log_directory: place for place in places if not _was_named(place)}
-        replicas = _replicas(places, directories)
-        yield Judged(places, in_order(_findings(places, replicas, listed, judges)), replicas)
+        replicas = attempted(_directory(places[0]), _replicas, places, directories)
+        if isinstance(replicas, Finding):
+            faults.append(replicas)
+            replicas = {}
+        findings = _findings(places, replicas, listed, judges)
+        yield Judged(places, in_order([*findings, *faults]), replicas)
         kept += map(_kept, places)
     path = kept[0].place.log_directory if kept else ""
     yield Judged((), in_order(guarded(path, judges.directories, kept)))
@@ -115,6 +129,19 @@ def _findings(
     for place in places:
         for file in place.files:
             yield from (finding for finding in file.findings if finding not in told_elsewhere)
+
+
+def _log_directories(places: Iterable[PartitionEvidence], faults: list[Finding]) -> dict[str, LogDirectory]:
+    """Return log directories by path; of one over which raftlog fails, only the path is known."""
+    found: dict[str, LogDirectory] = {}
+    for place in places:
+        path = place.place.log_directory
+        directory = attempted(path, log_directories, [place])
+        if isinstance(directory, Finding):
+            faults.append(directory)
+            directory = {path: LogDirectory(path)}
+        found |= directory
+    return found
 
 
 def _directory(partition: PartitionEvidence) -> str:

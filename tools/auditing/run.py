@@ -15,7 +15,7 @@ from raftlog.storage.log_directory import METADATA_TOPIC
 from raftlog.tools.audit_rules import UNREAD_RULES, UNREADABLE_RULES
 from raftlog.tools.auditing.engine import survey_all
 from raftlog.tools.auditing.evidence import FileEvidence, SurveyTask, in_partitions
-from raftlog.tools.auditing.judgement import Judged, in_order, judge_in_groups
+from raftlog.tools.auditing.judgement import Judged, judge_in_groups
 from raftlog.tools.auditing.small_file_survey import has_contents
 from raftlog.tools.auditing.survey import survey as survey_file
 from raftlog.tools.auditing.tasks import find_tasks
@@ -46,10 +46,7 @@ def audit(
     with closing(survey_all(_tasks(paths, problems), processes, survey)) as files:
         told = files if surveyed is None else _told(files, surveyed)
         for judged in judge_in_groups(in_partitions(told)):
-            findings = judged.findings
-            if not judged.places:
-                findings = in_order([*findings, *_not_said(problems, findings)])
-            yield attrs.evolve(judged, findings=findings)
+            yield judged if judged.places else judged.with_findings(_not_said(problems, judged.findings))
 
 
 def _tasks(paths: Iterable[str], problems: list[Finding]) -> Iterator[SurveyTask]:
