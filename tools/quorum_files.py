@@ -10,12 +10,14 @@ import attrs
 from raftlog.errors import RaftLogError
 from raftlog.records.file_names import FileKind, FileState
 from raftlog.records.rules import Severity
+from raftlog.storage.recovery_point import FLUSH_MARK_NAME, RECOVERY_POINT_NAME
 from raftlog.tools.audit_options import add_processes_option, prepare_to_survey
 from raftlog.tools.audit_rules import UNREAD_RULES
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, SurveyTask, group_by_place
 from raftlog.tools.auditing.histories import by_history
 from raftlog.tools.auditing.own_fault import attempted, tell_faults
 from raftlog.tools.auditing.replicas import by_cluster, log_directories
+from raftlog.tools.auditing.small_file_survey import file_name
 from raftlog.tools.auditing.tasks import find_tasks
 from raftlog.tools.command_line import Parser
 from raftlog.tools.exit_codes import EXIT_CODES_HELP, EXIT_ERROR
@@ -144,8 +146,14 @@ def _tasks(paths: Sequence[str], tally: Tally, program: str) -> Iterator[SurveyT
                 say(str(found), program)
                 tally.add(found)
                 tally.errors += found.rule in UNREAD_RULES
-        elif found.kind in _WANTED and found.state is FileState.CURRENT:
+        elif _is_wanted(found):
             yield attrs.evolve(found, indexes={})
+
+
+def _is_wanted(task: SurveyTask) -> bool:
+    """Whether a file says who votes and leads, or how far a log was durable."""
+    is_durable_point = task.is_raft and file_name(task) in {RECOVERY_POINT_NAME, FLUSH_MARK_NAME}
+    return task.state is FileState.CURRENT and (task.kind in _WANTED or is_durable_point)
 
 
 def _tell_damage(evidence: FileEvidence, tally: Tally, program: str) -> None:
