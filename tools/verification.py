@@ -33,6 +33,7 @@ class Verification:
         findings_output: where to write all findings as JSON lines; or None.
         report: is told of everything; or None.
         label: who is at work, for the terminal.
+        reads_messages: whether to read the messages in records of the metadata log too.
     """
 
     paths: Sequence[str]
@@ -44,6 +45,7 @@ class Verification:
     findings_output: BinaryIO | None
     report: "Report | None"
     label: str
+    reads_messages: bool
 
     def run(self) -> int:
         """Verify all files, and return the exit code.
@@ -54,7 +56,10 @@ class Verification:
         """
         account, hidden = Account(), 0
         with RunProgress(self.label, self.paths) as progress:
-            for found in audit(self.paths, self.processes, surveyed=progress.surveyed):
+            found_so_far = audit(
+                self.paths, self.processes, surveyed=progress.surveyed, reads_messages=self.reads_messages
+            )
+            for found in found_so_far:
                 judged = found if self.report is None else self.report.add(found)
                 account.add(judged)
                 shown = [finding for finding in judged.findings if finding.severity >= self.min_severity]

@@ -11,6 +11,7 @@ from raftlog.errors import RaftLogError, StorageError
 from raftlog.records.rules import Severity
 from raftlog.tools.audit_options import (
     add_fail_on_option,
+    add_messages_option,
     add_processes_option,
     prepare_to_survey,
     severity,
@@ -60,6 +61,7 @@ def _verify(given: argparse.Namespace) -> int:
             findings_output=findings_output,
             report=report,
             label=_PROGRAM,
+            reads_messages=given.messages,
         )
         exit_code = verification.run()
     if report is not None and report_path is not None:
@@ -133,6 +135,7 @@ def _parser() -> argparse.ArgumentParser:
         help="show findings from this severity on (default: suspicious)",
     )
     parser.add_argument("--all", action="store_true", help="show harmless findings too")
+    add_messages_option(parser)
     add_fail_on_option(parser)
     add_processes_option(parser)
     add_format_option(parser)

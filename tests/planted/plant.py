@@ -85,8 +85,12 @@ class Field:
         return self._clean[name]
 
     def audit(self, root: Path) -> list[Finding]:
-        """Return what an audit says of a directory."""
-        return [finding for judged in audit([str(root)], 1, self._survey) for finding in judged.findings]
+        """Return what an audit says of a directory, the messages in records included."""
+        return [
+            finding
+            for judged in audit([str(root)], 1, self._survey, reads_messages=True)
+            for finding in judged.findings
+        ]
 
     def _survey(self, task: SurveyTask) -> FileEvidence:
         stored = attrs.evolve(task, fingerprint="")

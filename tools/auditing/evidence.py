@@ -72,6 +72,7 @@ class SurveyTask:
         snapshot_offsets: end offsets of the KRaft snapshots beside a segment that may end in it, ascending.
         next_base_offset: of the segment behind a segment, or None.
         fingerprint: a text that is another one once the file, or one of ``indexes``, was written to; may be empty.
+        reads_messages: whether to read the messages in records of ``__cluster_metadata`` too.
     """
 
     place: Place
@@ -88,6 +89,7 @@ class SurveyTask:
     snapshot_offsets: Sequence[int] = ()
     next_base_offset: int | None = None
     fingerprint: str = ""
+    reads_messages: bool = False
 
     @property
     def indexes_size_bytes(self) -> int:

@@ -49,7 +49,14 @@ class AuditOutcome:
 
 
 def audit_into(
-    out: str, sources: Sequence[str], processes: int, page: PageMaker, *, is_fresh: bool = False, label: str = "audit"
+    out: str,
+    sources: Sequence[str],
+    processes: int,
+    page: PageMaker,
+    *,
+    is_fresh: bool = False,
+    reads_messages: bool = False,
+    label: str = "audit",
 ) -> AuditOutcome:
     """Audit, and leave the results in a directory.
 
@@ -59,6 +66,7 @@ def audit_into(
         processes: how many read files.
         page: is told of everything, and asked for its text in the end.
         is_fresh: whether to read files too that have not changed since the last run.
+        reads_messages: whether to read the messages in records of the metadata log too.
         label: who is at work, for the terminal.
 
     Raises:
@@ -79,7 +87,8 @@ def audit_into(
                 store.take(file)
                 progress.surveyed(file)
 
-            for judged in audit(sources, processes, StoredSurvey(output.store_path), surveyed):
+            survey = StoredSurvey(output.store_path)
+            for judged in audit(sources, processes, survey, surveyed, reads_messages=reads_messages):
                 found, rows = _with_timelines(judged)
                 found = page.add(found)
                 account.add(found)

@@ -30,6 +30,8 @@ def audit(
     processes: int,
     survey: Callable[[SurveyTask], FileEvidence] = survey_file,
     surveyed: Callable[[FileEvidence], None] | None = None,
+    *,
+    reads_messages: bool = False,
 ) -> Iterator[Judged]:
     """Yield what was judged, a partition with all its replicas at a time; findings about directories come last.
 
@@ -38,24 +40,25 @@ def audit(
         processes: how many read files.
         survey: what surveys a file; it pickles.
         surveyed: is told of each file's evidence as soon as it is there, in order.
+        reads_messages: whether to read the messages in records of the metadata log too.
 
     Raises:
         MissingExtraError: a package of an extra is not installed.
     """
     problems: list[Finding] = []
-    with closing(survey_all(_tasks(paths, problems), processes, survey)) as files:
+    with closing(survey_all(_tasks(paths, problems, reads_messages), processes, survey)) as files:
         told = files if surveyed is None else _told(files, surveyed)
         for judged in judge_in_groups(in_partitions(told)):
             yield judged if judged.places else judged.with_findings(_not_said(problems, judged.findings))
 
 
-def _tasks(paths: Iterable[str], problems: list[Finding]) -> Iterator[SurveyTask]:
+def _tasks(paths: Iterable[str], problems: list[Finding], reads_messages: bool) -> Iterator[SurveyTask]:
     """Yield the tasks, and put aside what is wrong with directories: only files have their turn."""
     for task in find_tasks(paths):
         if isinstance(task, Finding):
             problems.append(task)
         else:
-            yield task
+            yield attrs.evolve(task, reads_messages=True) if reads_messages else task
 
 
 def _not_said(problems: Iterable[Finding], findings: Sequence[Finding]) -> Iterator[Finding]:
