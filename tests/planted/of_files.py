@@ -6,8 +6,9 @@ from pathlib import Path
 
 from raftlog.records.checkpoint_files import read_leader_epoch_checkpoint
 from raftlog.storage.recovery_point import RECOVERY_POINT_NAME, RecoveryPoint
+from tests.golden_files import GOLDEN
 from tests.planted.fault import Faults, Spot
-from tests.planted.ground import METADATA, QUORUMS, TOPICS, Ground
+from tests.planted.ground import METADATA, QUORUMS, SOURCES, TOPICS, Ground
 from tests.planted.of_bytes import last_log
 from tests.planted.segments import Segment
 
@@ -126,6 +127,26 @@ def partition_without_a_file(ground: Ground) -> Spot:
     for path in directory.iterdir():
         path.unlink()
     return Spot(directory)
+
+
+@FAULTS.kind("partition-missing", on=("topics",))
+def checkpoint_of_another_broker(ground: Ground) -> Spot:
+    """A checkpoint of offsets is that of another broker."""
+    path = ground.file("*/recovery-point-offset-checkpoint")
+    shutil.copyfile(GOLDEN / SOURCES["mirror"] / path.name, path)
+    return Spot(path)
+
+
+@FAULTS.kind("segment-start", on=TOPICS)
+def segment_of_another_topic(ground: Ground) -> Spot:
+    """Behind the end of a partition's log lies a segment of another one, under a name of that place."""
+    logs = [path for path in ground.files(f"**/{0:020}.log") if path.stat().st_size and path.parent.name != METADATA]
+    other, *_, log = ground.shuffled(logs)
+    segment = Segment(max(log.parent.glob("*.log")))
+    base_offset = (segment.view(-1).next_offset if segment.batches else int(segment.path.stem)) + 1000
+    moved = log.with_name(f"{base_offset:020}.log")
+    shutil.copyfile(other, moved)
+    return Spot(moved, 0)
 
 
 @FAULTS.kind("file-unreadable", on=_ALL)

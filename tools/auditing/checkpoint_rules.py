@@ -9,7 +9,7 @@ from raftlog.file_system import join
 from raftlog.records.file_names import FileKind
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence
 from raftlog.tools.auditing.finding_limit import MOST_OF_A_RULE, FindingLimit
-from raftlog.tools.auditing.segment_rules import stray_offsets
+from raftlog.tools.auditing.segment_rules import has_lost_tail, stray_offsets
 from raftlog.tools.findings import Finding
 
 _KINDS: Final = {
@@ -18,6 +18,8 @@ _KINDS: Final = {
     FileKind.LOG_START_OFFSET_CHECKPOINT: "a log start",
     FileKind.CLEANER_OFFSET_CHECKPOINT: "a cleaned offset",
 }
+_FEW: Final = 3
+"""So many partitions that are missing are each told."""
 _OF_ALL_LOGS: Final = frozenset({FileKind.RECOVERY_POINT_CHECKPOINT, FileKind.REPLICATION_OFFSET_CHECKPOINT})
 """Those in which Kafka writes what it has: each log, and none that it has not."""
 
@@ -43,7 +45,10 @@ def judge_checkpoints(directory: PartitionEvidence, partitions: Sequence[Partiti
             limit = FindingLimit(checkpoint.task.path)
             entries = checkpoint.contents["entries"]
             if was_listed and kind in _OF_ALL_LOGS:
-                yield from _missing(checkpoint, f"{kind.value} has {meaning}", there, reported)
+                missing = list(_missing(checkpoint, f"{kind.value} has {meaning}", there, reported))
+                yield from missing
+                if any(finding.path == limit.path for finding in missing):
+                    continue  # It may be another directory's, and then says nothing of the logs that are here.
             limit.extend(_beyond(limit.path, entries, meaning, logs, reported))
             yield from limit.findings()
 
@@ -51,18 +56,24 @@ def judge_checkpoints(directory: PartitionEvidence, partitions: Sequence[Partiti
 def _missing(
     checkpoint: FileEvidence, has: str, there: Set[tuple[str, int]], reported: set[tuple[str, int]]
 ) -> Iterator[Finding]:
-    """Yield the partitions that are not there, each under the path that it should have; and how many more there are."""
+    """Yield the partitions that are not there, each under the path that it should have.
+
+    Where they are most of those that are named, or very many, that is one finding, of the checkpoint.
+    """
     entries = (checkpoint.contents or {})["entries"]
     offsets = {(entry["topic"], entry["partition"]): entry["offset"] for entry in entries if entry["offset"] > 0}
     missing = {name: offset for name, offset in offsets.items() if name not in there | reported}
     reported.update(missing)
-    for (topic, partition), offset in itertools.islice(missing.items(), MOST_OF_A_RULE):
+    if len(missing) > min(MOST_OF_A_RULE, max(_FEW, len(offsets) // 2)):
+        names = ", ".join(f"{topic}-{partition}" for topic, partition in itertools.islice(missing, _FEW))
+        what = f"{len(missing)} of {len(offsets)} partitions that it names have no file here, such as {names}"
+        reason = f"{what}: they are lost, or it is of another directory"
+        yield Finding(checkpoint.task.path, "partition-missing", reason)
+        return
+    for (topic, partition), offset in missing.items():
         path = join(checkpoint.task.place.log_directory, f"{topic}-{partition}")
         reason = f"{has} of {offset} for it, and there is no file of it: it is lost, or was deleted"
         yield Finding(path, "partition-missing", reason, offset=offset)
-    if len(missing) > MOST_OF_A_RULE:
-        more = f"there are {len(missing) - MOST_OF_A_RULE} more partitions that it names, and of which there is no file"
-        yield Finding(checkpoint.task.path, "partition-missing", more)
 
 
 def _beyond(
@@ -75,7 +86,7 @@ def _beyond(
     for entry in entries:
         topic_partition = entry["topic"], entry["partition"]
         log = logs.get(topic_partition)
-        if log is None or topic_partition in reported or _ends_damaged(log):
+        if log is None or topic_partition in reported or _ends_damaged(log) or has_lost_tail(log):
             continue
         if entry["offset"] <= log.end_offset + stray_offsets(log):
             continue

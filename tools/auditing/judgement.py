@@ -192,4 +192,7 @@ def _kept(partition: PartitionEvidence) -> PartitionEvidence:
 
 
 def _without_lists(file: FileEvidence) -> FileEvidence:
-    return FileEvidence(file.task, coverage=file.coverage, extent=file.extent, stray_offsets=file.stray_offsets)
+    beyond = tuple(finding for finding in file.findings if finding.rule == "index-beyond")
+    return FileEvidence(
+        file.task, beyond[:1], coverage=file.coverage, extent=file.extent, stray_offsets=file.stray_offsets
+    )

@@ -9,7 +9,6 @@ import pytest
 from raftlog.records.file_names import FileKind
 from raftlog.tools.auditing.checkpoint_rules import judge_checkpoints
 from raftlog.tools.auditing.evidence import FileEvidence, LogExtent, PartitionEvidence, Place, SurveyTask
-from raftlog.tools.auditing.finding_limit import MOST_OF_A_RULE
 from raftlog.tools.coverage import Coverage
 
 DIRECTORY = Place("node")
@@ -107,12 +106,20 @@ def test_files_that_were_named_one_by_one() -> None:
     assert list(judge_checkpoints(PartitionEvidence(DIRECTORY, files), [])) == []
 
 
-def test_many_partitions_that_are_gone_are_limited() -> None:
-    """A log directory that lost all of them gives as many lines as any other file."""
-    named = directory([(KINDS[0], f"topic{number}", 1) for number in range(150)])
-    findings = list(judge_checkpoints(named, []))
-    assert len({finding.path for finding in findings}) == MOST_OF_A_RULE + 1
-    assert "50 more" in findings[-1].reason
+@pytest.mark.parametrize("count", [4, 150])
+def test_a_checkpoint_of_another_directory_is_one_finding(count: int) -> None:
+    """Where most partitions that it names are not there, it says nothing of the others."""
+    named = directory([(KINDS[0], f"topic{number}", 1) for number in range(count)] + [(KINDS[0], "orders", 500)])
+    (finding,) = judge_checkpoints(named, [log("orders", 320)])
+    assert (finding.rule, finding.path) == ("partition-missing", f"node/{KINDS[0].value}")
+    assert f"{count} of {count + 1} partitions" in finding.reason
+
+
+def test_some_of_many_partitions_are_each_told() -> None:
+    """As long as they are less than half."""
+    logs = [log(f"topic{number}", 1) for number in range(10)]
+    named = directory([(KINDS[0], f"topic{number}", 1) for number in range(14)])
+    assert len(list(judge_checkpoints(named, logs))) == 4
 
 
 def test_a_checkpoint_that_does_not_read_is_not_judged() -> None:
