@@ -16,7 +16,7 @@ from raftlog.tools.audit_options import (
     prepare_to_survey,
     severity,
 )
-from raftlog.tools.audit_rules import CATALOGUE
+from raftlog.tools.audit_rules import ASKED_FOR, CATALOGUE
 from raftlog.tools.auditing.own_fault import tell_faults
 from raftlog.tools.command_line import Parser
 from raftlog.tools.exit_codes import EXIT_CLEAN, EXIT_CODES_HELP, EXIT_ERROR
@@ -100,10 +100,11 @@ def _list_rules(output_format: str) -> int:
 
     for rule in CATALOGUE.values():
         if output_format == "text":
-            sys.stdout.write(f"{rule.id:22} {rule.severity.value:10} {rule.claim}\n")
+            only = f" (only by {ASKED_FOR[rule.id]})" if rule.id in ASKED_FOR else ""
+            sys.stdout.write(f"{rule.id:22} {rule.severity.value:10} {rule.claim}{only}\n")
             continue
         members = {"severity": rule.severity.value, "claim": rule.claim, "source": rule.source, "example": rule.example}
-        sys.stdout.write(json_line("rule", None, rule=rule.id, **members))
+        sys.stdout.write(json_line("rule", None, rule=rule.id, **members, only_by=ASKED_FOR.get(rule.id)))
     return EXIT_CLEAN
 
 

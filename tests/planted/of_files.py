@@ -81,8 +81,8 @@ def segment_renamed(ground: Ground) -> Spot:
     log = kept / METADATA / "00000000000000000000.log"
     offset = ground.between(10, 30)
     for path in _parts(log):
-        renamed = path.rename(path.with_stem(f"{offset:020}"))
-    log = renamed.with_suffix(".log")
+        path.rename(path.with_stem(f"{offset:020}"))
+    log = log.with_stem(f"{offset:020}")
     Segment(log).save()
     return Spot(log, 0)
 
