@@ -264,10 +264,13 @@ def is_superseded(log: LogOutline, snapshot_id: OffsetAndEpoch) -> bool:
 def snapshot_ahead_of_log(log: LogOutline) -> OffsetAndEpoch | None:
     """Return the latest snapshot where it is ahead of all that a log holds, so that the log must start anew at it.
 
+    Epochs are compared first. A log of a later epoch is left as it is, even where it ends before the snapshot does: a
+    follower that has just installed that snapshot must not go on as if it were there.
+
     Raises:
         TruncationBelowHighWatermarkError: it is ahead by its epoch, and lacks records that are committed.
 
-    Source: KafkaRaftLog#truncateToLatestSnapshot.
+    Source: KafkaRaftLog#truncateToLatestSnapshot; KafkaRaftClient#handleFetchSnapshotResponse fails where it is False.
     """
     latest = log.snapshot_ids.latest
     if latest is None:

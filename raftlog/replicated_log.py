@@ -259,10 +259,11 @@ class ReplicatedLog(Protocol):
         ...
 
     def truncate_to_latest_snapshot(self) -> bool:
-        """Start the log anew at the latest snapshot where that is ahead of it.
+        """Start the log anew at the latest snapshot where that is ahead of it: by its epoch, or within one by its end.
 
         Returns:
-            Whether it was.
+            Whether it was. A follower that has just installed a snapshot must stop where it was not, as Kafka's does:
+            its log is of a later epoch, and lacks what the snapshot has.
 
         Raises:
             TruncationBelowHighWatermarkError: committed records would go.

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from raftlog.errors import RaftLogError
-from raftlog.tools.audit_options import add_fail_on_option, add_processes_option, prepare_to_survey
+from raftlog.tools.audit_options import add_fail_on_option, add_messages_option, add_processes_option, prepare_to_survey
+from raftlog.tools.auditing.own_fault import tell_faults
 from raftlog.tools.command_line import Parser
 from raftlog.tools.exit_codes import EXIT_CODES_HELP, EXIT_ERROR
 from raftlog.tools.standard_error import printable, say
@@ -35,13 +36,21 @@ def _audit(given: argparse.Namespace) -> int:
     from raftlog.tools.report.page import Report
 
     page = Report(given.paths)
-    outcome = audit_into(given.out, given.paths, given.processes, page, is_fresh=given.fresh, label=_PROGRAM)
+    outcome = audit_into(
+        given.out,
+        given.paths,
+        given.processes,
+        page,
+        is_fresh=given.fresh,
+        reads_messages=given.messages,
+        label=_PROGRAM,
+    )
     account = outcome.account
     counts = f"{account.files} files, {account.bytes} bytes, {outcome.reused_files} unchanged and not read again"
     line = printable(f"{account.verdict_line()}; {counts}; results of run {outcome.run_id} are in {given.out}")
     sys.stdout.buffer.write(f"{line}\n".encode("utf-8", "surrogateescape"))
     sys.stdout.buffer.flush()
-    return account.exit_code(given.fail_on)
+    return tell_faults(page.faults, account.exit_code(given.fail_on), _PROGRAM)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -61,6 +70,7 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="read everything again: bits that rot on a disk change no file's size or time",
     )
+    add_messages_option(parser)
     add_fail_on_option(parser)
     add_processes_option(parser)
     return parser

@@ -6,26 +6,10 @@ import attrs
 from raftlog.records.rules import Severity
 from raftlog.tools.auditing.evidence import FileEvidence
 from raftlog.tools.auditing.run import Account, is_read
-from raftlog.tools.findings import Finding
 from raftlog.tools.json_lines import json_line
 
 SCHEMA_VERSION = 1
 """Grows when a name or a meaning changes; new names do not count."""
-
-
-def finding_line(finding: Finding) -> str:
-    """Describe a finding."""
-    return json_line(
-        "finding",
-        finding.path,
-        rule=finding.rule,
-        severity=finding.severity.value,
-        position=finding.position,
-        size=finding.size_bytes,
-        offset=finding.offset,
-        epoch=finding.epoch,
-        reason=finding.reason,
-    )
 
 
 def file_line(file: FileEvidence) -> str:

@@ -49,6 +49,15 @@ def add_processes_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_messages_option(parser: argparse.ArgumentParser) -> None:
+    """Let the user ask for the messages in records."""
+    parser.add_argument(
+        "--messages",
+        action="store_true",
+        help="also read the message in each record of the metadata log and its snapshots (rules message-*): slow",
+    )
+
+
 def severity(name: str) -> Severity:
     """Return the severity of a name.
 

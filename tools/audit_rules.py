@@ -441,6 +441,15 @@ CATALOGUE: Final[dict[str, Rule]] = RULES | {
 }
 """Every rule by its id."""
 
+ASKED_FOR: Final = {
+    "message-field": "verify --messages, audit --messages, dump-log with a decoder",
+    "message-version": "verify --messages, audit --messages, dump-log with a decoder",
+    "message-frame": "verify --messages, audit --messages, dump-log with a decoder",
+    "decoder-raised": "dump-log --key-decoder-class or --value-decoder-class",
+    "index-sanity": "dump-log --index-sanity-check",
+}
+"""Rules that are checked only where somebody asks for it, with what does."""
+
 UNREADABLE_RULES: Final = frozenset({"file-unreadable", "audit-failed"})
 """What is found where nobody can tell how a file is, though it is there."""
 UNREAD_RULES: Final = UNREADABLE_RULES | {"file-gone"}

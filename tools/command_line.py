@@ -87,6 +87,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_ERROR
     except SystemExit as error:
         return error.code if isinstance(error.code, int) else EXIT_ERROR
+    except Exception as error:
+        from raftlog.tools.auditing.own_fault import own_fault, tell_faults  # Only for a bug.
+
+        return tell_faults([own_fault(given[0] if given else "raftlog", error)], EXIT_ERROR, "raftlog")
 
 
 def _run(given: list[str]) -> int:

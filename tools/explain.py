@@ -16,7 +16,7 @@ from raftlog.records.rules import RULES, Rule
 from raftlog.storage.file_source import FileSource
 from raftlog.storage.index_seek import IndexSeek
 from raftlog.tools.annotated_bytes import AnnotatedField, DescribeRecord, Description, annotate_batch
-from raftlog.tools.audit_rules import CATALOGUE
+from raftlog.tools.audit_rules import ASKED_FOR, CATALOGUE
 from raftlog.tools.command_line import Parser
 from raftlog.tools.exit_codes import EXIT_CLEAN, EXIT_CODES_HELP, EXIT_DAMAGE, EXIT_ERROR, EXIT_SUSPICIOUS
 from raftlog.tools.inputs import InputFile, find_files
@@ -81,6 +81,7 @@ def _rule_fact(rule: Rule) -> Fact:
         f"  severity  {rule.severity.value}",
         f"  broken by {rule.example}",
         f"  source    {rule.source} ({scope})",
+        *([f"  only by   {ASKED_FOR[rule.id]}"] if rule.id in ASKED_FOR else []),
     ]
     members = {
         "id": rule.id,
@@ -88,6 +89,7 @@ def _rule_fact(rule: Rule) -> Fact:
         "claim": rule.claim,
         "example": rule.example,
         "source": rule.source,
+        "only_by": ASKED_FOR.get(rule.id),
     }
     return Fact("\n".join(lines), "rule", members)
 

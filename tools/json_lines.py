@@ -190,16 +190,22 @@ class JsonLines:
 
     def finding(self, finding: Finding) -> str:
         """Describe a finding."""
-        return json_line(
-            "finding",
-            finding.path,
-            rule=finding.rule,
-            severity=finding.severity.value,
-            position=finding.position,
-            size=finding.size_bytes,
-            offset=finding.offset,
-            reason=finding.reason,
-        )
+        return finding_line(finding)
+
+
+def finding_line(finding: Finding) -> str:
+    """Describe a finding, of whatever verb."""
+    return json_line(
+        "finding",
+        finding.path,
+        rule=finding.rule,
+        severity=finding.severity.value,
+        position=finding.position,
+        size=finding.size_bytes,
+        offset=finding.offset,
+        epoch=finding.epoch,
+        reason=finding.reason,
+    )
 
 
 @functools.lru_cache(maxsize=8)

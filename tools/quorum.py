@@ -65,6 +65,7 @@ def _objects(view: QuorumView) -> Iterator[str]:
                 "electable_with_absent": member.electable_with_absent,
                 "at_risk_from": member.at_risk,
                 "damaged_from": member.damaged_from,
+                "quarantined_from": member.quarantined_from,
             },
         )
 
@@ -127,6 +128,7 @@ def view_words(view: QuorumView) -> Iterator[str]:
     majority = view.voters.majority_size
     absent = _names(member for member in view.members if member.status == "Absent")
     missing = f"; {absent} not given" if absent else ""
+    missing += f"; {view.quarantined} in quarantine" if view.quarantined else ""
     if not len(view.voters):
         yield "Nothing here says who votes."
     elif view.has_majority:
@@ -143,7 +145,8 @@ def view_words(view: QuorumView) -> Iterator[str]:
 def _elections(view: QuorumView) -> Iterator[str]:
     able = _names(member for member in view.members if member.electable)
     with_help = _names(member for member in view.members if member.electable is False and member.electable_with_absent)
-    unable = _names(member for member in view.members if member.electable_with_absent is False)
+    whole = [member for member in view.members if member.quarantined_from is None]
+    unable = _names(member for member in whole if member.electable_with_absent is False)
     if able:
         yield f"Could be elected: {able}, as no majority here has a longer log."
     if with_help:
@@ -173,6 +176,11 @@ def _damage(view: QuorumView) -> Iterator[str]:
             f"Damaged: the log of {_name(member)} from offset {member.damaged_from} on, which is not counted here."
             " Kafka may cut it there when it starts: copy the directory first."
         )
+        if member.quarantined_from is not None:
+            yield (
+                f"In quarantine: {_name(member)}, as raftlog had made more than that durable. It neither votes nor"
+                " leads until a leader has sent it the rest."
+            )
 
 
 def _losses(view: QuorumView) -> Iterator[str]:

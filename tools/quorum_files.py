@@ -10,11 +10,14 @@ import attrs
 from raftlog.errors import RaftLogError
 from raftlog.records.file_names import FileKind, FileState
 from raftlog.records.rules import Severity
+from raftlog.storage.recovery_point import FLUSH_MARK_NAME, RECOVERY_POINT_NAME
 from raftlog.tools.audit_options import add_processes_option, prepare_to_survey
 from raftlog.tools.audit_rules import UNREAD_RULES
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, SurveyTask, group_by_place
 from raftlog.tools.auditing.histories import by_history
+from raftlog.tools.auditing.own_fault import attempted, tell_faults
 from raftlog.tools.auditing.replicas import by_cluster, log_directories
+from raftlog.tools.auditing.small_file_survey import file_name
 from raftlog.tools.auditing.tasks import find_tasks
 from raftlog.tools.command_line import Parser
 from raftlog.tools.exit_codes import EXIT_CODES_HELP, EXIT_ERROR
@@ -46,15 +49,38 @@ def show_logs(verb: str, description: str, lines: LinesOfLog, arguments: Sequenc
     except RaftLogError as error:
         say(str(error), program)
         return EXIT_ERROR
-    told = [(log, text) for log in files.logs if (text := lines(log, given.format)) is not None]
-    if files.logs and not told:
+    told, faults = _told(files.logs, lines, given.format)
+    if files.logs and not told and not faults:
         say("no log of raft is there", program)
         return EXIT_ERROR
     for number, (log, text) in enumerate(told):
         has_title = given.format == "text" and len(told) > 1
         title = [*([""] if number else []), _title(log)] if has_title else []
         write_lines([*title, *text])
-    return files.tally.exit_code
+    return tell_faults(faults, files.tally.exit_code, program)
+
+
+_Told = list[tuple[list[PartitionEvidence], list[str]]]
+
+
+def _told(
+    logs: Iterable[list[PartitionEvidence]], lines: LinesOfLog, output_format: str
+) -> tuple[_Told, list[Finding]]:
+    """Return what there is to say of each log, and the findings of those that raftlog fails over."""
+    told: _Told = []
+    faults: list[Finding] = []
+
+    def all_lines(log: Sequence[PartitionEvidence]) -> list[str] | None:
+        found = lines(log, output_format)
+        return None if found is None else list(found)
+
+    for log in logs:
+        text = attempted(log[-1].place.log_directory, all_lines, log)
+        if isinstance(text, Finding):
+            faults.append(text)
+        elif text is not None:
+            told.append((log, text))
+    return told, faults
 
 
 @attrs.define
@@ -100,7 +126,12 @@ def _read(given: argparse.Namespace, program: str) -> _QuorumFiles:
     surveyed = list(survey_all(raft if is_raft else tasks, given.processes))
     for evidence in surveyed:
         _tell_damage(evidence, files.tally, program)
-    files.logs = list(_by_log(group_by_place(surveyed)))
+    logs = attempted(given.paths[0], lambda: list(_by_log(group_by_place(surveyed))))
+    if isinstance(logs, Finding):
+        say(str(logs), program)
+        files.tally.errors += 1
+        return files
+    files.logs = logs
     if not files.logs:
         if not files.tally.by_severity.total():
             say("no log or snapshot is there", program)
@@ -115,8 +146,14 @@ def _tasks(paths: Sequence[str], tally: Tally, program: str) -> Iterator[SurveyT
                 say(str(found), program)
                 tally.add(found)
                 tally.errors += found.rule in UNREAD_RULES
-        elif found.kind in _WANTED and found.state is FileState.CURRENT:
+        elif _is_wanted(found):
             yield attrs.evolve(found, indexes={})
+
+
+def _is_wanted(task: SurveyTask) -> bool:
+    """Whether a file says who votes and leads, or how far a log was durable."""
+    is_durable_point = task.is_raft and file_name(task) in {RECOVERY_POINT_NAME, FLUSH_MARK_NAME}
+    return task.state is FileState.CURRENT and (task.kind in _WANTED or is_durable_point)
 
 
 def _tell_damage(evidence: FileEvidence, tally: Tally, program: str) -> None:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, BinaryIO
 import attrs
 
 from raftlog.records.rules import Severity
-from raftlog.tools.audit_lines import file_line, finding_line, summary_line
+from raftlog.tools.audit_lines import file_line, summary_line
 from raftlog.tools.auditing.judgement import Judged
 from raftlog.tools.auditing.run import Account, audit
 from raftlog.tools.auditing.run_progress import RunProgress
 from raftlog.tools.findings import Finding
+from raftlog.tools.json_lines import finding_line
 from raftlog.tools.standard_error import printable
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class Verification:
         findings_output: where to write all findings as JSON lines; or None.
         report: is told of everything; or None.
         label: who is at work, for the terminal.
+        reads_messages: whether to read the messages in records of the metadata log too.
     """
 
     paths: Sequence[str]
@@ -43,6 +45,7 @@ class Verification:
     findings_output: BinaryIO | None
     report: "Report | None"
     label: str
+    reads_messages: bool
 
     def run(self) -> int:
         """Verify all files, and return the exit code.
@@ -53,10 +56,12 @@ class Verification:
         """
         account, hidden = Account(), 0
         with RunProgress(self.label, self.paths) as progress:
-            for judged in audit(self.paths, self.processes, surveyed=progress.surveyed):
+            found_so_far = audit(
+                self.paths, self.processes, surveyed=progress.surveyed, reads_messages=self.reads_messages
+            )
+            for found in found_so_far:
+                judged = found if self.report is None else self.report.add(found)
                 account.add(judged)
-                if self.report is not None:
-                    self.report.add(judged)
                 shown = [finding for finding in judged.findings if finding.severity >= self.min_severity]
                 hidden += len(judged.findings) - len(shown)
                 if self.findings_output is not None:

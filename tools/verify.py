@@ -11,11 +11,13 @@ from raftlog.errors import RaftLogError, StorageError
 from raftlog.records.rules import Severity
 from raftlog.tools.audit_options import (
     add_fail_on_option,
+    add_messages_option,
     add_processes_option,
     prepare_to_survey,
     severity,
 )
-from raftlog.tools.audit_rules import CATALOGUE
+from raftlog.tools.audit_rules import ASKED_FOR, CATALOGUE
+from raftlog.tools.auditing.own_fault import tell_faults
 from raftlog.tools.command_line import Parser
 from raftlog.tools.exit_codes import EXIT_CLEAN, EXIT_CODES_HELP, EXIT_ERROR
 from raftlog.tools.standard_error import say
@@ -59,12 +61,14 @@ def _verify(given: argparse.Namespace) -> int:
             findings_output=findings_output,
             report=report,
             label=_PROGRAM,
+            reads_messages=given.messages,
         )
         exit_code = verification.run()
     if report is not None and report_path is not None:
         from raftlog.tools.report.report_file import write_report
 
         write_report(report_path, report.html())
+        exit_code = tell_faults(report.faults, exit_code, _PROGRAM)
     return exit_code
 
 
@@ -96,10 +100,11 @@ def _list_rules(output_format: str) -> int:
 
     for rule in CATALOGUE.values():
         if output_format == "text":
-            sys.stdout.write(f"{rule.id:22} {rule.severity.value:10} {rule.claim}\n")
+            only = f" (only by {ASKED_FOR[rule.id]})" if rule.id in ASKED_FOR else ""
+            sys.stdout.write(f"{rule.id:22} {rule.severity.value:10} {rule.claim}{only}\n")
             continue
         members = {"severity": rule.severity.value, "claim": rule.claim, "source": rule.source, "example": rule.example}
-        sys.stdout.write(json_line("rule", None, rule=rule.id, **members))
+        sys.stdout.write(json_line("rule", None, rule=rule.id, **members, only_by=ASKED_FOR.get(rule.id)))
     return EXIT_CLEAN
 
 
@@ -131,6 +136,7 @@ def _parser() -> argparse.ArgumentParser:
         help="show findings from this severity on (default: suspicious)",
     )
     parser.add_argument("--all", action="store_true", help="show harmless findings too")
+    add_messages_option(parser)
     add_fail_on_option(parser)
     add_processes_option(parser)
     add_format_option(parser)

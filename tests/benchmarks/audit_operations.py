@@ -7,8 +7,8 @@ import attrs
 
 from raftlog.records.rules import Severity
 from raftlog.tools.auditing.engine import survey_all
-from raftlog.tools.auditing.evidence import SurveyTask
-from raftlog.tools.auditing.judgement import in_partitions, judge
+from raftlog.tools.auditing.evidence import SurveyTask, in_partitions
+from raftlog.tools.auditing.judgement import judge
 from raftlog.tools.auditing.tasks import find_tasks
 
 

@@ -231,6 +231,11 @@ def test_a_snapshot_ahead_of_the_log_wins(
     assert snapshot_ahead_of_log(log) == (OffsetAndEpoch(*ahead) if ahead else None)
 
 
+def test_a_snapshot_of_an_earlier_epoch_is_not_ahead() -> None:
+    """A log of a later epoch is left as it is, even where it ends before the snapshot: epochs are compared first."""
+    assert snapshot_ahead_of_log(outline(0, 4, 2, ((1, 0), (2, 3)), ((6, 1),))) is None
+
+
 def test_a_snapshot_never_takes_committed_records() -> None:
     """A snapshot of a higher epoch that ends below the high watermark is refused; a log at its snapshot is left."""
     with pytest.raises(TruncationBelowHighWatermarkError):

@@ -9,6 +9,7 @@ from tests.planted import (
     of_files,
     of_headers,
     of_indexes,
+    of_messages,
     of_producers,
     of_records,
     of_replicas,
@@ -22,6 +23,7 @@ SUBJECTS: Final = tuple(
     for module in (
         of_headers,
         of_records,
+        of_messages,
         of_bytes,
         of_batches,
         of_indexes,

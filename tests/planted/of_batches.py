@@ -16,6 +16,7 @@ from raftlog.records.control import (
 )
 from tests.planted.fault import Faults, Spot
 from tests.planted.ground import DYNAMIC, QUORUMS, TOPICS, Ground
+from tests.planted.of_bytes import last_log
 from tests.planted.segments import (
     Segment,
     change_record,
@@ -25,6 +26,7 @@ from tests.planted.segments import (
     data_batch,
     in_the_middle,
     records_of,
+    with_base_offset,
     with_control,
     with_epoch,
     with_fields,
@@ -71,6 +73,17 @@ def stale_batch(ground: Ground) -> Spot:
     """In place of a batch is one that was written long before it: a write went astray."""
     segment, index = data_batch(ground)
     segment.batches[index] = segment.batches[ground.below(index)]
+    segment.save(without=index)
+    return segment.spot(index)
+
+
+@FAULTS.kind("offset-order", on=_ALL)
+def offsets_too_low(ground: Ground) -> Spot:
+    """From a batch in the last segment of a log on, all are numbered one too low; indexes are of that."""
+    segment = last_log(ground, 4)
+    index = in_the_middle(ground, segment)
+    batches = segment.views()[index:]
+    segment.batches[index:] = [with_base_offset(bytes(batch.buffer), batch.base_offset - 1) for batch in batches]
     segment.save(without=index)
     return segment.spot(index)
 

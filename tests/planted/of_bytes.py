@@ -4,8 +4,9 @@
 from pathlib import Path
 
 from raftlog.records.batch import HEADER
+from raftlog.records.index_entries import TIME_INDEX
 from tests.planted.fault import Faults, Spot
-from tests.planted.ground import QUORUMS, TOPICS, Ground
+from tests.planted.ground import QUORUMS, TOPICS, Ground, has_batches
 from tests.planted.segments import Segment, in_the_middle
 
 FAULTS = Faults("bytes")
@@ -53,6 +54,23 @@ def _end_offset(segment: Segment) -> int:
     return segment.view(-1).next_offset
 
 
+@FAULTS.kind("index-beyond", on=_ALL)
+def log_behind_its_indexes(ground: Ground) -> Spot:
+    """A log has lost its last batches, and its indexes have not, as in a copy of a log that was being written."""
+    logs = [path for path in ground.files("**/*.log") if _next_log(path) is None and _latest_offset(path) >= 0]
+    segment = Segment(ground.pick(path for path in logs if Segment(path).view(-1).base_offset <= _latest_offset(path)))
+    segment.batches.pop()
+    segment.overwrite()
+    return Spot(segment.path.with_suffix(".timeindex"), other_path=segment.path.with_suffix(".index"))
+
+
+def _latest_offset(log: Path) -> int:
+    """Return the offset in the last entry of a time index; -1 where there is none, or the log has one batch."""
+    data = log.with_suffix(".timeindex").read_bytes()
+    is_there = len(data) >= TIME_INDEX.entry_size and has_batches(log, 2)
+    return int(log.stem) + int.from_bytes(data[-4:], "big") if is_there else -1
+
+
 @FAULTS.kind("segment-gap", on=("dynamic", "wire"))
 def cut_in_a_middle_segment(ground: Ground) -> Spot:
     """A segment that is not the last one of a metadata log has lost its last batches."""
@@ -63,6 +81,32 @@ def cut_in_a_middle_segment(ground: Ground) -> Spot:
     following = _next_log(path)
     assert following is not None
     return Spot(following, offset=_end_offset(segment))
+
+
+@FAULTS.kind("segment-gap", on=("dynamic", "wire"))
+def tear_in_a_middle_segment(ground: Ground) -> Spot:
+    """A segment that is not the last one of a metadata log ends inside its last batch, or with zeros in place of it."""
+    path = ground.pick(path for path in ground.files("*/*/*.log") if _next_log(path) is not None)
+    segment = Segment(path)
+    end_offset = segment.view(-2).next_offset
+    _tear(ground, segment)
+    return Spot(_next_log(path) or path, offset=end_offset)
+
+
+@FAULTS.kind("tail-torn", "tail-zero", on=TOPICS)
+def tear_in_a_middle_segment_of_a_topic(ground: Ground) -> Spot:
+    """A segment that is not the last one of a topic ends inside its last batch, or with zeros in place of it."""
+    segment = Segment(ground.pick(path for path in ground.files("**/*.log") if _next_log(path) is not None))
+    _tear(ground, segment)
+    return Spot(segment.path, segment.position(len(segment.batches) - 1))
+
+
+def _tear(ground: Ground, segment: Segment) -> None:
+    position, batch = segment.position(len(segment.batches) - 1), segment.batches[-1]
+    if ground.below(2):
+        _overwrite(segment, position, bytes(len(batch)))
+    else:
+        segment.path.write_bytes(segment.path.read_bytes()[: position + ground.between(1, len(batch))])
 
 
 def _next_log(path: Path) -> Path | None:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from raftlog.records.checkpoint_files import read_leader_epoch_checkpoint
 from raftlog.storage.recovery_point import RECOVERY_POINT_NAME, RecoveryPoint
+from tests.golden_files import GOLDEN
 from tests.planted.fault import Faults, Spot
-from tests.planted.ground import METADATA, QUORUMS, TOPICS, Ground
+from tests.planted.ground import METADATA, QUORUMS, SOURCES, TOPICS, Ground
 from tests.planted.of_bytes import last_log
 from tests.planted.segments import Segment
 
@@ -80,8 +81,8 @@ def segment_renamed(ground: Ground) -> Spot:
     log = kept / METADATA / "00000000000000000000.log"
     offset = ground.between(10, 30)
     for path in _parts(log):
-        renamed = path.rename(path.with_stem(f"{offset:020}"))
-    log = renamed.with_suffix(".log")
+        path.rename(path.with_stem(f"{offset:020}"))
+    log = log.with_stem(f"{offset:020}")
     Segment(log).save()
     return Spot(log, 0)
 
@@ -115,7 +116,37 @@ def partition_missing(ground: Ground) -> Spot:
     """A partition is gone, which the checkpoints of its log directory still name."""
     directory = ground.pick(path.parent for path in ground.files("*/c-*-0/*.log"))
     shutil.rmtree(directory)
-    return Spot(directory.parent / "recovery-point-offset-checkpoint")
+    return Spot(directory)
+
+
+@FAULTS.kind("partition-missing", on=TOPICS)
+def partition_without_a_file(ground: Ground) -> Spot:
+    """The directory of a partition is empty, whose records the checkpoints of its log directory know of."""
+    directories = {path.parent for path in ground.files("**/*.log") if path.stat().st_size}
+    directory = ground.pick(each for each in directories if each.name != METADATA)
+    for path in directory.iterdir():
+        path.unlink()
+    return Spot(directory)
+
+
+@FAULTS.kind("partition-missing", on=("topics",))
+def checkpoint_of_another_broker(ground: Ground) -> Spot:
+    """A checkpoint of offsets is that of another broker."""
+    path = ground.file("*/recovery-point-offset-checkpoint")
+    shutil.copyfile(GOLDEN / SOURCES["mirror"] / path.name, path)
+    return Spot(path)
+
+
+@FAULTS.kind("segment-start", on=TOPICS)
+def segment_of_another_topic(ground: Ground) -> Spot:
+    """Behind the end of a partition's log lies a segment of another one, under a name of that place."""
+    logs = [path for path in ground.files(f"**/{0:020}.log") if path.stat().st_size and path.parent.name != METADATA]
+    other, *_, log = ground.shuffled(logs)
+    segment = Segment(max(log.parent.glob("*.log")))
+    base_offset = (segment.view(-1).next_offset if segment.batches else int(segment.path.stem)) + 1000
+    moved = log.with_name(f"{base_offset:020}.log")
+    shutil.copyfile(other, moved)
+    return Spot(moved, 0)
 
 
 @FAULTS.kind("file-unreadable", on=_ALL)

@@ -38,11 +38,15 @@ _VOTERS = ("n2", "n3")
 
 @FAULTS.kind("replica-batch", on=QUORUMS)
 def batch_of_other_value(ground: Ground) -> Spot:
-    """A batch on one replica has another value; the CRC holds."""
+    """A batch on one replica has the value of another one; the CRC holds."""
     segment, index = data_batch(ground, record_count=1)
-    value = records_of(segment.batches[index])[0].value or b""
-    segment.batches[index] = change_record(segment.batches[index], 0, value=value[:-1] + bytes([value[-1] ^ 1]))
-    segment.overwrite()
+    value = records_of(segment.batches[index])[0].value
+    data = [batch for batch in segment.views() if not batch.is_control]
+    values = (record.value or b"" for batch in data for record in batch.records())
+    segment.batches[index] = change_record(
+        segment.batches[index], 0, value=ground.pick(each for each in values if each != value)
+    )
+    segment.save()
     offset = segment.view(index).base_offset
     others = [path for path in ground.files(f"*/{METADATA}/*.log") if path != segment.path and _has(path, offset)]
     return Spot(segment.path, offset=offset, other_path=others[0] if len(others) == 1 else None)

@@ -12,8 +12,9 @@ from raftlog.records.control import (
     SnapshotHeaderRecord,
     VotersRecord,
 )
+from tests.golden_files import GOLDEN
 from tests.planted.fault import Faults, Spot
-from tests.planted.ground import DYNAMIC, QUORUMS, Ground
+from tests.planted.ground import DYNAMIC, METADATA, QUORUMS, SOURCES, Ground
 from tests.planted.segments import (
     Segment,
     control_batch,
@@ -260,6 +261,22 @@ def snapshot_unfinished(ground: Ground) -> Spot:
     part = path.with_name(f"{end_offset(path) + 1:020}-{_epoch(path):010}.checkpoint.part")
     part.write_bytes(path.read_bytes()[:200])
     return Spot(part)
+
+
+@FAULTS.kind("snapshot-id", "snapshot-timestamp", on=DYNAMIC)
+def snapshot_of_another_cluster(ground: Ground) -> Spot:
+    """A snapshot of another cluster lies beside a log, under its own name."""
+    other = "dynamic" if ground.root.name == "wire" else "wire"
+    places = [
+        (path, log)
+        for path in (GOLDEN / SOURCES[other]).glob(f"*/{METADATA}/*.checkpoint")
+        for log in ground.files(f"*/{METADATA}")
+        if _start(log) < end_offset(path) < max(map(end_offset, log.glob("*.log")))
+        and all(end_offset(path) != end_offset(snapshot) for snapshot in log.glob("*.checkpoint"))
+    ]
+    path, log = ground.pick(places)
+    (log / path.name).write_bytes(path.read_bytes())
+    return Spot(log / path.name)
 
 
 @FAULTS.kind("snapshot-twins", on=QUORUMS)

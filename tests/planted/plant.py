@@ -9,9 +9,8 @@ import attrs
 from raftlog.records.checksum import crc32c
 from raftlog.records.rules import Severity
 from raftlog.tools.auditing.evidence import FileEvidence, SurveyTask
-from raftlog.tools.auditing.judgement import in_partitions, judge
+from raftlog.tools.auditing.run import audit
 from raftlog.tools.auditing.survey import survey
-from raftlog.tools.auditing.tasks import find_tasks
 from raftlog.tools.findings import Finding
 from tests.planted.fault import Fault, Spot
 from tests.planted.ground import CleanCopy, Ground
@@ -86,15 +85,12 @@ class Field:
         return self._clean[name]
 
     def audit(self, root: Path) -> list[Finding]:
-        """Return what an audit says of a directory."""
-        findings: list[Finding] = []
-        files: list[FileEvidence] = []
-        for task in find_tasks([str(root)]):
-            if isinstance(task, Finding):
-                findings.append(task)
-            else:
-                files.append(self._survey(task))
-        return [*findings, *judge(in_partitions(files))]
+        """Return what an audit says of a directory, the messages in records included."""
+        return [
+            finding
+            for judged in audit([str(root)], 1, self._survey, reads_messages=True)
+            for finding in judged.findings
+        ]
 
     def _survey(self, task: SurveyTask) -> FileEvidence:
         stored = attrs.evolve(task, fingerprint="")

@@ -16,9 +16,6 @@ from tests.planted.table import PLACES, read_table, rules_text
 
 UNPLANTED = {
     "codec-size": "the limit is beyond what a test should decompress",
-    "message-field": "of dump-log, which reads the messages in records",
-    "message-version": "of dump-log, likewise",
-    "message-frame": "of dump-log, likewise",
     "decoder-raised": "of dump-log, when a decoder is named",
     "index-sanity": "of dump-log, which makes the check that a broker does; the audit's rules see more",
     "audit-failed": "needs a bug in raftlog",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from raftlog.tools.audit_rules import CATALOGUE
+from raftlog.tools.audit_rules import ASKED_FOR, CATALOGUE
 from tests.golden_files import GOLDEN
 from tests.tools.console import run
 
@@ -28,6 +28,7 @@ def test_every_rule_is_explained() -> None:
         (found,) = run("explain", rule, "--format", "jsonl").objects
         SCHEMA.validate(found)
         assert found.pop("kind") == "rule"
+        assert found.pop("only_by") == ASKED_FOR.get(rule)
         assert all(found.values())
         assert found["severity"] in {"harmless", "suspicious", "damaged", "data-loss"}
 
@@ -37,6 +38,12 @@ def test_a_rule_in_words() -> None:
     outcome = run("explain", "epoch-order")
     assert outcome.exit_code == 0
     assert outcome.text.startswith("epoch-order: epochs of batches do not go back\n  severity  damaged\n")
+
+
+def test_a_rule_that_is_not_always_checked() -> None:
+    """Its text says what checks it; that of another rule does not."""
+    assert run("explain", "index-sanity").text.endswith("  only by   dump-log --index-sanity-check\n")
+    assert ASKED_FOR.keys() < CATALOGUE.keys()
 
 
 def test_unknown_rules_and_files_without_a_place() -> None:

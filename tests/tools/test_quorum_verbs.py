@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from raftlog.records.checkpoint_files import read_leader_epoch_checkpoint
+from raftlog.storage.recovery_point import RECOVERY_POINT_NAME, RecoveryPoint
 from raftlog.tools.auditing.timelines import EpochLead
 from raftlog.tools.epochs import bar, duration_text, epoch_lines
 from tests.golden_files import GOLDEN
@@ -201,6 +203,20 @@ def test_bad_input(verb: str, tmp_path: Path) -> None:
         assert (outcome.exit_code, outcome.output, len(outcome.complaints)) == (1, b"", 1)
     assert run(verb).exit_code == 1
     assert run(verb, "--help").exit_code == 0
+
+
+def test_a_tail_below_the_durable_point_is_not_electable(tmp_path: Path) -> None:
+    """The verb reads raftlog's own files: a log that they know to have been longer cannot be elected."""
+    for node in replicas("dynamic-quorum"):
+        shutil.copytree(node, tmp_path / node.name)
+    path = tmp_path / "n3" / "__cluster_metadata-0"
+    epochs = read_leader_epoch_checkpoint((path / "leader-epoch-checkpoint").read_bytes())
+    (path / RECOVERY_POINT_NAME).write_bytes(RecoveryPoint(10**6, generation=1, epochs=epochs).encode())
+    outcome = run("quorum", "--format", "jsonl", tmp_path)
+
+    (torn,) = (each for each in outcome.of_kind("replica") if each["node_id"] == 3)
+    assert (torn["electable"], torn["quarantined_from"]) == (False, torn["log_end_offset"])
+    assert "In quarantine: 3, " in run("quorum", tmp_path).text
 
 
 @pytest.mark.parametrize("verb", ["voters", "epochs", "quorum"])

@@ -64,3 +64,24 @@ def test_a_killed_node_has_the_state_that_the_kill_left(kill: str, tmp_path: Pat
 
 def _is_padded(entry: dict[str, int]) -> bool:
     return entry.get("preallocated_to", 0) > entry["bytes"]
+
+
+def test_what_retention_deletes_is_not_missed(tmp_path: Path) -> None:
+    """A log whose first segment is gone is sound, though a transaction that is aborted behind it began there."""
+    path = Path(shutil.copytree(GOLDEN / "data-topics/data/n1/txn-1", tmp_path / "txn-1"))
+    for name in path.glob(f"{0:020}.*"):
+        name.unlink()
+    assert list(path.glob("*.txnindex"))
+    assert run("verify", path).exit_code == 0
+
+
+def test_a_foreign_snapshot_has_no_say_in_who_votes(tmp_path: Path) -> None:
+    """A snapshot of another cluster that came between is one finding: voters do not change to its own and back."""
+    data = Path(shutil.copytree(GOLDEN / "wire/data", tmp_path / "data"))
+    found = list((GOLDEN / "dynamic-quorum/data").glob("*/__cluster_metadata-0/00000000000000000096-*.checkpoint"))
+    log = data / "n101/__cluster_metadata-0"
+    foreign = log / f"{163:020}-{4:010}.checkpoint"
+    foreign.write_bytes(found[0].read_bytes())
+    outcome = run("verify", "--format", "jsonl", data)
+    serious = [each for each in outcome.of_kind("finding") if each["severity"] != "harmless"]
+    assert [(each["rule"], each["file"]) for each in serious] == [("snapshot-epoch", str(foreign))]

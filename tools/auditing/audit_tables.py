@@ -162,15 +162,21 @@ def _pyarrow() -> Any:
     return pa
 
 
-def rows_of(judged: Judged) -> Iterator[tuple[str, Row]]:
-    """Yield the rows, each with its table, that follow from what was judged together; ``run_id`` is still to come."""
+def finding_rows(judged: Judged) -> Iterator[Row]:
+    """Yield the rows of ``findings`` that follow from what was judged together; ``run_id`` is still to come."""
     places = {path: part.place for part in judged.places for file in part.files for path in _paths(file.task)}
     for finding in judged.findings:
-        yield "findings", _finding_row(finding, places.get(finding.path))
+        yield _finding_row(finding, places.get(finding.path))
+
+
+def timeline_rows(judged: Judged) -> list[tuple[str, Row]]:
+    """Return the rows of timelines, each with its table, that follow from what was judged together; likewise."""
+    rows: list[tuple[str, Row]] = []
     for cluster_id, replicas in judged.replicas.items():
         if any(replica.is_raft for replica in replicas):
             for of_one_log in by_history(replicas, lambda replica: replica):
-                yield from _timeline_rows(cluster_id, of_one_log)
+                rows += _timeline_rows(cluster_id, of_one_log)
+    return rows
 
 
 def _paths(task: SurveyTask) -> Iterator[str]:

@@ -104,6 +104,11 @@ class BatchOrder:
         return self._offsets.holes
 
     @property
+    def stray_offsets(self) -> int:
+        """How many offsets the batches have that are out of line."""
+        return self._offsets.stray_offsets
+
+    @property
     def epochs(self) -> list[EpochSeen]:
         """The epochs of batches that are in line."""
         return self._epochs.seen

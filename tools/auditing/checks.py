@@ -32,6 +32,7 @@ class _Subject(enum.Enum):
     RAFT = enum.auto()
     REPLICAS = enum.auto()
     LOG_DIRECTORIES = enum.auto()
+    MESSAGES = enum.auto()
     ANYTHING = enum.auto()
     NOTHING = enum.auto()
 
@@ -88,7 +89,7 @@ _SUBJECTS: Final[tuple[tuple[str, _Subjects], ...]] = (
     ("batch-bare", _only(_Subject.RAFT)),
     ("raft-", _only(_Subject.RAFT)),
     ("frame-empty", _only(_Subject.RAFT)),
-    ("message-", _only(_Subject.RAFT)),
+    ("message-", _only(_Subject.MESSAGES)),
     ("epochs-missing", _LOGS),
     ("epochs-", _only(FileKind.LEADER_EPOCH_CHECKPOINT)),
     ("topic-id", _only(FileKind.PARTITION_METADATA)),
@@ -129,6 +130,8 @@ class Checks:
                 self._seen.add(_Subject.ANYTHING)
                 if file.task.kind is not None and is_read(file):
                     self._seen.update({file.task.kind, *file.task.indexes})
+                if file.task.reads_messages and file.task.is_raft and file.task.kind in RECORD_KINDS and is_read(file):
+                    self._seen.add(_Subject.MESSAGES)
                 if file.task.kind is FileKind.META_PROPERTIES:
                     self._log_directories.add(partition.place.log_directory)
             if partition.is_raft:

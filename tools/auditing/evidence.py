@@ -12,6 +12,7 @@ with its batches.
 
 import contextlib
 import functools
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -71,6 +72,7 @@ class SurveyTask:
         snapshot_offsets: end offsets of the KRaft snapshots beside a segment that may end in it, ascending.
         next_base_offset: of the segment behind a segment, or None.
         fingerprint: a text that is another one once the file, or one of ``indexes``, was written to; may be empty.
+        reads_messages: whether to read the messages in records of ``__cluster_metadata`` too.
     """
 
     place: Place
@@ -87,6 +89,7 @@ class SurveyTask:
     snapshot_offsets: Sequence[int] = ()
     next_base_offset: int | None = None
     fingerprint: str = ""
+    reads_messages: bool = False
 
     @property
     def indexes_size_bytes(self) -> int:
@@ -291,6 +294,7 @@ class FileEvidence:
             kind, or does not read.
         holes: of segments alone, but not of raft's: offsets that are missing; None where none is.
         shows_compaction: of segments alone: whether a batch has fewer records than offsets, or a delete horizon.
+        stray_offsets: of segments alone: how many offsets the batches have that are reported to be out of line.
     """
 
     task: SurveyTask
@@ -305,6 +309,7 @@ class FileEvidence:
     contents: dict[str, Any] | None = None
     holes: OffsetHoles | None = None
     shows_compaction: bool = False
+    stray_offsets: int = 0
 
     def control_values(self) -> Iterator[tuple[ControlSeen, ControlValue | None]]:
         """Yield the control records with what they say, in order, but for those that do not read."""
@@ -386,15 +391,15 @@ def _is_current(file: FileEvidence, kind: FileKind) -> bool:
     return file.task.kind is kind and file.task.state is FileState.CURRENT
 
 
+def in_partitions(files: Iterable[FileEvidence]) -> Iterator[PartitionEvidence]:
+    """Put files together that are of one place and follow each other."""
+    for place, group in itertools.groupby(files, key=lambda file: file.task.place):
+        yield PartitionEvidence(place, tuple(sorted(group, key=lambda file: file.task.path)))
+
+
 def group_by_place(files: Iterable[FileEvidence]) -> list[PartitionEvidence]:
-    """Put the evidence of files together by place, in order."""
-    by_place: dict[Place, list[FileEvidence]] = {}
-    for file in files:
-        by_place.setdefault(file.task.place, []).append(file)
-    return [
-        PartitionEvidence(place, tuple(sorted(by_place[place], key=lambda file: file.task.path)))
-        for place in sorted(by_place)
-    ]
+    """Put the files of each place together, wherever they stand, and return the places in order."""
+    return list(in_partitions(sorted(files, key=lambda file: file.task.place)))
 
 
 @functools.cache

@@ -9,21 +9,23 @@ from typing import Protocol
 import attrs
 
 from raftlog.tools.auditing.audit_output import AuditOutput, check_outside
-from raftlog.tools.auditing.audit_tables import check_row, rows_of, run_row
+from raftlog.tools.auditing.audit_tables import Row, check_row, finding_rows, run_row, timeline_rows
 from raftlog.tools.auditing.checks import Check, Checks
 from raftlog.tools.auditing.evidence import FileEvidence
 from raftlog.tools.auditing.evidence_store import EvidenceStore, StoredSurvey
 from raftlog.tools.auditing.judgement import Judged
+from raftlog.tools.auditing.own_fault import attempted
 from raftlog.tools.auditing.run import Account, audit
 from raftlog.tools.auditing.run_progress import RunProgress
 from raftlog.tools.auditing.summary import summary_of
+from raftlog.tools.findings import Finding
 
 
 class PageMaker(Protocol):
     """Makes a page for people of an audit."""
 
-    def add(self, judged: Judged) -> None:
-        """Take what was judged together."""
+    def add(self, judged: Judged) -> Judged:
+        """Take what was judged together, and return it with findings more of what raftlog failed over in doing so."""
         ...
 
     def html(self, run: str) -> str:
@@ -47,7 +49,14 @@ class AuditOutcome:
 
 
 def audit_into(
-    out: str, sources: Sequence[str], processes: int, page: PageMaker, *, is_fresh: bool = False, label: str = "audit"
+    out: str,
+    sources: Sequence[str],
+    processes: int,
+    page: PageMaker,
+    *,
+    is_fresh: bool = False,
+    reads_messages: bool = False,
+    label: str = "audit",
 ) -> AuditOutcome:
     """Audit, and leave the results in a directory.
 
@@ -57,6 +66,7 @@ def audit_into(
         processes: how many read files.
         page: is told of everything, and asked for its text in the end.
         is_fresh: whether to read files too that have not changed since the last run.
+        reads_messages: whether to read the messages in records of the metadata log too.
         label: who is at work, for the terminal.
 
     Raises:
@@ -77,16 +87,26 @@ def audit_into(
                 store.take(file)
                 progress.surveyed(file)
 
-            for judged in audit(sources, processes, StoredSurvey(output.store_path), surveyed):
-                account.add(judged)
-                checks.add(judged)
-                page.add(judged)
-                for table, row in rows_of(judged):
+            survey = StoredSurvey(output.store_path)
+            for judged in audit(sources, processes, survey, surveyed, reads_messages=reads_messages):
+                found, rows = _with_timelines(judged)
+                found = page.add(found)
+                account.add(found)
+                checks.add(found)
+                for row in finding_rows(found):
+                    output.add("findings", row)
+                for table, row in rows:
                     output.add(table, row)
         store.drop_unseen()
         outcome = AuditOutcome(run_id, account, store.reused_files)
         _complete(output, outcome, tuple(checks.results(account)), sources, started, page)
     return outcome
+
+
+def _with_timelines(judged: Judged) -> tuple[Judged, list[tuple[str, Row]]]:
+    """Return the rows of timelines too; where raftlog fails over them, a finding more."""
+    rows = attempted(judged.path, timeline_rows, judged)
+    return (judged.with_findings([rows]), []) if isinstance(rows, Finding) else (judged, rows)
 
 
 def _complete(

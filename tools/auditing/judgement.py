@@ -15,11 +15,11 @@ from raftlog.tools.auditing.batch_reader import read_batches
 from raftlog.tools.auditing.directory_rules import judge_directories
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence
 from raftlog.tools.auditing.hole_rules import judge_holes
-from raftlog.tools.auditing.own_fault import guarded
+from raftlog.tools.auditing.own_fault import attempted, guarded
 from raftlog.tools.auditing.partition_rules import judge_partition
 from raftlog.tools.auditing.replica_rules import judge_replicas
 from raftlog.tools.auditing.replicas import LogDirectory, by_cluster, log_directories
-from raftlog.tools.auditing.segment_rules import damaged_tail
+from raftlog.tools.auditing.segment_rules import told_of_worse
 from raftlog.tools.findings import Finding
 
 
@@ -53,6 +53,15 @@ class Judged:
     findings: tuple[Finding, ...]
     replicas: Mapping[str, Sequence[PartitionEvidence]] = attrs.field(factory=dict)
 
+    @property
+    def path(self) -> str:
+        """A directory of theirs; empty where there is none."""
+        return _directory(self.places[0]) if self.places else ""
+
+    def with_findings(self, more: Iterable[Finding]) -> "Judged":
+        """Return the same with more findings."""
+        return attrs.evolve(self, findings=in_order([*self.findings, *more]))
+
 
 def judge(partitions: Iterable[PartitionEvidence], judges: Judges | None = None) -> Iterator[Finding]:
     """Yield the findings of all surveys and judgements, in an order that the evidence alone decides.
@@ -73,11 +82,16 @@ def judge_in_groups(partitions: Iterable[PartitionEvidence], judges: Judges | No
     listed: dict[str, PartitionEvidence] = {}
     for (topic, _), group in itertools.groupby(partitions, key=lambda partition: partition.place.topic_partition):
         places = tuple(group)
+        faults: list[Finding] = []
         if not topic:
-            directories |= log_directories(places)
+            directories |= _log_directories(places, faults)
             listed = {place.place.log_directory: place for place in places if not _was_named(place)}
-        replicas = _replicas(places, directories)
-        yield Judged(places, in_order(_findings(places, replicas, listed, judges)), replicas)
+        replicas = attempted(_directory(places[0]), _replicas, places, directories)
+        if isinstance(replicas, Finding):
+            faults.append(replicas)
+            replicas = {}
+        findings = _findings(places, replicas, listed, judges)
+        yield Judged(places, in_order([*findings, *faults]), replicas)
         kept += map(_kept, places)
     path = kept[0].place.log_directory if kept else ""
     yield Judged((), in_order(guarded(path, judges.directories, kept)))
@@ -86,12 +100,6 @@ def judge_in_groups(partitions: Iterable[PartitionEvidence], judges: Judges | No
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Return findings by path, position and rule; what is about a whole file comes before what is inside."""
     return tuple(sorted(findings, key=_order))
-
-
-def in_partitions(files: Iterable[FileEvidence]) -> Iterator[PartitionEvidence]:
-    """Put files together that are of one place and follow each other."""
-    for place, group in itertools.groupby(files, key=lambda file: file.task.place):
-        yield PartitionEvidence(place, tuple(sorted(group, key=lambda file: file.task.path)))
 
 
 def _order(finding: Finding) -> tuple[str, int, str, int, int, str]:
@@ -114,7 +122,7 @@ def _findings(
             path = _directory(replica)
             said += guarded(path, judges.partition, replica)
             said += guarded(path, judges.holes, replica, directories.get(replica.place.log_directory))
-            told_elsewhere.update(_told_by(said, replica))
+            told_elsewhere.update(told_of_worse(replica, said))
         yield from said
         told = [_with_findings(replica, said) for replica in of_one_log]
         yield from guarded(_directory(told[0]), judges.replicas, told)
@@ -123,15 +131,22 @@ def _findings(
             yield from (finding for finding in file.findings if finding not in told_elsewhere)
 
 
+def _log_directories(places: Iterable[PartitionEvidence], faults: list[Finding]) -> dict[str, LogDirectory]:
+    """Return log directories by path; of one over which raftlog fails, only the path is known."""
+    found: dict[str, LogDirectory] = {}
+    for place in places:
+        path = place.place.log_directory
+        directory = attempted(path, log_directories, [place])
+        if isinstance(directory, Finding):
+            faults.append(directory)
+            directory = {path: LogDirectory(path)}
+        found |= directory
+    return found
+
+
 def _directory(partition: PartitionEvidence) -> str:
     """Return the directory that a partition's files are in, whatever its name."""
     return os.path.dirname(partition.files[0].task.path)  # noqa: PTH120 - the path is kept as it was named
-
-
-def _told_by(said: Iterable[Finding], replica: PartitionEvidence) -> list[Finding]:
-    """Return the findings of a log's damaged end, if one that is worse has them in its reason."""
-    paths = {finding.path for finding in said if finding.rule == "log-end-durable"}
-    return [finding for finding in damaged_tail(replica) if finding.path in paths]
 
 
 def _with_findings(partition: PartitionEvidence, said: Sequence[Finding]) -> PartitionEvidence:
@@ -177,4 +192,7 @@ def _kept(partition: PartitionEvidence) -> PartitionEvidence:
 
 
 def _without_lists(file: FileEvidence) -> FileEvidence:
-    return FileEvidence(file.task, coverage=file.coverage, extent=file.extent)
+    beyond = tuple(finding for finding in file.findings if finding.rule == "index-beyond")
+    return FileEvidence(
+        file.task, beyond[:1], coverage=file.coverage, extent=file.extent, stray_offsets=file.stray_offsets
+    )

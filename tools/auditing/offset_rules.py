@@ -83,6 +83,7 @@ class OffsetRules:
         self._stray: _Stray | None = None
         self._reach = 0
         self._stray_offsets = 0
+        self._all_stray_offsets = 0
         self._is_explained = False
         self._goes_too_far = False
         self._missing, self._holes = 0, 0
@@ -100,6 +101,11 @@ class OffsetRules:
             return None
         position, offset = self._first_hole
         return OffsetHoles(offset, position, self._missing, self._holes)
+
+    @property
+    def stray_offsets(self) -> int:
+        """How many offsets the batches have that are out of line."""
+        return self._all_stray_offsets
 
     def has_room(self, count: int) -> bool:
         """Whether so many findings of damage may wait for what follows, and one more."""
@@ -196,6 +202,7 @@ class OffsetRules:
     def _note_stray(self, step: BatchStep) -> None:
         span = step.end - step.start
         self._stray_offsets += span
+        self._all_stray_offsets += span
         if self._gap is not None and self._gap.start <= step.start and step.end <= self._gap.behind.start:
             self._gap.found += span
         if step.damage:  # It reaches into the head of this batch, where no CRC covers the offset.

@@ -4,11 +4,13 @@
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator
-from typing import Final, ParamSpec
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Final, ParamSpec, TypeVar
 
 from raftlog.errors import MissingExtraError
+from raftlog.tools.exit_codes import EXIT_DAMAGE, EXIT_ERROR
 from raftlog.tools.findings import Finding
+from raftlog.tools.standard_error import say
 
 DEBUG_VARIABLE: Final = "RAFTLOG_DEBUG"
 """The environment variable that, if it is not empty, asks for tracebacks on standard error."""
@@ -16,6 +18,7 @@ _MOST_CHARACTERS: Final = 300
 """Of an error's own words: they may quote what they are about."""
 
 _Evidence = ParamSpec("_Evidence")
+_Result = TypeVar("_Result")
 
 
 def own_fault(path: str, error: Exception) -> Finding:
@@ -53,3 +56,38 @@ def guarded(
         raise
     except Exception as error:
         yield own_fault(path, error)
+
+
+def attempted(
+    path: str, work: Callable[_Evidence, _Result], *evidence: _Evidence.args, **named: _Evidence.kwargs
+) -> _Result | Finding:
+    """Return what some work gives; where it fails, the finding that says so.
+
+    Args:
+        path: what the evidence is about.
+        work: the work.
+        *evidence: what it works on.
+        **named: what it works on, by name.
+
+    Raises:
+        MissingExtraError: a package of an extra is not installed.
+    """
+    try:
+        return work(*evidence, **named)
+    except MissingExtraError:
+        raise
+    except Exception as error:
+        return own_fault(path, error)
+
+
+def tell_faults(faults: Collection[Finding], exit_code: int, program: str) -> int:
+    """Say on standard error what raftlog failed over, and return the exit code.
+
+    Args:
+        faults: what it failed over, and what nothing else says.
+        exit_code: what there would be without them.
+        program: who is at work.
+    """
+    for fault in faults:
+        say(str(fault), program)
+    return EXIT_ERROR if faults and exit_code != EXIT_DAMAGE else exit_code

@@ -4,6 +4,8 @@
 from collections.abc import Iterator
 from typing import Final
 
+import attrs
+
 from raftlog.tools.auditing.election_rules import judge_election
 from raftlog.tools.auditing.empty_rules import judge_empty
 from raftlog.tools.auditing.epoch_rules import judge_epochs
@@ -43,9 +45,10 @@ def judge_partition(evidence: PartitionEvidence) -> Iterator[Finding]:
         yield from log_end
     others = {finding.path for finding in snapshots if finding.rule in _OTHER_CONTENT}
     others |= {file.task.path for file in evidence.snapshots if is_of_other_epoch(file)}
-    others |= _paths_of_uncomparable(evidence)
-    for finding in judge_voters(evidence):
-        if finding.path not in others or finding.rule not in _OF_CONTENT:
+    own = attrs.evolve(evidence, files=tuple(file for file in evidence.files if file.task.path not in others))
+    uncomparable = _paths_of_uncomparable(evidence)
+    for finding in judge_voters(own):
+        if finding.path not in uncomparable or finding.rule not in _OF_CONTENT:
             yield finding
     yield from judge_election(evidence)
     yield from judge_producers(evidence)

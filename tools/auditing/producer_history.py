@@ -63,6 +63,7 @@ class ProducerHistory:
     Attributes:
         states: where each producer is, by its id.
         breaks: in how many places offsets are missing so far.
+        start_offset: where the first segment starts; what stood before that, retention has deleted.
         end_offset: after the last segment so far, exclusive; None before the first one.
         empty_markers: how many markers ended no transaction.
         first_empty_marker: offset of one of them and path of its segment, or None.
@@ -71,6 +72,7 @@ class ProducerHistory:
     def __init__(self) -> None:
         self.states: dict[int, ProducerState] = {}
         self.breaks = 0
+        self.start_offset: int | None = None
         self.end_offset: int | None = None
         self.empty_markers = 0
         self.first_empty_marker: tuple[int, str] | None = None
@@ -78,6 +80,8 @@ class ProducerHistory:
     def add(self, segment: FileEvidence) -> Iterator[Finding]:
         """Take the next segment, and yield what does not fit to those before it."""
         extent = segment.extent
+        if self.start_offset is None:
+            self.start_offset = segment.task.base_offset or 0
         if extent is None:
             self._pass_over(segment)
             return
@@ -119,8 +123,28 @@ class ProducerHistory:
         is_data_first = span.first_offset == first_offset and not span.is_transactional
         if is_data_first and state.open_offset >= 0 and state.open_breaks == self.breaks:
             yield mixed_fault(path, span.producer_id, state.open_offset, span.first_offset)
-        if self.breaks == 0 and (finding := _index_fault(segment, state, span)) is not None:
+        if self.breaks == 0 and (finding := self._index_fault(segment, state, span)) is not None:
             yield finding
+
+    def _index_fault(self, segment: FileEvidence, state: ProducerState, span: ProducerSpan) -> Finding | None:
+        """Return a finding if a transaction index contradicts where a transaction began in an earlier segment."""
+        begun, claimed = state.open_offset, span.indexed_offset
+        task = segment.task
+        index = task.indexes.get(FileKind.TRANSACTION_INDEX)
+        if claimed < 0:
+            # Where there is no offset index either, Kafka makes both anew.
+            is_made_anew = index is None and FileKind.OFFSET_INDEX not in task.indexes
+            is_reported = is_made_anew or any(finding.path == index for finding in segment.findings)
+            if begun < 0 or is_reported or not (span.is_marker_first and span.is_marker_abort):
+                return None
+            transaction = f"producer {span.producer_id} from offset {begun} on"
+            reason = f"no entry for the transaction of {transaction}, which offset {span.first_marker_offset} aborts"
+        elif claimed == begun or (begun < 0 and not (self.start_offset or 0) <= claimed < (task.base_offset or 0)):
+            return None
+        else:
+            log = f"it began at offset {begun}" if begun >= 0 else "none was open before this segment"
+            reason = f"a transaction of producer {span.producer_id} begins at offset {claimed}, where {log}"
+        return Finding(index or task.path, "transaction-index", reason, offset=span.first_marker_offset)
 
     def _compare_sequences(self, segment: FileEvidence, state: ProducerState, span: ProducerSpan) -> Iterator[Finding]:
         is_newer = span.first_data_epoch > state.epoch
@@ -155,27 +179,6 @@ class ProducerHistory:
         if state.open_offset < 0 <= span.open_offset:
             state.open_offset, state.open_breaks = span.open_offset, breaks_before
             state.open_path = segment.task.path
-
-
-def _index_fault(segment: FileEvidence, state: ProducerState, span: ProducerSpan) -> Finding | None:
-    """Return a finding if a transaction index contradicts where a transaction began in an earlier segment."""
-    begun, claimed = state.open_offset, span.indexed_offset
-    task = segment.task
-    index = task.indexes.get(FileKind.TRANSACTION_INDEX)
-    if claimed < 0:
-        # Where there is no offset index either, Kafka makes both anew.
-        is_made_anew = index is None and FileKind.OFFSET_INDEX not in task.indexes
-        is_reported = is_made_anew or any(finding.path == index for finding in segment.findings)
-        if begun < 0 or is_reported or not (span.is_marker_first and span.is_marker_abort):
-            return None
-        transaction = f"producer {span.producer_id} from offset {begun} on"
-        reason = f"no entry for the transaction of {transaction}, which offset {span.first_marker_offset} aborts"
-    elif claimed == begun or (begun < 0 and claimed >= (task.base_offset or 0)):
-        return None
-    else:
-        log = f"it began at offset {begun}" if begun >= 0 else "none was open before this segment"
-        reason = f"a transaction of producer {span.producer_id} begins at offset {claimed}, where {log}"
-    return Finding(index or task.path, "transaction-index", reason, offset=span.first_marker_offset)
 
 
 def _is_damaged(segment: FileEvidence) -> bool:

@@ -37,6 +37,7 @@ class Member:
         at_risk: the first offset of its records that somebody lacks, or may lack, who could be elected; or None. They
             go if that is so.
         damaged_from: the first offset that its log does not have any more, and no snapshot of it stands for; or None.
+        quarantined_from: the same where raftlog, which had made it durable, lets it neither vote nor lead; or None.
     """
 
     key: ReplicaKey | None
@@ -48,6 +49,7 @@ class Member:
     electable_with_absent: bool | None = None
     at_risk: int | None = None
     damaged_from: int | None = None
+    quarantined_from: int | None = None
 
 
 @attrs.frozen
@@ -64,6 +66,7 @@ class QuorumView:
         voters: in force, by the most up-to-date log.
         members: the leader first, then voters, then observers, each by id.
         present: how many voters are here.
+        quarantined: how many of them raftlog lets neither vote nor lead.
     """
 
     cluster_id: str | None
@@ -75,11 +78,12 @@ class QuorumView:
     voters: VoterSet
     members: tuple[Member, ...]
     present: int
+    quarantined: int = 0
 
     @property
     def has_majority(self) -> bool:
         """Whether the voters that are here can elect and commit."""
-        return self.present >= self.voters.majority_size
+        return self.present - self.quarantined >= self.voters.majority_size
 
 
 def quorum_view(evidence: Sequence[PartitionEvidence]) -> QuorumView | None:
@@ -124,6 +128,7 @@ class _Quorum:
             self._voters,
             tuple(sorted(members, key=_member_order)),
             len(self._voting),
+            sum(replica.quarantined_from is not None for replica in self._voting),
         )
 
     def _find_leader(self) -> int:
@@ -175,20 +180,24 @@ class _Quorum:
             None if election is None else election[1],
             self._at_risk(replica),
             replica.damaged_from,
+            replica.quarantined_from,
         )
 
     def _election(self, candidate: Replica) -> tuple[bool, bool] | None:
         """Say whether a replica could be elected, by those that are here alone and with who is not; None of no voter.
 
-        It asks the voters that its own log names, and each grants it who is not more up to date, voter or not. Who is
-        absent lacks, for all that is known, all but what is committed.
+        It asks the voters that its own log names, and each grants it who is not more up to date, voter or not, and not
+        in quarantine. Who is absent lacks, for all that is known, all but what is committed.
         """
         voters = voters_in_force(candidate)
         voters = voters if len(voters) else self._voters
         by_voter = {each.key: each for each in reversed(self._replicas) if each.is_voter_of(voters)}
         if by_voter.get(candidate.key) is not candidate:
             return None  # Or it is a copy of one that reaches further.
-        granting = sum(voter.end <= candidate.end for voter in by_voter.values())
+        if candidate.quarantined_from is not None:
+            return False, False
+        may_vote = [voter for voter in by_voter.values() if voter.quarantined_from is None]
+        granting = sum(voter.end <= candidate.end for voter in may_vote)
         absent = len(voters) - len(by_voter)
         is_electable = granting >= voters.majority_size
         is_current = candidate.end >= self._high_watermark

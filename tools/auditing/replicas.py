@@ -22,6 +22,7 @@ from raftlog.tools.auditing.quorum_statements import (
     snapshot_statements,
     voters_of,
 )
+from raftlog.tools.auditing.segment_rules import durable_end_offset
 from raftlog.tools.findings import Finding
 from raftlog.uuid_text import uuid_from_text
 from raftlog.voter_set import Endpoints, ReplicaKey, SupportedVersionRange, VoterNode, VoterSet
@@ -56,6 +57,8 @@ class Replica:
             bytes are damaged, and drops one that is less up to date than the newest snapshot.
         state: of its elections, where that can be read.
         damaged_from: the first offset that is damaged or missing, and in no snapshot; None where there is none.
+        quarantined_from: the same, where it lies below what raftlog's own files beside the log call durable: raftlog
+            then lets the replica neither vote nor lead. None where there is none, or no such file.
     """
 
     evidence: PartitionEvidence
@@ -63,6 +66,7 @@ class Replica:
     end: OffsetAndEpoch
     state: QuorumStateData | None = None
     damaged_from: int | None = None
+    quarantined_from: int | None = None
 
     @property
     def key(self) -> ReplicaKey | None:
@@ -125,18 +129,18 @@ def _log_directory(path: str, meta: FileEvidence) -> LogDirectory:
 def replicas(evidence: Sequence[PartitionEvidence]) -> list[Replica]:
     """Return the replicas of raft logs among some places, the most up to date first."""
     directories = log_directories(evidence)
-    found = [
-        Replica(
-            partition,
-            directories[partition.place.log_directory],
-            log_end(partition),
-            quorum_state_of(partition.small_file(FileKind.QUORUM_STATE)),
-            _damaged_from(partition),
-        )
-        for partition in evidence
-        if partition.is_raft
-    ]
+    found = [_replica(each, directories[each.place.log_directory]) for each in evidence if each.is_raft]
     return sorted(found, key=lambda replica: replica.end, reverse=True)
+
+
+def _replica(partition: PartitionEvidence, directory: LogDirectory) -> Replica:
+    end, damaged_from = log_end(partition), _damaged_from(partition)
+    state = quorum_state_of(partition.small_file(FileKind.QUORUM_STATE))
+    whole_end = end.offset if damaged_from is None else min(damaged_from, end.offset)
+    durable = durable_end_offset(partition)
+    if durable is None or durable <= whole_end:
+        return Replica(partition, directory, end, state, damaged_from)
+    return Replica(partition, directory, end, state, whole_end, whole_end)
 
 
 def log_end(partition: PartitionEvidence) -> OffsetAndEpoch:

@@ -3,7 +3,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import Final
 
@@ -14,8 +14,8 @@ from raftlog.records.rules import Severity
 from raftlog.storage.log_directory import METADATA_TOPIC
 from raftlog.tools.audit_rules import UNREAD_RULES, UNREADABLE_RULES
 from raftlog.tools.auditing.engine import survey_all
-from raftlog.tools.auditing.evidence import FileEvidence, SurveyTask
-from raftlog.tools.auditing.judgement import Judged, in_order, in_partitions, judge_in_groups
+from raftlog.tools.auditing.evidence import FileEvidence, SurveyTask, in_partitions
+from raftlog.tools.auditing.judgement import Judged, judge_in_groups
 from raftlog.tools.auditing.small_file_survey import has_contents
 from raftlog.tools.auditing.survey import survey as survey_file
 from raftlog.tools.auditing.tasks import find_tasks
@@ -30,6 +30,8 @@ def audit(
     processes: int,
     survey: Callable[[SurveyTask], FileEvidence] = survey_file,
     surveyed: Callable[[FileEvidence], None] | None = None,
+    *,
+    reads_messages: bool = False,
 ) -> Iterator[Judged]:
     """Yield what was judged, a partition with all its replicas at a time; findings about directories come last.
 
@@ -38,36 +40,40 @@ def audit(
         processes: how many read files.
         survey: what surveys a file; it pickles.
         surveyed: is told of each file's evidence as soon as it is there, in order.
+        reads_messages: whether to read the messages in records of the metadata log too.
 
     Raises:
         MissingExtraError: a package of an extra is not installed.
     """
     problems: list[Finding] = []
-    with closing(survey_all(_tasks(paths, problems), processes, survey)) as files:
+    with closing(survey_all(_tasks(paths, problems, reads_messages), processes, survey)) as files:
         told = files if surveyed is None else _told(files, surveyed)
         for judged in judge_in_groups(in_partitions(told)):
-            findings = judged.findings
-            if not judged.places:
-                findings = in_order([*findings, *_not_said(problems, findings)])
-            yield attrs.evolve(judged, findings=findings)
+            yield judged if judged.places else judged.with_findings(_not_said(problems, judged.findings))
 
 
-def _tasks(paths: Iterable[str], problems: list[Finding]) -> Iterator[SurveyTask]:
+def _tasks(paths: Iterable[str], problems: list[Finding], reads_messages: bool) -> Iterator[SurveyTask]:
     """Yield the tasks, and put aside what is wrong with directories: only files have their turn."""
     for task in find_tasks(paths):
         if isinstance(task, Finding):
             problems.append(task)
         else:
-            yield task
+            yield attrs.evolve(task, reads_messages=True) if reads_messages else task
 
 
-def _not_said(problems: Iterable[Finding], findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield problems, but for the emptied directory of a voter of which it is said that it forgets its votes."""
+def _not_said(problems: Iterable[Finding], findings: Sequence[Finding]) -> Iterator[Finding]:
+    """Yield problems, but for emptied directories of which something worse is said.
+
+    That is of a voter's that it forgets its votes, and of any other up to where a checkpoint knows of its records.
+    """
     forgetful = {os.path.dirname(each.path) for each in findings if each.rule == "election-missing"}  # noqa: PTH120
+    missing = {each.path for each in findings if each.rule == "partition-missing"}
     for problem in problems:
         directory, name = os.path.split(problem.path)
-        is_metadata = problem.rule == "directory-empty" and parse_directory_name(name) == _METADATA_DIRECTORY
-        if not is_metadata or forgetful.isdisjoint({directory, problem.path}):
+        is_empty = problem.rule == "directory-empty"
+        is_metadata = is_empty and parse_directory_name(name) == _METADATA_DIRECTORY
+        is_told = is_metadata and not forgetful.isdisjoint({directory, problem.path})
+        if not is_told and not (is_empty and problem.path in missing):
             yield problem
 
 

@@ -15,6 +15,7 @@ from raftlog.records.file_names import FileKind
 from raftlog.records.iterator import ByteSource, Corruption, TornTail, ZeroPadding
 from raftlog.records.legacy import LegacyBatch
 from raftlog.records.record_summaries import summarize_records
+from raftlog.storage.log_directory import METADATA_TOPIC
 from raftlog.storage.readable_bytes import ReadableBytes
 from raftlog.tools.auditing.batch_order import BatchOrder
 from raftlog.tools.auditing.batch_rules import BatchRules
@@ -24,6 +25,7 @@ from raftlog.tools.auditing.control_rules import ControlRules
 from raftlog.tools.auditing.evidence import ControlSeen, FileEvidence, LogExtent, SurveyTask
 from raftlog.tools.auditing.finding_limit import FindingLimit
 from raftlog.tools.auditing.index_rules import IndexSurveys
+from raftlog.tools.auditing.message_rules import MessageRules
 from raftlog.tools.auditing.producer_rules import ProducerSurvey
 from raftlog.tools.auditing.record_rules import RecordRules
 from raftlog.tools.auditing.snapshot_ends import SnapshotEnds
@@ -78,6 +80,8 @@ class _SegmentSurvey:
         self._totals = _Totals()
         self._batches = BatchRules(task, self._limit)
         self._records = RecordRules(task, self._limit)
+        reads_messages = task.reads_messages and task.place.topic == METADATA_TOPIC
+        self._messages = MessageRules(self._limit) if reads_messages else None
         self._controls = ControlRules(self._limit)
         self._order = BatchOrder(task, self._limit, self._controls.openings)
         self._blocks = Blocks()
@@ -122,6 +126,7 @@ class _SegmentSurvey:
             tuple(self._snapshot_ends.batches()),
             holes=self._order.holes,
             shows_compaction=self._shows_compaction,
+            stray_offsets=self._order.stray_offsets,
         )
 
     def _take_batches(self, table: BatchTable) -> None:
@@ -130,6 +135,8 @@ class _SegmentSurvey:
         self._shows_compaction |= table.shows_compaction
         self._batches.take(table)
         self._records.take(table, summaries)
+        if self._messages is not None:
+            self._messages.take(table, summaries)
         if self._task.is_raft:
             self._controls.take(table, {row for row, _ in summaries.errors})
         elif self._has_producers or table.have_producers:
@@ -168,6 +175,8 @@ class _SegmentSurvey:
         rule, reason = piece.rule, "zeros up to the end" if isinstance(piece, ZeroPadding) else piece.reason
         if source.has_gap(piece.position, piece.size_bytes):
             rule, reason = "file-unreadable", f"the disk does not give these bytes back ({source.failure})"
+        elif not isinstance(piece, Corruption) and self._task.next_base_offset is not None:
+            reason += f"; the next segment starts at offset {self._task.next_base_offset}"
         finding = Finding(self._task.path, rule, reason, piece.position, piece.size_bytes)
         if isinstance(piece, Corruption) or rule == "file-unreadable":
             self._order.note_damage(finding)

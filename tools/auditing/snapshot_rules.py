@@ -9,6 +9,7 @@ from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID
 from raftlog.tools.audit_rules import DISORDER_RULES
 from raftlog.tools.auditing.epoch_runs import LogEpochs
 from raftlog.tools.auditing.evidence import BatchSeen, FileEvidence, PartitionEvidence
+from raftlog.tools.auditing.segment_rules import stray_offsets
 from raftlog.tools.findings import Finding
 
 
@@ -38,7 +39,7 @@ def judge_snapshots(
         if id_ == BOOTSTRAP_SNAPSHOT_ID or not evidence.segments:
             continue
         if id_.offset > evidence.end_offset:
-            if not is_tail_lost:
+            if not is_tail_lost and id_.offset > evidence.end_offset + stray_offsets(evidence):
                 reason = (
                     f"it ends at offset {id_.offset}, the log ends at {evidence.end_offset}: the next start drops it"
                 )

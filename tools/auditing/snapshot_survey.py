@@ -15,6 +15,7 @@ from raftlog.tools.auditing.batch_rules import BatchRules
 from raftlog.tools.auditing.batch_table import BatchTable
 from raftlog.tools.auditing.evidence import ControlSeen, FileEvidence, LogExtent, SurveyTask
 from raftlog.tools.auditing.finding_limit import FindingLimit
+from raftlog.tools.auditing.message_rules import MessageRules
 from raftlog.tools.auditing.record_rules import RecordRules
 from raftlog.tools.coverage import Coverage
 from raftlog.tools.findings import Finding
@@ -50,6 +51,8 @@ class _SnapshotSurvey:
         as_raft = attrs.evolve(task, is_raft=True, place=attrs.evolve(task.place, topic=METADATA_TOPIC))
         self._batch_rules = BatchRules(as_raft, self._other_findings)
         self._record_rules = RecordRules(as_raft, self._other_findings)
+        reads_messages = task.reads_messages and task.place.topic in {"", METADATA_TOPIC}
+        self._message_rules = MessageRules(self._other_findings) if reads_messages else None
         self._coverage = Coverage()
         self._controls: list[ControlSeen] = []
         self._extent: LogExtent | None = None
@@ -109,7 +112,10 @@ class _SnapshotSurvey:
             self._controls += _controls(control)
         table = BatchTable(chunk.batches)
         self._batch_rules.take(table)
-        self._record_rules.take(table, summarize_records(table.run))
+        summaries = summarize_records(table.run)
+        self._record_rules.take(table, summaries)
+        if self._message_rules is not None:
+            self._message_rules.take(table, summaries)
         self._extend(table)
 
     def _extend(self, table: BatchTable) -> None:

@@ -97,10 +97,15 @@ def _majority(view: QuorumView) -> Iterator[str]:
         yield "Nothing here says who votes: add the directories of the other nodes."
     elif not view.has_majority:
         absent = ", ".join(str(member.key.id) for member in view.members if member.status == "Absent" and member.key)
-        yield (
-            f"Only {view.present} of {len(view.voters)} voters are here, where {view.voters.majority_size} are needed:"
-            f" get the directories of {absent} before you decide. They may have committed what is not here."
-        )
+        unfit = f", {view.quarantined} of them in quarantine" if view.quarantined else ""
+        counts = f"Only {view.present} of {len(view.voters)} voters are here{unfit}"
+        yield f"{counts}, where {view.voters.majority_size} are needed{_to_get(absent)}"
+
+
+def _to_get(absent: str) -> str:
+    if not absent:
+        return "."
+    return f": get the directories of {absent} before you decide. They may have committed what is not here."
 
 
 def _to_keep(log: LogFacts, view: QuorumView) -> Iterator[str]:

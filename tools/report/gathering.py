@@ -18,6 +18,7 @@ from raftlog.tools.auditing.checks import Checks
 from raftlog.tools.auditing.evidence import FileEvidence, LogExtent, PartitionEvidence, Place
 from raftlog.tools.auditing.histories import by_history
 from raftlog.tools.auditing.judgement import Judged
+from raftlog.tools.auditing.own_fault import attempted
 from raftlog.tools.auditing.quorum_view import QuorumView, quorum_view
 from raftlog.tools.auditing.replicas import log_directories, log_end, quorum_state_of
 from raftlog.tools.auditing.run import Account
@@ -176,20 +177,23 @@ class Gathering:
     batch_sizes: Counter[int] = attrs.field(factory=Counter)
     _directories: dict[str, PartitionEvidence] = attrs.field(factory=dict)
 
-    def add(self, judged: Judged) -> None:
-        """Take what was judged together."""
-        self.account.add(judged)
-        self.checks.add(judged)
+    def add(self, judged: Judged) -> Judged:
+        """Take what was judged together, and return it with findings more of what raftlog failed over in doing so."""
         by_path: _ByPath = defaultdict(list)
         for finding in judged.findings:
             by_path[finding.path].append(finding)
-            self.findings.offer((rank_of(finding.severity),), finding)
-            self.first_of_rule.setdefault(finding.rule, finding)
         by_place = _by_place(judged.places, by_path)
         for partition in judged.places:
             self._add_place(partition, by_path, by_place[partition.place])
-        for replicas in _groups(judged):
-            self._add_log(replicas, by_place)
+        groups = attempted(judged.path, lambda: list(_groups(judged)))
+        outcomes = [groups] if isinstance(groups, Finding) else [self._add_log(each, by_place) for each in groups]
+        judged = judged.with_findings(fault for fault in outcomes if fault is not None)
+        for finding in judged.findings:
+            self.findings.offer((rank_of(finding.severity),), finding)
+            self.first_of_rule.setdefault(finding.rule, finding)
+        self.account.add(judged)
+        self.checks.add(judged)
+        return judged
 
     def _add_place(self, partition: PartitionEvidence, by_path: _ByPath, findings: Sequence[Finding]) -> None:
         place = partition.place
@@ -222,13 +226,19 @@ class Gathering:
         worst = worst_of(file.counts)
         self.files.offer((rank_of(worst), file.counts[worst] if worst else 0), file)
 
-    def _add_log(self, replicas: Sequence[PartitionEvidence], by_place: _ByPlace) -> None:
+    def _add_log(self, replicas: Sequence[PartitionEvidence], by_place: _ByPlace) -> Finding | None:
+        """Take a log; return the finding that raftlog fails over it, where it does."""
         worst = worst_of(_counts(finding for replica in replicas for finding in by_place[replica.place]))
         rank = (any(replica.is_raft for replica in replicas), rank_of(worst))
-        if self.logs.wants(rank):
-            self.logs.offer(rank, _log_facts(replicas, by_place, self._directories))
-        else:
+        if not self.logs.wants(rank):
             self.logs.offered += 1
+            return None
+        path = _directory(replicas[0].files[0].task.path)
+        facts = attempted(path, _log_facts, replicas, by_place, self._directories)
+        if isinstance(facts, Finding):
+            return facts
+        self.logs.offer(rank, facts)
+        return None
 
 
 def is_serious(severity: Severity | None) -> bool:

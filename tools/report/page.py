@@ -2,13 +2,16 @@
 """The page of a report: one file that loads nothing, runs nothing, and says the same of the same findings."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from raftlog import __version__
 from raftlog.tools.auditing.checks import CheckStatus
 from raftlog.tools.auditing.judgement import Judged
+from raftlog.tools.auditing.own_fault import attempted
 from raftlog.tools.auditing.run import Account
+from raftlog.tools.findings import Finding
 from raftlog.tools.report.advice import next_steps, safe_texts, verdict_text
 from raftlog.tools.report.counts_section import epoch_lengths, rules_found, severities, sizes
 from raftlog.tools.report.drawing import definitions, share_bar
@@ -32,6 +35,8 @@ _POLICY: Final = f"default-src 'none'; style-src '{STYLE_HASH}'; base-uri 'none'
 _MOST_SOURCES: Final = 50
 _FEW_LOGS: Final = 3
 
+_Content = Callable[[], Markup | None]
+
 
 class Report:
     """Takes an audit as it comes, and makes the page in the end.
@@ -44,9 +49,16 @@ class Report:
         self._sources = sources
         self._gathering = Gathering()
 
-    def add(self, judged: Judged) -> None:
-        """Take what was judged together."""
-        self._gathering.add(judged)
+        self._faults: list[Finding] = []
+
+    def add(self, judged: Judged) -> Judged:
+        """Take what was judged together, and return it with findings more of what raftlog failed over in doing so."""
+        return self._gathering.add(judged)
+
+    @property
+    def faults(self) -> tuple[Finding, ...]:
+        """What raftlog failed over when it made the page, which says so in place of it."""
+        return tuple(self._faults)
 
     def html(self, run: str = "") -> str:
         """Return the page: text that is Unicode whatever files are called.
@@ -55,7 +67,11 @@ class Report:
             run: what to call the run; without, the same files always give the same page.
         """
         title = verdict_text(self._gathering.account)
-        sections = _sections(self._gathering, self._facts(run))
+        self._faults.clear()
+        sections = [
+            (name, _section(f"part-{number}", name, self._attempted(name, content)))
+            for number, (name, content) in enumerate(self._parts(run), 1)
+        ]
         head = joined(
             [
                 # The policy's quotes are its own: nothing in it comes from elsewhere.
@@ -72,6 +88,34 @@ class Report:
             element("main", *(content for _, content in sections)),
         )
         return f'{HEAD} {__version__}">{head}</head>\n{body}</html>\n'
+
+    def _attempted(self, name: str, content: "_Content") -> Markup | None:
+        """Return the content of a section, or else that raftlog failed over it."""
+        made = attempted(name, content)
+        if isinstance(made, Finding):
+            self._faults.append(made)
+            return element("p", made.reason.capitalize(), class_="note")
+        return made
+
+    def _parts(self, run: str) -> list[tuple[str, "_Content"]]:
+        """Return the sections, each with what makes its content."""
+        gathering, drawn = self._gathering, _drawn_logs(self._gathering)
+        parts: list[tuple[str, _Content]] = [
+            ("What to do next", lambda: listed(next_steps(gathering))),
+            ("What is safe", lambda: listed(safe_texts(gathering))),
+            ("What was looked at", lambda: self._facts(run)),
+            *((f"Log {log.name}", partial(_log, log)) for log in drawn),
+        ]
+        if rest := gathering.logs.offered - len(drawn):
+            shown = f"raft's and the worst are shown, {MOST_LOGS} at most"
+            hint = f"{rest:,} more logs have no section of their own: {shown}."
+            parts.append(("Other logs", lambda: element("p", hint)))
+        parts += [
+            ("Files", lambda: joined([_places(gathering), byte_maps(gathering)])),
+            ("Numbers", lambda: joined([severities(gathering), rules_found(gathering), sizes(gathering)])),
+            ("Findings", lambda: findings(gathering)),
+        ]
+        return parts
 
     def _verdict(self, title: str) -> Markup:
         account = self._gathering.account
@@ -103,21 +147,8 @@ def _contents(names: Sequence[str]) -> Markup:
     return element("nav", element("ul", *(element("li", link) for link in links)), aria_label="On this page")
 
 
-def _sections(gathering: Gathering, looked_at: Markup) -> list[tuple[str, Markup]]:
-    named = [("What to do next", listed(next_steps(gathering))), ("What is safe", listed(safe_texts(gathering)))]
-    named.append(("What was looked at", looked_at))
-    named += ((f"Log {log.name}", _log(log)) for log in _drawn_logs(gathering))
-    if rest := gathering.logs.offered - len(_drawn_logs(gathering)):
-        hint = f"{rest:,} more logs have no section of their own: raft's and the worst are shown, {MOST_LOGS} at most."
-        named.append(("Other logs", element("p", hint)))
-    named.append(("Files", joined([_places(gathering), byte_maps(gathering)])))
-    named.append(("Numbers", joined([severities(gathering), rules_found(gathering), sizes(gathering)])))
-    named.append(("Findings", findings(gathering)))
-    return [(name, _section(f"part-{number}", name, content)) for number, (name, content) in enumerate(named, 1)]
-
-
-def _section(section_id: str, name: str, *content: Markup) -> Markup:
-    return element("section", element("h2", name, id=section_id), *content, aria_labelledby=section_id)
+def _section(section_id: str, name: str, content: Markup | None) -> Markup:
+    return element("section", element("h2", name, id=section_id), content, aria_labelledby=section_id)
 
 
 def _log(log: LogFacts) -> Markup:

@@ -91,7 +91,8 @@ def _electable_text(member: Member) -> str | None:
 
 def _damage_text(member: Member, replica: ReplicaFacts) -> str:
     if member.damaged_from is not None:
-        return f"from offset {member.damaged_from}"
+        quarantine = "" if member.quarantined_from is None else ", in quarantine"
+        return f"from offset {member.damaged_from}{quarantine}"
     return "damaged" if replica.is_damaged else "none"
 
 

@@ -9,7 +9,6 @@ import pytest
 from raftlog.records.file_names import FileKind
 from raftlog.tools.auditing.checkpoint_rules import judge_checkpoints
 from raftlog.tools.auditing.evidence import FileEvidence, LogExtent, PartitionEvidence, Place, SurveyTask
-from raftlog.tools.auditing.finding_limit import MOST_OF_A_RULE
 from raftlog.tools.coverage import Coverage
 
 DIRECTORY = Place("node")
@@ -52,6 +51,14 @@ def test_an_offset_beyond_the_end_is_told(kind: FileKind) -> None:
     assert "orders-0, which ends at 320" in finding.reason
 
 
+def test_a_log_whose_batches_are_numbered_too_low_is_not_told() -> None:
+    """Where as many offsets are reported to be out of line, the log may end there."""
+    (segment,) = log("orders", 318).files
+    strayed = PartitionEvidence(segment.task.place, (attrs.evolve(segment, stray_offsets=2),))
+    assert list(judge_checkpoints(directory([(KINDS[0], "orders", 320)]), [strayed])) == []
+    assert len(list(judge_checkpoints(directory([(KINDS[0], "orders", 321)]), [strayed]))) == 1
+
+
 def test_one_log_is_one_finding() -> None:
     """A log that was cut is not told for each checkpoint that names its old end."""
     cut = directory([(kind, "orders", 500) for kind in KINDS])
@@ -82,9 +89,8 @@ def test_a_partition_that_is_gone(others: list[PartitionEvidence]) -> None:
     """What has had records by two checkpoints, and is not there, is told once; what had none need not be there."""
     named = directory([*((kind, "orders", 500) for kind in KINDS), *((kind, "empty", 0) for kind in KINDS)])
     (finding,) = judge_checkpoints(named, others)
-    path = f"node/{FileKind.RECOVERY_POINT_CHECKPOINT.value}"
-    assert (finding.rule, finding.path, finding.offset) == ("partition-missing", path, 500)
-    assert "500 for orders-0" in finding.reason
+    assert (finding.rule, finding.path, finding.offset) == ("partition-missing", "node/orders-0", 500)
+    assert "recovery-point-offset-checkpoint has a recovery point of 500" in finding.reason
 
 
 @pytest.mark.parametrize("kind", [FileKind.LOG_START_OFFSET_CHECKPOINT, FileKind.CLEANER_OFFSET_CHECKPOINT])
@@ -100,10 +106,20 @@ def test_files_that_were_named_one_by_one() -> None:
     assert list(judge_checkpoints(PartitionEvidence(DIRECTORY, files), [])) == []
 
 
-def test_many_partitions_that_are_gone_are_limited() -> None:
-    """A log directory that lost all of them gives as many lines as any other file."""
-    named = directory([(KINDS[0], f"topic{number}", 1) for number in range(150)])
-    assert len(list(judge_checkpoints(named, []))) == MOST_OF_A_RULE + 1
+@pytest.mark.parametrize("count", [4, 150])
+def test_a_checkpoint_of_another_directory_is_one_finding(count: int) -> None:
+    """Where most partitions that it names are not there, it says nothing of the others."""
+    named = directory([(KINDS[0], f"topic{number}", 1) for number in range(count)] + [(KINDS[0], "orders", 500)])
+    (finding,) = judge_checkpoints(named, [log("orders", 320)])
+    assert (finding.rule, finding.path) == ("partition-missing", f"node/{KINDS[0].value}")
+    assert f"{count} of {count + 1} partitions" in finding.reason
+
+
+def test_some_of_many_partitions_are_each_told() -> None:
+    """As long as they are less than half."""
+    logs = [log(f"topic{number}", 1) for number in range(10)]
+    named = directory([(KINDS[0], f"topic{number}", 1) for number in range(14)])
+    assert len(list(judge_checkpoints(named, logs))) == 4
 
 
 def test_a_checkpoint_that_does_not_read_is_not_judged() -> None:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raftlog.records.file_names import FileKind
-from raftlog.tools.auditing.evidence import FileEvidence, LogExtent, PartitionEvidence, Place, SurveyTask
-from raftlog.tools.auditing.judgement import Judges, in_order, in_partitions, judge, judge_in_groups
+from raftlog.tools.auditing.evidence import FileEvidence, LogExtent, PartitionEvidence, Place, SurveyTask, in_partitions
+from raftlog.tools.auditing.judgement import Judges, in_order, judge, judge_in_groups
 from raftlog.tools.coverage import Coverage
 from raftlog.tools.findings import Finding
 

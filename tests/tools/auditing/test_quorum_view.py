@@ -4,10 +4,12 @@
 import attrs
 import pytest
 
-from raftlog.offsets import OffsetAndEpoch
+from raftlog.offsets import EpochEntry, OffsetAndEpoch
 from raftlog.records.file_names import FileKind
-from raftlog.tools.auditing.evidence import PartitionEvidence
+from raftlog.storage.recovery_point import RECOVERY_POINT_NAME, RecoveryPoint
+from raftlog.tools.auditing.evidence import PartitionEvidence, SurveyTask
 from raftlog.tools.auditing.quorum_view import Member, QuorumView, quorum_view
+from raftlog.tools.auditing.small_file_survey import survey_small_file
 from raftlog.tools.findings import Finding
 from raftlog.tools.quorum import view_words
 from tests.tools.auditing.made_quorum import MadeLog, log_directory, voter, voters
@@ -240,6 +242,44 @@ def test_a_copy() -> None:
     copies = {each.path: (each.status, each.electable) for each in view.members if each.key == voter(1).voter_key}
     assert copies == {"n1": ("Leader", True), "old": ("Observer", None)}
     assert "Given 2 times: 1, in n1, old. Only the one that reaches furthest counts." in view_words(view)
+
+
+def durable(evidence: list[PartitionEvidence], end_offset: int) -> list[PartitionEvidence]:
+    """The same replica with raftlog's recovery point beside its log."""
+    directory, log = evidence
+    point = RecoveryPoint(end_offset, generation=1, epochs=(EpochEntry(1, 0),))
+    task = SurveyTask(log.place, f"{log.place.log_directory}/{RECOVERY_POINT_NAME}", None, is_raft=True)
+    return [directory, attrs.evolve(log, files=(*log.files, survey_small_file(task, point.encode())))]
+
+
+def test_a_log_that_was_durable_further_on_is_in_quarantine() -> None:
+    """It neither leads nor votes, wherever its log ends; one that is durable as far as it goes does both."""
+    view = view_of(durable(replica(1, 10), 15), durable(replica(2, 10), 13), replica(3, 4))
+
+    assert [member(view, node_id).quarantined_from for node_id in IDS] == [13, None, None]
+    assert [member(view, node_id).damaged_from for node_id in IDS] == [13, None, None]
+    assert [member(view, node_id).electable for node_id in IDS] == [False, True, False]
+    assert (view.present, view.quarantined, view.has_majority) == (3, 1, True)
+    assert any(line.startswith("In quarantine: 1, ") for line in view_words(view))
+
+
+def test_voters_in_quarantine_are_no_majority() -> None:
+    """Who lacks what it had made durable elects nobody, be the others absent or not."""
+    view = view_of(durable(replica(1, 10), 15), durable(replica(2, 10), 15), replica(3, 10))
+
+    assert (view.present, view.quarantined, view.has_majority) == (3, 2, False)
+    assert [member(view, node_id).electable_with_absent for node_id in IDS] == [False, False, False]
+    assert "No majority is here: 3 of 3 voters, where 2 are needed; 2 in quarantine." in view_words(view)
+
+
+def test_damage_below_what_was_durable_is_a_quarantine() -> None:
+    """Damage at what was never durable is cut; below that, and in no snapshot, the replica is in quarantine."""
+    torn = view_of(durable(damaged(replica(1, 10), 8), 8), replica(2, 10), replica(3, 10))
+    assert (member(torn, 1).damaged_from, member(torn, 1).quarantined_from) == (8, None)
+    rotten = view_of(durable(damaged(replica(1, 10), 8), 9), replica(2, 10), replica(3, 10))
+    assert (member(rotten, 1).damaged_from, member(rotten, 1).quarantined_from) == (8, 8)
+    covered = view_of(durable(damaged(replica(1, 10, snapshot=13), 8), 13), replica(2, 10), replica(3, 10))
+    assert (member(covered, 1).damaged_from, member(covered, 1).quarantined_from) == (None, None)
 
 
 def test_words_about_damage_and_who_is_absent() -> None:

@@ -20,7 +20,13 @@ from raftlog.tools.auditing.evidence import (
     SurveyTask,
 )
 from raftlog.tools.auditing.judgement import judge
-from raftlog.tools.auditing.segment_rules import damaged_tail, has_lost_tail, judge_log_end, judge_segments
+from raftlog.tools.auditing.segment_rules import (
+    has_lost_tail,
+    holes_between,
+    judge_log_end,
+    judge_segments,
+    told_of_worse,
+)
 from raftlog.tools.auditing.small_file_survey import survey_small_file
 from raftlog.tools.findings import Finding
 
@@ -224,12 +230,31 @@ def test_a_lost_tail(evidence: PartitionEvidence, expected: bool) -> None:
 def test_a_damaged_tail_that_was_durable_is_one_finding() -> None:
     """Damage at the end of what was durable is data loss, and its reason says how the bytes are damaged."""
     torn = log(segment(0, 50, finding="tail-torn", path="node/__cluster_metadata-0/0.log"), point(60))
-    assert [finding.rule for finding in damaged_tail(torn)] == ["tail-torn"]
     ends = {"tail-torn", "log-end-durable"}
     (found,) = (finding for finding in judge([torn]) if finding.rule in ends)
     assert (found.rule, "tail-torn" in found.reason) == ("log-end-durable", True)
     kept = log(segment(0, 50, finding="tail-torn"), point(50))
     assert [finding.rule for finding in judge([kept]) if finding.rule in ends] == ["tail-torn"]
+
+
+def test_a_torn_segment_that_another_one_follows_is_one_finding() -> None:
+    """What is missing behind it is data loss in a log of raft, and else said with the tail itself."""
+    path = "node/__cluster_metadata-0/0.log"
+    following = segment(15, 20, path="node/__cluster_metadata-0/15.log")
+    torn = log(segment(0, 10, finding="tail-torn", path=path), following)
+    (found,) = (finding for finding in judge([torn]) if finding.rule in {"tail-torn", "segment-gap"})
+    assert (found.rule, "tail-torn" in found.reason) == ("segment-gap", True)
+    torn = log(segment(0, 10, finding="tail-torn", place=TOPIC), segment(15, 20, place=TOPIC))
+    assert list(holes_between(torn)) == []
+
+
+def test_a_gap_of_offsets_that_are_out_of_line_is_explained() -> None:
+    """A segment whose batches are numbered too low ends too early, by as many offsets as are reported, or less."""
+    short = attrs.evolve(segment(0, 10), stray_offsets=2)
+    assert judged(log(short, segment(12, 20))) == []
+    assert judged(log(short, segment(13, 20))) == [("segment-gap", f"{13:020}.log", 10)]
+    assert list(judge_log_end(log(short, producer_snapshot(12)))) == []
+    assert [finding.rule for finding in judge_log_end(log(short, producer_snapshot(13)))] == ["log-end"]
 
 
 def test_only_what_reaches_the_end_is_its_tail() -> None:
@@ -238,6 +263,8 @@ def test_only_what_reaches_the_end_is_its_tail() -> None:
     path = last.task.path
     rest = (Finding(path, "batch-crc", "", 100, 50), Finding(path, "batch-length", "", 350, 50), *last.findings)
     damaged = attrs.evolve(last, findings=rest)
-    assert [finding.rule for finding in damaged_tail(log(damaged))] == ["batch-length", "tail-torn"]
-    assert damaged_tail(log(segment(0, 50, finding="timestamp-max"))) == []
-    assert damaged_tail(log(producer_snapshot(60))) == []
+    durable = [Finding(path, "log-end-durable", "")]
+    assert [finding.rule for finding in told_of_worse(log(damaged), durable)] == ["batch-length", "tail-torn"]
+    assert list(told_of_worse(log(damaged), [])) == []
+    assert list(told_of_worse(log(segment(0, 50, finding="timestamp-max")), durable)) == []
+    assert list(told_of_worse(log(producer_snapshot(60)), durable)) == []
