@@ -63,6 +63,21 @@ def _text_width() -> int:
     return (columns or 80) - 2
 
 
+def run_process() -> NoReturn:
+    """Run the command as a process of its own, and end that with its exit code.
+
+    It ends at once: to take apart all that was imported, as Python does, takes as long as the audit of a small log.
+    """
+    exit_code = main()
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+    except (OSError, ValueError):
+        sys.exit(exit_code)  # Python says what is wrong with a stream.
+    os._exit(exit_code)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code.
 
@@ -110,4 +125,4 @@ def _run(given: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_process()

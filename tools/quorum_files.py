@@ -14,7 +14,7 @@ from raftlog.tools.audit_options import add_processes_option, prepare_to_survey
 from raftlog.tools.audit_rules import UNREAD_RULES
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, SurveyTask, group_by_place
 from raftlog.tools.auditing.histories import by_history
-from raftlog.tools.auditing.replicas import by_cluster, log_directories
+from raftlog.tools.auditing.log_directories import by_cluster, log_directories
 from raftlog.tools.auditing.tasks import find_tasks
 from raftlog.tools.command_line import Parser
 from raftlog.tools.exit_codes import EXIT_CODES_HELP, EXIT_ERROR

@@ -11,30 +11,51 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
-from raftlog.tools.auditing.batch_reader import read_batches
-from raftlog.tools.auditing.directory_rules import judge_directories
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence
-from raftlog.tools.auditing.hole_rules import judge_holes
+from raftlog.tools.auditing.log_directories import LogDirectory, by_cluster, log_directories
 from raftlog.tools.auditing.own_fault import guarded
-from raftlog.tools.auditing.partition_rules import judge_partition
-from raftlog.tools.auditing.replica_rules import judge_replicas
-from raftlog.tools.auditing.replicas import LogDirectory, by_cluster, log_directories
-from raftlog.tools.auditing.segment_rules import damaged_tail
 from raftlog.tools.findings import Finding
+
+# A judge is imported with what it is to judge: a segment that was named alone has neither replicas nor a directory.
+
+
+def _judge_partition(partition: PartitionEvidence) -> Iterator[Finding]:
+    from raftlog.tools.auditing.partition_rules import judge_partition
+
+    return judge_partition(partition)
+
+
+def _judge_holes(partition: PartitionEvidence, directory: PartitionEvidence | None) -> Iterator[Finding]:
+    from raftlog.tools.auditing.hole_rules import judge_holes
+
+    return judge_holes(partition, directory)
 
 
 def _judge_replicas(replicas: Sequence[PartitionEvidence]) -> Iterator[Finding]:
+    if len(replicas) == 1:
+        return iter(())
+    from raftlog.tools.auditing.batch_reader import read_batches
+    from raftlog.tools.auditing.replica_rules import judge_replicas
+
     return judge_replicas(replicas, read_batches)
+
+
+def _judge_directories(evidence: Sequence[PartitionEvidence]) -> Iterator[Finding]:
+    if all(each.place.topic for each in evidence):
+        return iter(())  # No log directory itself is here, and so nothing says whose replicas these are.
+    from raftlog.tools.auditing.directory_rules import judge_directories
+
+    return judge_directories(evidence)
 
 
 @attrs.frozen
 class Judges:
     """The judgements to put together."""
 
-    partition: Callable[[PartitionEvidence], Iterable[Finding]] = judge_partition
+    partition: Callable[[PartitionEvidence], Iterable[Finding]] = _judge_partition
     replicas: Callable[[Sequence[PartitionEvidence]], Iterable[Finding]] = _judge_replicas
-    directories: Callable[[Sequence[PartitionEvidence]], Iterable[Finding]] = judge_directories
-    holes: Callable[[PartitionEvidence, PartitionEvidence | None], Iterable[Finding]] = judge_holes
+    directories: Callable[[Sequence[PartitionEvidence]], Iterable[Finding]] = _judge_directories
+    holes: Callable[[PartitionEvidence, PartitionEvidence | None], Iterable[Finding]] = _judge_holes
 
 
 @attrs.frozen
@@ -131,6 +152,10 @@ def _directory(partition: PartitionEvidence) -> str:
 def _told_by(said: Iterable[Finding], replica: PartitionEvidence) -> list[Finding]:
     """Return the findings of a log's damaged end, if one that is worse has them in its reason."""
     paths = {finding.path for finding in said if finding.rule == "log-end-durable"}
+    if not paths:
+        return []
+    from raftlog.tools.auditing.segment_rules import damaged_tail
+
     return [finding for finding in damaged_tail(replica) if finding.path in paths]
 
 
