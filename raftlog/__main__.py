@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``python -m raftlog``: the command ``raftlog``."""
 
-import sys
+from raftlog.tools.command_line import run_process
 
-from raftlog.tools.command_line import main
-
-sys.exit(main())
+run_process()

@@ -4,17 +4,33 @@
 import functools
 import zlib
 from collections.abc import Callable
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
 
 Checksum = Callable[..., int]
 
 
 @functools.cache
 def _package() -> Checksum:
-    # On first need: importing the package costs more than starting the interpreter.
+    # On first need, and without the package's own module, which reads its version from its metadata: to import that
+    # costs more than starting the interpreter.
+    checksum = _of_extension()
+    if checksum is not None:
+        return checksum
     from crc32c import crc32c as of_package
 
-    checksum: Checksum = of_package
-    return checksum
+    return of_package
+
+
+def _of_extension() -> Checksum | None:
+    """Return the function of the package's compiled module; None where that is not what it is in all known releases."""
+    package = PathFinder.find_spec("crc32c")
+    extension = package and PathFinder.find_spec("crc32c._crc32c", package.submodule_search_locations)
+    if extension is None or extension.loader is None:
+        return None
+    module = module_from_spec(extension)
+    extension.loader.exec_module(module)
+    return getattr(module, "crc32c", None)
 
 
 def crc32c(data: bytes | bytearray | memoryview, value: int = 0) -> int:

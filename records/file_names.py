@@ -24,6 +24,9 @@ import attrs
 
 from raftlog.offsets import OffsetAndEpoch
 
+METADATA_TOPIC: Final = "__cluster_metadata"
+"""Raft's own log is partition 0 of it."""
+
 
 class FileKind(enum.Enum):
     """What a file holds; the value is what tells its name from others."""

@@ -18,6 +18,7 @@ from raftlog.records.batch import CRC_START, HEADER, RecordBatch
 from raftlog.records.batch_run import BatchRun, RunFinder
 from raftlog.records.checksum import crc32, crc32c
 from raftlog.records.legacy import LegacyBatch
+from raftlog.records.primitives import Buffer
 from raftlog.records.window import ByteSource, Window
 
 __all__ = [
@@ -57,11 +58,16 @@ _ANY_MAGIC: Final = _MAGIC_2 + rb"|(?s:(?<!\x00{4}.{4})[\x00\x01](?=[\x00-\x0f])
 """Not a hole: there the length would be zero too."""
 
 
+def _view(buffer: Buffer) -> memoryview:
+    # Of a function attrs reads the annotations; of memoryview itself it would parse a signature, at every start.
+    return memoryview(buffer)
+
+
 @attrs.frozen
 class BufferSource:
     """Bytes in memory."""
 
-    buffer: memoryview = attrs.field(converter=memoryview)
+    buffer: memoryview = attrs.field(converter=_view)
 
     def read_at(self, position: int, size: int) -> memoryview:
         """Return up to ``size`` bytes from a position, without a copy."""

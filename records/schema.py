@@ -11,21 +11,22 @@ left out. Tagged fields that the schema does not know are kept under ``UNKNOWN_T
 >>> vote.to_json(vote.decode(bytes.fromhex("00030100"), version=2), version=2)
 '{"errorCode":3,"topics":[]}'
 
-Readers, writers and renderers are compiled when first asked for, once for a version.
+Readers, writers and renderers are compiled when first asked for, once for a version; all but readers are imported then,
+too: whoever reads a log needs no others.
 """
 
 import functools
-import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from raftlog.errors import InvalidRecordError, UnsupportedVersionError
-from raftlog.records.message_json import Renderer, compile_renderer
 from raftlog.records.primitives import RULE, Buffer, Reader, Writer
-from raftlog.records.schema_json import JsonReader, compile_json_reader
 from raftlog.records.schema_reader import compile_reader
 from raftlog.records.schema_text import LEVELS, NEWEST, UNKNOWN_TAGS, MessageSchema, Versions, knows, parse_schemas
-from raftlog.records.schema_writer import compile_writer
+
+if TYPE_CHECKING:
+    from raftlog.records.message_json import Renderer
+    from raftlog.records.schema_json import JsonReader
 
 __all__ = ["FILES", "LEVELS", "NEWEST", "UNKNOWN_TAGS", "Message", "MessageType", "message_type", "message_types"]
 
@@ -131,6 +132,8 @@ class MessageType:
         if write is None:
             if version not in self.versions:
                 raise self._unknown(version)
+            from raftlog.records.schema_writer import compile_writer
+
             write = self._writers.setdefault(version, compile_writer(self.schema, version))
         out = bytearray()
         write(out, message)
@@ -141,10 +144,12 @@ class MessageType:
         shown = self.versions.nearest(version)
         render = self._renderers.get(shown)
         if render is None:
+            from raftlog.records.message_json import compile_renderer
+
             render = self._renderers.setdefault(shown, compile_renderer(self.schema, shown))
         return render(message)
 
-    def json_reader(self, version: int, level: str = NEWEST) -> JsonReader:
+    def json_reader(self, version: int, level: str = NEWEST) -> "JsonReader":
         """Give a quick function ``read(data, position) -> (JSON, position after it)``.
 
         It gives what ``reader`` and ``to_json`` give together, or None for a message that it leaves to them.
@@ -157,10 +162,14 @@ class MessageType:
             return known
         if version not in self.schema.versions_at(level):
             raise self._unknown(version)
+        from raftlog.records.schema_json import compile_json_reader
+
         return self._json_readers.setdefault((version, level), compile_json_reader(self.schema, version, level))
 
     def to_object(self, message: Message, *, version: int) -> dict[str, Any]:
         """Give what ``to_json`` renders as JSON values: uuids and bytes as text."""
+        import json
+
         rendered: dict[str, Any] = json.loads(self.to_json(message, version=version))
         return rendered
 
@@ -175,10 +184,11 @@ def message_types(file: str) -> Mapping[str, MessageType]:
     Args:
         file: a name of FILES; or ``early-share-records``, whose messages have other layouts under names of FILES.
     """
-    from importlib import resources  # slow to import: only when a schema is wanted
+    import pkgutil  # Only when a schema is wanted; importlib.resources would take five times as long.
 
-    text = resources.files("raftlog.records.schemas").joinpath(f"{file}.txt").read_text("utf-8")
-    return {name: MessageType(schema) for name, schema in parse_schemas(text).items()}
+    text = pkgutil.get_data("raftlog.records.schemas", f"{file}.txt")
+    assert text is not None
+    return {name: MessageType(schema) for name, schema in parse_schemas(text.decode("utf-8")).items()}
 
 
 @functools.cache

@@ -4,6 +4,7 @@
 import argparse
 import contextlib
 import functools
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -25,6 +26,10 @@ VERBS: Final = {
     "log": "make, write and show a log directory, for tests and demos",
 }
 """Each verb and what it answers; ``dump-log`` is run by ``raftlog.tools.dump_log.run``, and so on."""
+
+
+_GARBAGE_THRESHOLD: Final = 10_000
+"""How many new objects make Python look for cycles among them: what a start makes stays, and there is much of it."""
 
 
 class _ShowVersion(argparse.Action):
@@ -61,6 +66,22 @@ def _text_width() -> int:
     except (AttributeError, ValueError, OSError):  # It is closed, or no terminal.
         columns = 0
     return (columns or 80) - 2
+
+
+def run_process() -> NoReturn:
+    """Run the command as a process of its own, and end that with its exit code.
+
+    It ends at once: to take apart all that was imported, as Python does, takes as long as the audit of a small log.
+    """
+    gc.set_threshold(_GARBAGE_THRESHOLD)
+    exit_code = main()
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+    except (OSError, ValueError):
+        sys.exit(exit_code)  # Python says what is wrong with a stream.
+    os._exit(exit_code)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -114,4 +135,4 @@ def _run(given: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_process()

@@ -26,9 +26,9 @@ from raftlog.storage.file_source import FileSource, read_file
 from raftlog.storage.index_seek import BatchHead, head_at
 from raftlog.tools.dialect import NEWEST, Dialect
 from raftlog.tools.findings import Finding
-from raftlog.tools.inputs import InputFile
+from raftlog.tools.inputs import LARGEST_SMALL_FILE_BYTES, InputFile
 from raftlog.tools.rendering import Renderer
-from raftlog.tools.small_files import LARGEST_SMALL_FILE_BYTES, READABLE_KINDS, small_file_contents
+from raftlog.tools.small_files import READABLE_KINDS, small_file_contents
 
 _MAX_INDEX_SIZE: Final = 64 * 1024 * 1024
 """Larger indexes are refused; Kafka makes them 10 MiB."""

@@ -23,6 +23,8 @@ from raftlog.storage.file_source import STANDARD_INPUT, FileSource
 
 RECORD_KINDS: Final = frozenset({FileKind.LOG, FileKind.SNAPSHOT, FileKind.BOOTSTRAP_SNAPSHOT})
 """Files that hold batches."""
+LARGEST_SMALL_FILE_BYTES: Final = 16 * 1024 * 1024
+"""Larger ones are none: a checkpoint of a hundred thousand partitions has a few MiB."""
 _KINDS_BY_SUFFIX: Final = {kind.value: kind for kind in (*SEGMENT_KINDS, FileKind.SNAPSHOT)}
 _SNAPSHOT_KINDS: Final = frozenset({FileKind.SNAPSHOT, FileKind.BOOTSTRAP_SNAPSHOT})
 

@@ -15,8 +15,8 @@ from raftlog.tools.audit_options import add_processes_option, prepare_to_survey
 from raftlog.tools.audit_rules import UNREAD_RULES
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, SurveyTask, group_by_place
 from raftlog.tools.auditing.histories import by_history
+from raftlog.tools.auditing.log_directories import by_cluster, log_directories
 from raftlog.tools.auditing.own_fault import attempted, tell_faults
-from raftlog.tools.auditing.replicas import by_cluster, log_directories
 from raftlog.tools.auditing.small_file_survey import file_name
 from raftlog.tools.auditing.tasks import find_tasks
 from raftlog.tools.command_line import Parser

@@ -13,9 +13,6 @@ from raftlog.records.property_files import read_meta_properties, read_partition_
 from raftlog.records.quorum_state import read_quorum_state
 from raftlog.uuid_text import uuid_to_text
 
-LARGEST_SMALL_FILE_BYTES: Final = 16 * 1024 * 1024
-"""Larger ones are none: a checkpoint of a hundred thousand partitions has a few MiB."""
-
 
 def small_file_contents(kind: FileKind, data: bytes) -> dict[str, Any]:
     """Return what a file of one of ``READABLE_KINDS`` says: its fields, or ``entries``.

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a verb prints that has a few things to tell: lines of text, or JSON lines with a ``kind``."""
 
-import json
 import sys
 from argparse import ArgumentParser
 from collections.abc import Iterable, Sequence
@@ -39,6 +38,8 @@ def tell(output_format: str, facts: Sequence[Fact]) -> None:
 
 def object_line(kind: str, members: dict[str, Any]) -> str:
     """Return an object as a JSON line, its kind first; all that is not ASCII is escaped."""
+    import json  # Slow to import, and text needs none.
+
     return json.dumps({"kind": kind, **members}, separators=(",", ":"))
 
 

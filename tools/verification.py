@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, BinaryIO
 import attrs
 
 from raftlog.records.rules import Severity
-from raftlog.tools.audit_lines import file_line, summary_line
 from raftlog.tools.auditing.judgement import Judged
 from raftlog.tools.auditing.run import Account, audit
 from raftlog.tools.auditing.run_progress import RunProgress
 from raftlog.tools.findings import Finding
-from raftlog.tools.json_lines import finding_line
 from raftlog.tools.standard_error import printable
 
 if TYPE_CHECKING:
@@ -65,7 +63,7 @@ class Verification:
                 shown = [finding for finding in judged.findings if finding.severity >= self.min_severity]
                 hidden += len(judged.findings) - len(shown)
                 if self.findings_output is not None:
-                    _write(self.findings_output, map(finding_line, judged.findings))
+                    _write(self.findings_output, _finding_lines(judged.findings))
                 progress.wipe()
                 _write(self.output, self._lines(judged, shown))
         exit_code = account.exit_code(self.fail_on)
@@ -75,14 +73,24 @@ class Verification:
     def _lines(self, judged: Judged, findings: Iterable[Finding]) -> Iterable[str]:
         if self.output_format == "text":
             return (f"{printable(str(finding))}\n" for finding in findings)
+        from raftlog.tools.audit_lines import file_line
+
         files = (file_line(file) for partition in judged.places for file in partition.files)
-        return (*files, *map(finding_line, findings))
+        return (*files, *_finding_lines(findings))
 
     def _last_lines(self, account: Account, exit_code: int, hidden: int) -> Iterable[str]:
         if self.output_format == "jsonl":
+            from raftlog.tools.audit_lines import summary_line
+
             return [summary_line(account, exit_code, hidden)]
         more = [f"{hidden} milder findings are not shown; --all shows them\n"] if hidden else []
         return [*more, f"{account.coverage_line()}\n", f"{account.verdict_line()}\n"]
+
+
+def _finding_lines(findings: Iterable[Finding]) -> Iterable[str]:
+    from raftlog.tools.json_lines import finding_line  # Only for JSON lines: the renderer of records comes with it.
+
+    return map(finding_line, findings)
 
 
 def _write(stream: BinaryIO, lines: Iterable[str]) -> None:

@@ -31,7 +31,7 @@ from raftlog.errors import (
 from raftlog.file_system import FileLock, FileSystem, join, make_durable_directory, read_file, replace_file
 from raftlog.kraft_version import KRaftVersion
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.records.file_names import FileKind, parse_directory_name
+from raftlog.records.file_names import METADATA_TOPIC, FileKind, parse_directory_name
 from raftlog.records.property_files import (
     MetaProperties,
     PartitionMetadata,
@@ -48,7 +48,6 @@ from raftlog.snapshot.writer import RecordsSnapshotWriter
 from raftlog.uuid_text import uuid_to_text
 from raftlog.voter_set import ReplicaKey, VoterNode, VoterSet
 
-METADATA_TOPIC: Final = "__cluster_metadata"
 METADATA_TOPIC_ID: Final = uuid.UUID(int=1)
 METADATA_DIRECTORY_NAME: Final = f"{METADATA_TOPIC}-0"
 

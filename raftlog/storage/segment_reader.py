@@ -10,7 +10,6 @@ import concurrent.futures
 import multiprocessing
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
-from pathlib import Path
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
@@ -20,6 +19,7 @@ from raftlog.records.iterator import Corruption, TornTail, ZeroPadding
 from raftlog.records.legacy import LegacyBatch
 from raftlog.storage.file_source import FileSource
 from raftlog.storage.index_seek import IndexSeek
+from raftlog.storage.start_method import start_method
 
 Result = TypeVar("Result")
 Piece = Chunk | LegacyBatch | TornTail | ZeroPadding | Corruption
@@ -119,15 +119,6 @@ def map_segments(
     context = multiprocessing.get_context(start_method())
     with concurrent.futures.ProcessPoolExecutor(count, mp_context=context) as pool:
         yield from pool.map(_Applied(function), paths)
-
-
-def start_method() -> str:
-    """Say how to start processes: by a fork, which takes no time, if this one has no second thread to be cut off."""
-    try:
-        threads = len(list(Path("/proc/self/task").iterdir()))
-    except OSError:  # Not Linux.
-        return "spawn"
-    return "fork" if threads == 1 else "spawn"
 
 
 class _Applied(Generic[Result]):

@@ -2,11 +2,14 @@
 """Checksums."""
 
 import zlib
+from importlib.machinery import PathFinder
 
+import pytest
+from crc32c import crc32c as crc32c_of_package
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raftlog.records import reference
+from raftlog.records import checksum, reference
 from raftlog.records.checksum import crc32, crc32c
 
 
@@ -24,3 +27,20 @@ def test_published_check_values() -> None:
     assert crc32c(bytes(32)) == 0x8A9136AA
     assert crc32(b"123456789") == 0xCBF43926
     assert crc32c(b"") == crc32(b"") == 0
+
+
+@given(st.binary(max_size=600))
+def test_the_compiled_module_alone_gives_the_same(data: bytes) -> None:
+    """What is taken from the package's compiled module is what the package offers."""
+    alone = checksum._of_extension()
+
+    assert alone is not None
+    assert alone(data, 7) == crc32c_of_package(data, 7)
+
+
+def test_a_package_made_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the package has no such module, it is imported as a whole."""
+    monkeypatch.setattr(PathFinder, "find_spec", lambda *_: None)
+
+    assert checksum._of_extension() is None
+    assert checksum._package.__wrapped__() is crc32c_of_package

@@ -2,11 +2,7 @@
 """Segments in parallel processes, from a process of one thread and from one of two."""
 
 import multiprocessing
-import subprocess
-import sys
-import textwrap
 import threading
-from pathlib import Path
 from unittest import mock
 
 import pytest
@@ -35,18 +31,3 @@ def test_a_process_with_threads_starts_others_anew(processes: int) -> None:
         is_over.set()
         thread.join()
     assert [call.args for call in started.call_args_list] == [("spawn",)] * (processes - 1)
-
-
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="only Linux lists its threads")
-def test_a_process_with_one_thread_forks() -> None:
-    """A script of one thread gets its results from forks, which need no guard against being imported again."""
-    script = f"""
-        from raftlog.storage import segment_reader
-
-        def count_chunks(segment):
-            return len(list(segment.chunks()))
-
-        print(segment_reader.start_method(), *segment_reader.map_segments(count_chunks, [{_LOG!r}] * 3, processes=2))
-    """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["fork", "1", "1", "1"]

@@ -3,7 +3,10 @@
 
 import json
 import os
+import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,7 @@ from jsonschema import Draft202012Validator
 from raftlog.records.rules import Severity
 from raftlog.tools.audit_rules import CATALOGUE
 from tests.golden_files import GOLDEN
-from tests.tools.console import Outcome, run, run_process
+from tests.tools.console import COMMAND, Outcome, run, run_process
 from tests.tools.made_logs import LOG_NAME, batch, flip, write_log
 
 CLEAN = (
@@ -266,3 +269,41 @@ def test_replicas_of_a_quorum_are_compared(tmp_path: Path) -> None:
     assert {line.split(",")[0] for line in outcome.text.splitlines() if "damaged: " in line[:-1] and "[" in line} == {
         str(log)
     }
+
+
+def test_one_segment_imports_little(tmp_path: Path) -> None:
+    """For one segment nothing is imported that only other files, several, producers, processes or JSON need."""
+    segment = write_log(tmp_path / "orders-0", batch(), batch(1))
+    command = [sys.executable, "-X", "importtime", *COMMAND[1:], "verify", str(segment)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    imported = {line.rsplit("|", 1)[1].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+    ours = {name.removeprefix("raftlog.") for name in imported if name.startswith("raftlog.")}
+
+    assert "tools.auditing.segment_survey" in ours
+    assert not {"cattrs", "crc32c", "json", "logging", "multiprocessing", "pyarrow"} & imported
+    assert not {"records.control", "records.schema", "storage.log_directory", "voter_set"} & ours
+    assert {name for name in ours if name.startswith("tools.") and not name.startswith("tools.auditing.")} < {
+        *("tools.audit_options", "tools.audit_rules", "tools.command_line", "tools.coverage", "tools.exit_codes"),
+        *("tools.findings", "tools.inputs", "tools.progress", "tools.quorum_rules", "tools.standard_error"),
+        *("tools.verb_output", "tools.verification", "tools.verify", "tools.auditing"),
+    }
+    of_others = re.compile("replica|voter|quorum_view|election|small_file|snapshot_survey|report")
+    assert not list(filter(of_others.search, ours))
+
+
+@pytest.mark.parametrize("arguments", [["--rules"], ["--rules", "--format", "jsonl"]])
+def test_all_is_written_before_the_process_ends(arguments: list[str]) -> None:
+    """A process writes all that the command says, and has its exit code."""
+    assert run_process("verify", *arguments) == run("verify", *arguments)
+
+
+def test_output_that_cannot_be_written_at_the_end() -> None:
+    """Where the last of the output has no place, the process does not end as if all were well."""
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("there is no /dev/full")
+    with full.open("wb") as file:
+        outcome = run_process("verify", "--rules", stdout=file)
+
+    assert outcome.exit_code != 0
+    assert "No space left on device" in outcome.messages

@@ -7,6 +7,7 @@ one by one only where one is not, and where the next chunk may show that the las
 Source: LogValidator, LeaderEpochFileCache, BatchAccumulator.
 """
 
+from collections.abc import Set
 from typing import Final
 
 from raftlog.records.batch import RecordBatch
@@ -40,7 +41,7 @@ class BatchOrder:
         openings: byte positions of the batches that start with a LeaderChange; of a batch before it is taken.
     """
 
-    def __init__(self, task: SurveyTask, limit: FindingLimit, openings: set[int]) -> None:
+    def __init__(self, task: SurveyTask, limit: FindingLimit, openings: Set[int]) -> None:
         self._limit = limit
         self._openings = openings
         self._is_raft = task.is_raft

@@ -11,14 +11,8 @@ from raftlog.tools.auditing.checkpoint_rules import judge_checkpoints
 from raftlog.tools.auditing.election_rules import judge_granted_votes
 from raftlog.tools.auditing.evidence import PartitionEvidence
 from raftlog.tools.auditing.histories import by_history
-from raftlog.tools.auditing.replicas import (
-    LogDirectory,
-    Replica,
-    by_cluster,
-    log_directories,
-    replicas,
-    voters_in_force,
-)
+from raftlog.tools.auditing.log_directories import LogDirectory, by_cluster, log_directories
+from raftlog.tools.auditing.replicas import Replica, replicas, voters_in_force
 from raftlog.tools.findings import Finding
 from raftlog.uuid_text import uuid_to_text
 

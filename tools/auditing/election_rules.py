@@ -9,8 +9,9 @@ from raftlog.records.file_names import FileKind
 from raftlog.records.quorum_state import UNKNOWN_ID, QuorumStateData
 from raftlog.storage.quorum_state_store import COPY_NAMES
 from raftlog.tools.auditing.evidence import ControlSeen, FileEvidence, PartitionEvidence
+from raftlog.tools.auditing.log_directories import LogDirectory
 from raftlog.tools.auditing.quorum_statements import log_statements, snapshot_statements, voters_of
-from raftlog.tools.auditing.replicas import LogDirectory, Replica, quorum_state_of, voters_in_force
+from raftlog.tools.auditing.replicas import Replica, quorum_state_of, voters_in_force
 from raftlog.tools.auditing.voter_rules import election_problem
 from raftlog.tools.findings import Finding
 from raftlog.voter_set import ReplicaKey

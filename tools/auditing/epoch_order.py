@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The epochs of a segment's batches, and those that stand where they cannot."""
 
+from collections.abc import Set
+
 import attrs
 
 from raftlog.records.batch import RecordBatch
@@ -52,7 +54,7 @@ class EpochOrder:
         repaired: by the positions of those ``openings`` whose batches are out of line, the epoch that they are of.
     """
 
-    def __init__(self, limit: FindingLimit, openings: set[int]) -> None:
+    def __init__(self, limit: FindingLimit, openings: Set[int]) -> None:
         self._limit = limit
         self._openings = openings
         self._stray: list[BatchStep] = []

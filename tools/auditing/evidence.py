@@ -20,13 +20,14 @@ import attrs
 
 from raftlog.errors import DecodeError, MissingExtraError
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.records.control import ControlRecord, ControlValue, read_control_record
 from raftlog.records.file_names import FileKind, FileState
 from raftlog.tools.coverage import Coverage
 from raftlog.tools.findings import Finding
 
 if TYPE_CHECKING:
     from cattrs.preconf.json import JsonConverter
+
+    from raftlog.records.control import ControlRecord, ControlValue
 
 BLOCK_SIZE: Final = 4096
 """Offsets in a block: replicas are first compared block by block."""
@@ -137,7 +138,7 @@ class ControlSeen:
     key: bytes
     value: bytes
 
-    def read(self) -> ControlRecord:
+    def read(self) -> "ControlRecord":
         """Return what it says.
 
         Raises:
@@ -146,8 +147,12 @@ class ControlSeen:
         return _read_control_record(self.key, self.value)
 
 
-_read_control_record = functools.lru_cache(maxsize=1024)(read_control_record)
-"""Each judgement asks for what the same few records say."""
+@functools.lru_cache(maxsize=1024)
+def _read_control_record(key: bytes, value: bytes) -> "ControlRecord":
+    """Read a control record; each judgement asks for what the same few say."""
+    from raftlog.records.control import read_control_record  # Most segments have none.
+
+    return read_control_record(key, value)
 
 
 @attrs.frozen
@@ -311,7 +316,7 @@ class FileEvidence:
     shows_compaction: bool = False
     stray_offsets: int = 0
 
-    def control_values(self) -> Iterator[tuple[ControlSeen, ControlValue | None]]:
+    def control_values(self) -> "Iterator[tuple[ControlSeen, ControlValue | None]]":
         """Yield the control records with what they say, in order, but for those that do not read."""
         for seen in self.controls:
             with contextlib.suppress(DecodeError):

@@ -15,6 +15,7 @@ import attrs
 
 from raftlog.file_system import join
 from raftlog.records.file_names import (
+    METADATA_TOPIC,
     SEGMENT_KINDS,
     DirectoryName,
     DirectoryState,
@@ -23,7 +24,6 @@ from raftlog.records.file_names import (
     parse_file_name,
 )
 from raftlog.storage.file_source import STANDARD_INPUT
-from raftlog.storage.log_directory import METADATA_TOPIC
 from raftlog.tools.auditing.evidence import Place
 from raftlog.tools.findings import Finding
 from raftlog.tools.inputs import input_file

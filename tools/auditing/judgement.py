@@ -11,30 +11,57 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
-from raftlog.tools.auditing.batch_reader import read_batches
-from raftlog.tools.auditing.directory_rules import judge_directories
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence
-from raftlog.tools.auditing.hole_rules import judge_holes
+from raftlog.tools.auditing.log_directories import LogDirectory, by_cluster, log_directories
 from raftlog.tools.auditing.own_fault import attempted, guarded
-from raftlog.tools.auditing.partition_rules import judge_partition
-from raftlog.tools.auditing.replica_rules import judge_replicas
-from raftlog.tools.auditing.replicas import LogDirectory, by_cluster, log_directories
-from raftlog.tools.auditing.segment_rules import told_of_worse
 from raftlog.tools.findings import Finding
+
+# A judge is imported with what it is to judge: a segment that was named alone has neither replicas nor a directory.
+
+
+def _judge_partition(partition: PartitionEvidence) -> Iterator[Finding]:
+    from raftlog.tools.auditing.partition_rules import judge_partition
+
+    return judge_partition(partition)
+
+
+def _judge_holes(partition: PartitionEvidence, directory: PartitionEvidence | None) -> Iterator[Finding]:
+    from raftlog.tools.auditing.hole_rules import judge_holes
+
+    return judge_holes(partition, directory)
+
+
+def _told_of_worse(replica: PartitionEvidence, said: Sequence[Finding]) -> Iterator[Finding]:
+    from raftlog.tools.auditing.segment_rules import told_of_worse
+
+    return told_of_worse(replica, said)
 
 
 def _judge_replicas(replicas: Sequence[PartitionEvidence]) -> Iterator[Finding]:
+    if len(replicas) == 1:
+        return iter(())
+    from raftlog.tools.auditing.batch_reader import read_batches
+    from raftlog.tools.auditing.replica_rules import judge_replicas
+
     return judge_replicas(replicas, read_batches)
+
+
+def _judge_directories(evidence: Sequence[PartitionEvidence]) -> Iterator[Finding]:
+    if all(each.place.topic for each in evidence):
+        return iter(())  # No log directory itself is here, and so nothing says whose replicas these are.
+    from raftlog.tools.auditing.directory_rules import judge_directories
+
+    return judge_directories(evidence)
 
 
 @attrs.frozen
 class Judges:
     """The judgements to put together."""
 
-    partition: Callable[[PartitionEvidence], Iterable[Finding]] = judge_partition
+    partition: Callable[[PartitionEvidence], Iterable[Finding]] = _judge_partition
     replicas: Callable[[Sequence[PartitionEvidence]], Iterable[Finding]] = _judge_replicas
-    directories: Callable[[Sequence[PartitionEvidence]], Iterable[Finding]] = judge_directories
-    holes: Callable[[PartitionEvidence, PartitionEvidence | None], Iterable[Finding]] = judge_holes
+    directories: Callable[[Sequence[PartitionEvidence]], Iterable[Finding]] = _judge_directories
+    holes: Callable[[PartitionEvidence, PartitionEvidence | None], Iterable[Finding]] = _judge_holes
 
 
 @attrs.frozen
@@ -122,7 +149,7 @@ def _findings(
             path = _directory(replica)
             said += guarded(path, judges.partition, replica)
             said += guarded(path, judges.holes, replica, directories.get(replica.place.log_directory))
-            told_elsewhere.update(told_of_worse(replica, said))
+            told_elsewhere.update(_told_of_worse(replica, said))
         yield from said
         told = [_with_findings(replica, said) for replica in of_one_log]
         yield from guarded(_directory(told[0]), judges.replicas, told)

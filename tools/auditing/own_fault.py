@@ -3,7 +3,6 @@
 
 import os
 import sys
-import traceback
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Final, ParamSpec, TypeVar
 
@@ -28,6 +27,8 @@ def own_fault(path: str, error: Exception) -> Finding:
         path: what it was at work on.
         error: what was raised; its traceback is written to standard error if somebody asked for that.
     """
+    import traceback  # Slow to import, and hardly ever needed.
+
     if os.environ.get(DEBUG_VARIABLE) and sys.stderr is not None:
         traceback.print_exception(error)
     frames = traceback.extract_tb(error.__traceback__)

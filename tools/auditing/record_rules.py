@@ -11,6 +11,7 @@ import numpy as np
 
 from raftlog.errors import DecodeError
 from raftlog.records.batch import CONTROL_FLAG
+from raftlog.records.file_names import METADATA_TOPIC
 from raftlog.records.record_summaries import (
     HAS_HEADERS,
     HAS_KEY,
@@ -22,7 +23,6 @@ from raftlog.records.record_summaries import (
     OFFSETS_HAVE_GAPS,
     RecordSummaries,
 )
-from raftlog.storage.log_directory import METADATA_TOPIC
 from raftlog.tools.auditing.batch_rules import report_rows
 from raftlog.tools.auditing.batch_table import COUNTS_DIFFER, BatchTable
 from raftlog.tools.auditing.evidence import SurveyTask

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The replicas of a raft log that are looked at: whose they are, how far they reach, and who votes by them."""
 
-import uuid
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterable, Sequence
 
 import attrs
 
@@ -15,6 +13,7 @@ from raftlog.records.quorum_state import QuorumStateData
 from raftlog.records.rules import Severity
 from raftlog.tools.audit_rules import UNREADABLE_RULES
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence
+from raftlog.tools.auditing.log_directories import LogDirectory, log_directories
 from raftlog.tools.auditing.quorum_statements import (
     cut_offset,
     hole_offset,
@@ -26,24 +25,6 @@ from raftlog.tools.auditing.segment_rules import durable_end_offset
 from raftlog.tools.findings import Finding
 from raftlog.uuid_text import uuid_from_text
 from raftlog.voter_set import Endpoints, ReplicaKey, SupportedVersionRange, VoterNode, VoterSet
-
-T = TypeVar("T")
-
-
-@attrs.frozen
-class LogDirectory:
-    """What the meta.properties of a log directory says; None where there is none, or it does not say.
-
-    Attributes:
-        path: of the directory.
-        meta: the file, or None.
-    """
-
-    path: str
-    meta: FileEvidence | None = None
-    cluster_id: str | None = None
-    node_id: int | None = None
-    directory_id: uuid.UUID | None = None
 
 
 @attrs.frozen
@@ -82,48 +63,6 @@ class Replica:
     def is_voter_of(self, voters: VoterSet) -> bool:
         """Say whether it is one of some voters."""
         return self.key is not None and voters.is_voter(self.key)
-
-
-def log_directories(evidence: Iterable[PartitionEvidence]) -> dict[str, LogDirectory]:
-    """Return the log directories of some places, by path."""
-    found: dict[str, LogDirectory] = {}
-    for partition in evidence:
-        path = partition.place.log_directory
-        found.setdefault(path, LogDirectory(path))
-        if not partition.place.topic and (meta := partition.small_file(FileKind.META_PROPERTIES)) is not None:
-            found[path] = _log_directory(path, meta)
-    return found
-
-
-def by_cluster(values: Iterable[T], cluster_id: Callable[[T], str | None]) -> dict[str, list[T]]:
-    """Divide values by the clusters that they are of; who names none is taken to be of the only one that there is.
-
-    Args:
-        values: for instance replicas.
-        cluster_id: returns what a value says; None where it does not say.
-
-    Returns:
-        The values by cluster id, in their order; the id is empty where nothing says it.
-    """
-    named = [(cluster_id(value), value) for value in values]
-    known = {name for name, _ in named if name is not None}
-    only = next(iter(known)) if len(known) == 1 else ""
-    found: dict[str, list[T]] = {}
-    for name, value in named:
-        found.setdefault(name or only, []).append(value)
-    return found
-
-
-def _log_directory(path: str, meta: FileEvidence) -> LogDirectory:
-    fields: dict[str, Any] = meta.contents or {}
-    directory_id = fields.get("directory_id")
-    return LogDirectory(
-        path,
-        meta,
-        fields.get("cluster_id"),
-        fields.get("node_id"),
-        None if directory_id is None else uuid_from_text(directory_id),
-    )
 
 
 def replicas(evidence: Sequence[PartitionEvidence]) -> list[Replica]:

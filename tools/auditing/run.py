@@ -9,18 +9,16 @@ from typing import Final
 
 import attrs
 
-from raftlog.records.file_names import DirectoryName, parse_directory_name
+from raftlog.records.file_names import METADATA_TOPIC, DirectoryName, parse_directory_name
 from raftlog.records.rules import Severity
-from raftlog.storage.log_directory import METADATA_TOPIC
 from raftlog.tools.audit_rules import UNREAD_RULES, UNREADABLE_RULES
 from raftlog.tools.auditing.engine import survey_all
 from raftlog.tools.auditing.evidence import FileEvidence, SurveyTask, in_partitions
 from raftlog.tools.auditing.judgement import Judged, judge_in_groups
-from raftlog.tools.auditing.small_file_survey import has_contents
 from raftlog.tools.auditing.survey import survey as survey_file
 from raftlog.tools.auditing.tasks import find_tasks
 from raftlog.tools.findings import Finding, Tally
-from raftlog.tools.small_files import LARGEST_SMALL_FILE_BYTES
+from raftlog.tools.inputs import LARGEST_SMALL_FILE_BYTES
 
 _METADATA_DIRECTORY: Final = DirectoryName(METADATA_TOPIC, 0)
 
@@ -181,7 +179,11 @@ def is_read(file: FileEvidence) -> bool:
     task = file.task
     if any(finding.rule in UNREAD_RULES and finding.path == task.path for finding in file.findings):
         return False
-    return file.coverage is not None or has_contents(task)
+    if file.coverage is not None:
+        return True
+    from raftlog.tools.auditing.small_file_survey import has_contents  # As in a survey: only for such a file.
+
+    return has_contents(task)
 
 
 def _unread_index_bytes(file: FileEvidence) -> int:

@@ -6,32 +6,34 @@ chunk does not grow with the batches.
 """
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import attrs
 
 from raftlog.errors import DecodeError, MissingExtraError, StorageError
 from raftlog.records.columns import Chunk, read_columns
-from raftlog.records.file_names import FileKind
+from raftlog.records.file_names import METADATA_TOPIC, FileKind
 from raftlog.records.iterator import ByteSource, Corruption, TornTail, ZeroPadding
 from raftlog.records.legacy import LegacyBatch
 from raftlog.records.record_summaries import summarize_records
-from raftlog.storage.log_directory import METADATA_TOPIC
 from raftlog.storage.readable_bytes import ReadableBytes
 from raftlog.tools.auditing.batch_order import BatchOrder
 from raftlog.tools.auditing.batch_rules import BatchRules
 from raftlog.tools.auditing.batch_table import BatchTable
 from raftlog.tools.auditing.blocks import Blocks
-from raftlog.tools.auditing.control_rules import ControlRules
-from raftlog.tools.auditing.evidence import ControlSeen, FileEvidence, LogExtent, SurveyTask
+from raftlog.tools.auditing.evidence import ControlSeen, FileEvidence, LogExtent, ProducerSpan, SurveyTask
 from raftlog.tools.auditing.finding_limit import FindingLimit
-from raftlog.tools.auditing.index_rules import IndexSurveys
-from raftlog.tools.auditing.message_rules import MessageRules
-from raftlog.tools.auditing.producer_rules import ProducerSurvey
 from raftlog.tools.auditing.record_rules import RecordRules
 from raftlog.tools.auditing.snapshot_ends import SnapshotEnds
 from raftlog.tools.auditing.zeroed_tail import join_zeroed_tail
 from raftlog.tools.coverage import Coverage
 from raftlog.tools.findings import Finding
+
+if TYPE_CHECKING:
+    from raftlog.tools.auditing.control_rules import ControlRules
+    from raftlog.tools.auditing.index_rules import IndexSurveys
+    from raftlog.tools.auditing.message_rules import MessageRules
+    from raftlog.tools.auditing.producer_rules import ProducerSurvey
 
 
 def survey_segment(task: SurveyTask, log: ByteSource, indexes: Mapping[FileKind, bytes]) -> FileEvidence:
@@ -53,6 +55,33 @@ def survey_segment(task: SurveyTask, log: ByteSource, indexes: Mapping[FileKind,
     except StorageError as error:
         survey.fail(error)
     return survey.finish()
+
+
+# What many a segment has nothing of is imported with the first that has some: a command over one file starts sooner.
+
+
+def _control_rules(limit: FindingLimit) -> "ControlRules":
+    from raftlog.tools.auditing.control_rules import ControlRules
+
+    return ControlRules(limit)
+
+
+def _message_rules(limit: FindingLimit) -> "MessageRules":
+    from raftlog.tools.auditing.message_rules import MessageRules
+
+    return MessageRules(limit)
+
+
+def _producer_survey(task: SurveyTask) -> "ProducerSurvey":
+    from raftlog.tools.auditing.producer_rules import ProducerSurvey
+
+    return ProducerSurvey(task)
+
+
+def _index_surveys(task: SurveyTask, indexes: Mapping[FileKind, bytes]) -> "IndexSurveys":
+    from raftlog.tools.auditing.index_rules import IndexSurveys
+
+    return IndexSurveys(task, indexes)
 
 
 @attrs.define
@@ -81,15 +110,14 @@ class _SegmentSurvey:
         self._batches = BatchRules(task, self._limit)
         self._records = RecordRules(task, self._limit)
         reads_messages = task.reads_messages and task.place.topic == METADATA_TOPIC
-        self._messages = MessageRules(self._limit) if reads_messages else None
-        self._controls = ControlRules(self._limit)
-        self._order = BatchOrder(task, self._limit, self._controls.openings)
+        self._messages = _message_rules(self._limit) if reads_messages else None
+        self._controls = _control_rules(self._limit) if task.is_raft else None
+        self._order = BatchOrder(task, self._limit, self._controls.openings if self._controls else frozenset())
         self._blocks = Blocks()
         self._snapshot_ends = SnapshotEnds(task.snapshot_offsets)
-        self._producers = ProducerSurvey(task)
-        self._has_producers = False
+        self._producers: ProducerSurvey | None = None
         self._shows_compaction = False
-        self._indexes = IndexSurveys(task, indexes)
+        self._indexes = _index_surveys(task, indexes) if indexes else None
         self._has_entries = any(indexes.values())
 
     def take(self, piece: Chunk | LegacyBatch | TornTail | ZeroPadding | Corruption, source: ReadableBytes) -> None:
@@ -113,7 +141,9 @@ class _SegmentSurvey:
         self._batches.finish()
         self._records.finish()
         extent = self._extent()
-        self._limit.extend(self._indexes.end(extent, self._producers.aborted()))
+        aborted = () if self._producers is None else self._producers.aborted()
+        if self._indexes is not None:
+            self._limit.extend(self._indexes.end(extent, aborted))
         return FileEvidence(
             self._task,
             self._limit.findings(),
@@ -122,7 +152,7 @@ class _SegmentSurvey:
             tuple(self._order.epochs),
             tuple(self._controls_seen()),
             self._blocks.blocks(),
-            self._producers.spans(self._indexes.first_offsets),
+            self._producer_spans(),
             tuple(self._snapshot_ends.batches()),
             holes=self._order.holes,
             shows_compaction=self._shows_compaction,
@@ -137,16 +167,22 @@ class _SegmentSurvey:
         self._records.take(table, summaries)
         if self._messages is not None:
             self._messages.take(table, summaries)
-        if self._task.is_raft:
+        if self._controls is not None:
             self._controls.take(table, {row for row, _ in summaries.errors})
-        elif self._has_producers or table.have_producers:
-            self._has_producers = True
-            self._limit.extend(self._producers.take(table))
+        elif self._producers is not None or table.have_producers:
+            self._take_producers(table)
         self._order.take(table)
         self._blocks.take(table)
         self._snapshot_ends.take(table)
-        if self._has_entries:
+        if self._indexes is not None and self._has_entries:
             self._indexes.take(table)
+
+    def _take_producers(self, table: BatchTable) -> None:
+        if self._producers is None:
+            self._producers = _producer_survey(self._task)
+            # Where nothing aborts, no index need be there.
+            self._indexes = self._indexes or _index_surveys(self._task, {})
+        self._limit.extend(self._producers.take(table))
 
     def _take_legacy(self, batch: LegacyBatch) -> None:
         """Look at a message of magic 0 or 1: no rule but those of its format, and of order, is about it."""
@@ -188,9 +224,13 @@ class _SegmentSurvey:
 
     def _controls_seen(self) -> list[ControlSeen]:
         """The control records, those of a batch whose epoch cannot be with the epoch that it is of."""
-        return [
-            attrs.evolve(seen, epoch=self._order.epoch_at(seen.position, seen.epoch)) for seen in self._controls.seen
-        ]
+        controls = [] if self._controls is None else self._controls.seen
+        return [attrs.evolve(seen, epoch=self._order.epoch_at(seen.position, seen.epoch)) for seen in controls]
+
+    def _producer_spans(self) -> tuple[ProducerSpan, ...]:
+        if self._producers is None or self._indexes is None:
+            return ()
+        return self._producers.spans(self._indexes.first_offsets)
 
     def _extent(self) -> LogExtent | None:
         if self._order.span is None:

@@ -10,9 +10,9 @@ import attrs
 
 from raftlog.errors import DecodeError
 from raftlog.records.checkpoint_files import read_offset_checkpoint
-from raftlog.records.file_names import FileKind, FileState
+from raftlog.records.file_names import METADATA_TOPIC, FileKind, FileState
 from raftlog.records.producer_snapshot import read_producer_snapshot
-from raftlog.storage.log_directory import METADATA_TOPIC, METADATA_TOPIC_ID
+from raftlog.storage.log_directory import METADATA_TOPIC_ID
 from raftlog.storage.quorum_state_store import COPY_NAMES, RESERVE_NAME, read_quorum_state_copy
 from raftlog.storage.recovery_point import (
     FLUSH_MARK_NAME,
@@ -23,7 +23,8 @@ from raftlog.storage.recovery_point import (
 from raftlog.tools.auditing.evidence import EpochSeen, FileEvidence, SurveyTask
 from raftlog.tools.auditing.finding_limit import FindingLimit
 from raftlog.tools.findings import Finding
-from raftlog.tools.small_files import LARGEST_SMALL_FILE_BYTES, READABLE_KINDS, plain, small_file_contents
+from raftlog.tools.inputs import LARGEST_SMALL_FILE_BYTES
+from raftlog.tools.small_files import READABLE_KINDS, plain, small_file_contents
 from raftlog.uuid_text import uuid_to_text
 
 _Contents = dict[str, Any]

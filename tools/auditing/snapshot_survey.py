@@ -5,12 +5,12 @@ import attrs
 
 from raftlog.errors import DecodeError
 from raftlog.records.columns import Chunk, read_columns
+from raftlog.records.file_names import METADATA_TOPIC
 from raftlog.records.iterator import ByteSource, Corruption, TornTail, ZeroPadding
 from raftlog.records.legacy import LegacyBatch
 from raftlog.records.record_summaries import summarize_records
 from raftlog.snapshot.order import ControlBatch, SnapshotOrder
 from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID
-from raftlog.storage.log_directory import METADATA_TOPIC
 from raftlog.tools.auditing.batch_rules import BatchRules
 from raftlog.tools.auditing.batch_table import BatchTable
 from raftlog.tools.auditing.evidence import ControlSeen, FileEvidence, LogExtent, SurveyTask

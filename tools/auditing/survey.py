@@ -14,13 +14,10 @@ from raftlog.records.window import ByteSource
 from raftlog.storage.file_source import FileSource, read_file
 from raftlog.tools.auditing.evidence import FileEvidence, SurveyTask
 from raftlog.tools.auditing.segment_survey import survey_segment
-from raftlog.tools.auditing.small_file_survey import has_contents, survey_small_file
-from raftlog.tools.auditing.snapshot_survey import survey_snapshot
 from raftlog.tools.auditing.tasks import INDEX_KINDS
 from raftlog.tools.coverage import Coverage
 from raftlog.tools.findings import Finding
-from raftlog.tools.inputs import RECORD_KINDS
-from raftlog.tools.small_files import LARGEST_SMALL_FILE_BYTES
+from raftlog.tools.inputs import LARGEST_SMALL_FILE_BYTES, RECORD_KINDS
 from raftlog.tools.standard_error import say
 
 _MAX_INDEX_SIZE: Final = 64 * 1024 * 1024
@@ -46,10 +43,15 @@ def _survey(task: SurveyTask) -> FileEvidence:
     is_current = task.state is FileState.CURRENT
     if is_current and task.kind is FileKind.LOG:
         return _survey_segment(task)
-    if is_current and task.kind in RECORD_KINDS:
-        return _survey_batches(task, survey_snapshot)
     if is_current and task.kind in INDEX_KINDS:
         return _survey_orphan(task)
+    # What reads other files is imported with the first of them: a segment that was named alone waits for none of it.
+    if is_current and task.kind in RECORD_KINDS:
+        from raftlog.tools.auditing.snapshot_survey import survey_snapshot
+
+        return _survey_batches(task, survey_snapshot)
+    from raftlog.tools.auditing.small_file_survey import has_contents, survey_small_file
+
     if not has_contents(task):
         return survey_small_file(task, b"")  # Its name is all that there is to say about it.
     with FileSource(task.path) as source:

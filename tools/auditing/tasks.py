@@ -12,11 +12,9 @@ from typing import Final
 import attrs
 
 from raftlog.file_system import join
-from raftlog.records.file_names import FileKind, FileState, parse_directory_name, parse_file_name
+from raftlog.records.file_names import METADATA_TOPIC, FileKind, FileState, parse_directory_name, parse_file_name
 from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID
 from raftlog.storage.file_source import STANDARD_INPUT
-from raftlog.storage.log_directory import METADATA_TOPIC
-from raftlog.tools.auditing.empty_rules import is_witness
 from raftlog.tools.auditing.evidence import SurveyTask
 from raftlog.tools.auditing.found_directories import DirectorySearch, FoundDirectory
 from raftlog.tools.findings import Finding
@@ -202,6 +200,8 @@ class _Files:
         directory = self._directory
         if directory.names is not None or not directory.is_partition or not self._was_listed:
             return False
+        from raftlog.tools.auditing.empty_rules import is_witness  # Seldom: most partitions have a segment.
+
         files = {name: self._file(name) for name in self._statuses}
         has_witness = any(is_witness(name, file.kind, file.state) for name, file in files.items())
         return not has_witness and {file.snapshot_id for file in files.values()} != {BOOTSTRAP_SNAPSHOT_ID}

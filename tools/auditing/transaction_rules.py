@@ -7,15 +7,17 @@ are, ``producer_rules`` finds out for many batches at a time.
 Source: ProducerAppendInfo, ProducerStateManager.
 """
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
 from raftlog.errors import DecodeError, MissingExtraError
 from raftlog.records.batch import RecordBatch
-from raftlog.records.control import EndTxnMarker, read_control_record
 from raftlog.tools.auditing.producer_faults import coordinator_fault
 from raftlog.tools.findings import Finding
+
+if TYPE_CHECKING:
+    from raftlog.records.control import EndTxnMarker
 
 UNKNOWN: Final = -1
 """Stands for an offset or an epoch that a segment alone does not tell."""
@@ -102,29 +104,30 @@ class TransactionSurvey:
         try:
             marker = _read_marker(batch)
         except DecodeError as error:
-            self._note(batch, EndTxnMarker(committed=False, coordinator_epoch=UNKNOWN), is_read=False)
+            self._note(batch, UNKNOWN, is_committed=False, is_read=False)
             return Finding(
                 self._path, error.rule or "control-value", error.reason, batch.position, offset=batch.base_offset
             )
-        return None if marker is None else self._note(batch, marker)
+        if marker is None:
+            return None
+        return self._note(batch, marker.coordinator_epoch, is_committed=marker.committed)
 
-    def _note(self, batch: RecordBatch, marker: EndTxnMarker, *, is_read: bool = True) -> Finding | None:
+    def _note(self, batch: RecordBatch, epoch: int, *, is_committed: bool, is_read: bool = True) -> Finding | None:
         producer_id = batch.producer_id
         first_offset = self._open.pop(producer_id, UNKNOWN)
         markers = self._markers.get(producer_id)
-        if not marker.committed:
+        if not is_committed:
             others = next(iter(self._open.values()), batch.base_offset + 1)
             is_beginning_here = first_offset != UNKNOWN and markers is not None
             self.aborted.append(
                 AbortMarker(producer_id, first_offset, batch.base_offset, others, is_beginning_here, is_read)
             )
         if markers is None:
-            epochs = (marker.coordinator_epoch, marker.coordinator_epoch)
-            is_abort = is_read and not marker.committed
-            self._markers[producer_id] = Markers(batch.base_offset, epochs, first_offset == UNKNOWN, is_abort)
+            is_abort = is_read and not is_committed
+            self._markers[producer_id] = Markers(batch.base_offset, (epoch, epoch), first_offset == UNKNOWN, is_abort)
             return None
         markers.empty_count += first_offset == UNKNOWN
-        return self._coordinator_fault(batch, markers, marker.coordinator_epoch)
+        return self._coordinator_fault(batch, markers, epoch)
 
     def _coordinator_fault(self, batch: RecordBatch, markers: Markers, epoch: int) -> Finding | None:
         first, last = markers.coordinator_epochs
@@ -132,12 +135,14 @@ class TransactionSurvey:
         return coordinator_fault(self._path, batch.producer_id, epoch, last, batch.base_offset, batch.position)
 
 
-def _read_marker(batch: RecordBatch) -> EndTxnMarker | None:
+def _read_marker(batch: RecordBatch) -> "EndTxnMarker | None":
     """Return the marker of a control batch; None if it has none, or its records were found to be broken.
 
     Raises:
         DecodeError: the first record is sound, and no control record.
     """
+    from raftlog.records.control import EndTxnMarker, read_control_record  # Slow to import; few segments have any.
+
     try:
         record = next(iter(batch.records(check_crc=False)), None)
     except (DecodeError, MissingExtraError):

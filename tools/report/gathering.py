@@ -18,9 +18,10 @@ from raftlog.tools.auditing.checks import Checks
 from raftlog.tools.auditing.evidence import FileEvidence, LogExtent, PartitionEvidence, Place
 from raftlog.tools.auditing.histories import by_history
 from raftlog.tools.auditing.judgement import Judged
+from raftlog.tools.auditing.log_directories import log_directories
 from raftlog.tools.auditing.own_fault import attempted
 from raftlog.tools.auditing.quorum_view import QuorumView, quorum_view
-from raftlog.tools.auditing.replicas import log_directories, log_end, quorum_state_of
+from raftlog.tools.auditing.replicas import log_end, quorum_state_of
 from raftlog.tools.auditing.run import Account
 from raftlog.tools.auditing.timelines import EpochLead, VoterChange, epoch_timeline, voter_timeline
 from raftlog.tools.coverage import Coverage

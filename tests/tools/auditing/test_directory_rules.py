@@ -4,6 +4,9 @@
 import uuid
 from typing import Any
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from raftlog.records.file_names import FileKind
 from raftlog.tools.auditing.directory_rules import judge_directories
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, Place, SurveyTask
@@ -28,6 +31,22 @@ def test_a_sound_quorum_is_silent() -> None:
     assert found(*node(1), *node(2), *node(3), *node(9)) == []
     assert found(*node(1), *node(3)) == []
     assert found(*node(1)) == []
+
+
+@given(st.lists(st.tuples(st.integers(1, 9), st.integers(0, 2), st.booleans()), max_size=4))
+def test_logs_without_a_log_directory(logs: list[tuple[int, int, bool]]) -> None:
+    """Where no place is a log directory nothing is said, whatever logs hold: nobody knows whose they are.
+
+    The audit counts on that: it does not ask then.
+    """
+    places = [
+        MadeLog(node=f"n{name}").bootstrap(voters(*range(directory, 3 + directory))).evidence()
+        if is_raft
+        else PartitionEvidence(Place(f"n{name}", "t", directory), ())
+        for name, directory, is_raft in logs
+    ]
+
+    assert found(*places) == []
 
 
 def test_several_directories_of_a_broker() -> None:

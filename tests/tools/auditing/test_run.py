@@ -22,7 +22,7 @@ from raftlog.tools.auditing.partition_rules import judge_partition
 from raftlog.tools.auditing.run import Account, audit
 from raftlog.tools.auditing.run_progress import RunProgress
 from raftlog.tools.findings import Finding
-from raftlog.tools.small_files import LARGEST_SMALL_FILE_BYTES
+from raftlog.tools.inputs import LARGEST_SMALL_FILE_BYTES
 from tests.golden_files import GOLDEN
 from tests.tools.made_logs import batch, write_log
 

@@ -17,7 +17,7 @@ from raftlog.storage.quorum_state_store import QuorumStateCopy
 from raftlog.storage.recovery_point import FlushMark, RecoveryPoint
 from raftlog.tools.auditing.evidence import EpochSeen, FileEvidence, Place, SurveyTask
 from raftlog.tools.auditing.small_file_survey import has_contents, survey_small_file
-from raftlog.tools.small_files import LARGEST_SMALL_FILE_BYTES
+from raftlog.tools.inputs import LARGEST_SMALL_FILE_BYTES
 from tests.golden_files import GOLDEN
 
 STATE = QuorumStateData(1, leader_id=2, leader_epoch=7)

@@ -4,7 +4,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raftlog.tools.auditing.replicas import by_cluster
+from raftlog.tools.auditing.log_directories import by_cluster
 
 
 @given(st.lists(st.sampled_from([None, "a", "b"])))
