@@ -16,7 +16,9 @@
     ├─ QuorumError         NotLeaderError · FencedEpochError · UnknownEpochError · IllegalTransitionError
     ├─ LogDirectoryError   DirectoryLockedError · NotFormattedError · AlreadyFormattedError
     │  └─ ForeignDirectoryError (path, subject, found, expected)
-    ├─ MissingExtraError (extra; also an ImportError)
+    ├─ MissingExtraError (extra; also an ImportError) · NoJavaError (least_version, looked_at)
+    ├─ SparkJobError (work, reason)
+    ├─ OptionError (option; also a ValueError) · DivergedStreamError
     └─ StorageError (path, operation; also an OSError)              the disk failed
        └─ MissingFileError · OutOfSpaceError
     InvariantViolation(AssertionError)                              we have a bug; not a RaftLogError on purpose
@@ -246,6 +248,81 @@ class MissingExtraError(RaftLogError, ImportError):
 
     def __str__(self) -> str:
         return f"{self.wanted_for} needs a package that is not installed: pip install 'raftlog[{self.extra}]'"
+
+
+@attrs.define
+class NoJavaError(RaftLogError):
+    """Spark cannot be started here, as no Java is new enough.
+
+    Attributes:
+        least_version: the oldest that would do.
+        looked_at: what was found instead, and where.
+    """
+
+    least_version: int
+    looked_at: str
+
+    def __str__(self) -> str:
+        return (
+            f"Spark needs Java {self.least_version} or newer, but {self.looked_at}: set JAVA_HOME, or have one brought "
+            "by pip install 'raftlog[spark]'"
+        )
+
+
+@attrs.define
+class SparkJobError(RaftLogError):
+    """Spark cannot go on with a job. What it has done so far is kept, where the job keeps anything.
+
+    Attributes:
+        work: what was going on.
+        reason: what Spark said.
+    """
+
+    work: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"Spark failed at {self.work}: {self.reason}"
+
+
+@attrs.define
+class OptionError(RaftLogError, ValueError):
+    """An option of a data source that is misspelt, missing, or has a value that cannot be.
+
+    Attributes:
+        option: its name.
+        reason: what is wrong, and what would do.
+    """
+
+    option: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"option {self.option}: {self.reason}"
+
+
+@attrs.define
+class DivergedStreamError(RaftLogError):
+    """A log is not the one any more that a stream has read up to a place: it was truncated there, or is another.
+
+    Attributes:
+        log: topic and partition.
+        offset, epoch: up to where the stream has read (exclusive), and the epoch of the record before that.
+        found_offset, found_epoch: what the log has instead: the same offset and another epoch, or its end.
+    """
+
+    log: str
+    offset: int
+    epoch: int
+    found_offset: int
+    found_epoch: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.log}: the stream has read up to offset {self.offset} of epoch {self.epoch}, but the log has offset "
+            f"{self.found_offset} of epoch {self.found_epoch} there: it was truncated, or is another log; "
+            "what was read since they parted has to be taken back, and a new checkpoint begun"
+        )
 
 
 @attrs.define

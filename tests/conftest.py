@@ -5,10 +5,21 @@ A change lands or not by what it does, so ``.ci/run`` asks for the second; every
 """
 
 import os
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import settings
+
+from tests.object_store import ObjectStore, running_object_store
 
 settings.register_profile("default", max_examples=40, deadline=None)
 settings.register_profile("ci", max_examples=40, deadline=None, derandomize=True)
 settings.register_profile("thorough", max_examples=1000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture(scope="session")
+def object_store() -> Iterator[ObjectStore]:
+    """A store that speaks S3, started with the first test that asks for it."""
+    with running_object_store() as store:
+        yield store

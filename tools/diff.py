@@ -9,10 +9,11 @@ from typing import Any, Final
 import attrs
 
 from raftlog.errors import DecodeError, RaftLogError, StorageError
+from raftlog.file_paths import directory_of
 from raftlog.records.batch import RecordBatch, read_batch
 from raftlog.records.limits import BATCH_OVERHEAD, LOG_OVERHEAD
 from raftlog.records.rules import Severity
-from raftlog.storage.file_source import FileSource
+from raftlog.storage.file_source import open_source
 from raftlog.tools.annotated_bytes import HEADER_FIELDS
 from raftlog.tools.audit_options import add_processes_option, prepare_to_survey
 from raftlog.tools.auditing.batch_reader import read_batches
@@ -199,7 +200,7 @@ def _side_json(side: Side) -> dict[str, Any] | None:
 
 
 def _directory(evidence: PartitionEvidence) -> str:
-    return evidence.segments[0].task.path.rpartition("/")[0] or "."
+    return directory_of(evidence.segments[0].task.path) or "."
 
 
 def _byte_difference(divergence: Divergence) -> ByteDifference | None:
@@ -220,7 +221,7 @@ def _read(side: Side) -> RecordBatch | None:
     if side.position is None:
         return None
     try:
-        with FileSource(side.path) as source:
+        with open_source(side.path) as source:
             size = int.from_bytes(source.read_at(side.position, LOG_OVERHEAD)[8:], "big") + LOG_OVERHEAD
             return read_batch(source.read_at(side.position, min(size, _LARGEST_COMPARED)))[0]
     except (StorageError, DecodeError):

@@ -22,7 +22,7 @@ from raftlog.records.index_entries import (
 )
 from raftlog.records.iterator import ByteSource
 from raftlog.records.producer_snapshot import read_producer_snapshot
-from raftlog.storage.file_source import FileSource, read_file
+from raftlog.storage.file_source import open_source, read_file
 from raftlog.storage.index_seek import BatchHead, head_at
 from raftlog.tools.dialect import NEWEST, Dialect
 from raftlog.tools.findings import Finding
@@ -181,7 +181,7 @@ def _against_log(file: InputFile, check: Callable[[ByteSource], Iterator[Finding
     if path is None:
         return
     try:
-        log = FileSource(path)
+        log = open_source(path)
     except StorageError as error:
         yield Finding(file.path, "index-orphan", f"it cannot be checked against its log: {error}")
         return

@@ -13,7 +13,8 @@ from raftlog.records.batch_run import BatchRun
 from raftlog.records.iterator import Corruption, Piece, TornTail, ZeroPadding, split, split_runs
 from raftlog.records.kernel_choice import IS_COMPILED
 from raftlog.records.legacy import LegacyBatch, LegacyRecord
-from raftlog.storage.file_source import FileSource
+from raftlog.records.window import ByteSource
+from raftlog.storage.file_source import open_source
 from raftlog.tools.coverage import Coverage
 from raftlog.tools.findings import Finding
 from raftlog.tools.inputs import InputFile
@@ -62,7 +63,7 @@ class RecordsDump:
         Raises:
             StorageError: the file cannot be read.
         """
-        with FileSource(file.path) as source:
+        with open_source(file.path) as source:
             yield self.renderer.begin(file)
             start = 0 if selection.is_everything else start_position(file, source, selection)
             progress = Progress(file.path, source.size())
@@ -86,7 +87,7 @@ class RecordsDump:
             return KafkaLines(self.renderer)
         return None
 
-    def _pieces(self, source: FileSource, start: int, *, is_quick: bool) -> "Iterator[Piece | BatchRun | Chunk]":
+    def _pieces(self, source: ByteSource, start: int, *, is_quick: bool) -> "Iterator[Piece | BatchRun | Chunk]":
         if not is_quick:
             return split(source, start=start, stop=self.max_bytes)
         if not self.deep:
@@ -131,7 +132,7 @@ class RecordsDump:
         return map(Place, range(len(chunk.batches)))
 
     def _piece(
-        self, file: InputFile, piece: Piece, decoder: PayloadDecoder, selection: Selection, source: FileSource
+        self, file: InputFile, piece: Piece, decoder: PayloadDecoder, selection: Selection, source: ByteSource
     ) -> Iterator[Line]:
         match piece:
             case RecordBatch() | LegacyBatch():
@@ -148,7 +149,7 @@ class RecordsDump:
                 yield from self._corruption(file, piece, decoder, selection, source)
 
     def _corruption(
-        self, file: InputFile, piece: Corruption, decoder: PayloadDecoder, selection: Selection, source: FileSource
+        self, file: InputFile, piece: Corruption, decoder: PayloadDecoder, selection: Selection, source: ByteSource
     ) -> Iterator[Line]:
         offset = None
         if piece.batch is not None:

@@ -8,12 +8,14 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from raftlog.errors import RaftLogError
+from raftlog.file_paths import is_remote
 from raftlog.records.batch import RecordBatch
 from raftlog.records.iterator import Corruption, Piece, TornTail, ZeroPadding, split
 from raftlog.records.legacy import LegacyBatch
 from raftlog.records.record import Record
 from raftlog.records.rules import RULES, Rule
-from raftlog.storage.file_source import FileSource
+from raftlog.records.window import ByteSource
+from raftlog.storage.file_source import open_source
 from raftlog.storage.index_seek import IndexSeek
 from raftlog.tools.annotated_bytes import AnnotatedField, DescribeRecord, Description, annotate_batch
 from raftlog.tools.audit_rules import ASKED_FOR, CATALOGUE
@@ -59,7 +61,7 @@ def run(arguments: Sequence[str]) -> int:
 def _explain_rule(given: argparse.Namespace) -> int:
     rule = CATALOGUE.get(given.what)
     if rule is None:
-        is_file = os.path.exists(given.what)  # noqa: PTH110
+        is_file = is_remote(given.what) or os.path.exists(given.what)  # noqa: PTH110
         hint = "--offset or --position says what to show of a file" if is_file else _nearest(given.what)
         say(f"no rule is called {given.what}; {hint}", _PROGRAM)
         return EXIT_ERROR
@@ -98,7 +100,7 @@ def _explain_place(given: argparse.Namespace) -> int:
     file = next(iter(find_files([given.what], all_kinds=True)))
     if not isinstance(file, InputFile):
         raise file
-    with FileSource(file.path) as source:
+    with open_source(file.path) as source:
         piece = _find(file, source, given)
         if piece is None:
             place = f"offset {given.offset}" if given.position is None else f"position {given.position}"
@@ -113,7 +115,7 @@ def _explain_place(given: argparse.Namespace) -> int:
     return EXIT_CLEAN
 
 
-def _find(file: InputFile, source: FileSource, given: argparse.Namespace) -> Piece | None:
+def _find(file: InputFile, source: ByteSource, given: argparse.Namespace) -> Piece | None:
     """Return the batch, or the damage, at the place that is asked for."""
     if given.position is not None:
         return next((piece for piece in split(source) if 0 <= given.position - piece.position < piece.size_bytes), None)
@@ -131,7 +133,7 @@ def _batch_of(piece: Piece) -> RecordBatch | LegacyBatch | None:
     return piece if isinstance(piece, RecordBatch | LegacyBatch) else None
 
 
-def _facts(file: InputFile, source: FileSource, piece: Piece, given: argparse.Namespace) -> Iterator[Fact]:
+def _facts(file: InputFile, source: ByteSource, piece: Piece, given: argparse.Namespace) -> Iterator[Fact]:
     yield _heading(file, piece)
     if isinstance(piece, ZeroPadding):
         return

@@ -10,6 +10,7 @@ from typing import Final
 import attrs
 
 from raftlog.errors import StorageError
+from raftlog.file_paths import directory_of, is_remote, join_path, local_or_remote, name_of, split_path
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.file_names import (
     SEGMENT_KINDS,
@@ -19,7 +20,8 @@ from raftlog.records.file_names import (
     parse_directory_name,
     parse_file_name,
 )
-from raftlog.storage.file_source import STANDARD_INPUT, FileSource
+from raftlog.storage.directory_listing import DirectoryListing, Entry, EntryKind
+from raftlog.storage.file_source import STANDARD_INPUT, open_source
 
 RECORD_KINDS: Final = frozenset({FileKind.LOG, FileKind.SNAPSHOT, FileKind.BOOTSTRAP_SNAPSHOT})
 """Files that hold batches."""
@@ -52,12 +54,12 @@ class InputFile:
     @property
     def file_name(self) -> str:
         """The name without the directory."""
-        return os.path.basename(self.path)  # noqa: PTH119 - the path is kept as it was named
+        return name_of(self.path)
 
     @property
     def directory(self) -> str:
         """The path without the name."""
-        return os.path.dirname(self.path)  # noqa: PTH120
+        return directory_of(self.path)
 
     @property
     def is_standard_input(self) -> bool:
@@ -76,13 +78,13 @@ class InputFile:
             StorageError: it cannot be opened.
         """
         if not self.is_standard_input:
-            FileSource(self.path).close()
+            open_source(self.path).close()
 
     @property
     def partition(self) -> DirectoryName | None:
         """Topic and partition that the directory's name says, or None."""
-        directory = os.path.dirname(os.path.abspath(self.path))  # noqa: PTH100, PTH120
-        return parse_directory_name(os.path.basename(directory))  # noqa: PTH119
+        path = self.path if is_remote(self.path) else os.path.abspath(self.path)  # noqa: PTH100 - links are not followed
+        return parse_directory_name(name_of(directory_of(path)))
 
     @property
     def topic(self) -> str | None:
@@ -95,8 +97,9 @@ class InputFile:
         """Return the path of a segment's file of another kind, or None if this file is no segment's."""
         if self.kind not in SEGMENT_KINDS or self.is_standard_input:
             return None
-        stem = os.path.splitext(self.path.removesuffix(self.state.value))[0]  # noqa: PTH122
-        return stem + kind.value + self.state.value
+        directory, name = split_path(self.path)
+        stem = os.path.splitext(name.removesuffix(self.state.value))[0]  # noqa: PTH122
+        return join_path(directory, stem + kind.value + self.state.value)
 
 
 def find_files(paths: Iterable[str], *, all_kinds: bool) -> Iterator[InputFile | StorageError]:
@@ -106,24 +109,46 @@ def find_files(paths: Iterable[str], *, all_kinds: bool) -> Iterator[InputFile |
         paths: files, directories of partitions, directories of those, patterns with ``*``, ``?`` or ``[``, and ``-``.
         all_kinds: whether directories give all their files, or only snapshots and segments.
     """
+    listing = DirectoryListing()
     for path in paths:
-        if path == STANDARD_INPUT:
-            yield InputFile(path)
-        elif os.path.isdir(path):  # noqa: PTH112
-            found = list(_in_directory(path, all_kinds=all_kinds))
-            yield from found or [StorageError(path, "read", "the directory holds no logs")]
-        elif not os.path.lexists(path) and any(character in path for character in "*?["):
-            matches = sorted(glob(path))  # noqa: PTH207
-            if not matches:
-                yield StorageError(path, "open", "no file matches")
-            yield from find_files(matches, all_kinds=all_kinds)
-        else:
-            yield input_file(path)
+        try:
+            yield from _meant(listing, local_or_remote(path), all_kinds=all_kinds)
+        except StorageError as error:  # Of a URI; whoever opens a local file will say what is wrong with it.
+            yield error
+
+
+def _meant(listing: DirectoryListing, path: str, *, all_kinds: bool) -> Iterator[InputFile | StorageError]:
+    """Yield the files that one path means.
+
+    Raises:
+        StorageError: a remote file system cannot be asked, or there is nothing.
+    """
+    if path == STANDARD_INPUT:
+        yield InputFile(path)
+    elif _is_directory(listing, path):
+        found = list(_in_directory(listing, path, all_kinds=all_kinds))
+        yield from found or [StorageError(path, "read", "the directory holds no logs")]
+    elif not is_remote(path) and not listing.exists(path) and any(character in path for character in "*?["):
+        matches = sorted(glob(path))  # noqa: PTH207
+        if not matches:
+            yield StorageError(path, "open", "no file matches")
+        yield from find_files(matches, all_kinds=all_kinds)
+    else:
+        yield input_file(path)
+
+
+def _is_directory(listing: DirectoryListing, path: str) -> bool:
+    try:
+        return listing.status(path).kind is EntryKind.DIRECTORY
+    except StorageError:
+        if is_remote(path):
+            raise
+        return False
 
 
 def input_file(path: str, *, was_listed: bool = False) -> InputFile:
     """Return what the name of a file says about it, be it only its suffix."""
-    file_name = os.path.basename(path)  # noqa: PTH119
+    file_name = name_of(path)
     name = parse_file_name(file_name)
     if name is not None:
         return InputFile(path, name.kind, name.state, name.base_offset, name.snapshot_id, was_listed)
@@ -134,20 +159,27 @@ def input_file(path: str, *, was_listed: bool = False) -> InputFile:
     return InputFile(path, kind, base_offset=int(stem) if is_offset else None, was_listed=was_listed)
 
 
-def _in_directory(path: str, *, all_kinds: bool, with_partitions: bool = True) -> Iterator[InputFile | StorageError]:
+def _in_directory(
+    listing: DirectoryListing, path: str, *, all_kinds: bool, with_partitions: bool = True
+) -> Iterator[InputFile | StorageError]:
     """Yield the files of a partition's directory, or of a log directory and the partitions in it."""
     try:
-        names = sorted(os.listdir(path))  # noqa: PTH208
-    except OSError as error:
-        yield StorageError(path, "list", error.strerror or str(error))
+        entries = sorted(listing.entries(path), key=_name_of_entry)
+    except StorageError as error:
+        yield error
         return
-    children = [os.path.join(path, name) for name in names]  # noqa: PTH118
-    files = [input_file(child, was_listed=True) for child in children if not os.path.isdir(child)]  # noqa: PTH112
+    directories = {entry.name for entry in entries if entry.is_directory()}
+    names = [entry.name for entry in entries if entry.name not in directories]
+    files = [input_file(join_path(path, name), was_listed=True) for name in names]
     wanted = [file for file in files if all_kinds or _is_current_log(file)]
     yield from sorted(wanted, key=_reading_order)
-    for child in children if with_partitions else ():
-        if os.path.isdir(child) and parse_directory_name(os.path.basename(child)) is not None:  # noqa: PTH112, PTH119
-            yield from _in_directory(child, all_kinds=all_kinds, with_partitions=False)
+    for name in sorted(directories) if with_partitions else ():
+        if parse_directory_name(name) is not None:
+            yield from _in_directory(listing, join_path(path, name), all_kinds=all_kinds, with_partitions=False)
+
+
+def _name_of_entry(entry: Entry) -> str:
+    return entry.name
 
 
 def _is_current_log(file: InputFile) -> bool:

@@ -8,6 +8,7 @@ from typing import Final
 import attrs
 
 from raftlog.errors import RaftLogError
+from raftlog.file_paths import name_of
 from raftlog.records.file_names import FileKind, FileState
 from raftlog.records.rules import Severity
 from raftlog.storage.recovery_point import FLUSH_MARK_NAME, RECOVERY_POINT_NAME
@@ -202,7 +203,7 @@ def _aligned(row: Sequence[str], widths: Sequence[int], numeric: frozenset[int])
 
 def seen_text(paths: Sequence[str]) -> str:
     """Say in a few words where something was seen: in how many logs and snapshots, and in which directories."""
-    snapshots = sum(path.endswith(FileKind.SNAPSHOT.value) for path in paths)
+    snapshots = sum(name_of(path).endswith(FileKind.SNAPSHOT.value) for path in paths)
     counts = [(len(paths) - snapshots, "segment"), (snapshots, "snapshot")]
     what = ", ".join(f"{count} {name}{'s' if count > 1 else ''}" for count, name in counts if count)
     places = list(dict.fromkeys(path.split("/")[-3] if path.count("/") > 1 else "." for path in paths))

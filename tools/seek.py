@@ -10,7 +10,7 @@ from raftlog.records.batch import RecordBatch
 from raftlog.records.file_names import FileKind
 from raftlog.records.iterator import ByteSource, split
 from raftlog.records.legacy import LegacyBatch
-from raftlog.storage.file_source import FileSource
+from raftlog.storage.file_source import open_source
 from raftlog.tools.inputs import InputFile
 from raftlog.tools.selection import Selection
 
@@ -36,7 +36,7 @@ def end_offset(file: InputFile) -> int | None:
     """
     from raftlog.storage.index_seek import IndexSeek  # Slow to import, and rarely needed.
 
-    with FileSource(file.path) as source:
+    with open_source(file.path) as source:
         end = file.base_offset
         start = IndexSeek(file.path, file.base_offset).position_before(source, _MAX_OFFSET)
         for piece in split(source, start=start):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading files of a log, read-only.
+"""Reading files of a log, read-only, wherever they are: ``open_source`` takes any path.
 
 Files are read into buffers and never mapped: a mapping of a file that shrinks, as a live node's newest segment may,
 kills the process that looks at it.
@@ -9,9 +9,13 @@ import errno
 import os
 import stat
 from types import TracebackType
-from typing import BinaryIO, Final, Self
+from typing import TYPE_CHECKING, BinaryIO, Final, Self
 
 from raftlog.errors import StorageError
+from raftlog.file_paths import is_remote, local_or_remote
+
+if TYPE_CHECKING:
+    from raftlog.storage.remote_file_source import RemoteFileSource
 
 STANDARD_INPUT = "-"
 """The path that means standard input."""
@@ -23,7 +27,7 @@ _SPOOL_CHUNK_SIZE: Final = 1024 * 1024
 
 
 class FileSource:
-    """A file that can be read anywhere; a pipe is copied to an unnamed temporary file first.
+    """A local file that can be read anywhere; a pipe is copied to an unnamed temporary file first.
 
     Use it as a context manager. It is a ``raftlog.records.iterator.ByteSource``.
 
@@ -114,13 +118,31 @@ def _spooled(descriptor: int) -> BinaryIO:
     return spool
 
 
+def open_source(path: str) -> "FileSource | RemoteFileSource":
+    """Open a file for reads: a local one, or one of any file system that ``pyarrow.fs`` opens, by its URI.
+
+    Args:
+        path: the file, or ``-`` for standard input.
+
+    Raises:
+        StorageError: it cannot be opened, or the URI holds credentials.
+        MissingExtraError: pyarrow is not installed, and the path is a URI.
+    """
+    path = local_or_remote(path)
+    if not is_remote(path):
+        return FileSource(path)
+    from raftlog.storage.remote_file_source import RemoteFileSource  # For URIs alone.
+
+    return RemoteFileSource(path)
+
+
 def read_file(path: str, max_size: int) -> bytes:
     """Return the bytes of a small file.
 
     Raises:
         StorageError: the file cannot be read, or has more than ``max_size`` bytes.
     """
-    with FileSource(path) as source:
+    with open_source(path) as source:
         if source.size() > max_size:
             raise StorageError(path, "read", f"it has {source.size()} bytes, more than {max_size}")
         return bytes(source.read_at(0, max_size))

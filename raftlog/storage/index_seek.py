@@ -11,12 +11,13 @@ from collections.abc import Callable
 import attrs
 
 from raftlog.errors import StorageError
+from raftlog.file_paths import join_path, split_path
 from raftlog.records import limits
 from raftlog.records.batch import RecordBatch
 from raftlog.records.file_names import FileKind
 from raftlog.records.index_entries import OFFSET_INDEX, TIME_INDEX, Entry, IndexFormat, PartialEntry, ZeroPadding
 from raftlog.records.iterator import ByteSource, is_likely_header
-from raftlog.storage.file_source import FileSource
+from raftlog.storage.file_source import open_source
 
 
 @attrs.frozen
@@ -88,14 +89,15 @@ class IndexSeek:
         return offset if is_true else 0
 
     def _sibling(self, kind: FileKind) -> str:
-        return os.path.splitext(self.path)[0] + kind.value  # noqa: PTH122 - the path is kept as it was named
+        directory, name = split_path(self.path)
+        return join_path(directory, os.path.splitext(name)[0] + kind.value)  # noqa: PTH122
 
 
 def _last_entry(path: str, index: IndexFormat[Entry], is_before: Callable[[Entry], bool]) -> Entry | None:
     """Return the last of the entries for which a condition holds, by bisection; None if there is no telling."""
     found = None
     try:
-        with FileSource(path) as source:
+        with open_source(path) as source:
             low, high = 0, source.size() // index.entry_size
             while low < high:
                 middle = (low + high) // 2

@@ -13,11 +13,12 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
+from raftlog.file_paths import local_or_remote, name_of
 from raftlog.records.columns import RECORD_COLUMNS, Chunk, read_columns
 from raftlog.records.file_names import FileKind, parse_file_name
 from raftlog.records.iterator import Corruption, TornTail, ZeroPadding
 from raftlog.records.legacy import LegacyBatch
-from raftlog.storage.file_source import FileSource
+from raftlog.storage.file_source import open_source
 from raftlog.storage.index_seek import IndexSeek
 from raftlog.storage.start_method import start_method
 
@@ -26,7 +27,7 @@ Piece = Chunk | LegacyBatch | TornTail | ZeroPadding | Corruption
 
 
 class Segment:
-    """A segment or a snapshot, open for reading; a context manager.
+    """A segment or a snapshot, local or remote, open for reading; a context manager.
 
     Attributes:
         path: the file.
@@ -37,10 +38,10 @@ class Segment:
     """
 
     def __init__(self, path: str) -> None:
-        self.path = path
-        name = parse_file_name(os.path.basename(path))  # noqa: PTH119 - the path is kept as it was named
+        self.path = path = local_or_remote(path)
+        name = parse_file_name(name_of(path))
         self.base_offset = name.base_offset if name is not None and name.kind is FileKind.LOG else None
-        self._source = FileSource(path)
+        self._source = open_source(path)
 
     def chunks(
         self,

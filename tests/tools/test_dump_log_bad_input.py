@@ -259,7 +259,7 @@ def test_a_partition_that_may_not_be_listed(tmp_path: Path, monkeypatch: pytest.
     """One partition without permission in a log directory is an error: exit code 0 would say that all was read."""
     write_log(tmp_path / "a-0", OTHER)
     write_log(tmp_path / "b-0", OTHER)
-    _refuse(monkeypatch, "listdir", tmp_path / "a-0")
+    _refuse(monkeypatch, "scandir", tmp_path / "a-0")
 
     outcome = dump_jsonl(tmp_path)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from raftlog.errors import StorageError
 from raftlog.records.batch import RecordBatch
 from raftlog.records.iterator import split
-from raftlog.storage.file_source import FileSource
+from raftlog.storage.file_source import open_source
 from raftlog.tools.auditing.evidence import FileEvidence
 
 BatchReader = Callable[[FileEvidence, int, int], Iterator[RecordBatch]]
@@ -25,7 +25,7 @@ def read_batches(segment: FileEvidence, start_offset: int, end_offset: int) -> I
     """
     before = [block.position for block in segment.blocks if block.start_offset <= start_offset]
     try:
-        with FileSource(segment.task.path) as source:
+        with open_source(segment.task.path) as source:
             for piece in split(source, start=max(before, default=0)):
                 if isinstance(piece, RecordBatch) and piece.base_offset >= start_offset:
                     if piece.base_offset >= end_offset:

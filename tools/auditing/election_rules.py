@@ -4,6 +4,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from raftlog.file_paths import directory_of, name_of
 from raftlog.records.control import LeaderChangeMessage
 from raftlog.records.file_names import FileKind
 from raftlog.records.quorum_state import UNKNOWN_ID, QuorumStateData
@@ -87,7 +88,7 @@ def _forgotten(replica: Replica, epoch: int) -> Finding:
 
 def _quorum_state_path(evidence: PartitionEvidence) -> str:
     file = evidence.small_file(FileKind.QUORUM_STATE)
-    directory = evidence.files[0].task.path.rpartition("/")[0]
+    directory = directory_of(evidence.files[0].task.path)
     return f"{directory}/{FileKind.QUORUM_STATE.value}" if file is None else file.task.path
 
 
@@ -107,7 +108,7 @@ def _missing(evidence: PartitionEvidence, copies: list[FileEvidence]) -> Iterato
     """Yield that there is no quorum-state, unless nobody looked, or the replica has nothing to remember."""
     was_listed = any(not file.task.was_named for file in evidence.files)
     if was_listed and log_epoch(evidence) > 0 and evidence.end_offset > 0:
-        directory = evidence.files[0].task.path.rpartition("/")[0]
+        directory = directory_of(evidence.files[0].task.path)
         reason = f"a log of {evidence.end_offset} offsets up to epoch {log_epoch(evidence)} without quorum-state"
         if copies:
             reason += f", of which there is a copy: {_told(copies[0].contents or {})}"
@@ -177,7 +178,7 @@ def _leader_changes(evidence: PartitionEvidence) -> list[tuple[ControlSeen, Lead
 
 
 def _copies(evidence: PartitionEvidence) -> list[FileEvidence]:
-    return [file for file in evidence.files if file.contents and file.task.path.rpartition("/")[2] in COPY_NAMES]
+    return [file for file in evidence.files if file.contents and name_of(file.task.path) in COPY_NAMES]
 
 
 def _copies_apart(file: FileEvidence, copies: list[FileEvidence]) -> Iterator[Finding]:

@@ -4,6 +4,7 @@
 from collections.abc import Iterator
 from typing import Final
 
+from raftlog.file_paths import directory_of, name_of
 from raftlog.records.file_names import FileKind, FileState
 from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID
 from raftlog.storage.recovery_point import FLUSH_MARK_NAME, RECOVERY_POINT_NAME
@@ -29,11 +30,11 @@ def judge_empty(evidence: PartitionEvidence) -> Iterator[Finding]:
     Where none is, the directory itself shows it (``find_tasks``); an index without its segment is reported as that.
     """
     tasks = [file.task for file in evidence.files if file.task.state is FileState.CURRENT]
-    witnesses = [task for task in tasks if is_witness(task.path.rpartition("/")[2], task.kind, task.state)]
+    witnesses = [task for task in tasks if is_witness(name_of(task.path), task.kind, task.state)]
     is_formatted_only = {file.task.snapshot_id for file in evidence.files} == {BOOTSTRAP_SNAPSHOT_ID}
     if is_formatted_only or not witnesses or any(task.kind in _SEGMENT_KINDS for task in tasks):
         return
-    path = witnesses[0].path.rpartition("/")[0]
+    path = directory_of(witnesses[0].path)
     covered = max((snapshot_id.offset for snapshot_id in evidence.snapshots_by_id), default=0)
     durable = durable_end_offset(evidence) or 0
     seen, witness = max(ends_seen(evidence), default=(0, ""))

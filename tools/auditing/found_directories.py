@@ -6,14 +6,14 @@ tell: ``kraft-1`` may be partition 1 of a topic, or a node's log directory. What
 """
 
 import os
-import stat
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Hashable, Iterable, Iterator, Set
 from glob import glob
 from typing import Final
 
 import attrs
 
-from raftlog.file_system import join
+from raftlog.errors import MissingFileError, StorageError
+from raftlog.file_paths import directory_of, is_remote, join_path, local_or_remote, name_of, split_path
 from raftlog.records.file_names import (
     METADATA_TOPIC,
     SEGMENT_KINDS,
@@ -23,6 +23,7 @@ from raftlog.records.file_names import (
     parse_directory_name,
     parse_file_name,
 )
+from raftlog.storage.directory_listing import DirectoryListing, EntryKind
 from raftlog.storage.file_source import STANDARD_INPUT
 from raftlog.tools.auditing.evidence import Place
 from raftlog.tools.findings import Finding
@@ -68,6 +69,7 @@ class _Listing:
     path: str
     directories: Set[str]
     kinds: Set[FileKind]
+    listing: DirectoryListing
 
     @property
     def is_log_directory(self) -> bool:
@@ -82,38 +84,47 @@ class _Listing:
     def partition_paths(self) -> Iterator[str]:
         """Yield the directories of partitions in this log directory."""
         for name in sorted(self.directories):
-            if parse_directory_name(name) is not None and not _looks_like_log_directory(path := join(self.path, name)):
+            path = join_path(self.path, name)
+            if parse_directory_name(name) is not None and not _looks_like_log_directory(self.listing, path):
                 yield path
 
 
 class DirectorySearch:
     """Finds the directories that paths mean. None is given twice, so links that lead in a circle do no harm.
 
+    Args:
+        listing: what looks into directories.
+
     Attributes:
         problems: what could not be looked at, and what is on its way out; in the order in which it was met.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, listing: DirectoryListing) -> None:
+        self._listing = listing
         self.problems: list[Finding] = []
         self._found: dict[str, FoundDirectory] = {}
         self._named: dict[str, set[str]] = {}
-        self._seen: set[tuple[int, int]] = set()
+        self._seen: set[Hashable] = set()
 
     def add(self, paths: Iterable[str]) -> None:
-        """Look at what some paths mean: files, directories, patterns with ``*``, ``?`` or ``[``, and ``-``."""
-        for path in paths:
+        """Look at what some paths mean: files, directories, patterns with ``*``, ``?`` or ``[``, and ``-``.
+
+        Raises:
+            StorageError: a URI holds credentials.
+        """
+        for path in map(local_or_remote, paths):
             if path == STANDARD_INPUT:
                 self._named.setdefault(path, set())
                 continue
             try:
-                status = os.stat(path)  # noqa: PTH116 - the path is kept as it was named
-            except (OSError, ValueError) as error:  # A ValueError, if there is a zero byte in the path.
+                status = self._listing.status(path)
+            except StorageError as error:
                 self._add_pattern(path, error)
                 continue
-            if stat.S_ISDIR(status.st_mode):
-                self._add_directory(path.rstrip("/") or "/")
+            if status.kind is EntryKind.DIRECTORY:
+                self._add_directory(path if is_remote(path) else path.rstrip("/") or "/")
             else:
-                directory, name = os.path.split(path)
+                directory, name = split_path(path)
                 self._named.setdefault(directory, set()).add(name)
 
     def directories(self) -> list[FoundDirectory]:
@@ -121,11 +132,12 @@ class DirectorySearch:
         found = list(self._found.values())
         for path, names in self._named.items():
             if path not in self._found:
-                found += _of_named_files(path, names)
+                found += _of_named_files(self._listing, path, names)
         return sorted(found, key=lambda each: (*each.place.topic_partition, each.place.log_directory, each.path))
 
-    def _add_pattern(self, path: str, error: OSError | ValueError) -> None:
-        is_pattern = isinstance(error, FileNotFoundError) and any(character in path for character in "*?[")
+    def _add_pattern(self, path: str, error: StorageError) -> None:
+        is_missing = isinstance(error, MissingFileError) and not is_remote(path)
+        is_pattern = is_missing and any(character in path for character in "*?[")
         matches = sorted(glob(path)) if is_pattern else []  # noqa: PTH207
         if not matches:
             self._complain(path, "opened", error)
@@ -136,7 +148,7 @@ class DirectorySearch:
         is_empty, waiting = True, [path]
         while waiting:
             below = waiting.pop()
-            listing = None if below != path and self._is_on_its_way_out(below) else self._listing(below)
+            listing = None if below != path and self._is_on_its_way_out(below) else self._look_into(below)
             if listing is None:
                 is_empty = False  # What was seen before, be it by another name, has had its say.
             elif listing.is_log_directory:
@@ -147,7 +159,7 @@ class DirectorySearch:
                 self._add_partition(below, has_election=FileKind.QUORUM_STATE in listing.kinds)
                 self._name_meta_properties(below)
             else:
-                waiting += (join(below, name) for name in sorted(listing.directories, reverse=True))
+                waiting += (join_path(below, name) for name in sorted(listing.directories, reverse=True))
         if is_empty:
             self.problems.append(Finding(path, "directory-empty", "no file of Kafka's is in it, nor in those below it"))
 
@@ -172,43 +184,40 @@ class DirectorySearch:
     def _name_meta_properties(self, path: str) -> None:
         """Take in the file that says whose a partition's directory is, though only that was named."""
         parent, name = _parent(path), FileKind.META_PROPERTIES.value
-        if os.path.lexists(join(parent, name)):
+        if self._listing.exists(join_path(parent, name)):
             self._named.setdefault(parent, set()).add(name)
 
-    def _listing(self, path: str) -> _Listing | None:
+    def _look_into(self, path: str) -> _Listing | None:
         """Return what a directory holds; None if it was seen before, or cannot be listed, which is said."""
         if not self._is_new(path):
             return None
         directories, kinds = set(), set()
         try:
-            with os.scandir(path) as entries:
-                for entry in entries:
-                    if _is_directory(entry):
-                        directories.add(entry.name)
-                    elif (name := parse_file_name(entry.name)) is not None:
-                        kinds.add(name.kind)
-        except OSError as error:
+            for entry in self._listing.entries(path):
+                if entry.is_directory():
+                    directories.add(entry.name)
+                elif (name := parse_file_name(entry.name)) is not None:
+                    kinds.add(name.kind)
+        except StorageError as error:
             self._complain(path, "listed", error)
             return None
-        return _Listing(path, directories, kinds)
+        return _Listing(path, directories, kinds, self._listing)
 
     def _is_new(self, path: str) -> bool:
         try:
-            status = os.stat(path)  # noqa: PTH116
-        except OSError as error:
+            identity = self._listing.identity(path)
+        except StorageError as error:
             self._complain(path, "listed", error)
             return False
-        identity = (status.st_dev, status.st_ino)
         is_new = identity not in self._seen
         self._seen.add(identity)
         return is_new
 
-    def _complain(self, path: str, what: str, error: OSError | ValueError) -> None:
-        cause = getattr(error, "strerror", None) or str(error)
-        self.problems.append(Finding(path, "file-unreadable", f"it cannot be {what}: {cause}"))
+    def _complain(self, path: str, what: str, error: StorageError) -> None:
+        self.problems.append(Finding(path, "file-unreadable", f"it cannot be {what}: {error.cause}"))
 
 
-def _of_named_files(path: str, names: set[str]) -> Iterator[FoundDirectory]:
+def _of_named_files(listing: DirectoryListing, path: str, names: set[str]) -> Iterator[FoundDirectory]:
     """Yield a directory of which only some files are wanted; those of a partition and of a log directory apart."""
     if path == STANDARD_INPUT:
         yield FoundDirectory(Place(path), path, frozenset({path}))
@@ -217,7 +226,7 @@ def _of_named_files(path: str, names: set[str]) -> Iterator[FoundDirectory]:
     if outside:
         yield FoundDirectory(Place(path or "."), path, frozenset(outside))
     if names - outside:
-        has_election = os.path.lexists(join(path or ".", FileKind.QUORUM_STATE.value))
+        has_election = listing.exists(join_path(path or ".", FileKind.QUORUM_STATE.value))
         place = _place_of_partition(path or ".", None, has_election=has_election)
         yield FoundDirectory(place, path, frozenset(names - outside))
 
@@ -238,25 +247,17 @@ def _place_of_partition(path: str, log_directory: str | None, *, has_election: b
     return Place(parent, _name(path))
 
 
-def _looks_like_log_directory(path: str) -> bool:
+def _looks_like_log_directory(listing: DirectoryListing, path: str) -> bool:
     """Whether a directory of a partition's name is a node's; the first entry that tells is taken at its word."""
     try:
-        with os.scandir(path) as entries:
-            for entry in entries:
-                if (name := parse_file_name(entry.name)) is not None:
-                    return name.kind not in _PARTITION_KINDS
-                if parse_directory_name(entry.name) is not None and _is_directory(entry):
-                    return True
-    except OSError:
+        for entry in listing.entries(path):
+            if (name := parse_file_name(entry.name)) is not None:
+                return name.kind not in _PARTITION_KINDS
+            if parse_directory_name(entry.name) is not None and entry.is_directory():
+                return True
+    except StorageError:
         pass  # Who lists its files will say so.
     return False
-
-
-def _is_directory(entry: "os.DirEntry[str]") -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:  # A link that leads to itself.
-        return False
 
 
 def _directory_name(path: str) -> DirectoryName | None:
@@ -264,10 +265,14 @@ def _directory_name(path: str) -> DirectoryName | None:
 
 
 def _name(path: str) -> str:
+    if is_remote(path):
+        return name_of(path) or "/"
     return os.path.split(os.path.abspath(path))[1] or "/"  # noqa: PTH100 - links are not followed
 
 
 def _parent(path: str) -> str:
+    if is_remote(path):
+        return directory_of(path)
     parent, name = os.path.split(path)
     if name in {"", ".", ".."}:
         parent = os.path.split(os.path.abspath(path))[0]  # noqa: PTH100

@@ -9,6 +9,7 @@ from typing import Any, Final
 import attrs
 
 from raftlog.errors import DecodeError
+from raftlog.file_paths import name_of
 from raftlog.records.checkpoint_files import read_offset_checkpoint
 from raftlog.records.file_names import METADATA_TOPIC, FileKind, FileState
 from raftlog.records.producer_snapshot import read_producer_snapshot
@@ -51,7 +52,7 @@ _OFFSET_CHECKPOINTS: Final = frozenset(
 
 def file_name(task: SurveyTask) -> str:
     """Return the name of a task's file, without its directory."""
-    return task.path.rpartition("/")[2]
+    return name_of(task.path)
 
 
 def has_contents(task: SurveyTask) -> bool:

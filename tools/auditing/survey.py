@@ -8,10 +8,10 @@ from typing import Final
 
 import attrs
 
-from raftlog.errors import InvariantViolation, StorageError
+from raftlog.errors import InvariantViolation, MissingFileError, StorageError
 from raftlog.records.file_names import FileKind, FileState
 from raftlog.records.window import ByteSource
-from raftlog.storage.file_source import FileSource, read_file
+from raftlog.storage.file_source import open_source, read_file
 from raftlog.tools.auditing.evidence import FileEvidence, SurveyTask
 from raftlog.tools.auditing.segment_survey import survey_segment
 from raftlog.tools.auditing.tasks import INDEX_KINDS
@@ -54,7 +54,7 @@ def _survey(task: SurveyTask) -> FileEvidence:
 
     if not has_contents(task):
         return survey_small_file(task, b"")  # Its name is all that there is to say about it.
-    with FileSource(task.path) as source:
+    with open_source(task.path) as source:
         return survey_small_file(task, bytes(source.read_at(0, LARGEST_SMALL_FILE_BYTES + 1)))
 
 
@@ -76,7 +76,7 @@ def _survey_batches(task: SurveyTask, survey: Callable[[SurveyTask, ByteSource],
     Raises:
         InvariantViolation: bytes are missing from the account, or more than there are.
     """
-    with FileSource(task.path) as source:
+    with open_source(task.path) as source:
         size = source.size()
         evidence = survey(task, source)
         has_changed = source.size() != size  # A log that is being written grows, or is truncated.
@@ -100,6 +100,7 @@ def _is_pipe(path: str) -> bool:
 
 
 def _unread(error: StorageError) -> Finding:
-    if isinstance(error.__cause__, FileNotFoundError) and not os.path.islink(error.path):  # noqa: PTH114
+    is_missing = isinstance(error, MissingFileError) or isinstance(error.__cause__, FileNotFoundError)
+    if is_missing and not os.path.islink(error.path):  # noqa: PTH114
         return Finding(error.path, "file-gone", "it is gone since its directory was listed")
     return Finding(error.path, "file-unreadable", f"{error.operation} failed: {error.cause}")

@@ -4,16 +4,16 @@
 import bisect
 import functools
 import itertools
-import os
-import stat
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import attrs
 
-from raftlog.file_system import join
+from raftlog.errors import MissingFileError, StorageError
+from raftlog.file_paths import join_path, name_of
 from raftlog.records.file_names import METADATA_TOPIC, FileKind, FileState, parse_directory_name, parse_file_name
 from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID
+from raftlog.storage.directory_listing import DirectoryListing, Entry, EntryKind, EntryStatus
 from raftlog.storage.file_source import STANDARD_INPUT
 from raftlog.tools.auditing.evidence import SurveyTask
 from raftlog.tools.auditing.found_directories import DirectorySearch, FoundDirectory
@@ -34,21 +34,28 @@ def find_tasks(paths: Iterable[str]) -> Iterator[SurveyTask | Finding]:
 
     Args:
         paths: files, directories of partitions, log directories, directories of those at any depth, patterns, and
-            ``-`` for standard input. A file of a segment stands for the segment with its indexes.
+            ``-`` for standard input. A file of a segment stands for the segment with its indexes. Each may be the URI
+            of a remote file system; those are no patterns.
+
+    Raises:
+        StorageError: a URI holds credentials.
+        MissingExtraError: a package of an extra is not installed.
     """
-    search = DirectorySearch()
+    listing = DirectoryListing()
+    search = DirectorySearch(listing)
     search.add(paths)
     yield from search.problems
     for directory in search.directories():
-        yield from _Files(directory).tasks()
+        yield from _Files(directory, listing).tasks()
 
 
 class _Files:
     """The files of a directory, listed once."""
 
-    def __init__(self, directory: FoundDirectory) -> None:
+    def __init__(self, directory: FoundDirectory, listing: DirectoryListing) -> None:
         self._directory = directory
-        self._statuses: dict[str, os.stat_result | None] = {}
+        self._listing = listing
+        self._statuses: dict[str, EntryStatus | None] = {}
         self._was_listed = True
 
     def tasks(self) -> Iterator[SurveyTask | Finding]:
@@ -76,13 +83,12 @@ class _Files:
                 yield from self._add_named(name)
             return
         try:
-            with os.scandir(directory.path) as entries:
-                for entry in entries:
-                    yield from self._add(entry.name, entry)
-        except OSError as error:
+            for entry in self._listing.entries(directory.path):
+                yield from self._add(entry.name, entry)
+        except StorageError as error:
             self._was_listed = False
-            rule = "file-gone" if isinstance(error, FileNotFoundError) else "file-unreadable"
-            yield Finding(directory.path, rule, f"it cannot be listed: {error.strerror or error}")
+            rule = "file-gone" if isinstance(error, MissingFileError) else "file-unreadable"
+            yield Finding(directory.path, rule, f"it cannot be listed: {error.cause}")
 
     def _add_named(self, name: str) -> Iterator[Finding]:
         yield from self._add(name, None)
@@ -90,26 +96,25 @@ class _Files:
         if kind in _SEGMENT_PARTS and name != STANDARD_INPUT:
             stem = name.removesuffix(kind.value)
             for sibling in (stem + other.value for other in _SEGMENT_PARTS):
-                if sibling not in self._statuses and os.path.lexists(self._path(sibling)):
+                if sibling not in self._statuses and self._listing.exists(self._path(sibling)):
                     yield from self._add(sibling, None)
 
-    def _add(self, name: str, entry: "os.DirEntry[str] | None") -> Iterator[Finding]:
+    def _add(self, name: str, entry: Entry | None) -> Iterator[Finding]:
         path = self._path(name)
         try:
-            status = self._status(path) if entry is None else entry.stat()
-        except OSError as error:
-            if isinstance(error, FileNotFoundError) and not os.path.islink(path):  # noqa: PTH114
+            status = self._listing.status(path) if entry is None else entry.status()
+        except StorageError as error:
+            if isinstance(error, MissingFileError):
                 yield Finding(path, "file-gone", "it is gone since its directory was listed")
             elif entry is None or parse_directory_name(name) is not None:
-                yield Finding(path, "file-unreadable", f"it cannot be opened: {error.strerror or error}")
+                yield Finding(path, "file-unreadable", f"it cannot be opened: {error.cause}")
             else:
                 self._statuses[name] = None  # Its survey says so, and that it is there matters to others.
             return
-        if entry is None or stat.S_ISREG(status.st_mode):
+        if entry is None or status.kind is EntryKind.FILE:
             self._statuses[name] = status
         elif not self._is_partition_elsewhere(name, status):
-            what = "directory" if stat.S_ISDIR(status.st_mode) else "device, pipe or socket"
-            yield Finding(path, "file-unknown", f"a {what} that is not Kafka's: it is not looked into")
+            yield Finding(path, "file-unknown", f"a {status.kind.value} that is not Kafka's: it is not looked into")
 
     def _second_names(self) -> Iterator[Finding]:
         """Report what Kafka takes for a segment that is there under its whole name too.
@@ -123,18 +128,14 @@ class _Files:
                 reason = f"Kafka takes it for the segment of base offset {int(stem)}, which is beside it as {whole}"
                 yield Finding(self._path(name), "segment-twice", reason, offset=int(stem))
 
-    def _is_partition_elsewhere(self, name: str, status: os.stat_result) -> bool:
+    def _is_partition_elsewhere(self, name: str, status: EntryStatus) -> bool:
         """Whether this is a directory of a partition in a log directory, which has tasks of its own."""
-        is_directory = stat.S_ISDIR(status.st_mode)
+        is_directory = status.kind is EntryKind.DIRECTORY
         return is_directory and not self._directory.is_partition and parse_directory_name(name) is not None
-
-    @staticmethod
-    def _status(path: str) -> os.stat_result:
-        return os.fstat(0) if path == STANDARD_INPUT else os.stat(path)  # noqa: PTH116
 
     def _path(self, name: str) -> str:
         is_elsewhere = self._directory.path not in {"", STANDARD_INPUT}
-        return join(self._directory.path, name) if is_elsewhere else name
+        return join_path(self._directory.path, name) if is_elsewhere else name
 
     def _file(self, name: str) -> InputFile:
         path = self._path(name)
@@ -144,7 +145,7 @@ class _Files:
             return InputFile(path)  # What only looks like a segment is none to Kafka either.
         file = input_file(path)
         status = self._statuses.get(name)
-        is_piped = file.kind is None and status is not None and not stat.S_ISREG(status.st_mode)
+        is_piped = file.kind is None and status is not None and status.kind is not EntryKind.FILE
         return InputFile(path, FileKind.LOG) if is_piped or file.is_standard_input else file
 
     def _segment_task(
@@ -159,9 +160,9 @@ class _Files:
         return attrs.evolve(task, snapshot_offsets=ends[first_end:last_end], next_base_offset=next_offset)
 
     def _task(self, file: InputFile, indexes: Mapping[FileKind, str]) -> SurveyTask:
-        found = [self._statuses[os.path.split(path)[1]] for path in (file.path, *indexes.values())]
+        found = [self._statuses[name_of(path)] for path in (file.path, *indexes.values())]
         statuses = [status for status in found if status is not None]
-        sizes = [0 if status is None else status.st_size for status in found]
+        sizes = [0 if status is None else status.size_bytes for status in found]
         return SurveyTask(
             place=self._directory.place,
             path=file.path,
@@ -174,7 +175,7 @@ class _Files:
             size_bytes=sizes[0],
             index_sizes_bytes=dict(zip(indexes, sizes[1:], strict=True)),
             was_named=self._directory.names is not None,
-            fingerprint="|".join(map(_fingerprint, statuses)),
+            fingerprint="|".join(status.fingerprint for status in statuses),
         )
 
     @functools.cached_property
@@ -190,7 +191,7 @@ class _Files:
         name = FileKind.QUORUM_STATE.value
         if self._directory.names is None:
             return name in self._statuses
-        return os.path.lexists(self._path(name))
+        return self._listing.exists(self._path(name))
 
     def _should_have_segments(self) -> bool:
         """Whether Kafka leaves no such directory without a segment; a formatted one it does, until the first start.
@@ -205,8 +206,3 @@ class _Files:
         files = {name: self._file(name) for name in self._statuses}
         has_witness = any(is_witness(name, file.kind, file.state) for name, file in files.items())
         return not has_witness and {file.snapshot_id for file in files.values()} != {BOOTSTRAP_SNAPSHOT_ID}
-
-
-def _fingerprint(status: os.stat_result) -> str:
-    """Say in a text what changes when a file does; the time of its last change of status nobody can set."""
-    return f"{status.st_ino}:{status.st_size}:{status.st_mtime_ns}:{status.st_ctime_ns}"

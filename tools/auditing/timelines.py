@@ -12,6 +12,7 @@ from typing import Any
 
 import attrs
 
+from raftlog.file_paths import name_of
 from raftlog.log_history import BOOTSTRAP_OFFSET
 from raftlog.records.control import KRaftVersionRecord, LeaderChangeMessage
 from raftlog.records.file_names import FileKind
@@ -273,7 +274,7 @@ def _starts_at_zero(replica: PartitionEvidence) -> bool:
 
 def _in_order(paths: Iterable[str]) -> tuple[str, ...]:
     """Put segments, which have the records themselves, before snapshots."""
-    return tuple(sorted(paths, key=lambda path: (path.endswith(FileKind.SNAPSHOT.value), path)))
+    return tuple(sorted(paths, key=lambda path: (name_of(path).endswith(FileKind.SNAPSHOT.value), path)))
 
 
 def _row_order(row: _Row) -> tuple[int, int]:
