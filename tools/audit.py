@@ -6,71 +6,57 @@ changed: the output directory keeps what is known of each file.
 """
 
 import argparse
-import sys
 from collections.abc import Sequence
 from typing import Final
 
-from raftlog.errors import RaftLogError
-from raftlog.tools.audit_options import add_fail_on_option, add_messages_option, add_processes_option, prepare_to_survey
-from raftlog.tools.auditing.own_fault import tell_faults
-from raftlog.tools.command_line import Parser
-from raftlog.tools.exit_codes import EXIT_CODES_HELP, EXIT_ERROR
-from raftlog.tools.standard_error import printable, say
+from raftlog.errors import MissingExtraError, RaftLogError
+from raftlog.tools.audit_command import audit_on, parser_of
+from raftlog.tools.audit_options import prepare_to_survey
+from raftlog.tools.engine_choice import choose_engine, spark_at_hand
+from raftlog.tools.exit_codes import EXIT_ERROR
+from raftlog.tools.standard_error import say
 
 _PROGRAM: Final = "raftlog audit"
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run ``raftlog audit`` with what follows it on the command line, and return the exit code."""
-    given = _parser().parse_args(arguments)
+    given = parser_of(_PROGRAM).parse_args(arguments)
     try:
         prepare_to_survey(_PROGRAM)
-        return _audit(given)
+        return _audit_on_spark(given) if _is_for_spark(given) else _audit_here(given)
     except RaftLogError as error:
         say(str(error), _PROGRAM)
         return EXIT_ERROR
 
 
-def _audit(given: argparse.Namespace) -> int:
-    from raftlog.tools.auditing.full_audit import audit_into  # Only now: numpy comes with it.
-    from raftlog.tools.report.page import Report
+def _audit_here(given: argparse.Namespace) -> int:
+    from raftlog.tools.auditing.local_engine import LocalEngine
 
-    page = Report(given.paths)
-    outcome = audit_into(
-        given.out,
-        given.paths,
-        given.processes,
-        page,
-        is_fresh=given.fresh,
-        reads_messages=given.messages,
-        label=_PROGRAM,
-    )
-    account = outcome.account
-    counts = f"{account.files} files, {account.bytes} bytes, {outcome.reused_files} unchanged and not read again"
-    line = printable(f"{account.verdict_line()}; {counts}; results of run {outcome.run_id} are in {given.out}")
-    sys.stdout.buffer.write(f"{line}\n".encode("utf-8", "surrogateescape"))
-    sys.stdout.buffer.flush()
-    return tell_faults(page.faults, account.exit_code(given.fail_on), _PROGRAM)
+    return audit_on(LocalEngine(given.paths, given.processes, given.fresh, given.messages, _PROGRAM), given, _PROGRAM)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = Parser(
-        prog=_PROGRAM,
-        description="Verify any number of log directories, and leave the results as Parquet tables (runs, checks,"
-        " findings, voter_timeline, epochs), a summary and a page to read. What has not changed since the last run is"
-        " not read again.",
-        epilog=f"Nothing is written to what is audited. {EXIT_CODES_HELP}",
-    )
-    parser.add_argument(
-        "paths", nargs="+", metavar="SRC", help="a log directory, a directory of those, or what verify takes else"
-    )
-    parser.add_argument("--out", required=True, metavar="DIR", help="where the results go: a new directory, or its own")
-    parser.add_argument(
-        "--fresh",
-        action="store_true",
-        help="read everything again: bits that rot on a disk change no file's size or time",
-    )
-    add_messages_option(parser)
-    add_fail_on_option(parser)
-    add_processes_option(parser)
-    return parser
+def _audit_on_spark(given: argparse.Namespace) -> int:
+    try:
+        from raftlog.tools.spark.audit_engine import SparkEngine
+        from raftlog.tools.spark.session import session
+    except ImportError as error:
+        raise MissingExtraError("spark", "--engine spark") from error
+    with session(given.master) as spark:
+        return audit_on(SparkEngine(spark, given.paths, given.fresh, given.messages, _PROGRAM), given, _PROGRAM)
+
+
+def _is_for_spark(given: argparse.Namespace) -> bool:
+    """Say which engine is asked for, or is the better one, which standard error is told."""
+    if given.engine != "auto":
+        return bool(given.engine == "spark")
+    spark = spark_at_hand(given.master)
+    choice = choose_engine(spark, given.paths, 0 if spark is None else _size_of(given.paths))
+    say(f"the engine is {'Spark' if choice.is_spark else 'local'}: {choice.reason}", _PROGRAM)
+    return choice.is_spark
+
+
+def _size_of(paths: Sequence[str]) -> int:
+    from raftlog.tools.auditing.run import tasks_of
+
+    return sum(task.size_bytes + task.indexes_size_bytes for task in tasks_of(paths, []))

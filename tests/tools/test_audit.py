@@ -156,7 +156,7 @@ def test_what_has_not_changed_is_not_read_again(quorum: Path, out: Path, monkeyp
         surveyed.append(Path(task.path))
         return survey_file(task)
 
-    monkeypatch.setattr("raftlog.tools.auditing.full_audit.StoredSurvey.__call__", _noting(note))
+    monkeypatch.setattr("raftlog.tools.auditing.local_engine.StoredSurvey.__call__", _noting(note))
     first = audit(out, quorum)
     count = len(surveyed)
     surveyed.clear()

@@ -5,7 +5,9 @@
 
     raftlog-audit.json          says that the directory is ours
     lock                        held by the run that is going on
-    evidence.sqlite             what surveys found, for the next run
+    evidence.sqlite             what surveys found, for the next run on one machine
+    evidence/*.parquet          the same for the next run on Spark
+    spark-work/                 what a run on Spark hands on; gone at its end
     findings/<run id>.parquet   a table; one folder each, a file in it a run
     runs/<run id>.parquet       this one last: it makes the run complete
     summary.json                of the last complete run, as is the next one
@@ -15,6 +17,7 @@ All files are written under names that begin with a dot, and are renamed once th
 that was killed goes with the next one.
 """
 
+import itertools
 import json
 import os
 from collections.abc import Iterable
@@ -23,6 +26,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from raftlog.errors import LogDirectoryError, StorageError
+from raftlog.file_paths import is_remote, local_or_remote
 from raftlog.storage.local_file_system import LocalFileSystem
 from raftlog.tools.auditing.audit_tables import TABLES, Row, schema
 
@@ -33,6 +37,8 @@ _MARKER: Final = "raftlog-audit.json"
 _FORMAT: Final = 1
 _LOCK: Final = "lock"
 _STORE: Final = "evidence.sqlite"
+_EVIDENCE: Final = "evidence"
+_WORK: Final = "spark-work"
 _SUMMARY: Final = "summary.json"
 _REPORT: Final = "report.html"
 _ROW_GROUP_COUNT: Final = 8192
@@ -66,8 +72,18 @@ class AuditOutput:
 
     @property
     def store_path(self) -> str:
-        """Where the evidence of files is kept."""
+        """Where the evidence of files is kept, in a file."""
         return str(self._directory / _STORE)
+
+    @property
+    def evidence_folder(self) -> Path:
+        """Where the evidence of files is kept, in a folder that several machines write to."""
+        return self._directory.absolute() / _EVIDENCE
+
+    @property
+    def work_folder(self) -> Path:
+        """Where machines leave what they have for each other."""
+        return self._directory.absolute() / _WORK
 
     def add(self, table: str, row: Row) -> None:
         """Add a row to a table; ``run_id`` is filled in.
@@ -160,13 +176,16 @@ class _TableFile:
 
 
 def check_outside(path: str, sources: Iterable[str]) -> None:
-    """Check that results are not written to what is audited.
+    """Check that results are not written to what is audited, nor to a remote file system.
 
     Raises:
         LogDirectoryError: they would be.
+        StorageError: a URI holds credentials.
     """
+    if local_or_remote(path) != path or is_remote(path):
+        raise LogDirectoryError(f"{path}: results are written to a local directory, named by its plain path, not a URI")
     output = os.path.realpath(path)
-    for source in sources:
+    for source in itertools.filterfalse(is_remote, map(local_or_remote, sources)):
         if os.path.commonpath([output, root := os.path.realpath(source)]) == root:
             raise LogDirectoryError(f"{path} is in {source}: nothing is written to what is audited")
 

@@ -139,6 +139,11 @@ class Checks:
         if any(len(replicas) > 1 for replicas in judged.replicas.values()):
             self._seen.add(_Subject.REPLICAS)
 
+    def merge(self, other: "Checks") -> None:
+        """Take what others have noted of the same audit."""
+        self._seen |= other._seen  # noqa: SLF001 - one of the same class
+        self._log_directories |= other._log_directories  # noqa: SLF001 - one of the same class
+
     def results(self, account: Account) -> Iterator[Check]:
         """Yield what came of each rule of the catalogue.
 

@@ -8,15 +8,17 @@ gives a finding, and no other; so does a bug. How much is held in memory does no
 import functools
 import itertools
 from collections.abc import Callable, Generator, Iterable, Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from raftlog.errors import MissingExtraError
 from raftlog.tools.auditing.evidence import FileEvidence, SurveyTask
 from raftlog.tools.auditing.own_fault import own_fault
 from raftlog.tools.auditing.survey import survey as survey_file
 
+if TYPE_CHECKING:
+    from raftlog.tools.auditing.workers import Outcome
+
 Survey = Callable[[SurveyTask], FileEvidence]
-_Outcome = FileEvidence | MissingExtraError
 
 _BATCH_COUNT: Final = 256
 _BATCH_SIZE: Final = 8 * 1024 * 1024
@@ -41,15 +43,16 @@ def survey_all(
     batches = itertools.chain(first, batches)
     if processes <= 1 or len(first) <= 1:
         for task in itertools.chain.from_iterable(batches):
-            yield _evidence(_attempt(survey, task))
+            yield _evidence(attempt(survey, task))
         return
     from raftlog.tools.auditing.workers import Workers  # One file needs no processes, which are slow to import.
 
-    with Workers(processes, functools.partial(_attempt, survey)) as workers:
+    with Workers(processes, functools.partial(attempt, survey)) as workers:
         yield from map(_evidence, workers.run(batches))
 
 
-def _attempt(survey: Survey, task: SurveyTask) -> _Outcome:
+def attempt(survey: Survey, task: SurveyTask) -> "Outcome":
+    """Survey a file; a fault of raftlog's costs it a finding, and a missing extra is returned, to be raised."""
     try:
         return survey(task)
     except MissingExtraError as error:
@@ -58,7 +61,7 @@ def _attempt(survey: Survey, task: SurveyTask) -> _Outcome:
         return FileEvidence(task, (own_fault(task.path, error),))
 
 
-def _evidence(outcome: _Outcome) -> FileEvidence:
+def _evidence(outcome: "Outcome") -> FileEvidence:
     if isinstance(outcome, MissingExtraError):
         raise outcome
     return outcome

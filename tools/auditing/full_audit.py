@@ -1,36 +1,106 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An audit that leaves its results in a directory, and goes on where an earlier one was interrupted."""
+"""An audit that leaves its results in a directory, whichever engine reads and judges the files."""
 
 import datetime
 import secrets
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, Protocol, Self
 
 import attrs
 
 from raftlog.tools.auditing.audit_output import AuditOutput, check_outside
 from raftlog.tools.auditing.audit_tables import Row, check_row, finding_rows, run_row, timeline_rows
 from raftlog.tools.auditing.checks import Check, Checks
-from raftlog.tools.auditing.evidence import FileEvidence
-from raftlog.tools.auditing.evidence_store import EvidenceStore, StoredSurvey
 from raftlog.tools.auditing.judgement import Judged
 from raftlog.tools.auditing.own_fault import attempted
-from raftlog.tools.auditing.run import Account, audit
-from raftlog.tools.auditing.run_progress import RunProgress
+from raftlog.tools.auditing.run import Account
 from raftlog.tools.auditing.summary import summary_of
 from raftlog.tools.findings import Finding
 
 
-class PageMaker(Protocol):
-    """Makes a page for people of an audit."""
+class Page(Protocol):
+    """A page for people, of an audit. It pickles."""
 
     def add(self, judged: Judged) -> Judged:
         """Take what was judged together, and return it with findings more of what raftlog failed over in doing so."""
         ...
 
+    def blank(self) -> Self:
+        """Return an empty page of the same audit, to be merged later."""
+        ...
+
+    def merge(self, other: Any) -> None:
+        """Take all of a page that was begun by ``blank``, behind what is here."""
+        ...
+
     def html(self, run: str) -> str:
         """Return the page, which names the run."""
         ...
+
+
+@attrs.define
+class AuditPart:
+    """What came of some of what is audited. It pickles; parts are made anywhere, and merged in the order of places.
+
+    Attributes:
+        page: of this part.
+        account, checks: likewise.
+        rows: for the tables, each with the name of its table; ``run_id`` is still to come.
+    """
+
+    page: Page
+    account: Account = attrs.field(factory=Account)
+    checks: Checks = attrs.field(factory=Checks)
+    rows: list[tuple[str, Row]] = attrs.field(factory=list)
+
+    def add(self, judged: Judged) -> None:
+        """Take what was judged together."""
+        found, rows = _with_timelines(judged)
+        found = self.page.add(found)
+        self.account.add(found)
+        self.checks.add(found)
+        self.rows += (("findings", row) for row in finding_rows(found))
+        self.rows += rows
+
+
+class AuditRun:
+    """A run that is going on: gathers what engines hand in, and writes rows to their tables.
+
+    Args:
+        run_id: of its rows.
+        output: the directory that it writes to.
+        page: an empty one.
+
+    Attributes:
+        run_id, output: as given.
+        total: what came of all so far, but for the rows, which are written.
+    """
+
+    def __init__(self, run_id: str, output: AuditOutput, page: Page) -> None:
+        self.run_id: Final = run_id
+        self.output: Final = output
+        self.total: Final = AuditPart(page)
+
+    def take(self, part: AuditPart) -> None:
+        """Take what came of the places that follow those so far.
+
+        Raises:
+            StorageError: the disk failed.
+        """
+        self.total.page.merge(part.page)
+        self.total.account.merge(part.account)
+        self.total.checks.merge(part.checks)
+        for table, row in part.rows:
+            self.output.add(table, row)
+
+    def take_judged(self, judged: Judged) -> None:
+        """Take what was judged together, likewise."""
+        self.take(part_of([judged], self.total.page.blank()))
+
+
+Engine = Callable[[AuditRun], int]
+"""Surveys and judges all there is, hands the run what comes of it in order, and returns how many files were not read,
+because they had not changed since a run before."""
 
 
 @attrs.frozen
@@ -48,58 +118,41 @@ class AuditOutcome:
     reused_files: int
 
 
-def audit_into(
-    out: str,
-    sources: Sequence[str],
-    processes: int,
-    page: PageMaker,
-    *,
-    is_fresh: bool = False,
-    reads_messages: bool = False,
-    label: str = "audit",
-) -> AuditOutcome:
+def part_of(judged: Iterable[Judged], page: Page) -> AuditPart:
+    """Return what came of places that were judged.
+
+    Args:
+        judged: in the order of the places.
+        page: an empty one.
+    """
+    part = AuditPart(page)
+    for each in judged:
+        part.add(each)
+    return part
+
+
+def audit_into(out: str, sources: Sequence[str], engine: Engine, page: Page) -> AuditOutcome:
     """Audit, and leave the results in a directory.
 
     Args:
         out: the directory; it is made if it is not there.
         sources: as for ``find_tasks``.
-        processes: how many read files.
+        engine: surveys and judges them.
         page: is told of everything, and asked for its text in the end.
-        is_fresh: whether to read files too that have not changed since the last run.
-        reads_messages: whether to read the messages in records of the metadata log too.
-        label: who is at work, for the terminal.
 
     Raises:
         LogDirectoryError: the directory is not ours, is in use, or is one of those that are audited.
         StorageError: it cannot be written. What was surveyed is kept for the next run.
-        MissingExtraError: a package of an extra is not installed.
+        RaftLogError: the engine cannot go on.
     """
     check_outside(out, sources)
     started = datetime.datetime.now(datetime.UTC)
     run_id = f"{started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
-    with AuditOutput(out, run_id) as output, EvidenceStore(output.store_path, run_id) as store:
-        if is_fresh:
-            store.forget()
-        account, checks = Account(), Checks()
-        with RunProgress(label, sources) as progress:
-
-            def surveyed(file: FileEvidence) -> None:
-                store.take(file)
-                progress.surveyed(file)
-
-            survey = StoredSurvey(output.store_path)
-            for judged in audit(sources, processes, survey, surveyed, reads_messages=reads_messages):
-                found, rows = _with_timelines(judged)
-                found = page.add(found)
-                account.add(found)
-                checks.add(found)
-                for row in finding_rows(found):
-                    output.add("findings", row)
-                for table, row in rows:
-                    output.add(table, row)
-        store.drop_unseen()
-        outcome = AuditOutcome(run_id, account, store.reused_files)
-        _complete(output, outcome, tuple(checks.results(account)), sources, started, page)
+    with AuditOutput(out, run_id) as output:
+        run = AuditRun(run_id, output, page)
+        outcome = AuditOutcome(run_id, run.total.account, engine(run))
+        checks = tuple(run.total.checks.results(outcome.account))
+        _complete(output, outcome, checks, sources, started, page)
     return outcome
 
 
@@ -115,7 +168,7 @@ def _complete(
     checks: Sequence[Check],
     sources: Sequence[str],
     started: datetime.datetime,
-    page: PageMaker,
+    page: Page,
 ) -> None:
     """Write what is known only at the end."""
     for check in checks:

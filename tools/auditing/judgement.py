@@ -6,11 +6,11 @@ say, and of other partitions only what log directories are compared with: raft's
 """
 
 import itertools
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
+from raftlog.file_paths import directory_of
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence
 from raftlog.tools.auditing.log_directories import LogDirectory, by_cluster, log_directories
 from raftlog.tools.auditing.own_fault import attempted, guarded
@@ -74,11 +74,13 @@ class Judged:
         findings: of their files and about them, by path, position and rule.
         replicas: those of the partitions that were looked at as a whole, by the id of their cluster: replicas of one
             log each. The id is empty where no meta.properties says it.
+        directories: the log directories that the places are in, as far as there are files of their own; by path.
     """
 
     places: tuple[PartitionEvidence, ...]
     findings: tuple[Finding, ...]
     replicas: Mapping[str, Sequence[PartitionEvidence]] = attrs.field(factory=dict)
+    directories: Mapping[str, PartitionEvidence] = attrs.field(factory=dict)
 
     @property
     def path(self) -> str:
@@ -105,23 +107,59 @@ def judge_in_groups(partitions: Iterable[PartitionEvidence], judges: Judges | No
     """Yield what ``judge`` does a partition at a time, with its evidence; what is about log directories comes last."""
     judges = judges or Judges()
     kept: list[PartitionEvidence] = []
-    directories: dict[str, LogDirectory] = {}
-    listed: dict[str, PartitionEvidence] = {}
-    for (topic, _), group in itertools.groupby(partitions, key=lambda partition: partition.place.topic_partition):
-        places = tuple(group)
-        faults: list[Finding] = []
-        if not topic:
-            directories |= _log_directories(places, faults)
-            listed = {place.place.log_directory: place for place in places if not _was_named(place)}
-        replicas = attempted(_directory(places[0]), _replicas, places, directories)
-        if isinstance(replicas, Finding):
-            faults.append(replicas)
-            replicas = {}
-        findings = _findings(places, replicas, listed, judges)
-        yield Judged(places, in_order([*findings, *faults]), replicas)
-        kept += map(_kept, places)
+    directories: Mapping[str, PartitionEvidence] = {}
+    for places in in_groups(partitions):
+        directories = by_path(places) or directories
+        yield judge_group(places, directories, judges)
+        kept += map(kept_of, places)
+    yield judge_together(kept, judges)
+
+
+def in_groups(partitions: Iterable[PartitionEvidence]) -> Iterator[tuple[PartitionEvidence, ...]]:
+    """Put together what is judged together: places of one name that follow each other."""
+    for _, group in itertools.groupby(partitions, key=lambda partition: partition.place.topic_partition):
+        yield tuple(group)
+
+
+def by_path(places: Iterable[PartitionEvidence]) -> dict[str, PartitionEvidence]:
+    """Return those of some places that are log directories, by path."""
+    return {place.place.log_directory: place for place in places if not place.place.topic}
+
+
+def judge_group(
+    places: tuple[PartitionEvidence, ...], directories: Mapping[str, PartitionEvidence], judges: Judges | None = None
+) -> Judged:
+    """Judge a partition with all its replicas, or all log directories, each by itself.
+
+    Args:
+        places: all of one name, in order.
+        directories: log directories by path, at least those of the places.
+        judges: the judgements; None takes all.
+    """
+    paths = sorted({place.place.log_directory for place in places} & directories.keys())
+    beside = {path: directories[path] for path in paths}
+    listed = {path: each for path, each in beside.items() if not _was_named(each)}
+    faults: list[Finding] = []
+    known = _log_directories(beside.values(), faults)
+    if places[0].place.topic:
+        faults = []  # Said with the log directories themselves.
+    replicas = attempted(_directory(places[0]), _replicas, places, known)
+    if isinstance(replicas, Finding):
+        faults.append(replicas)
+        replicas = {}
+    findings = _findings(places, replicas, listed, judges or Judges())
+    return Judged(places, in_order([*findings, *faults]), replicas, beside)
+
+
+def judge_together(kept: Sequence[PartitionEvidence], judges: Judges | None = None) -> Judged:
+    """Judge log directories beside each other.
+
+    Args:
+        kept: what ``kept_of`` returns of all places, in order.
+        judges: the judgements; None takes all.
+    """
     path = kept[0].place.log_directory if kept else ""
-    yield Judged((), in_order(guarded(path, judges.directories, kept)))
+    return Judged((), in_order(guarded(path, (judges or Judges()).directories, kept)))
 
 
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -173,7 +211,7 @@ def _log_directories(places: Iterable[PartitionEvidence], faults: list[Finding])
 
 def _directory(partition: PartitionEvidence) -> str:
     """Return the directory that a partition's files are in, whatever its name."""
-    return os.path.dirname(partition.files[0].task.path)  # noqa: PTH120 - the path is kept as it was named
+    return directory_of(partition.files[0].task.path)
 
 
 def _with_findings(partition: PartitionEvidence, said: Sequence[Finding]) -> PartitionEvidence:
@@ -209,7 +247,7 @@ def _was_named(place: PartitionEvidence) -> bool:
     return any(file.task.was_named for file in place.files)
 
 
-def _kept(partition: PartitionEvidence) -> PartitionEvidence:
+def kept_of(partition: PartitionEvidence) -> PartitionEvidence:
     """Return what log directories are compared with: all of raft's and of their own files, else where the log ends."""
     if partition.is_raft or not partition.place.topic:
         return partition

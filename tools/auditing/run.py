@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One audit from paths to findings: tasks, surveys and judgements in a row, and the account of all bytes."""
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
@@ -9,6 +8,7 @@ from typing import Final
 
 import attrs
 
+from raftlog.file_paths import directory_of, split_path
 from raftlog.records.file_names import METADATA_TOPIC, DirectoryName, parse_directory_name
 from raftlog.records.rules import Severity
 from raftlog.tools.audit_rules import UNREAD_RULES, UNREADABLE_RULES
@@ -44,13 +44,18 @@ def audit(
         MissingExtraError: a package of an extra is not installed.
     """
     problems: list[Finding] = []
-    with closing(survey_all(_tasks(paths, problems, reads_messages), processes, survey)) as files:
+    with closing(survey_all(tasks_of(paths, problems, reads_messages=reads_messages), processes, survey)) as files:
         told = files if surveyed is None else _told(files, surveyed)
         for judged in judge_in_groups(in_partitions(told)):
-            yield judged if judged.places else judged.with_findings(_not_said(problems, judged.findings))
+            yield judged if judged.places else with_problems(judged, problems)
 
 
-def _tasks(paths: Iterable[str], problems: list[Finding], reads_messages: bool) -> Iterator[SurveyTask]:
+def with_problems(judged: Judged, problems: Iterable[Finding]) -> Judged:
+    """Return what was judged of log directories together with what is wrong with directories by their listing."""
+    return judged.with_findings(_not_said(problems, judged.findings))
+
+
+def tasks_of(paths: Iterable[str], problems: list[Finding], *, reads_messages: bool = False) -> Iterator[SurveyTask]:
     """Yield the tasks, and put aside what is wrong with directories: only files have their turn."""
     for task in find_tasks(paths):
         if isinstance(task, Finding):
@@ -64,10 +69,10 @@ def _not_said(problems: Iterable[Finding], findings: Sequence[Finding]) -> Itera
 
     That is of a voter's that it forgets its votes, and of any other up to where a checkpoint knows of its records.
     """
-    forgetful = {os.path.dirname(each.path) for each in findings if each.rule == "election-missing"}  # noqa: PTH120
+    forgetful = {directory_of(each.path) for each in findings if each.rule == "election-missing"}
     missing = {each.path for each in findings if each.rule == "partition-missing"}
     for problem in problems:
-        directory, name = os.path.split(problem.path)
+        directory, name = split_path(problem.path)
         is_empty = problem.rule == "directory-empty"
         is_metadata = is_empty and parse_directory_name(name) == _METADATA_DIRECTORY
         is_told = is_metadata and not forgetful.isdisjoint({directory, problem.path})
@@ -124,6 +129,11 @@ class Account:
             self.by_severity[finding.severity] += 1
             self.by_rule[finding.rule] += 1
             self.unreadable += finding.rule in UNREADABLE_RULES
+
+    def merge(self, other: "Account") -> None:
+        """Add what was counted elsewhere, of other files and findings."""
+        for field in attrs.fields(Account):
+            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
 
     def _add_file(self, file: FileEvidence) -> None:
         task, coverage = file.task, file.coverage

@@ -27,7 +27,11 @@ class RunProgress:
 
     def surveyed(self, file: FileEvidence) -> None:
         """Say that a file is done."""
-        self._position += file.task.size_bytes
+        self.passed(file.task)
+
+    def passed(self, task: SurveyTask) -> None:
+        """Say the same of a task."""
+        self._position += task.size_bytes
         self._progress.reached(self._position)
 
     def wipe(self) -> None:

@@ -136,7 +136,7 @@ class Workers:
             self._done[number] = outcome
             return
         number, task = worker.tasks.popleft()
-        self._done[number] = _of_death(task, worker.exit_code())
+        self._done[number] = of_death(task, worker.exit_code())
         if worker.tasks:
             self._again.append(list(worker.tasks))
         worker.end()
@@ -153,7 +153,7 @@ class Workers:
             worker.end()
 
 
-def _of_death(task: SurveyTask, exit_code: int | None) -> FileEvidence:
+def of_death(task: SurveyTask, exit_code: int | None) -> FileEvidence:
     """Return what is known of a file whose reader died."""
     if exit_code is not None and exit_code < 0:
         how = f"was killed by {signal.Signals(-exit_code).name}" if -exit_code in set(signal.Signals) else "was killed"

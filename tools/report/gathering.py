@@ -5,7 +5,8 @@ However much is audited, this stays small; what is left out is counted, and the 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import attrs
@@ -176,7 +177,6 @@ class Gathering:
     clean_place_count: int = 0
     file_sizes: Counter[int] = attrs.field(factory=Counter)
     batch_sizes: Counter[int] = attrs.field(factory=Counter)
-    _directories: dict[str, PartitionEvidence] = attrs.field(factory=dict)
 
     def add(self, judged: Judged) -> Judged:
         """Take what was judged together, and return it with findings more of what raftlog failed over in doing so."""
@@ -187,7 +187,8 @@ class Gathering:
         for partition in judged.places:
             self._add_place(partition, by_path, by_place[partition.place])
         groups = attempted(judged.path, lambda: list(_groups(judged)))
-        outcomes = [groups] if isinstance(groups, Finding) else [self._add_log(each, by_place) for each in groups]
+        add = partial(self._add_log, by_place=by_place, directories=judged.directories)
+        outcomes = [groups] if isinstance(groups, Finding) else [add(each) for each in groups]
         judged = judged.with_findings(fault for fault in outcomes if fault is not None)
         for finding in judged.findings:
             self.findings.offer((rank_of(finding.severity),), finding)
@@ -196,11 +197,24 @@ class Gathering:
         self.checks.add(judged)
         return judged
 
+    def merge(self, other: "Gathering") -> None:
+        """Take what another has gathered of the same audit, as if it had been added here: it comes behind all this."""
+        self.account.merge(other.account)
+        self.checks.merge(other.checks)
+        self.findings.merge(other.findings)
+        for rule, finding in other.first_of_rule.items():
+            self.first_of_rule.setdefault(rule, finding)
+        self.files.merge(other.files)
+        self.sound_file_count += other.sound_file_count
+        self.logs.merge(other.logs)
+        self.places.merge(other.places)
+        self.clean_places = (self.clean_places + other.clean_places)[:MOST_PLACES]
+        self.clean_place_count += other.clean_place_count
+        self.file_sizes += other.file_sizes
+        self.batch_sizes += other.batch_sizes
+
     def _add_place(self, partition: PartitionEvidence, by_path: _ByPath, findings: Sequence[Finding]) -> None:
         place = partition.place
-        if not place.topic:
-            metas = [file for file in partition.files if file.task.kind is FileKind.META_PROPERTIES]
-            self._directories[place.log_directory] = PartitionEvidence(place, tuple(metas))
         for file in partition.files:
             if file.coverage is not None:
                 self._add_file(_mapped(file, file.coverage, by_path.get(file.task.path, [])))
@@ -227,7 +241,9 @@ class Gathering:
         worst = worst_of(file.counts)
         self.files.offer((rank_of(worst), file.counts[worst] if worst else 0), file)
 
-    def _add_log(self, replicas: Sequence[PartitionEvidence], by_place: _ByPlace) -> Finding | None:
+    def _add_log(
+        self, replicas: Sequence[PartitionEvidence], by_place: _ByPlace, directories: Mapping[str, PartitionEvidence]
+    ) -> Finding | None:
         """Take a log; return the finding that raftlog fails over it, where it does."""
         worst = worst_of(_counts(finding for replica in replicas for finding in by_place[replica.place]))
         rank = (any(replica.is_raft for replica in replicas), rank_of(worst))
@@ -235,7 +251,7 @@ class Gathering:
             self.logs.offered += 1
             return None
         path = _directory(replicas[0].files[0].task.path)
-        facts = attempted(path, _log_facts, replicas, by_place, self._directories)
+        facts = attempted(path, _log_facts, replicas, by_place, directories)
         if isinstance(facts, Finding):
             return facts
         self.logs.offer(rank, facts)
@@ -309,10 +325,11 @@ def _mapped(file: FileEvidence, coverage: Coverage, findings: Sequence[Finding])
 def _log_facts(
     replicas: Sequence[PartitionEvidence],
     by_place: _ByPlace,
-    directories: dict[str, PartitionEvidence],
+    directories: Mapping[str, PartitionEvidence],
 ) -> LogFacts:
     is_raft = any(replica.is_raft for replica in replicas)
-    beside = [directories[path] for path in sorted({each.place.log_directory for each in replicas} & set(directories))]
+    paths = sorted({each.place.log_directory for each in replicas} & directories.keys())
+    beside = [_only_meta(directories[path]) for path in paths]
     changes = voter_timeline(replicas) if is_raft else []
     leads = epoch_timeline(replicas)
     return LogFacts(
@@ -325,6 +342,11 @@ def _log_facts(
         len(leads),
         quorum_view([*beside, *replicas]) if is_raft else None,
     )
+
+
+def _only_meta(directory: PartitionEvidence) -> PartitionEvidence:
+    metas = (file for file in directory.files if file.task.kind is FileKind.META_PROPERTIES)
+    return PartitionEvidence(directory.place, tuple(metas))
 
 
 def _replica_facts(

@@ -60,6 +60,14 @@ class Report:
         """What raftlog failed over when it made the page, which says so in place of it."""
         return tuple(self._faults)
 
+    def blank(self) -> "Report":
+        """Return an empty page of the same audit, to be merged later."""
+        return Report(self._sources)
+
+    def merge(self, other: "Report") -> None:
+        """Take all of a page that was begun by ``blank``, behind what is here."""
+        self._gathering.merge(other._gathering)  # noqa: SLF001 - one of the same class
+
     def html(self, run: str = "") -> str:
         """Return the page: text that is Unicode whatever files are called.
 

@@ -2,8 +2,6 @@
 """Keeping the worst of what comes by, in bounded memory."""
 
 import heapq
-import itertools
-from collections.abc import Iterator
 from typing import Final, Generic, TypeVar
 
 import attrs
@@ -32,12 +30,21 @@ class Worst(Generic[Kept]):
     limit: int
     offered: int = 0
     _heap: list[tuple[tuple[int, ...], int, Kept]] = attrs.field(factory=list)
-    _numbers: Iterator[int] = attrs.field(factory=itertools.count)
 
     def offer(self, rank: tuple[int, ...], value: Kept) -> None:
         """Take a value that is as bad as its rank is great."""
+        self._keep(rank, self.offered, value)
         self.offered += 1
-        item = (rank, -next(self._numbers), value)
+
+    def merge(self, other: "Worst[Kept]") -> None:
+        """Take what another has kept, as if all that it was offered had been offered here, behind all this."""
+        for rank, negative_number, value in other._heap:  # noqa: SLF001 - one of the same class
+            self._keep(rank, self.offered - negative_number, value)
+        self.offered += other.offered
+
+    def _keep(self, rank: tuple[int, ...], number: int, value: Kept) -> None:
+        # No two items have the same number, so that values are never compared.
+        item = (rank, -number, value)
         if len(self._heap) < self.limit:
             heapq.heappush(self._heap, item)
         else:
