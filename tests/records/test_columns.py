@@ -17,8 +17,9 @@ from raftlog.errors import (
     UnsupportedMagicError,
 )
 from raftlog.records.batch import RecordBatch, TimestampType
+from raftlog.records.batch_run import BatchRun
 from raftlog.records.builder import RecordBatchBuilder
-from raftlog.records.columns import BATCH_COLUMNS, RECORD_COLUMNS, Chunk, read_columns, read_records
+from raftlog.records.columns import BATCH_COLUMNS, RECORD_COLUMNS, Chunk, read_columns, read_records, run_columns
 from raftlog.records.compression import CompressionType, compress
 from raftlog.records.iterator import Corruption, TornTail, ZeroPadding
 from raftlog.records.legacy import LegacyBatch
@@ -325,3 +326,23 @@ def test_any_buffer_will_do(form: Any) -> None:
         for source in (_LOG, bytearray(_LOG), memoryview(b"x" + _LOG + b"y")[1:-1]):
             assert [record.offset for record in read_records(source)] == list(range(15))
             assert _only_chunk(source).records.keys() == [key for key, _ in _PAYLOADS] * 3  # type: ignore[arg-type]
+
+
+@_forms
+def test_batches_that_do_not_stand_end_to_end_are_read(form: Any) -> None:
+    """Of a run, any batches can be unpacked, and the records of the others do not come."""
+    with using(form):
+        [chunk] = read_columns(_LOG, ())
+        assert isinstance(chunk, Chunk)
+        run = chunk.batches.run
+        chosen = BatchRun(
+            run.data,
+            run.position,
+            memoryview(bytearray(run.positions)[0:8] + bytearray(run.positions)[16:24]).cast("q"),
+            memoryview(bytearray(run.sizes)[0:4] + bytearray(run.sizes)[8:12]).cast("i"),
+        )
+        chunks = list(run_columns(chosen, ("offset",)))
+    assert [each for chunk in chunks if chunk.records for each in chunk.records.columns["offset"]] == [
+        *range(5),
+        *range(10, 15),
+    ]

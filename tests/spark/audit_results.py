@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Audits on both engines, and all that they leave behind but for when and by whom: for comparing."""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+
+from raftlog.tools.auditing.audit_tables import TABLES
+from raftlog.tools.auditing.evidence import FileEvidence, SurveyTask
+from raftlog.tools.auditing.full_audit import AuditOutcome, audit_into
+from raftlog.tools.auditing.local_engine import LocalEngine
+from raftlog.tools.auditing.survey import survey as survey_file
+from raftlog.tools.report.page import Report
+from raftlog.tools.spark.audit_engine import SparkEngine
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_OF_THE_RUN = ("run_id", "started", "finished")
+
+
+def audit_locally(out: Path, *sources: Path | str) -> AuditOutcome:
+    """Audit in this process."""
+    paths = list(map(str, sources))
+    return audit_into(str(out), paths, LocalEngine(paths, 1), Report(paths))
+
+
+def audit_on_spark(
+    spark: "SparkSession",
+    out: Path,
+    *sources: Path | str,
+    survey: Callable[[SurveyTask], FileEvidence] = survey_file,
+    is_fresh: bool = False,
+) -> AuditOutcome:
+    """Audit on Spark."""
+    paths = list(map(str, sources))
+    return audit_into(str(out), paths, SparkEngine(spark, paths, is_fresh, survey=survey), Report(paths))
+
+
+def results(out: Path, outcome: AuditOutcome) -> dict[str, Any]:
+    """What a run has left: rows in their order, summary and page, without its id and times."""
+
+    def without(row: dict[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in row.items() if name not in _OF_THE_RUN}
+
+    found: dict[str, Any] = {
+        table: list(map(without, pq.read_table(out / table / f"{outcome.run_id}.parquet").to_pylist()))
+        for table in TABLES
+    }
+    found["summary"] = without(json.loads((out / "summary.json").read_text()))
+    found["page"] = (out / "report.html").read_text().replace(outcome.run_id, "")
+    return found
+
+
+def assert_equal_on_spark(spark: "SparkSession", directory: Path, sources: Sequence[Path | str]) -> dict[str, Any]:
+    """Audit the same on both engines, and return what both say; that is compared."""
+    local, on_spark = directory / "local", directory / "spark"
+    here = results(local, audit_locally(local, *sources))
+    there = results(on_spark, audit_on_spark(spark, on_spark, *sources))
+    for name in here:
+        assert there[name] == here[name], name
+    return here

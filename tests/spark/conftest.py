@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One Spark session for all tests that ask for it, as a session takes seconds to start."""
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from raftlog.errors import NoJavaError
+from raftlog.tools.spark.java_runtime import java_home
+from raftlog.tools.spark.session import register, session
+
+QUICK_START = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",  # tests run new code more often than hot code
+    "spark.sql.shuffle.partitions": "2",
+}
+
+
+@pytest.fixture(scope="session")
+def java() -> str:
+    """Return the `JAVA_HOME` that Spark is started with, or skip."""
+    try:
+        return str(java_home())
+    except NoJavaError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def spark(java: str) -> Iterator[SparkSession]:
+    """Lend a session of two tasks at a time on this machine; a task that fails is tried four times."""
+    with session("local[2,4]", QUICK_START) as lent:
+        register(lent)
+        yield lent

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An audit on Spark goes on: over workers and readers that die, and where another run was stopped."""
+
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from raftlog.errors import MissingExtraError, SparkJobError
+from raftlog.tools.auditing.evidence import FileEvidence, SurveyTask
+from raftlog.tools.auditing.survey import survey
+from raftlog.tools.spark import audit_engine, audit_job, worker_check
+from tests.golden_files import GOLDEN
+from tests.spark.audit_results import audit_locally, audit_on_spark, results
+from tests.tools.made_logs import flip
+
+pytestmark = pytest.mark.spark
+
+QUORUM = GOLDEN / "dynamic-quorum" / "data"
+Survey = Callable[[SurveyTask], FileEvidence]
+
+
+@pytest.fixture
+def quorum(tmp_path: Path) -> Path:
+    """A copy of a quorum's directories, one of them damaged."""
+    data = Path(shutil.copytree(QUORUM, tmp_path / "data"))
+    flip(min((data / "n2" / "__cluster_metadata-0").glob("*.log")), 3000)
+    return data
+
+
+def victim(data: Path) -> str:
+    """One of the files."""
+    return str(min((data / "n3" / "__cluster_metadata-0").glob("*.log")))
+
+
+def noting(notes: Path, then: Callable[[SurveyTask], None] = lambda task: None) -> Survey:
+    """A survey that notes what it surveys, and does something more before. Made here, it travels as code."""
+    directory = str(notes)
+    notes.mkdir()
+
+    def survey_and_note(task: SurveyTask) -> FileEvidence:
+        with open(f"{directory}/{task.path.replace('/', '|')}", "a") as note:
+            note.write(".")
+        then(task)
+        return survey(task)
+
+    return survey_and_note
+
+
+def noted(notes: Path) -> dict[str, int]:
+    """What was surveyed, and how often."""
+    found = {path.name.replace("|", "/"): path.stat().st_size for path in notes.iterdir()}
+    shutil.rmtree(notes)
+    return found
+
+
+def without_counts(found: dict[str, Any]) -> dict[str, Any]:
+    """Results of a run but for how many files it did not read."""
+    return found | {name: [] for name in ("runs", "summary")}
+
+
+def test_a_worker_that_dies(spark: SparkSession, quorum: Path, tmp_path: Path) -> None:
+    """A worker that is killed in the middle of a task costs nothing but time: Spark has another one do the task."""
+    path, mark = victim(quorum), str(tmp_path / "killed")
+
+    def kill_worker_once(task: SurveyTask) -> None:
+        if task.path == path and not os.path.exists(mark):
+            with open(mark, "w"):
+                os.kill(os.getppid(), signal.SIGKILL)
+
+    notes = tmp_path / "notes"
+    outcome = audit_on_spark(spark, tmp_path / "spark", quorum, survey=noting(notes, kill_worker_once))
+
+    assert noted(notes)[path] == 2
+    local = results(tmp_path / "local", audit_locally(tmp_path / "local", quorum))
+    assert results(tmp_path / "spark", outcome) == local
+
+
+def test_a_file_that_kills_its_reader(spark: SparkSession, quorum: Path, tmp_path: Path) -> None:
+    """A file whose reader dies costs that file a finding, and no other file anything; the next run tries again."""
+    path, notes = victim(quorum), tmp_path / "notes"
+
+    def die(task: SurveyTask) -> None:
+        if task.path == path:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    found = results(tmp_path / "spark", audit_on_spark(spark, tmp_path / "spark", quorum, survey=noting(notes, die)))
+    said = [row["reason"] for row in found["findings"] if row["rule"] == "file-unreadable"]
+
+    assert said == ["the process that surveyed it was killed by SIGKILL"]
+    assert found["runs"][0]["unreadable"] == 1
+    assert set(noted(notes).values()) == {1}
+    again = audit_on_spark(spark, tmp_path / "spark", quorum, survey=noting(notes))
+    assert noted(notes) == {path: 1}
+    local = results(tmp_path / "local", audit_locally(tmp_path / "local", quorum))
+    assert without_counts(results(tmp_path / "spark", again)) == without_counts(local)
+
+
+def test_a_run_goes_on_where_another_was_stopped(
+    spark: SparkSession, quorum: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What waves before the end of a run have surveyed is not surveyed again, and the results are those of one run."""
+    monkeypatch.setattr(audit_engine, "_MOST_TASKS", 40)
+    path, notes = victim(quorum), tmp_path / "notes"
+
+    def stop(task: SurveyTask) -> None:
+        if task.path == path:
+            raise MissingExtraError("codecs", "lz4")
+
+    with pytest.raises(SparkJobError, match=r"surveying: .*MissingExtraError.*lz4 needs a package"):
+        audit_on_spark(spark, tmp_path / "spark", quorum, survey=noting(notes, stop))
+    before = noted(notes)
+    outcome = audit_on_spark(spark, tmp_path / "spark", quorum, survey=noting(notes))
+    after = noted(notes)
+
+    assert path in after
+    assert len(before.keys() - after.keys()) >= 40
+    assert not (tmp_path / "spark" / "spark-work").exists()
+    local = results(tmp_path / "local", audit_locally(tmp_path / "local", quorum))
+    assert without_counts(results(tmp_path / "spark", outcome)) == without_counts(local)
+
+
+def test_only_what_has_changed_is_read(spark: SparkSession, quorum: Path, tmp_path: Path) -> None:
+    """A second run surveys what has changed alone, and forgets what is gone once that is the most."""
+    notes, out = tmp_path / "notes", tmp_path / "spark"
+    first = audit_on_spark(spark, out, quorum, survey=noting(notes))
+    everything = noted(notes)
+    flip(Path(victim(quorum)), 2500)
+    second = audit_on_spark(spark, out, quorum, survey=noting(notes))
+
+    assert first.reused_files == 0
+    assert noted(notes).keys() == {victim(quorum)}
+    assert 0 < second.reused_files < second.account.files
+    local = results(tmp_path / "local", audit_locally(tmp_path / "local", quorum))
+    assert without_counts(results(out, second)) == without_counts(local)
+    for node in ("n1", "n2", "n4"):
+        shutil.rmtree(quorum / node)
+    third = audit_on_spark(spark, out, quorum, survey=noting(notes))
+    assert noted(notes) == {}
+    assert third.reused_files == third.account.files
+    assert spark.read.parquet(str(out / "evidence")).count() < len(everything) / 2
+
+
+def test_workers_with_another_raftlog(
+    spark: SparkSession, quorum: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anything is read, one line says that the workers are not like the driver, and what to do."""
+    monkeypatch.setattr(worker_check, "__version__", "0.0.0")
+
+    with pytest.raises(SparkJobError, match=r"a worker has raftlog \S+, where this is 0.0.0: install there") as raised:
+        audit_on_spark(spark, tmp_path / "out", quorum)
+    assert "\n" not in str(raised.value)
+
+
+def test_the_job_in_a_notebook(
+    spark: SparkSession, quorum: Path, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """The job works in the session that it is given, returns the exit code of the audit, and leaves the session."""
+    code = audit_job.main([str(quorum), "--out", str(tmp_path / "out")], spark)
+
+    assert code == 2
+    assert capfdbinary.readouterr().out.startswith(b"damaged: findings: 0 data-loss, 1 damaged")
+    assert spark.range(3).count() == 3

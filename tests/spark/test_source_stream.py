@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The source as a stream, in a session."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+
+from tests.tools.made_logs import batch, write_log
+
+pytestmark = pytest.mark.spark
+
+
+def _run(spark: SparkSession, log: Path, out: Path, **options: object) -> list[int]:
+    """Read what is there, from the checkpoint on; return all offsets that were ever written out."""
+    reader = spark.readStream.format("raftlog").options(**{name: str(value) for name, value in options.items()})
+    query = (
+        reader.option("startingOffsets", "earliest")
+        .load(str(log))
+        .writeStream.format("parquet")
+        .option("checkpointLocation", str(out / "checkpoint"))
+        .trigger(availableNow=True)
+        .start(str(out / "rows"))
+    )
+    query.awaitTermination()
+    return sorted(row.offset for row in spark.read.parquet(str(out / "rows")).select("offset").collect())
+
+
+def test_a_restarted_stream_goes_on_where_it_was(spark: SparkSession, tmp_path: Path) -> None:
+    """Every record once, over restarts and a roll; then a log that was written anew is an error that names both."""
+    log, out = tmp_path / "log", tmp_path / "out"
+    write_log(log / "orders-0", *map(batch, range(5)))
+    assert _run(spark, log, out, maxOffsetsPerTrigger=2) == [0, 1, 2, 3, 4]
+    write_log(log / "orders-0", batch(5), batch(6)[:40], name="00000000000000000005.log")
+    assert _run(spark, log, out) == list(range(6))
+    write_log(log / "orders-0", batch(5), batch(6), name="00000000000000000005.log")
+    assert _run(spark, log, out) == list(range(7))
+    (log / "orders-0" / "00000000000000000005.log").unlink()
+    with pytest.raises(StreamingQueryException, match=r"orders-0: the stream has read up to offset 7 of epoch 1"):
+        _run(spark, log, out)

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The source without Spark: what a query would give, and what a plain reading gives."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from raftlog.errors import DecodeError
+from raftlog.records.batch import RecordBatch
+from raftlog.records.iterator import BufferSource, split
+from raftlog.records.legacy import LegacyBatch
+from raftlog.tools.spark.filters import Hints
+from raftlog.tools.spark.options import SourceOptions
+from raftlog.tools.spark.parts import Split
+from raftlog.tools.spark.planning import list_partitions, plan
+from raftlog.tools.spark.reading import ReadRequest, read_split
+from raftlog.tools.spark.views import view_schema
+
+Rows = list[dict[str, Any]]
+
+
+def splits(path: Path | str, hints: Hints | None = None, **given: object) -> list[Split]:
+    """Plan a query."""
+    options = source_options(path, **given)
+    return plan(options, list_partitions(options), hints)
+
+
+def rows(path: Path | str, hints: Hints | None = None, **given: object) -> Rows:
+    """Plan a query, and read all of its splits."""
+    return rows_of(splits(path, hints, **given), path, hints, **given)
+
+
+def rows_of(planned: list[Split], path: Path | str, hints: Hints | None = None, **given: object) -> Rows:
+    """Read splits that were planned before."""
+    options = source_options(path, **given)
+    request = ReadRequest(
+        options.view, view_schema(options), options.mode, options.fails_on_loss, options.redact, hints or Hints()
+    )
+    found: Rows = []
+    for each in planned:
+        for batch in read_split(request, each):
+            assert batch.schema.equals(request.schema)
+            batch.validate(full=True)
+            found += batch.to_pylist()
+    return found
+
+
+def source_options(path: Path | str, **given: object) -> SourceOptions:
+    """Parse options; an underscore stands for a dot."""
+    texts = {name.replace("_", "."): str(value) for name, value in given.items()}
+    return SourceOptions.parse({"path": str(path)} | texts)
+
+
+def plain_records(data: bytes) -> Iterator[tuple[int, int, bytes | None, bytes | None]]:
+    """Yield offset, timestamp in ms, key and value of the data records of a log, as far as its batches read."""
+    for piece in split(BufferSource(data)):
+        if isinstance(piece, LegacyBatch) or (isinstance(piece, RecordBatch) and not piece.is_control):
+            try:
+                records: list[Any] = list(piece.records())
+            except DecodeError:  # Such a batch has no rows.
+                continue
+            for record in records:
+                yield record.offset, record.timestamp, record.key, record.value

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Work is divided evenly, completely, and in an order that depends on nothing but the work."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from raftlog.records.file_names import FileKind
+from raftlog.tools.auditing.evidence import Place, SurveyTask
+from raftlog.tools.spark.bins import MEBIBYTE, Slices, bin_weight, pack, wave_weight, weight_of
+
+
+@given(weights=st.lists(st.integers(1, 1000), max_size=60), most=st.integers(1, 500))
+def test_bins(weights: list[int], most: int) -> None:
+    """Everything is in one bin, none is empty, the heaviest come first, and none is much heavier than it has to be."""
+    bins = pack(weights, most)
+    loads = [sum(weights[index] for index in within) for within in bins]
+
+    assert sorted(index for within in bins for index in within) == list(range(len(weights)))
+    assert all(bins)
+    assert loads == sorted(loads, reverse=True)
+    if weights:
+        least_possible = max(*weights, sum(weights) / len(bins), 0)
+        assert max(loads) <= least_possible + max(weights) * (1 - 1 / len(bins))
+        assert max(loads) <= most + max(weights)
+
+
+@given(total=st.integers(0, 10**14), slots=st.integers(1, 2000))
+def test_the_weight_of_bins(total: int, slots: int) -> None:
+    """A bin takes seconds: it is worth its task, and there are several for each slot where there is much to do."""
+    weight = bin_weight(total, slots)
+
+    assert 32 * MEBIBYTE <= weight <= 512 * MEBIBYTE
+    if total >= slots * 4 * 32 * MEBIBYTE:
+        assert total // weight >= slots * 4
+
+
+@given(before=st.integers(0, 2**42), seconds=st.floats(0, 1e6))
+def test_the_weight_of_waves(before: int, seconds: float) -> None:
+    """A wave is such that it takes a minute, as far as the one before tells, within bounds."""
+    weight = wave_weight(before, seconds)
+
+    assert 4 * 1024 * MEBIBYTE <= weight <= 4 * 1024 * 1024 * MEBIBYTE
+    if weight > 4 * 1024 * MEBIBYTE:
+        assert weight <= before * 8
+    assert wave_weight(before, seconds + 1) <= weight
+
+
+@pytest.mark.parametrize("seconds", [30.0, 60.0, 120.0])
+def test_a_wave_takes_a_minute(seconds: float) -> None:
+    """At the speed of the wave before, the next one takes a minute."""
+    assert wave_weight(2**36, seconds) == pytest.approx(2**36 / seconds * 60)
+
+
+def task(topic: str, partition: int, size_bytes: int, node: str = "n1") -> SurveyTask:
+    """A file."""
+    return SurveyTask(Place(node, topic, partition), f"{node}/x", FileKind.LOG, size_bytes=size_bytes)
+
+
+@given(partitions=st.lists(st.lists(st.integers(0, 3 * 2**30), min_size=1, max_size=4), max_size=12))
+def test_slices(partitions: list[list[int]]) -> None:
+    """Partitions are never divided, slices follow each other without a hole, and none has more than it needs to."""
+    slices = Slices()
+    assert slices.number_of(task("", -1, 7)) == 0
+    given_tasks = [[task("t", number, size) for size in sizes] for number, sizes in enumerate(partitions)]
+    numbers = [[slices.number_of(each) for each in tasks] for tasks in given_tasks]
+    firsts = [each[0] for each in numbers]
+
+    assert all(len(set(each)) == 1 for each in numbers)
+    assert firsts == sorted(firsts)
+    assert sorted(set(firsts)) == list(range(1, slices.count))
+    for slice_number in set(firsts):
+        inside = [tasks for tasks, number in zip(given_tasks, firsts, strict=True) if number == slice_number]
+        assert sum(weight_of(each) for tasks in inside[:-1] for each in tasks) < 2 * 2**30

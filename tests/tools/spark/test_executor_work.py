@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tasks do, without Spark: rows in, rows out, however partitions and rows are divided."""
+
+import functools
+import itertools
+import pickle
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from raftlog.errors import MissingExtraError
+from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, SurveyTask, in_partitions
+from raftlog.tools.auditing.full_audit import part_of
+from raftlog.tools.auditing.judgement import (
+    by_path,
+    in_groups,
+    judge_group,
+    judge_in_groups,
+    judge_together,
+    kept_of,
+)
+from raftlog.tools.auditing.survey import survey
+from raftlog.tools.auditing.tasks import find_tasks
+from raftlog.tools.report.page import Report
+from raftlog.tools.spark import executor_work
+from raftlog.tools.spark.executor_work import EVIDENCE, TASKS, JudgeWork, Outcome, SurveyWork, files_of
+from raftlog.tools.spark.survey_child import child_of_worker
+from tests.golden_files import GOLDEN
+from tests.tools.auditing import stand_in_survey
+
+SOURCES = [str(GOLDEN / "dynamic-quorum" / "data"), str(GOLDEN / "data-topics" / "data" / "n1")]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_child_is_left() -> Iterator[None]:
+    """A worker of Spark ends with its process; here it has to be told."""
+    yield
+    child_of_worker.cache_clear()
+
+
+@functools.cache
+def evidence() -> tuple[FileEvidence, ...]:
+    """Of two quorums, in order."""
+    return tuple(survey(task) for task in find_tasks(SOURCES) if isinstance(task, SurveyTask))
+
+
+def batches(rows: list[dict[str, Any]], sizes: Iterable[int]) -> Iterator[pa.RecordBatch]:
+    """Rows as Arrow has them, so many in each batch."""
+    rest = iter(rows)
+    for size in itertools.chain(sizes, itertools.repeat(50)):
+        if not (some := list(itertools.islice(rest, size))):
+            return
+        yield pa.RecordBatch.from_pylist(some)
+
+
+def unpickled(found: Iterable[pa.RecordBatch]) -> Iterator[Outcome]:
+    """What judging tasks give."""
+    for batch in found:
+        yield from (pickle.loads(row["outcome"]) for row in batch.to_pylist())
+
+
+@settings(deadline=None, max_examples=5)
+@given(data=st.data())
+def test_judging_in_any_division(data: st.DataObject) -> None:
+    """Slices of partitions, judged apart and put together in order, give the rows and the page of one judgement."""
+    places = tuple(in_partitions(evidence()))
+    groups = list(in_groups(places))
+    cuts = sorted(data.draw(st.sets(st.integers(1, len(groups) - 1), max_size=4)))
+    sizes = data.draw(st.lists(st.integers(1, 30), max_size=5))
+    most = data.draw(st.sampled_from([1, 20, 4096]))
+    directories = by_path(groups[0])
+    page = Report(SOURCES)
+    whole = part_of(judge_in_groups(places), page.blank())
+
+    total = part_of([], page)
+    kept: list[PartitionEvidence] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(executor_work, "_MOST_VALUES", most)
+        for start, end in itertools.pairwise([0, *cuts, len(groups)]):
+            files = [file for group in groups[start:end] for place in group for file in place.files]
+            rows = [{"number": number, "evidence": file.to_json()} for number, file in enumerate(files)]
+            work = pickle.loads(pickle.dumps(JudgeWork(directories, page.blank(), None)))
+            count = 0
+            for outcome in unpickled(work(batches(rows, sizes))):
+                total.rows += outcome.part.rows
+                total.page.merge(outcome.part.page)
+                kept += outcome.kept
+                count += outcome.file_count
+            assert count == len(files)
+    last = part_of([judge_together(kept)], page.blank())
+    total.page.merge(last.page)
+
+    assert total.rows + last.rows == whole.rows
+    assert total.page.html("run") == whole.page.html("run")
+
+
+def test_groups_are_judged_alike_wherever_they_are() -> None:
+    """What is judged of a group is the same beside all log directories and beside its own."""
+    groups = list(in_groups(in_partitions(evidence())))
+    directories = by_path(groups[0])
+    for group in groups:
+        own = {path: each for path, each in directories.items() if path in {p.place.log_directory for p in group}}
+        assert judge_group(group, directories) == judge_group(group, own)
+        assert [kept_of(pickle.loads(pickle.dumps(place))) for place in group] == [kept_of(place) for place in group]
+
+
+@given(numbers=st.lists(st.integers(0, 9)).map(sorted))
+def test_evidence_that_is_there_twice(numbers: list[int]) -> None:
+    """Of evidence that two runs have left, one is taken."""
+    rows = [{"number": number, "evidence": evidence()[number].to_json()} for number in numbers]
+
+    assert list(files_of(rows)) == [evidence()[number] for number in sorted(set(numbers))]
+
+
+def surveyed(
+    paths: Iterable[str], how: Callable[[SurveyTask], FileEvidence], directory: str | None = None
+) -> list[Any]:
+    """What a surveying task gives of some files."""
+    files = [FileEvidence(stand_in_survey.task(path)) for path in paths]
+    rows = [{"bin": 0, "key": f"key {number}", "task": file.to_json()} for number, file in enumerate(files)]
+    work = SurveyWork("run", pickle.dumps(how), directory)
+    found = list(work([pa.RecordBatch.from_pylist(rows, TASKS)]))
+    assert all(batch.schema == EVIDENCE for batch in found)
+    return [row for batch in found for row in batch.to_pylist()]
+
+
+def test_surveying() -> None:
+    """A row a file comes back under its key, with evidence as text; a bug and a death cost their own file a finding."""
+    paths = ["odd \udcff", "die here", "bug", "fine"]
+    rows = surveyed(paths, stand_in_survey.survey)
+    found = [FileEvidence.from_json(row["evidence"]) for row in rows]
+
+    assert [row["key"] for row in rows] == [f"key {number}" for number in range(4)]
+    assert [file.task.path for file in found] == paths
+    assert [row["path"] for row in rows] == ["odd \\udcff", *paths[1:]]
+    assert [file.findings[0].rule for file in found] == [
+        "tail-torn",
+        "file-unreadable",
+        "audit-failed",
+        "tail-torn",
+    ]
+    assert [row["is_final"] for row in rows] == [True, False, False, True]
+    assert "was killed by SIGKILL" in found[1].findings[0].reason
+
+
+def test_a_missing_extra_ends_the_task() -> None:
+    """A package that is missing on a worker is nothing that a file can help."""
+    with pytest.raises(MissingExtraError):
+        surveyed(["missing"], stand_in_survey.survey)
+
+
+def where(task: SurveyTask) -> FileEvidence:
+    """A survey that says where it is, by a file that it sees there."""
+    return FileEvidence(task, contents={"seen": Path(task.path).read_text()})
+
+
+def test_paths_start_where_the_driver_is(tmp_path: Path) -> None:
+    """A path that is not absolute means what it meant to the driver, if there is such a directory."""
+    (tmp_path / "note").write_text("here")
+    (row,) = surveyed(["note"], where, str(tmp_path))
+    (other,) = surveyed(["note"], where, str(tmp_path / "nowhere"))
+
+    assert FileEvidence.from_json(row["evidence"]).contents == {"seen": "here"}
+    assert FileEvidence.from_json(other["evidence"]).findings[0].rule == "audit-failed"
+
+
+def grow(path: Path) -> None:
+    path.write_bytes(path.read_bytes() * 2)
+
+
+def shrink(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-7])
+
+
+@pytest.mark.parametrize("change", [grow, shrink, Path.unlink])
+def test_files_that_change_after_they_were_listed(change: Callable[[Path], None], tmp_path: Path) -> None:
+    """A file that has grown, shrunk or gone since it was listed gives the evidence that it gives on one machine."""
+    data = Path(shutil.copytree(GOLDEN / "data-topics" / "data" / "n1" / "txn-0", tmp_path / "txn-0"))
+    tasks = [task for task in find_tasks([str(data)]) if isinstance(task, SurveyTask)]
+    for file in data.glob("*.log"):
+        change(file)
+    rows = [{"bin": 0, "key": task.path, "task": FileEvidence(task).to_json()} for task in tasks]
+    work = SurveyWork("run", pickle.dumps(survey), None)
+    found = [row for batch in work([pa.RecordBatch.from_pylist(rows, TASKS)]) for row in batch.to_pylist()]
+
+    assert [FileEvidence.from_json(row["evidence"]) for row in found] == [survey(task) for task in tasks]

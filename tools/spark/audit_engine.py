@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The audit on Spark: workers survey files and judge partitions, and the driver lists, puts together and writes.
+
+Evidence is kept as Parquet, wave by wave: a run that was killed goes on where it was, and one over files that have
+changed a little surveys only those. The driver holds a wave of tasks, the keys of the evidence that is there, and what
+log directories are compared with; it reads no file of a log.
+"""
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import attrs
+import pyarrow as pa
+from pyspark import cloudpickle
+
+from raftlog.errors import SparkJobError, StorageError
+from raftlog.storage.file_source import STANDARD_INPUT
+from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, SurveyTask, in_partitions
+from raftlog.tools.auditing.evidence_store import key_of
+from raftlog.tools.auditing.full_audit import AuditRun, part_of
+from raftlog.tools.auditing.judgement import by_path, in_groups, judge_group, judge_together, kept_of
+from raftlog.tools.auditing.run import tasks_of, with_problems
+from raftlog.tools.auditing.run_progress import RunProgress
+from raftlog.tools.auditing.survey import survey as survey_file
+from raftlog.tools.findings import Finding
+from raftlog.tools.spark.bins import Slices, bin_weight, pack, wave_weight, weight_of
+from raftlog.tools.spark.executor_work import (
+    EVIDENCE_COLUMNS,
+    OUTCOME_COLUMNS,
+    TASKS,
+    JudgeWork,
+    Outcome,
+    SurveyWork,
+    files_of,
+)
+from raftlog.tools.spark.outcome_files import outcomes_in
+from raftlog.tools.spark.plan_file import PLAN_COLUMNS, PlanFile
+from raftlog.tools.spark.spark_failure import failures_of
+from raftlog.tools.spark.worker_check import check_workers
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_PLAN: Final = "plan.parquet"
+_OUTCOMES: Final = "outcomes"
+_FOLDED: Final = "folded"
+_MOST_TASKS: Final = 50_000
+"""In a wave: the driver holds them."""
+
+
+@attrs.frozen
+class SparkEngine:
+    """Audits on Spark, with the same results as ``LocalEngine``.
+
+    The output directory is one that driver and workers see under the same path, and so is what is audited.
+
+    Attributes:
+        spark: the session to work in.
+        sources: as for ``find_tasks``, but for standard input.
+        is_fresh: whether to read files too that have not changed since the last run.
+        reads_messages: whether to read the messages in records of the metadata log too.
+        label: who is at work, for the terminal.
+        survey: what surveys a file.
+    """
+
+    spark: "SparkSession"
+    sources: Sequence[str]
+    is_fresh: bool = False
+    reads_messages: bool = False
+    label: str = "audit"
+    survey: Callable[[SurveyTask], FileEvidence] = survey_file
+
+    def __call__(self, run: AuditRun) -> int:
+        """Audit, and return how many files were not read, because they had not changed.
+
+        Raises:
+            SparkJobError: Spark cannot go on. What was surveyed is kept for the next run.
+            StorageError: the output directory cannot be written.
+        """
+        if STANDARD_INPUT in self.sources:
+            raise SparkJobError("listing", "standard input cannot be read by the workers of Spark")
+        slots = check_workers(self.spark)
+        with _folders(run, is_fresh=self.is_fresh):
+            return _SparkRun(self, run, slots).run()
+
+
+class _SparkRun:
+    """A run on Spark."""
+
+    def __init__(self, engine: SparkEngine, run: AuditRun, slots: int) -> None:
+        self._engine = engine
+        self._spark = engine.spark
+        self._run = run
+        self._slots = slots
+        self._evidence = run.output.evidence_folder
+        self._work = run.output.work_folder
+        self._directory = Path.cwd().as_posix() if any(map(_is_relative, engine.sources)) else None
+        self._slices = Slices()
+        self._reused_files = 0
+
+    def run(self) -> int:
+        problems: list[Finding] = []
+        known = self._known_keys()
+        tasks = tasks_of(self._engine.sources, problems, reads_messages=self._engine.reads_messages)
+        with RunProgress(self._engine.label, self._engine.sources) as progress:
+            count, reused = self._plan(tasks, known, progress)
+        kept = self._judge(count) if count else []
+        self._run.take_judged(with_problems(judge_together(kept), problems))
+        if len(known) - reused > count:
+            self._fold()
+        return self._reused_files
+
+    def _known_keys(self) -> set[str]:
+        """Return the keys of the evidence that still holds if files have not changed."""
+        if not any(self._evidence.glob("*.parquet")):
+            return set()
+        with failures_of("reading the evidence of earlier runs"):
+            keys: pa.ChunkedArray = self._stored().where("is_final").select("key").toArrow()["key"]
+        return set(keys.to_pylist())
+
+    def _plan(self, tasks: Iterable[SurveyTask], known: set[str], progress: RunProgress) -> tuple[int, int]:
+        """List all files, have those surveyed that are not known, and return how many there are, and are known."""
+        wave: list[tuple[str, SurveyTask]] = []
+        weight, most, reused = 0, wave_weight(0, 0), 0
+        with PlanFile(self._work / _PLAN) as plan:
+            for task in tasks:
+                plan.add(self._slices.number_of(task), key := key_of(task))
+                if key in known:
+                    reused += 1
+                    self._reused_files += 1 + len(task.indexes)
+                    progress.passed(task)
+                    continue
+                wave.append((key, task))
+                weight += weight_of(task)
+                if weight >= most or len(wave) >= _MOST_TASKS:
+                    most = wave_weight(weight, self._survey(wave, progress))
+                    wave, weight = [], 0
+            self._survey(wave, progress)
+        return plan.count, reused
+
+    def _survey(self, wave: Sequence[tuple[str, SurveyTask]], progress: RunProgress) -> float:
+        """Have files surveyed, and what was found made to last; return how many seconds it took."""
+        began = time.monotonic()
+        if wave:
+            weights = [weight_of(task) for _, task in wave]
+            bins = pack(weights, bin_weight(sum(weights), self._slots))
+            survey = cloudpickle.dumps(self._engine.survey)  # type: ignore[no-untyped-call]
+            work = SurveyWork(self._run.run_id, survey, self._directory)
+            with failures_of("surveying"):
+                frame = self._spark.createDataFrame(_task_table(wave, bins)).repartitionById(len(bins), "bin")
+                found = frame.mapInArrow(work.__call__, EVIDENCE_COLUMNS)
+                found.write.mode("append").option("compression", "zstd").parquet(self._evidence.as_uri())
+        for _, task in wave:
+            progress.passed(task)
+        return time.monotonic() - began
+
+    def _judge(self, count: int) -> list[PartitionEvidence]:
+        """Judge all evidence, hand in what comes of it, and return what log directories are compared with."""
+        with failures_of("reading evidence"):
+            own = self._planned().where("slice = 0").sort("number").collect()
+        places = tuple(in_partitions(files_of(row.asDict() for row in own)))
+        directories = by_path(places)
+        page = self._run.total.page.blank()
+        judged = [judge_group(group, directories) for group in in_groups(places)]
+        first = Outcome(part_of(judged, page.blank()), tuple(map(kept_of, places)), sum(len(p.files) for p in places))
+        kept: list[PartitionEvidence] = []
+        for outcome in (first, *self._judged(JudgeWork(directories, page, self._directory))):
+            self._run.take(outcome.part)
+            kept += outcome.kept
+            count -= outcome.file_count
+        if count:
+            raise StorageError(
+                str(self._evidence), "read", f"evidence of {count} files is missing; --fresh makes it anew"
+            )
+        return kept
+
+    def _judged(self, work: JudgeWork) -> Iterator[Outcome]:
+        """Have workers judge partitions, and yield what comes of them, in order."""
+        if self._slices.count == 1:
+            return
+        folder = self._work / _OUTCOMES
+        with failures_of("judging"):
+            rows = self._planned().where("slice > 0").repartitionById(self._slices.count, "slice")
+            judged = rows.sortWithinPartitions("number").mapInArrow(work.__call__, OUTCOME_COLUMNS)
+            judged.write.parquet(folder.as_uri())
+        yield from outcomes_in(folder)
+
+    def _planned(self) -> "DataFrame":
+        """Return the evidence of all files that there are, with their slices and numbers."""
+        plan = self._spark.read.schema(PLAN_COLUMNS).parquet((self._work / _PLAN).as_uri())
+        holds = f"is_final or run_id = '{self._run.run_id}'"
+        return plan.join(self._stored().where(holds), "key").select("slice", "number", "evidence")
+
+    def _stored(self) -> "DataFrame":
+        return self._spark.read.schema(EVIDENCE_COLUMNS).parquet(self._evidence.as_uri())
+
+    def _fold(self) -> None:
+        """Write the evidence of files that are still there, once most is of others."""
+        folded = self._work / _FOLDED
+        with failures_of("sorting out evidence"):
+            keys = self._spark.read.schema(PLAN_COLUMNS).parquet((self._work / _PLAN).as_uri()).select("key")
+            kept = self._stored().where("is_final").join(keys, "key", "left_semi").dropDuplicates(["key"])
+            kept.write.option("compression", "zstd").parquet(folded.as_uri())
+        # Killed between the two, the next run surveys everything: it costs time, and nothing else.
+        shutil.rmtree(self._evidence)
+        folded.replace(self._evidence)
+
+
+def _task_table(wave: Sequence[tuple[str, SurveyTask]], bins: Sequence[Sequence[int]]) -> pa.Table:
+    rows = (
+        {"bin": number, "key": wave[index][0], "task": FileEvidence(wave[index][1]).to_json()}
+        for number, within in enumerate(bins)
+        for index in within
+    )
+    return pa.Table.from_pylist(list(rows), TASKS)
+
+
+def _is_relative(source: str) -> bool:
+    return "://" not in source and not os.path.isabs(source)  # noqa: PTH117
+
+
+@contextmanager
+def _folders(run: AuditRun, *, is_fresh: bool) -> Iterator[None]:
+    """Lend the folders of a run: that of the evidence stays, the other one is empty, and goes with the run."""
+    evidence, work = run.output.evidence_folder, run.output.work_folder
+    try:
+        shutil.rmtree(work, ignore_errors=True)  # Of a run that was killed.
+        if is_fresh:
+            shutil.rmtree(evidence, ignore_errors=True)
+        work.mkdir()
+        evidence.mkdir(exist_ok=True)
+    except OSError as error:
+        raise StorageError(str(work), "write", error.strerror or str(error)) from error
+    try:
+        yield
+    finally:
+        shutil.rmtree(work, ignore_errors=True)

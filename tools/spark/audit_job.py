@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The audit as a job: what ``raftlog audit --engine spark`` does, for ``spark-submit`` and notebooks too.
+
+::
+
+    spark-submit --py-files raftlog.whl audit_job.py SRC... --out DIR
+    audit_job.main(["/mnt/logs", "--out", "/mnt/audit"], spark)
+"""
+
+import contextlib
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from raftlog.errors import RaftLogError
+from raftlog.tools.audit_command import audit_on, parser_of
+from raftlog.tools.audit_options import prepare_to_survey
+from raftlog.tools.exit_codes import EXIT_ERROR
+from raftlog.tools.spark.audit_engine import SparkEngine
+from raftlog.tools.spark.session import session
+from raftlog.tools.standard_error import say
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_PROGRAM: Final = "audit_job"
+
+
+def main(argv: Sequence[str] | None = None, spark: "SparkSession | None" = None) -> int:
+    """Audit on Spark, and return the exit code of ``raftlog audit``.
+
+    Args:
+        argv: as on its command line; None is that of this process. The engine is Spark, whatever is said.
+        spark: the session to work in, which is left running. None takes the one of this process, or one that is made
+            and stopped.
+    """
+    given = parser_of(_PROGRAM).parse_args(argv)
+    try:
+        prepare_to_survey(_PROGRAM)
+        with contextlib.nullcontext(spark) if spark is not None else session(given.master) as found:
+            return audit_on(SparkEngine(found, given.paths, given.fresh, given.messages, _PROGRAM), given, _PROGRAM)
+    except RaftLogError as error:
+        say(str(error), _PROGRAM)
+        return EXIT_ERROR
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How work is divided among tasks of Spark: by its weight, so that none is left with the long ones at the end."""
+
+import heapq
+from collections.abc import Sequence
+from typing import Final
+
+import attrs
+
+from raftlog.tools.auditing.evidence import SurveyTask
+
+MEBIBYTE: Final = 1024 * 1024
+_FILE_WEIGHT: Final = MEBIBYTE
+"""Of opening a file, in bytes that are read in the same time."""
+_LIGHTEST_BIN: Final = 32 * MEBIBYTE
+_HEAVIEST_BIN: Final = 512 * MEBIBYTE
+_BINS_A_SLOT: Final = 4
+_LIGHTEST_WAVE: Final = 4 * 1024 * MEBIBYTE
+_HEAVIEST_WAVE: Final = 4 * 1024 * 1024 * MEBIBYTE
+_MOST_GROWTH: Final = 8
+_WAVE_SECONDS: Final = 60.0
+_SLICE_WEIGHT: Final = 2 * 1024 * MEBIBYTE
+
+
+def weight_of(task: SurveyTask) -> int:
+    """Return how long a file takes, as a number of bytes that are read in that time."""
+    return task.size_bytes + task.indexes_size_bytes + _FILE_WEIGHT
+
+
+def bin_weight(total: int, slots: int) -> int:
+    """Return how heavy a bin should be: several for each slot, but none so light that starting it takes longer.
+
+    Args:
+        total: weight of all there is.
+        slots: how many tasks run at a time.
+    """
+    return min(max(total // (slots * _BINS_A_SLOT), _LIGHTEST_BIN), _HEAVIEST_BIN)
+
+
+def pack(weights: Sequence[int], most: int) -> list[list[int]]:
+    """Divide what has a weight into bins that weigh about the same, the heaviest first.
+
+    Each goes into the bin that is the lightest so far, long ones first: no bin is heavier than it has to be by more
+    than a third.
+
+    Args:
+        weights: of what is divided.
+        most: about how heavy a bin may be; one that holds a single thing may be heavier.
+
+    Returns:
+        The indexes of what is in each bin. None is empty.
+    """
+    count = min(-(-sum(weights) // most), len(weights))
+    bins: list[tuple[int, int, list[int]]] = [(0, number, []) for number in range(count)]
+    for index in sorted(range(len(weights)), key=lambda index: -weights[index]):
+        weight, number, within = heapq.heappop(bins)
+        within.append(index)
+        heapq.heappush(bins, (weight + weights[index], number, within))
+    return [within for _, _, within in sorted(bins, key=lambda each: (-each[0], each[1])) if within]
+
+
+def wave_weight(before: int, seconds: float) -> int:
+    """Return how much to survey before the results are made to last, so that it takes about a minute.
+
+    Args:
+        before: how much it was the last time; 0 at first.
+        seconds: how long that took.
+    """
+    wanted = before * min(_WAVE_SECONDS / max(seconds, 0.001), _MOST_GROWTH)
+    return int(min(max(wanted, _LIGHTEST_WAVE), _HEAVIEST_WAVE))
+
+
+@attrs.define
+class Slices:
+    """Divides partitions, in order, into slices that a task judges one after the other.
+
+    Attributes:
+        count: how many there are so far: slice 0 has the log directories themselves.
+    """
+
+    count: int = 1
+    _weight: int = _SLICE_WEIGHT
+    _name: tuple[str, int] = ("", -1)
+
+    def number_of(self, task: SurveyTask) -> int:
+        """Return the slice of a file; all replicas of a partition are in the same.
+
+        Args:
+            task: of the file that follows the one before, by topic and partition.
+        """
+        place = task.place
+        if not place.topic:
+            return 0
+        if place.topic_partition != self._name:
+            self._name = place.topic_partition
+            if self._weight >= _SLICE_WEIGHT:
+                self.count, self._weight = self.count + 1, 0
+        self._weight += weight_of(task)
+        return self.count - 1

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether Python on the workers is like the driver's, asked before anything is read."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from raftlog import __version__
+from raftlog.errors import SparkJobError
+from raftlog.tools.spark.spark_failure import INSTALL, failures_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_WORK = "looking at the workers"
+_COLUMNS = "version string, problem string"
+
+
+def check_workers(spark: "SparkSession") -> int:
+    """Have workers import what an audit needs, and return how many tasks run at a time.
+
+    Raises:
+        SparkJobError: a worker has no raftlog, or another version of it; or no job runs at all.
+    """
+    with failures_of(_WORK):
+        rows = spark.range(4096).mapInArrow(_look(), _COLUMNS).collect()
+    problems = {problem for row in rows if (problem := problem_of(row.version, row.problem)) is not None}
+    if problems:
+        raise SparkJobError(_WORK, f"{min(problems)}: {INSTALL}")
+    return len(rows)
+
+
+def problem_of(version: str, problem: str) -> str | None:
+    """Return what is wrong with a worker, or None.
+
+    Args:
+        version: of raftlog there; empty where it cannot be imported.
+        problem: the error with which that failed.
+    """
+    if problem:
+        return f"the Python of a worker cannot run the audit ({problem})"
+    return None if version == __version__ else f"a worker has raftlog {version}, where this is {__version__}"
+
+
+def _look() -> Callable[[Iterable[Any]], Iterator[Any]]:
+    def look(batches: Iterable[Any]) -> Iterator[Any]:
+        # A function inside another one travels as code: one of a module would have to be there to be imported.
+        import pyarrow
+
+        for _ in batches:
+            pass
+        version = problem = ""
+        try:
+            import raftlog
+            import raftlog.tools.auditing.survey
+            import raftlog.tools.spark.executor_work
+
+            version = raftlog.__version__
+        except Exception as error:
+            problem = f"{type(error).__name__}: {error}"
+        schema = pyarrow.schema([("version", pyarrow.string()), ("problem", pyarrow.string())])
+        yield pyarrow.RecordBatch.from_pylist([{"version": version, "problem": problem}], schema)
+
+    return look
