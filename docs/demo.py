@@ -11,6 +11,12 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from raftlog.errors import NoJavaError
+from raftlog.tools.spark.java_runtime import java_home
 
 QUORUM = Path("tests/golden/dynamic-quorum/data")
 LOG = QUORUM / "n3/__cluster_metadata-0/00000000000000000000.log"
@@ -83,7 +89,29 @@ def show_damage() -> None:
     done = raftlog("explain", rotten["file"], "--position", str(rotten["position"]))
     print("".join(done.stdout.splitlines(keepends=True)[:10]), end="  ...\n")
     show("audit", *replicas, "--out", str(FOLDER / "audit"))
+    show_spark(replicas)
     print(f"\nThe report of the damaged quorum is {FOLDER / 'audit' / 'report.html'}: open it in a browser.")
+
+
+def show_spark(replicas: list[str]) -> None:
+    """Audit the damaged quorum on Spark too, and compare what was found."""
+    print("\n5. The same audit on Spark, two tasks at a time on this machine")
+    try:
+        java_home()
+    except NoJavaError as error:
+        print(f"   left out: {error}")
+        return
+    show("audit", *replicas, "--engine", "spark", "--master", "local[2]", "--out", str(FOLDER / "audit-on-spark"))
+    local, on_spark = (findings_in(FOLDER / name) for name in ("audit", "audit-on-spark"))
+    verdict = "the same, in the same order" if local == on_spark else "NOT THE SAME"
+    print(f"\nFindings of both engines: {len(local)} and {len(on_spark)}, {verdict}")
+
+
+def findings_in(output: Path) -> list[dict[str, Any]]:
+    """Return the rows of the table of findings that an audit has left, without the run's id."""
+    (table,) = (output / "findings").glob("*.parquet")
+    rows: list[dict[str, Any]] = pq.read_table(table).drop_columns("run_id").to_pylist()
+    return rows
 
 
 def main() -> None:

@@ -79,7 +79,7 @@ class AuditFigures:
         return Comparison(row, what, "MiB/s", {"compiled": verify}, {name: dump}, goals, most_rounds=3)
 
     def _two_processes(self, size_mib: float, row: str) -> Comparison:
-        directory = self._many_partitions(Path(self._workers["compiled"].input("small", size_mib)))
+        directory = partitions_of(self._folder, Path(self._workers["compiled"].input("small", size_mib)), _SEGMENTS)
         two, one = (
             Command(
                 [RAFTLOG, "verify", "-j", count, "--fail-on", "damaged", str(directory)],
@@ -98,12 +98,13 @@ class AuditFigures:
             {("compiled", "one process"): _LEAST_GAIN_OF_A_PROCESS},
         )
 
-    def _many_partitions(self, segment: Path) -> Path:
-        """Return a directory of partitions that all have the same segment: all would be in the page cache anyway."""
-        directory = self._folder / f"many-{segment.parent.parent.name}"
-        for number in range(_SEGMENTS):
-            partition = directory / f"orders-{number}"
-            if not partition.exists():
-                partition.mkdir(parents=True)
-                (partition / segment.name).symlink_to(segment)
-        return directory
+
+def partitions_of(folder: Path, segment: Path, count: int) -> Path:
+    """Return a directory of partitions that all have the same segment: all would be in the page cache anyway."""
+    directory = folder / f"{count}-of-{segment.parent.parent.name}"
+    for number in range(count):
+        partition = directory / f"orders-{number}"
+        if not partition.exists():
+            partition.mkdir(parents=True)
+            (partition / segment.name).symlink_to(segment)
+    return directory

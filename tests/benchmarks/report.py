@@ -4,9 +4,9 @@
 import html
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
@@ -14,7 +14,9 @@ from tests.benchmarks.measure import Row
 
 START: Final = "<!-- figures: `make bench` writes what follows -->\n"
 END: Final = "<!-- end of figures -->\n"
-_PICTURE: Final = """\
+SPARK_START: Final = "<!-- figures of Spark: `make bench-spark` writes what follows -->\n"
+SPARK_END: Final = "<!-- end of figures of Spark -->\n"
+PICTURE: Final = """\
 ![How far each row is from its goal](performance.svg)
 
 The line is the goal; each step to the right of it is twice as good.
@@ -31,12 +33,25 @@ _OCTAVES: Final = (-2, 5)
 """How far the picture reaches below and above the goal, in powers of two."""
 
 
-def write_results(path: Path, machine: str, limits: Mapping[str, tuple[float, str]], rows: Sequence[Row]) -> None:
-    """Write ``results.json``."""
+def results_without(path: Path, is_replaced: Callable[[str], bool]) -> dict[str, Any]:
+    """Return what ``results.json`` holds, without the rows whose ids say that they are measured anew."""
+    results: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {"limits": {}, "rows": []}
+    return results | {"rows": [row for row in results["rows"] if not is_replaced(row["id"])]}
+
+
+def write_results(
+    path: Path,
+    machine: str,
+    limits: Mapping[str, tuple[float, str]],
+    rows: Sequence[Row],
+    kept: Mapping[str, Any] | None = None,
+) -> None:
+    """Write ``results.json``: what was measured, and what is kept of an earlier one."""
+    kept = kept or {"limits": {}, "rows": []}
     results = {
         "machine": machine,
-        "limits": {name: {"figure": figure, "unit": unit} for name, (figure, unit) in limits.items()},
-        "rows": [attrs.asdict(row) for row in rows],
+        "limits": kept["limits"] | {name: {"figure": figure, "unit": unit} for name, (figure, unit) in limits.items()},
+        "rows": [*kept["rows"], *(attrs.asdict(row) for row in rows)],
     }
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(results, indent=1) + "\n", "utf-8")
@@ -44,15 +59,23 @@ def write_results(path: Path, machine: str, limits: Mapping[str, tuple[float, st
 
 def tables(machine: str, limits: Mapping[str, tuple[float, str]], rows: Sequence[Row]) -> str:
     """Return the tables: one for each form of the kernel."""
-    held = sum(row.holds for row in rows if row.goal)
-    wanted = sum(row.goal > 0 for row in rows)
     interpreted = [row for row in rows if row.id.endswith("-interpreted")]
     compiled = [row for row in rows if row not in interpreted]
     said = [f"{name} {_short(figure)} {unit}" for name, (figure, unit) in limits.items()]
     return (
-        f"Machine: {machine}.\n\nIts limits: {'; '.join(said)}.\n\n{held} of {wanted} goals are reached.\n\n"
+        f"Machine: {machine}.\n\nIts limits: {'; '.join(said)}.\n\n{_goals_reached(rows)}"
         f"### Compiled\n\n{_table(compiled)}\n### Interpreted\n\n{_table(interpreted)}"
     )
+
+
+def spark_table(machine: str, rows: Sequence[Row]) -> str:
+    """Return the table of what runs on Spark."""
+    return f"Machine: {machine}.\n\n{_goals_reached(rows)}{_table(rows)}"
+
+
+def _goals_reached(rows: Sequence[Row]) -> str:
+    held = sum(row.holds for row in rows if row.goal)
+    return f"{held} of {sum(row.goal > 0 for row in rows)} goals are reached.\n\n"
 
 
 def _table(rows: Sequence[Row]) -> str:
@@ -74,17 +97,17 @@ def _short(figure: float) -> str:
     return f"{figure:.{digits}f}"
 
 
-def write_page(page: Path, text: str) -> None:
-    """Put text, and the picture, between the two marks of a page.
+def write_page(page: Path, text: str, start_mark: str = START, end_mark: str = END) -> None:
+    """Put text between two marks of a page.
 
     Raises:
         ValueError: the page lacks them.
     """
-    before, start, rest = page.read_text("utf-8").partition(START)
-    _, end, after = rest.partition(END)
+    before, start, rest = page.read_text("utf-8").partition(start_mark)
+    _, end, after = rest.partition(end_mark)
     if not start or not end:
         raise ValueError(f"{page} has no place for the figures")
-    page.write_text(f"{before}{start}\n{text}\n{_PICTURE}\n{end}{after}", "utf-8")
+    page.write_text(f"{before}{start}\n{text}\n{end}{after}", "utf-8")
 
 
 def picture(rows: Sequence[Row]) -> str:

@@ -12,6 +12,8 @@ METADATA_LIKE: Final = "metadata-like"
 METADATA_LOG: Final = "metadata-log"
 THOUSANDS: Final = ("small", "tiny", "large")
 UNCOMPRESSED: Final = (*THOUSANDS, METADATA_LIKE)
+SPARK: Final = "spark-"
+"""How the ids of all rows start that are measured on Spark."""
 COMPRESSED: Final = ("small-lz4", "small-zstd", "small-snappy", "small-gzip")
 
 

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Contenders that run on Spark: an operation in a session that is there, and a whole program with all it starts."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+import attrs
+
+from tests.benchmarks.measure import ROOT, environment
+from tests.benchmarks.process_tree import MemoryWatch
+
+
+class SparkProcess:
+    """A process with a session (``tests.benchmarks.spark_operations``). Use it as a context manager.
+
+    Args:
+        master: where its session runs.
+        configuration: of the session.
+        variables: of the environment, besides those that are there.
+
+    Attributes:
+        start_s: how long it took until a first task had run.
+        watch: how much memory it takes, with what it starts on this machine.
+    """
+
+    def __init__(self, master: str, configuration: Mapping[str, str], variables: Mapping[str, str]) -> None:
+        command = [sys.executable, "-m", "tests.benchmarks.spark_operations", master, json.dumps(dict(configuration))]
+        self._process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env=environment("compiled") | dict(variables),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.watch = MemoryWatch(self._process.pid)
+
+    def run(self, operation: str, path: Path, warm_up: Path) -> dict[str, Any]:
+        """Do an operation on little, then on what counts."""
+        assert self._process.stdin is not None
+        job = {"operation": operation, "path": str(path), "warm_up": str(warm_up)}
+        self._process.stdin.write(json.dumps(job) + "\n")
+        self._process.stdin.flush()
+        return self._answer()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"a process with Spark died: {self._process.wait()}")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def __enter__(self) -> Self:
+        self.watch.__enter__()
+        self.start_s: float = self._answer()["start_s"]
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._process.communicate()
+        self.watch.__exit__(kind, error, traceback)
+
+
+@attrs.frozen
+class SparkSpeed:
+    """How much an operation does in a second that passes.
+
+    Attributes:
+        process: who does it.
+        operation: one of ``spark_operations.OPERATIONS``.
+        path: of what.
+        warm_up: what it is done on first.
+        amount: what it does, in units; None is what it counts, in millions.
+    """
+
+    process: SparkProcess
+    operation: str
+    path: Path
+    warm_up: Path
+    amount: float | None = None
+
+    def measure(self) -> float:
+        """Return units a second."""
+        done = self.process.run(self.operation, self.path, self.warm_up)
+        amount = done["count"] / 1e6 if self.amount is None else self.amount
+        return float(amount / done["wall_s"])
+
+    def peak_memory_bytes(self) -> int:
+        """Return the peak of the process and of what it has started on this machine, up to now."""
+        return self.process.watch.peak
+
+
+@attrs.frozen
+class SparkPeak:
+    """How much memory one kind of process has taken up to now, in MiB.
+
+    Attributes:
+        process: whose.
+        kind: of process.
+    """
+
+    process: SparkProcess
+    kind: Literal["program", "java", "task"]
+
+    def measure(self) -> float:
+        """Return the peak in MiB."""
+        return self.peak_memory_bytes() / 1024**2
+
+    def peak_memory_bytes(self) -> int:
+        """Return the same in bytes."""
+        return self.process.watch.peaks[self.kind]
+
+
+@attrs.define
+class Audit:
+    """How much an audit does in a second, from the start of the program to its end.
+
+    Attributes:
+        command: the program and its arguments.
+        amount: what it does, in units.
+    """
+
+    command: Sequence[str]
+    amount: float
+    _peak: int = attrs.field(default=0, init=False)
+
+    def measure(self) -> float:
+        """Return units a second.
+
+        Raises:
+            RuntimeError: it failed.
+        """
+        import time
+
+        start = time.perf_counter()
+        process = subprocess.Popen(self.command, env=environment("compiled"), stdout=subprocess.DEVNULL)
+        with MemoryWatch(process.pid) as watch:
+            status = os.waitstatus_to_exitcode(os.waitpid(process.pid, 0)[1])
+            duration_s = time.perf_counter() - start
+        process.returncode = status
+        if status != 0:
+            raise RuntimeError(f"{self.command} exited with {status}")
+        self._peak = max(self._peak, watch.peak)
+        return self.amount / duration_s
+
+    def peak_memory_bytes(self) -> int:
+        """Return the most that it and all that it started took at once, over all rounds."""
+        return self._peak

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Comparisons on Spark: the source with tuples, the audit with the local engine, two workers with one."""
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final, Literal, Self
+
+import attrs
+
+from tests.benchmarks.audit_figures import partitions_of
+from tests.benchmarks.measure import Comparison, Limit, Row
+from tests.benchmarks.operations import Worker
+from tests.benchmarks.programs import RAFTLOG
+from tests.benchmarks.spark_contenders import Audit, SparkPeak, SparkProcess, SparkSpeed
+from tests.benchmarks.works import SPARK
+from tests.spark.standalone_cluster import standalone_cluster
+
+MIB_IN_TB: Final = 1e12 / 2**20
+_LEAST_M_ROWS: Final = 4
+_LEAST_RATIO_TO_TUPLES: Final = 10
+_LEAST_GAIN_OF_A_WORKER: Final = 1.7
+_PROCESSORS: Final = 2
+_WORKERS_OF_THE_PLAN: Final = 10
+_MEMORY_LIMITS_MIB: Final[dict[Literal["program", "java", "task"], int]] = {"program": 512, "java": 2048, "task": 512}
+_NAMES: Final = {"program": "the driver's Python", "java": "Java, driver and tasks", "task": "a task's Python"}
+_SESSION_S: Final = "session"
+
+
+@attrs.frozen
+class SparkSizes:
+    """How much is measured on Spark.
+
+    Attributes:
+        rows_mib: the size of a segment that the source reads.
+        row_segments: how many of it there are.
+        audited_mib: the size of a segment that is audited.
+        audited_segments: how many of it there are.
+        rounds: of which the median counts.
+    """
+
+    rows_mib: float
+    row_segments: int
+    audited_mib: float
+    audited_segments: int
+    rounds: int
+
+
+FULL: Final = SparkSizes(512, 4, 4 * 1024 / 2000, 2000, 3)
+QUICK: Final = SparkSizes(16, 2, 1, 20, 1)
+
+
+class SparkFigures:
+    """All comparisons on Spark. Use it as a context manager.
+
+    Args:
+        folder: for inputs and outputs.
+        sizes: of the inputs.
+    """
+
+    def __init__(self, folder: Path, sizes: SparkSizes) -> None:
+        self._folder = folder
+        self._sizes = sizes
+        self._stack = contextlib.ExitStack()
+        self._processes: dict[str, SparkProcess] = {}
+
+    def comparisons(self, only: str) -> Iterator[Comparison]:
+        """Yield those whose id starts with ``only``, in the order of the goals."""
+        for row, build in self._all():
+            if row.startswith(only):
+                yield build(row)
+
+    def _all(self) -> Iterator[tuple[str, Callable[[str], Comparison]]]:
+        yield f"{SPARK}source", self._source
+        yield f"{SPARK}audit-program", self._audit_program
+        yield f"{SPARK}audit-session", self._audit_session
+        for kind in _MEMORY_LIMITS_MIB:
+            yield f"{SPARK}memory-{kind}", partial(self._memory, kind)
+        yield f"{SPARK}workers", self._workers
+
+    def start_s(self) -> float:
+        """Return how long a session took to start, and to run a first task."""
+        return self._local().start_s
+
+    def _source(self, row: str) -> Comparison:
+        sizes = self._sizes
+        arrow, fewer = self._partitions(sizes.rows_mib, sizes.row_segments), self._partitions(sizes.rows_mib, 1)
+        least, tuples = f"{_LEAST_M_ROWS} M records/s", "the same rows as tuples"
+        return Comparison(
+            row,
+            f"Spark source, every column of {sizes.rows_mib * sizes.row_segments:g} MiB, {_PROCESSORS} processors",
+            "M records/s",
+            {"compiled": SparkSpeed(self._local(), "arrow", arrow, self._little())},
+            {least: Limit(_LEAST_M_ROWS), tuples: SparkSpeed(self._local(), "tuples", fewer, self._little())},
+            {("compiled", least): 1, ("compiled", tuples): _LEAST_RATIO_TO_TUPLES},
+        )
+
+    def _audit_program(self, row: str) -> Comparison:
+        on_spark = self._audit("--engine", "spark", "--master", f"local[{_PROCESSORS}]")
+        local = {"local engine": self._audit("--engine", "local", "-j", str(_PROCESSORS))}
+        what = f"audit of {self._what()}, Spark's local mode, whole program"
+        return Comparison(row, what, "MiB/s", {"compiled": on_spark}, local, {})
+
+    def _audit_session(self, row: str) -> Comparison:
+        local = {"local engine, whole program": self._audit("--engine", "local", "-j", str(_PROCESSORS))}
+        on_spark = self._audit_in(self._local())
+        return Comparison(
+            row,
+            f"audit of {self._what()}, Spark's local mode, in a session that is there",
+            "MiB/s",
+            {"compiled": on_spark},
+            local,
+            {},
+        )
+
+    def _memory(self, kind: Literal["program", "java", "task"], row: str) -> Comparison:
+        limit = _MEMORY_LIMITS_MIB[kind]
+        return Comparison(
+            row,
+            f"peak memory of {_NAMES[kind]}, at all of the above",
+            "MiB",
+            {"compiled": SparkPeak(self._local(), kind)},
+            {f"{limit} MiB": Limit(limit)},
+            {("compiled", f"{limit} MiB"): 1},
+            less_is_better=True,
+        )
+
+    def _workers(self, row: str) -> Comparison:
+        two, one = (self._audit_in(self._on_cluster(count)) for count in (2, 1))
+        return Comparison(
+            row,
+            f"audit of {self._what()}, two workers of one processor",
+            "MiB/s",
+            {"compiled": two},
+            {"one worker": one},
+            {("compiled", "one worker"): _LEAST_GAIN_OF_A_WORKER},
+        )
+
+    def _what(self) -> str:
+        sizes = self._sizes
+        return f"{sizes.audited_mib * sizes.audited_segments:g} MiB in {sizes.audited_segments} segments"
+
+    def _audit(self, *options: str) -> Audit:
+        directory = self._audited()
+        command = [RAFTLOG, "audit", str(directory), "--out", f"{directory}-{options[1]}", "--fresh", *options]
+        return Audit([*command, "--fail-on", "damaged"], self._sizes.audited_mib * self._sizes.audited_segments)
+
+    def _audit_in(self, process: SparkProcess) -> SparkSpeed:
+        amount = self._sizes.audited_mib * self._sizes.audited_segments
+        return SparkSpeed(process, "audit", self._audited(), self._little(), amount)
+
+    def _audited(self) -> Path:
+        return self._partitions(self._sizes.audited_mib, self._sizes.audited_segments)
+
+    def _little(self) -> Path:
+        return self._partitions(1, 1)
+
+    def _partitions(self, size_mib: float, count: int) -> Path:
+        with Worker(self._folder, "compiled") as worker:
+            return partitions_of(self._folder, Path(worker.input("small", size_mib)), count)
+
+    def _local(self) -> SparkProcess:
+        return self._process(_SESSION_S, f"local[{_PROCESSORS}]", {})
+
+    def _on_cluster(self, worker_count: int) -> SparkProcess:
+        name = f"cluster-{worker_count}"
+        if name not in self._processes:
+            folder = self._folder / name
+            folder.mkdir()
+            cluster = self._stack.enter_context(standalone_cluster(folder, worker_count))
+            self._process(name, cluster.url, cluster.environment)
+        return self._processes[name]
+
+    def _process(self, name: str, master: str, variables: Mapping[str, str]) -> SparkProcess:
+        if name not in self._processes:
+            configuration = {"spark.sql.shuffle.partitions": str(_PROCESSORS)}
+            self._processes[name] = self._stack.enter_context(SparkProcess(master, configuration, variables))
+        return self._processes[name]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+
+def plan(rows: Sequence[Row], start_s: float) -> str:
+    """Return what the measured speeds say about ten workers, or nothing if they were not measured.
+
+    Args:
+        rows: what was measured.
+        start_s: how long a session takes to start.
+    """
+    found = {row.id.removeprefix(SPARK): row for row in rows}
+    local, workers = found.get("audit-program-local-engine"), found.get("workers-one-worker")
+    if local is None or workers is None:
+        return ""
+    here, one = local.theirs, workers.theirs
+    many = one * _WORKERS_OF_THE_PLAN * workers.ratio / 2
+    pays_mib = max(0.0, start_s / (1 / here - 1 / many)) if many > here else float("inf")
+    hours = MIB_IN_TB * 10 / many / 3600
+    share, each = workers.ratio / 2, many / _WORKERS_OF_THE_PLAN
+    lines = (
+        f"A worker of one processor audits {one:.0f} MiB/s. Two are {workers.ratio:.2f} times as fast, and",
+        f"{_WORKERS_OF_THE_PLAN} are taken to do {share:.0%} of what each could do alone: {many:.0f} MiB/s.",
+        f"This machine by itself audits {here:.0f} MiB/s in {_PROCESSORS} processes. A session takes {start_s:.0f} s",
+        f"to start, so that {_WORKERS_OF_THE_PLAN} workers are quicker from {pays_mib / 1024:.1f} GiB on.\n",
+        f"10 TB take {_WORKERS_OF_THE_PLAN} workers of one processor {hours:.1f} hours, if disks or network give each",
+        f"of them {each:.0f} MiB/s; with four processors each, which want four times that, {hours / 4:.1f} hours.",
+    )
+    return "\n".join(lines) + "\n"

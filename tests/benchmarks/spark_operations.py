@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is measured on Spark, in a process that has a session and goes on from one round to the next.
+
+The session's start is measured apart, and each operation is done on little first: Java is slow with what is new to it.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from raftlog.tools.auditing.full_audit import audit_into
+from raftlog.tools.report.page import Report
+from raftlog.tools.spark.audit_engine import SparkEngine
+from raftlog.tools.spark.session import register, session
+from raftlog.tools.spark.source import RaftLogDataSource
+
+
+class TupleReader(DataSourceReader):
+    """Reads the same rows, and hands them to Spark one by one, as a source does that knows no Arrow.
+
+    Args:
+        reader: reads them.
+    """
+
+    def __init__(self, reader: DataSourceReader) -> None:
+        self._reader = reader
+
+    def partitions(self) -> Any:
+        """Divide them as the reader does."""
+        return self._reader.partitions()
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
+        """Yield them."""
+        for batch in self._reader.read(partition):
+            assert isinstance(batch, pa.RecordBatch)
+            yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+
+class TupleSource(RaftLogDataSource):
+    """The data source ``raftlog``, without Arrow."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return what ``format`` calls it."""
+        return "raftlog_tuples"
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Return the reader of tuples."""
+        return TupleReader(super().reader(schema))
+
+
+def _rows(spark: SparkSession, source: str, path: Path) -> int:
+    """Read every column of every record, and return how many there are."""
+    frame = spark.read.format(source).load(str(path))
+    counted = frame.selectExpr("count(offset)", "sum(length(key))", "sum(length(value))", "max(timestamp)")
+    count: int = counted.collect()[0][0]
+    return count
+
+
+def _audit(spark: SparkSession, path: Path) -> int:
+    """Audit a directory as if for the first time, and return how many files there are."""
+    paths = [str(path)]
+    engine = SparkEngine(spark, paths, is_fresh=True)
+    return audit_into(f"{path}-audited", paths, engine, Report(paths)).account.files
+
+
+OPERATIONS: Final[dict[str, Callable[[SparkSession, Path], int]]] = {
+    "arrow": lambda spark, path: _rows(spark, "raftlog", path),
+    "tuples": lambda spark, path: _rows(spark, "raftlog_tuples", path),
+    "audit": _audit,
+}
+
+
+def main() -> None:
+    """Answer each line of JSON, an operation and two paths, with one; the first line says what the start took."""
+    master, configuration = sys.argv[1], json.loads(sys.argv[2])
+    start = time.perf_counter()
+    with session(master, configuration) as spark:
+        register(spark)
+        spark.dataSource.register(TupleSource)
+        spark.range(2).mapInArrow(lambda batches: batches, "id long").collect()
+        print(json.dumps({"start_s": time.perf_counter() - start}), flush=True)
+        for line in sys.stdin:
+            job = json.loads(line)
+            operation = OPERATIONS[job["operation"]]
+            operation(spark, Path(job["warm_up"]))
+            start = time.perf_counter()
+            count = operation(spark, Path(job["path"]))
+            print(json.dumps({"count": count, "wall_s": time.perf_counter() - start}), flush=True)
+
+
+if __name__ == "__main__":
+    # By the name that workers import it by, so that they find its classes.
+    from tests.benchmarks import spark_operations
+
+    spark_operations.main()
