@@ -23,9 +23,9 @@ _OF_THE_RUN = ("run_id", "started", "finished")
 
 
 def audit_locally(out: Path, *sources: Path | str) -> AuditOutcome:
-    """Audit in this process."""
+    """Audit in this process, messages in metadata records too."""
     paths = list(map(str, sources))
-    return audit_into(str(out), paths, LocalEngine(paths, 1), Report(paths))
+    return audit_into(str(out), paths, LocalEngine(paths, 1, reads_messages=True), Report(paths))
 
 
 def audit_on_spark(
@@ -35,9 +35,10 @@ def audit_on_spark(
     survey: Callable[[SurveyTask], FileEvidence] = survey_file,
     is_fresh: bool = False,
 ) -> AuditOutcome:
-    """Audit on Spark."""
+    """Audit on Spark, likewise."""
     paths = list(map(str, sources))
-    return audit_into(str(out), paths, SparkEngine(spark, paths, is_fresh, survey=survey), Report(paths))
+    engine = SparkEngine(spark, paths, is_fresh, reads_messages=True, survey=survey)
+    return audit_into(str(out), paths, engine, Report(paths))
 
 
 def results(out: Path, outcome: AuditOutcome) -> dict[str, Any]:

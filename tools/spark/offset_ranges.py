@@ -37,10 +37,10 @@ def offset_range(
             raise OptionError(options.starting.option, f"no record of {_name(partition)} is as new as that")
         first = LATEST
     if first == LATEST:
-        raise OptionError(options.starting.option, "latest is where a batch ends, not where it starts")
+        raise OptionError(options.starting.option, "latest is where a query ends, not where it starts")
     end = _resolved(options.ending, partition, segments)
     if end == EARLIEST:
-        raise OptionError(options.ending.option, "earliest is where a batch starts, not where it ends")
+        raise OptionError(options.ending.option, "earliest is where a query starts, not where it ends")
     first = None if first in {None, EARLIEST} else first
     _check_is_there(options, partition, first, segments)
     return first, None if end == LATEST else end
