@@ -9,7 +9,8 @@ Checksum = Callable[..., int]
 
 
 @functools.cache
-def _package() -> Checksum:
+def crc32c_function() -> Checksum:
+    """Return what ``crc32c`` calls, for where a call more is felt."""
     # On first need: importing the package costs more than starting the interpreter.
     from crc32c import crc32c as of_package
 
@@ -19,7 +20,7 @@ def _package() -> Checksum:
 
 def crc32c(data: bytes | bytearray | memoryview, value: int = 0) -> int:
     """Return the unsigned CRC-32C of some bytes; ``value`` is that of the bytes before them."""
-    return _package()(data, value)
+    return crc32c_function()(data, value)
 
 
 def crc32(data: bytes | bytearray | memoryview, value: int = 0) -> int:

@@ -8,7 +8,6 @@ Source: LogSegment.
 """
 
 import contextlib
-from operator import attrgetter
 from typing import Final
 
 import attrs
@@ -26,7 +25,6 @@ from raftlog.storage.index_seek import BatchHead, head_at, read_head
 from raftlog.storage.segment_indexes import MAX_INDEXED_POSITION, IndexLimits, SegmentIndexes
 from raftlog.storage.segment_scan import SegmentScan, scan_segment
 
-_max_timestamp = attrgetter("max_timestamp")
 _SEEK_SIZE: Final = 8 * 1024
 """What is read at once on the way to a batch: with usual indexes, all of it."""
 
@@ -82,43 +80,39 @@ class LogSegment:
         """Where the next batch will lie."""
         return SegmentPosition(self.base_offset, self.size_bytes)
 
-    def has_room_for(self, checked: CheckedAppend, roll: RollLimits) -> bool:
-        """Whether an append may go to this segment.
+    def append(self, checked: CheckedAppend, roll: RollLimits) -> bool:
+        """Write batches at the end, in one write, unless the segment has enough.
 
-        Source: LogSegment#shouldRoll. Differs: where batches have no timestamps, age does not count.
-        """
-        if self.size_bytes == 0:
-            return True
-        size_bytes = self.size_bytes + len(checked.data)
-        if size_bytes > roll.size_bytes or size_bytes > MAX_INDEXED_POSITION or self._indexes.is_full:
-            return False
-        if checked.next_offset - 1 > self._indexes.max_offset:
-            return False
-        first = self._first_timestamp
-        if first is None or first < 0:
-            return True
-        newest: int = max(map(_max_timestamp, checked.batches))
-        return newest - first <= roll.age_ms
-
-    def append(self, checked: CheckedAppend) -> None:
-        """Write batches at the end, in one write.
+        Returns:
+            Whether they are there. An empty segment takes whatever comes.
 
         Raises:
             OutOfSpaceError: the bytes did not fit; the segment is as it was.
             StorageError: what the file holds behind the segment's end is not known.
+
+        Source: LogSegment#append, LogSegment#shouldRoll. Differs: where batches have no timestamps, age does not count.
         """
+        position = self.size_bytes
+        if position > 0:
+            first, end_position = self._first_timestamp, position + len(checked.data)
+            if end_position > roll.size_bytes or end_position > MAX_INDEXED_POSITION or self._indexes.is_full:
+                return False
+            if checked.next_offset - 1 > self._indexes.max_offset:
+                return False
+            if first is not None and first >= 0 and checked.max_timestamp - first > roll.age_ms:
+                return False
         try:
-            self._file.write_at(self.size_bytes, checked.data)
+            self._file.write_at(position, checked.data)
         except OutOfSpaceError as error:
             self._cut_back(error)
             raise
         if self._first_timestamp is None:
             self._first_timestamp = checked.batches[0].max_timestamp
-        for batch in checked.batches:
-            last_offset, size_bytes = batch.base_offset + batch.last_offset_delta, len(batch.buffer)
-            self._indexes.add(self.size_bytes, size_bytes, last_offset, batch.max_timestamp)
-            self.size_bytes += size_bytes
-        self.next_offset = checked.next_offset
+        for _, _, last_offset, max_timestamp, size_bytes in checked.batches:
+            self._indexes.add(position, size_bytes, last_offset, max_timestamp)
+            position += size_bytes
+        self.size_bytes, self.next_offset = position, checked.next_offset
+        return True
 
     def _cut_back(self, cause: OutOfSpaceError) -> None:
         """Remove what a failed write has left: half a batch must not stand before a good one."""

@@ -38,13 +38,11 @@ def _mark_without_crc(data: Any) -> FlushMark | None:
     return FlushMark(generation, durable_end_offset) if magic == recovery_point._MARK_MAGIC else None
 
 
-def _no_mark_no_matter(durable: Any, durable_end_offset: int, prepared: bytes) -> None:
-    if durable._marks is not None:
-        try:
-            durable._marks.write_at(recovery_point._SLOT_POSITIONS[durable._slot], prepared)
-        except StorageError:
-            durable.close()
-        durable._slot = 1 - durable._slot
+def _no_mark_no_matter(right: Wrong) -> Wrong:
+    def mark_sync(durable: Any, sync: Any, durable_end_offset: int) -> None:
+        right(durable, sync, durable_end_offset if durable._marks else 0)
+
+    return mark_sync
 
 
 def _with_a_fitting_crc(right: Wrong) -> Wrong:
@@ -154,7 +152,7 @@ MUTANTS: Final = (
         "R14-turns",
         "a flush mark that is torn leaves the one before it",
         "Pillai et al., OSDI 2014",
-        swapped(DurablePoint, "mark", _in_one_slot),
+        swapped(DurablePoint, "mark_sync", _in_one_slot),
         (f"{POINT}::test_marks_take_turns",),
     ),
     Mutant(
@@ -168,7 +166,7 @@ MUTANTS: Final = (
         "R14-unmarked",
         "where no mark can be written, the recovery point follows each sync",
         "EIO",
-        instead(DurablePoint, "mark", _no_mark_no_matter),
+        swapped(DurablePoint, "mark_sync", _no_mark_no_matter),
         (f"{POINT}::test_without_marks_the_recovery_point_says_how_far_a_sync_came",),
     ),
     Mutant(

@@ -114,7 +114,7 @@ def test_only_an_epoch_that_is_new_lowers_the_durable_end(
 
 def sync(durable: DurablePoint, end_offset: int) -> None:
     """Do what belongs to a sync."""
-    durable.mark(end_offset, durable.prepare(end_offset))
+    durable.mark_sync(lambda: None, end_offset)
 
 
 def test_marks_take_turns() -> None:
