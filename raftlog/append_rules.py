@@ -121,8 +121,9 @@ def check_append(  # noqa: C901 - one function for all rules, in place of one fo
             raise NonContiguousAppendError(reason)
         if batch_epoch < last_fetched_epoch:
             raise _invalid(f"epoch {batch_epoch} after epoch {last_fetched_epoch}", position, base_offset)
-        if crc != crc32c_function()(view[position + CRC_START : position + size]):
-            raise _corrupt("the stored CRC is not that of the bytes", "batch-crc", position, base_offset)
+        found = crc32c_function()(view[position + CRC_START : position + size])
+        if found != crc:
+            raise _corrupt(f"the stored CRC is {crc}, that of the bytes {found}", "batch-crc", position, base_offset)
         if count != delta + 1:
             raise _corrupt(f"{count} records for {delta + 1} offsets", "raft-batch", position, base_offset)
         if attributes & CONTROL_FLAG:

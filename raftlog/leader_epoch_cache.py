@@ -151,7 +151,8 @@ class LeaderEpochCache:
         Raises:
             InvariantViolation: they do not.
         """
-        if len(self._epochs) != len(self._start_offsets) or not self._grows():
+        latest_epoch = self._epochs[-1] if self._epochs else None
+        if len(self._epochs) != len(self._start_offsets) or self.latest_epoch != latest_epoch or not self._grows():
             raise InvariantViolation(f"epochs and their start offsets do not grow: {self.entries()[:20]}")
 
     def _keep_first(self, count: int) -> bool:

@@ -108,7 +108,7 @@ class MemoryLog(OutlinedLog):
         return None if checked is None else self._append(checked)
 
     def _append(self, checked: CheckedAppend) -> LogAppendInfo:
-        data, start = bytes(checked.data), 0
+        data, start = memoryview(bytes(checked.data)), 0
         for base_offset, epoch, _, _, size_bytes in checked.batches:
             end = start + size_bytes
             self._epochs.assign(epoch, base_offset)

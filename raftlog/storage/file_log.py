@@ -187,13 +187,13 @@ class FileLog(Closing, OutlinedLog):
     def _append(self, checked: CheckedAppend) -> LogAppendInfo:
         if self._damaged_segments is not None:
             self._set_damage_aside()
+        if not self._segments.active.has_room_for(checked, self._roll_limits):
+            self._roll()
         is_known = self._epochs_are_stored and checked.batches[-1].epoch == self._epochs.latest_epoch
         epochs = self._epochs if is_known else self._epochs_with(checked)
         # An epoch that is written down, and whose batch does not get through, must be taken back by the next append.
         self._epochs_are_stored = is_known
-        if not self._segments.active.append(checked, self._roll_limits):
-            self._roll()
-            self._segments.active.append(checked, self._roll_limits)
+        self._segments.active.append(checked)
         self._epochs, self._epochs_are_stored = epochs, True
         self._bytes_since_recovery_point += len(checked.data)
         if self._quarantine is not None:

@@ -80,27 +80,29 @@ class LogSegment:
         """Where the next batch will lie."""
         return SegmentPosition(self.base_offset, self.size_bytes)
 
-    def append(self, checked: CheckedAppend, roll: RollLimits) -> bool:
-        """Write batches at the end, in one write, unless the segment has enough.
+    def has_room_for(self, checked: CheckedAppend, roll: RollLimits) -> bool:
+        """Whether an append may go to this segment.
 
-        Returns:
-            Whether they are there. An empty segment takes whatever comes.
+        Source: LogSegment#shouldRoll. Differs: where batches have no timestamps, age does not count.
+        """
+        if self.size_bytes == 0:
+            return True
+        size_bytes = self.size_bytes + len(checked.data)
+        if size_bytes > roll.size_bytes or size_bytes > MAX_INDEXED_POSITION or self._indexes.is_full:
+            return False
+        if checked.next_offset - 1 > self._indexes.max_offset:
+            return False
+        first = self._first_timestamp
+        return first is None or first < 0 or checked.max_timestamp - first <= roll.age_ms
+
+    def append(self, checked: CheckedAppend) -> None:
+        """Write batches at the end, in one write.
 
         Raises:
             OutOfSpaceError: the bytes did not fit; the segment is as it was.
             StorageError: what the file holds behind the segment's end is not known.
-
-        Source: LogSegment#append, LogSegment#shouldRoll. Differs: where batches have no timestamps, age does not count.
         """
         position = self.size_bytes
-        if position > 0:
-            first, end_position = self._first_timestamp, position + len(checked.data)
-            if end_position > roll.size_bytes or end_position > MAX_INDEXED_POSITION or self._indexes.is_full:
-                return False
-            if checked.next_offset - 1 > self._indexes.max_offset:
-                return False
-            if first is not None and first >= 0 and checked.max_timestamp - first > roll.age_ms:
-                return False
         try:
             self._file.write_at(position, checked.data)
         except OutOfSpaceError as error:
@@ -112,7 +114,6 @@ class LogSegment:
             self._indexes.add(position, size_bytes, last_offset, max_timestamp)
             position += size_bytes
         self.size_bytes, self.next_offset = position, checked.next_offset
-        return True
 
     def _cut_back(self, cause: OutOfSpaceError) -> None:
         """Remove what a failed write has left: half a batch must not stand before a good one."""
