@@ -8,12 +8,12 @@ import pytest
 
 from raftlog.errors import CorruptBatchError, InvalidRecordError, OutOfSpaceError, StorageError
 from raftlog.file_system import join
-from raftlog.offsets import EpochEntry, OffsetAndEpoch, SegmentPosition
+from raftlog.offsets import OffsetAndEpoch, SegmentPosition
 from raftlog.records.builder import RecordBatchBuilder
 from raftlog.replicated_log import Isolation
 from raftlog.storage.file_log import FileLog
 from raftlog.storage.log_config import LogConfig
-from raftlog.storage.recovery_point import RECOVERY_POINT_NAME, RecoveryPoint, load_durable_point
+from raftlog.storage.recovery_point import RECOVERY_POINT_NAME, RecoveryPoint
 from raftlog.testing.faults import Fault, Operation
 from raftlog.testing.memory_file_system import MemoryFileSystem
 from tests.file_logs import (
@@ -65,17 +65,6 @@ def test_a_flush_is_one_sync() -> None:
     assert steps_of(file_system, log.flush) == [(Operation.SYNC, name), (Operation.WRITE, "raftlog-flush-mark")]
     assert steps_of(file_system, log.flush) == []
     assert log.flushed_offset == 3
-
-
-def test_a_new_epoch_that_begins_with_a_segment_is_witnessed() -> None:
-    """Where the first batch of an epoch makes the log roll, the recovery point knows of the epoch all the same."""
-    file_system = MemoryFileSystem()
-    log = open_log(file_system)
-    fill(log, 3)
-    fill(log, 1, epoch=2)
-    stored = load_durable_point(file_system, DIRECTORY).epochs
-    assert stored is not None
-    assert stored.entries() == (EpochEntry(1, 0), EpochEntry(2, 3))
 
 
 def test_a_new_epoch_is_durable_before_its_first_batch() -> None:
