@@ -83,6 +83,6 @@ $(READY): pyproject.toml | python
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-$(KERNEL): records/kernel.py setup.py | $(READY)
+$(KERNEL): records/kernel.py records/crc_instruction.pxd setup.py | $(READY)
 	@$(BIN)/python setup.py --quiet build_ext --inplace
 	@touch $@

@@ -25,6 +25,7 @@ kernel = Extension(
 
 extensions = cythonize(
     [kernel],
+    include_path=["records"],  # Of crc_instruction.pxd.
     build_dir="build/bounds-checks" if checks_bounds else "build",
     force=True,
     quiet=True,

@@ -20,6 +20,7 @@ if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_Resize
     from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
     from cython.cimports.cpython.object import PyObject
+    from cython.cimports.crc_instruction import crc32c_by_instruction, prepare_crc_instruction
     from cython.cimports.libc.string import memcpy
 
 RULE_IDS = (
@@ -59,7 +60,10 @@ _BATCH_TRAILING = cython.declare(cython.int, 14)
 IS_COMPILED: bool = bool(cython.compiled)
 """Whether this is the compiled form."""
 
-SMALL_BATCH = 2048 if cython.compiled else 0
+HAS_CRC_INSTRUCTION: bool = bool(cython.compiled and prepare_crc_instruction())
+"""Whether CRCs are computed by the processor's instruction for that, not by tables."""
+
+SMALL_BATCH = 1 << 62 if HAS_CRC_INSTRUCTION else 2048 if cython.compiled else 0
 """Batches below this many bytes have their CRC checked here; a larger one is quicker in a package made for it."""
 
 _BATCH_OVERHEAD = cython.declare(cython.Py_ssize_t, 61)
@@ -218,8 +222,11 @@ def _crc32c(
     at: cython.Py_ssize_t,
     end: cython.Py_ssize_t,
     tables: cython.const[cython.uint][::1],
+    by_instruction: cython.bint,
 ) -> cython.uint:
-    """Compute the CRC-32C of ``[at, end)``, sixteen bytes a step, and then four."""
+    """Compute the CRC-32C of ``[at, end)``, which has a byte at least: by tables sixteen bytes a step, then four."""
+    if cython.compiled and by_instruction:
+        return crc32c_by_instruction(_bytes_at(view, at, end - at), end - at)
     ones: cython.uint = 0xFFFFFFFF
     crc: cython.uint = ones
     while at + 16 <= end:
@@ -240,8 +247,8 @@ def _crc32c(
 
 
 def checksum(view: cython.const[cython.uchar][::1]) -> int:
-    """Return the CRC-32C of a buffer, by the tables that small batches are checked with."""
-    return _crc32c(view, 0, len(view), _CRC_TABLES)
+    """Return the CRC-32C of a buffer, in the way that small batches are checked."""
+    return _crc32c(view, 0, len(view), _CRC_TABLES, HAS_CRC_INSTRUCTION) if len(view) else 0
 
 
 def scan(
@@ -267,6 +274,7 @@ def scan(
         what stands there breaks: 0 if the columns are full or the end is reached.
     """
     tables: cython.const[cython.uint][::1] = _CRC_TABLES
+    by_instruction: cython.bint = HAS_CRC_INSTRUCTION
     end: cython.Py_ssize_t = len(view)
     capacity: cython.Py_ssize_t = min(len(positions), len(sizes), len(unchecked))
     small: cython.Py_ssize_t = SMALL_BATCH
@@ -296,7 +304,7 @@ def scan(
             if size >= small:
                 unchecked[unchecked_count] = count
                 unchecked_count += 1
-            elif _crc32c(view, at + 21, at + size, tables) != _uint32(view, at + 17):
+            elif _crc32c(view, at + 21, at + size, tables, by_instruction) != _uint32(view, at + 17):
                 rule = _BATCH_CRC
                 break
             positions[count] = at
@@ -333,6 +341,26 @@ def header_field(
                 column[index] = _int32(view, at)
             else:
                 column[index] = _int16(view, at)
+
+
+def last_offsets(
+    view: cython.const[cython.uchar][::1],
+    positions: cython.const[cython.longlong][::1],
+    column: cython.longlong[::1],
+) -> None:
+    """Put the offset of every batch's last record, as its header has it, into a column; beyond 64 bits it wraps.
+
+    Args:
+        view: the log.
+        positions: of the batches; each is followed by a whole header.
+        column: to fill; as long as ``positions``.
+    """
+    index: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    with cython.nogil:
+        for index in range(len(positions)):
+            at = cython.cast(cython.Py_ssize_t, positions[index])
+            column[index] = _wrapped_sum(_int64(view, at), _int32(view, at + 23))
 
 
 def header_facts(
@@ -671,6 +699,67 @@ def _skip_headers(
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
+def _short_uvarint(
+    view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t
+) -> tuple[cython.uint, cython.Py_ssize_t]:
+    """Read an unsigned varint of one or two bytes, both of which are there; of a longer one, return a larger number."""
+    if view[at] < 0x80:
+        return view[at], at + 1
+    return (view[at] & 0x7F) | cython.cast(cython.uint, view[at + 1]) << 7, at + 2
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _plain_record(
+    view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, area_end: cython.Py_ssize_t
+) -> tuple[
+    cython.uint,
+    cython.uint,
+    cython.Py_ssize_t,
+    cython.uint,
+    cython.Py_ssize_t,
+    cython.uint,
+    cython.Py_ssize_t,
+]:
+    """Read a record as most are: sound, without headers, with varints of one or two bytes. Others are left to others.
+
+    Returns:
+        Timestamp delta, offset delta, position and size of key and value, all as they are stored, and the position
+        after the record, which is 0 where it is not such a record.
+    """
+    size: cython.uint
+    timestamp_delta: cython.uint
+    offset_delta: cython.uint
+    key: cython.Py_ssize_t
+    key_size: cython.uint
+    value: cython.Py_ssize_t
+    value_size: cython.uint
+    if area_end - at < 16:
+        return 0, 0, 0, 0, 0, 0, 0
+    size, at = _short_uvarint(view, at)
+    end: cython.Py_ssize_t = at + (size >> 1)
+    timestamp_delta, at = _short_uvarint(view, at + 1)  # After the attributes.
+    offset_delta, at = _short_uvarint(view, at)
+    key_size, key = _short_uvarint(view, at)
+    at = key + (key_size >> 1)
+    if end > area_end or at + 2 > end:
+        return 0, 0, 0, 0, 0, 0, 0
+    value_size, value = _short_uvarint(view, at)
+    if value + (value_size >> 1) != end - 1 or view[end - 1] != 0:
+        return 0, 0, 0, 0, 0, 0, 0
+    if (size | timestamp_delta | offset_delta | key_size | value_size) >> 14 or size & 1:
+        return 0, 0, 0, 0, 0, 0, 0
+    if (key_size & 1 and key_size != 1) or (value_size & 1 and value_size != 1):  # Negative, and not null.
+        return 0, 0, 0, 0, 0, 0, 0
+    return timestamp_delta, offset_delta, key, key_size, value, value_size, end
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
 def _walk_record(
     view: cython.const[cython.uchar][::1],
     at: cython.Py_ssize_t,
@@ -687,6 +776,29 @@ def _walk_record(
     """Read a record into a row; return the position after it, or the negative number of a broken rule."""
     raw: cython.ulonglong
     size: cython.longlong
+    timestamp_delta: cython.uint
+    offset_delta: cython.uint
+    key: cython.Py_ssize_t
+    key_size: cython.uint
+    value: cython.Py_ssize_t
+    value_size: cython.uint
+    plain_end: cython.Py_ssize_t
+    timestamp_delta, offset_delta, key, key_size, value, value_size, plain_end = _plain_record(view, at, area_end)
+    if plain_end != 0:
+        if wanted & 1:
+            longs[row] = _wrapped_sum(base_offset, _zigzag(offset_delta))
+        if wanted & 2:
+            longs[capacity + row] = _wrapped_sum(base_timestamp, _zigzag(timestamp_delta) & timestamp_bits)
+        if wanted & 4:
+            ints[row] = key
+            ints[capacity + row] = _zigzag(key_size)
+        if wanted & 8:
+            ints[2 * capacity + row] = value
+            ints[3 * capacity + row] = _zigzag(value_size)
+        if wanted & 16:
+            ints[4 * capacity + row] = plain_end
+            ints[5 * capacity + row] = 0
+        return plain_end
     size, at = _size(view, at, area_end, area_end, 0, _RECORD_LENGTH)
     if at < 0:
         return at
@@ -884,34 +996,55 @@ def _summarize_batch(
     last_offset: cython.longlong = -1
     greatest: cython.longlong = -1
     bits: cython.longlong = 0
+    offset: cython.longlong
+    timestamp: cython.longlong
+    timestamp_delta: cython.uint
+    offset_delta: cython.uint
+    _key: cython.Py_ssize_t
+    key_size: cython.uint
+    _value: cython.Py_ssize_t
+    value_size: cython.uint
+    plain_end: cython.Py_ssize_t
     if count < 0:
         return _BATCH_COUNT
     while left > 0:
         if at == area_end:
             return _BATCH_MISSING
-        at = _walk_record(view, at, area_end, base_offset, base_timestamp, timestamp_bits, 0, 31, 1, longs, ints)
-        if at < 0:
-            return cython.cast(cython.int, -at)
+        timestamp_delta, offset_delta, _key, key_size, _value, value_size, plain_end = _plain_record(view, at, area_end)
+        if plain_end != 0:
+            at = plain_end
+            offset = _wrapped_sum(base_offset, _zigzag(offset_delta))
+            timestamp = _wrapped_sum(base_timestamp, _zigzag(timestamp_delta) & timestamp_bits)
+            if key_size != 1:
+                bits |= 64
+            if value_size <= 1:
+                bits |= 128
+        else:
+            at = _walk_record(view, at, area_end, base_offset, base_timestamp, timestamp_bits, 0, 31, 1, longs, ints)
+            if at < 0:
+                return cython.cast(cython.int, -at)
+            offset = longs[0]
+            timestamp = longs[1]
+            if ints[5] > 0:
+                bits |= 32
+            if ints[1] >= 0:
+                bits |= 64
+            if ints[3] <= 0:
+                bits |= 128
         if left == count:
-            first_offset = longs[0]
-            greatest = longs[1]
+            first_offset = offset
+            greatest = timestamp
             if first_offset != base_offset:
                 bits |= 4 if first_offset < base_offset else 2
         else:
-            if longs[0] <= last_offset:
+            if offset <= last_offset:
                 bits |= 1
-            elif longs[0] - 1 != last_offset:
+            elif offset - 1 != last_offset:
                 bits |= 2
-            greatest = max(greatest, longs[1])
-        last_offset = longs[0]
-        if longs[1] != base_timestamp:
+            greatest = max(greatest, timestamp)
+        last_offset = offset
+        if timestamp != base_timestamp:
             bits |= 8
-        if ints[5] > 0:
-            bits |= 32
-        if ints[1] >= 0:
-            bits |= 64
-        if ints[3] <= 0:
-            bits |= 128
         left -= 1
     if count > 0:
         if last_offset > _wrapped_sum(base_offset, _int32(log, header + 23)):

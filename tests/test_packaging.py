@@ -138,9 +138,16 @@ def test_the_wheel_has_every_module_and_its_data(built: Built) -> None:
 
 @pytest.mark.packaging
 def test_the_sdist_keeps_the_layout(built: Built) -> None:
-    """The source distribution has the folders where the checkout has them, the prose, and no tests."""
+    """The source distribution has the folders where the checkout has them, what the kernel needs, and no tests."""
     names = built.sdist_names()
-    assert {"records/batch.py", "raftlog/errors.py", "LICENSE", "ARCHITECTURE.md", "DECISIONS.md"} <= names
+    assert {
+        "records/batch.py",
+        "records/crc_instruction.pxd",
+        "raftlog/errors.py",
+        "LICENSE",
+        "ARCHITECTURE.md",
+        "DECISIONS.md",
+    } <= names
     assert not [name for name in names if name.startswith(("tests/", "raftlog/records"))]
 
 

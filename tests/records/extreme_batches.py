@@ -29,7 +29,7 @@ def long_varint(value: int, extra: int, bits: int) -> bytes:
 @st.composite
 def _fields(draw: st.DrawFn) -> bytes:
     """A key or a value, its size in front: mostly as long as that says."""
-    size = draw(st.sampled_from([-1, 0, 1, 5, 64, 200]))
+    size = draw(st.sampled_from([-1, 0, 1, 5, 63, 64, 200, 8191, 8192]))
     said = size + draw(st.sampled_from([*_OFF, -1, 1, -2, 2**31 - 500]))
     return long_varint(said, draw(st.sampled_from([0, 0, 0, 1, 4])), 32) + b"v" * size
 

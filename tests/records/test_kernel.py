@@ -3,11 +3,13 @@
 
 import itertools
 import os
+import platform
 import struct
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -36,12 +38,41 @@ def test_rules_have_ids(kernel: Any) -> None:
     assert len(set(kernel.RULE_IDS)) == len(kernel.RULE_IDS)
 
 
+_crc_ways = pytest.mark.parametrize("by_instruction", [True, False], ids=["instruction", "tables"])
+
+
 @_forms
-def test_checksums_of_all_short_lengths(kernel: Any) -> None:
-    """For every length up to 600 the tables give what the package gives."""
-    data = bytes(index * 89 % 251 for index in range(600))
-    for size in range(601):
-        assert kernel.checksum(data[:size]) == crc32c.crc32c(data[:size])
+@_crc_ways
+def test_checksums_of_all_short_lengths(kernel: Any, by_instruction: bool) -> None:
+    """For every length up to 1200, which is three lanes of the instruction and more, the package gives the same."""
+    data = bytes(index * 89 % 251 for index in range(1201))
+    with mock.patch.object(kernel, "HAS_CRC_INSTRUCTION", kernel.HAS_CRC_INSTRUCTION and by_instruction):
+        for size in range(1201):
+            assert kernel.checksum(memoryview(data)[size % 9 : size]) == crc32c.crc32c(data[size % 9 : size])
+
+
+@_forms
+@_crc_ways
+def test_a_scan_checks_by_instruction_and_by_tables(kernel: Any, by_instruction: bool) -> None:
+    """Batches of any size, up to more than what is fetched ahead, are found; one with a flipped bit is not."""
+    log = b"".join(batch_bytes(bytes(size)) for size in (0, 1, 90, 700, 5000, 20_000))
+    damaged = log[:-1] + b"\x80"
+    positions, sizes, unchecked = longs(9), ints(9), ints(9)
+    with (
+        mock.patch.object(kernel, "SMALL_BATCH", 2**31),
+        mock.patch.object(kernel, "HAS_CRC_INSTRUCTION", kernel.HAS_CRC_INSTRUCTION and by_instruction),
+    ):
+        assert kernel.scan(log, 0, positions, sizes, unchecked) == (6, 0, len(log), 0)
+        count, _, end, rule = kernel.scan(damaged, 0, positions, sizes, unchecked)
+    assert (count, end, kernel.RULE_IDS[rule]) == (5, len(log) - 20_061, "batch-crc")
+
+
+@needs_compiled
+@pytest.mark.skipif(platform.machine() != "x86_64" or sys.platform != "linux", reason="compilers elsewhere may lack it")
+def test_the_instruction_is_used_where_the_processor_has_it() -> None:
+    """A kernel that is compiled for this platform finds the instruction if the processor lists it."""
+    has_instruction = " sse4_2 " in Path("/proc/cpuinfo").read_text("utf-8")
+    assert has_instruction == COMPILED.HAS_CRC_INSTRUCTION
 
 
 @_forms

@@ -85,6 +85,16 @@ def test_facts_are_those_of_the_headers(kernel: Any, stored: list[bytes]) -> Non
 
 @_forms
 @examples(40)
+@given(stored=_batches)
+def test_last_offsets_are_those_of_the_headers(kernel: Any, stored: list[bytes]) -> None:
+    """Each is the base offset and the delta, in 64 bits."""
+    column = longs(len(stored))
+    kernel.last_offsets(b"".join(stored), _positions(stored), column)
+    assert column.tolist() == [RecordBatch(data).last_offset for data in stored]
+
+
+@_forms
+@examples(40)
 @given(stored=_batches, before=_longs)
 def test_steps_back_are_counted(kernel: Any, stored: list[bytes], before: int) -> None:
     """Each max timestamp from 0 on that is below one before it counts."""

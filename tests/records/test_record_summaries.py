@@ -24,6 +24,7 @@ from raftlog.records.record_summaries import (
     RecordSummaries,
     summarize_records,
 )
+from tests.records.extreme_batches import extreme_batches
 from tests.records.kernel_forms import FORMS, examples, using
 from tests.strategies import logs, with_mutated_area
 
@@ -92,7 +93,7 @@ def test_summaries_are_those_of_the_records(kernel: Any, log: list[bytes], arena
 
 
 @examples(30)
-@given(batches=st.lists(with_mutated_area(), min_size=1, max_size=3))
+@given(batches=st.lists(with_mutated_area() | extreme_batches(), min_size=1, max_size=3))
 @pytest.mark.parametrize("kernel", FORMS)
 def test_batches_that_do_not_read_are_errors(kernel: Any, batches: list[bytes]) -> None:
     """A batch that the reader refuses is an error, in the reader's words, and those beside it are summarized."""

@@ -73,6 +73,23 @@ class BatchTable:
         """The batches, to look at one of them."""
         return self._batches.run
 
+    @property
+    def least_base_offset(self) -> int:
+        """The least of the offsets of first records."""
+        if self.disorder & (OFFSETS_CANNOT_BE | OFFSETS_GO_BACK):
+            return int(self.base_offsets.min())
+        first_offset: int = self.run.batch(0).base_offset
+        return first_offset
+
+    def rows(self, rows: "Longs") -> "BatchTable":
+        """Return a table of the batches in some rows: to see more of a few without a column of all."""
+        import numpy as np
+
+        run = self.run
+        positions = np.frombuffer(run.positions, dtype=np.int64)[rows]
+        sizes = np.frombuffer(run.sizes, dtype=np.int32)[rows]
+        return BatchTable(BatchColumns(BatchRun(run.data, run.position, positions.data, sizes.data)))
+
     @functools.cached_property
     def positions(self) -> "Longs":
         """Byte positions in the file."""
@@ -100,7 +117,11 @@ class BatchTable:
     @functools.cached_property
     def last_offsets(self) -> "Longs":
         """Offsets of last records, inclusive; where that is beyond 64 bits, it wraps."""
-        return self.base_offsets + self.last_offset_deltas
+        import numpy as np
+
+        column = np.empty(len(self), dtype=np.int64)
+        kernel.last_offsets(self.run.data, self.run.positions, column.data)
+        return column
 
     @functools.cached_property
     def end_offsets(self) -> "Longs":

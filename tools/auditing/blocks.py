@@ -3,8 +3,6 @@
 
 from typing import Final
 
-import attrs
-
 from raftlog.records.kernel_choice import kernel
 from raftlog.tools.auditing.batch_table import BatchTable
 from raftlog.tools.auditing.evidence import BLOCK_SIZE, Block
@@ -31,15 +29,16 @@ class Blocks:
 
     def _add(self, part: Block) -> None:
         known = self._blocks.get(part.number)
-        if known is None:
-            self._blocks[part.number] = part
-            return
-        self._blocks[part.number] = attrs.evolve(
-            known,
-            batch_count=known.batch_count + part.batch_count,
-            digest=(known.digest + part.digest + (1 << 63)) % (1 << 64) - (1 << 63),
-            end_offset=max(known.end_offset, part.end_offset),
-        )
+        if known is not None:
+            part = Block(  # Made so since attrs.evolve takes five times as long, once a chunk at least.
+                part.number,
+                known.batch_count + part.batch_count,
+                (known.digest + part.digest + (1 << 63)) % (1 << 64) - (1 << 63),
+                known.start_offset,
+                max(known.end_offset, part.end_offset),
+                known.position,
+            )
+        self._blocks[part.number] = part
 
     def blocks(self) -> tuple[Block, ...]:
         """Return the blocks, by ascending number."""

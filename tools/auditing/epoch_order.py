@@ -106,7 +106,10 @@ class EpochOrder:
         self._report_stray(None)
 
     def _extend(self, end_offset: int) -> None:
-        self.seen[-1] = attrs.evolve(self.seen[-1], end_offset=end_offset)
+        last = self.seen[-1]
+        self.seen[-1] = EpochSeen(  # Not by attrs.evolve, which takes five times as long, twice a chunk.
+            last.epoch, last.start_offset, last.position, end_offset, last.timestamp, last.opens_with_leader
+        )
 
     def _note_stray(self, step: BatchStep) -> None:
         """Keep a batch that is out of line with those of its epoch before it: the first, and those that open one."""

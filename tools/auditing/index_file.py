@@ -98,20 +98,23 @@ class OffsetsSought:
         """Return which of the offsets are in these batches, by their numbers, and in which rows."""
         import numpy as np
 
-        first = np.searchsorted(self._sorted, table.base_offsets.min())
+        first = np.searchsorted(self._sorted, table.least_base_offset)
         end = np.searchsorted(self._sorted, table.last_offsets.max(), side="right")
         numbers = self._order[first:end]
-        if first == end:
+        if first >= end:
             return numbers, numbers
+        rows = np.minimum(np.searchsorted(table.last_offsets, self._offsets[numbers]), len(table) - 1)
+        found = table.rows(rows)
         wanted = self._offsets[numbers]
-        rows = np.minimum(np.searchsorted(table.last_offsets, wanted), len(table) - 1)
-        found = (table.base_offsets[rows] <= wanted) & (wanted <= table.last_offsets[rows])
-        numbers, rows, wanted = numbers[found], rows[found], wanted[found]
-        self.positions[numbers] = table.positions[rows]
-        self.are_first[numbers] = wanted == table.base_offsets[rows]
-        self.max_timestamps[numbers] = table.max_timestamps[rows]
-        lost_some = table.record_counts[rows] <= table.last_offset_deltas[rows]
-        self.are_last[numbers] = (wanted == table.last_offsets[rows]) | lost_some
+        is_found = (found.base_offsets <= wanted) & (wanted <= found.last_offsets)
+        if not is_found.all():
+            numbers, rows, wanted = numbers[is_found], rows[is_found], wanted[is_found]
+            found = table.rows(rows)
+        self.positions[numbers] = found.positions
+        self.are_first[numbers] = wanted == found.base_offsets
+        self.max_timestamps[numbers] = found.max_timestamps
+        lost_some = found.record_counts <= found.last_offset_deltas
+        self.are_last[numbers] = (wanted == found.last_offsets) | lost_some
         return numbers, rows
 
 

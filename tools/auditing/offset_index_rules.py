@@ -55,9 +55,10 @@ class OffsetIndexSurvey:
         first, end = np.searchsorted(self._sorted_positions, bounds).tolist()
         numbers = self._order[first:end]
         rows = np.searchsorted(table.positions, self._positions[numbers], side="right") - 1
-        is_start = table.positions[rows] == self._positions[numbers]
-        is_right = table.last_offsets[rows] == self._offsets[numbers]
-        self._found_offsets[numbers] = table.last_offsets[rows]
+        found = table.rows(rows)
+        is_start = found.positions == self._positions[numbers]
+        is_right = found.last_offsets == self._offsets[numbers]
+        self._found_offsets[numbers] = found.last_offsets
         self._verdicts[numbers] = np.where(is_start, np.where(is_right, _RIGHT, _OTHER_OFFSET), _NO_BATCH)
 
     def end(self, extent: LogExtent | None, aborted: Sequence[AbortMarker]) -> Iterator[Finding]:
