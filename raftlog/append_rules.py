@@ -7,6 +7,7 @@ times as much as it does in a loop. So there are few calls and few objects on th
 Source: KafkaRaftLog, UnifiedLog.
 """
 
+import functools
 import struct
 from typing import Final, NamedTuple
 
@@ -23,6 +24,7 @@ from raftlog.records.batch import CONTROL_FLAG, CRC_START, NO_TIMESTAMP, read_ba
 from raftlog.records.builder import MAGIC
 from raftlog.records.checksum import crc32c_function
 from raftlog.records.control_batch import control_batch_problem
+from raftlog.records.kernel_choice import kernel
 from raftlog.records.limits import BATCH_OVERHEAD, LOG_OVERHEAD, MAX_BATCH_SIZE
 from raftlog.replicated_log import LogAppendInfo
 
@@ -57,6 +59,9 @@ class CheckedBatch(NamedTuple):
     size_bytes: int
 
 
+_checked_batch: Final = functools.partial(_named, CheckedBatch)
+
+
 class CheckedAppend(NamedTuple):
     """Batches that may be written as they are.
 
@@ -64,21 +69,18 @@ class CheckedAppend(NamedTuple):
         data: the bytes that were checked.
         batches: one at least; they stand end to end from the start of the bytes.
         next_offset: the offset after all of them.
-        max_timestamp: the greatest of theirs.
+        max_timestamp: the greatest of theirs, or -1.
+        info: what the append adds to the log.
     """
 
-    data: memoryview
+    data: bytes | memoryview
     batches: list[CheckedBatch]
     next_offset: int
     max_timestamp: int
-
-    @property
-    def info(self) -> LogAppendInfo:
-        """What the append adds to the log."""
-        return _named(LogAppendInfo, (self.batches[0].base_offset, self.next_offset - 1))
+    info: LogAppendInfo
 
 
-def check_append(  # noqa: C901 - one function for all rules, in place of one for each: an append feels every call
+def check_append(  # noqa: C901 - one function for all rules, in place of one for each: appends feel every call
     data: bytes | memoryview, epoch: int | None, end_offset: int, last_fetched_epoch: int = 0
 ) -> CheckedAppend:
     """Check what a leader is about to append, or what a follower takes of what one has sent.
@@ -128,12 +130,31 @@ def check_append(  # noqa: C901 - one function for all rules, in place of one fo
             raise _corrupt(f"{count} records for {delta + 1} offsets", "raft-batch", position, base_offset)
         if attributes & CONTROL_FLAG:
             _check_control_batch(view, position)
-        batches.append(_named(CheckedBatch, (base_offset, batch_epoch, next_offset - 1, timestamp, size)))
+        batches.append(CheckedBatch(base_offset, batch_epoch, next_offset - 1, timestamp, size))
         end_offset, last_fetched_epoch, position = next_offset, batch_epoch, position + size
         newest = max(newest, timestamp)
     if end_offset - first_offset > _MAX_SPAN:
         raise NonContiguousAppendError(f"offsets {first_offset} to {end_offset - 1} in one append")
-    return _named(CheckedAppend, (view, batches, end_offset, newest))
+    return CheckedAppend(view, batches, end_offset, newest, LogAppendInfo(first_offset, end_offset - 1))
+
+
+def check_plain_append(data: bytes | memoryview, epoch: int, end_offset: int) -> CheckedAppend | None:
+    """Check the usual append of a leader, data batches of the epoch that its log is in already, in one go.
+
+    Args:
+        data: as for ``check_append``.
+        epoch: the leader's, and the last one in the log.
+        end_offset: as for ``check_append``.
+
+    Returns:
+        What ``check_append`` would; or None where it has to look, because something is wrong or special.
+    """
+    plain = kernel.plain_append(data, epoch, end_offset, MAX_BATCH_SIZE, _checked_batch)
+    if plain is None:
+        return None
+    batches, next_offset, max_timestamp = plain
+    info = _named(LogAppendInfo, (end_offset, next_offset - 1))
+    return _named(CheckedAppend, (data, batches, next_offset, max_timestamp, info))
 
 
 def check_append_as_follower(

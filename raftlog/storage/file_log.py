@@ -13,7 +13,7 @@ from typing import Self
 
 import attrs
 
-from raftlog.append_rules import CheckedAppend, check_append, check_append_as_follower
+from raftlog.append_rules import CheckedAppend, check_append, check_append_as_follower, check_plain_append
 from raftlog.errors import (
     OffsetOutOfRangeError,
     OutOfSpaceError,
@@ -172,8 +172,15 @@ class FileLog(Closing, OutlinedLog):
         try:
             if self._quarantine is not None:
                 self._refuse_in_quarantine()
-            end_offset = self._segments.active.next_offset
-            return self._append(check_append(batches, epoch, end_offset, self.last_fetched_epoch))
+            segment = self._segments.active
+            if epoch == self._epochs.latest_epoch and self._epochs_are_stored and self._damaged_segments is None:
+                checked = check_plain_append(batches, epoch, segment.next_offset)
+                if checked is not None and segment.has_room_for(checked, self._roll_limits):
+                    # All that ``_append`` does where nothing is new but the bytes.
+                    segment.append(checked)
+                    self._bytes_since_recovery_point += len(checked.data)
+                    return checked.info
+            return self._append(check_append(batches, epoch, segment.next_offset, self.last_fetched_epoch))
         except BaseException as error:
             guard.note(error)
             raise

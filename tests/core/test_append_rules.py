@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which batches a log takes."""
 
+from typing import Any
+from unittest import mock
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raftlog.append_rules import CheckedBatch, check_append, check_append_as_follower
+from raftlog import append_rules
+from raftlog.append_rules import CheckedBatch, check_append, check_append_as_follower, check_plain_append
 from raftlog.errors import (
     BatchTooLargeError,
     CorruptBatchError,
@@ -18,10 +22,13 @@ from raftlog.errors import (
 from raftlog.records.batch import RecordBatch
 from raftlog.records.control import KRaftVersionRecord
 from raftlog.records.control_batch import write_control_batch
+from raftlog.records.kernel_choice import kernel
 from raftlog.replicated_log import LogAppendInfo
 from tests.raft_batches import raft_batch
-from tests.strategies import batch_bytes, mutated, with_crc
+from tests.records.kernel_forms import FORMS, examples
+from tests.strategies import TIMESTAMP, batch_bytes, mutated, with_crc
 
+INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
 
 
@@ -88,6 +95,92 @@ def test_bad_bytes_are_never_taken(append: tuple[int, int, list[bytes]], data: s
         assert any(rest[16 : batch.size_bytes] == whole[16:] for whole in batches)
         rest = rest[batch.size_bytes :]
     assert not rest
+
+
+@st.composite
+def changed_appends(draw: st.DrawFn) -> tuple[int, int, bytes]:
+    """A log end, an epoch, and batches of which one may have been changed, with its CRC made to hold or not."""
+    end_offset, epoch, batches = draw(planned_appends())
+    if draw(st.booleans()):
+        index = draw(st.integers(0, len(batches) - 1))
+        batches[index] = draw(mutated(batches[index]))
+    return end_offset, epoch, b"".join(batches)
+
+
+@st.composite
+def crafted_appends(draw: st.DrawFn) -> tuple[int, int, bytes]:
+    """The same, of batches whose headers may each say something wrong, or extreme."""
+    end_offset = offset = draw(st.sampled_from([0, 5, 2**62, INT64_MAX - INT32_MAX, INT64_MAX - 2, INT64_MAX]))
+    data = b""
+    for _ in range(draw(st.integers(0, 3))):
+        delta = draw(st.sampled_from([0, 0, 1, INT32_MAX - 1, INT32_MAX, -1, -1 - INT32_MAX]))
+        data += batch_bytes(
+            draw(st.binary(max_size=20)),
+            base_offset=min(max(0, offset + draw(st.sampled_from([0, 0, 0, 0, 1, -1]))), INT64_MAX),
+            epoch=draw(st.sampled_from([3, 3, 3, 3, 2, 4, -1])),
+            attributes=draw(st.sampled_from([0, 0, 0, 1, 8, 0x10, 0x20, -1])),
+            last_offset_delta=delta,
+            max_timestamp=draw(st.sampled_from([-1, -7, 0, 7, INT64_MAX])),
+            count=min(max(-1, delta + draw(st.sampled_from([1, 1, 1, 1, 0, 2]))), INT32_MAX),
+        )
+        offset += delta + 1
+    return end_offset, 3, data
+
+
+@pytest.mark.parametrize("form", FORMS)
+@examples(300)
+@given(changed_appends() | crafted_appends() | st.tuples(st.just(0), st.just(0), st.binary(max_size=200)))
+def test_the_kernel_knows_the_rules(form: Any, append: tuple[int, int, bytes]) -> None:
+    """What the kernel takes in one go is what the rules take, to the number; and but for control batches all of it."""
+    end_offset, epoch, data = append
+    can_check = form.HAS_CRC_INSTRUCTION or not form.IS_COMPILED
+    with (
+        mock.patch.object(append_rules, "kernel", form),
+        mock.patch.object(form, "HAS_CRC_INSTRUCTION", can_check),
+    ):
+        plain = check_plain_append(data, epoch, end_offset)
+    try:
+        checked = check_append(data, epoch, end_offset, epoch)
+    except (DecodeError, LogError):
+        assert plain is None
+        return
+    has_control = any(data[position + 22] & 0x20 for position in starts_of(checked.batches))
+    assert plain == (None if has_control or not can_check else checked)
+
+
+def starts_of(batches: list[CheckedBatch]) -> list[int]:
+    """Return where batches that stand end to end start."""
+    return [sum(batch.size_bytes for batch in batches[:index]) for index in range(len(batches))]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_kernel_leaves_large_batches_to_the_rules(form: Any) -> None:
+    """It has the limits of an append, of a leader's batch, and of the offsets of all batches together."""
+    most = 2**31 - 1
+    area = bytes(100)
+    data = batch_bytes(area, base_offset=10, epoch=3, count=1)
+    spread = crafted(10, most - 1, most) + crafted(10 + most, 0, 1)
+    too_far = spread + crafted(10 + most + 1, 0, 1)
+    make = CheckedBatch._make
+    with mock.patch.object(form, "HAS_CRC_INSTRUCTION", form.HAS_CRC_INSTRUCTION or not form.IS_COMPILED):
+        if form.HAS_CRC_INSTRUCTION:
+            assert form.plain_append(data, 3, 10, len(data), make) == ([header_of(data)], 11, TIMESTAMP)
+            assert form.plain_append(spread, 3, 10, 61, make)[1] == 10 + 2**31
+        assert form.plain_append(data, 3, 10, len(data) - 1, make) is None
+        assert form.plain_append(too_far, 3, 10, 61, make) is None
+        assert form.plain_append(bytes(2**31), 3, 10, 2**31, make) is None
+
+
+def test_a_byte_that_has_changed_is_not_plain() -> None:
+    """The quick way is none for bytes whose CRC does not hold."""
+    batch = raft_batch(10, 3)
+    assert check_plain_append(batch[:-1] + bytes([batch[-1] ^ 1]), 3, 10) is None
+
+
+def test_without_the_instruction_the_rules_look_themselves() -> None:
+    """The kernel's tables are slow when they are cold: it takes nothing then."""
+    with mock.patch.object(kernel, "HAS_CRC_INSTRUCTION", False):
+        assert check_plain_append(raft_batch(10, 3), 3, 10) is None
 
 
 @pytest.mark.parametrize("gap", [-1, 1, 10])

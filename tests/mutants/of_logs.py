@@ -19,7 +19,7 @@ from raftlog.log_rules import LogOutline, SnapshotIds
 from raftlog.memory_log import MemoryLog
 from raftlog.offsets import LogOffsetMetadata, OffsetAndEpoch, SegmentPosition
 from raftlog.records.batch import read_batch
-from raftlog.replicated_log import LogFetchInfo
+from raftlog.replicated_log import LogAppendInfo, LogFetchInfo
 from raftlog.snapshot.notifying import NotifyingRawSnapshotWriter
 from raftlog.storage import file_log, segment_list
 from raftlog.storage.file_log import FileLog
@@ -58,7 +58,8 @@ def _unchecked(data: Any, *_: object) -> CheckedAppend:
             )
         )
     newest = max(batch.max_timestamp for batch in batches)
-    return CheckedAppend(memoryview(data), batches, batches[-1].last_offset + 1, newest)
+    info = LogAppendInfo(batches[0].base_offset, batches[-1].last_offset)
+    return CheckedAppend(memoryview(data), batches, batches[-1].last_offset + 1, newest, info)
 
 
 def _any_epoch(right: Wrong) -> Wrong:
@@ -210,6 +211,13 @@ MUTANTS: Final = (
         "KAFKA-18723",
         forgiving(append_rules, "check_append", CorruptBatchError, _unchecked),
         (f"{APPENDS}::test_bad_bytes_are_never_taken", f"{CONTRACT}::test_a_follower_takes_what_it_can_use"),
+    ),
+    Mutant(
+        "K21-plain",
+        "a leader checks what it appends, where nothing is special too",
+        "KAFKA-18723",
+        instead(append_rules, "check_plain_append", _unchecked),
+        (f"{APPENDS}::test_a_byte_that_has_changed_is_not_plain",),
     ),
     Mutant(
         "K21-epoch",
