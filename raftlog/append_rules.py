@@ -7,6 +7,8 @@ times as much as it does in a loop. So there are few calls and few objects on th
 Source: KafkaRaftLog, UnifiedLog.
 """
 
+import functools
+import struct
 from typing import Final, NamedTuple
 
 from raftlog.errors import (
@@ -15,12 +17,15 @@ from raftlog.errors import (
     DecodeError,
     InvalidRecordError,
     NonContiguousAppendError,
+    RaftLogError,
     TruncatedBatchError,
 )
-from raftlog.records.batch import CONTROL_FLAG, RecordBatch, read_batch
+from raftlog.records.batch import CONTROL_FLAG, CRC_START, NO_TIMESTAMP, read_batch
 from raftlog.records.builder import MAGIC
+from raftlog.records.checksum import crc32c_function
 from raftlog.records.control_batch import control_batch_problem
-from raftlog.records.limits import MAX_BATCH_SIZE
+from raftlog.records.kernel_choice import kernel
+from raftlog.records.limits import BATCH_OVERHEAD, LOG_OVERHEAD, MAX_BATCH_SIZE
 from raftlog.replicated_log import LogAppendInfo
 
 _MAX_END_OFFSET: Final = (1 << 63) - 1
@@ -30,64 +35,126 @@ _MAX_APPEND_SIZE: Final = (1 << 31) - 1
 """How many bytes it may have: an index says positions in 32 bits."""
 
 
+_read_header: Final = struct.Struct(">qiibIhi8xq14xi").unpack_from
+"""Reads a batch's header, but for what a log does not ask for: base timestamp, producer id and epoch, base sequence."""
+_named: Final = tuple.__new__
+"""Makes a named tuple, without the call that its own constructor is."""
+
+
+class CheckedBatch(NamedTuple):
+    """What a log must know of a batch that it takes.
+
+    Attributes:
+        base_offset: of its first record.
+        epoch: of the leader that wrote it.
+        last_offset: of its last record, inclusive.
+        max_timestamp: in ms, or -1.
+        size_bytes: header included.
+    """
+
+    base_offset: int
+    epoch: int
+    last_offset: int
+    max_timestamp: int
+    size_bytes: int
+
+
+_checked_batch: Final = functools.partial(_named, CheckedBatch)
+
+
 class CheckedAppend(NamedTuple):
     """Batches that may be written as they are.
 
     Attributes:
         data: the bytes that were checked.
-        batches: one at least: views of the bytes, end to end from their start.
+        batches: one at least; they stand end to end from the start of the bytes.
         next_offset: the offset after all of them.
+        max_timestamp: the greatest of theirs, or -1.
+        info: what the append adds to the log.
     """
 
-    data: memoryview
-    batches: list[RecordBatch]
+    data: bytes | memoryview
+    batches: list[CheckedBatch]
     next_offset: int
-
-    @property
-    def size_bytes(self) -> int:
-        """Of all of them."""
-        return len(self.data)
-
-    @property
-    def info(self) -> LogAppendInfo:
-        """What the append adds to the log."""
-        return LogAppendInfo(self.batches[0].base_offset, self.next_offset - 1)
+    max_timestamp: int
+    info: LogAppendInfo
 
 
-def check_append_as_leader(
-    data: bytes | memoryview, epoch: int, end_offset: int, last_fetched_epoch: int = 0
+def check_append(  # noqa: C901 - one function for all rules, in place of one for each: appends feel every call
+    data: bytes | memoryview, epoch: int | None, end_offset: int, last_fetched_epoch: int = 0
 ) -> CheckedAppend:
-    """Check what a leader is about to append.
+    """Check what a leader is about to append, or what a follower takes of what one has sent.
 
     Args:
         data: whole batches.
-        epoch: that every batch must carry.
+        epoch: of the leader, which all of its batches carry; None as a follower.
         end_offset: of the log, exclusive: the base offset that the first batch must have.
         last_fetched_epoch: of the log, below which it does not go.
 
     Raises:
         NonContiguousAppendError: a batch's base offset is not the offset after the batch before it, or there are more
             than 2^31 offsets.
-        InvalidRecordError: a batch of another epoch, an epoch below the log's, a control batch that a state machine
-            cannot follow, or no batch at all.
-        BatchTooLargeError: a batch of more than 8 MiB, or 2 GiB in all.
+        InvalidRecordError: a batch of another epoch than the leader's, or of one below that of the batch before it; a
+            control batch that a state machine cannot follow; or no batch at all.
+        BatchTooLargeError: a leader's batch of more than 8 MiB, or 2 GiB in all.
         CorruptBatchError, TruncatedBatchError: a batch does not check, or has not a record for each of its offsets.
 
     Source: KafkaRaftLog#appendAsLeader, UnifiedLog#analyzeAndValidateRecords. Differs: DECISIONS.md 14.
     """
-    view, batches, position = memoryview(data), [], 0
-    _check_size(view)
-    while position < len(view):
-        batch, position = read_batch(view, position)
-        if batch.partition_leader_epoch != epoch:
-            raise _invalid(batch, f"epoch {batch.partition_leader_epoch} in an append of epoch {epoch}")
-        if len(batch.buffer) > MAX_BATCH_SIZE:
-            raise BatchTooLargeError(f"a batch of {batch.size_bytes} bytes, {MAX_BATCH_SIZE} are the most")
-        end_offset = _checked_end(batch, end_offset, last_fetched_epoch)
-        batches.append(batch)
-    if not batches:
-        raise InvalidRecordError("an append without a batch")
-    return _checked(view, batches, end_offset)
+    view, batches, position, newest = memoryview(data), [], 0, NO_TIMESTAMP
+    first_offset, size_bytes = end_offset, len(view)
+    if not 0 < size_bytes <= _MAX_APPEND_SIZE:
+        raise _wrong_size(size_bytes)
+    while position < size_bytes:
+        if size_bytes - position < BATCH_OVERHEAD:
+            read_batch(view, position)  # It says what is wrong.
+        base_offset, length, batch_epoch, magic, crc, attributes, delta, timestamp, count = _read_header(view, position)
+        size, next_offset = length + LOG_OVERHEAD, base_offset + delta + 1
+        if not BATCH_OVERHEAD <= size <= size_bytes - position:
+            read_batch(view, position)  # Likewise.
+        if epoch is not None and batch_epoch != epoch:
+            raise _invalid(f"epoch {batch_epoch} in an append of epoch {epoch}", position, base_offset)
+        if epoch is not None and size > MAX_BATCH_SIZE:
+            raise BatchTooLargeError(f"a batch of {size} bytes, {MAX_BATCH_SIZE} are the most")
+        if magic != MAGIC:
+            raise _corrupt(f"magic {magic}", "batch-magic", position, base_offset)
+        if base_offset != end_offset or not end_offset < next_offset <= _MAX_END_OFFSET:
+            reason = f"offsets {base_offset} to {next_offset - 1} after a log end of {end_offset}"
+            raise NonContiguousAppendError(reason)
+        if batch_epoch < last_fetched_epoch:
+            raise _invalid(f"epoch {batch_epoch} after epoch {last_fetched_epoch}", position, base_offset)
+        found = crc32c_function()(view[position + CRC_START : position + size])
+        if found != crc:
+            raise _corrupt(f"the stored CRC is {crc}, that of the bytes {found}", "batch-crc", position, base_offset)
+        if count != delta + 1:
+            raise _corrupt(f"{count} records for {delta + 1} offsets", "raft-batch", position, base_offset)
+        if attributes & CONTROL_FLAG:
+            _check_control_batch(view, position)
+        batches.append(CheckedBatch(base_offset, batch_epoch, next_offset - 1, timestamp, size))
+        end_offset, last_fetched_epoch, position = next_offset, batch_epoch, position + size
+        newest = max(newest, timestamp)
+    if end_offset - first_offset > _MAX_SPAN:
+        raise NonContiguousAppendError(f"offsets {first_offset} to {end_offset - 1} in one append")
+    return CheckedAppend(view, batches, end_offset, newest, LogAppendInfo(first_offset, end_offset - 1))
+
+
+def check_plain_append(data: bytes | memoryview, epoch: int, end_offset: int) -> CheckedAppend | None:
+    """Check the usual append of a leader, data batches of the epoch that its log is in already, in one go.
+
+    Args:
+        data: as for ``check_append``.
+        epoch: the leader's, and the last one in the log.
+        end_offset: as for ``check_append``.
+
+    Returns:
+        What ``check_append`` would; or None where it has to look, because something is wrong or special.
+    """
+    plain = kernel.plain_append(data, epoch, end_offset, MAX_BATCH_SIZE, _checked_batch)
+    if plain is None:
+        return None
+    batches, next_offset, max_timestamp = plain
+    info = _named(LogAppendInfo, (end_offset, next_offset - 1))
+    return _named(CheckedAppend, (data, batches, next_offset, max_timestamp, info))
 
 
 def check_append_as_follower(
@@ -98,24 +165,20 @@ def check_append_as_follower(
     Args:
         data: batches, the last one perhaps cut off; it is left out then.
         epoch: the leader's. The first batch of a higher one is left out, with all that is behind it.
-        end_offset: of the log, exclusive: the base offset that the first batch must have.
-        last_fetched_epoch: of the log, below which it does not go.
+        end_offset: as for ``check_append``.
+        last_fetched_epoch: likewise.
 
     Returns:
         What is to be written, or None where nothing is left.
 
     Raises:
-        NonContiguousAppendError: a batch's base offset is not the offset after the batch before it, or there are more
-            than 2^31 offsets.
-        InvalidRecordError: a batch's epoch is below that of the batch before it, or a state machine cannot follow a
-            control batch.
-        BatchTooLargeError: 2 GiB in all.
-        CorruptBatchError: a batch does not check, or has not a record for each of its offsets.
+        NonContiguousAppendError, InvalidRecordError, BatchTooLargeError, CorruptBatchError: as for ``check_append``.
 
     Source: KafkaRaftLog#appendAsFollower, UnifiedLog#analyzeAndValidateRecords. Differs: DECISIONS.md 14.
     """
-    view, batches, taken = memoryview(data), [], 0
-    _check_size(view)
+    view, taken = memoryview(data), 0
+    if len(view) > _MAX_APPEND_SIZE:
+        raise _wrong_size(len(view))
     while taken < len(view):
         try:
             batch, end = read_batch(view, taken)
@@ -123,46 +186,26 @@ def check_append_as_follower(
             break  # A leader cuts what it sends at a number of bytes.
         if batch.partition_leader_epoch > epoch:
             break
-        end_offset = _checked_end(batch, end_offset, last_fetched_epoch)
-        last_fetched_epoch, taken = batch.partition_leader_epoch, end
-        batches.append(batch)
-    return _checked(view[:taken], batches, end_offset) if batches else None
+        taken = end
+    return check_append(view[:taken], None, end_offset, last_fetched_epoch) if taken else None
 
 
-def _check_size(data: memoryview) -> None:
-    if len(data) > _MAX_APPEND_SIZE:
-        raise BatchTooLargeError(f"an append of {len(data)} bytes, {_MAX_APPEND_SIZE} are the most")
+def _check_control_batch(view: memoryview, position: int) -> None:
+    batch, _ = read_batch(view, position)
+    problem = control_batch_problem(batch, knows_levels=True)
+    if problem is not None:
+        raise _invalid(problem, position, batch.base_offset)
 
 
-def _checked_end(batch: RecordBatch, end_offset: int, last_epoch: int) -> int:
-    """Check a batch that shall follow an offset and an epoch, and return the offset after it."""
-    next_offset: int = batch.base_offset + batch.last_offset_delta + 1
-    if batch.magic != MAGIC:
-        raise _placed(CorruptBatchError(f"magic {batch.magic}", "batch-magic"), batch)
-    if batch.base_offset != end_offset or not end_offset < next_offset <= _MAX_END_OFFSET:
-        reason = f"offsets {batch.base_offset} to {next_offset - 1} after a log end of {end_offset}"
-        raise NonContiguousAppendError(reason)
-    if batch.partition_leader_epoch < last_epoch:
-        raise _invalid(batch, f"epoch {batch.partition_leader_epoch} after epoch {last_epoch}")
-    batch.ensure_valid()
-    if batch.record_count != batch.last_offset_delta + 1:
-        reason = f"{batch.record_count} records for {batch.last_offset_delta + 1} offsets"
-        raise _placed(CorruptBatchError(reason, "raft-batch"), batch)
-    if batch.attributes & CONTROL_FLAG and (problem := control_batch_problem(batch, knows_levels=True)) is not None:
-        raise _invalid(batch, problem)
-    return next_offset
+def _wrong_size(size_bytes: int) -> RaftLogError:
+    if size_bytes == 0:
+        return InvalidRecordError("an append without a batch")
+    return BatchTooLargeError(f"an append of {size_bytes} bytes, {_MAX_APPEND_SIZE} are the most")
 
 
-def _invalid(batch: RecordBatch, reason: str) -> DecodeError:
-    return _placed(InvalidRecordError(reason), batch)
+def _invalid(reason: str, position: int, base_offset: int) -> DecodeError:
+    return InvalidRecordError(reason, position=position, base_offset=base_offset)
 
 
-def _placed(error: DecodeError, batch: RecordBatch) -> DecodeError:
-    return error.located(position=batch.position, base_offset=batch.base_offset)
-
-
-def _checked(data: memoryview, batches: list[RecordBatch], next_offset: int) -> CheckedAppend:
-    first_offset = batches[0].base_offset
-    if next_offset - first_offset > _MAX_SPAN:
-        raise NonContiguousAppendError(f"offsets {first_offset} to {next_offset - 1} in one append")
-    return CheckedAppend(data, batches, next_offset)
+def _corrupt(reason: str, rule: str, position: int, base_offset: int) -> DecodeError:
+    return CorruptBatchError(reason, rule, position=position, base_offset=base_offset)

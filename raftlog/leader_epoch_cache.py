@@ -15,6 +15,9 @@ class LeaderEpochCache:
     It is kept in memory. What changes it says whether there was a change, so that the owner knows when to write the
     checkpoint file anew.
 
+    Attributes:
+        latest_epoch: the greatest epoch, or None.
+
     Args:
         entries: as a checkpoint file has them, oldest first.
 
@@ -28,6 +31,7 @@ class LeaderEpochCache:
         entries = tuple(entries)
         self._epochs = [entry.epoch for entry in entries]
         self._start_offsets = [entry.start_offset for entry in entries]
+        self.latest_epoch: int | None = self._epochs[-1] if self._epochs else None
         if not self._grows():
             raise ValueError(f"epochs and their start offsets do not grow from 0 on: {entries[:20]}")
 
@@ -55,6 +59,7 @@ class LeaderEpochCache:
         self._keep_first(min(bisect_left(self._epochs, epoch), bisect_left(self._start_offsets, start_offset)))
         self._epochs.append(epoch)
         self._start_offsets.append(start_offset)
+        self.latest_epoch = epoch
         return True
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> OffsetAndEpoch | None:
@@ -82,11 +87,6 @@ class LeaderEpochCache:
         """
         above = bisect_right(self._start_offsets, offset)
         return self._epochs[above - 1] if above else None
-
-    @property
-    def latest_epoch(self) -> int | None:
-        """The greatest epoch, or None."""
-        return self._epochs[-1] if self._epochs else None
 
     @property
     def earliest_entry(self) -> EpochEntry | None:
@@ -151,12 +151,14 @@ class LeaderEpochCache:
         Raises:
             InvariantViolation: they do not.
         """
-        if len(self._epochs) != len(self._start_offsets) or not self._grows():
+        latest_epoch = self._epochs[-1] if self._epochs else None
+        if len(self._epochs) != len(self._start_offsets) or self.latest_epoch != latest_epoch or not self._grows():
             raise InvariantViolation(f"epochs and their start offsets do not grow: {self.entries()[:20]}")
 
     def _keep_first(self, count: int) -> bool:
         is_change = count < len(self._epochs)
         del self._epochs[count:], self._start_offsets[count:]
+        self.latest_epoch = self._epochs[-1] if self._epochs else None
         return is_change
 
     def _grows(self) -> bool:

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from operator import attrgetter
 
-from raftlog.append_rules import CheckedAppend, check_append_as_follower, check_append_as_leader
+from raftlog.append_rules import CheckedAppend, check_append, check_append_as_follower
 from raftlog.errors import OffsetOutOfRangeError
 from raftlog.leader_epoch_cache import LeaderEpochCache
 from raftlog.log_rules import (
@@ -100,7 +100,7 @@ class MemoryLog(OutlinedLog):
 
     def append_as_leader(self, batches: bytes | memoryview, epoch: int) -> LogAppendInfo:
         """Append what this replica has made as leader; the bytes are copied."""
-        return self._append(check_append_as_leader(batches, epoch, self._end_offset, self.last_fetched_epoch))
+        return self._append(check_append(batches, epoch, self._end_offset, self.last_fetched_epoch))
 
     def append_as_follower(self, batches: bytes | memoryview, epoch: int) -> LogAppendInfo | None:
         """Append what the leader has sent; the bytes are copied."""
@@ -108,10 +108,13 @@ class MemoryLog(OutlinedLog):
         return None if checked is None else self._append(checked)
 
     def _append(self, checked: CheckedAppend) -> LogAppendInfo:
-        for batch in checked.batches:
-            self._epochs.assign(batch.partition_leader_epoch, batch.base_offset)
-            self._batches.append(RecordBatch(bytes(batch.buffer), self._end_position, crc_is_checked=True))
-            self._end_position += batch.size_bytes
+        data, start = memoryview(bytes(checked.data)), 0
+        for base_offset, epoch, _, _, size_bytes in checked.batches:
+            end = start + size_bytes
+            self._epochs.assign(epoch, base_offset)
+            self._batches.append(RecordBatch(data[start:end], self._end_position, crc_is_checked=True))
+            self._end_position += size_bytes
+            start = end
         self._end_offset = checked.next_offset
         return checked.info
 

@@ -14,7 +14,7 @@ Source: ReplicatedLog, KafkaRaftLog.
 """
 
 import enum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import attrs
 
@@ -31,8 +31,7 @@ class Isolation(enum.Enum):
     """Up to the log end, exclusive."""
 
 
-@attrs.frozen
-class LogAppendInfo:
+class LogAppendInfo(NamedTuple):
     """What an append added.
 
     Attributes:

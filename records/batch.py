@@ -35,6 +35,8 @@ from raftlog.records.record import Record, read_record, read_usual_records
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 CRC_START: Final = 21
+_LENGTH: Final = struct.Struct(">i")
+_LENGTH_POSITION: Final = 8
 NO_TIMESTAMP: Final = -1
 NO_PRODUCER_ID: Final = -1
 NO_PRODUCER_EPOCH: Final = -1
@@ -217,13 +219,11 @@ class RecordBatch:
     @property
     def crc_holds(self) -> bool:
         """Whether the stored CRC is that of the bytes; computed once."""
-        stored: int = self.crc
-        return self._crc_of_bytes() == stored
-
-    def _crc_of_bytes(self) -> int:
-        if self._computed_crc is None:
-            self._computed_crc = crc32c(self.buffer[CRC_START:])
-        return self._computed_crc
+        try:
+            self.ensure_valid()
+        except CorruptBatchError:
+            return False
+        return True
 
     def ensure_valid(self) -> None:
         """Check the CRC.
@@ -231,9 +231,11 @@ class RecordBatch:
         Raises:
             CorruptBatchError: it does not hold.
         """
-        if self._crc_of_bytes() != self.crc:
+        if self._computed_crc is None:
+            self._computed_crc = crc32c(self.buffer[CRC_START:])
+        if self._computed_crc != self.crc:
             raise CorruptBatchError(
-                f"the stored CRC is {self.crc}, that of the bytes {self._crc_of_bytes()}",
+                f"the stored CRC is {self.crc}, that of the bytes {self._computed_crc}",
                 "batch-crc",
                 position=self.position,
                 base_offset=self.base_offset,
@@ -332,12 +334,13 @@ def read_batch(buffer: memoryview | bytes, position: int = 0) -> tuple[RecordBat
         TruncatedBatchError: the buffer ends before the batch does.
         CorruptBatchError: the length is below that of an empty batch.
     """
-    view = memoryview(buffer)[position:]
-    if len(view) < limits.BATCH_OVERHEAD:
-        raise TruncatedBatchError(f"{len(view)} bytes are no batch", "tail-torn", position=position)
-    size = int.from_bytes(view[8:12], "big", signed=True) + limits.LOG_OVERHEAD
+    left = max(0, len(buffer) - position)
+    if left < limits.BATCH_OVERHEAD:
+        raise TruncatedBatchError(f"{left} bytes are no batch", "tail-torn", position=position)
+    size: int = _LENGTH.unpack_from(buffer, position + _LENGTH_POSITION)[0] + limits.LOG_OVERHEAD
     if size < limits.BATCH_OVERHEAD:
         raise CorruptBatchError(f"a batch of {size} bytes", "batch-length", position=position)
-    if size > len(view):
-        raise TruncatedBatchError(f"a batch of {size} bytes in {len(view)}", "tail-torn", position=position)
-    return RecordBatch(view[:size], position), position + size
+    if size > left:
+        raise TruncatedBatchError(f"a batch of {size} bytes in {left}", "tail-torn", position=position)
+    end = position + size
+    return RecordBatch(memoryview(buffer)[position:end], position), end

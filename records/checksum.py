@@ -11,7 +11,8 @@ Checksum = Callable[..., int]
 
 
 @functools.cache
-def _package() -> Checksum:
+def crc32c_function() -> Checksum:
+    """Return what ``crc32c`` calls, for where a call more is felt."""
     # On first need, and without the package's own module, which reads its version from its metadata: to import that
     # costs more than starting the interpreter.
     checksum = _of_extension()
@@ -35,7 +36,7 @@ def _of_extension() -> Checksum | None:
 
 def crc32c(data: bytes | bytearray | memoryview, value: int = 0) -> int:
     """Return the unsigned CRC-32C of some bytes; ``value`` is that of the bytes before them."""
-    return _package()(data, value)
+    return crc32c_function()(data, value)
 
 
 def crc32(data: bytes | bytearray | memoryview, value: int = 0) -> int:

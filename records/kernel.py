@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import array
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import cython
 
@@ -73,6 +74,8 @@ _CRC_POSITION = cython.declare(cython.Py_ssize_t, 17)
 _MAX_VARINT_SIZE = cython.declare(cython.Py_ssize_t, 10)
 _USUAL_RECORD_SIZE = cython.declare(cython.Py_ssize_t, 128)
 _LARGE_FIELD = cython.declare(cython.Py_ssize_t, 256)
+
+Batch = TypeVar("Batch")
 
 Row = (
     tuple[int, bytes | None, bytes | None]
@@ -244,6 +247,19 @@ def _crc32c(
         crc = crc >> 8 ^ tables[(crc ^ view[at]) & 0xFF]
         at += 1
     return crc ^ ones
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _crc32c_by_instruction(
+    view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cython.Py_ssize_t
+) -> cython.uint:
+    """Compute the CRC-32C of ``[at, end)``, which has a byte at least, where there is an instruction for it."""
+    if not cython.compiled:
+        return _crc32c(view, at, end, _CRC_TABLES, False)
+    return crc32c_by_instruction(_bytes_at(view, at, end - at), end - at)
 
 
 def checksum(view: cython.const[cython.uchar][::1]) -> int:
@@ -2138,7 +2154,67 @@ def _put_view(
     return at + size
 
 
+def plain_append(
+    view: cython.const[cython.uchar][::1],
+    epoch: cython.longlong,
+    end_offset: cython.longlong,
+    max_batch_size: cython.Py_ssize_t,
+    make: Callable[[tuple[int, int, int, int, int]], Batch],
+) -> tuple[list[Batch], int, int] | None:
+    """Check data batches in one go, by all that ``raftlog.append_rules.check_append`` asks of a leader's.
+
+    Args:
+        view: batches that stand end to end, and nothing else.
+        epoch: that all of them must have.
+        end_offset: of the log, exclusive.
+        max_batch_size: in bytes.
+        make: called for each batch, with its base offset, epoch, last offset, max timestamp and size.
+
+    Returns:
+        What was made, the offset after all batches, and their greatest timestamp, -1 at least. None where something is
+        wrong, or special as control batches are; and where there is no instruction for CRCs: tables that have left the
+        cache take longer than all that is saved here.
+    """
+    batches: list[Batch] = []
+    max_timestamp: cython.longlong = -1
+    timestamp: cython.longlong
+    max_end_offset: cython.longlong = _INT64_MAX
+    size: cython.Py_ssize_t = len(view)
+    at: cython.Py_ssize_t = 0
+    batch_size: cython.Py_ssize_t
+    delta: cython.longlong
+    crc: cython.uint
+    if not HAS_CRC_INSTRUCTION or size == 0 or size > _INT32_MAX:
+        return None
+    if end_offset < max_end_offset - _MAX_SPAN:
+        max_end_offset = end_offset + _MAX_SPAN
+    while at < size:
+        if size - at < _BATCH_OVERHEAD:
+            return None
+        batch_size = cython.cast(cython.Py_ssize_t, _int32(view, at + 8)) + _LOG_OVERHEAD
+        if not _BATCH_OVERHEAD <= batch_size <= min(size - at, max_batch_size):
+            return None
+        if view[at + 16] != 2 or view[at + 22] & 32:  # The magic, and whether it is a control batch.
+            return None
+        if _int64(view, at) != end_offset or _int32(view, at + 12) != epoch:
+            return None
+        delta = _int32(view, at + 23)
+        if delta < 0 or delta >= max_end_offset - end_offset or _int32(view, at + 57) != delta + 1:
+            return None
+        with cython.nogil:
+            crc = _crc32c_by_instruction(view, at + 21, at + batch_size)
+        if crc != _uint32(view, at + 17):
+            return None
+        timestamp = _int64(view, at + 35)
+        max_timestamp = max(max_timestamp, timestamp)
+        batches.append(make((end_offset, epoch, end_offset + delta, timestamp, batch_size)))
+        end_offset += delta + 1
+        at += batch_size
+    return batches, end_offset, max_timestamp
+
+
 _INT64_MAX = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
+_MAX_SPAN = cython.declare(cython.longlong, 1 << 31)
 
 
 @cython.cfunc

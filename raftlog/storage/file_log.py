@@ -13,7 +13,7 @@ from typing import Self
 
 import attrs
 
-from raftlog.append_rules import CheckedAppend, check_append_as_follower, check_append_as_leader
+from raftlog.append_rules import CheckedAppend, check_append, check_append_as_follower, check_plain_append
 from raftlog.errors import (
     OffsetOutOfRangeError,
     OutOfSpaceError,
@@ -166,10 +166,24 @@ class FileLog(Closing, OutlinedLog):
 
     def append_as_leader(self, batches: bytes | memoryview, epoch: int) -> LogAppendInfo:
         """Append what this replica has made as leader."""
-        with self._guard:
-            self._refuse_in_quarantine()
-            end_offset = self._segments.end_offset
-            return self._append(check_append_as_leader(batches, epoch, end_offset, self.last_fetched_epoch))
+        guard = self._guard
+        if guard.failure is not None or guard.is_closed:
+            guard.check()
+        try:
+            if self._quarantine is not None:
+                self._refuse_in_quarantine()
+            segment = self._segments.active
+            if epoch == self._epochs.latest_epoch and self._epochs_are_stored and self._damaged_segments is None:
+                checked = check_plain_append(batches, epoch, segment.next_offset)
+                if checked is not None and segment.has_room_for(checked, self._roll_limits):
+                    # All that ``_append`` does where nothing is new but the bytes.
+                    segment.append(checked)
+                    self._bytes_since_recovery_point += len(checked.data)
+                    return checked.info
+            return self._append(check_append(batches, epoch, segment.next_offset, self.last_fetched_epoch))
+        except BaseException as error:
+            guard.note(error)
+            raise
 
     def append_as_follower(self, batches: bytes | memoryview, epoch: int) -> LogAppendInfo | None:
         """Append what the leader has sent. In quarantine, what is damaged is set aside first."""
@@ -178,10 +192,11 @@ class FileLog(Closing, OutlinedLog):
             return None if checked is None else self._append(checked)
 
     def _append(self, checked: CheckedAppend) -> LogAppendInfo:
-        self._set_damage_aside()
+        if self._damaged_segments is not None:
+            self._set_damage_aside()
         if not self._segments.active.has_room_for(checked, self._roll_limits):
             self._roll()
-        is_known = self._epochs_are_stored and checked.batches[-1].partition_leader_epoch == self._epochs.latest_epoch
+        is_known = self._epochs_are_stored and checked.batches[-1].epoch == self._epochs.latest_epoch
         epochs = self._epochs if is_known else self._epochs_with(checked)
         # An epoch that is written down, and whose batch does not get through, must be taken back by the next append.
         self._epochs_are_stored = is_known
@@ -198,8 +213,8 @@ class FileLog(Closing, OutlinedLog):
         An epoch that starts at the log end, and never came, is dropped at the next start.
         """
         epochs = LeaderEpochCache(self._epochs.entries())
-        for batch in checked.batches:
-            epochs.assign(batch.partition_leader_epoch, batch.base_offset)
+        for base_offset, epoch, *_ in checked.batches:
+            epochs.assign(epoch, base_offset)
         self._store_epochs(epochs)
         return epochs
 
@@ -229,21 +244,24 @@ class FileLog(Closing, OutlinedLog):
 
     def flush(self) -> None:
         """Sync the active segment; those before it were when they ended."""
-        with self._guard:
+        guard = self._guard
+        if guard.failure is not None or guard.is_closed:
+            guard.check()
+        try:
             self._sync()
             if self._bytes_since_recovery_point >= self._config.recovery_point_interval_bytes:
                 self._store_recovery_point_if_there_is_room()
+        except BaseException as error:
+            guard.note(error)
+            raise
 
     def _sync(self) -> None:
         segment = self._segments.active
         end_offset = segment.next_offset
         if self._flushed_offset == end_offset:
             return
-        mark = self._durable.prepare(end_offset)
-        with NO_RETURN:
-            segment.sync()
+        self._durable.mark_sync(segment.sync, end_offset)
         self._flushed_offset = end_offset
-        self._durable.mark(end_offset, mark)
         if self._quarantine is not None and end_offset >= self._quarantine.durable_end_offset:
             self._quarantine = None
 

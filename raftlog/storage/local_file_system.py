@@ -10,7 +10,6 @@ import errno
 import fcntl
 import os
 import stat
-import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,6 +22,8 @@ _NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _REFUSALS: Final = (OSError, ValueError, OverflowError)
 """The last two are Python's: of a zero byte in a path, and of a number that is no place in a file."""
 _CLOSED: Final = -1
+_FULL_SYNC: Final[int | None] = getattr(fcntl, "F_FULLFSYNC", None)
+"""What it takes on macOS, which has it alone."""
 _NEW_FILE_MODE: Final = 0o666
 """Less what the process's umask takes away."""
 _OWNER_MAY_READ: Final = stat.S_IRUSR
@@ -86,7 +87,9 @@ class LocalFile:
             OutOfSpaceError, StorageError: as for ``append``.
         """
         try:  # Not _Reported: this and ``sync`` are the path of an append, and no object is made for what goes well.
-            self._write(position, data)
+            size_bytes = data.nbytes if isinstance(data, memoryview) else len(data)
+            if os.pwrite(self._descriptor, data, position) < size_bytes:
+                self._write(position, data)
         except _REFUSALS as error:
             raise _storage_error(error, self._path, f"write at position {position}") from error
 
@@ -141,10 +144,10 @@ class LocalFile:
             StorageError: what is on the disk is not known; do not call it again, and do not believe what it says.
         """
         try:
-            if sys.platform == "darwin":
-                fcntl.fcntl(self._descriptor, fcntl.F_FULLFSYNC)
-            else:
+            if _FULL_SYNC is None:
                 os.fdatasync(self._descriptor)
+            else:
+                fcntl.fcntl(self._descriptor, _FULL_SYNC)
         except _REFUSALS as error:
             raise _storage_error(error, self._path, "sync") from error
 

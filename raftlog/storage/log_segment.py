@@ -8,7 +8,6 @@ Source: LogSegment.
 """
 
 import contextlib
-from operator import attrgetter
 from typing import Final
 
 import attrs
@@ -26,7 +25,6 @@ from raftlog.storage.index_seek import BatchHead, head_at, read_head
 from raftlog.storage.segment_indexes import MAX_INDEXED_POSITION, IndexLimits, SegmentIndexes
 from raftlog.storage.segment_scan import SegmentScan, scan_segment
 
-_max_timestamp = attrgetter("max_timestamp")
 _SEEK_SIZE: Final = 8 * 1024
 """What is read at once on the way to a batch: with usual indexes, all of it."""
 
@@ -95,10 +93,7 @@ class LogSegment:
         if checked.next_offset - 1 > self._indexes.max_offset:
             return False
         first = self._first_timestamp
-        if first is None or first < 0:
-            return True
-        newest: int = max(map(_max_timestamp, checked.batches))
-        return newest - first <= roll.age_ms
+        return first is None or first < 0 or checked.max_timestamp - first <= roll.age_ms
 
     def append(self, checked: CheckedAppend) -> None:
         """Write batches at the end, in one write.
@@ -107,18 +102,18 @@ class LogSegment:
             OutOfSpaceError: the bytes did not fit; the segment is as it was.
             StorageError: what the file holds behind the segment's end is not known.
         """
+        position = self.size_bytes
         try:
-            self._file.write_at(self.size_bytes, checked.data)
+            self._file.write_at(position, checked.data)
         except OutOfSpaceError as error:
             self._cut_back(error)
             raise
         if self._first_timestamp is None:
             self._first_timestamp = checked.batches[0].max_timestamp
-        for batch in checked.batches:
-            last_offset, size_bytes = batch.base_offset + batch.last_offset_delta, len(batch.buffer)
-            self._indexes.add(self.size_bytes, size_bytes, last_offset, batch.max_timestamp)
-            self.size_bytes += size_bytes
-        self.next_offset = checked.next_offset
+        for _, _, last_offset, max_timestamp, size_bytes in checked.batches:
+            self._indexes.add(position, size_bytes, last_offset, max_timestamp)
+            position += size_bytes
+        self.size_bytes, self.next_offset = position, checked.next_offset
 
     def _cut_back(self, cause: OutOfSpaceError) -> None:
         """Remove what a failed write has left: half a batch must not stand before a good one."""

@@ -6,6 +6,11 @@ from types import TracebackType
 from raftlog.errors import OutOfSpaceError, StorageError
 
 
+def beyond_return(error: OutOfSpaceError) -> StorageError:
+    """Return an error for want of room as one of the disk."""
+    return StorageError(error.path, error.operation, error.cause)
+
+
 class NoReturn:
     """Raises an error for want of room as one of the disk: something may have changed already.
 
@@ -20,7 +25,7 @@ class NoReturn:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if isinstance(error, OutOfSpaceError):
-            raise StorageError(error.path, error.operation, error.cause) from error
+            raise beyond_return(error) from error
 
 
 NO_RETURN = NoReturn()

@@ -30,6 +30,7 @@ new generation, so that no older mark counts, and then cuts the log.
 import contextlib
 import re
 import struct
+from collections.abc import Callable
 from typing import Final
 
 import attrs
@@ -38,7 +39,8 @@ from raftlog.errors import CorruptFileError, DecodeError, MissingFileError, OutO
 from raftlog.file_system import FileSystem, OpenFile, join, read_file, replace_file
 from raftlog.leader_epoch_cache import LeaderEpochCache
 from raftlog.offsets import EpochEntry
-from raftlog.records.checksum import crc32c
+from raftlog.records.checksum import crc32c, crc32c_function
+from raftlog.storage.no_return import beyond_return
 
 RECOVERY_POINT_NAME: Final = "raftlog-recovery-point"
 FLUSH_MARK_NAME: Final = "raftlog-flush-mark"
@@ -127,12 +129,8 @@ class FlushMark:
 
     def encode(self) -> bytes:
         """Return the bytes of a slot."""
-        return _encoded_mark(self.generation, self.durable_end_offset)
-
-
-def _encoded_mark(generation: int, durable_end_offset: int) -> bytes:
-    fields = _MARK.pack(_MARK_MAGIC, generation, durable_end_offset)
-    return fields + crc32c(fields).to_bytes(4, "big")
+        fields = _MARK.pack(_MARK_MAGIC, self.generation, self.durable_end_offset)
+        return fields + crc32c(fields).to_bytes(4, "big")
 
 
 def read_flush_mark(data: bytes | memoryview) -> FlushMark | None:
@@ -278,25 +276,25 @@ class DurablePoint:
         replace_file(self._file_system, self._path, point.encode())
         self._point = point
 
-    def prepare(self, durable_end_offset: int) -> bytes:
-        """Return the mark of a sync that is about to begin: behind its wait everything takes several times as long."""
-        return _encoded_mark(self._point.generation, durable_end_offset)
-
-    def mark(self, durable_end_offset: int, prepared: bytes) -> None:
-        """Note that a sync has made a log durable up to an offset, exclusive.
+    def mark_sync(self, sync: Callable[[], None], durable_end_offset: int) -> None:
+        """Do a sync, and note that it has made a log durable up to an offset, exclusive.
 
         Where a mark cannot be written, the recovery point is replaced instead, each time, as far as there is room.
 
-        Args:
-            durable_end_offset: the offset.
-            prepared: what ``prepare`` has returned for it before the sync.
-
         Raises:
-            StorageError: the recovery point may say one thing or the other.
+            StorageError: the sync has failed, for want of room too; or the recovery point may say one thing or the
+                other.
         """
+        # Made before the sync: behind its wait everything takes several times as long.
+        fields = _MARK.pack(_MARK_MAGIC, self._point.generation, durable_end_offset)
+        mark = fields + crc32c_function()(fields).to_bytes(4, "big")
+        try:
+            sync()
+        except OutOfSpaceError as error:
+            raise beyond_return(error) from error
         if self._marks is not None:
             try:
-                self._marks.write_at(_SLOT_POSITIONS[self._slot], prepared)
+                self._marks.write_at(_SLOT_POSITIONS[self._slot], mark)
             except StorageError:
                 self.close()
             self._slot = 1 - self._slot

@@ -26,6 +26,9 @@ _base_offset = attrgetter("base_offset")
 class SegmentList:
     """One segment at least.
 
+    Attributes:
+        active: the last one.
+
     Args:
         file_system: where the directory is.
         directory: of the log.
@@ -38,14 +41,10 @@ class SegmentList:
         self._directory = directory
         self._index_limits = config.index_limits
         self._segments = segments
+        self.active = segments[-1]
         self._finder = RunFinder()
         self._located: LogOffsetMetadata | None = None
         """What was asked for last: most often it is the high watermark."""
-
-    @property
-    def active(self) -> LogSegment:
-        """The last segment."""
-        return self._segments[-1]
 
     @property
     def end(self) -> LogOffsetMetadata:
@@ -55,7 +54,7 @@ class SegmentList:
     @property
     def end_offset(self) -> int:
         """The offset that the next record gets."""
-        return self._segments[-1].next_offset
+        return self.active.next_offset
 
     @property
     def size_bytes(self) -> int:
@@ -142,6 +141,7 @@ class SegmentList:
         with NO_RETURN:
             self._file_system.sync_directory(self._directory)
         self._segments.append(segment)
+        self.active = segment
 
     def truncate(self, start: LogOffsetMetadata) -> None:
         """Drop all batches from one on; durable on return. What is dropped is not read again: it may have rotted.
@@ -158,6 +158,7 @@ class SegmentList:
         while len(self._segments) > 1 and self.active.base_offset > place.base_offset:
             # From the end, one durable step after the other: a crash in between leaves a log without a hole.
             self._segments.pop().remove()
+            self.active = self._segments[-1]
             self._file_system.sync_directory(self._directory)
         self.active.truncate(place.position, start.offset)
 
@@ -198,7 +199,8 @@ class SegmentList:
             else:
                 segment.remove()
             self._file_system.sync_directory(self._directory)
-        self._segments = [self._new_segment(offset)]
+        self.active = self._new_segment(offset)
+        self._segments = [self.active]
         self._file_system.sync_directory(self._directory)
 
     def close(self) -> None:

@@ -35,13 +35,17 @@ class WriteGuard:
             raise StorageError(self._path, "use", "the log is closed")
 
     def __enter__(self) -> None:
-        if self.failure is not None or self.is_closed:
-            self.check()
+        self.check()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is None or self.failure is not None or isinstance(error, OutOfSpaceError):
+        if error is not None:
+            self.note(error)
+
+    def note(self, error: BaseException) -> None:
+        """Take note of what has come out of a block; for those that do without ``with``, which takes its time."""
+        if self.failure is not None or isinstance(error, OutOfSpaceError):
             return
         if isinstance(error, StorageError):
             self.failure = error

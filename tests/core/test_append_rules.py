@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which batches a log takes."""
 
+from typing import Any
+from unittest import mock
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raftlog.append_rules import check_append_as_follower, check_append_as_leader
+from raftlog import append_rules
+from raftlog.append_rules import CheckedBatch, check_append, check_append_as_follower, check_plain_append
 from raftlog.errors import (
     BatchTooLargeError,
     CorruptBatchError,
@@ -15,12 +19,16 @@ from raftlog.errors import (
     NonContiguousAppendError,
     TruncatedBatchError,
 )
+from raftlog.records.batch import RecordBatch
 from raftlog.records.control import KRaftVersionRecord
 from raftlog.records.control_batch import write_control_batch
+from raftlog.records.kernel_choice import kernel
 from raftlog.replicated_log import LogAppendInfo
 from tests.raft_batches import raft_batch
-from tests.strategies import batch_bytes, mutated, with_crc
+from tests.records.kernel_forms import FORMS, examples
+from tests.strategies import TIMESTAMP, batch_bytes, mutated, with_crc
 
+INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
 
 
@@ -35,15 +43,25 @@ def planned_appends(draw: st.DrawFn) -> tuple[int, int, list[bytes]]:
     return end_offset, epoch, batches
 
 
+def header_of(data: bytes) -> CheckedBatch:
+    """Return what a log must know of a batch, by the reader of batches."""
+    batch = RecordBatch(data)
+    epoch, max_timestamp = batch.partition_leader_epoch, batch.max_timestamp
+    return CheckedBatch(batch.base_offset, epoch, batch.last_offset, max_timestamp, len(data))
+
+
 @given(planned_appends())
 def test_what_continues_the_log_is_taken(append: tuple[int, int, list[bytes]]) -> None:
     """Batches that stand end to end from the log end on are taken whole, by leader and follower alike."""
     end_offset, epoch, batches = append
     data = b"".join(batches)
-    checked = check_append_as_leader(data, epoch, end_offset, epoch)
+    checked = check_append(data, epoch, end_offset, epoch)
     assert checked == check_append_as_follower(data, epoch, end_offset, 0)
-    assert [bytes(batch.buffer) for batch in checked.batches] == batches
-    assert checked.size_bytes == len(data)
+    assert checked is not None
+    assert checked.data == data
+    assert checked.batches == list(map(header_of, batches))
+    assert checked.max_timestamp == max(batch.max_timestamp for batch in checked.batches)
+    assert len(checked.data) == len(data)
     assert checked.info == LogAppendInfo(end_offset, checked.batches[-1].last_offset)
 
 
@@ -55,10 +73,10 @@ def test_a_follower_drops_what_is_cut_off(append: tuple[int, int, list[bytes]], 
     cut = b"".join(batches)[:size]
     ends = [sum(map(len, batches[:count])) for count in range(len(batches) + 1)]
     taken = check_append_as_follower(cut, epoch, end_offset, 0)
-    assert (taken.size_bytes if taken else 0) == max(each for each in ends if each <= size)
+    assert (len(taken.data) if taken else 0) == max(each for each in ends if each <= size)
     if size not in ends:
         with pytest.raises(TruncatedBatchError):
-            check_append_as_leader(cut, epoch, end_offset)
+            check_append(cut, epoch, end_offset)
 
 
 @given(planned_appends(), st.data())
@@ -71,9 +89,98 @@ def test_bad_bytes_are_never_taken(append: tuple[int, int, list[bytes]], data: s
         taken = check_append_as_follower(changed, epoch, end_offset, 0)
     except (DecodeError, LogError):
         return
-    for batch in taken.batches if taken else ():
+    rest = b"" if taken is None else bytes(taken.data)
+    for batch in () if taken is None else taken.batches:
         # The epoch and base offset are not covered by the CRC; the log's order is what guards them.
-        assert any(bytes(batch.buffer)[16:] == whole[16:] for whole in batches)
+        assert any(rest[16 : batch.size_bytes] == whole[16:] for whole in batches)
+        rest = rest[batch.size_bytes :]
+    assert not rest
+
+
+@st.composite
+def changed_appends(draw: st.DrawFn) -> tuple[int, int, bytes]:
+    """A log end, an epoch, and batches of which one may have been changed, with its CRC made to hold or not."""
+    end_offset, epoch, batches = draw(planned_appends())
+    if draw(st.booleans()):
+        index = draw(st.integers(0, len(batches) - 1))
+        batches[index] = draw(mutated(batches[index]))
+    return end_offset, epoch, b"".join(batches)
+
+
+@st.composite
+def crafted_appends(draw: st.DrawFn) -> tuple[int, int, bytes]:
+    """The same, of batches whose headers may each say something wrong, or extreme."""
+    end_offset = offset = draw(st.sampled_from([0, 5, 2**62, INT64_MAX - INT32_MAX, INT64_MAX - 2, INT64_MAX]))
+    data = b""
+    for _ in range(draw(st.integers(0, 3))):
+        delta = draw(st.sampled_from([0, 0, 1, INT32_MAX - 1, INT32_MAX, -1, -1 - INT32_MAX]))
+        data += batch_bytes(
+            draw(st.binary(max_size=20)),
+            base_offset=min(max(0, offset + draw(st.sampled_from([0, 0, 0, 0, 1, -1]))), INT64_MAX),
+            epoch=draw(st.sampled_from([3, 3, 3, 3, 2, 4, -1])),
+            attributes=draw(st.sampled_from([0, 0, 0, 1, 8, 0x10, 0x20, -1])),
+            last_offset_delta=delta,
+            max_timestamp=draw(st.sampled_from([-1, -7, 0, 7, INT64_MAX])),
+            count=min(max(-1, delta + draw(st.sampled_from([1, 1, 1, 1, 0, 2]))), INT32_MAX),
+        )
+        offset += delta + 1
+    return end_offset, 3, data
+
+
+@pytest.mark.parametrize("form", FORMS)
+@examples(300)
+@given(changed_appends() | crafted_appends() | st.tuples(st.just(0), st.just(0), st.binary(max_size=200)))
+def test_the_kernel_knows_the_rules(form: Any, append: tuple[int, int, bytes]) -> None:
+    """What the kernel takes in one go is what the rules take, to the number; and but for control batches all of it."""
+    end_offset, epoch, data = append
+    can_check = form.HAS_CRC_INSTRUCTION or not form.IS_COMPILED
+    with (
+        mock.patch.object(append_rules, "kernel", form),
+        mock.patch.object(form, "HAS_CRC_INSTRUCTION", can_check),
+    ):
+        plain = check_plain_append(data, epoch, end_offset)
+    try:
+        checked = check_append(data, epoch, end_offset, epoch)
+    except (DecodeError, LogError):
+        assert plain is None
+        return
+    has_control = any(data[position + 22] & 0x20 for position in starts_of(checked.batches))
+    assert plain == (None if has_control or not can_check else checked)
+
+
+def starts_of(batches: list[CheckedBatch]) -> list[int]:
+    """Return where batches that stand end to end start."""
+    return [sum(batch.size_bytes for batch in batches[:index]) for index in range(len(batches))]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_kernel_leaves_large_batches_to_the_rules(form: Any) -> None:
+    """It has the limits of an append, of a leader's batch, and of the offsets of all batches together."""
+    most = 2**31 - 1
+    area = bytes(100)
+    data = batch_bytes(area, base_offset=10, epoch=3, count=1)
+    spread = crafted(10, most - 1, most) + crafted(10 + most, 0, 1)
+    too_far = spread + crafted(10 + most + 1, 0, 1)
+    make = CheckedBatch._make
+    with mock.patch.object(form, "HAS_CRC_INSTRUCTION", form.HAS_CRC_INSTRUCTION or not form.IS_COMPILED):
+        if form.HAS_CRC_INSTRUCTION:
+            assert form.plain_append(data, 3, 10, len(data), make) == ([header_of(data)], 11, TIMESTAMP)
+            assert form.plain_append(spread, 3, 10, 61, make)[1] == 10 + 2**31
+        assert form.plain_append(data, 3, 10, len(data) - 1, make) is None
+        assert form.plain_append(too_far, 3, 10, 61, make) is None
+        assert form.plain_append(bytes(2**31), 3, 10, 2**31, make) is None
+
+
+def test_a_byte_that_has_changed_is_not_plain() -> None:
+    """The quick way is none for bytes whose CRC does not hold."""
+    batch = raft_batch(10, 3)
+    assert check_plain_append(batch[:-1] + bytes([batch[-1] ^ 1]), 3, 10) is None
+
+
+def test_without_the_instruction_the_rules_look_themselves() -> None:
+    """The kernel's tables are slow when they are cold: it takes nothing then."""
+    with mock.patch.object(kernel, "HAS_CRC_INSTRUCTION", False):
+        assert check_plain_append(raft_batch(10, 3), 3, 10) is None
 
 
 @pytest.mark.parametrize("gap", [-1, 1, 10])
@@ -83,7 +190,7 @@ def test_gaps_and_overlaps_are_refused(gap: int) -> None:
     behind = raft_batch(10, 3, 5) + raft_batch(15 + gap, 3)
     for data in (alone, behind):
         with pytest.raises(NonContiguousAppendError):
-            check_append_as_leader(data, 3, 10)
+            check_append(data, 3, 10)
         with pytest.raises(NonContiguousAppendError):
             check_append_as_follower(data, 3, 10, 0)
 
@@ -101,9 +208,9 @@ def test_a_leader_writes_its_own_epoch() -> None:
     batch = raft_batch(10, 3)
     for epoch, data in ((2, batch), (4, batch), (3, b""), (3, batch + raft_batch(11, 4))):
         with pytest.raises(InvalidRecordError):
-            check_append_as_leader(data, epoch, 10)
+            check_append(data, epoch, 10)
     with pytest.raises(InvalidRecordError):
-        check_append_as_leader(batch, 3, 10, last_fetched_epoch=4)
+        check_append(batch, 3, 10, last_fetched_epoch=4)
 
 
 def test_a_follower_stops_at_a_higher_epoch() -> None:
@@ -128,9 +235,9 @@ def test_a_large_batch_is_a_leaders_fault() -> None:
     """A leader writes 8 MiB in a batch at most; a follower takes what the leader wrote."""
     largest = batch_bytes(bytes(8 * 1024 * 1024 - 61), base_offset=10, epoch=3, count=1)
     too_large = batch_bytes(bytes(8 * 1024 * 1024 - 60), base_offset=10, epoch=3, count=1)
-    assert check_append_as_leader(largest, 3, 10).size_bytes == 8 * 1024 * 1024
+    assert len(check_append(largest, 3, 10).data) == 8 * 1024 * 1024
     with pytest.raises(BatchTooLargeError):
-        check_append_as_leader(too_large, 3, 10)
+        check_append(too_large, 3, 10)
     assert check_append_as_follower(too_large, 3, 10, 0) is not None
 
 
@@ -138,7 +245,7 @@ def test_control_batches_must_read() -> None:
     """A control batch whose records do not read is refused, from whomever it comes."""
     bad = batch_bytes(b"no record", base_offset=10, epoch=3, attributes=0x20, count=1)
     with pytest.raises(InvalidRecordError):
-        check_append_as_leader(bad, 3, 10)
+        check_append(bad, 3, 10)
     with pytest.raises(InvalidRecordError):
         check_append_as_follower(bad, 3, 10, 0)
 
@@ -152,7 +259,7 @@ def crafted(base_offset: int, last_offset_delta: int, count: int) -> bytes:
 def test_a_batch_has_a_record_for_each_offset(last_offset_delta: int, count: int) -> None:
     """A state machine stops at any other batch, so that no log takes it."""
     with pytest.raises(CorruptBatchError, match="raft-batch"):
-        check_append_as_leader(crafted(10, last_offset_delta, count), 3, 10)
+        check_append(crafted(10, last_offset_delta, count), 3, 10)
     with pytest.raises(CorruptBatchError, match="raft-batch"):
         check_append_as_follower(crafted(10, last_offset_delta, count), 3, 10, 0)
 
@@ -168,14 +275,14 @@ def test_an_append_has_2_to_the_31_offsets_at_most() -> None:
     with pytest.raises(NonContiguousAppendError, match="in one append"):
         check_append_as_follower(data, 3, 10, 0)
     with pytest.raises(NonContiguousAppendError, match="in one append"):
-        check_append_as_leader(data, 3, 10)
+        check_append(data, 3, 10)
 
 
 def test_an_append_has_less_than_2_gib() -> None:
     """An index can say no more of positions. It is refused before any of it is looked at."""
     too_large = bytes(2**31)  # Never written, so that no memory is taken for it.
     with pytest.raises(BatchTooLargeError, match="an append of 2147483648"):
-        check_append_as_leader(too_large, 3, 10)
+        check_append(too_large, 3, 10)
     with pytest.raises(BatchTooLargeError, match="an append of 2147483648"):
         check_append_as_follower(too_large, 3, 10, 0)
 

@@ -6,6 +6,7 @@ from typing import Any, Final
 import attrs
 
 from raftlog import append_rules, log_rules
+from raftlog.append_rules import CheckedAppend, CheckedBatch
 from raftlog.errors import (
     CorruptBatchError,
     FencedEpochError,
@@ -17,7 +18,8 @@ from raftlog.leader_epoch_cache import LeaderEpochCache
 from raftlog.log_rules import LogOutline, SnapshotIds
 from raftlog.memory_log import MemoryLog
 from raftlog.offsets import LogOffsetMetadata, OffsetAndEpoch, SegmentPosition
-from raftlog.replicated_log import LogFetchInfo
+from raftlog.records.batch import read_batch
+from raftlog.replicated_log import LogAppendInfo, LogFetchInfo
 from raftlog.snapshot.notifying import NotifyingRawSnapshotWriter
 from raftlog.storage import file_log, segment_list
 from raftlog.storage.file_log import FileLog
@@ -42,8 +44,22 @@ FAULTS: Final = "tests/storage/test_file_log_faults.py"
 FILE_LOG: Final = "tests/storage/test_file_log.py"
 
 
-def _next_offset(batch: Any, *_: object) -> int:
-    return int(batch.next_offset)
+def _unchecked(data: Any, *_: object) -> CheckedAppend:
+    batches, position = [], 0
+    while position < len(data):
+        batch, position = read_batch(data, position)
+        batches.append(
+            CheckedBatch(
+                batch.base_offset,
+                batch.partition_leader_epoch,
+                batch.last_offset,
+                batch.max_timestamp,
+                len(batch.buffer),
+            )
+        )
+    newest = max(batch.max_timestamp for batch in batches)
+    info = LogAppendInfo(batches[0].base_offset, batches[-1].last_offset)
+    return CheckedAppend(memoryview(data), batches, batches[-1].last_offset + 1, newest, info)
 
 
 def _any_epoch(right: Wrong) -> Wrong:
@@ -177,11 +193,11 @@ def _unverified(log: Any, snapshot_id: OffsetAndEpoch) -> NotifyingRawSnapshotWr
 
 
 def _interrupted(right: Wrong) -> Wrong:
-    def leave(guard: Any, kind: Any, error: Any, trace: Any) -> None:
+    def note(guard: Any, error: BaseException) -> None:
         if isinstance(error, Exception):
-            right(guard, kind, error, trace)
+            right(guard, error)
 
-    return leave
+    return note
 
 
 def _never_behind(epochs: LeaderEpochCache, end_offset: int) -> bool:
@@ -193,8 +209,15 @@ MUTANTS: Final = (
         "K21-crc",
         "a follower checks the CRC of what it appends",
         "KAFKA-18723",
-        forgiving(append_rules, "_checked_end", CorruptBatchError, _next_offset),
+        forgiving(append_rules, "check_append", CorruptBatchError, _unchecked),
         (f"{APPENDS}::test_bad_bytes_are_never_taken", f"{CONTRACT}::test_a_follower_takes_what_it_can_use"),
+    ),
+    Mutant(
+        "K21-plain",
+        "a leader checks what it appends, where nothing is special too",
+        "KAFKA-18723",
+        instead(append_rules, "check_plain_append", _unchecked),
+        (f"{APPENDS}::test_a_byte_that_has_changed_is_not_plain",),
     ),
     Mutant(
         "K21-epoch",
@@ -207,14 +230,14 @@ MUTANTS: Final = (
         "K21-gap",
         "what is appended continues the log",
         "KAFKA-18838",
-        forgiving(append_rules, "_checked_end", NonContiguousAppendError, _next_offset),
+        forgiving(append_rules, "check_append", NonContiguousAppendError, _unchecked),
         (f"{APPENDS}::test_gaps_and_overlaps_are_refused",),
     ),
     Mutant(
         "K21-order",
         "epochs do not fall from batch to batch",
         "KAFKA-18723",
-        forgiving(append_rules, "_checked_end", InvalidRecordError, _next_offset),
+        forgiving(append_rules, "check_append", InvalidRecordError, _unchecked),
         (f"{APPENDS}::test_epochs_do_not_fall",),
     ),
     Mutant(
@@ -407,7 +430,7 @@ MUTANTS: Final = (
         "S-interrupted",
         "after a write that was interrupted nothing is believed any more",
         "KafkaRaftLog#append",
-        swapped(WriteGuard, "__exit__", _interrupted),
+        swapped(WriteGuard, "note", _interrupted),
         (f"{FAULTS}::test_an_append_that_was_interrupted_is_the_last",),
     ),
     Mutant(

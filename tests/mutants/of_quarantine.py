@@ -5,8 +5,10 @@ from typing import Any, Final
 
 import attrs
 
+from raftlog.append_rules import CheckedAppend
 from raftlog.errors import OutOfSpaceError, StorageError
 from raftlog.records.checksum import crc32c
+from raftlog.replicated_log import LogAppendInfo
 from raftlog.storage import recovery, recovery_point
 from raftlog.storage.file_log import FileLog
 from raftlog.storage.recovery_point import DurablePoint, FlushMark, StoredDurablePoint
@@ -21,6 +23,16 @@ DAMAGE: Final = "tests/faults/test_byte_damage.py"
 def _of_all_generations(stored: StoredDurablePoint) -> int | None:
     known = [] if stored.recovery_point is None else [stored.recovery_point.durable_end_offset]
     return max([*known, *(mark.durable_end_offset for mark in stored.marks)], default=None)
+
+
+def _rolling_behind_the_epoch(log: Any, checked: CheckedAppend) -> LogAppendInfo:
+    is_known = log._epochs_are_stored and checked.batches[-1].epoch == log._epochs.latest_epoch
+    epochs = log._epochs if is_known else log._epochs_with(checked)
+    if not log._segments.active.has_room_for(checked, log._roll_limits):
+        log._roll()  # It notes the recovery point, with the epochs that the log has had.
+    log._segments.active.append(checked)
+    log._epochs, log._epochs_are_stored = epochs, True
+    return checked.info
 
 
 def _in_one_slot(right: Wrong) -> Wrong:
@@ -38,13 +50,11 @@ def _mark_without_crc(data: Any) -> FlushMark | None:
     return FlushMark(generation, durable_end_offset) if magic == recovery_point._MARK_MAGIC else None
 
 
-def _no_mark_no_matter(durable: Any, durable_end_offset: int, prepared: bytes) -> None:
-    if durable._marks is not None:
-        try:
-            durable._marks.write_at(recovery_point._SLOT_POSITIONS[durable._slot], prepared)
-        except StorageError:
-            durable.close()
-        durable._slot = 1 - durable._slot
+def _no_mark_no_matter(right: Wrong) -> Wrong:
+    def mark_sync(durable: Any, sync: Any, durable_end_offset: int) -> None:
+        right(durable, sync, durable_end_offset if durable._marks else 0)
+
+    return mark_sync
 
 
 def _with_a_fitting_crc(right: Wrong) -> Wrong:
@@ -151,10 +161,17 @@ MUTANTS: Final = (
         (f"{RECOVERY}::test_old_marks_do_not_count_after_a_truncation",),
     ),
     Mutant(
+        "R14-roll",
+        "an epoch whose first batch begins a segment is written down for good",
+        "raftlog, while it was made",
+        instead(FileLog, "_append", _rolling_behind_the_epoch),
+        (f"{POINT}::test_a_new_epoch_that_begins_with_a_segment_is_witnessed",),
+    ),
+    Mutant(
         "R14-turns",
         "a flush mark that is torn leaves the one before it",
         "Pillai et al., OSDI 2014",
-        swapped(DurablePoint, "mark", _in_one_slot),
+        swapped(DurablePoint, "mark_sync", _in_one_slot),
         (f"{POINT}::test_marks_take_turns",),
     ),
     Mutant(
@@ -168,7 +185,7 @@ MUTANTS: Final = (
         "R14-unmarked",
         "where no mark can be written, the recovery point follows each sync",
         "EIO",
-        instead(DurablePoint, "mark", _no_mark_no_matter),
+        swapped(DurablePoint, "mark_sync", _no_mark_no_matter),
         (f"{POINT}::test_without_marks_the_recovery_point_says_how_far_a_sync_came",),
     ),
     Mutant(

@@ -43,4 +43,4 @@ def test_a_package_made_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PathFinder, "find_spec", lambda *_: None)
 
     assert checksum._of_extension() is None
-    assert checksum._package.__wrapped__() is crc32c_of_package
+    assert checksum.crc32c_function.__wrapped__() is crc32c_of_package

@@ -22,6 +22,7 @@ from raftlog.storage.recovery_point import (
 )
 from raftlog.testing.faults import Fault, Operation
 from raftlog.testing.memory_file_system import MemoryFileSystem
+from tests.file_logs import DIRECTORY, fill, open_log
 
 offsets = st.integers(0, 2**63 - 1)
 entries = st.lists(st.builds(EpochEntry, st.integers(0, 2**31 - 1), offsets), max_size=3).map(tuple)
@@ -114,7 +115,7 @@ def test_only_an_epoch_that_is_new_lowers_the_durable_end(
 
 def sync(durable: DurablePoint, end_offset: int) -> None:
     """Do what belongs to a sync."""
-    durable.mark(end_offset, durable.prepare(end_offset))
+    durable.mark_sync(lambda: None, end_offset)
 
 
 def test_marks_take_turns() -> None:
@@ -151,6 +152,17 @@ def test_without_marks_the_recovery_point_says_how_far_a_sync_came() -> None:
     assert load_durable_point(file_system, "log").durable_end_offset == 9
     sync(durable, 11)
     assert load_durable_point(file_system, "log").durable_end_offset == 11
+
+
+def test_a_new_epoch_that_begins_with_a_segment_is_witnessed() -> None:
+    """Where the first batch of an epoch makes the log roll, the recovery point knows of the epoch all the same."""
+    file_system = MemoryFileSystem()
+    log = open_log(file_system)
+    fill(log, 3)
+    fill(log, 1, epoch=2)
+    stored = load_durable_point(file_system, DIRECTORY).epochs
+    assert stored is not None
+    assert stored.entries() == (EpochEntry(1, 0), EpochEntry(2, 3))
 
 
 def test_what_cannot_be_read_is_an_error_or_reported() -> None:

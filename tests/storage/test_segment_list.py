@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raftlog.append_rules import check_append_as_leader
+from raftlog.append_rules import check_append
 from raftlog.errors import CorruptBatchError
 from raftlog.leader_epoch_cache import LeaderEpochCache
 from raftlog.offsets import EpochEntry
@@ -36,7 +36,7 @@ def listed(batch_counts: list[int], file_system: MemoryFileSystem | None = None)
 def append(segments: SegmentList) -> None:
     """Append a batch of two records."""
     data = raft_batch(segments.end_offset, 1, 2)
-    segments.active.append(check_append_as_leader(data, 1, segments.end_offset))
+    segments.active.append(check_append(data, 1, segments.end_offset))
 
 
 def base_offsets(segments: SegmentList) -> list[int]:
