@@ -166,3 +166,14 @@ def test_the_job_in_a_notebook(
     assert code == 2
     assert capfdbinary.readouterr().out.startswith(b"damaged: findings: 0 data-loss, 1 damaged")
     assert spark.range(3).count() == 3
+
+
+def test_an_output_directory_of_any_name(spark: SparkSession, quorum: Path, tmp_path: Path) -> None:
+    """Spark writes to and reads from the directory that was named, whatever Spark takes its name for elsewhere."""
+    out = tmp_path / "a b%20c" / "{ü,#}[x]*?"
+    out.parent.mkdir()
+    first = audit_on_spark(spark, out, quorum / "n1")
+    second = audit_on_spark(spark, out, quorum / "n1")
+
+    assert second.reused_files == first.account.files
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a b%20c", "data"]

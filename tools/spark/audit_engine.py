@@ -41,7 +41,9 @@ from raftlog.tools.spark.executor_work import (
 from raftlog.tools.spark.outcome_files import outcomes_in
 from raftlog.tools.spark.plan_file import PLAN_COLUMNS, PlanFile
 from raftlog.tools.spark.spark_failure import failures_of
+from raftlog.tools.spark.spark_paths import path_to_read, path_to_write
 from raftlog.tools.spark.worker_check import check_workers
+from raftlog.tools.standard_error import unicode_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,6 +51,8 @@ if TYPE_CHECKING:
 _PLAN: Final = "plan.parquet"
 _OUTCOMES: Final = "outcomes"
 _FOLDED: Final = "folded"
+_UNCOMMITTED: Final = "_temporary"
+"""Where Spark's tasks write, until their job is done."""
 _MOST_TASKS: Final = 50_000
 """In a wave: the driver holds them."""
 
@@ -84,6 +88,8 @@ class SparkEngine:
         """
         if STANDARD_INPUT in self.sources:
             raise SparkJobError("listing", "standard input cannot be read by the workers of Spark")
+        if (shown := unicode_text(str(run.output.work_folder))) != str(run.output.work_folder):
+            raise SparkJobError("writing", f"{shown} is no Unicode, which the names of Spark's files have to be")
         slots = check_workers(self.spark)
         with _folders(run, is_fresh=self.is_fresh):
             return _SparkRun(self, run, slots).run()
@@ -154,7 +160,7 @@ class _SparkRun:
             with failures_of("surveying"):
                 frame = self._spark.createDataFrame(_task_table(wave, bins)).repartitionById(len(bins), "bin")
                 found = frame.mapInArrow(work.__call__, EVIDENCE_COLUMNS)
-                found.write.mode("append").option("compression", "zstd").parquet(self._evidence.as_uri())
+                found.write.mode("append").option("compression", "zstd").parquet(path_to_write(self._evidence))
         for _, task in wave:
             progress.passed(task)
         return time.monotonic() - began
@@ -187,25 +193,25 @@ class _SparkRun:
         with failures_of("judging"):
             rows = self._planned().where("slice > 0").repartitionById(self._slices.count, "slice")
             judged = rows.sortWithinPartitions("number").mapInArrow(work.__call__, OUTCOME_COLUMNS)
-            judged.write.parquet(folder.as_uri())
+            judged.write.parquet(path_to_write(folder))
         yield from outcomes_in(folder)
 
     def _planned(self) -> "DataFrame":
         """Return the evidence of all files that there are, with their slices and numbers."""
-        plan = self._spark.read.schema(PLAN_COLUMNS).parquet((self._work / _PLAN).as_uri())
+        plan = self._spark.read.schema(PLAN_COLUMNS).parquet(path_to_read(self._work / _PLAN))
         holds = f"is_final or run_id = '{self._run.run_id}'"
         return plan.join(self._stored().where(holds), "key").select("slice", "number", "evidence")
 
     def _stored(self) -> "DataFrame":
-        return self._spark.read.schema(EVIDENCE_COLUMNS).parquet(self._evidence.as_uri())
+        return self._spark.read.schema(EVIDENCE_COLUMNS).parquet(path_to_read(self._evidence))
 
     def _fold(self) -> None:
         """Write the evidence of files that are still there, once most is of others."""
         folded = self._work / _FOLDED
         with failures_of("sorting out evidence"):
-            keys = self._spark.read.schema(PLAN_COLUMNS).parquet((self._work / _PLAN).as_uri()).select("key")
+            keys = self._spark.read.schema(PLAN_COLUMNS).parquet(path_to_read(self._work / _PLAN)).select("key")
             kept = self._stored().where("is_final").join(keys, "key", "left_semi").dropDuplicates(["key"])
-            kept.write.option("compression", "zstd").parquet(folded.as_uri())
+            kept.write.option("compression", "zstd").parquet(path_to_write(folded))
         # Killed between the two, the next run surveys everything: it costs time, and nothing else.
         shutil.rmtree(self._evidence)
         folded.replace(self._evidence)
@@ -229,7 +235,9 @@ def _folders(run: AuditRun, *, is_fresh: bool) -> Iterator[None]:
     """Lend the folders of a run: that of the evidence stays, the other one is empty, and goes with the run."""
     evidence, work = run.output.evidence_folder, run.output.work_folder
     try:
-        shutil.rmtree(work, ignore_errors=True)  # Of a run that was killed.
+        # Of a run that was killed: Spark would take what its tasks have left for that of the next one's.
+        for left in (work, evidence / _UNCOMMITTED):
+            shutil.rmtree(left, ignore_errors=True)
         if is_fresh:
             shutil.rmtree(evidence, ignore_errors=True)
         work.mkdir()

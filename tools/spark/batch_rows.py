@@ -66,7 +66,7 @@ def legacy_row(part: FilePart, batch: LegacyBatch) -> dict[str, Any]:
         "crc": batch.crc,
         "size": batch.size_bytes,
         "position": batch.position,
-        "file": part.path,
+        "file": part.file,
         "crcok": True,
     }
 
@@ -113,7 +113,7 @@ _COLUMNS: Final[dict[str, Column]] = {
     "crc": _crcs,
     "size": _number(lambda table: table.sizes),
     "position": _number(lambda table: table.positions),
-    "file": lambda rows, kind: rows.same(rows.part.path, kind),
+    "file": lambda rows, kind: rows.same(rows.part.file, kind),
     "crcok": lambda rows, kind: rows.same(True, kind),
     "_corrupt": lambda rows, kind: pa.nulls(len(rows), kind),
 }

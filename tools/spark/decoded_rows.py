@@ -107,7 +107,7 @@ def legacy_rows(part: FilePart, batch: LegacyBatch) -> list[Row]:
         "iscontrol": False,
         "codec": arrays.codec_label(batch.attributes),
         "position": batch.position,
-        "file": part.path,
+        "file": part.file,
         "crcok": True,
     }
     return [
@@ -132,7 +132,7 @@ def _common(part: FilePart, batch: RecordBatch, record: RecordView) -> Row:
         "leaderepoch": batch.partition_leader_epoch,
         "issnapshot": part.is_snapshot,
         "position": batch.position,
-        "file": part.path,
+        "file": part.file,
     }
 
 

@@ -14,6 +14,7 @@ from typing import Any, Final, Self
 import attrs
 
 from raftlog.errors import OptionError
+from raftlog.storage.file_source import STANDARD_INPUT
 
 MIB: Final = 1024 * 1024
 DEFAULT_SPLIT_SIZE: Final = 128 * MIB
@@ -25,6 +26,7 @@ EARLIEST: Final = -2
 LATEST: Final = -1
 """What stands for an end of a log among offsets."""
 
+_ISOLATION_LEVEL: Final = "kafka.isolation.level"
 OPTIONS: Final = (
     "assign",
     "columns",
@@ -33,7 +35,7 @@ OPTIONS: Final = (
     "endingTimestamp",
     "failOnDataLoss",
     "includeHeaders",
-    "kafka.isolation.level",
+    _ISOLATION_LEVEL,
     "maxOffsetsPerTrigger",
     "maxRecordsPerPartition",
     "minPartitions",
@@ -165,9 +167,7 @@ class SourceOptions:
             ending=texts.bound("ending", LATEST, EARLIEST),
             fails_without_match=texts.choice("startingOffsetsByTimestampStrategy", ("error", "latest"), "error")
             == "error",
-            read_committed=texts.choice(
-                "kafka.isolation.level", ("read_uncommitted", "read_committed"), "read_uncommitted"
-            )
+            read_committed=texts.choice(_ISOLATION_LEVEL, ("read_uncommitted", "read_committed"), "read_uncommitted")
             == "read_committed",
             max_offsets_per_trigger=texts.count("maxOffsetsPerTrigger"),
         )
@@ -188,7 +188,7 @@ class _Texts:
         self._texts = {name.lower(): text for name, text in given.items()}
         known = {name.lower(): name for name in OPTIONS}
         for name in self._texts:
-            if name not in known and name not in _OF_BROKERS and not name.startswith("kafka."):
+            if name not in known and not _is_of_brokers(name):
                 raise _unknown_option(next(each for each in given if each.lower() == name), known)
 
     def _text(self, name: str) -> str | None:
@@ -201,6 +201,8 @@ class _Texts:
             paths.append(path)
         if not paths or not all(isinstance(each, str) and each for each in paths):
             raise OptionError("path", "it is missing; name a file, a partition's directory or a log directory")
+        if STANDARD_INPUT in paths:
+            raise OptionError("path", "standard input is not there in tasks of Spark; name a file")
         return tuple(paths)
 
     def choice(self, name: str, choices: tuple[str, ...], default: str) -> str:
@@ -228,7 +230,7 @@ class _Texts:
         text = self._text(name)
         if text is None:
             return None
-        if re.fullmatch(r"0*[1-9][0-9]{0,17}", text.strip(), re.ASCII) is None:
+        if re.fullmatch(r"[0-9]{1,18}", text.strip(), re.ASCII) is None or int(text) == 0:
             raise OptionError(name, f"{text!r} is no number above zero")
         return int(text)
 
@@ -310,6 +312,12 @@ def _nearest(text: str, names: tuple[str, ...]) -> str:
     lower = {each.lower(): each for each in names}
     found = difflib.get_close_matches(text.lower(), lower, 1)
     return f"; did you mean {lower[found[0]]}?" if found else ""
+
+
+def _is_of_brokers(name: str) -> bool:
+    """Whether an option is one for clients of brokers, and not the one of them that counts here, misspelt."""
+    is_clients = name.startswith("kafka.") and not difflib.get_close_matches(name, [_ISOLATION_LEVEL], 1, 0.85)
+    return is_clients or name in _OF_BROKERS
 
 
 def _unknown_option(name: str, known: Mapping[str, str]) -> OptionError:

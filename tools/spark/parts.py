@@ -6,6 +6,7 @@ from typing import NamedTuple
 import attrs
 
 from raftlog.tools.findings import Finding
+from raftlog.tools.standard_error import unicode_text
 
 
 class AbortedRange(NamedTuple):
@@ -21,7 +22,7 @@ class FilePart:
     """A part of a file that holds batches, from the start of one to the end of one.
 
     Attributes:
-        path: of the file.
+        path: of the file, to open it by.
         topic, partition: what the directory's name says, or None.
         start: byte position of its first batch, inclusive.
         end: byte position after its last batch, exclusive.
@@ -44,6 +45,11 @@ class FilePart:
     end_offset: int | None = None
     aborted: tuple[AbortedRange, ...] = ()
     problem: Finding | None = None
+
+    @property
+    def file(self) -> str:
+        """The path as rows show it: names of files need not be Unicode, and all that Spark takes is."""
+        return unicode_text(self.path)
 
     @property
     def size_bytes(self) -> int:

@@ -5,13 +5,15 @@ Directories are listed; a file is only opened to divide it, to find where bounds
 """
 
 import itertools
+import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import attrs
 
 from raftlog.errors import MissingFileError, OptionError, StorageError
-from raftlog.file_paths import local_or_remote
+from raftlog.file_paths import is_remote, local_or_remote
+from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.file_names import METADATA_TOPIC, FileKind, FileState
 from raftlog.storage.file_source import open_source
 from raftlog.storage.index_seek import IndexSeek
@@ -23,7 +25,8 @@ from raftlog.tools.spark.filters import Hints
 from raftlog.tools.spark.offset_ranges import offset_range
 from raftlog.tools.spark.options import SourceOptions, TopicPartition, nearest
 from raftlog.tools.spark.parts import FilePart, Split
-from raftlog.tools.spark.transactions import Transactions, find_transactions
+from raftlog.tools.spark.transactions import TransactionFollower, Transactions
+from raftlog.tools.standard_error import unicode_text
 
 _COST_OF_A_FILE: Final = 64 * 1024
 """To open a file takes about as long as to read so many bytes more."""
@@ -41,17 +44,19 @@ class Partition:
         segments: its segments, by offset.
         snapshots: those of its KRaft snapshots that are wanted, by offset.
         producer_snapshots: paths of its producer snapshots, by offset.
+        snapshot_ids: of all of its KRaft snapshots that are whole.
     """
 
     place: Place
     segments: tuple[SurveyTask, ...]
     snapshots: tuple[SurveyTask, ...]
     producer_snapshots: Mapping[int, str]
+    snapshot_ids: tuple[OffsetAndEpoch, ...] = ()
 
     @property
     def topic(self) -> str | None:
         """Its topic, or None if no name says it; snapshots are of one topic alone."""
-        return self.place.topic or (METADATA_TOPIC if self._is_of_snapshots else None)
+        return unicode_text(self.place.topic) or (METADATA_TOPIC if self._is_of_snapshots else None)
 
     @property
     def number(self) -> int | None:
@@ -91,8 +96,9 @@ def list_partitions(options: SourceOptions) -> Listing:
         OptionError: a topic that was named is not there, or a path is of a file that holds no batches.
     """
     problems, tasks = [], []
-    named = set(map(local_or_remote, options.paths))
-    for each in find_tasks(options.paths):
+    paths = [_absolute(local_or_remote(path)) for path in options.paths]
+    named = set(paths)
+    for each in find_tasks(paths):
         if isinstance(each, SurveyTask):
             tasks.append(each)
         elif each.rule == "file-unreadable":
@@ -108,8 +114,20 @@ def list_partitions(options: SourceOptions) -> Listing:
     return Listing(tuple(each for each in partitions if _is_wanted(options, each)), tuple(problems))
 
 
-def plan(options: SourceOptions, listing: Listing, hints: Hints | None = None) -> list[Split]:
+def plan(
+    options: SourceOptions,
+    listing: Listing,
+    hints: Hints | None = None,
+    *,
+    follower: TransactionFollower | None = None,
+) -> list[Split]:
     """Divide what is wanted among tasks.
+
+    Args:
+        options: what the user asks for.
+        listing: what stands under the paths.
+        hints: what wanted rows have in common.
+        follower: what has looked for transactions in the same logs before.
 
     Raises:
         StorageError: a file cannot be read in which a timestamp or transactions are looked for.
@@ -119,9 +137,9 @@ def plan(options: SourceOptions, listing: Listing, hints: Hints | None = None) -
     wanted = [each for each in listing.partitions if hints.admits_partition(each.topic, each.number)]
     size = options.split_size
     if options.min_partitions is not None:
-        total = sum(task.size_bytes for each in wanted for task in (*each.snapshots, *each.segments))
+        total = sum(task.size_bytes + _COST_OF_A_FILE for each in wanted for task in (*each.snapshots, *each.segments))
         size = max(1, min(size, -(-total // options.min_partitions)))
-    planner = _Planner(options, hints, size)
+    planner = _Planner(options, hints, size, follower or TransactionFollower())
     problems = (FilePart(each.path, problem=each) for each in listing.problems)
     parts = itertools.chain(problems, *map(planner.parts, wanted))
     return list(_packed(parts, size, alone=options.max_records is not None))
@@ -135,11 +153,13 @@ class _Planner:
         options: what the user asks for.
         hints: what the filters of the query say.
         split_size: bytes of a split, about.
+        follower: finds out which records are committed.
     """
 
     options: SourceOptions
     hints: Hints
     split_size: int
+    follower: TransactionFollower
 
     def parts(self, partition: Partition) -> Iterator[FilePart]:
         """Yield the parts of a log that are wanted, in order."""
@@ -148,7 +168,7 @@ class _Planner:
         first, end = offset_range(self.options, partition.key, partition.segments)
         transactions = Transactions()
         if self.options.read_committed and self.options.view in _TRANSACTIONAL_VIEWS:
-            transactions = find_transactions(partition.segments, partition.producer_snapshots)
+            transactions = self.follower.find(partition.segments, partition.producer_snapshots)
             end = _least(end, transactions.stable_end)
         for task in partition.segments:
             if self._may_have(task, first, end):
@@ -246,7 +266,8 @@ def _partition(options: SourceOptions, place: Place, tasks: Sequence[SurveyTask]
         if task.kind is FileKind.PRODUCER_SNAPSHOT and task.state is FileState.CURRENT and task.base_offset is not None
     }
     segments = [task for task in by_offset if task.kind is FileKind.LOG and _is_whole(task)]
-    return Partition(place, tuple(segments), tuple(_snapshots(options, tasks)), producers)
+    snapshot_ids = tuple(task.snapshot_id for task in tasks if task.snapshot_id is not None and _is_whole(task))
+    return Partition(place, tuple(segments), tuple(_snapshots(options, tasks)), producers, snapshot_ids)
 
 
 def _snapshots(options: SourceOptions, tasks: Sequence[SurveyTask]) -> Iterator[SurveyTask]:
@@ -285,6 +306,14 @@ def _check_are_there(options: SourceOptions, partitions: Iterable[Partition]) ->
             option = "subscribe" if options.topics else "assign"
             there = nearest(topic, tuple(sorted(found))) if found else ""
             raise OptionError(option, f"topic {topic} is not there{there}")
+
+
+def _absolute(path: str) -> str:
+    """Return a path as the workers need it, whose working directories are their own; links are not followed."""
+    if is_remote(path) or os.path.isabs(path):  # noqa: PTH117
+        return path
+    parts = [part for part in path.split("/") if part not in {"", "."}]
+    return "/".join([os.getcwd().rstrip("/"), *parts])  # noqa: PTH109
 
 
 def _greatest(left: int | None, right: int | None) -> int | None:

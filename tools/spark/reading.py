@@ -28,9 +28,12 @@ from raftlog.tools.spark.parts import FilePart, Split
 from raftlog.tools.spark.record_rows import RecordRows, kernel_columns
 from raftlog.tools.spark.selection import selected_run, wanted_batches, wanted_rows
 from raftlog.tools.spark.views import CORRUPT
+from raftlog.tools.standard_error import unicode_text
 
 _FEW_ROWS: Final = 8192
 """Record batches with fewer rows are put together: each costs Spark something."""
+_MUCH: Final = 8 * 1024 * 1024
+"""In bytes: so large ones are not, whatever few rows they have."""
 _ROWS_AT_ONCE: Final = 4096
 """Of those that are made one by one."""
 _IS_CONTROL: Final[dict[str, bool | None]] = {"records": False, "control": True, "metadata": False}
@@ -142,7 +145,8 @@ class PartReader:
 
     def _loss(self, error: StorageError) -> Iterator[pa.RecordBatch]:
         if self._request.fails_on_loss:
-            raise error
+            # Its own words, but for a name that is no Unicode: such a message Spark cannot hand on.
+            raise type(error)(self._part.file, error.operation, error.cause) from None
         is_gone = isinstance(error, MissingFileError) or isinstance(error.__cause__, FileNotFoundError)
         if self._request.mode == PERMISSIVE:
             finding = Finding(self._part.path, "file-gone" if is_gone else "file-unreadable", str(error.cause))
@@ -157,7 +161,7 @@ class PartReader:
 
     def _corrupt_row(self, finding: Finding) -> Row:
         damage = {
-            "file": finding.path,
+            "file": unicode_text(finding.path),
             "position": finding.position,
             "size": finding.size_bytes or None,
             "offset": finding.offset,
@@ -167,7 +171,7 @@ class PartReader:
         return {
             "topic": self._part.topic,
             "partition": self._part.partition,
-            "file": finding.path,
+            "file": unicode_text(finding.path),
             "position": finding.position,
             "crcok": False if finding.rule == "batch-crc" else None,
             CORRUPT: damage,
@@ -269,25 +273,29 @@ class PartReader:
 
 def _error(finding: Finding) -> DecodeError:
     return CorruptBatchError(
-        finding.reason, finding.rule, path=finding.path, position=finding.position, base_offset=finding.offset
+        finding.reason,
+        finding.rule,
+        path=unicode_text(finding.path),
+        position=finding.position,
+        base_offset=finding.offset,
     )
 
 
 def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Put small record batches together with those that follow them."""
     waiting: list[pa.RecordBatch] = []
-    count = 0
+    count = size = 0
     for batch in batches:
         waiting.append(batch)
         count += len(batch)
-        if count >= _FEW_ROWS:
-            yield _joined(waiting)
-            waiting, count = [], 0
+        size += batch.nbytes
+        if count >= _FEW_ROWS or size >= _MUCH:
+            yield from _joined(waiting)
+            waiting, count, size = [], 0, 0
     if count:
-        yield _joined(waiting)
+        yield from _joined(waiting)
 
 
-def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    if len(batches) == 1:
-        return batches[0]
-    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+def _joined(batches: list[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+    """Return batches as one, or as more if their texts or bytes have 2 GiB and more together."""
+    return batches if len(batches) == 1 else pa.Table.from_batches(batches).combine_chunks().to_batches()

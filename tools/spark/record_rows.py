@@ -113,7 +113,7 @@ _COLUMNS: Final[dict[str, Column]] = {
     "iscontrol": _header_field(lambda table: table.are_control),
     "codec": lambda rows, kind: arrays.codec_labels(rows.of_batch(rows.table.attributes)),
     "position": _header_field(lambda table: table.positions),
-    "file": lambda rows, kind: rows.same(rows.part.path, kind),
+    "file": lambda rows, kind: rows.same(rows.part.file, kind),
     "crcok": lambda rows, kind: rows.same(True, kind),
     "issnapshot": lambda rows, kind: rows.same(rows.part.is_snapshot, kind),
     "_corrupt": lambda rows, kind: pa.nulls(len(rows), kind),

@@ -15,6 +15,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from raftlog.tools.spark.java_runtime import java_home
+from raftlog.tools.spark.masters import check_master
 from raftlog.tools.spark.source import RaftLogDataSource
 from raftlog.tools.spark.spark_failure import failures_of
 
@@ -84,6 +85,7 @@ def _made(master: str | None, configuration: Mapping[str, str]) -> SparkSession:
     if is_submitted:
         return (builder.master(master) if master else builder).getOrCreate()
     chosen = master or LOCAL_MASTER
+    check_master(chosen)
     with _environment(_environment_of(chosen)):
         return builder.master(chosen).config(map={**_defaults(chosen), **configuration}).getOrCreate()
 

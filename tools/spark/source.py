@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
 from raftlog.tools.spark.file_partition import FilePartition, read_partition
+from raftlog.tools.spark.portable import Portable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from raftlog.tools.spark.planning import Listing
 
 
-class RaftLogDataSource(DataSource):
+class RaftLogDataSource(Portable, DataSource):
     """Segments and snapshots as rows. Spark makes one for each ``load``.
 
     Raises:
@@ -70,7 +71,7 @@ class RaftLogDataSource(DataSource):
         return SourceOptions.parse(self.options)
 
 
-class RaftLogReader(DataSourceReader):
+class RaftLogReader(Portable, DataSourceReader):
     """Plans on the driver, and reads in tasks.
 
     Args:

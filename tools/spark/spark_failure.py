@@ -9,6 +9,8 @@ from typing import Final
 from raftlog.errors import SparkJobError
 
 _ERROR_LINE: Final = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:: .*)?$")
+_JAVA_ERROR: Final = re.compile(r"^: (?:[a-z]\w*\.)+(\w+: .+)$")
+"""What py4j has behind a line that only says which method was called."""
 _NO_PACKAGE: Final = re.compile(r"No module named '(raftlog|attrs?|numpy|pyarrow|cattrs|crc32c)\b")
 _MOST_CHARACTERS: Final = 300
 INSTALL: Final = (
@@ -38,11 +40,13 @@ def failures_of(work: str) -> Iterator[None]:
 
 
 def reason_of(text: str) -> str:
-    """Return what an error of Spark comes down to: what Python said on a worker, or else the first line."""
+    """Return what an error of Spark comes down to: what Python said on a worker, or Java, or else the first line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     starts = [number for number, line in enumerate(lines) if "Traceback (most recent call last)" in line]
     behind = lines[starts[-1] + 1 :] if starts else []
-    reason = next((line for line in behind if _ERROR_LINE.match(line)), lines[0] if lines else "no reason is given")
+    pythons = [line for line in behind if _ERROR_LINE.match(line)]
+    javas = [found[1] for line in lines if (found := _JAVA_ERROR.match(line))]
+    reason = next(iter((*pythons, *javas, *lines)), "no reason is given")
     if _NO_PACKAGE.search(reason):
         return f"the Python of the workers lacks packages ({reason[:_MOST_CHARACTERS]}): {INSTALL}"
     return reason[:_MOST_CHARACTERS]

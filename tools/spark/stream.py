@@ -1,22 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """The streaming form of the data source: logs that grow, read a micro-batch at a time.
 
-A checkpoint holds, for each log, ``{"orders-0": {"offset": 1234, "epoch": 7}}``. Only sound batches count: a write that
-is cut waits until it is whole. ``planning`` and ``reading`` do the work, as they do for a query that ends.
+A checkpoint holds, for each log, ``{"orders-0": {"offset": 1234, "epoch": 7}}``, with the topic's id where a file says
+it. Only sound batches count: a write that is cut waits until it is whole. A stream reads up to where one replica ends,
+which no file says to be committed: if records that were read are truncated, the stream says so and ends. ``planning``
+and ``reading`` do the work, as they do for a query that ends.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
+from raftlog.errors import OptionError, StorageError
 from raftlog.offsets import OffsetAndEpoch
+from raftlog.tools.spark.batch_places import BatchPlaces
 from raftlog.tools.spark.file_partition import FilePartition, read_partition
 from raftlog.tools.spark.filters import Hints
 from raftlog.tools.spark.options import SourceOptions
 from raftlog.tools.spark.planning import plan
 from raftlog.tools.spark.stream_positions import Positions, StreamLogs, list_logs
+from raftlog.tools.spark.transactions import TransactionFollower
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, SupportsTriggerAvailableNow
@@ -30,9 +35,14 @@ else:
 Offsets = dict[str, Any]
 """Positions as Spark writes them to a checkpoint."""
 
+_ATTEMPTS: Final = 5
+"""At a look at logs whose files go meanwhile."""
+
+Answer = TypeVar("Answer")
+
 
 class RaftLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Plans micro-batches on the driver, and reads them in tasks.
+    """Plans micro-batches on the driver, and reads them in tasks. What it remembers makes it quicker, and no more.
 
     Args:
         options: what the user asks for.
@@ -43,25 +53,27 @@ class RaftLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._schema = schema
         self._last: Positions | None = None
+        self._places = BatchPlaces()
+        self._transactions = TransactionFollower()
 
     def initialOffset(self) -> Offsets:  # noqa: N802 - Spark's name, as all here
         """Return where a new stream starts: where ``startingOffsets`` says, else at the ends of the logs."""
-        return _written(self._logs().first())
+        return self._ask(lambda logs: _written(logs, logs.first()))
 
     def latestOffset(self, start: Offsets | None = None, limit: Any = None) -> Offsets:  # noqa: N802
-        """Return up to where the next micro-batch reads.
+        """Return up to where the next micro-batch reads. Before Spark 4.2, which says neither, that is all there is.
+
+        Args:
+            start: where the stream is.
+            limit: what ``getDefaultReadLimit`` said, if anything.
 
         Raises:
             DivergedStreamError: a log is not the one any more that the stream has read.
             OptionError: a log is gone, or its start is behind the stream, and that is an error.
         """
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        if limit is None and start is not None:
-            most = self._options.max_offsets_per_trigger
-        end = self._logs().latest(_read(start or {}), most)
-        if self._last is not None:
-            end = {name: min(place, self._last[name], key=_offset) for name, place in end.items() if name in self._last}
-        return _written(end)
+        places = start or {}
+        return self._ask(lambda logs: _written(logs, logs.latest(_read(logs, places), most, self._last), places))
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802
         """Return what ``maxOffsetsPerTrigger`` says."""
@@ -70,7 +82,7 @@ class RaftLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Note where the logs end now: the query stops there, in as many micro-batches as the limit makes."""
-        self._last = self._logs().latest({}, None)
+        self._last = self._ask(lambda logs: logs.latest({}))
 
     def partitions(self, start: Offsets, end: Offsets) -> list[InputPartition]:
         """Divide a micro-batch among tasks.
@@ -78,24 +90,58 @@ class RaftLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Raises:
             DivergedStreamError, OptionError: as ``latestOffset``.
         """
-        logs = self._logs()
-        return [FilePartition(split) for split in plan(logs.between(_read(start), _read(end)), logs.listing)]
+
+        def divided(logs: StreamLogs) -> list[InputPartition]:
+            query = logs.between(_read(logs, start), _read(logs, end))
+            return [FilePartition(split) for split in plan(query, logs.listing, follower=self._transactions)]
+
+        return self._ask(divided)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a task, as a query that ends does."""
         return read_partition(self._options, self._schema, Hints(), partition)
 
-    def _logs(self) -> StreamLogs:
-        return list_logs(self._options)
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave on the driver what was seen."""
+        return self.__dict__ | {"_places": BatchPlaces(), "_transactions": TransactionFollower()}
+
+    def _ask(self, question: Callable[[StreamLogs], Answer]) -> Answer:
+        """Look at the logs, and again if a file was deleted meanwhile: whoever writes them does not wait."""
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return question(list_logs(self._options, self._places, self._transactions))
+            except StorageError as error:
+                if not isinstance(error.__cause__, FileNotFoundError):
+                    raise
+        return question(list_logs(self._options, self._places, self._transactions))
 
 
-def _offset(place: OffsetAndEpoch) -> int:
-    return place.offset
+def _written(logs: StreamLogs, places: Positions, before: Offsets | None = None) -> Offsets:
+    """Return positions as a checkpoint has them; of a log that is gone, the id of its topic is the one from before."""
+    written: Offsets = {}
+    for name, place in places.items():
+        written[name] = {"offset": place.offset, "epoch": place.epoch}
+        topic_id = logs.topic_ids.get(name) or (before or {}).get(name, {}).get("topicId")
+        if topic_id is not None:
+            written[name]["topicId"] = topic_id
+    return written
 
 
-def _written(places: Positions) -> Offsets:
-    return {name: {"offset": place.offset, "epoch": place.epoch} for name, place in places.items()}
+def _read(logs: StreamLogs, offsets: Mapping[str, Any]) -> dict[str, OffsetAndEpoch]:
+    """Return the positions of a checkpoint.
 
-
-def _read(offsets: Mapping[str, Any]) -> dict[str, OffsetAndEpoch]:
-    return {name: OffsetAndEpoch(each["offset"], each["epoch"]) for name, each in offsets.items()}
+    Raises:
+        OptionError: it is one of other topics of the same names, or not of this source.
+    """
+    places: dict[str, OffsetAndEpoch] = {}
+    for name, each in offsets.items():
+        try:
+            places[name] = OffsetAndEpoch(int(each["offset"]), int(each["epoch"]))
+            topic_id = each.get("topicId")
+        except (AttributeError, KeyError, TypeError, ValueError):
+            raise OptionError("checkpointLocation", f"{each!r} is no place in log {name}") from None
+        found = logs.topic_ids.get(name)
+        if topic_id is not None and found is not None and topic_id != found:
+            reason = f"it is of another log: {name} had topic id {topic_id} there, and has {found} under the path"
+            raise OptionError("checkpointLocation", reason)
+    return places

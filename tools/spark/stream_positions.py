@@ -5,32 +5,32 @@ The offset is the next one to read; the epoch is that of the record before it, -
 name a place in the history of a log: one that was truncated and written anew has another epoch there.
 """
 
+import functools
 from collections.abc import Iterator, Mapping
 from typing import Final
 
 import attrs
 
-from raftlog.errors import DivergedStreamError, OptionError
+from raftlog.errors import DecodeError, DivergedStreamError, OptionError, StorageError
+from raftlog.file_paths import join_path, split_path
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.records.batch import RecordBatch
-from raftlog.records.batch_run import BatchRun
-from raftlog.records.iterator import split_runs
-from raftlog.storage.file_source import open_source
-from raftlog.storage.index_seek import IndexSeek
-from raftlog.tools.auditing.evidence import SurveyTask
+from raftlog.records.property_files import read_partition_metadata
+from raftlog.storage.file_source import read_file
+from raftlog.tools.spark.batch_places import BatchPlaces, SeenBatch
 from raftlog.tools.spark.offset_ranges import offset_range
 from raftlog.tools.spark.options import LATEST, OffsetBound, SourceOptions
 from raftlog.tools.spark.planning import Listing, Partition, list_partitions
-from raftlog.tools.spark.transactions import find_transactions
+from raftlog.tools.spark.stream_checks import NO_EPOCH, Witness, contradicting_epoch, shares
+from raftlog.tools.spark.transactions import TransactionFollower
+from raftlog.uuid_text import uuid_to_text
 
-NO_EPOCH: Final = -1
-_BEYOND_ALL: Final = (1 << 63) - 1
+_LARGEST_PARTITION_METADATA: Final = 4096
 
 Positions = Mapping[str, OffsetAndEpoch]
 """By log, such as ``orders-0``."""
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class StreamLogs:
     """The logs of a stream, as they are now.
 
@@ -38,38 +38,53 @@ class StreamLogs:
         options: what the user asks for.
         listing: what stands under the paths.
         partitions: the logs by name.
+        places: finds their batches.
+        transactions: finds out which records are committed.
     """
 
     options: SourceOptions
     listing: Listing
     partitions: Mapping[str, Partition]
+    places: BatchPlaces
+    transactions: TransactionFollower
+
+    @functools.cached_property
+    def topic_ids(self) -> dict[str, str]:
+        """The ids of the topics, by log, where a file beside the segments says it."""
+        found = {name: _topic_id(partition) for name, partition in self.partitions.items()}
+        return {name: topic_id for name, topic_id in found.items() if topic_id is not None}
 
     def first(self) -> dict[str, OffsetAndEpoch]:
         """Return where a new stream starts: at the options' place, or at the ends of the logs if they say none."""
         return {name: self._first_of(partition) for name, partition in self.partitions.items()}
 
-    def latest(self, start: Positions, most: int | None) -> dict[str, OffsetAndEpoch]:
+    def latest(
+        self, start: Positions, most: int | None = None, last: Positions | None = None
+    ) -> dict[str, OffsetAndEpoch]:
         """Return up to where a stream can read.
 
         Args:
             start: where it is.
             most: how many offsets it is to read at most, of all logs together, but one batch of each; None for any.
+            last: where it is to stop: it reads no other logs, and these up to there; None for the ends.
 
         Raises:
             DivergedStreamError: a log is not the one any more that the stream has read.
             OptionError: a log is gone, or its start is behind the stream, and that is an error.
         """
         self.check(start)
-        ends = {name: self._end_of(partition) for name, partition in self.partitions.items()}
-        begins = {name: start.get(name) or self._start_of(partition) for name, partition in self.partitions.items()}
-        waiting = {name: max(0, end.offset - begins[name].offset) for name, end in ends.items()}
-        total = sum(waiting.values())
-        if most is not None and total > most:
-            for name, count in waiting.items():
-                limit = begins[name].offset + max(1, count * most // total)
-                ends[name] = self._batch_end_from(self.partitions[name], min(limit, ends[name].offset), ends[name])
-        kept = {name: place for name, place in start.items() if name not in ends}
-        return kept | {name: end if waiting[name] else begins[name] for name, end in ends.items()}
+        names = [name for name in self.partitions if last is None or name in last or name in start]
+        begins = {name: self._begin_of(name, start) for name in names}
+        ends = {name: self._end_of(self.partitions[name]) for name in names}
+        if last is not None:
+            ends = {name: min(end, last.get(name, begins[name]), key=_offset) for name, end in ends.items()}
+        ends = {name: max(end, begins[name], key=_offset) for name, end in ends.items()}
+        waiting = {name: end.offset - begins[name].offset for name, end in ends.items()}
+        if most is not None and sum(waiting.values()) > most:
+            for name, share in shares(waiting, most).items():
+                ends[name] = self._end_within(self.partitions[name], begins[name].offset, share, ends[name])
+        gone = {name: place for name, place in start.items() if name not in ends}
+        return gone | ends
 
     def between(self, start: Positions, end: Positions) -> SourceOptions:
         """Return the options for a query of what stands between two places.
@@ -87,103 +102,133 @@ class StreamLogs:
         )
 
     def check(self, places: Positions) -> None:
-        """Check that each log has the epoch that it is said to have.
+        """Check that each log is there, and has the epoch that it is said to have.
 
         Raises:
             DivergedStreamError, OptionError: as ``latest``.
         """
         for name, place in places.items():
             partition = self.partitions.get(name)
-            if partition is None:
-                if self.options.fails_on_loss:
-                    raise OptionError("path", f"{name} is gone: say failOnDataLoss=false to go on without it")
-                continue
-            found = self._place_at(partition, place.offset)
-            if found is not None and place.epoch != NO_EPOCH and found != place:
-                raise DivergedStreamError(name, place.offset, place.epoch, found.offset, found.epoch)
+            if partition is not None:
+                self._check_place(name, partition, place)
+            elif self.options.fails_on_loss:
+                raise OptionError("path", f"{name} is gone: say failOnDataLoss=false to go on without it")
+
+    def _check_place(self, name: str, partition: Partition, place: OffsetAndEpoch) -> None:
+        end = self._log_end(partition)
+        if end.offset < place.offset and place.epoch != NO_EPOCH:
+            raise DivergedStreamError(name, place.offset, place.epoch, end.offset, end.epoch)
+        epoch = contradicting_epoch(place, self._witnesses(partition, place.offset))
+        if epoch is not None:
+            raise DivergedStreamError(name, place.offset, place.epoch, place.offset, epoch)
+        start = _start_of(partition).offset
+        if place.offset < start and self.options.fails_on_loss:
+            reason = f"{name} starts at {start}, so that {place.offset} is gone: say failOnDataLoss=false to go on"
+            raise OptionError("path", reason)
+
+    def _witnesses(self, partition: Partition, offset: int) -> Iterator[Witness]:
+        """Yield what speaks for the epoch before an offset: a batch, or where it is gone, what stands around it."""
+        before = self.places.last(partition.segments, offset)
+        if before is not None:
+            yield _witness(before)
+        if before is None or before.next_offset < offset:
+            yield from map(Witness.of_snapshot, partition.snapshot_ids)
+            after = self.places.first(partition.segments, offset)
+            if after is not None:
+                yield _witness(after)
 
     def _first_of(self, partition: Partition) -> OffsetAndEpoch:
         if not self.options.starting.option or self.options.starting.of(partition.key) == LATEST:
             return self._end_of(partition)
         first, _ = offset_range(self.options, partition.key, partition.segments)
-        return self._start_of(partition) if first is None else OffsetAndEpoch(first, NO_EPOCH)
+        return _start_of(partition) if first is None else self._place_at(partition, first)
 
-    def _start_of(self, partition: Partition) -> OffsetAndEpoch:
-        return OffsetAndEpoch((partition.segments[0].base_offset or 0) if partition.segments else 0, NO_EPOCH)
+    def _begin_of(self, name: str, start: Positions) -> OffsetAndEpoch:
+        """Return where the stream goes on: where it is, or at the start of the log if that is gone, or new."""
+        log_start = _start_of(self.partitions[name])
+        return max(start.get(name, log_start), log_start, key=_offset)
 
     def _end_of(self, partition: Partition) -> OffsetAndEpoch:
         """Return where the sound batches end, or, if committed records alone are wanted, the first open transaction."""
-        end = _last_place(partition)
+        end = self._log_end(partition)
         if self.options.read_committed:
-            stable_end = find_transactions(partition.segments, partition.producer_snapshots).stable_end
+            stable_end = self.transactions.find(partition.segments, partition.producer_snapshots).stable_end
             if stable_end is not None and stable_end < end.offset:
-                return self._place_at(partition, stable_end) or OffsetAndEpoch(stable_end, NO_EPOCH)
+                return self._place_at(partition, stable_end)
         return end
 
-    def _place_at(self, partition: Partition, offset: int) -> OffsetAndEpoch | None:
-        """Return an offset with the epoch of the record before it, the log's end if that is less; None if gone."""
-        end = _last_place(partition)
-        if end.offset < offset:
-            return end
-        batch = _batch_with(partition, offset - 1)
-        return None if batch is None else OffsetAndEpoch(offset, batch.partition_leader_epoch)
+    def _log_end(self, partition: Partition) -> OffsetAndEpoch:
+        """Return where the log ends. One that starts at a snapshot, and has nothing yet, has its epoch there."""
+        last = self.places.last(partition.segments)
+        if last is not None:
+            return OffsetAndEpoch(last.next_offset, last.epoch)
+        offset = _start_of(partition, newest=True).offset
+        epochs = [each.epoch for each in partition.snapshot_ids if each.offset == offset]
+        return OffsetAndEpoch(offset, max(epochs, default=NO_EPOCH))
 
-    def _batch_end_from(self, partition: Partition, offset: int, end: OffsetAndEpoch) -> OffsetAndEpoch:
-        """Return the end of the batch that holds the offset before a given one."""
-        batch = _batch_with(partition, offset - 1)
-        return end if batch is None else OffsetAndEpoch(batch.next_offset, batch.partition_leader_epoch)
+    def _place_at(self, partition: Partition, offset: int) -> OffsetAndEpoch:
+        before = self.places.last(partition.segments, offset)
+        return OffsetAndEpoch(offset, NO_EPOCH if before is None else before.epoch)
+
+    def _end_within(self, partition: Partition, begin: int, count: int, end: OffsetAndEpoch) -> OffsetAndEpoch:
+        """Return where the last batch ends that ends within so many offsets, or else the first one."""
+        last = self.places.last(partition.segments, begin + count)
+        if last is not None and last.next_offset > begin + count:
+            last = self.places.last(partition.segments, last.base_offset)
+        if last is None or last.next_offset <= begin:
+            last = self.places.first(partition.segments, begin)
+        return end if last is None else min(OffsetAndEpoch(last.next_offset, last.epoch), end, key=_offset)
 
 
-def list_logs(options: SourceOptions) -> StreamLogs:
-    """List the logs of a stream.
+def list_logs(
+    options: SourceOptions, places: BatchPlaces | None = None, transactions: TransactionFollower | None = None
+) -> StreamLogs:
+    """List the logs of a stream: segments alone, as a snapshot's records are those of the log once more.
+
+    Args:
+        options: what the user asks for.
+        places: what earlier searches have found in the same logs.
+        transactions: likewise.
 
     Raises:
         StorageError: a path is not there, or cannot be read.
-        OptionError: as ``list_partitions``; or a log is there twice.
+        OptionError: as ``list_partitions``; a log is there twice; or an option is not for streams.
     """
+    places = BatchPlaces() if places is None else places
+    if options.ending.option:
+        raise OptionError(options.ending.option, "a stream has no end")
     listing = list_partitions(options)
+    found = tuple(attrs.evolve(each, snapshots=()) for each in listing.partitions if each.segments)
     partitions: dict[str, Partition] = {}
-    for each in listing.partitions:
+    for each in found:
         name = f"{each.topic}-{each.number}"
         if name in partitions:
-            places = f"{partitions[name].place.log_directory} and in {each.place.log_directory}"
-            raise OptionError("path", f"{name} is in {places}: a stream reads one replica of a log")
+            where = f"{partitions[name].place.log_directory} and in {each.place.log_directory}"
+            raise OptionError("path", f"{name} is in {where}: a stream reads one replica of a log")
         partitions[name] = each
-    return StreamLogs(options, listing, partitions)
+    places.keep_only({segment.path for each in found for segment in each.segments})
+    return StreamLogs(
+        options, attrs.evolve(listing, partitions=found), partitions, places, transactions or TransactionFollower()
+    )
 
 
-def _last_place(partition: Partition) -> OffsetAndEpoch:
-    for segment in reversed(partition.segments):
-        for batch in _batches_from(segment, _BEYOND_ALL, last_only=True):
-            return OffsetAndEpoch(batch.next_offset, batch.partition_leader_epoch)
-    newest = partition.segments[-1].base_offset if partition.segments else 0
-    return OffsetAndEpoch(newest or 0, NO_EPOCH)
+def _start_of(partition: Partition, *, newest: bool = False) -> OffsetAndEpoch:
+    """Return where a log starts, by the name of its first segment; or where its newest segment does."""
+    return OffsetAndEpoch(partition.segments[-1 if newest else 0].base_offset or 0, NO_EPOCH)
 
 
-def _batch_with(partition: Partition, offset: int) -> RecordBatch | None:
-    """Return the batch that holds an offset, or, where compaction took it, the one before; None if neither is there."""
-    for segment in reversed(partition.segments):
-        if segment.base_offset is None or segment.base_offset <= offset:
-            found = None
-            for batch in _batches_from(segment, offset):
-                if batch.base_offset > offset:
-                    break
-                found = batch
-            if found is not None:
-                return found
-    return None
+def _topic_id(partition: Partition) -> str | None:
+    directory, _ = split_path(partition.segments[0].path)
+    try:
+        data = read_file(join_path(directory, "partition.metadata"), _LARGEST_PARTITION_METADATA)
+        return uuid_to_text(read_partition_metadata(data).topic_id)
+    except (StorageError, DecodeError):
+        return None
 
 
-def _batches_from(segment: SurveyTask, offset: int, *, last_only: bool = False) -> Iterator[RecordBatch]:
-    """Yield the sound batches from the last indexed one on that starts at an offset or before it."""
-    last = None
-    with open_source(segment.path) as source:
-        start = IndexSeek(segment.path, segment.base_offset).position_before(source, offset)
-        for piece in split_runs(source, start=start):
-            if isinstance(piece, BatchRun):
-                if last_only:
-                    last = piece.batch(len(piece) - 1)
-                else:
-                    yield from piece.batches()
-    if last is not None:
-        yield last
+def _witness(batch: SeenBatch) -> Witness:
+    return Witness(batch.base_offset, batch.next_offset, batch.epoch)
+
+
+def _offset(place: OffsetAndEpoch) -> int:
+    return place.offset

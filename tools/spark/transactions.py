@@ -14,6 +14,7 @@ from typing import Final
 import attrs
 
 from raftlog.errors import DecodeError, MissingExtraError, StorageError
+from raftlog.file_paths import split_path
 from raftlog.records.columns import BatchColumns, Chunk, read_columns
 from raftlog.records.control import ControlRecordType, read_control_key
 from raftlog.records.file_names import FileKind
@@ -22,6 +23,7 @@ from raftlog.records.producer_snapshot import read_producer_snapshot
 from raftlog.storage.file_source import open_source, read_file
 from raftlog.tools.auditing.batch_table import BatchTable
 from raftlog.tools.auditing.evidence import SurveyTask
+from raftlog.tools.spark.batch_places import SeenBatch
 from raftlog.tools.spark.parts import AbortedRange
 
 _LARGEST_FILE: Final = 256 * 1024 * 1024
@@ -48,25 +50,35 @@ class Transactions:
         )
 
 
-def find_transactions(segments: Sequence[SurveyTask], producer_snapshots: Mapping[int, str]) -> Transactions:
-    """Find out about the transactions of a partition.
+class TransactionFollower:
+    """Finds out about the transactions of logs that grow: each time from where it was, if that is there still."""
 
-    Args:
-        segments: all of its segments, by offset.
-        producer_snapshots: paths of its producer snapshots, by offset.
+    def __init__(self) -> None:
+        self._searches: dict[str, _Search] = {}
 
-    Raises:
-        StorageError: a segment cannot be read.
-    """
-    search = _Search()
-    if not segments:
-        return search.result()
-    if not search.start_at_newest(segments, producer_snapshots):
-        search = _Search()
-        for segment in segments[:-1]:
-            search.scan(segment.path)
-    search.scan(segments[-1].path)
-    return search.result()
+    def find(self, segments: Sequence[SurveyTask], producer_snapshots: Mapping[int, str]) -> Transactions:
+        """Find out about the transactions of a log.
+
+        Args:
+            segments: all of its segments, by offset.
+            producer_snapshots: paths of its producer snapshots, by offset.
+
+        Raises:
+            StorageError: a segment cannot be read.
+        """
+        if not segments:
+            return Transactions()
+        directory, _ = split_path(segments[0].path)
+        search = self._searches.pop(directory, None)
+        if search is None or not search.go_on(segments):
+            search = _Search()
+            if not search.start_at_newest(segments, producer_snapshots):
+                search = _Search()
+                for segment in segments[:-1]:
+                    search.scan(segment.path)
+            search.scan(segments[-1].path)
+        self._searches[directory] = search
+        return search.result(segments[0].base_offset or 0)
 
 
 class _Search:
@@ -75,10 +87,28 @@ class _Search:
     def __init__(self) -> None:
         self._open: dict[int, int] = {}
         self._aborted: set[AbortedRange] = set()
+        self._last: tuple[str, SeenBatch] | None = None
 
-    def result(self) -> Transactions:
+    def result(self, start_offset: int) -> Transactions:
+        """Return what is known of a log that starts at an offset."""
         aborted = sorted(self._aborted, key=lambda each: each.last_offset)
-        return Transactions(tuple(aborted), min(self._open.values(), default=None))
+        kept = tuple(each for each in aborted if each.last_offset >= start_offset)
+        self._aborted.intersection_update(kept)
+        return Transactions(kept, min(self._open.values(), default=None))
+
+    def go_on(self, segments: Sequence[SurveyTask]) -> bool:
+        """Take what stands behind the last batch that was scanned; return whether that batch was there."""
+        paths = [segment.path for segment in segments]
+        if self._last is None or self._last[0] not in paths:
+            return False
+        newest, last = self._last
+        with open_source(newest) as source:
+            if not last.is_still_in(source):
+                return False
+        self.scan(newest, last.next_position)
+        for path in paths[paths.index(newest) + 1 :]:
+            self.scan(path)
+        return True
 
     def start_at_newest(self, segments: Sequence[SurveyTask], producer_snapshots: Mapping[int, str]) -> bool:
         """Take what files say of all segments but the newest; return whether they say enough."""
@@ -99,14 +129,16 @@ class _Search:
             return True
         return False
 
-    def scan(self, path: str) -> None:
+    def scan(self, path: str, start: int = 0) -> None:
         """Follow the transactions through a segment. What is damaged says nothing here: those who read it complain."""
         import numpy as np
 
         with open_source(path) as source:
-            for piece in read_columns(source, ()):
+            for piece in read_columns(source, (), start=start):
                 if not isinstance(piece, Chunk):
                     continue
+                run = piece.batches.run
+                self._last = path, SeenBatch.of(run.batch(len(run) - 1))
                 table = BatchTable(piece.batches)
                 for index in np.flatnonzero(table.are_transactional):
                     self._take(piece.batches, int(index), int(table.producer_ids[index]))

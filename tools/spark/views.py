@@ -5,7 +5,7 @@ Every column is nullable, and timestamps are microseconds in UTC: Spark takes no
 """
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Final
 
 import pyarrow as pa
@@ -126,15 +126,16 @@ def view_schema(options: SourceOptions) -> pa.Schema:
     """Return the columns that the options ask for.
 
     Raises:
-        OptionError: the option ``columns`` names one that the view does not have.
+        OptionError: the option ``columns`` names one that the view does not have, or one twice.
     """
     whole = _whole_view(options.view, with_headers=options.include_headers, with_corrupt=options.mode == PERMISSIVE)
     if options.columns is None:
         return whole
+    _check_names(options.columns, "columns")
     return pa.schema([_column(whole, name, "columns", options.view) for name in options.columns])
 
 
-def asked_schema(options: SourceOptions, asked: Iterable[tuple[str, bool]]) -> pa.Schema:
+def asked_schema(options: SourceOptions, asked: Collection[tuple[str, bool]]) -> pa.Schema:
     """Return the columns of a schema that a user gave, in its order.
 
     Args:
@@ -142,8 +143,9 @@ def asked_schema(options: SourceOptions, asked: Iterable[tuple[str, bool]]) -> p
         asked: the name of each column, and whether it may hold nulls; its type is the view's.
 
     Raises:
-        OptionError: the view has no such column.
+        OptionError: the view has no such column, or there is none or one twice in the schema.
     """
+    _check_names([name for name, _ in asked], "schema")
     with_headers = options.view in _WITH_HEADERS
     whole = _whole_view(options.view, with_headers=with_headers, with_corrupt=options.mode == PERMISSIVE)
     return pa.schema(
@@ -159,6 +161,13 @@ def _whole_view(view: str, *, with_headers: bool, with_corrupt: bool) -> pa.Sche
     if with_corrupt:
         columns.append(_CORRUPT)
     return pa.schema(columns)
+
+
+def _check_names(names: Collection[str], option: str) -> None:
+    if not names:
+        raise OptionError(option, "it names no column")
+    if len({name.lower() for name in names}) < len(names):
+        raise OptionError(option, f"it names a column twice: {', '.join(names)}")
 
 
 def _column(whole: pa.Schema, name: str, option: str, view: str) -> pa.Field:

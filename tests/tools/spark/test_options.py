@@ -29,6 +29,10 @@ def test_any_texts_give_options_or_one_clear_error(texts: dict[str, str]) -> Non
         ({"splitSize": "0"}, "no size"),
         ({"splitSize": "12 parsecs"}, "no size"),
         ({"minPartitions": "-1"}, "no number above zero"),
+        ({"minPartitions": "000"}, "no number above zero"),
+        ({"minPartitions": "0" * 5000 + "1"}, "no number above zero"),
+        ({"kafka.isolation.levle": "read_committed"}, "did you mean kafka.isolation.level?"),
+        ({"path": "-"}, "standard input is not there"),
         ({"startingOffsets": "latests"}, "no JSON"),
         ({"startingOffsets": '{"t": {"0": -3}}'}, "-3 cannot be"),
         ({"startingOffsets": '{"t": 5}'}, "is not of the form"),
@@ -90,3 +94,14 @@ def test_columns_are_those_of_the_view() -> None:
     with pytest.raises(OptionError, match="mode PERMISSIVE"):
         asked_schema(options, [("_corrupt", True)])
     assert asked_schema(options, [("OFFSET", False)]).names == ["OFFSET"]
+
+
+def test_a_column_is_named_once() -> None:
+    """Columns that are named twice, and a schema of none, are errors of ours: Spark's own fill the screen."""
+    with pytest.raises(OptionError, match="option columns: it names a column twice: offset, OFFSET"):
+        view_schema(SourceOptions.parse({"path": "x", "columns": "offset, OFFSET"}))
+    options = SourceOptions.parse({"path": "x"})
+    with pytest.raises(OptionError, match="option schema: it names a column twice"):
+        asked_schema(options, [("key", True), ("key", True)])
+    with pytest.raises(OptionError, match="option schema: it names no column"):
+        asked_schema(options, [])

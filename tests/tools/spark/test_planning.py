@@ -174,3 +174,20 @@ def test_snapshots_are_read_if_they_are_named_or_asked_for() -> None:
     every = {row["file"] for row in rows(metadata, view="control", snapshots="all") if row["isSnapshot"]}
     assert every == set(map(str, metadata.glob("*.checkpoint")))
     assert {row["file"] for row in rows(max(metadata.glob("*.checkpoint")), view="control")} == newest
+
+
+def test_small_files_are_not_a_task_each(tmp_path: Path) -> None:
+    """A least number of tasks is about what it says where there are more files than that."""
+    for number in range(40):
+        write_log(tmp_path / f"orders-{number}", batch(0))
+    assert 4 <= len(splits(tmp_path, minPartitions=4)) <= 5
+
+
+def test_relative_paths_are_made_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers have working directories of their own, so that they are told where a path starts."""
+    path = write_log(tmp_path / "orders-0", batch(0))
+    monkeypatch.chdir(tmp_path)
+    for relative in ("orders-0", "./orders-0/", ".", "orders-0/../orders-0", f"orders-0/{path.name}"):
+        [[part]] = splits(relative)
+        assert Path(part.path).is_absolute()
+        assert Path(part.path).samefile(path)

@@ -18,6 +18,8 @@ from raftlog.records.legacy import LegacyBatch
 from raftlog.testing.strategies import SmallLog, record_batches, small_logs
 from raftlog.tools.spark.options import VIEWS
 from raftlog.tools.spark.planning import list_partitions, plan
+from raftlog.tools.spark.reading import ReadRequest, read_split
+from raftlog.tools.spark.views import view_schema
 from tests.golden_files import GOLDEN, golden_id, record_files
 from tests.tools.made_logs import batch, control_batch, flip, write_log
 from tests.tools.spark.source_reads import plain_records, rows, rows_of, source_options, splits
@@ -247,3 +249,38 @@ def test_errors_are_typed_for_any_bytes(tmp_path: Path) -> None:
         rows(path, view=view, mode="PERMISSIVE")
         with pytest.raises(RaftLogError):
             rows(path, view=view)
+
+
+def test_names_that_are_no_unicode(tmp_path: Path) -> None:
+    """Such a name is escaped wherever Spark is told of it: in rows, and in errors."""
+    folder = tmp_path / os.fsdecode(b"t\xffpic")
+    try:
+        path = write_log(folder / "orders-0", batch(0), batch(1))
+    except OSError:
+        pytest.skip("this file system takes no such names")
+    shown = str(path).encode("utf-8", "backslashreplace").decode()
+    assert [row["file"] for row in rows(tmp_path, view="records_ext")] == [shown, shown]
+    assert [row["topic"] for row in rows(folder.rename(tmp_path / os.fsdecode(b"t\xff-0")) / "orders-0")] == [
+        "orders"
+    ] * 2
+    path = tmp_path / os.fsdecode(b"t\xff-0") / "orders-0" / path.name
+    planned = splits(tmp_path)
+    flip(path, 80)
+    for view in VIEWS:
+        rows(tmp_path, view=view, mode="PERMISSIVE")
+    for kind in (CorruptBatchError, StorageError):
+        with pytest.raises(kind) as raised:
+            rows_of(planned, tmp_path)
+        assert str(raised.value).encode()
+        path.unlink(missing_ok=True)
+
+
+def test_large_records_are_not_put_together(tmp_path: Path) -> None:
+    """What is handed on at a time is bounded by its bytes too, however large a split is."""
+    write_log(tmp_path / "orders-0", *(batch(number, [bytes(2**20)]) for number in range(40)))
+    options = source_options(tmp_path, splitSize="1g")
+    request = ReadRequest("records", view_schema(options))
+    [split_of_all] = plan(options, list_partitions(options))
+    found = list(read_split(request, split_of_all))
+    assert sum(map(len, found)) == 40
+    assert max(each.nbytes for each in found) < 20 * 2**20

@@ -50,6 +50,15 @@ def test_a_missing_package() -> None:
     assert "PYSPARK_PYTHON" in reason
 
 
+def test_what_java_said() -> None:
+    """The reason is the error of Java's, not the name of what was called."""
+    text = (
+        "An error occurred while calling None.org.A.\n: org.apache.spark.SparkException: Could not parse\n\tat a.B(C)"
+    )
+
+    assert reason_of(text) == "SparkException: Could not parse"
+
+
 @given(st.text())
 def test_any_text(text: str) -> None:
     """Whatever Spark says, the reason is a line of it, and there is one."""

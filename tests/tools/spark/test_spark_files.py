@@ -40,7 +40,7 @@ def test_the_plan(slices: list[int], group: int, tmp_path_factory: pytest.TempPa
 def test_outcomes_come_in_the_order_of_tasks(tmp_path: Path) -> None:
     """Files are read in the order of the tasks that wrote them, each from its first row."""
     outcomes = [Outcome(part_of([], Report([])), (), count) for count in range(6)]
-    for number, names in enumerate(("part-00000-b", "part-00002-a", "part-00010-c")):
+    for number, names in enumerate(("part-00000-b", "part-99999-a", "part-100000-c")):
         some = [{"outcome": pickle.dumps(each)} for each in outcomes[2 * number : 2 * number + 2]]
         pq.write_table(pa.Table.from_pylist(some, OUTCOMES), tmp_path / f"{names}.parquet")
 

@@ -6,12 +6,14 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raftlog.errors import DivergedStreamError, OptionError
 from raftlog.offsets import OffsetAndEpoch
+from raftlog.records.batch import RecordBatch
 from raftlog.testing.strategies import SmallLog, small_logs
+from raftlog.tools.spark.batch_places import BatchPlaces
 from raftlog.tools.spark.options import SourceOptions
 from raftlog.tools.spark.planning import plan
 from raftlog.tools.spark.reading import ReadRequest, read_split
@@ -35,27 +37,47 @@ def _read(path: Path, start: dict[str, OffsetAndEpoch], end: dict[str, OffsetAnd
     return [row["offset"] for each in splits for rows in read_split(request, each) for row in rows.to_pylist()]
 
 
-@given(small_logs(), st.lists(st.integers(0, 2000), max_size=5), st.none() | st.integers(1, 5), st.integers(0, 8))
-def test_every_record_comes_once_and_in_order(log: SmallLog, sizes: list[int], most: int | None, roll: int) -> None:
-    """However the log grows between micro-batches, half batches included, and whatever the limit is."""
-    roll = min(roll, len(log.batches))
+def _grow(folder: Path, log: SmallLog, size: int, roll: int) -> None:
+    """Write the first bytes of a log, in two segments if it goes on behind some batches."""
     first = b"".join(log.batches[:roll])
+    write_log(folder, log.data[: min(size, len(first))] if roll else log.data[:size])
+    if roll and roll < len(log.batches) and size > len(first):
+        write_log(folder, log.data[len(first) : size], name=f"{RecordBatch(log.batches[roll]).base_offset:020}.log")
+
+
+@settings(max_examples=25)
+@given(small_logs(), st.lists(st.integers(0, 2000), max_size=3), st.none() | st.integers(1, 20), st.integers(0, 8))
+def test_every_record_comes_once_and_in_order(log: SmallLog, sizes: list[int], most: int | None, roll: int) -> None:
+    """However the log grows between micro-batches, half batches included, whatever the limit is, memory or none."""
     with TemporaryDirectory() as name:
-        folder, found = Path(name), list[int]()
+        folder, found, places = Path(name), list[int](), BatchPlaces()
         write_log(folder / NAME)
         place = list_logs(_options(folder)).first()
-        for size in [*sorted(sizes), len(log.data), *[len(log.data)] * (20 if most else 0)]:
-            write_log(folder / NAME, log.data[: min(size, len(first))])
-            if size > len(first):
-                start = int.from_bytes(log.data[len(first) : len(first) + 8].ljust(8, b"\0"), "big")
-                if len(log.data) >= len(first) + 8 and roll:
-                    write_log(folder / NAME, log.data[len(first) : size], name=f"{start:020}.log")
-                else:
-                    write_log(folder / NAME, log.data[:size])
-            end = list_logs(_options(folder)).latest(place, most)
-            found += _read(folder, place, end)
-            place = end
+        for size in [*sorted(min(size, len(log.data)) for size in sizes), len(log.data)]:
+            _grow(folder / NAME, log, size, min(roll, len(log.batches)))
+            while True:
+                end = list_logs(_options(folder)).latest(place, most)
+                assert list_logs(_options(folder), places).latest(place, most) == end
+                if end == place:
+                    break
+                found += _read(folder, place, end)
+                place = end
     assert found == [each[0] for each in plain_records(log.data)]
+
+
+@settings(max_examples=25)
+@given(small_logs(), st.integers(1, 30), st.data())
+def test_a_limit_holds_but_for_one_batch(log: SmallLog, most: int, data: st.DataObject) -> None:
+    """A micro-batch ends where a batch does: with the last one within the limit, else with the first there is."""
+    with TemporaryDirectory() as name:
+        write_log(Path(name) / NAME, log.data)
+        logs = list_logs(_options(Path(name)))
+        ends = [0, *(RecordBatch(each).next_offset for each in log.batches)]
+        start = data.draw(st.sampled_from(ends))
+        behind = [end for end in ends if end > start]
+        within = [end for end in behind if end <= start + most]
+        end = logs.latest({NAME: OffsetAndEpoch(start, -1)}, most)[NAME].offset
+        assert end == (within[-1] if within else min(behind, default=start))
 
 
 def _batches(*epochs: int) -> list[bytes]:
@@ -116,3 +138,52 @@ def test_what_was_deleted_before_it_was_read_is_a_loss(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="starts at 5, so that 2 is gone"):
         _read(tmp_path, place, {NAME: OffsetAndEpoch(6, 1)})
     assert _read(tmp_path, place, {NAME: OffsetAndEpoch(6, 1)}, failOnDataLoss="false") == [5]
+
+
+def test_what_a_snapshot_took_is_still_vouched_for(tmp_path: Path) -> None:
+    """Where the record before a place is gone, a snapshot's name tells its epoch, and the record behind bounds it."""
+    place = {NAME: OffsetAndEpoch(5, 2)}
+    write_log(tmp_path / NAME, name="00000000000000000005.log")
+    snapshot = write_log(tmp_path / NAME, name="00000000000000000005-0000000002.checkpoint")
+    logs = list_logs(_options(tmp_path))
+    assert logs.latest(place) == place
+    assert logs.latest({}) == place
+    with pytest.raises(DivergedStreamError, match="offset 5 of epoch 1"):
+        logs.latest({NAME: OffsetAndEpoch(5, 1)})
+    snapshot.unlink()
+    write_log(tmp_path / NAME, _of_epoch(batch(5), 1), name="00000000000000000005.log")
+    with pytest.raises(DivergedStreamError, match="offset 5 of epoch 2"):
+        list_logs(_options(tmp_path)).latest(place)
+    assert list_logs(_options(tmp_path)).latest({NAME: OffsetAndEpoch(5, 1)}) == {NAME: OffsetAndEpoch(6, 1)}
+
+
+def test_compaction_is_no_divergence(tmp_path: Path) -> None:
+    """A batch that was read, and was compacted away, leaves a gap whose epoch what stands around it allows."""
+    write_log(tmp_path / NAME, _of_epoch(batch(0), 1), _of_epoch(batch(9), 4))
+    logs = list_logs(_options(tmp_path))
+    assert logs.latest({NAME: OffsetAndEpoch(7, 3)}) == {NAME: OffsetAndEpoch(10, 4)}
+    for epoch in (0, 5):
+        with pytest.raises(DivergedStreamError):
+            logs.latest({NAME: OffsetAndEpoch(7, epoch)})
+
+
+def test_a_batch_that_was_rewritten_is_not_remembered(tmp_path: Path) -> None:
+    """What was seen counts only as long as it is there."""
+    places = BatchPlaces()
+    path = write_log(tmp_path / NAME, *_batches(1, 1, 1))
+    assert list_logs(_options(tmp_path), places).latest({}) == {NAME: OffsetAndEpoch(3, 1)}
+    path.write_bytes(b"".join(_batches(1, 2)))
+    assert list_logs(_options(tmp_path), places).latest({}) == {NAME: OffsetAndEpoch(2, 2)}
+    path.write_bytes(b"".join(_batches(1, 2, 3, 3)))
+    assert list_logs(_options(tmp_path), places).latest({}) == {NAME: OffsetAndEpoch(4, 3)}
+
+
+def test_a_stream_has_no_end_and_no_snapshots(tmp_path: Path) -> None:
+    """An end is an error; a snapshot's records are those of the log once more, and not read."""
+    write_log(tmp_path / NAME, *_batches(1))
+    write_log(tmp_path / NAME, batch(0), name="00000000000000000001-0000000001.checkpoint")
+    with pytest.raises(OptionError, match="a stream has no end"):
+        list_logs(_options(tmp_path, endingOffsets="latest"))
+    start, end = {NAME: OffsetAndEpoch(0, -1)}, {NAME: OffsetAndEpoch(1, 1)}
+    assert _read(tmp_path, start, end, snapshots="all") == [0]
+    assert _read(tmp_path, end, end, snapshots="all") == []

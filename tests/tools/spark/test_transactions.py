@@ -5,15 +5,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raftlog.records.batch import RecordBatch
 from raftlog.records.control import EndTxnMarker, write_control_record
 from raftlog.records.index_entries import TRANSACTION_INDEX, AbortedTransaction
 from raftlog.records.producer_snapshot import ProducerStateEntry, write_producer_snapshot
+from raftlog.tools.spark.planning import list_partitions
+from raftlog.tools.spark.transactions import TransactionFollower
 from tests.tools.made_logs import batch, write_log
-from tests.tools.spark.source_reads import rows
+from tests.tools.spark.source_reads import rows, source_options
 
 Step = tuple[str, int]
 """What a producer does: write in no transaction, write in one, commit, abort."""
@@ -89,6 +91,26 @@ def test_segments_and_their_indexes_say_the_same(steps: list[Step], roll: int, s
             _write_files(partition, model, starts[roll], model.open_at[roll])
         found = rows(folder, splitSize=size, **READ_COMMITTED)
     assert [row["offset"] for row in found] == model.committed
+
+
+@settings(max_examples=40)
+@given(STEPS, st.lists(st.integers(0, 14), max_size=2), st.integers(1, 14), STEPS)
+def test_a_log_that_grows_is_followed(steps: list[Step], counts: list[int], roll: int, others: list[Step]) -> None:
+    """From where an earlier search ended the same is found as anew, also in a log rewritten in a later epoch."""
+    follower = TransactionFollower()
+    with TemporaryDirectory() as folder:
+        later = [each[:12] + (2).to_bytes(4, "big") + each[16:] for each in _Model(others).batches]
+        first = _Model(steps).batches
+        for batches in [*(first[:count] for count in sorted(counts)), first, later]:
+            for old in Path(folder).glob("orders-0/*.log"):
+                old.unlink()
+            write_log(Path(folder) / "orders-0", *batches[:roll])
+            if len(batches) > roll:
+                name = f"{RecordBatch(batches[roll]).base_offset:020}.log"
+                write_log(Path(folder) / "orders-0", *batches[roll:], name=name)
+            [partition] = list_partitions(source_options(folder)).partitions
+            found = follower.find(partition.segments, partition.producer_snapshots)
+            assert found == TransactionFollower().find(partition.segments, partition.producer_snapshots)
 
 
 def _write_files(partition: Path, model: _Model, newest: int, active: dict[int, int]) -> None:

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Spark asks a stream's reader, without Spark: positions as a checkpoint has them, limits, and files that go."""
+
+import json
+import pickle
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+
+from raftlog.errors import DivergedStreamError, OptionError, StorageError
+from raftlog.records.property_files import PartitionMetadata, write_partition_metadata
+from raftlog.tools.spark import stream
+from raftlog.tools.spark.stream import Offsets, RaftLogStreamReader
+from raftlog.tools.spark.stream_positions import list_logs
+from raftlog.tools.spark.views import view_schema
+from tests.tools.made_logs import batch, write_log
+from tests.tools.spark.source_reads import source_options
+
+NAME = "orders-0"
+
+
+def _reader(path: Path, **given: object) -> RaftLogStreamReader:
+    options = source_options(path, **({"startingOffsets": "earliest"} | given))
+    return RaftLogStreamReader(options, view_schema(options))
+
+
+def _rows(reader: RaftLogStreamReader, start: Offsets, end: Offsets) -> list[int]:
+    parts = pickle.loads(pickle.dumps(reader.partitions(start, end)))
+    sent: RaftLogStreamReader = pickle.loads(pickle.dumps(reader))
+    return [row["offset"] for part in parts for rows in sent.read(part) for row in rows.to_pylist()]
+
+
+def _write_topic_id(path: Path, number: int) -> str:
+    metadata = PartitionMetadata(0, uuid.UUID(int=number))
+    (path / NAME / "partition.metadata").write_bytes(write_partition_metadata(metadata))
+    return write_partition_metadata(metadata).decode().split()[-1]
+
+
+def test_positions_are_json_and_bound_what_is_read(tmp_path: Path) -> None:
+    """A checkpoint names, for each log, an offset and an epoch; between two of them each record is read once."""
+    reader = _reader(tmp_path)
+    write_log(tmp_path / NAME, *map(batch, range(4)))
+    start, end = reader.initialOffset(), reader.latestOffset()
+    assert start == {NAME: {"offset": 0, "epoch": -1}}
+    assert json.loads(json.dumps(end)) == {NAME: {"offset": 4, "epoch": 1}}
+    assert _rows(reader, start, end) == [0, 1, 2, 3]
+    assert _rows(reader, end, end) == []
+    assert reader.latestOffset(end, ReadAllAvailable()) == end
+
+
+def test_a_limit_is_what_the_option_says(tmp_path: Path) -> None:
+    """Spark asks for the limit, and gives it back; without one all there is is taken."""
+    write_log(tmp_path / NAME, *map(batch, range(4)))
+    assert _reader(tmp_path).getDefaultReadLimit() == ReadAllAvailable()
+    reader = _reader(tmp_path, maxOffsetsPerTrigger=3)
+    limit = reader.getDefaultReadLimit()
+    assert limit == ReadMaxRows(3)
+    end = reader.latestOffset(reader.initialOffset(), limit)
+    assert end == {NAME: {"offset": 3, "epoch": 1}}
+    assert reader.latestOffset(end, limit) == {NAME: {"offset": 4, "epoch": 1}}
+
+
+def test_what_is_available_now_is_what_there_was_then(tmp_path: Path) -> None:
+    """Records and logs that come while such a query runs are left to the next one."""
+    reader = _reader(tmp_path)
+    write_log(tmp_path / NAME, *map(batch, range(3)))
+    reader.prepareForTriggerAvailableNow()
+    write_log(tmp_path / NAME, *map(batch, range(5)))
+    write_log(tmp_path / "orders-1", batch(0))
+    start = {NAME: {"offset": 0, "epoch": -1}}
+    end = reader.latestOffset(start, ReadMaxRows(2))
+    assert end == {NAME: {"offset": 2, "epoch": 1}}
+    end = reader.latestOffset(end, ReadMaxRows(2))
+    assert end == {NAME: {"offset": 3, "epoch": 1}}
+    assert reader.latestOffset(end, ReadMaxRows(2)) == end
+    assert _reader(tmp_path).latestOffset(end, ReadAllAvailable()) == {
+        NAME: {"offset": 5, "epoch": 1},
+        "orders-1": {"offset": 1, "epoch": 1},
+    }
+
+
+def test_a_checkpoint_of_a_topic_that_was_made_anew_is_refused(tmp_path: Path) -> None:
+    """The topic's id tells what offsets and epochs might not: the same name, and another log."""
+    write_log(tmp_path / NAME, *map(batch, range(3)))
+    old = _write_topic_id(tmp_path, 7)
+    start = _reader(tmp_path).latestOffset()
+    assert start == {NAME: {"offset": 3, "epoch": 1, "topicId": old}}
+    new = _write_topic_id(tmp_path, 8)
+    with pytest.raises(OptionError, match=f"{NAME} had topic id {old} there, and has {new}"):
+        _reader(tmp_path).latestOffset(start, ReadAllAvailable())
+    (tmp_path / NAME / "partition.metadata").unlink()
+    end = _reader(tmp_path).latestOffset(start, ReadAllAvailable())
+    assert end == start
+
+
+@pytest.mark.parametrize(
+    "place", [None, 7, "x", {}, {"offset": 1}, {"offset": "x", "epoch": 1}, {"offset": 1, "epoch": None}]
+)
+def test_a_checkpoint_of_something_else_is_an_error(tmp_path: Path, place: Any) -> None:
+    """What is no place is named, with its log."""
+    write_log(tmp_path / NAME, batch(0))
+    with pytest.raises(OptionError, match=f"is no place in log {NAME}"):
+        _reader(tmp_path).latestOffset({NAME: place}, ReadAllAvailable())
+
+
+def test_a_checkpoint_is_checked_before_each_micro_batch(tmp_path: Path) -> None:
+    """Also between the planning of its end and that of its tasks: the log was written anew in another epoch."""
+    reader = _reader(tmp_path)
+    write_log(tmp_path / NAME, *map(batch, range(3)))
+    start, end = reader.initialOffset(), reader.latestOffset()
+    data = bytearray(batch(2))
+    data[12:16] = (5).to_bytes(4, "big")
+    write_log(tmp_path / NAME, batch(0), batch(1), data)
+    for call in (lambda: reader.partitions(start, end), lambda: reader.latestOffset(end, ReadAllAvailable())):
+        with pytest.raises(DivergedStreamError, match=f"{NAME}: .* offset 3 of epoch 1, but .* offset 3 of epoch 5"):
+            call()
+
+
+def test_a_file_that_goes_while_it_is_looked_for_is_looked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A segment that was listed, and deleted before it was opened, is no failure of the stream."""
+    write_log(tmp_path / NAME, batch(0))
+    old = write_log(tmp_path / NAME, batch(0), name="00000000000000000001.log")
+    write_log(tmp_path / NAME, batch(2), name="00000000000000000002.log")
+    listings = 0
+
+    def list_and_delete(*arguments: Any) -> Any:
+        nonlocal listings
+        listings += 1
+        logs = list_logs(*arguments)
+        old.unlink(missing_ok=True)
+        return logs
+
+    monkeypatch.setattr(stream, "list_logs", list_and_delete)
+    start = {NAME: {"offset": 2, "epoch": 1}}
+    assert _reader(tmp_path).latestOffset(start, ReadAllAvailable()) == {NAME: {"offset": 3, "epoch": 1}}
+    assert listings == 2
+    with pytest.raises(StorageError):
+        _reader(tmp_path / "nowhere").latestOffset(start, ReadAllAvailable())
