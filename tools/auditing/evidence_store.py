@@ -26,7 +26,8 @@ from raftlog.tools.auditing.survey import survey as survey_file
 
 _COMMIT_COUNT: Final = 256
 _COMMIT_SECONDS: Final = 2.0
-"""After so many files, or so long, what was found is made to last."""
+_COMMIT_CHARACTERS: Final = 8 * 1024 * 1024
+"""After so many files, so long, or so much evidence, what was found is made to last."""
 _WAIT_SECONDS: Final = 60
 _TABLE: Final = """
 CREATE TABLE IF NOT EXISTS evidence (
@@ -56,10 +57,13 @@ class EvidenceStore:
         self._path = path
         self._run_id = run_id
         self._waiting = 0
+        self._waiting_characters = 0
         self._committed_at = time.monotonic()
         self.reused_files = 0
         try:
             self._database = sqlite3.connect(path, timeout=_WAIT_SECONDS)
+            # What is not committed stays in memory: to write it early would lock out whoever surveys, until the commit.
+            self._database.execute("PRAGMA cache_spill = OFF")
             self._database.execute(_TABLE)
             self._database.commit()
         except sqlite3.Error as error:
@@ -78,10 +82,11 @@ class EvidenceStore:
                 self.reused_files += 1 + len(file.task.indexes)
                 self._database.execute("UPDATE evidence SET run = ? WHERE path = ?", (self._run_id, path))
             elif not any(finding.rule in UNREAD_RULES for finding in file.findings):
-                row = (path, key, self._run_id, file.to_json())
+                row = (path, key, self._run_id, evidence := file.to_json())
                 self._database.execute("INSERT OR REPLACE INTO evidence VALUES (?, ?, ?, ?)", row)
+                self._waiting_characters += len(evidence)
             self._waiting += 1
-            if self._waiting >= _COMMIT_COUNT or time.monotonic() > self._committed_at + _COMMIT_SECONDS:
+            if self._is_time_to_commit():
                 self._commit()
         except sqlite3.Error as error:
             raise self._failure("write", error) from error
@@ -110,9 +115,13 @@ class EvidenceStore:
         except sqlite3.Error as error:
             raise self._failure("write", error) from error
 
+    def _is_time_to_commit(self) -> bool:
+        is_much = self._waiting >= _COMMIT_COUNT or self._waiting_characters >= _COMMIT_CHARACTERS
+        return is_much or time.monotonic() > self._committed_at + _COMMIT_SECONDS
+
     def _commit(self) -> None:
         self._database.commit()
-        self._waiting = 0
+        self._waiting = self._waiting_characters = 0
         self._committed_at = time.monotonic()
 
     def _failure(self, operation: str, error: sqlite3.Error) -> StorageError:

@@ -148,3 +148,16 @@ def test_evidence_that_cannot_be_understood(path: str) -> None:
     database.close()
 
     assert StoredSurvey(path, surveyed_now)(TASK) == evidence(TASK, 999)
+
+
+def test_what_is_not_committed_locks_out_nobody(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who surveys finds what is stored while megabytes of evidence wait to be committed."""
+    monkeypatch.setattr(evidence_store, "_WAIT_SECONDS", 0)
+    monkeypatch.setattr(evidence_store, "_COMMIT_SECONDS", 3600)
+    with EvidenceStore(path, "run-1") as store:
+        store.take(evidence(TASK))
+    with EvidenceStore(path, "run-2") as store:
+        for number in range(60):
+            finding = Finding(TASK.path, "batch-crc", "x" * 100_000)
+            store.take(FileEvidence(attrs.evolve(TASK, path=f"{number}.log"), (finding,)))
+        assert StoredSurvey(path, unexpected)(TASK) == evidence(TASK)
