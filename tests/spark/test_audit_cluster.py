@@ -27,7 +27,7 @@ def test_on_a_cluster(java: str, tmp_path: Path) -> None:
     """Workers that are processes of their own leave the results that one machine leaves."""
     data, out = GOLDEN / "dynamic-quorum" / "data", tmp_path / "spark"
     with standalone_cluster(tmp_path) as cluster:
-        arguments = (str(data), "--out", str(out), "--master", cluster.url)
+        arguments = (str(data), "--messages", "--out", str(out), "--master", cluster.url)
         done = run_python(JOB, tmp_path, *arguments, **cluster.environment)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("clean: ")
