@@ -2,6 +2,7 @@
 """The engine that is chosen: Spark only where somebody named one, and where it pays."""
 
 import argparse
+import sys
 
 import pytest
 from hypothesis import given
@@ -22,8 +23,10 @@ def test_the_choice(spark: str | None, size: int, is_piped: bool) -> None:
     assert choice.reason
 
 
-def test_who_names_a_spark() -> None:
+def test_who_names_a_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     """The user, spark-submit or the variable of Spark Connect."""
+    monkeypatch.delitem(sys.modules, "pyspark.sql", raising=False)
+
     assert spark_at_hand("local[2]", {}) == "Spark is at local[2]"
     assert spark_at_hand(None, {"PYSPARK_GATEWAY_PORT": "1"}) == "this was started by spark-submit"
     assert spark_at_hand(None, {"SPARK_REMOTE": "sc://there"}) == "Spark Connect is at sc://there"
