@@ -21,6 +21,16 @@ from raftlog.tools.findings import Finding
 class Page(Protocol):
     """A page for people, of an audit. It pickles."""
 
+    @property
+    def account(self) -> Account:
+        """Of all files and findings that it was told of."""
+        ...
+
+    @property
+    def checks(self) -> Checks:
+        """What there was to check."""
+        ...
+
     def add(self, judged: Judged) -> Judged:
         """Take what was judged together, and return it with findings more of what raftlog failed over in doing so."""
         ...
@@ -44,21 +54,16 @@ class AuditPart:
 
     Attributes:
         page: of this part.
-        account, checks: likewise.
         rows: for the tables, each with the name of its table; ``run_id`` is still to come.
     """
 
     page: Page
-    account: Account = attrs.field(factory=Account)
-    checks: Checks = attrs.field(factory=Checks)
     rows: list[tuple[str, Row]] = attrs.field(factory=list)
 
     def add(self, judged: Judged) -> None:
         """Take what was judged together."""
         found, rows = _with_timelines(judged)
         found = self.page.add(found)
-        self.account.add(found)
-        self.checks.add(found)
         self.rows += (("findings", row) for row in finding_rows(found))
         self.rows += rows
 
@@ -69,17 +74,16 @@ class AuditRun:
     Args:
         run_id: of its rows.
         output: the directory that it writes to.
-        page: an empty one.
+        page: an empty one; it is told of everything.
 
     Attributes:
-        run_id, output: as given.
-        total: what came of all so far, but for the rows, which are written.
+        run_id, output, page: as given.
     """
 
     def __init__(self, run_id: str, output: AuditOutput, page: Page) -> None:
         self.run_id: Final = run_id
         self.output: Final = output
-        self.total: Final = AuditPart(page)
+        self.page: Final = page
 
     def take(self, part: AuditPart) -> None:
         """Take what came of the places that follow those so far.
@@ -87,15 +91,16 @@ class AuditRun:
         Raises:
             StorageError: the disk failed.
         """
-        self.total.page.merge(part.page)
-        self.total.account.merge(part.account)
-        self.total.checks.merge(part.checks)
-        for table, row in part.rows:
-            self.output.add(table, row)
+        self.page.merge(part.page)
+        self._write(part.rows)
 
     def take_judged(self, judged: Judged) -> None:
         """Take what was judged together, likewise."""
-        self.take(part_of([judged], self.total.page.blank()))
+        self._write(part_of([judged], self.page).rows)
+
+    def _write(self, rows: Iterable[tuple[str, Row]]) -> None:
+        for table, row in rows:
+            self.output.add(table, row)
 
 
 Engine = Callable[[AuditRun], int]
@@ -123,7 +128,7 @@ def part_of(judged: Iterable[Judged], page: Page) -> AuditPart:
 
     Args:
         judged: in the order of the places.
-        page: an empty one.
+        page: is told of them.
     """
     part = AuditPart(page)
     for each in judged:
@@ -150,8 +155,8 @@ def audit_into(out: str, sources: Sequence[str], engine: Engine, page: Page) -> 
     run_id = f"{started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
     with AuditOutput(out, run_id) as output:
         run = AuditRun(run_id, output, page)
-        outcome = AuditOutcome(run_id, run.total.account, engine(run))
-        checks = tuple(run.total.checks.results(outcome.account))
+        outcome = AuditOutcome(run_id, page.account, engine(run))
+        checks = tuple(page.checks.results(outcome.account))
         _complete(output, outcome, checks, sources, started, page)
     return outcome
 

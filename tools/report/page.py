@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from raftlog import __version__
-from raftlog.tools.auditing.checks import CheckStatus
+from raftlog.tools.auditing.checks import Checks, CheckStatus
 from raftlog.tools.auditing.judgement import Judged
 from raftlog.tools.auditing.own_fault import attempted
 from raftlog.tools.auditing.run import Account
@@ -48,12 +48,21 @@ class Report:
     def __init__(self, sources: Sequence[str]) -> None:
         self._sources = sources
         self._gathering = Gathering()
-
         self._faults: list[Finding] = []
 
     def add(self, judged: Judged) -> Judged:
         """Take what was judged together, and return it with findings more of what raftlog failed over in doing so."""
         return self._gathering.add(judged)
+
+    @property
+    def account(self) -> Account:
+        """Of all files and findings that it was told of."""
+        return self._gathering.account
+
+    @property
+    def checks(self) -> Checks:
+        """What there was to check."""
+        return self._gathering.checks
 
     @property
     def faults(self) -> tuple[Finding, ...]:

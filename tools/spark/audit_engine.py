@@ -6,6 +6,7 @@ changed a little surveys only those. The driver holds a wave of tasks, the keys 
 log directories are compared with; it reads no file of a log.
 """
 
+import itertools
 import os
 import shutil
 import time
@@ -19,11 +20,12 @@ import pyarrow as pa
 from pyspark import cloudpickle
 
 from raftlog.errors import SparkJobError, StorageError
+from raftlog.file_paths import is_remote
 from raftlog.storage.file_source import STANDARD_INPUT
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, SurveyTask, in_partitions
 from raftlog.tools.auditing.evidence_store import key_of
-from raftlog.tools.auditing.full_audit import AuditRun, part_of
-from raftlog.tools.auditing.judgement import by_path, in_groups, judge_group, judge_together, kept_of
+from raftlog.tools.auditing.full_audit import AuditRun
+from raftlog.tools.auditing.judgement import by_path, judge_together
 from raftlog.tools.auditing.run import tasks_of, with_problems
 from raftlog.tools.auditing.run_progress import RunProgress
 from raftlog.tools.auditing.survey import survey as survey_file
@@ -169,13 +171,10 @@ class _SparkRun:
         """Judge all evidence, hand in what comes of it, and return what log directories are compared with."""
         with failures_of("reading evidence"):
             own = self._planned().where("slice = 0").sort("number").collect()
-        places = tuple(in_partitions(files_of(row.asDict() for row in own)))
-        directories = by_path(places)
-        page = self._run.total.page.blank()
-        judged = [judge_group(group, directories) for group in in_groups(places)]
-        first = Outcome(part_of(judged, page.blank()), tuple(map(kept_of, places)), sum(len(p.files) for p in places))
+        files = tuple(files_of(row.asDict() for row in own))
+        work = JudgeWork(by_path(in_partitions(files)), self._run.page.blank(), self._directory)
         kept: list[PartitionEvidence] = []
-        for outcome in (first, *self._judged(JudgeWork(directories, page, self._directory))):
+        for outcome in itertools.chain(work.outcomes(files), self._judged(work)):
             self._run.take(outcome.part)
             kept += outcome.kept
             count -= outcome.file_count
@@ -227,7 +226,7 @@ def _task_table(wave: Sequence[tuple[str, SurveyTask]], bins: Sequence[Sequence[
 
 
 def _is_relative(source: str) -> bool:
-    return "://" not in source and not os.path.isabs(source)  # noqa: PTH117
+    return not is_remote(source) and not os.path.isabs(source)  # noqa: PTH117
 
 
 @contextmanager
