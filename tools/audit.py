@@ -38,12 +38,10 @@ def _audit_here(given: argparse.Namespace) -> int:
 
 def _audit_on_spark(given: argparse.Namespace) -> int:
     try:
-        from raftlog.tools.spark.audit_engine import SparkEngine
-        from raftlog.tools.spark.session import session
+        from raftlog.tools.spark.audit_job import audit_on_spark
     except ImportError as error:
         raise MissingExtraError("spark", "--engine spark") from error
-    with session(given.master) as spark:
-        return audit_on(SparkEngine(spark, given.paths, given.fresh, given.messages, _PROGRAM), given, _PROGRAM)
+    return audit_on_spark(given, _PROGRAM)
 
 
 def _is_for_spark(given: argparse.Namespace) -> bool:

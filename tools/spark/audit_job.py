@@ -7,6 +7,7 @@
     audit_job.main(["/mnt/logs", "--out", "/mnt/audit"], spark)
 """
 
+import argparse
 import contextlib
 import sys
 from collections.abc import Sequence
@@ -37,11 +38,25 @@ def main(argv: Sequence[str] | None = None, spark: "SparkSession | None" = None)
     given = parser_of(_PROGRAM).parse_args(argv)
     try:
         prepare_to_survey(_PROGRAM)
-        with contextlib.nullcontext(spark) if spark is not None else session(given.master) as found:
-            return audit_on(SparkEngine(found, given.paths, given.fresh, given.messages, _PROGRAM), given, _PROGRAM)
+        return audit_on_spark(given, _PROGRAM, spark)
     except RaftLogError as error:
         say(str(error), _PROGRAM)
         return EXIT_ERROR
+
+
+def audit_on_spark(given: argparse.Namespace, program: str, spark: "SparkSession | None" = None) -> int:
+    """Audit on Spark, and return the exit code.
+
+    Args:
+        given: the options.
+        program: who is at work.
+        spark: as for ``main``.
+
+    Raises:
+        RaftLogError: Spark cannot be had or go on, or the output directory fails.
+    """
+    with contextlib.nullcontext(spark) if spark is not None else session(given.master) as found:
+        return audit_on(SparkEngine(found, given.paths, given.fresh, given.messages, program), given, program)
 
 
 if __name__ == "__main__":
