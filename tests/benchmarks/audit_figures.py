@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Comparisons of the audit, with limits and with Kafka's own dump tool, which checks less."""
 
-from collections.abc import Callable, Iterator, Mapping
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -79,7 +80,8 @@ class AuditFigures:
         return Comparison(row, what, "MiB/s", {"compiled": verify}, {name: dump}, goals, most_rounds=3)
 
     def _two_processes(self, size_mib: float, row: str) -> Comparison:
-        directory = partitions_of(self._folder, Path(self._workers["compiled"].input("small", size_mib)), _SEGMENTS)
+        segment = Path(self._workers["compiled"].input("small", size_mib))
+        directory = partitions_of(self._folder, [segment], _SEGMENTS)
         two, one = (
             Command(
                 [RAFTLOG, "verify", "-j", count, "--fail-on", "damaged", str(directory)],
@@ -99,10 +101,10 @@ class AuditFigures:
         )
 
 
-def partitions_of(folder: Path, segment: Path, count: int) -> Path:
-    """Return a directory of partitions that all have the same segment: all would be in the page cache anyway."""
-    directory = folder / f"{count}-of-{segment.parent.parent.name}"
-    for number in range(count):
+def partitions_of(folder: Path, segments: Sequence[Path], count: int) -> Path:
+    """Return a directory of partitions that have these segments in turn: all are in the page cache anyway."""
+    directory = folder / f"{count}-of-{'-'.join(segment.parent.parent.name for segment in segments)}"
+    for number, segment in zip(range(count), itertools.cycle(segments), strict=False):
         partition = directory / f"orders-{number}"
         if not partition.exists():
             partition.mkdir(parents=True)

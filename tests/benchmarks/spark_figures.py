@@ -33,8 +33,8 @@ class SparkSizes:
     """How much is measured on Spark.
 
     Attributes:
-        rows_mib: the size of a segment that the source reads.
-        row_segments: how many of it there are.
+        rows_mib: the size of each segment that the source reads.
+        row_segments: how many there are: half of usual batches, half of tiny records.
         audited_mib: the size of a segment that is audited.
         audited_segments: how many of it there are.
         rounds: of which the median counts.
@@ -47,7 +47,7 @@ class SparkSizes:
     rounds: int
 
 
-FULL: Final = SparkSizes(512, 4, 4 * 1024 / 2000, 2000, 3)
+FULL: Final = SparkSizes(256, 4, 4 * 1024 / 2000, 2000, 3)
 QUICK: Final = SparkSizes(16, 2, 1, 20, 1)
 
 
@@ -85,13 +85,14 @@ class SparkFigures:
 
     def _source(self, row: str) -> Comparison:
         sizes = self._sizes
-        arrow, fewer = self._partitions(sizes.rows_mib, sizes.row_segments), self._partitions(sizes.rows_mib, 1)
+        shapes = ("small", "tiny")
+        all_of_it, fewer = (self._partitions(shapes, sizes.rows_mib, count) for count in (sizes.row_segments, 2))
         least, tuples = f"{_LEAST_M_ROWS} M records/s", "the same rows as tuples"
         return Comparison(
             row,
             f"Spark source, every column of {sizes.rows_mib * sizes.row_segments:g} MiB, {_PROCESSORS} processors",
             "M records/s",
-            {"compiled": SparkSpeed(self._local(), "arrow", arrow, self._little())},
+            {"compiled": SparkSpeed(self._local(), "arrow", all_of_it, all_of_it)},
             {least: Limit(_LEAST_M_ROWS), tuples: SparkSpeed(self._local(), "tuples", fewer, self._little())},
             {("compiled", least): 1, ("compiled", tuples): _LEAST_RATIO_TO_TUPLES},
         )
@@ -151,14 +152,15 @@ class SparkFigures:
         return SparkSpeed(process, "audit", self._audited(), self._little(), amount)
 
     def _audited(self) -> Path:
-        return self._partitions(self._sizes.audited_mib, self._sizes.audited_segments)
+        return self._partitions(("small",), self._sizes.audited_mib, self._sizes.audited_segments)
 
     def _little(self) -> Path:
-        return self._partitions(1, 1)
+        return self._partitions(("small",), 1, 1)
 
-    def _partitions(self, size_mib: float, count: int) -> Path:
+    def _partitions(self, shapes: Sequence[str], size_mib: float, count: int) -> Path:
         with Worker(self._folder, "compiled") as worker:
-            return partitions_of(self._folder, Path(worker.input("small", size_mib)), count)
+            segments = [Path(worker.input(shape, size_mib)) for shape in shapes]
+        return partitions_of(self._folder, segments, count)
 
     def _local(self) -> SparkProcess:
         return self._process(_SESSION_S, f"local[{_PROCESSORS}]", {})

@@ -2,10 +2,13 @@
 """What a session of ours is started with: decided before any JVM is asked."""
 
 import os
+from pathlib import Path
 
 import pytest
 
 from raftlog.tools.spark import session as spark_session
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "spark.md"
 
 
 @pytest.mark.parametrize(
@@ -26,6 +29,15 @@ from raftlog.tools.spark import session as spark_session
 def test_only_what_stays_here_is_on_loopback(master: str, is_here: bool) -> None:
     """The driver listens on loopback if its workers are on this machine, and else where they can reach it."""
     assert ("spark.driver.host" in spark_session._defaults(master)) is is_here
+
+
+def test_every_java_of_a_job_reads_arrow_fast() -> None:
+    """Driver and executors are told the same, and docs/spark.md tells users what our sessions have."""
+    ours = spark_session._defaults("local")
+
+    assert ours["spark.executor.defaultJavaOptions"] in ours["spark.driver.defaultJavaOptions"]
+    assert PAGE.read_text().count(spark_session.FAST_ARROW) == 2
+    assert ours["spark.buffer.size"] == str(1024 * 1024)  # the page says 1m
 
 
 def test_variables_are_set_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
