@@ -65,6 +65,14 @@ class OpenFile(Protocol):
         """
         ...
 
+    def reserve(self, size_bytes: int) -> None:
+        """Have the disk keep room for the file to grow to a length, or none, where it has that length or more.
+
+        The length itself stays, and so does what is read. A sync has less to write down then: not where the bytes are,
+        only that they are there. Where a file system cannot do that, or has no room, nothing happens.
+        """
+        ...
+
     def sync(self) -> None:
         """Make the bytes and the length durable (fdatasync).
 

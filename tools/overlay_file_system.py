@@ -98,6 +98,9 @@ class OverlayFile:
             raise StorageError(self._path, f"truncate to {size_bytes} bytes", f"it has {self._content.size}")
         self._content.truncate(size_bytes)
 
+    def reserve(self, size_bytes: int) -> None:
+        """Do nothing: there is room."""
+
     def sync(self) -> None:
         """Do nothing: nothing here is ever durable."""
 

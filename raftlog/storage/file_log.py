@@ -260,7 +260,7 @@ class FileLog(Closing, OutlinedLog):
         end_offset = segment.next_offset
         if self._flushed_offset == end_offset:
             return
-        self._durable.mark_sync(segment.sync, end_offset)
+        self._durable.mark_sync(segment.file, end_offset)
         self._flushed_offset = end_offset
         if self._quarantine is not None and end_offset >= self._quarantine.durable_end_offset:
             self._quarantine = None

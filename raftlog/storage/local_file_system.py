@@ -8,13 +8,15 @@ a signal interrupts are tried again by Python itself.
 import contextlib
 import errno
 import fcntl
+import functools
 import os
 import stat
+import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Final
+from typing import Final, cast
 
 from raftlog.errors import DirectoryLockedError, MissingFileError, OutOfSpaceError, StorageError
 
@@ -24,6 +26,8 @@ _REFUSALS: Final = (OSError, ValueError, OverflowError)
 _CLOSED: Final = -1
 _FULL_SYNC: Final[int | None] = getattr(fcntl, "F_FULLFSYNC", None)
 """What it takes on macOS, which has it alone."""
+_KEEP_LENGTH: Final = 1
+"""Linux's FALLOC_FL_KEEP_SIZE, which is not among what Python knows of this call."""
 _NEW_FILE_MODE: Final = 0o666
 """Less what the process's umask takes away."""
 _OWNER_MAY_READ: Final = stat.S_IRUSR
@@ -136,6 +140,16 @@ class LocalFile:
             if size_bytes > os.fstat(self._descriptor).st_size:
                 raise ValueError("it is shorter")
             os.ftruncate(self._descriptor, size_bytes)
+
+    def reserve(self, size_bytes: int) -> None:
+        """Have the disk keep room for the file to grow to a length; none beyond its own, where that is not below it."""
+        with contextlib.suppress(*_REFUSALS):
+            length = os.fstat(self._descriptor).st_size
+            fallocate = _fallocate()
+            if size_bytes <= length:
+                os.ftruncate(self._descriptor, length)  # Its own: that gives back what was kept behind it.
+            elif fallocate is not None:
+                fallocate(self._descriptor, _KEEP_LENGTH, length, size_bytes - length)
 
     def sync(self) -> None:
         """Make the bytes and the length durable (fdatasync; F_FULLFSYNC on macOS, where that is what it takes).
@@ -321,6 +335,19 @@ def _identity(path: str) -> tuple[int, int] | None:
     except FileNotFoundError:
         return None
     return status.st_dev, status.st_ino
+
+
+@functools.cache
+def _fallocate() -> Callable[[int, int, int, int], int] | None:
+    """Return Linux's call to allot room to a file, or None where there is none."""
+    import ctypes  # Of no use to who only reads.
+
+    library = ctypes.CDLL(None)
+    call = getattr(library, "fallocate64", None) or getattr(library, "fallocate", None)
+    if call is not None and sys.platform == "linux":
+        call.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+        return cast("Callable[[int, int, int, int], int]", call)
+    return None
 
 
 def _open(path: str, flags: int) -> LocalFile:

@@ -27,6 +27,9 @@ from raftlog.storage.segment_scan import SegmentScan, scan_segment
 
 _SEEK_SIZE: Final = 8 * 1024
 """What is read at once on the way to a batch: with usual indexes, all of it."""
+_LEAST_RESERVED: Final = 256 * 1024
+_MOST_RESERVED: Final = 32 * 1024 * 1024
+"""In bytes, ahead of the batches: so seldom is room asked for, and so little is kept from others for nothing."""
 
 
 @attrs.frozen
@@ -50,6 +53,7 @@ class LogSegment:
         path: of its ``.log`` file.
         next_offset: the offset after its last batch.
         size_bytes: of its batches.
+        file: its ``.log`` file.
     """
 
     def __init__(self, file_system: FileSystem, directory: str, base_offset: int, index_limits: IndexLimits) -> None:
@@ -62,18 +66,19 @@ class LogSegment:
         self._first_timestamp: int | None = None
         self._found: tuple[int, BatchHead] | None = None
         """What was looked for last: the next one is often that, or right behind it."""
-        self._file: OpenFile = file_system.open(self.path, create=True)
+        self.file: OpenFile = file_system.open(self.path, create=True)
+        self._reserved_bytes = 0
 
     def scan(self, last_epoch: int, witnesses: EpochWitnesses) -> SegmentScan:
         """Read all that the file holds, and take its sound batches for the segment's; once, before anything else."""
-        scan = scan_segment(self._file, self.base_offset, last_epoch, self._indexes, witnesses)
+        scan = scan_segment(self.file, self.base_offset, last_epoch, self._indexes, witnesses)
         self.next_offset, self.size_bytes = scan.next_offset, scan.end_position
         self._first_timestamp = scan.first_timestamp
         return scan
 
     def file_size(self) -> int:
         """Return the length of the file, which is that of the segment where nothing is damaged."""
-        return self._file.size()
+        return self.file.size()
 
     @property
     def end(self) -> SegmentPosition:
@@ -103,8 +108,10 @@ class LogSegment:
             StorageError: what the file holds behind the segment's end is not known.
         """
         position = self.size_bytes
+        if position + len(checked.data) > self._reserved_bytes:
+            self._reserve(position + len(checked.data))
         try:
-            self._file.write_at(position, checked.data)
+            self.file.write_at(position, checked.data)
         except OutOfSpaceError as error:
             self._cut_back(error)
             raise
@@ -115,11 +122,16 @@ class LogSegment:
             position += size_bytes
         self.size_bytes, self.next_offset = position, checked.next_offset
 
+    def _reserve(self, size_bytes: int) -> None:
+        """Have room for what is to be written, and as much again, within limits."""
+        self._reserved_bytes = size_bytes + min(max(size_bytes, _LEAST_RESERVED), _MOST_RESERVED)
+        self.file.reserve(self._reserved_bytes)
+
     def _cut_back(self, cause: OutOfSpaceError) -> None:
         """Remove what a failed write has left: half a batch must not stand before a good one."""
         try:
-            if self._file.size() > self.size_bytes:
-                self._file.truncate(self.size_bytes)
+            if self.file.size() > self.size_bytes:
+                self.file.truncate(self.size_bytes)
         except StorageError as error:
             raise error from cause
 
@@ -139,7 +151,7 @@ class LogSegment:
         found = self._found
         if found is not None and found[1].base_offset <= offset and found[0] >= position:
             position, next_offset = found[0], found[1].base_offset
-        ahead = Window(self._file, self.size_bytes, _SEEK_SIZE)
+        ahead = Window(self.file, self.size_bytes, _SEEK_SIZE)
         while True:
             head = read_head(ahead.view(position, BATCH_OVERHEAD), position)
             is_next = head is not None and next_offset in (None, head.base_offset) and head.base_offset <= offset
@@ -157,18 +169,10 @@ class LogSegment:
             CorruptBatchError: the file has become shorter.
             StorageError: the disk failed.
         """
-        data = self._file.read_at(position, size)
+        data = self.file.read_at(position, size)
         if len(data) < size:
             raise CorruptBatchError(f"{size} bytes, {len(data)} of them there", "tail-torn", self.path, position)
         return data
-
-    def sync(self) -> None:
-        """Make all batches durable.
-
-        Raises:
-            StorageError: what is on the disk is not known.
-        """
-        self._file.sync()
 
     def truncate(self, position: int, next_offset: int) -> None:
         """Drop all batches from one on; durable on return.
@@ -180,8 +184,8 @@ class LogSegment:
         Raises:
             StorageError: the file may be cut or not.
         """
-        self._file.truncate(position)
-        self._file.sync()
+        self.file.truncate(position)
+        self.file.sync()
         self.size_bytes, self.next_offset = position, next_offset
         self._rewind_indexes()
 
@@ -191,8 +195,8 @@ class LogSegment:
         Raises:
             StorageError: the file may be cut or not.
         """
-        self._file.truncate(self.size_bytes)
-        self._file.sync()
+        self.file.truncate(self.size_bytes)
+        self.file.sync()
 
     def take_file(self, path: str) -> None:
         """Take another file, which holds the sound part, for the segment's own; durable once its directory is synced.
@@ -200,9 +204,9 @@ class LogSegment:
         Raises:
             StorageError: either file may have the segment's name.
         """
-        self._file.close()
+        self.file.close()
         self._file_system.rename(path, self.path)
-        self._file = self._file_system.open(self.path)
+        self.file = self._file_system.open(self.path)
 
     def _rewind_indexes(self) -> None:
         self._found = None
@@ -210,7 +214,7 @@ class LogSegment:
         if self.size_bytes == 0:
             self._first_timestamp = None
         while position < self.size_bytes:
-            head = head_at(self._file, position)
+            head = head_at(self.file, position)
             if head is None:
                 raise StorageError(self.path, f"read at position {position}", "a batch header has changed")
             size_bytes = head.next_position - position
@@ -239,6 +243,7 @@ class LogSegment:
         Raises:
             OutOfSpaceError, StorageError: a file could not be written.
         """
+        self.file.reserve(self.size_bytes)
         self._indexes.seal()
         self._indexes.store()
 
@@ -264,4 +269,4 @@ class LogSegment:
     def close(self) -> None:
         """Let go of the file. Closing twice is harmless."""
         with contextlib.suppress(StorageError):
-            self._file.close()
+            self.file.close()

@@ -324,7 +324,7 @@ class _Recovery:
             detail = f"{size_bytes} bytes from position {last.size_bytes}, which nobody was told of: "
             self._actions.append(RecoveryAction(ActionKind.CUT, last.path, detail + scanned.problem.reason))
         elif quarantine is None:
-            last.sync()  # What a killed process wrote is there, and perhaps nowhere but in memory.
+            last.file.sync()  # What a killed process wrote is there, and perhaps nowhere but in memory.
         if quarantine is None:
             self._remove_producer_snapshots_above(scanned.end_offset)
         whole = scanned.sound if quarantine is None else scanned.sound[:-1]

@@ -30,7 +30,6 @@ new generation, so that no older mark counts, and then cuts the log.
 import contextlib
 import re
 import struct
-from collections.abc import Callable
 from typing import Final
 
 import attrs
@@ -129,8 +128,12 @@ class FlushMark:
 
     def encode(self) -> bytes:
         """Return the bytes of a slot."""
-        fields = _MARK.pack(_MARK_MAGIC, self.generation, self.durable_end_offset)
-        return fields + crc32c(fields).to_bytes(4, "big")
+        return _encoded_mark(self.generation, self.durable_end_offset)
+
+
+def _encoded_mark(generation: int, durable_end_offset: int) -> bytes:
+    fields = _MARK.pack(_MARK_MAGIC, generation, durable_end_offset)
+    return fields + crc32c_function()(fields).to_bytes(4, "big")
 
 
 def read_flush_mark(data: bytes | memoryview) -> FlushMark | None:
@@ -276,8 +279,8 @@ class DurablePoint:
         replace_file(self._file_system, self._path, point.encode())
         self._point = point
 
-    def mark_sync(self, sync: Callable[[], None], durable_end_offset: int) -> None:
-        """Do a sync, and note that it has made a log durable up to an offset, exclusive.
+    def mark_sync(self, file: OpenFile, durable_end_offset: int) -> None:
+        """Sync a segment's file, and note that this has made the log durable up to an offset, exclusive.
 
         Where a mark cannot be written, the recovery point is replaced instead, each time, as far as there is room.
 
@@ -286,10 +289,9 @@ class DurablePoint:
                 other.
         """
         # Made before the sync: behind its wait everything takes several times as long.
-        fields = _MARK.pack(_MARK_MAGIC, self._point.generation, durable_end_offset)
-        mark = fields + crc32c_function()(fields).to_bytes(4, "big")
+        mark = _encoded_mark(self._point.generation, durable_end_offset)
         try:
-            sync()
+            file.sync()
         except OutOfSpaceError as error:
             raise beyond_return(error) from error
         if self._marks is not None:

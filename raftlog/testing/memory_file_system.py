@@ -165,6 +165,9 @@ class MemoryFile:
             self._inode.change(Truncate(size_bytes))
         self._file_system.end(step, fault)
 
+    def reserve(self, size_bytes: int) -> None:
+        """Do nothing: there is room."""
+
     def sync(self) -> None:
         """Make the bytes and the length durable.
 

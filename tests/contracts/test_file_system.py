@@ -67,6 +67,18 @@ def test_what_was_read_does_not_change(files: FileSystem) -> None:
     assert bytes(view) == b"before"
 
 
+@pytest.mark.parametrize("size_bytes", [0, 5, 10, 11, 1 << 20, 1 << 62])
+def test_reserved_room_is_nothing_that_is_read(files: FileSystem, size_bytes: int) -> None:
+    """Length, bytes and the place of the next append are what they were, however much room is asked for."""
+    file = files.open("log", create=True)
+    file.append(b"0123456789")
+    file.reserve(size_bytes)
+    file.append(b"ab")
+    file.reserve(0)
+    assert file.size() == 12
+    assert bytes(file.read_at(0, 100)) == b"0123456789ab"
+
+
 def test_truncation_only_cuts(files: FileSystem) -> None:
     """A file is cut to a length; one above its own, and a negative one, are refused and change nothing."""
     file = files.open("log", create=True)

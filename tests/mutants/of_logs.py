@@ -153,7 +153,7 @@ def _counting_before_the_sync(right: Wrong) -> Wrong:
 
 def _cut_without_sync(right: Wrong) -> Wrong:
     def truncate(segment: Any, position: int, next_offset: int) -> None:
-        segment._file.truncate(position)
+        segment.file.truncate(position)
         segment.size_bytes, segment.next_offset = position, next_offset
         segment._rewind_indexes()
 

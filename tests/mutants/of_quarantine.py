@@ -51,8 +51,8 @@ def _mark_without_crc(data: Any) -> FlushMark | None:
 
 
 def _no_mark_no_matter(right: Wrong) -> Wrong:
-    def mark_sync(durable: Any, sync: Any, durable_end_offset: int) -> None:
-        right(durable, sync, durable_end_offset if durable._marks else 0)
+    def mark_sync(durable: Any, file: Any, durable_end_offset: int) -> None:
+        right(durable, file, durable_end_offset if durable._marks else 0)
 
     return mark_sync
 

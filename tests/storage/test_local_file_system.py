@@ -8,15 +8,20 @@ import resource
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from raftlog.errors import DirectoryLockedError, MissingFileError, OutOfSpaceError, StorageError
+from raftlog.storage import local_file_system
+from raftlog.storage.file_log import FileLog
 from raftlog.storage.local_file_system import LocalFileSystem
+from tests.raft_batches import raft_batch
 
 FILES = LocalFileSystem()
+MIB = 1024 * 1024
 
 
 def failing(code: int) -> Callable[..., int]:
@@ -26,6 +31,38 @@ def failing(code: int) -> Callable[..., int]:
         raise OSError(code, os.strerror(code))
 
     return call
+
+
+def allots(directory: Path) -> bool:
+    """Whether the file system of a directory takes Linux's call for room."""
+    fallocate = local_file_system._fallocate()
+    with tempfile.TemporaryFile(dir=directory) as file:
+        return fallocate is not None and fallocate(file.fileno(), 1, 0, MIB) == 0
+
+
+def test_room_is_kept_and_given_back(tmp_path: Path) -> None:
+    """A file takes as much of the disk as was reserved, where the file system can do that, and no more at last."""
+    file = FILES.open(f"{tmp_path}/file", create=True)
+    file.append(bytes(range(256)))
+    file.sync()
+    file.reserve(MIB)
+    kept = (tmp_path / "file").stat().st_blocks * 512
+    file.reserve(256)
+    left = (tmp_path / "file").stat().st_blocks * 512
+
+    assert kept >= MIB if allots(tmp_path) else kept < MIB
+    assert left < MIB
+
+
+def test_a_log_keeps_room_while_it_is_open(tmp_path: Path) -> None:
+    """The active segment has room for what comes next; a log that is closed takes what its batches take."""
+    with FileLog.open(FILES, f"{tmp_path}/log") as log:
+        log.append_as_leader(raft_batch(0, 1), 1)
+        kept = (tmp_path / "log" / "00000000000000000000.log").stat().st_blocks * 512
+    left = (tmp_path / "log" / "00000000000000000000.log").stat().st_blocks * 512
+
+    assert (kept >= 256 * 1024) == allots(tmp_path)
+    assert left <= 64 * 1024
 
 
 def test_short_writes_are_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -115,7 +115,7 @@ def test_only_an_epoch_that_is_new_lowers_the_durable_end(
 
 def sync(durable: DurablePoint, end_offset: int) -> None:
     """Do what belongs to a sync."""
-    durable.mark_sync(lambda: None, end_offset)
+    durable.mark_sync(MemoryFileSystem().open("segment", create=True), end_offset)
 
 
 def test_marks_take_turns() -> None:
