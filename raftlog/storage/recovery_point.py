@@ -21,7 +21,10 @@ write that is cut leaves the other::
      0  8 bytes  "RLFLUSH" and a version, 0
      8  int64    generation
     16  int64    durable end offset (exclusive)
-    24  uint32   CRC-32C of bytes 0 to 23
+    24  int64    generation, all bits inverted
+    32  int64    durable end offset, all bits inverted
+
+The inverted numbers stand for a CRC: code and tables for one would be cold behind the wait for the disk.
 
 A truncation takes back what these files have said. It first replaces the recovery point by one with a lower end and a
 new generation, so that no older mark counts, and then cuts the log.
@@ -38,7 +41,7 @@ from raftlog.errors import CorruptFileError, DecodeError, MissingFileError, OutO
 from raftlog.file_system import FileSystem, OpenFile, join, read_file, replace_file
 from raftlog.leader_epoch_cache import LeaderEpochCache
 from raftlog.offsets import EpochEntry
-from raftlog.records.checksum import crc32c, crc32c_function
+from raftlog.records.checksum import crc32c
 from raftlog.storage.no_return import beyond_return
 
 RECOVERY_POINT_NAME: Final = "raftlog-recovery-point"
@@ -54,9 +57,9 @@ _TEXT: Final = re.compile(
     rb"((?:epoch [0-9]{1,10} [0-9]{1,19}\n)*))"
     rb"crc32c ([0-9a-f]{8})\n"
 )
-_MARK: Final = struct.Struct(">8sqq")
+_MARK: Final = struct.Struct(">8sqqqq")
 _MARK_MAGIC: Final = b"RLFLUSH\0"
-_MARK_SIZE: Final = _MARK.size + 4
+_MARK_SIZE: Final = _MARK.size
 _SLOT_POSITIONS: Final = (0, 4096)
 _MAX_OFFSET: Final = (1 << 63) - 1
 _MAX_EPOCH: Final = (1 << 31) - 1
@@ -132,17 +135,18 @@ class FlushMark:
 
 
 def _encoded_mark(generation: int, durable_end_offset: int) -> bytes:
-    fields = _MARK.pack(_MARK_MAGIC, generation, durable_end_offset)
-    return fields + crc32c_function()(fields).to_bytes(4, "big")
+    return _MARK.pack(_MARK_MAGIC, generation, durable_end_offset, ~generation, ~durable_end_offset)
 
 
 def read_flush_mark(data: bytes | memoryview) -> FlushMark | None:
     """Read a slot; None if it is empty, torn or damaged."""
-    if len(data) < _MARK_SIZE or crc32c(data[: _MARK.size]) != int.from_bytes(data[_MARK.size : _MARK_SIZE], "big"):
+    if len(data) < _MARK_SIZE:
         return None
-    magic, generation, durable_end_offset = _MARK.unpack_from(data)
-    is_sound = magic == _MARK_MAGIC and 0 <= generation <= _MAX_GENERATION and durable_end_offset >= 0
-    return FlushMark(generation, durable_end_offset) if is_sound else None
+    magic, generation, durable_end_offset, *inverted = _MARK.unpack_from(data)
+    if magic != _MARK_MAGIC or inverted != [~generation, ~durable_end_offset]:
+        return None
+    is_possible = 0 <= generation <= _MAX_GENERATION and durable_end_offset >= 0
+    return FlushMark(generation, durable_end_offset) if is_possible else None
 
 
 def read_flush_marks(data: bytes) -> dict[int, FlushMark | None]:

@@ -72,16 +72,22 @@ def test_the_text_is_as_documented() -> None:
     ]
 
 
-@given(marks, st.integers(0, 27), st.integers(0, 7))
+@given(marks, st.integers(0, 39), st.integers(0, 7))
 def test_a_mark_is_whole_or_none(mark: FlushMark, position: int, bit: int) -> None:
     """A slot that was torn or has rotted says nothing."""
     encoded = bytearray(mark.encode())
-    assert len(encoded) == 28
+    assert len(encoded) == 40
     assert read_flush_mark(bytes(encoded)) == mark
     encoded[position] ^= 1 << bit
     assert read_flush_mark(bytes(encoded)) is None
     assert read_flush_mark(mark.encode()[:position]) is None
-    assert read_flush_mark(bytes(28)) is None
+    assert read_flush_mark(bytes(40)) is None
+
+
+@given(marks, marks, st.integers(0, 40))
+def test_a_mark_over_another_is_one_of_them_or_none(old: FlushMark, new: FlushMark, cut: int) -> None:
+    """Wherever a write in place was cut, what is left is the old mark, the new one or nothing."""
+    assert read_flush_mark(new.encode()[:cut] + old.encode()[cut:]) in (old, new, None)
 
 
 @given(st.none() | points, st.lists(marks, max_size=2))

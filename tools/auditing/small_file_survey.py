@@ -124,7 +124,7 @@ def _findings_of_contents(task: SurveyTask, name: str, contents: _Contents, data
         case None if name == FLUSH_MARK_NAME:
             for position, mark in read_flush_marks(data).items():
                 if mark is None:
-                    yield Finding(task.path, "file-crc", "a mark whose CRC does not hold", position)
+                    yield Finding(task.path, "file-crc", "a mark that is torn or has rotted", position)
 
 
 def _negative_offsets(task: SurveyTask, entries: list[dict[str, Any]], data: bytes) -> Iterator[Finding]:

@@ -92,7 +92,7 @@ def test_a_broken_file_is_one_finding(name: str) -> None:
     [
         ("raftlog-recovery-point", POINT.encode(), {"durable_end_offset": 40, "generation": 3, "is_clean": True}),
         ("raftlog-flush-mark", MARKS, {"marks": [{"generation": 3, "durable_end_offset": end} for end in (44, 48)]}),
-        ("raftlog-flush-mark", bytes(4124), {"marks": []}),
+        ("raftlog-flush-mark", bytes(4136), {"marks": []}),
         ("raftlog-quorum-state-2", QuorumStateCopy(STATE, 9, True).encode(), {"sequence": 9, "is_vote_lost": True}),
         ("raftlog-quorum-state-1", QuorumStateCopy(STATE, 9).encode(), {"leader_epoch": 7, "leader_id": 2}),
         ("cleaner-offset-checkpoint", b"0\n1\nt 2 9\n", {"entries": [{"topic": "t", "partition": 2, "offset": 9}]}),
