@@ -295,8 +295,7 @@ class MemoryFileSystem:
             StorageError: it cannot be made, or a file has its name.
         """
         step = self._start(Operation.MAKE_DIRECTORY, directory)
-        missing = []
-        place = _plain(directory)
+        missing, place = [], _plain(directory)
         while self._find(place) is None:
             missing.append(place)
             place = parent_directory(place)
