@@ -7,7 +7,6 @@ times as much as it does in a loop. So there are few calls and few objects on th
 Source: KafkaRaftLog, UnifiedLog.
 """
 
-import functools
 import struct
 from typing import Final, NamedTuple
 
@@ -57,9 +56,6 @@ class CheckedBatch(NamedTuple):
     last_offset: int
     max_timestamp: int
     size_bytes: int
-
-
-_checked_batch: Final = functools.partial(_named, CheckedBatch)
 
 
 class CheckedAppend(NamedTuple):
@@ -149,7 +145,7 @@ def check_plain_append(data: bytes | memoryview, epoch: int, end_offset: int) ->
     Returns:
         What ``check_append`` would; or None where it has to look, because something is wrong or special.
     """
-    plain = kernel.plain_append(data, epoch, end_offset, MAX_BATCH_SIZE, _checked_batch)
+    plain = kernel.plain_append(data, epoch, end_offset, MAX_BATCH_SIZE, CheckedBatch)
     if plain is None:
         return None
     batches, next_offset, max_timestamp = plain

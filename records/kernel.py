@@ -75,7 +75,7 @@ _MAX_VARINT_SIZE = cython.declare(cython.Py_ssize_t, 10)
 _USUAL_RECORD_SIZE = cython.declare(cython.Py_ssize_t, 128)
 _LARGE_FIELD = cython.declare(cython.Py_ssize_t, 256)
 
-Batch = TypeVar("Batch")
+Batch = TypeVar("Batch", bound=tuple[int, ...])
 
 Row = (
     tuple[int, bytes | None, bytes | None]
@@ -2159,7 +2159,7 @@ def plain_append(
     epoch: cython.longlong,
     end_offset: cython.longlong,
     max_batch_size: cython.Py_ssize_t,
-    make: Callable[[tuple[int, int, int, int, int]], Batch],
+    kind: type[Batch],
 ) -> tuple[list[Batch], int, int] | None:
     """Check data batches in one go, by all that ``raftlog.append_rules.check_append`` asks of a leader's.
 
@@ -2168,10 +2168,10 @@ def plain_append(
         epoch: that all of them must have.
         end_offset: of the log, exclusive.
         max_batch_size: in bytes.
-        make: called for each batch, with its base offset, epoch, last offset, max timestamp and size.
+        kind: of tuple to make of each batch: base offset, epoch, last offset, max timestamp and size.
 
     Returns:
-        What was made, the offset after all batches, and their greatest timestamp, -1 at least. None where something is
+        These tuples, the offset after all batches, and their greatest timestamp, -1 at least. None where something is
         wrong, or special as control batches are; and where there is no instruction for CRCs: tables that have left the
         cache take longer than all that is saved here.
     """
@@ -2207,7 +2207,7 @@ def plain_append(
             return None
         timestamp = _int64(view, at + 35)
         max_timestamp = max(max_timestamp, timestamp)
-        batches.append(make((end_offset, epoch, end_offset + delta, timestamp, batch_size)))
+        batches.append(tuple.__new__(kind, (end_offset, epoch, end_offset + delta, timestamp, batch_size)))
         end_offset += delta + 1
         at += batch_size
     return batches, end_offset, max_timestamp

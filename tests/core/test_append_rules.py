@@ -161,14 +161,13 @@ def test_the_kernel_leaves_large_batches_to_the_rules(form: Any) -> None:
     data = batch_bytes(area, base_offset=10, epoch=3, count=1)
     spread = crafted(10, most - 1, most) + crafted(10 + most, 0, 1)
     too_far = spread + crafted(10 + most + 1, 0, 1)
-    make = CheckedBatch._make
     with mock.patch.object(form, "HAS_CRC_INSTRUCTION", form.HAS_CRC_INSTRUCTION or not form.IS_COMPILED):
         if form.HAS_CRC_INSTRUCTION:
-            assert form.plain_append(data, 3, 10, len(data), make) == ([header_of(data)], 11, TIMESTAMP)
-            assert form.plain_append(spread, 3, 10, 61, make)[1] == 10 + 2**31
-        assert form.plain_append(data, 3, 10, len(data) - 1, make) is None
-        assert form.plain_append(too_far, 3, 10, 61, make) is None
-        assert form.plain_append(bytes(2**31), 3, 10, 2**31, make) is None
+            assert form.plain_append(data, 3, 10, len(data), CheckedBatch) == ([header_of(data)], 11, TIMESTAMP)
+            assert form.plain_append(spread, 3, 10, 61, CheckedBatch)[1] == 10 + 2**31
+        assert form.plain_append(data, 3, 10, len(data) - 1, CheckedBatch) is None
+        assert form.plain_append(too_far, 3, 10, 61, CheckedBatch) is None
+        assert form.plain_append(bytes(2**31), 3, 10, 2**31, CheckedBatch) is None
 
 
 def test_a_byte_that_has_changed_is_not_plain() -> None:
