@@ -26,6 +26,8 @@ _WORKERS_OF_THE_PLAN: Final = 10
 _MEMORY_LIMITS_MIB: Final[dict[Literal["program", "java", "task"], int]] = {"program": 512, "java": 2048, "task": 512}
 _NAMES: Final = {"program": "the driver's Python", "java": "Java, driver and tasks", "task": "a task's Python"}
 _SESSION_S: Final = "session"
+_JAVA: Final = {f"spark.{process}.extraJavaOptions": "-XX:+UseParallelGC" for process in ("driver", "executor")}
+"""As docs/spark.md advises where queries are all that runs."""
 
 
 @attrs.frozen
@@ -90,7 +92,8 @@ class SparkFigures:
         least, tuples = f"{_LEAST_M_ROWS} M records/s", "the same rows as tuples"
         return Comparison(
             row,
-            f"Spark source, every column of {sizes.rows_mib * sizes.row_segments:g} MiB, {_PROCESSORS} processors",
+            f"Spark source, all of a consumer's columns of {sizes.rows_mib * sizes.row_segments:g} MiB, "
+            f"{_PROCESSORS} processors",
             "M records/s",
             {"compiled": SparkSpeed(self._local(), "arrow", all_of_it, all_of_it)},
             {least: Limit(_LEAST_M_ROWS), tuples: SparkSpeed(self._local(), "tuples", fewer, self._little())},
@@ -176,7 +179,7 @@ class SparkFigures:
 
     def _process(self, name: str, master: str, variables: Mapping[str, str]) -> SparkProcess:
         if name not in self._processes:
-            configuration = {"spark.sql.shuffle.partitions": str(_PROCESSORS)}
+            configuration = {"spark.sql.shuffle.partitions": str(_PROCESSORS), **_JAVA}
             self._processes[name] = self._stack.enter_context(SparkProcess(master, configuration, variables))
         return self._processes[name]
 
