@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All kinds of faults, each planted in a clean copy of its own that says it is of another cluster."""
+"""Kinds of faults, each planted in a clean copy of its own that says it is of another cluster."""
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from tests.planted.fault import Spot
@@ -9,9 +10,9 @@ from tests.planted.faults import FAULTS
 from tests.planted.ground import CleanCopy, Ground
 
 
-def plant_all(root: Path) -> dict[str, Spot]:
-    """Plant all kinds below a directory, and return where each is."""
-    return {name: _plant(name, root / f"{number:03}", number) for number, name in enumerate(FAULTS)}
+def plant_all(root: Path, names: Iterable[str]) -> dict[str, Spot]:
+    """Plant kinds below a directory, and return where each is."""
+    return {name: _plant(name, root / f"{number:03}", number) for number, name in enumerate(names)}
 
 
 def _plant(name: str, directory: Path, number: int) -> Spot:

@@ -7,16 +7,18 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from raftlog.records.rules import Severity
 from raftlog.tools.findings import Finding
 from tests.golden_files import GOLDEN
+from tests.planted.fault import Spot
 from tests.planted.faults import FAULTS
 from tests.spark.audit_results import assert_equal_on_spark
 from tests.spark.planted_trees import plant_all
 
 pytestmark = pytest.mark.spark
 
-OUTSHONE = {"node-twice", "directory-of-other-id", "partition-twice"}
-"""Kinds that are about ids of directories: among many copies of these, others are named."""
+OF_DIRECTORY_IDS = ("node-twice", "directory-of-other-id", "partition-twice")
+"""Kinds that need directories whose ids are their own: among copies of these, it is the copying that is told."""
 
 
 def test_of_real_logs(spark: SparkSession, tmp_path: Path) -> None:
@@ -43,18 +45,33 @@ def test_of_relative_paths_and_odd_names(spark: SparkSession, tmp_path: Path, mo
     assert {"data", "nowhere"} <= {row["file"].partition("/")[0] for row in found["findings"]}
 
 
-def test_of_all_planted_faults(spark: SparkSession, tmp_path: Path) -> None:
-    """Every kind of fault gives the rows that it gives on one machine, with its rule and place among them."""
-    spots = plant_all(tmp_path / "trees")
-    rows = assert_equal_on_spark(spark, tmp_path, [tmp_path / "trees"])["findings"]
-    found = [
+def test_of_planted_faults_beside_each_other(spark: SparkSession, tmp_path: Path) -> None:
+    """Kinds of faults give the rows that they give on one machine, each with its rule and place among them."""
+    spots = plant_all(tmp_path / "trees", [name for name in FAULTS if name not in OF_DIRECTORY_IDS])
+    found = _found_on_spark(spark, tmp_path, tmp_path / "trees")
+    missed = [name for name, spot in spots.items() if not any(_tells(each, name, spot) for each in found)]
+
+    assert missed == []
+
+
+@pytest.mark.parametrize("name", OF_DIRECTORY_IDS)
+def test_of_a_planted_fault_alone(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    """The other kinds do so in a tree of their own, and nothing else is said there that is not harmless."""
+    [spot] = plant_all(tmp_path / "trees", [name]).values()
+    found = _found_on_spark(spark, tmp_path, tmp_path / "trees")
+    [told] = [each for each in found if each.severity is not Severity.HARMLESS]
+
+    assert _tells(told, name, spot)
+
+
+def _found_on_spark(spark: SparkSession, directory: Path, source: Path) -> list[Finding]:
+    """Return what an audit on Spark finds, which is what one on this machine does."""
+    rows = assert_equal_on_spark(spark, directory, [source])["findings"]
+    return [
         Finding(row["file"], row["rule"], row["reason"], row["position"], 0, row["offset"], row["epoch"])
         for row in rows
     ]
-    missed = {
-        name
-        for name, spot in spots.items()
-        if not any(each.rule in FAULTS[name].rules and spot.is_named_by(each) for each in found)
-    }
 
-    assert missed <= OUTSHONE
+
+def _tells(finding: Finding, name: str, spot: Spot) -> bool:
+    return finding.rule in FAULTS[name].rules and spot.is_named_by(finding)
