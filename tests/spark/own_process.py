@@ -5,7 +5,10 @@ import inspect
 import os
 import subprocess
 import sys
+import venv
 from pathlib import Path
+
+import pyspark
 
 TIMEOUT_S = 600
 
@@ -21,3 +24,16 @@ def run_python(code: str, folder: Path, *arguments: str, **environment: str) -> 
         text=True,
         check=False,
     )
+
+
+def python_without_raftlog(folder: Path) -> Path:
+    """Make a Python that has all packages of this one but raftlog, and return its path."""
+    venv.create(folder, symlinks=True)
+    [packages] = folder.glob("lib/*/site-packages")
+    for package in Path(pyspark.__file__).parent.parent.iterdir():
+        if "raftlog" not in package.name:
+            (packages / package.name).symlink_to(package)
+    python = folder / "python"
+    python.write_text(f'#!/bin/sh\nexec {folder}/bin/python -E "$@"\n')  # PYTHONPATH may say where a checkout is.
+    python.chmod(0o755)
+    return python

@@ -2,16 +2,19 @@
 """The audit as a job on a cluster of several processes."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from raftlog.tools.auditing.full_audit import AuditOutcome
 from raftlog.tools.auditing.run import Account
+from raftlog.tools.exit_codes import EXIT_ERROR
+from raftlog.tools.spark.spark_failure import INSTALL
 from tests.golden_files import GOLDEN
 from tests.spark.audit_results import audit_locally, results
-from tests.spark.own_process import run_python
-from tests.spark.standalone_cluster import standalone_cluster
+from tests.spark.own_process import python_without_raftlog, run_python
+from tests.spark.standalone_cluster import Cluster, standalone_cluster
 
 pytestmark = pytest.mark.spark
 
@@ -21,17 +24,52 @@ JOB = """
 
     sys.exit(main(sys.argv[1:]))
 """
+JOB_AND_QUERY = """
+    import sys
+    from raftlog.tools.spark.audit_job import main
+    from raftlog.tools.spark.session import register, session
+
+    log, out, master = sys.argv[1:]
+    with session(master) as spark:
+        code = main([log, "--out", out], spark)
+        register(spark)
+        try:
+            spark.read.format("raftlog").load(log).collect()
+        except Exception as error:
+            print(error)
+    sys.exit(code)
+"""
+DATA = GOLDEN / "dynamic-quorum" / "data"
 
 
-def test_on_a_cluster(java: str, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def cluster(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Lend a cluster of two workers."""
+    with standalone_cluster(tmp_path_factory.mktemp("cluster")) as lent:
+        yield lent
+
+
+def test_on_a_cluster(cluster: Cluster, tmp_path: Path) -> None:
     """Workers that are processes of their own leave the results that one machine leaves."""
-    data, out = GOLDEN / "dynamic-quorum" / "data", tmp_path / "spark"
-    with standalone_cluster(tmp_path) as cluster:
-        arguments = (str(data), "--messages", "--out", str(out), "--master", cluster.url)
-        done = run_python(JOB, tmp_path, *arguments, **cluster.environment)
+    out = tmp_path / "spark"
+    arguments = (str(DATA), "--messages", "--out", str(out), "--master", cluster.url)
+    done = run_python(JOB, tmp_path, *arguments, **cluster.environment)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("clean: ")
 
     run_id = json.loads((out / "summary.json").read_text())["run_id"]
-    local = results(tmp_path / "local", audit_locally(tmp_path / "local", data))
+    local = results(tmp_path / "local", audit_locally(tmp_path / "local", DATA))
     assert results(out, AuditOutcome(run_id, Account(), 0)) == local
+
+
+def test_workers_without_raftlog(cluster: Cluster, tmp_path: Path) -> None:
+    """A Python on the workers that lacks raftlog is one line that says what to do, of the audit and of a query."""
+    python = python_without_raftlog(tmp_path / "python")
+    environment = cluster.environment | {"PYSPARK_PYTHON": str(python)}
+    done = run_python(JOB_AND_QUERY, tmp_path, str(DATA), str(tmp_path / "out"), cluster.url, **environment)
+
+    reason = f"the Python of a worker, {python.parent}/bin/python, cannot run %s (No module named 'raftlog'): {INSTALL}"
+    assert done.stderr == f"audit_job: Spark failed at looking at the workers: {reason % 'the audit'}\n"
+    assert done.returncode == EXIT_ERROR
+    assert f"ImportError: {reason % 'raftlog'}" in done.stdout.splitlines()
+    assert list((tmp_path / "out").iterdir()) == []

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _WORK = "looking at the workers"
-_COLUMNS = "version string, problem string"
+_COLUMNS = "python string, version string, problem string"
 
 
 def check_workers(spark: "SparkSession") -> int:
@@ -23,41 +23,44 @@ def check_workers(spark: "SparkSession") -> int:
     """
     with failures_of(_WORK):
         rows = spark.range(4096).mapInArrow(_look(), _COLUMNS).collect()
-    problems = {problem for row in rows if (problem := problem_of(row.version, row.problem)) is not None}
+    problems = {problem for row in rows if (problem := problem_of(row.python, row.version, row.problem)) is not None}
     if problems:
         raise SparkJobError(_WORK, f"{min(problems)}: {INSTALL}")
     return len(rows)
 
 
-def problem_of(version: str, problem: str) -> str | None:
+def problem_of(python: str, version: str, problem: str) -> str | None:
     """Return what is wrong with a worker, or None.
 
     Args:
+        python: the program that runs tasks there.
         version: of raftlog there; empty where it cannot be imported.
-        problem: the error with which that failed.
+        problem: why that failed.
     """
+    worker = f"the Python of a worker, {python},"
     if problem:
-        return f"the Python of a worker cannot run the audit ({problem})"
-    return None if version == __version__ else f"a worker has raftlog {version}, where this is {__version__}"
+        return f"{worker} cannot run the audit ({problem})"
+    return None if version == __version__ else f"{worker} has raftlog {version}, where this is {__version__}"
 
 
 def _look() -> Callable[[Iterable[Any]], Iterator[Any]]:
     def look(batches: Iterable[Any]) -> Iterator[Any]:
         # A function inside another one travels as code: one of a module would have to be there to be imported.
+        import sys
+
         import pyarrow
 
         for _ in batches:
             pass
-        version = problem = ""
+        found = {"python": sys.executable, "version": "", "problem": ""}
         try:
             import raftlog
             import raftlog.tools.auditing.survey
             import raftlog.tools.spark.executor_work
 
-            version = raftlog.__version__
+            found["version"] = raftlog.__version__
         except Exception as error:
-            problem = f"{type(error).__name__}: {error}"
-        schema = pyarrow.schema([("version", pyarrow.string()), ("problem", pyarrow.string())])
-        yield pyarrow.RecordBatch.from_pylist([{"version": version, "problem": problem}], schema)
+            found["problem"] = str(error) if isinstance(error, ImportError) else f"{type(error).__name__}: {error}"
+        yield pyarrow.RecordBatch.from_pylist([found], pyarrow.schema([(name, pyarrow.string()) for name in found]))
 
     return look

@@ -78,6 +78,11 @@ def test_errors_of_spark_are_ours() -> None:
 
 def test_versions() -> None:
     """A worker must have the driver's version."""
-    assert problem_of(__version__, "") is None
-    assert problem_of("0.0.0", "") == f"a worker has raftlog 0.0.0, where this is {__version__}"
-    assert problem_of("", "ImportError: no") == "the Python of a worker cannot run the audit (ImportError: no)"
+    python = "/usr/bin/python3"
+    assert problem_of(python, __version__, "") is None
+    assert problem_of(python, "0.0.0", "") == (
+        f"the Python of a worker, {python}, has raftlog 0.0.0, where this is {__version__}"
+    )
+    assert problem_of(python, "", "No module named 'raftlog'") == (
+        f"the Python of a worker, {python}, cannot run the audit (No module named 'raftlog')"
+    )
