@@ -28,14 +28,19 @@ def _run(spark: SparkSession, log: Path, out: Path, **options: object) -> list[i
 
 
 def test_a_restarted_stream_goes_on_where_it_was(spark: SparkSession, tmp_path: Path) -> None:
-    """Every record once, over restarts and a roll; then a log that was written anew is an error that names both."""
+    """Every record once, over restarts and a roll; another cluster's log, or one that parted, is an error with both."""
     log, out = tmp_path / "log", tmp_path / "out"
     write_log(log / "orders-0", *map(batch, range(5)))
     assert _run(spark, log, out, maxOffsetsPerTrigger=2) == [0, 1, 2, 3, 4]
     write_log(log / "orders-0", batch(5), batch(6)[:40], name="00000000000000000005.log")
     assert _run(spark, log, out) == list(range(6))
     write_log(log / "orders-0", batch(5), batch(6), name="00000000000000000005.log")
+    (log / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=ours\n")
     assert _run(spark, log, out) == list(range(7))
+    (log / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=theirs\n")
+    with pytest.raises(StreamingQueryException, match="orders-0 had cluster id ours there, and has theirs under"):
+        _run(spark, log, out)
+    (log / "meta.properties").unlink()
     (log / "orders-0" / "00000000000000000005.log").unlink()
     with pytest.raises(StreamingQueryException, match=r"orders-0: the stream has read up to offset 7 of epoch 1"):
         _run(spark, log, out)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The streaming form of the data source: logs that grow, read a micro-batch at a time.
 
-A checkpoint holds, for each log, ``{"orders-0": {"offset": 1234, "epoch": 7}}``, with the topic's id where a file says
-it. Only sound batches count: a write that is cut waits until it is whole. A stream reads up to where one replica ends,
-which no file says to be committed: if records that were read are truncated, the stream says so and ends. ``planning``
-and ``reading`` do the work, as they do for a query that ends.
+A checkpoint holds, for each log, ``{"orders-0": {"offset": 1234, "epoch": 7}}``, and the ids of cluster and topic where
+files say them. Only sound batches count: a write that is cut waits until it is whole. A stream reads up to where one
+replica ends, which no file says to be committed: if records that were read are truncated, the stream says so and ends.
+``planning`` and ``reading`` do the work, as they do for a query that ends.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from raftlog.tools.spark.file_partition import FilePartition, read_partition
 from raftlog.tools.spark.filters import Hints
 from raftlog.tools.spark.options import SourceOptions
 from raftlog.tools.spark.planning import plan
+from raftlog.tools.spark.stream_identity import NAMES, difference
 from raftlog.tools.spark.stream_positions import Positions, StreamLogs, list_logs
 from raftlog.tools.spark.transactions import TransactionFollower
 
@@ -72,7 +73,7 @@ class RaftLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             OptionError: a log is gone, or its start is behind the stream, and that is an error.
         """
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        places = start or {}
+        places = {} if start is None else start
         return self._ask(lambda logs: _written(logs, logs.latest(_read(logs, places), most, self._last), places))
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802
@@ -117,31 +118,29 @@ class RaftLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _written(logs: StreamLogs, places: Positions, before: Offsets | None = None) -> Offsets:
-    """Return positions as a checkpoint has them; of a log that is gone, the id of its topic is the one from before."""
+    """Return positions as a checkpoint has them; what no file says of a log any more, as one that is gone, is kept."""
     written: Offsets = {}
     for name, place in places.items():
-        written[name] = {"offset": place.offset, "epoch": place.epoch}
-        topic_id = logs.topic_ids.get(name) or (before or {}).get(name, {}).get("topicId")
-        if topic_id is not None:
-            written[name]["topicId"] = topic_id
+        known = {key: value for key, value in (before or {}).get(name, {}).items() if key in NAMES}
+        written[name] = {"offset": place.offset, "epoch": place.epoch, **known, **logs.identities.get(name, {})}
     return written
 
 
-def _read(logs: StreamLogs, offsets: Mapping[str, Any]) -> dict[str, OffsetAndEpoch]:
+def _read(logs: StreamLogs, offsets: Offsets) -> dict[str, OffsetAndEpoch]:
     """Return the positions of a checkpoint.
 
     Raises:
-        OptionError: it is one of other topics of the same names, or not of this source.
+        OptionError: it is one of another cluster, of other topics of the same names, or not of this source.
     """
     places: dict[str, OffsetAndEpoch] = {}
+    if not isinstance(offsets, dict):
+        raise OptionError("checkpointLocation", f"it is of another source: {offsets!r}")
     for name, each in offsets.items():
         try:
             places[name] = OffsetAndEpoch(int(each["offset"]), int(each["epoch"]))
-            topic_id = each.get("topicId")
-        except (AttributeError, KeyError, TypeError, ValueError):
+        except (KeyError, OverflowError, TypeError, ValueError):
             raise OptionError("checkpointLocation", f"{each!r} is no place in log {name}") from None
-        found = logs.topic_ids.get(name)
-        if topic_id is not None and found is not None and topic_id != found:
-            reason = f"it is of another log: {name} had topic id {topic_id} there, and has {found} under the path"
-            raise OptionError("checkpointLocation", reason)
+        reason = difference(each, logs.identities.get(name, {}))
+        if reason is not None:
+            raise OptionError("checkpointLocation", f"it is of another log: {name} {reason}")
     return places

@@ -7,24 +7,18 @@ name a place in the history of a log: one that was truncated and written anew ha
 
 import functools
 from collections.abc import Iterator, Mapping
-from typing import Final
 
 import attrs
 
-from raftlog.errors import DecodeError, DivergedStreamError, OptionError, StorageError
-from raftlog.file_paths import join_path, split_path
+from raftlog.errors import DivergedStreamError, OptionError
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.records.property_files import read_partition_metadata
-from raftlog.storage.file_source import read_file
 from raftlog.tools.spark.batch_places import BatchPlaces, SeenBatch
 from raftlog.tools.spark.offset_ranges import offset_range
 from raftlog.tools.spark.options import LATEST, OffsetBound, SourceOptions
 from raftlog.tools.spark.planning import Listing, Partition, list_partitions
 from raftlog.tools.spark.stream_checks import NO_EPOCH, Witness, contradicting_epoch, shares
+from raftlog.tools.spark.stream_identity import Identity, identities
 from raftlog.tools.spark.transactions import TransactionFollower
-from raftlog.uuid_text import uuid_to_text
-
-_LARGEST_PARTITION_METADATA: Final = 4096
 
 Positions = Mapping[str, OffsetAndEpoch]
 """By log, such as ``orders-0``."""
@@ -49,10 +43,9 @@ class StreamLogs:
     transactions: TransactionFollower
 
     @functools.cached_property
-    def topic_ids(self) -> dict[str, str]:
-        """The ids of the topics, by log, where a file beside the segments says it."""
-        found = {name: _topic_id(partition) for name, partition in self.partitions.items()}
-        return {name: topic_id for name, topic_id in found.items() if topic_id is not None}
+    def identities(self) -> Mapping[str, Identity]:
+        """Whose the logs are, as far as files beside them say it."""
+        return identities(self.partitions)
 
     def first(self) -> dict[str, OffsetAndEpoch]:
         """Return where a new stream starts: at the options' place, or at the ends of the logs if they say none."""
@@ -215,15 +208,6 @@ def list_logs(
 def _start_of(partition: Partition, *, newest: bool = False) -> OffsetAndEpoch:
     """Return where a log starts, by the name of its first segment; or where its newest segment does."""
     return OffsetAndEpoch(partition.segments[-1 if newest else 0].base_offset or 0, NO_EPOCH)
-
-
-def _topic_id(partition: Partition) -> str | None:
-    directory, _ = split_path(partition.segments[0].path)
-    try:
-        data = read_file(join_path(directory, "partition.metadata"), _LARGEST_PARTITION_METADATA)
-        return uuid_to_text(read_partition_metadata(data).topic_id)
-    except (StorageError, DecodeError):
-        return None
 
 
 def _witness(batch: SeenBatch) -> Witness:

@@ -2,6 +2,7 @@
 """What Spark asks a stream's reader, without Spark: positions as a checkpoint has them, limits, and files that go."""
 
 import json
+import math
 import pickle
 import uuid
 from pathlib import Path
@@ -11,7 +12,12 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from raftlog.errors import DivergedStreamError, OptionError, StorageError
-from raftlog.records.property_files import PartitionMetadata, write_partition_metadata
+from raftlog.records.property_files import (
+    MetaProperties,
+    PartitionMetadata,
+    write_meta_properties,
+    write_partition_metadata,
+)
 from raftlog.tools.spark import stream
 from raftlog.tools.spark.stream import Offsets, RaftLogStreamReader
 from raftlog.tools.spark.stream_positions import list_logs
@@ -82,6 +88,10 @@ def test_what_is_available_now_is_what_there_was_then(tmp_path: Path) -> None:
     }
 
 
+def _write_cluster_id(path: Path, cluster: str) -> None:
+    (path / "meta.properties").write_bytes(write_meta_properties(MetaProperties(1, cluster, 1)))
+
+
 def test_a_checkpoint_of_a_topic_that_was_made_anew_is_refused(tmp_path: Path) -> None:
     """The topic's id tells what offsets and epochs might not: the same name, and another log."""
     write_log(tmp_path / NAME, *map(batch, range(3)))
@@ -96,14 +106,56 @@ def test_a_checkpoint_of_a_topic_that_was_made_anew_is_refused(tmp_path: Path) -
     assert end == start
 
 
+def test_a_checkpoint_of_another_cluster_is_refused(tmp_path: Path) -> None:
+    """All metadata logs have one topic id, and may have the same epochs: the cluster's id tells whose one is."""
+    write_log(tmp_path / "a" / NAME, *map(batch, range(3)))
+    write_log(tmp_path / "b" / NAME, *map(batch, range(3)))
+    _write_cluster_id(tmp_path / "a", "c-1")
+    _write_cluster_id(tmp_path / "b", "c-2")
+    start = _reader(tmp_path / "a").initialOffset()
+    end = _reader(tmp_path / "a" / NAME).latestOffset(start, ReadAllAvailable())
+    assert end == {NAME: {"offset": 3, "epoch": 1, "clusterId": "c-1"}}
+    other = _reader(tmp_path / "b")
+    for call in (lambda: other.latestOffset(end, ReadAllAvailable()), lambda: other.partitions(start, end)):
+        with pytest.raises(OptionError, match=f"{NAME} had cluster id c-1 there, and has c-2 under the path"):
+            call()
+    assert _rows(_reader(tmp_path / "a"), start, end) == [0, 1, 2]
+
+
+def test_a_checkpoint_without_ids_is_taken_and_gets_them(tmp_path: Path) -> None:
+    """Those of logs beside which there was no such file, or one that does not say it, are taken."""
+    write_log(tmp_path / NAME, batch(0))
+    for spoilt in (b"version=7\n", b"\xff\x00" * 100_000, b""):
+        (tmp_path / "meta.properties").write_bytes(spoilt)
+        (tmp_path / NAME / "partition.metadata").write_bytes(spoilt)
+        start = _reader(tmp_path).latestOffset()
+        assert start == {NAME: {"offset": 1, "epoch": 1}}
+    topic_id = _write_topic_id(tmp_path, 7)
+    _write_cluster_id(tmp_path, "c-1")
+    end = {NAME: {"offset": 1, "epoch": 1, "clusterId": "c-1", "topicId": topic_id}}
+    assert _reader(tmp_path).latestOffset(start, ReadAllAvailable()) == end
+
+
 @pytest.mark.parametrize(
-    "place", [None, 7, "x", {}, {"offset": 1}, {"offset": "x", "epoch": 1}, {"offset": 1, "epoch": None}]
+    "place",
+    [
+        *(None, 7, "x", [], {}, {"offset": 1}),
+        *({"offset": "x", "epoch": 1}, {"offset": 1, "epoch": None}, {"offset": math.inf, "epoch": 1}),
+    ],
 )
 def test_a_checkpoint_of_something_else_is_an_error(tmp_path: Path, place: Any) -> None:
     """What is no place is named, with its log."""
     write_log(tmp_path / NAME, batch(0))
     with pytest.raises(OptionError, match=f"is no place in log {NAME}"):
         _reader(tmp_path).latestOffset({NAME: place}, ReadAllAvailable())
+
+
+@pytest.mark.parametrize("offsets", [0, 1234, [], [{NAME: {"offset": 0, "epoch": -1}}], "earliest"])
+def test_a_checkpoint_of_another_source_is_an_error(tmp_path: Path, offsets: Any) -> None:
+    """Spark's other sources write numbers and lists there."""
+    write_log(tmp_path / NAME, batch(0))
+    with pytest.raises(OptionError, match="it is of another source"):
+        _reader(tmp_path).latestOffset(offsets, ReadAllAvailable())
 
 
 def test_a_checkpoint_is_checked_before_each_micro_batch(tmp_path: Path) -> None:
