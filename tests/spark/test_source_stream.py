@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The source as a stream, in a session."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
+from raftlog.records.batch import read_batch
+from tests.golden_files import GOLDEN
 from tests.tools.made_logs import batch, write_log
 
 pytestmark = pytest.mark.spark
@@ -44,3 +47,37 @@ def test_a_restarted_stream_goes_on_where_it_was(spark: SparkSession, tmp_path: 
     (log / "orders-0" / "00000000000000000005.log").unlink()
     with pytest.raises(StreamingQueryException, match=r"orders-0: the stream has read up to offset 7 of epoch 1"):
         _run(spark, log, out)
+
+
+def test_committed_records_come_once_over_restarts(spark: SparkSession, tmp_path: Path) -> None:
+    """Those of aborted transactions never come, nor do those of open ones and what is behind them until it is settled.
+
+    The logs are Kafka's: all transactions of txn-0 were committed, and all of txn-1 aborted.
+    """
+    log, out, kafka = tmp_path / "log", tmp_path / "out", GOLDEN / "data-topics" / "data" / "n1"
+    committed, aborted = kafka / "txn-0", kafka / "txn-1"
+    options = {"kafka.isolation.level": "read_committed"}
+
+    _grow(log / "txn-0", committed, 36)
+    _grow(log / "txn-1", aborted, 25)
+    assert _run(spark, log, out, **options) == [*range(35)]
+    _grow(log / "txn-0", committed, 71)
+    _grow(log / "txn-1", aborted, 51)
+    assert _run(spark, log, out, **options) == [*range(35), *range(36, 46)]
+    _grow(log / "txn-0", committed, 92)
+    _grow(log / "txn-1", aborted, 52)
+    assert _run(spark, log, out, **options) == [*range(35), *range(36, 71), *range(72, 92)]
+
+
+def _grow(log: Path, whole: Path, end: int) -> None:
+    """Have a log be what another one was when it ended at an offset, where a batch does."""
+    log.mkdir(parents=True, exist_ok=True)
+    for path in whole.iterdir():
+        if path.stem.isdigit() and int(path.stem) < end:
+            shutil.copy(path, log)
+    newest = max(log.glob("*.log"))
+    data, position, next_offset = newest.read_bytes(), 0, 0
+    while next_offset < end:
+        found, position = read_batch(data, position)
+        next_offset = found.next_offset
+    newest.write_bytes(data[:position])
