@@ -17,12 +17,24 @@ from raftlog.tools.auditing.survey import survey
 from raftlog.tools.spark import audit_engine, audit_job, worker_check
 from tests.golden_files import GOLDEN
 from tests.spark.audit_results import audit_locally, audit_on_spark, results
+from tests.spark.conftest import QUICK_START
+from tests.spark.own_process import run_python
 from tests.tools.made_logs import flip
 
 pytestmark = pytest.mark.spark
 
 QUORUM = GOLDEN / "dynamic-quorum" / "data"
 Survey = Callable[[SurveyTask], FileEvidence]
+DIES_WHEN_JUDGED = f"""
+    import os, signal, sys
+    from raftlog.tools.spark import audit_engine
+    from raftlog.tools.spark.audit_job import main
+    from raftlog.tools.spark.session import session
+
+    audit_engine.outcomes_in = lambda folder: os.kill(os.getpid(), signal.SIGKILL)
+    with session("local[2]", {QUICK_START}) as spark:
+        main(sys.argv[1:], spark)
+"""
 
 
 @pytest.fixture
@@ -123,6 +135,21 @@ def test_a_run_goes_on_where_another_was_stopped(
     assert not (tmp_path / "spark" / "spark-work").exists()
     local = results(tmp_path / "local", audit_locally(tmp_path / "local", quorum))
     assert without_counts(results(tmp_path / "spark", outcome)) == without_counts(local)
+
+
+def test_a_driver_that_is_killed_while_it_judges(spark: SparkSession, quorum: Path, tmp_path: Path) -> None:
+    """The next run surveys nothing again, and what the killed one has left of its judging does not count."""
+    node, out, notes = quorum / "n2", tmp_path / "spark", tmp_path / "notes"
+    killed = run_python(DIES_WHEN_JUDGED, tmp_path, str(node), "--messages", "--out", str(out))
+    left = sorted(path.name for path in (out / "spark-work").iterdir())
+    outcome = audit_on_spark(spark, out, node, survey=noting(notes))
+
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert left == ["outcomes", "plan.parquet"]
+    assert noted(notes) == {}
+    assert not (out / "spark-work").exists()
+    local = results(tmp_path / "local", audit_locally(tmp_path / "local", node))
+    assert without_counts(results(out, outcome)) == without_counts(local)
 
 
 def test_only_what_has_changed_is_read(spark: SparkSession, quorum: Path, tmp_path: Path) -> None:
