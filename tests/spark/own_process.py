@@ -27,13 +27,18 @@ def run_python(code: str, folder: Path, *arguments: str, **environment: str) -> 
 
 
 def python_without_raftlog(folder: Path) -> Path:
-    """Make a Python that has all packages of this one but raftlog, and return its path."""
+    """Make a Python that, on workers of a cluster, has all packages of this one but raftlog; return its path."""
     venv.create(folder, symlinks=True)
     [packages] = folder.glob("lib/*/site-packages")
     for package in Path(pyspark.__file__).parent.parent.iterdir():
         if "raftlog" not in package.name:
             (packages / package.name).symlink_to(package)
     python = folder / "python"
-    python.write_text(f'#!/bin/sh\nexec {folder}/bin/python -E "$@"\n')  # PYTHONPATH may say where a checkout is.
+    lines = (
+        "#!/bin/sh",
+        f'[ "$SPARK_EXECUTOR_DIRS" ] || exec {sys.executable} "$@"',  # The driver plans queries with it too.
+        f'exec {folder}/bin/python -E "$@"',  # PYTHONPATH may say where a checkout is.
+    )
+    python.write_text("\n".join(lines))
     python.chmod(0o755)
     return python

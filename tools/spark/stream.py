@@ -139,7 +139,9 @@ def _read(logs: StreamLogs, offsets: Offsets) -> dict[str, OffsetAndEpoch]:
         try:
             places[name] = OffsetAndEpoch(int(each["offset"]), int(each["epoch"]))
         except (KeyError, OverflowError, TypeError, ValueError):
-            raise OptionError("checkpointLocation", f"{each!r} is no place in log {name}") from None
+            raise OptionError(
+                "checkpointLocation", f"it is of another source: {each!r} is no place in log {name}"
+            ) from None
         reason = difference(each, logs.identities.get(name, {}))
         if reason is not None:
             raise OptionError("checkpointLocation", f"it is of another log: {name} {reason}")

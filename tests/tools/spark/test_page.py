@@ -134,11 +134,19 @@ def messages(folder: Path) -> list[str]:
         raised_by(lambda: list_logs(SourceOptions.parse({"paths": twice}))),
         raised_by(lambda: list_logs(others).check({"orders-0": OffsetAndEpoch(1, 0)})),
         raised_by(lambda: RaftLogStreamReader(orders, view_schema(orders)).latestOffset(other_topic)),
+        raised_by(lambda: RaftLogStreamReader(orders, view_schema(orders)).latestOffset({"logOffset": 3})),
         f"the Python of a worker, python3, cannot run raftlog (no such module): {INSTALL}",
     ]
 
 
-OF_SPARK: Final = frozenset({"[DATA_SOURCE_NOT_FOUND] … raftlog", "[DATA_SOURCE_PUSHDOWN_DISABLED]"})
+OF_SPARK: Final = frozenset(
+    {
+        "[DATA_SOURCE_NOT_FOUND] … raftlog",
+        "[DATA_SOURCE_PUSHDOWN_DISABLED]",
+        "[PACKAGE_NOT_INSTALLED] grpcio …",
+        "ModuleNotFoundError: No module named 'raftlog'",
+    }
+)
 """What Spark says in its own words."""
 
 
