@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Contenders that are an operation in a process of its own, which goes on from one round to the next."""
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
 import attrs
 
-from tests.benchmarks.measure import ROOT, Mode, environment
+from tests.benchmarks.line_process import LineProcess
+from tests.benchmarks.measure import Mode, environment
 
 
 class Worker:
@@ -26,36 +24,19 @@ class Worker:
 
     def __init__(self, folder: Path, mode: Mode) -> None:
         self._arguments = folder, mode
-        command = [sys.executable, "-m", "tests.benchmarks.worker", str(folder)]
-        self._process = subprocess.Popen(
-            command, cwd=ROOT, env=environment(mode), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        if self._answer()["is_compiled"] != (mode == "compiled"):
+        self._process = LineProcess("tests.benchmarks.worker", str(folder), variables=environment(mode))
+        if self._process.answer()["is_compiled"] != (mode == "compiled"):
             self.close()
             raise RuntimeError("the kernel is not built here: see what the install said about a compiler")
 
     def run(self, operation_name: str, shape: str, size_mib: float) -> dict[str, Any]:
         """Do an operation once."""
-        return self._ask({"operation_name": operation_name, "shape": shape, "size_mib": size_mib})
+        return self._process.ask({"operation_name": operation_name, "shape": shape, "size_mib": size_mib})
 
     def input(self, shape: str, size_mib: float) -> str:
         """Return the path of an input."""
-        path: str = self._ask({"shape": shape, "size_mib": size_mib})["path"]
+        path: str = self._process.ask({"shape": shape, "size_mib": size_mib})["path"]
         return path
-
-    def _ask(self, job: dict[str, Any]) -> dict[str, Any]:
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(job) + "\n")
-        self._process.stdin.flush()
-        return self._answer()
-
-    def _answer(self) -> dict[str, Any]:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"a worker died: {self._process.wait()}")
-        answer: dict[str, Any] = json.loads(line)
-        return answer
 
     def another(self) -> "Worker":
         """Start one like it."""
@@ -63,7 +44,7 @@ class Worker:
 
     def close(self) -> None:
         """End the process."""
-        self._process.communicate()
+        self._process.close()
 
     def __enter__(self) -> Self:
         return self

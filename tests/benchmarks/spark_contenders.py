@@ -4,7 +4,6 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -12,7 +11,8 @@ from typing import Any, Literal, Self
 
 import attrs
 
-from tests.benchmarks.measure import ROOT, environment
+from tests.benchmarks.line_process import LineProcess
+from tests.benchmarks.measure import environment
 from tests.benchmarks.process_tree import MemoryWatch
 
 
@@ -30,42 +30,27 @@ class SparkProcess:
     """
 
     def __init__(self, master: str, configuration: Mapping[str, str], variables: Mapping[str, str]) -> None:
-        command = [sys.executable, "-m", "tests.benchmarks.spark_operations", master, json.dumps(dict(configuration))]
-        self._process = subprocess.Popen(
-            command,
-            cwd=ROOT,
-            env=environment("compiled") | dict(variables),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
+        self._process = LineProcess(
+            "tests.benchmarks.spark_operations",
+            master,
+            json.dumps(dict(configuration)),
+            variables=environment("compiled") | dict(variables),
         )
         self.watch = MemoryWatch(self._process.pid)
 
     def run(self, operation: str, path: Path, warm_up: Path) -> dict[str, Any]:
         """Do an operation on little, then on what counts."""
-        assert self._process.stdin is not None
-        job = {"operation": operation, "path": str(path), "warm_up": str(warm_up)}
-        self._process.stdin.write(json.dumps(job) + "\n")
-        self._process.stdin.flush()
-        return self._answer()
-
-    def _answer(self) -> dict[str, Any]:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"a process with Spark died: {self._process.wait()}")
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+        return self._process.ask({"operation": operation, "path": str(path), "warm_up": str(warm_up)})
 
     def __enter__(self) -> Self:
         self.watch.__enter__()
-        self.start_s: float = self._answer()["start_s"]
+        self.start_s: float = self._process.answer()["start_s"]
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._process.communicate()
+        self._process.close()
         self.watch.__exit__(kind, error, traceback)
 
 
