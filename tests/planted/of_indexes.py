@@ -9,8 +9,9 @@ from raftlog.records.index_entries import (
     TIME_INDEX,
     TRANSACTION_INDEX,
     AbortedTransaction,
+    Entry,
+    IndexFormat,
     OffsetIndexEntry,
-    TimeIndexEntry,
 )
 from tests.planted.fault import Faults, Spot
 from tests.planted.ground import QUORUMS, TOPICS, Ground
@@ -28,35 +29,30 @@ def _index(ground: Ground, suffix: str, least_entries: int = 1) -> Path:
     return ground.pick(files)
 
 
-def _change_offset_entry(ground: Ground, change: Callable[[OffsetIndexEntry], OffsetIndexEntry]) -> Spot:
-    path = _index(ground, ".index")
-    entries = OFFSET_INDEX.read(path.read_bytes())
+def _change_entry(
+    ground: Ground, suffix: str, index_format: IndexFormat[Entry], change: Callable[[Entry], Entry]
+) -> Spot:
+    path = _index(ground, suffix)
+    entries = index_format.read(path.read_bytes())
     number = ground.below(len(entries))
     entries[number] = change(entries[number])
-    path.write_bytes(OFFSET_INDEX.encode(entries))
-    return Spot(path, number * _OFFSET_ENTRY)
-
-
-def _change_time_entry(ground: Ground, change: Callable[[TimeIndexEntry], TimeIndexEntry]) -> Spot:
-    path = _index(ground, ".timeindex")
-    entries = TIME_INDEX.read(path.read_bytes())
-    number = ground.below(len(entries))
-    entries[number] = change(entries[number])
-    path.write_bytes(TIME_INDEX.encode(entries))
-    return Spot(path, number * _TIME_ENTRY)
+    path.write_bytes(index_format.encode(entries))
+    return Spot(path, number * index_format.entry_size)
 
 
 @FAULTS.kind("index-entry", on=_ALL)
 def index_offset_off_by_one(ground: Ground) -> Spot:
     """An entry of an offset index names the offset before."""
-    return _change_offset_entry(ground, lambda entry: entry._replace(relative_offset=entry.relative_offset - 1))
+    return _change_entry(
+        ground, ".index", OFFSET_INDEX, lambda entry: entry._replace(relative_offset=entry.relative_offset - 1)
+    )
 
 
 @FAULTS.kind("index-entry", on=_ALL)
 def index_inside_a_batch(ground: Ground) -> Spot:
     """An entry of an offset index points into the middle of a batch."""
     more = ground.between(1, 60)
-    return _change_offset_entry(ground, lambda entry: entry._replace(position=entry.position + more))
+    return _change_entry(ground, ".index", OFFSET_INDEX, lambda entry: entry._replace(position=entry.position + more))
 
 
 @FAULTS.kind("index-beyond", on=_ALL)
@@ -107,14 +103,18 @@ def index_cut(ground: Ground) -> Spot:
 def time_index_timestamp_wrong(ground: Ground) -> Spot:
     """An entry of a time index has a timestamp that its batch does not have."""
     change = ground.pick((-1, 1))
-    return _change_time_entry(ground, lambda entry: entry._replace(timestamp=entry.timestamp + change))
+    return _change_entry(
+        ground, ".timeindex", TIME_INDEX, lambda entry: entry._replace(timestamp=entry.timestamp + change)
+    )
 
 
 @FAULTS.kind("index-entry", "index-timestamp", "index-beyond", on=_ALL)
 def time_index_offset_off_by_one(ground: Ground) -> Spot:
     """An entry of a time index names the offset before, or behind."""
     change = ground.pick((-1, 1))
-    return _change_time_entry(ground, lambda entry: entry._replace(relative_offset=entry.relative_offset + change))
+    return _change_entry(
+        ground, ".timeindex", TIME_INDEX, lambda entry: entry._replace(relative_offset=entry.relative_offset + change)
+    )
 
 
 @FAULTS.kind("index-beyond", on=_ALL)

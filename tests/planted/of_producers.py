@@ -164,26 +164,26 @@ def coordinator_epoch_back(ground: Ground) -> Spot:
     return segment.spot(second)
 
 
-@FAULTS.kind("control-value", on=_TRANSACTIONS)
-def marker_cut(ground: Ground) -> Spot:
-    """The value of a transaction's marker ends too early; the CRC holds."""
+def _change_marker(ground: Ground, **fields: bytes) -> Spot:
+    """Change the record of a transaction's marker."""
     segment = _transactional(ground)
     number = ground.pick(number for number, batch in enumerate(segment.views()) if batch.is_control)
     spot = segment.spot(number)
-    segment.batches[number] = change_record(segment.batches[number], 0, value=b"\0\0\0")
+    segment.batches[number] = change_record(segment.batches[number], 0, **fields)
     segment.save()
     return spot
+
+
+@FAULTS.kind("control-value", on=_TRANSACTIONS)
+def marker_cut(ground: Ground) -> Spot:
+    """The value of a transaction's marker ends too early; the CRC holds."""
+    return _change_marker(ground, value=b"\0\0\0")
 
 
 @FAULTS.kind("control-key", on=_TRANSACTIONS)
 def marker_without_type(ground: Ground) -> Spot:
     """The key of a transaction's marker ends before its type; the CRC holds."""
-    segment = _transactional(ground)
-    number = ground.pick(number for number, batch in enumerate(segment.views()) if batch.is_control)
-    spot = segment.spot(number)
-    segment.batches[number] = change_record(segment.batches[number], 0, key=b"\0\0")
-    segment.save()
-    return spot
+    return _change_marker(ground, key=b"\0\0")
 
 
 def _producer_snapshot(ground: Ground) -> tuple[Path, list[ProducerStateEntry]]:

@@ -198,23 +198,23 @@ def partition_twice(ground: Ground) -> Spot:
     return Spot(log, other_path=ground.root / "n1" / kept.name / log.name)
 
 
-@FAULTS.kind("replica-compacted", on=("topics",))
-def replica_compacted(ground: Ground) -> Spot:
-    """A broker's replica of a topic lacks a batch of keyed records, as where it was compacted earlier."""
-    segment = Segment(_second_directory(ground, node="2") / "__consumer_offsets-0" / "00000000000000000000.log")
+def _lacking_a_batch(ground: Ground, partition: str) -> Spot:
+    """Give a broker a replica of a partition that lacks a batch in its middle."""
+    segment = Segment(_second_directory(ground, node="2") / partition / "00000000000000000000.log")
     index = in_the_middle(ground, segment)
     offset = segment.view(index).base_offset
     del segment.batches[index]
     segment.save()
     return Spot(segment.path, offset=offset)
+
+
+@FAULTS.kind("replica-compacted", on=("topics",))
+def replica_compacted(ground: Ground) -> Spot:
+    """A broker's replica of a topic lacks a batch of keyed records, as where it was compacted earlier."""
+    return _lacking_a_batch(ground, "__consumer_offsets-0")
 
 
 @FAULTS.kind("offset-missing", on=("topics",))
 def replica_without_a_batch(ground: Ground) -> Spot:
     """A broker's replica of a topic lacks a batch of records without keys, which compaction does not take."""
-    segment = Segment(_second_directory(ground, node="2") / "c-none-0" / "00000000000000000000.log")
-    index = in_the_middle(ground, segment)
-    offset = segment.view(index).base_offset
-    del segment.batches[index]
-    segment.save()
-    return Spot(segment.path, offset=offset)
+    return _lacking_a_batch(ground, "c-none-0")

@@ -162,15 +162,20 @@ def test_a_minority_is_told_to_look_for_the_others() -> None:
     assert "Absent" in section(page, f"Log {METADATA}")
 
 
-def test_a_damaged_leader_is_not_kept_without_a_word() -> None:
-    """If all that could be elected are damaged, all are kept, and the best of the sound ones is named."""
+def steps_with_damage_at(offset: int) -> str:
+    """Return what is advised where two of three voters are damaged at an offset, and the third is sound and short."""
     found = []
     for node_id in (1, 2, 3):
         log = MadeLog(node=f"n{node_id}").bootstrap(voters(1, 2, 3)).data(10 if node_id == 3 else 20)
-        fault = Finding(log.path, "batch-crc", "the stored CRC is not that of the bytes", 100, 100, offset=20)
+        fault = Finding(log.path, "batch-crc", "the stored CRC is not that of the bytes", 100, 100, offset=offset)
         found.append(log.evidence(*([] if node_id == 3 else [fault])))
         found.append(log_directory(f"n{node_id}", node_id, voter(node_id).voter_key.directory_id))
-    steps = section(outline(report_of_evidence(found)), "What to do next")
+    return section(outline(report_of_evidence(found)), "What to do next")
+
+
+def test_a_damaged_leader_is_not_kept_without_a_word() -> None:
+    """If all that could be elected are damaged, all are kept, and the best of the sound ones is named."""
+    steps = steps_with_damage_at(20)
     assert "Every replica that could be elected is damaged: node 1 (n1), node 2 (n2). Keep them all." in steps
     assert "Of what is not damaged, node 3 (n3) reaches furthest: offset 13 of epoch 1." in steps
     assert "No undamaged replica here has all of what node 1 (n1) has damaged: offset 20" in steps
@@ -192,13 +197,7 @@ def test_who_needs_the_votes_of_the_absent_is_named() -> None:
 
 def test_what_would_be_lost_with_a_sound_leader_is_said() -> None:
     """A sound replica that is shorter than damaged ones is to be kept, and so is what it lacks."""
-    found = []
-    for node_id in (1, 2, 3):
-        log = MadeLog(node=f"n{node_id}").bootstrap(voters(1, 2, 3)).data(10 if node_id == 3 else 20)
-        fault = Finding(log.path, "batch-crc", "the stored CRC is not that of the bytes", 100, 100, offset=4)
-        found.append(log.evidence(*([] if node_id == 3 else [fault])))
-        found.append(log_directory(f"n{node_id}", node_id, voter(node_id).voter_key.directory_id))
-    steps = section(outline(report_of_evidence(found)), "What to do next")
+    steps = steps_with_damage_at(4)
     assert "Keep node 3 (n3): it could be elected, and nothing in it is damaged." in steps
     assert "Other logs here go on to offset 23" in steps
     assert "What they have from offset 13 on may be committed" in steps
