@@ -4,6 +4,7 @@
 Directories are listed; a file is only opened to divide it, to find where bounds are, or to follow transactions.
 """
 
+import collections
 import itertools
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -11,10 +12,12 @@ from typing import Final
 
 import attrs
 
-from raftlog.errors import MissingFileError, OptionError, StorageError
+from raftlog.errors import OptionError, StorageError
 from raftlog.file_paths import is_remote, local_or_remote
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.file_names import METADATA_TOPIC, FileKind, FileState
+from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID
+from raftlog.storage.directory_listing import DirectoryListing, EntryKind
 from raftlog.storage.file_source import open_source
 from raftlog.storage.index_seek import IndexSeek
 from raftlog.tools.auditing.evidence import Place, SurveyTask
@@ -42,7 +45,7 @@ class Partition:
     Attributes:
         place: the directory.
         segments: its segments, by offset.
-        snapshots: those of its KRaft snapshots that are wanted, by offset.
+        snapshots: those of its KRaft snapshots that are wanted, by id, which is by epoch first.
         producer_snapshots: paths of its producer snapshots, by offset.
         snapshot_ids: of all of its KRaft snapshots that are whole.
     """
@@ -92,7 +95,8 @@ def list_partitions(options: SourceOptions) -> Listing:
     """List what the paths of the options mean.
 
     Raises:
-        StorageError: a path that was named is not there, or cannot be read.
+        MissingFileError: a path that was named is not there.
+        StorageError: it cannot be read.
         OptionError: a topic that was named is not there, or a path is of a file that holds no batches.
     """
     problems, tasks = [], []
@@ -103,7 +107,7 @@ def list_partitions(options: SourceOptions) -> Listing:
             tasks.append(each)
         elif each.rule == "file-unreadable":
             if each.path in named:
-                raise MissingFileError(each.path, "open", each.reason)
+                raise _unreadable(each)
             problems.append(each)
     _check_hold_batches(named, tasks)
     by_place: dict[Place, list[SurveyTask]] = {}
@@ -272,9 +276,7 @@ def _partition(options: SourceOptions, place: Place, tasks: Sequence[SurveyTask]
 
 def _snapshots(options: SourceOptions, tasks: Sequence[SurveyTask]) -> Iterator[SurveyTask]:
     found = [task for task in tasks if task.kind in _SNAPSHOT_KINDS and _is_whole(task)]
-    found.sort(
-        key=lambda task: (0, 0) if task.snapshot_id is None else (task.snapshot_id.offset, task.snapshot_id.epoch)
-    )
+    found.sort(key=lambda task: task.snapshot_id or BOOTSTRAP_SNAPSHOT_ID)
     for task in found:
         is_newest = task is found[-1] and task.kind is FileKind.SNAPSHOT
         if task.was_named or options.snapshots == "all" or (options.snapshots == "newest" and is_newest):
@@ -291,6 +293,17 @@ def _is_wanted(options: SourceOptions, partition: Partition) -> bool:
     if not tasks or not options.wants(partition.topic, partition.number):
         return False
     return options.view != "metadata" or any(task.is_raft or task.was_named or task.snapshot_id for task in tasks)
+
+
+def _unreadable(problem: Finding) -> StorageError:
+    """Return the error of a path that cannot be read: a finding has words of it, and whoever looks again its type."""
+    listing = DirectoryListing()
+    try:
+        if listing.status(problem.path).kind is EntryKind.DIRECTORY:
+            collections.deque(listing.entries(problem.path), maxlen=0)
+    except StorageError as error:
+        return error
+    return StorageError(problem.path, "open", problem.reason)  # By now it can be.
 
 
 def _check_hold_batches(named: Collection[str], tasks: Iterable[SurveyTask]) -> None:

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Splits: whatever their size, the same rows."""
 
+import os
 import struct
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -10,11 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raftlog.errors import MissingFileError, OptionError
+from raftlog.errors import MissingFileError, OptionError, StorageError
+from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.index_entries import OFFSET_INDEX, OffsetIndexEntry
 from raftlog.testing.strategies import SmallLog, small_logs
 from raftlog.tools.spark.filters import Hints
 from tests.golden_files import GOLDEN
+from tests.raft_batches import snapshot_bytes
 from tests.tools.made_logs import batch, write_log
 from tests.tools.spark.source_reads import plain_records, rows, rows_of, splits
 
@@ -129,6 +133,47 @@ def test_a_path_that_is_not_there_is_an_error_and_an_empty_directory_is_not(tmp_
     assert rows(tmp_path / "empty") == []
 
 
+def _below_a_file(folder: Path) -> Path:
+    return write_log(folder / "orders-0", batch()) / "below"
+
+
+def _dangling(folder: Path) -> Path:
+    (folder / "link").symlink_to("gone")
+    return folder / "link"
+
+
+def _circle(folder: Path) -> Path:
+    (folder / "circle").symlink_to("circle")
+    return folder / "circle"
+
+
+def _closed(folder: Path) -> Path:
+    (folder / "closed").mkdir(mode=0)
+    return folder / "closed"
+
+
+@pytest.mark.parametrize(
+    ("make", "cause"),
+    [
+        (_below_a_file, "Not a directory"),
+        (_dangling, "No such file"),
+        (_circle, "Too many levels"),
+        pytest.param(
+            _closed,
+            "Permission denied",
+            marks=pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything"),
+        ),
+    ],
+)
+def test_what_is_there_and_cannot_be_read_is_not_missing(
+    make: Callable[[Path], Path], cause: str, tmp_path: Path
+) -> None:
+    """A path that was named and cannot be read is an error with the system's words; only one of nothing is missing."""
+    with pytest.raises(StorageError, match=cause) as caught:
+        rows(make(tmp_path))
+    assert not isinstance(caught.value, MissingFileError)
+
+
 def test_a_uri_is_read_as_a_path_is() -> None:
     """What a file: URI names is read in splits of any size."""
     assert rows(PARTITION.as_uri(), splitSize=4096) == rows(PARTITION)
@@ -174,6 +219,17 @@ def test_snapshots_are_read_if_they_are_named_or_asked_for() -> None:
     every = {row["file"] for row in rows(metadata, view="control", snapshots="all") if row["isSnapshot"]}
     assert every == set(map(str, metadata.glob("*.checkpoint")))
     assert {row["file"] for row in rows(max(metadata.glob("*.checkpoint")), view="control")} == newest
+
+
+def test_the_newest_snapshot_is_that_of_the_highest_epoch(tmp_path: Path) -> None:
+    """As in a log, the newest is not the one that reaches furthest: that may be of a history that was given up."""
+    log = tmp_path / "__cluster_metadata-0"
+    for snapshot_id in (OffsetAndEpoch(100, 1), OffsetAndEpoch(50, 2), OffsetAndEpoch(40, 2)):
+        name = f"{snapshot_id.offset:020}-{snapshot_id.epoch:010}.checkpoint"
+        write_log(log, snapshot_bytes(snapshot_id, value=str(snapshot_id).encode()), name=name)
+    assert {Path(row["file"]).name for row in rows(log, view="records_ext", snapshots="newest")} == {
+        f"{50:020}-{2:010}.checkpoint"
+    }
 
 
 def test_small_files_are_not_a_task_each(tmp_path: Path) -> None:
