@@ -24,7 +24,7 @@ demo: $(READY) ## see what raftlog does with logs that a real Kafka wrote
 
 test: $(READY) ## run the tests, but for those below; with ARGS=--cov, branch coverage too, in twice the time
 	$(PYTEST) -m "not slow and not kafka and not packaging and not browser and not spark" --ignore tests/test_tidy.py --ignore tests/test_layering.py \
-		-n auto --maxprocesses 8 $(ARGS)
+		-n auto --maxprocesses 8 --dist worksteal $(ARGS)
 
 test-slow: $(READY) ## run the tests that need more than a few seconds each
 	$(PYTEST) -m slow -n auto --maxprocesses 8 $(ARGS)

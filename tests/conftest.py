@@ -4,6 +4,7 @@
 A change lands or not by what it does, so ``.ci/run`` asks for the second; every other run looks at new examples.
 """
 
+import gc
 import os
 from collections.abc import Iterator
 
@@ -16,6 +17,12 @@ settings.register_profile("default", max_examples=40, deadline=None)
 settings.register_profile("ci", max_examples=40, deadline=None, derandomize=True)
 settings.register_profile("thorough", max_examples=1000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+def pytest_collection_finish() -> None:
+    """Spare each collection of garbage a look at thousands of tests, and at what they have imported."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

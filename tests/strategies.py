@@ -68,6 +68,13 @@ _timestamps = st.sampled_from([-1, 0, TIMESTAMP, 2**61]) | st.integers(TIMESTAMP
 _producers = st.just((-1, -1, -1)) | st.tuples(
     st.integers(-1, INT64_MAX), st.integers(-1, 2**15 - 1), st.integers(-1, INT32_MAX)
 )
+# A strategy is checked when it is drawn from first: what depends on nothing that was drawn is made once.
+_base_offsets = st.integers(0, 2**40)
+_gaps = st.lists(st.sampled_from([0, 0, 0, 1, 70, 10**6]), min_size=1, max_size=4)
+_flags = st.integers(0, 7)
+_epochs = st.integers(-1, INT32_MAX)
+_horizons = st.none() | st.integers(0, 2**61)
+_max_timestamps = st.none() | st.integers(-1, INT64_MAX)
 
 
 @st.composite
@@ -75,17 +82,17 @@ def planned_batches(
     draw: st.DrawFn, base_offset: int | None = None, codec: CompressionType | None = None
 ) -> PlannedBatch:
     """Batches with any attributes, codec, headers, nulls, gaps, sequences and timestamps that a builder takes."""
-    base_offset = draw(st.integers(0, 2**40)) if base_offset is None else base_offset
+    base_offset = draw(_base_offsets) if base_offset is None else base_offset
     offset = base_offset
     records = []
-    for gap in draw(st.lists(st.sampled_from([0, 0, 0, 1, 70, 10**6]), min_size=1, max_size=4)):
+    for gap in draw(_gaps):
         records.append(PlannedRecord(offset + gap, draw(_timestamps), *draw(payloads)))
         offset += gap + 1
     producer_id, producer_epoch, base_sequence = draw(_producers)
-    flags = draw(st.integers(0, 7))
+    flags = draw(_flags)
     builder = RecordBatchBuilder(
         base_offset,
-        partition_leader_epoch=draw(st.integers(-1, INT32_MAX)),
+        partition_leader_epoch=draw(_epochs),
         compression_type=draw(codecs) if codec is None else codec,
         timestamp_type=TimestampType(flags & 1),
         producer_id=producer_id,
@@ -93,8 +100,8 @@ def planned_batches(
         base_sequence=base_sequence,
         is_transactional=producer_id != -1 and bool(flags & 2),
         is_control=bool(flags & 4),
-        delete_horizon_ms=draw(st.none() | st.integers(0, 2**61)),
-        max_timestamp=draw(st.none() | st.integers(-1, INT64_MAX)),
+        delete_horizon_ms=draw(_horizons),
+        max_timestamp=draw(_max_timestamps),
         last_offset_delta=draw(st.none() | st.integers(offset - 1 - base_offset, INT32_MAX)),
     )
     return PlannedBatch(builder, records)
@@ -151,7 +158,7 @@ def batches(draw: st.DrawFn, base_offset: int | None = None, codec: CompressionT
     if draw(st.integers(0, 9)):
         return draw(planned_batches(base_offset, codec)).build()
     return batch_bytes(
-        base_offset=draw(st.integers(0, 2**40)) if base_offset is None else base_offset,
+        base_offset=draw(_base_offsets) if base_offset is None else base_offset,
         attributes=draw(st.sampled_from([0x00, 0x08, 0x10, 0x20, 0x30, 0x48])),
         last_offset_delta=draw(st.integers(0, 1000)),
         producer_id=draw(st.integers(-1, 10)),
@@ -232,6 +239,7 @@ _VARINTS: Final = [
     b"\xff" * 5,
     b"\xff" * 10,
 ]
+_kinds = st.sampled_from(["bit", "byte", "cut", "drop", "insert", "repeat", "zeros", "length", "count", "varint"])
 
 
 def _splice(data: bytes, start: int, stop: int, replacement: bytes) -> bytes:
@@ -242,9 +250,7 @@ def _splice(data: bytes, start: int, stop: int, replacement: bytes) -> bytes:
 def _with_one_change(draw: st.DrawFn, data: bytes) -> bytes:
     at = draw(st.integers(0, max(0, len(data) - 1)))
     span = draw(st.integers(1, 40) | st.integers(1, max(1, len(data))))
-    kind = draw(
-        st.sampled_from(["bit", "byte", "cut", "drop", "insert", "repeat", "zeros", "length", "count", "varint"])
-    )
+    kind = draw(_kinds)
     if kind == "length" and len(data) >= 12:
         stored = int.from_bytes(data[8:12], "big", signed=True)
         near = [length for length in (stored - 1, stored + 1, 2 * stored + 12) if 0 <= length <= INT32_MAX] or [0]

@@ -140,12 +140,17 @@ def record_batches(
         _batch,
         offsets() if base_offset is None else st.just(base_offset),
         epochs() if epoch is None else st.just(epoch),
-        st.sampled_from([CompressionType.NONE, CompressionType.NONE, CompressionType.GZIP]),
-        st.lists(rows(), min_size=1, max_size=max_records),
+        _contents(max_records),
     )
 
 
-def _batch(base_offset: int, epoch: int, codec: CompressionType, some_rows: list[Row]) -> bytes:
+def _contents(max_records: int) -> st.SearchStrategy[tuple[CompressionType, list[Row]]]:
+    codecs = st.sampled_from([CompressionType.NONE, CompressionType.NONE, CompressionType.GZIP])
+    return st.tuples(codecs, st.lists(rows(), min_size=1, max_size=max_records))
+
+
+def _batch(base_offset: int, epoch: int, contents: tuple[CompressionType, list[Row]]) -> bytes:
+    codec, some_rows = contents
     builder = RecordBatchBuilder(base_offset, partition_leader_epoch=epoch, compression_type=codec)
     builder.extend(some_rows)
     return builder.build()
@@ -228,6 +233,12 @@ class SmallLog:
         return tuple(EpochEntry(epoch, offset) for epoch, offset in first.items())
 
 
+# What depends on nothing that was drawn is made once: a strategy is checked when it is drawn from first.
+_ANY_VOTERS: Final = voter_sets()
+_ANY_CONTENTS: Final = _contents(4)
+_EPOCH_GAPS: Final = st.sampled_from([1, 1, 2, 5])
+
+
 @st.composite
 def small_logs(
     draw: st.DrawFn, *, start_offset: int = 0, max_epochs: int = 3, max_batches: int = 4, voters: VoterSet | None = None
@@ -241,14 +252,15 @@ def small_logs(
         max_batches: of data records in each epoch.
         voters: those of every leader change; None: any. There are no other voters in the log.
     """
-    voters = draw(voter_sets()) if voters is None else voters
+    voters = draw(_ANY_VOTERS) if voters is None else voters
+    leaders = st.sampled_from(sorted(voters.voter_ids))
     epoch, offset, batches = -1, start_offset, list[bytes]()
-    for gap in draw(st.lists(st.sampled_from([1, 1, 2, 5]), max_size=max_epochs)):
+    for gap in draw(st.lists(_EPOCH_GAPS, max_size=max_epochs)):
         epoch += gap
-        change = draw(leader_changes(voters))
+        change = _leader_change(draw(leaders), voters)
         batches.append(write_control_batch([change], base_offset=offset, epoch=epoch, timestamp=_TIMESTAMP_MS + offset))
         offset += 1
         for _ in range(draw(st.integers(0, max_batches))):
-            batches.append(draw(record_batches(offset, epoch)))
+            batches.append(_batch(offset, epoch, draw(_ANY_CONTENTS)))
             offset = RecordBatch(batches[-1]).last_offset + 1
     return SmallLog(start_offset, tuple(batches))

@@ -28,6 +28,7 @@ from raftlog.storage.file_log import FileLog
 from raftlog.storage.log_config import LogConfig
 from raftlog.storage.recovery_report import ActionKind
 from raftlog.testing.crash_points import Promise
+from raftlog.testing.crash_states import CrashModel, DiskState, PossibleStates
 from raftlog.testing.memory_file_system import MemoryFileSystem
 from raftlog.voter_set import VoterSet
 from tests.core.raft_batches import LEADER_CHANGE, TIMESTAMP, voters
@@ -41,6 +42,9 @@ CONFIG: Final = LogConfig(
     recovery_point_interval_bytes=400,
 )
 STATIC_VOTERS: Final = voters(1, 2, 3)
+
+_once_a_disk: Final = functools.lru_cache(4096)
+"""Many crashes leave disks that recovery makes the same: what is asked of one is not asked of it again."""
 
 History = tuple[bytes, ...]
 """The batches of a log from offset 0 on, those that a snapshot stands for by now included."""
@@ -294,8 +298,7 @@ def check_log(file_system: MemoryFileSystem, promised: Promised) -> Promised:
     batches = contents(log)
     history = check_contents(log, batches, promised)
     check_state_machine(log, history)
-    # On a copy: what is done to it is no part of the story, in which a second crash comes.
-    check_second_opening(file_system.settled(), log, batches)
+    check_second_opening(disk_of(file_system), tuple(batches), tuple(log.snapshot_ids))
     return Promised(
         (history,),
         log.flushed_offset,
@@ -338,12 +341,20 @@ def check_damaged_log(file_system: MemoryFileSystem, promised: Promised) -> Prom
     assert log.quarantine is not None
     assert log.quarantine.durable_end_offset >= end_of(history)
     assert contents(log) == part(history, log.start_offset, end)
-    check_repair(file_system.settled(), history)
+    check_repair(disk_of(file_system), history)
     return attrs.evolve(promised, flushed_offset=end)
 
 
-def check_repair(file_system: MemoryFileSystem, history: History) -> None:
+def disk_of(file_system: MemoryFileSystem) -> DiskState:
+    """Return what is on a disk now: what is done to a copy is no part of the story, in which a second crash comes."""
+    (disk,) = PossibleStates(file_system.settled().image(), CrashModel())
+    return disk
+
+
+@_once_a_disk
+def check_repair(disk: DiskState, history: History) -> None:
     """Fetch what is missing: the log is whole then, and after the next start."""
+    file_system = MemoryFileSystem(disk)
     log = FileLog.open(file_system, DIRECTORY, CONFIG)
     fetch(log, history)
     log.flush()
@@ -359,12 +370,14 @@ def fetch(log: FileLog, history: History) -> None:
         log.append_as_follower(data, batch_of(history[-1]).partition_leader_epoch)
 
 
-def check_second_opening(file_system: MemoryFileSystem, log: FileLog, batches: list[bytes]) -> None:
+@_once_a_disk
+def check_second_opening(disk: DiskState, batches: tuple[bytes, ...], snapshot_ids: tuple[OffsetAndEpoch, ...]) -> None:
     """Open the log once more to the same, append a batch, flush, lose what is not durable, and find it."""
+    file_system = MemoryFileSystem(disk)
     again = FileLog.open(file_system, DIRECTORY, CONFIG)
     assert {action.kind for action in again.recovery.actions} <= {ActionKind.REBUILT}, again.recovery.lines()
-    assert contents(again) == batches
-    assert again.snapshot_ids == log.snapshot_ids
+    assert contents(again) == [*batches]
+    assert (*again.snapshot_ids,) == snapshot_ids
     data = leader_batch(again.last_fetched_epoch + 1)(again.end_offset.offset)
     again.append_as_leader(data, again.last_fetched_epoch + 1)
     again.flush()

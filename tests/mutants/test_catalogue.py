@@ -2,6 +2,7 @@
 """The catalogue of mutants says what is there, and planting one does something."""
 
 import ast
+import functools
 import re
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ from tests.mutants.planting import forgiving, missing, swap
 NAME = re.compile(r"[KRWS][0-9]*(-[a-z-]+)?")
 
 
+@functools.cache
 def functions(path: str) -> dict[str, ast.FunctionDef]:
     """Return the test functions of a file."""
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))

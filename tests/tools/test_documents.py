@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the documents show works: the example of the README, and the demo."""
 
+import importlib.util
 import re
 import shlex
 import subprocess
@@ -10,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from raftlog.errors import NoJavaError
 from raftlog.records.rules import RULES
 from raftlog.tools.auditing.audit_tables import TABLES, schema
 from raftlog.tools.dump_options import parse_options
+from raftlog.tools.spark.java_runtime import LEAST_JAVA
 from tests.golden_files import GOLDEN
 from tests.tools.console import run
 
@@ -112,12 +115,8 @@ def test_the_options_of_the_readme_exist() -> None:
         assert option in helps
 
 
-def test_the_demo_tells_the_history() -> None:
-    """The demo prints who led and who could vote, a batch with its control records, and what damage gives."""
-    done = subprocess.run([sys.executable, "docs/demo.py"], capture_output=True, text=True, check=True, cwd=ROOT)
-    words = " ".join(done.stdout.split())
-
-    assert done.stderr == ""
+def check_demo(words: str) -> None:
+    """Check that the demo prints who led and who could vote, a batch, and what damage gives."""
     for change in ("added 1, 2, 3", "added 4", "removed 1", "3 of 3 voters, where 2 suffice"):
         assert change in words
     for lead in ("2 2 0 67 67", "3 1 67 148 81", "4 3 148 230 82"):  # epoch, leader, from, to, records
@@ -127,6 +126,45 @@ def test_the_demo_tells_the_history() -> None:
         assert f"[{rule}]" in words
     assert "clean: findings: 0 data-loss, 0 damaged, 0 suspicious" in words
     assert "exit code 2" in words
+
+
+def test_the_demo_tells_the_history(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The demo prints its history from the files alone; where there is no Java, it says that it leaves Spark out."""
+    spec = importlib.util.spec_from_file_location("demo", ROOT / "docs/demo.py")
+    assert spec is not None
+    assert spec.loader is not None
+    demo = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(demo)
+
+    def raftlog(*arguments: str) -> subprocess.CompletedProcess[str]:
+        done = run(*arguments)
+        return subprocess.CompletedProcess(arguments, done.exit_code, done.text, done.messages)
+
+    def no_java() -> None:
+        raise NoJavaError(LEAST_JAVA, "there is none")
+
+    monkeypatch.chdir(ROOT)
+    for name, value in {"raftlog": raftlog, "java_home": no_java, "FOLDER": tmp_path / "demo"}.items():
+        monkeypatch.setattr(demo, name, value)
+    demo.main()
+    words = " ".join(capsys.readouterr().out.split())
+
+    check_demo(words)
+    assert "left out:" in words
+    assert (tmp_path / "demo/audit/report.html").exists()
+
+
+@pytest.mark.spark
+def test_the_demo_runs() -> None:
+    """Run as make does, it prints the same, and both engines find the same."""
+    done = subprocess.run([sys.executable, "docs/demo.py"], capture_output=True, text=True, check=True, cwd=ROOT)
+    words = " ".join(done.stdout.split())
+
+    assert done.stderr == ""
+    check_demo(words)
+    assert "the same, in the same order" in words
     assert (ROOT / "build/demo/audit/report.html").exists()
     assert "Traceback" not in words
 
