@@ -42,6 +42,9 @@ COMPILED: Final[Any] = _compiled()
 needs_compiled: Final = pytest.mark.skipif(COMPILED is None, reason="the kernel is not compiled: no compiler?")
 """Marks what compares both forms."""
 
+BUILT_FORMS: Final = [form for form in (INTERPRETED, COMPILED) if form is not None]
+"""Those that are there, for what is drawn once and holds for each."""
+
 FORMS: Final = [
     pytest.param(INTERPRETED, id="interpreted"),
     pytest.param(COMPILED, id="compiled", marks=needs_compiled),

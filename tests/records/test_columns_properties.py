@@ -20,7 +20,7 @@ from raftlog.records.legacy import LegacyBatch
 from raftlog.records.rules import RULES
 from tests.golden_files import record_files
 from tests.records.extreme_batches import extreme_batches
-from tests.records.kernel_forms import COMPILED, INTERPRETED, examples, needs_compiled, using
+from tests.records.kernel_forms import BUILT_FORMS, COMPILED, INTERPRETED, examples, needs_compiled, using
 from tests.records.outcome import outcome
 from tests.strategies import (
     batch_bytes,
@@ -31,8 +31,6 @@ from tests.strategies import (
     ready_made_batches,
     with_mutated_area,
 )
-
-_FORMS = [form for form in (INTERPRETED, COMPILED) if form is not None]
 
 # Batches whose header, length and CRC hold, whatever their records are.
 _framed_batches = (
@@ -146,7 +144,7 @@ def test_columns_are_those_of_the_plain_readers(
     log: list[bytes], chunk_size: int | None, arena_size: int | None
 ) -> None:
     """Whatever records batches hold, columns hold the same; what is refused is refused by the same rule."""
-    for form in _FORMS:
+    for form in BUILT_FORMS:
         _check(b"".join(log), form, chunk_size, arena_size)
 
 
@@ -156,7 +154,7 @@ def test_columns_of_mutated_logs_are_those_of_the_plain_readers(data: st.DataObj
     """A log with damage anywhere comes in the pieces that the splitter finds, with the records of the plain readers."""
     log = b"".join(data.draw(logs()))
     log = data.draw(mutated(log, repair=False)) + data.draw(st.just(b"") | legacy_batches() | ready_made_batches)
-    for form in _FORMS:
+    for form in BUILT_FORMS:
         _check(log, form, chunk_size)
 
 
@@ -181,7 +179,7 @@ def test_both_forms_give_the_same_columns(
 def test_what_is_not_asked_for_changes_nothing_else(log: list[bytes]) -> None:
     """Each choice of columns gives those columns as they are among all, the same batches, and the same errors."""
     data = b"".join(log)
-    for form in _FORMS:
+    for form in BUILT_FORMS:
         (everything,) = _told(data, RECORD_COLUMNS, form, None, None)
         for size in range(1, len(RECORD_COLUMNS)):
             for choice in itertools.combinations(RECORD_COLUMNS, size):
@@ -203,7 +201,7 @@ def test_objects_come_up_to_the_first_damage(log: list[bytes]) -> None:
             expected.append(records)
             break
         expected += records
-    for form in _FORMS:
+    for form in BUILT_FORMS:
         found: list[Any] = []
         with using(form):
             try:
@@ -214,7 +212,7 @@ def test_objects_come_up_to_the_first_damage(log: list[bytes]) -> None:
         assert found == expected
 
 
-@pytest.mark.parametrize("form", _FORMS, ids=lambda form: "compiled" if form.IS_COMPILED else "interpreted")
+@pytest.mark.parametrize("form", BUILT_FORMS, ids=lambda form: "compiled" if form.IS_COMPILED else "interpreted")
 def test_golden_logs_have_the_columns_of_the_plain_readers(form: Any) -> None:
     """What Kafka wrote has the same records as columns and one at a time."""
     for path in record_files():
@@ -231,9 +229,9 @@ def test_every_rule_is_broken_alike() -> None:
     @examples(6000)
     @given(batches().flatmap(lambda data: mutated(data, repair=True)) | with_mutated_area() | extreme_batches())
     def check(data: bytes) -> None:
-        for form in _FORMS:
+        for form in BUILT_FORMS:
             _check(data, form)
-        with using(_FORMS[-1]):
+        with using(BUILT_FORMS[-1]):
             for piece in read_columns(data):
                 if isinstance(piece, Chunk):
                     reached.update(error.rule for _, error in piece.errors if isinstance(error, DecodeError))

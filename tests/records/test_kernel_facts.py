@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raftlog.records.batch import RecordBatch
-from tests.records.kernel_forms import COMPILED, FORMS, INTERPRETED, examples, longs, needs_compiled
+from tests.records.kernel_forms import BUILT_FORMS, COMPILED, FORMS, INTERPRETED, examples, longs, needs_compiled
 from tests.strategies import batch_bytes
 
 _longs = st.sampled_from([-(2**63), -2, -1, 0, 1, 5000, 2**62, 2**63 - 2, 2**63 - 1]) | st.integers(0, 40)
@@ -61,44 +61,47 @@ def _disorder(batches: list[RecordBatch]) -> int:
     return bits
 
 
-@_forms
 @examples(60)
 @given(stored=_batches)
-def test_facts_are_those_of_the_headers(kernel: Any, stored: list[bytes]) -> None:
+def test_facts_are_those_of_the_headers(stored: list[bytes]) -> None:
     """Bits in common, bounds, the total of records and the disorder of batches are what a plain loop says."""
-    log = b"".join(stored)
-    attributes, producers, epoch, least, greatest, records, disorder = kernel.header_facts(log, _positions(stored))
+    log, positions = b"".join(stored), _positions(stored)
     batches = [RecordBatch(data) for data in stored]
     expected_attributes, expected_producers = 0, -1
     for batch in batches:
         expected_attributes |= batch.attributes
         expected_producers &= batch.producer_id & batch.producer_epoch & batch.base_sequence
-    assert (attributes, producers) == (expected_attributes, expected_producers)
-    assert epoch == min((batch.partition_leader_epoch for batch in batches), default=2**31 - 1)
     times = [(min(batch.base_timestamp, batch.max_timestamp), batch.max_timestamp) for batch in batches]
-    assert least == min((time for time, _ in times), default=2**63 - 1)
-    assert greatest == max((time for _, time in times), default=-(2**63))
-    assert records == sum(max(0, batch.record_count) for batch in batches)
-    order_counts = 0 if disorder & 1 else 6  # Offsets that cannot be have no order.
-    assert disorder & (57 | order_counts) == _disorder(batches) & (57 | order_counts)
+    expected = (
+        expected_attributes,
+        expected_producers,
+        min((batch.partition_leader_epoch for batch in batches), default=2**31 - 1),
+        min((time for time, _ in times), default=2**63 - 1),
+        max((time for _, time in times), default=-(2**63)),
+        sum(max(0, batch.record_count) for batch in batches),
+    )
+    for kernel in BUILT_FORMS:
+        *facts, disorder = kernel.header_facts(log, positions)
+        assert (*facts,) == expected
+        order_counts = 0 if disorder & 1 else 6  # Offsets that cannot be have no order.
+        assert disorder & (57 | order_counts) == _disorder(batches) & (57 | order_counts)
 
 
-@_forms
 @examples(40)
 @given(stored=_batches)
-def test_last_offsets_are_those_of_the_headers(kernel: Any, stored: list[bytes]) -> None:
+def test_last_offsets_are_those_of_the_headers(stored: list[bytes]) -> None:
     """Each is the base offset and the delta, in 64 bits."""
-    column = longs(len(stored))
-    kernel.last_offsets(b"".join(stored), _positions(stored), column)
-    assert column.tolist() == [RecordBatch(data).last_offset for data in stored]
+    for kernel in BUILT_FORMS:
+        column = longs(len(stored))
+        kernel.last_offsets(b"".join(stored), _positions(stored), column)
+        assert column.tolist() == [RecordBatch(data).last_offset for data in stored]
 
 
-@_forms
 @examples(40)
 @given(stored=_batches, before=_longs)
-def test_steps_back_are_counted(kernel: Any, stored: list[bytes], before: int) -> None:
+def test_steps_back_are_counted(stored: list[bytes], before: int) -> None:
     """Each max timestamp from 0 on that is below one before it counts."""
-    found = kernel.timestamp_steps(b"".join(stored), _positions(stored), before)
+    found = [kernel.timestamp_steps(b"".join(stored), _positions(stored), before) for kernel in BUILT_FORMS]
     steps = []
     for index, data in enumerate(stored):
         timestamp = RecordBatch(data).max_timestamp
@@ -106,7 +109,7 @@ def test_steps_back_are_counted(kernel: Any, stored: list[bytes], before: int) -
             steps.append((index, before - timestamp))
         before = max(before, timestamp)
     expected = len(steps), max((step for _, step in steps), default=0), steps[0][0] if steps else 0
-    assert found == expected
+    assert found == [expected] * len(BUILT_FORMS)
 
 
 @needs_compiled

@@ -17,7 +17,7 @@ from raftlog.records.columns import RECORD_COLUMNS, Chunk, read_columns
 from raftlog.records.java_text import decode_utf8
 from raftlog.records.record import Header, RawRecord, encode_record
 from tests.records.extreme_batches import extreme_batches
-from tests.records.kernel_forms import COMPILED, INTERPRETED, examples, ints, longs, using
+from tests.records.kernel_forms import BUILT_FORMS, INTERPRETED, examples, ints, longs, using
 from tests.strategies import (
     batch_bytes,
     headers,
@@ -29,7 +29,6 @@ from tests.strategies import (
     ready_made_batches,
 )
 
-_FORMS = [form for form in (INTERPRETED, COMPILED) if form is not None]
 _GUARD = 64
 _int64s = st.sampled_from([0, -1, 2**63 - 1, -(2**63), 10**18, -(10**18)]) | st.integers(-(2**63), 2**63 - 1)
 
@@ -50,7 +49,7 @@ def _is_untouched(room: bytearray, written: int) -> bool:
 def test_the_checksum_is_that_of_the_package(data: bytes, start: int) -> None:
     """Instruction and tables give the CRC-32C that the package gives, wherever the bytes start."""
     view = memoryview(data)[start:]
-    for form in _FORMS:
+    for form in BUILT_FORMS:
         assert form.checksum(view) == crc32c.crc32c(view)
         with mock.patch.object(form, "HAS_CRC_INSTRUCTION", False):
             assert form.checksum(view) == crc32c.crc32c(view)
@@ -88,7 +87,7 @@ def test_a_scan_finds_what_the_reference_finds(data: st.DataObject, capacity: in
         log = data.draw(mutated(log))
     log += data.draw(st.sampled_from([b"", b"\0", b"\0" * 100]) | legacy_batches())
     expected = _scanned(log, start, capacity, small)
-    for form in _FORMS:
+    for form in BUILT_FORMS:
         positions, sizes, unchecked = longs(capacity), ints(capacity + 1), ints(capacity + 2)
         with mock.patch.object(form, "SMALL_BATCH", small):
             count, unchecked_count, end, rule = form.scan(log, start, positions, sizes, unchecked)
@@ -105,7 +104,7 @@ def test_a_scan_at_the_borders_of_lengths() -> None:
         head = bytes(8) + length.to_bytes(4, "big", signed=True) + bytes(4) + bytes((magic,))
         data = head.ljust(size, b"\0")[:size]
         expected = _scanned(data, 0, 3, 0)
-        for form in _FORMS:
+        for form in BUILT_FORMS:
             positions, sizes = longs(3), ints(3)
             with mock.patch.object(form, "SMALL_BATCH", 0):
                 count, _, end, rule = form.scan(data, 0, positions, sizes, ints(3))
@@ -134,7 +133,7 @@ def _encoded(form: Any, rows: list[Any], base_timestamp: int, offset_delta: int)
 def test_rows_are_encoded_so_that_they_read(rows: list[Any], base_timestamp: int, offset_delta: int) -> None:
     """The reference reads back what was encoded, in the fewest bytes; what does not fit is refused whole."""
     fits = all(-(2**63) <= row[0] - base_timestamp < 2**63 for row in rows) and offset_delta + len(rows) <= 2**31
-    for form in _FORMS:
+    for form in BUILT_FORMS:
         encoded = _encoded(form, rows, base_timestamp, offset_delta)
         assert (encoded is not None) == fits
         if encoded is None:
@@ -147,7 +146,7 @@ def test_rows_are_encoded_so_that_they_read(rows: list[Any], base_timestamp: int
         assert [record.offset for record in records] == list(range(offset_delta, offset_delta + len(rows)))
         if rows:
             assert (smallest, largest) == (min(row[0] for row in rows), max(row[0] for row in rows))
-    assert len({_encoded(form, rows, base_timestamp, offset_delta) for form in _FORMS}) == 1
+    assert len({_encoded(form, rows, base_timestamp, offset_delta) for form in BUILT_FORMS}) == 1
 
 
 @examples(40)
@@ -158,7 +157,7 @@ def test_large_rows_are_encoded(sizes: list[int], offset_delta: int) -> None:
     expected = b"".join(
         encode_record(RawRecord(0, row[0], offset_delta + index, row[1], row[2], ())) for index, row in enumerate(rows)
     )
-    for form in _FORMS:
+    for form in BUILT_FORMS:
         encoded = _encoded(form, rows, 0, offset_delta)
         assert encoded is not None
         assert encoded[0] == expected
@@ -169,7 +168,7 @@ def test_large_rows_are_encoded(sizes: list[int], offset_delta: int) -> None:
 def test_objects_have_what_records_have(plan: Any) -> None:
     """A lazy record's attributes are those of the record that the plain reader gives, and its repr tells them."""
     data = plan if isinstance(plan, bytes) else plan.build()
-    for form in _FORMS:
+    for form in BUILT_FORMS:
         with using(form):
             for chunk in read_columns(data):
                 assert isinstance(chunk, Chunk)
@@ -250,7 +249,7 @@ def test_lines_of_batches_say_what_headers_say(run: BatchRun, first: int, size: 
             break
         expected += line
         index += 1
-    for form in _FORMS:
+    for form in BUILT_FORMS:
         room, out = _guarded(size)
         found = form.batch_lines(run.data, run.positions, run.sizes, first, run.position, _BATCH_TEMPLATES, out)
         assert found == (index, len(expected))
@@ -349,7 +348,7 @@ def test_lines_of_chunks_say_what_batches_and_records_say(
     for row in range(len(text_ends)):
         text_ends[row] = len(b"".join((texts or [])[: row + 1]))
     index, row, expected = _expected_lines(run, rows, last, with_payloads, texts, size)
-    for form in _FORMS:
+    for form in BUILT_FORMS:
         room, out = _guarded(size)
         found = form.chunk_lines(
             run.data,
@@ -387,7 +386,7 @@ def test_gathered_fields_are_those_of_an_arrow_column(fields: list[bytes | None]
     for row, field in enumerate(fields):
         positions[row], sizes[row] = at, -1 if field is None else len(field)
         at += len(field or b"")
-    for form in _FORMS:
+    for form in BUILT_FORMS:
         room, out = _guarded(form.total_size(sizes))
         data_offsets, validity = ints(len(fields) + 1), bytearray((len(fields) + 7) // 8)
         nulls = form.gather(data, positions, sizes, data_offsets, validity, out)
@@ -406,7 +405,7 @@ def test_headers_read_back(some_headers: list[Header]) -> None:
     """The headers of an encoded record are read from where it has them."""
     record = encode_record(RawRecord(0, 0, 0, None, None, tuple(some_headers)))
     size = len(encode_record(RawRecord(0, 0, 0, None, None, ())))
-    for form in _FORMS:
+    for form in BUILT_FORMS:
         position = len(record) - len(b"".join(_header(header) for header in some_headers))
         assert position >= size
         assert form.read_headers(record, position, len(some_headers)) == tuple(some_headers)
@@ -426,7 +425,7 @@ def test_arbitrary_bytes_do_no_harm() -> None:
     @examples(1500)
     @given(st.binary(max_size=300) | ready_made_batches.flatmap(lambda data: mutated(data, max_changes=8)))
     def check(data: bytes) -> None:
-        for form in _FORMS:
+        for form in BUILT_FORMS:
             with mock.patch.object(form, "SMALL_BATCH", 0):
                 positions, sizes = longs(8), ints(8)
                 count, _, end, rule = form.scan(data, 0, positions, sizes, ints(8))
