@@ -26,7 +26,7 @@ _WORKERS_OF_THE_PLAN: Final = 10
 _MEMORY_LIMITS_MIB: Final[dict[Literal["program", "java", "task"], int]] = {"program": 512, "java": 2048, "task": 512}
 _NAMES: Final = {"program": "the driver's Python", "java": "Java, driver and tasks", "task": "a task's Python"}
 _SESSION_S: Final = "session"
-_JAVA: Final = {f"spark.{process}.extraJavaOptions": "-XX:+UseParallelGC" for process in ("driver", "executor")}
+_LOCAL_JAVA: Final = {"spark.driver.extraJavaOptions": "-XX:+UseParallelGC"}
 """As docs/spark.md advises where queries are all that runs."""
 
 
@@ -39,6 +39,7 @@ class SparkSizes:
         row_segments: how many there are: half of usual batches, half of tiny records.
         audited_mib: the size of a segment that is audited.
         audited_segments: how many of it there are.
+        larger_mib: the size of a segment of a larger audit, on clusters alone; there are as many.
         rounds: of which the median counts.
     """
 
@@ -46,11 +47,12 @@ class SparkSizes:
     row_segments: int
     audited_mib: float
     audited_segments: int
+    larger_mib: float
     rounds: int
 
 
-FULL: Final = SparkSizes(256, 4, 4 * 1024 / 2000, 2000, 3)
-QUICK: Final = SparkSizes(16, 2, 1, 20, 1)
+FULL: Final = SparkSizes(256, 4, 4 * 1024 / 2000, 2000, 8, 3)
+QUICK: Final = SparkSizes(16, 2, 1, 20, 2, 1)
 
 
 class SparkFigures:
@@ -79,7 +81,8 @@ class SparkFigures:
         yield f"{SPARK}audit-session", self._audit_session
         for kind in _MEMORY_LIMITS_MIB:
             yield f"{SPARK}memory-{kind}", partial(self._memory, kind)
-        yield f"{SPARK}workers", self._workers
+        for name, size_mib in (("workers", self._sizes.audited_mib), ("workers-larger", self._sizes.larger_mib)):
+            yield f"{SPARK}{name}", partial(self._workers, size_mib)
 
     def start_s(self) -> float:
         """Return how long a session took to start, and to run a first task."""
@@ -103,15 +106,15 @@ class SparkFigures:
     def _audit_program(self, row: str) -> Comparison:
         on_spark = self._audit("--engine", "spark", "--master", f"local[{_PROCESSORS}]")
         local = {"local engine": self._audit("--engine", "local", "-j", str(_PROCESSORS))}
-        what = f"audit of {self._what()}, Spark's local mode, whole program"
+        what = f"audit of {self._what(self._sizes.audited_mib)}, Spark's local mode, whole program"
         return Comparison(row, what, "MiB/s", {"compiled": on_spark}, local, {})
 
     def _audit_session(self, row: str) -> Comparison:
         local = {"local engine, whole program": self._audit("--engine", "local", "-j", str(_PROCESSORS))}
-        on_spark = self._audit_in(self._local())
+        on_spark = self._audit_in(self._local(), self._sizes.audited_mib)
         return Comparison(
             row,
-            f"audit of {self._what()}, Spark's local mode, in a session that is there",
+            f"audit of {self._what(self._sizes.audited_mib)}, Spark's local mode, in a session that is there",
             "MiB/s",
             {"compiled": on_spark},
             local,
@@ -130,32 +133,32 @@ class SparkFigures:
             less_is_better=True,
         )
 
-    def _workers(self, row: str) -> Comparison:
-        two, one = (self._audit_in(self._on_cluster(count)) for count in (2, 1))
+    def _workers(self, size_mib: float, row: str) -> Comparison:
+        two, one = (self._audit_in(self._on_cluster(count), size_mib) for count in (2, 1))
         return Comparison(
             row,
-            f"audit of {self._what()}, two workers of one processor",
+            f"audit of {self._what(size_mib)}, two workers of one processor each",
             "MiB/s",
             {"compiled": two},
             {"one worker": one},
             {("compiled", "one worker"): _LEAST_GAIN_OF_A_WORKER},
         )
 
-    def _what(self) -> str:
-        sizes = self._sizes
-        return f"{sizes.audited_mib * sizes.audited_segments:g} MiB in {sizes.audited_segments} segments"
+    def _what(self, size_mib: float) -> str:
+        count = self._sizes.audited_segments
+        return f"{size_mib * count / 1024:.3g} GiB in {count} segments"
 
     def _audit(self, *options: str) -> Audit:
-        directory = self._audited()
+        directory = self._audited(self._sizes.audited_mib)
         command = [RAFTLOG, "audit", str(directory), "--out", f"{directory}-{options[1]}", "--fresh", *options]
         return Audit([*command, "--fail-on", "damaged"], self._sizes.audited_mib * self._sizes.audited_segments)
 
-    def _audit_in(self, process: SparkProcess) -> SparkSpeed:
-        amount = self._sizes.audited_mib * self._sizes.audited_segments
-        return SparkSpeed(process, "audit", self._audited(), self._little(), amount)
+    def _audit_in(self, process: SparkProcess, size_mib: float) -> SparkSpeed:
+        amount = size_mib * self._sizes.audited_segments
+        return SparkSpeed(process, "audit", self._audited(size_mib), self._little(), amount)
 
-    def _audited(self) -> Path:
-        return self._partitions(("small",), self._sizes.audited_mib, self._sizes.audited_segments)
+    def _audited(self, size_mib: float) -> Path:
+        return self._partitions(("small",), size_mib, self._sizes.audited_segments)
 
     def _little(self) -> Path:
         return self._partitions(("small",), 1, 1)
@@ -166,20 +169,20 @@ class SparkFigures:
         return partitions_of(self._folder, segments, count)
 
     def _local(self) -> SparkProcess:
-        return self._process(_SESSION_S, f"local[{_PROCESSORS}]", {})
+        return self._process(_SESSION_S, f"local[{_PROCESSORS}]", {}, _LOCAL_JAVA)
 
     def _on_cluster(self, worker_count: int) -> SparkProcess:
         name = f"cluster-{worker_count}"
         if name not in self._processes:
             folder = self._folder / name
             folder.mkdir()
-            cluster = self._stack.enter_context(standalone_cluster(folder, worker_count))
-            self._process(name, cluster.url, cluster.environment)
+            cluster = self._stack.enter_context(standalone_cluster(folder, worker_count, are_pinned=True))
+            self._process(name, cluster.url, cluster.environment, {})
         return self._processes[name]
 
-    def _process(self, name: str, master: str, variables: Mapping[str, str]) -> SparkProcess:
+    def _process(self, name: str, master: str, variables: Mapping[str, str], java: Mapping[str, str]) -> SparkProcess:
         if name not in self._processes:
-            configuration = {"spark.sql.shuffle.partitions": str(_PROCESSORS), **_JAVA}
+            configuration = {"spark.sql.shuffle.partitions": str(_PROCESSORS), **java}
             self._processes[name] = self._stack.enter_context(SparkProcess(master, configuration, variables))
         return self._processes[name]
 
@@ -198,7 +201,7 @@ def plan(rows: Sequence[Row], start_s: float) -> str:
         start_s: how long a session takes to start.
     """
     found = {row.id.removeprefix(SPARK): row for row in rows}
-    local, workers = found.get("audit-program-local-engine"), found.get("workers-one-worker")
+    local, workers = found.get("audit-program-local-engine"), found.get("workers-larger-one-worker")
     if local is None or workers is None:
         return ""
     here, one = local.theirs, workers.theirs

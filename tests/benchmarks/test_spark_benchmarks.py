@@ -56,7 +56,7 @@ def test_tasks_are_what_java_has_started() -> None:
 
 def test_the_plan_follows_from_what_was_measured() -> None:
     """Ten workers of 100 MiB/s, which lose a tenth, are three times a machine of 300, and pay from 27 s of it on."""
-    rows = [row("audit-program", "local engine", 1, 300), row("workers", "one worker", 180, 100)]
+    rows = [row("audit-program", "local engine", 1, 300), row("workers-larger", "one worker", 180, 100)]
     text = plan(rows, start_s=18)
     assert "90% of what each could do alone: 900 MiB/s" in text
     assert f"from {18 * 450 / 1024:.1f} GiB on" in text

@@ -31,9 +31,10 @@ class Program:
     Args:
         log: the file for what it says.
         main: its class, and then its arguments.
+        processor: the only one that it may use, with what it starts; None for all.
     """
 
-    def __init__(self, log: Path, *main: str) -> None:
+    def __init__(self, log: Path, *main: str, processor: int | None = None) -> None:
         environment = os.environ | {
             "JAVA_HOME": str(java_home()),
             "SPARK_LOCAL_IP": "127.0.0.1",
@@ -51,6 +52,8 @@ class Program:
             errors="replace",
             start_new_session=True,
         )
+        if processor is not None:
+            os.sched_setaffinity(self._process.pid, {processor})
         self._lines: list[str] = []
         self._has_ended = False
         self._news = threading.Condition()
@@ -130,12 +133,18 @@ class Cluster:
 
 
 @contextlib.contextmanager
-def standalone_cluster(folder: Path, worker_count: int = 2) -> Iterator[Cluster]:
-    """Start a cluster that leaves its logs in a folder, and kill it at the end."""
+def standalone_cluster(folder: Path, worker_count: int = 2, *, are_pinned: bool = False) -> Iterator[Cluster]:
+    """Start a cluster that leaves its logs in a folder, and kill it at the end.
+
+    Args:
+        folder: for the logs.
+        worker_count: how many workers there are.
+        are_pinned: whether each keeps to a processor of its own, as on a machine that has only that one.
+    """
     with contextlib.ExitStack() as stack:
 
-        def started(name: str, *main: str) -> Program:
-            program = Program(folder / f"{name}.log", *main)
+        def started(name: str, *main: str, processor: int | None = None) -> Program:
+            program = Program(folder / f"{name}.log", *main, processor=processor)
             stack.callback(program.end)
             return program
 
@@ -143,11 +152,12 @@ def standalone_cluster(folder: Path, worker_count: int = 2) -> Iterator[Cluster]
         master = started("master", "org.apache.spark.deploy.master.Master", *place)
         url = "spark://" + master.wait_for("Starting Spark master at spark://").rpartition("spark://")[2].strip()
         size = ("--cores", "1", "--memory", "1g")
+        processors = sorted(os.sched_getaffinity(0))[:worker_count] if are_pinned else [None] * worker_count
         workers = []
-        for number in range(worker_count):
+        for number, processor in enumerate(processors):
             directory = ("--work-dir", str(folder / f"worker-{number}"))
             main = ("org.apache.spark.deploy.worker.Worker", *place, *size, *directory, url)
-            workers.append(started(f"worker-{number}", *main))
+            workers.append(started(f"worker-{number}", *main, processor=processor))
         master.wait_for("Registering worker", worker_count)
         (folder / "spark-defaults.conf").write_text(DEFAULTS, "utf-8")
         yield Cluster(url, workers, {"SPARK_CONF_DIR": str(folder)})
