@@ -17,7 +17,7 @@ _LEAST_VERIFIED_MIB: Final = {"small": 1.2 * 1024, inputs.RAFT_LOG: 700}
 """A second, by shape."""
 _LEAST_RATIO_TO_KAFKA: Final = {"small": 1.5, inputs.RAFT_METADATA_LOG: 30}
 _LEAST_GAIN_OF_A_PROCESS: Final = 1.7
-_SEGMENTS: Final = 96
+_SEGMENTS: Final = 192
 """How many segments many are: enough that the start of a process does not count."""
 _NAMES: Final = {
     "small": "usual batches",
