@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Wrong logs: of what they take, keep, serve and delete."""
 
+from types import SimpleNamespace
 from typing import Any, Final
 
 import attrs
@@ -25,6 +26,7 @@ from raftlog.storage import file_log, segment_list
 from raftlog.storage.file_log import FileLog
 from raftlog.storage.log_segment import LogSegment
 from raftlog.storage.no_return import NoReturn
+from raftlog.storage.recovery_point import DurablePoint
 from raftlog.storage.segment_list import SegmentList
 from raftlog.storage.write_guard import WriteGuard
 from tests.mutants.planting import (
@@ -141,6 +143,10 @@ def _unchecked_read(right: Wrong) -> Wrong:
 
 def _without_order(*_: object) -> bool:
     return True
+
+
+def _without_a_sync(right: Wrong) -> Wrong:
+    return lambda durable, _, end_offset: right(durable, SimpleNamespace(sync=lambda: None), end_offset)
 
 
 def _counting_before_the_sync(right: Wrong) -> Wrong:
@@ -402,7 +408,7 @@ MUTANTS: Final = (
         "R16",
         "a flush is a sync",
         "Jepsen, NATS 2.12.1",
-        missing(LogSegment, "sync"),
+        swapped(DurablePoint, "mark_sync", _without_a_sync),
         (f"{CONTRACT}::test_a_crash_takes_what_is_not_flushed",),
     ),
     Mutant(

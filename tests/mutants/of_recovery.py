@@ -104,12 +104,12 @@ def _without_report(right: Wrong) -> Wrong:
 
 def _without_sync(right: Wrong) -> Wrong:
     def _repair(start: Any, scanned: Any, quarantine: Any) -> None:
-        last = scanned.sound[-1]
-        vars(last)["sync"] = lambda: None
+        file = scanned.sound[-1].file
+        vars(file)["sync"] = lambda: None
         try:
             right(start, scanned, quarantine)
         finally:
-            del vars(last)["sync"]
+            del vars(file)["sync"]
 
     return _repair
 
