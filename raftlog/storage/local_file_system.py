@@ -145,10 +145,9 @@ class LocalFile:
         """Have the disk keep room for the file to grow to a length; none beyond its own, where that is not below it."""
         with contextlib.suppress(*_REFUSALS):
             length = os.fstat(self._descriptor).st_size
-            fallocate = _fallocate()
             if size_bytes <= length:
                 os.ftruncate(self._descriptor, length)  # Its own: that gives back what was kept behind it.
-            elif fallocate is not None:
+            elif (fallocate := _fallocate()) is not None:
                 fallocate(self._descriptor, _KEEP_LENGTH, length, size_bytes - length)
 
     def sync(self) -> None:

@@ -53,7 +53,7 @@ class LogSegment:
         path: of its ``.log`` file.
         next_offset: the offset after its last batch.
         size_bytes: of its batches.
-        file: its ``.log`` file.
+        file: its ``.log`` file; it is longer than the segment where what stands behind that is damaged.
     """
 
     def __init__(self, file_system: FileSystem, directory: str, base_offset: int, index_limits: IndexLimits) -> None:
@@ -75,10 +75,6 @@ class LogSegment:
         self.next_offset, self.size_bytes = scan.next_offset, scan.end_position
         self._first_timestamp = scan.first_timestamp
         return scan
-
-    def file_size(self) -> int:
-        """Return the length of the file, which is that of the segment where nothing is damaged."""
-        return self.file.size()
 
     @property
     def end(self) -> SegmentPosition:
@@ -186,6 +182,7 @@ class LogSegment:
         """
         self.file.truncate(position)
         self.file.sync()
+        self._reserved_bytes = 0  # What was kept behind the end went with it.
         self.size_bytes, self.next_offset = position, next_offset
         self._rewind_indexes()
 
@@ -243,7 +240,8 @@ class LogSegment:
         Raises:
             OutOfSpaceError, StorageError: a file could not be written.
         """
-        self.file.reserve(self.size_bytes)
+        if self._reserved_bytes > self.size_bytes:
+            self.file.reserve(self.size_bytes)
         self._indexes.seal()
         self._indexes.store()
 

@@ -249,7 +249,7 @@ class _Recovery:
 
     def _is_empty(self, base_offset: int) -> bool:
         with contextlib.closing(self._segment(base_offset)) as segment:
-            return segment.file_size() == 0
+            return segment.file.size() == 0
 
     def _base_offsets(self) -> list[int]:
         names = map(parse_file_name, self._file_system.list(self._directory))
@@ -319,7 +319,7 @@ class _Recovery:
         """Cut a torn tail, and make good what follows from the log. A damaged segment stays as it is."""
         last = scanned.sound[-1]
         if quarantine is None and scanned.problem is not None:
-            size_bytes = last.file_size() - last.size_bytes
+            size_bytes = last.file.size() - last.size_bytes
             last.cut_damage()
             detail = f"{size_bytes} bytes from position {last.size_bytes}, which nobody was told of: "
             self._actions.append(RecoveryAction(ActionKind.CUT, last.path, detail + scanned.problem.reason))

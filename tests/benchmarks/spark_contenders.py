@@ -39,7 +39,7 @@ class SparkProcess:
         self.watch = MemoryWatch(self._process.pid)
 
     def run(self, operation: str, path: Path, warm_up: Path) -> dict[str, Any]:
-        """Do an operation on little, then on what counts."""
+        """Do an operation once before, then on what counts."""
         return self._process.ask({"operation": operation, "path": str(path), "warm_up": str(warm_up)})
 
     def __enter__(self) -> Self:

@@ -55,14 +55,23 @@ def test_room_is_kept_and_given_back(tmp_path: Path) -> None:
 
 
 def test_a_log_keeps_room_while_it_is_open(tmp_path: Path) -> None:
-    """The active segment has room for what comes next; a log that is closed takes what its batches take."""
-    with FileLog.open(FILES, f"{tmp_path}/log") as log:
-        log.append_as_leader(raft_batch(0, 1), 1)
-        kept = (tmp_path / "log" / "00000000000000000000.log").stat().st_blocks * 512
-    left = (tmp_path / "log" / "00000000000000000000.log").stat().st_blocks * 512
+    """The active segment has room for what comes next, after a truncation too; a closed log takes what its batches do.
 
-    assert (kept >= 256 * 1024) == allots(tmp_path)
-    assert left <= 64 * 1024
+    A log to which nothing was appended is left as it was.
+    """
+    path = tmp_path / "log" / "00000000000000000000.log"
+    kept = []
+    with FileLog.open(FILES, f"{tmp_path}/log") as log:
+        for _ in range(2):
+            log.truncate_to(0)
+            log.append_as_leader(raft_batch(0, 1), 1)
+            kept.append(path.stat().st_blocks * 512)
+    closed = path.stat()
+    FileLog.open(FILES, f"{tmp_path}/log").close()
+
+    assert [size >= 256 * 1024 for size in kept] == [allots(tmp_path)] * 2
+    assert closed.st_blocks * 512 <= 64 * 1024
+    assert path.stat().st_mtime_ns == closed.st_mtime_ns
 
 
 def test_short_writes_are_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
