@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much memory a program takes with all that it starts: a few samples a second."""
+"""How much memory a program takes with all that it starts: a sample a second, as each takes a hundredth of that."""
 
 import subprocess
 import threading
 from types import TracebackType
 from typing import Final, Self
 
-_PERIOD_S: Final = 0.2
+_PERIOD_S: Final = 1
 _KIB: Final = 1024
 
 
 class MemoryWatch:
-    """Watches a process and what it starts, while it is used as a context manager.
+    """Watches a process and what it starts, whenever it is used as a context manager.
 
     Args:
         process: its id.
@@ -25,7 +25,7 @@ class MemoryWatch:
     def __init__(self, process: int) -> None:
         self._process = process
         self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread: threading.Thread | None = None
         self.peaks = {"program": 0, "java": 0, "task": 0}
         self.peak = 0
 
@@ -60,6 +60,8 @@ class MemoryWatch:
         return kind
 
     def __enter__(self) -> Self:
+        self._is_over.clear()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
         return self
 
@@ -67,4 +69,5 @@ class MemoryWatch:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._is_over.set()
-        self._thread.join()
+        if self._thread is not None:
+            self._thread.join()

@@ -31,28 +31,47 @@ _LOCAL_JAVA: Final = {"spark.driver.extraJavaOptions": "-XX:+UseParallelGC"}
 
 
 @attrs.frozen
+class Segments:
+    """What is audited.
+
+    Attributes:
+        segment_mib: the size of each segment.
+        count: how many there are, each in a partition of its own.
+    """
+
+    segment_mib: float
+    count: int
+
+    def __str__(self) -> str:
+        return f"{self.mib / 1024:.3g} GiB in {self.count} segments"
+
+    @property
+    def mib(self) -> float:
+        """The size of all."""
+        return self.segment_mib * self.count
+
+
+@attrs.frozen
 class SparkSizes:
     """How much is measured on Spark.
 
     Attributes:
         rows_mib: the size of each segment that the source reads.
         row_segments: how many there are: half of usual batches, half of tiny records.
-        audited_mib: the size of a segment that is audited.
-        audited_segments: how many of it there are.
-        larger_mib: the size of a segment of a larger audit, on clusters alone; there are as many.
+        audited: what is audited.
+        larger: what is audited on clusters alone.
         rounds: of which the median counts.
     """
 
     rows_mib: float
     row_segments: int
-    audited_mib: float
-    audited_segments: int
-    larger_mib: float
+    audited: Segments
+    larger: Segments
     rounds: int
 
 
-FULL: Final = SparkSizes(256, 4, 4 * 1024 / 2000, 2000, 8, 3)
-QUICK: Final = SparkSizes(16, 2, 1, 20, 2, 1)
+FULL: Final = SparkSizes(256, 4, Segments(4 * 1024 / 2000, 2000), Segments(256, 125), 3)
+QUICK: Final = SparkSizes(16, 2, Segments(1, 20), Segments(16, 4), 1)
 
 
 class SparkFigures:
@@ -81,8 +100,8 @@ class SparkFigures:
         yield f"{SPARK}audit-session", self._audit_session
         for kind in _MEMORY_LIMITS_MIB:
             yield f"{SPARK}memory-{kind}", partial(self._memory, kind)
-        for name, size_mib in (("workers", self._sizes.audited_mib), ("workers-larger", self._sizes.larger_mib)):
-            yield f"{SPARK}{name}", partial(self._workers, size_mib)
+        for name, audited in (("workers", self._sizes.audited), ("workers-larger", self._sizes.larger)):
+            yield f"{SPARK}{name}", partial(self._workers, audited)
 
     def start_s(self) -> float:
         """Return how long a session took to start, and to run a first task."""
@@ -106,15 +125,15 @@ class SparkFigures:
     def _audit_program(self, row: str) -> Comparison:
         on_spark = self._audit("--engine", "spark", "--master", f"local[{_PROCESSORS}]")
         local = {"local engine": self._audit("--engine", "local", "-j", str(_PROCESSORS))}
-        what = f"audit of {self._what(self._sizes.audited_mib)}, Spark's local mode, whole program"
+        what = f"audit of {self._sizes.audited}, Spark's local mode, whole program"
         return Comparison(row, what, "MiB/s", {"compiled": on_spark}, local, {})
 
     def _audit_session(self, row: str) -> Comparison:
         local = {"local engine, whole program": self._audit("--engine", "local", "-j", str(_PROCESSORS))}
-        on_spark = self._audit_in(self._local(), self._sizes.audited_mib)
+        on_spark = self._audit_in(self._local(), self._sizes.audited)
         return Comparison(
             row,
-            f"audit of {self._what(self._sizes.audited_mib)}, Spark's local mode, in a session that is there",
+            f"audit of {self._sizes.audited}, Spark's local mode, in a session that is there",
             "MiB/s",
             {"compiled": on_spark},
             local,
@@ -133,32 +152,29 @@ class SparkFigures:
             less_is_better=True,
         )
 
-    def _workers(self, size_mib: float, row: str) -> Comparison:
-        two, one = (self._audit_in(self._on_cluster(count), size_mib) for count in (2, 1))
+    def _workers(self, audited: Segments, row: str) -> Comparison:
+        two, one = (self._audit_in(self._on_cluster(count), audited) for count in (2, 1))
         return Comparison(
             row,
-            f"audit of {self._what(size_mib)}, two workers of one processor each",
+            f"audit of {audited}, two workers of one processor each",
             "MiB/s",
             {"compiled": two},
             {"one worker": one},
             {("compiled", "one worker"): _LEAST_GAIN_OF_A_WORKER},
         )
 
-    def _what(self, size_mib: float) -> str:
-        count = self._sizes.audited_segments
-        return f"{size_mib * count / 1024:.3g} GiB in {count} segments"
-
     def _audit(self, *options: str) -> Audit:
-        directory = self._audited(self._sizes.audited_mib)
+        audited = self._sizes.audited
+        directory = self._directory(audited)
         command = [RAFTLOG, "audit", str(directory), "--out", f"{directory}-{options[1]}", "--fresh", *options]
-        return Audit([*command, "--fail-on", "damaged"], self._sizes.audited_mib * self._sizes.audited_segments)
+        return Audit([*command, "--fail-on", "damaged"], audited.mib)
 
-    def _audit_in(self, process: SparkProcess, size_mib: float) -> SparkSpeed:
-        amount = size_mib * self._sizes.audited_segments
-        return SparkSpeed(process, "audit", self._audited(size_mib), self._little(), amount)
+    def _audit_in(self, process: SparkProcess, audited: Segments) -> SparkSpeed:
+        directory = self._directory(audited)
+        return SparkSpeed(process, "audit", directory, directory, audited.mib)
 
-    def _audited(self, size_mib: float) -> Path:
-        return self._partitions(("small",), size_mib, self._sizes.audited_segments)
+    def _directory(self, audited: Segments) -> Path:
+        return self._partitions(("small",), audited.segment_mib, audited.count)
 
     def _little(self) -> Path:
         return self._partitions(("small",), 1, 1)

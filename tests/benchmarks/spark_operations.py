@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is measured on Spark, in a process that has a session and goes on from one round to the next.
 
-The session's start is measured apart, and each operation is done once before: Java is slow with what is new to it.
+The session's start is measured apart.
 """
 
 import json
@@ -77,7 +77,7 @@ OPERATIONS: Final[dict[str, Callable[[SparkSession, Path], int]]] = {
 
 
 def main() -> None:
-    """Answer each line of JSON, an operation and two paths, with one; the first line says what the start took."""
+    """Answer each line of JSON, an operation and a path, with one; the first line says what the start took."""
     master, configuration = sys.argv[1], json.loads(sys.argv[2])
     start = time.perf_counter()
     with session(master, configuration) as spark:
@@ -88,7 +88,6 @@ def main() -> None:
         for line in sys.stdin:
             job = json.loads(line)
             operation = OPERATIONS[job["operation"]]
-            operation(spark, Path(job["warm_up"]))
             start = time.perf_counter()
             count = operation(spark, Path(job["path"]))
             print(json.dumps({"count": count, "wall_s": time.perf_counter() - start}), flush=True)

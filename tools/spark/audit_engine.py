@@ -38,7 +38,6 @@ from raftlog.tools.spark.executor_work import (
     JudgeWork,
     Outcome,
     SurveyWork,
-    files_of,
 )
 from raftlog.tools.spark.outcome_files import outcomes_in
 from raftlog.tools.spark.plan_file import PLAN_COLUMNS, PlanFile
@@ -109,6 +108,7 @@ class _SparkRun:
         self._work = run.output.work_folder
         self._directory = Path.cwd().as_posix() if any(map(_is_relative, engine.sources)) else None
         self._slices = Slices()
+        self._own_keys: list[str] = []
         self._reused_files = 0
 
     def run(self) -> int:
@@ -134,10 +134,12 @@ class _SparkRun:
     def _plan(self, tasks: Iterable[SurveyTask], known: set[str], progress: RunProgress) -> tuple[int, int]:
         """List all files, have those surveyed that are not known, and return how many there are, and are known."""
         wave: list[tuple[str, SurveyTask]] = []
-        weight, most, reused = 0, wave_weight(0, 0), 0
+        weight, most, reused = 0, wave_weight(self._slots), 0
         with PlanFile(self._work / _PLAN) as plan:
             for task in tasks:
-                plan.add(self._slices.number_of(task), key := key_of(task))
+                plan.add(slice_number := self._slices.number_of(task), key := key_of(task))
+                if slice_number == 0:
+                    self._own_keys.append(key)
                 if key in known:
                     reused += 1
                     self._reused_files += 1 + len(task.indexes)
@@ -146,7 +148,7 @@ class _SparkRun:
                 wave.append((key, task))
                 weight += weight_of(task)
                 if weight >= most or len(wave) >= _MOST_TASKS:
-                    most = wave_weight(weight, self._survey(wave, progress))
+                    most = wave_weight(self._slots, weight, self._survey(wave, progress))
                     wave, weight = [], 0
             self._survey(wave, progress)
         return plan.count, reused
@@ -169,9 +171,7 @@ class _SparkRun:
 
     def _judge(self, count: int) -> list[PartitionEvidence]:
         """Judge all evidence, hand in what comes of it, and return what log directories are compared with."""
-        with failures_of("reading evidence"):
-            own = self._planned().where("slice = 0").sort("number").collect()
-        files = tuple(files_of(row.asDict() for row in own))
+        files = self._own_files()
         work = JudgeWork(by_path(in_partitions(files)), self._run.page.blank(), self._directory)
         kept: list[PartitionEvidence] = []
         for outcome in itertools.chain(work.outcomes(files), self._judged(work)):
@@ -183,6 +183,16 @@ class _SparkRun:
                 str(self._evidence), "read", f"evidence of {count} files is missing; --fresh makes it anew"
             )
         return kept
+
+    def _own_files(self) -> Sequence[FileEvidence]:
+        """Return the evidence of files of log directories themselves."""
+        if not self._own_keys:
+            return ()
+        with failures_of("reading evidence"):
+            held = self._held()
+            rows = held.where(held["key"].isin(self._own_keys)).select("key", "evidence").collect()
+        found = {row.key: FileEvidence.from_json(row.evidence) for row in rows}
+        return [found[key] for key in self._own_keys if key in found]
 
     def _judged(self, work: JudgeWork) -> Iterator[Outcome]:
         """Have workers judge partitions, and yield what comes of them, in order."""
@@ -198,8 +208,11 @@ class _SparkRun:
     def _planned(self) -> "DataFrame":
         """Return the evidence of all files that there are, with their slices and numbers."""
         plan = self._spark.read.schema(PLAN_COLUMNS).parquet(path_to_read(self._work / _PLAN))
-        holds = f"is_final or run_id = '{self._run.run_id}'"
-        return plan.join(self._stored().where(holds), "key").select("slice", "number", "evidence")
+        return plan.join(self._held(), "key").select("slice", "number", "evidence")
+
+    def _held(self) -> "DataFrame":
+        """Return the evidence that holds for this run."""
+        return self._stored().where(f"is_final or run_id = '{self._run.run_id}'")
 
     def _stored(self) -> "DataFrame":
         return self._spark.read.schema(EVIDENCE_COLUMNS).parquet(path_to_read(self._evidence))

@@ -13,13 +13,15 @@ MEBIBYTE: Final = 1024 * 1024
 _FILE_WEIGHT: Final = MEBIBYTE
 """Of opening a file, in bytes that are read in the same time."""
 _LIGHTEST_BIN: Final = 32 * MEBIBYTE
-_HEAVIEST_BIN: Final = 512 * MEBIBYTE
+_HEAVIEST_BIN: Final = 1024 * MEBIBYTE
 _BINS_A_SLOT: Final = 4
 _LIGHTEST_WAVE: Final = 4 * 1024 * MEBIBYTE
-_HEAVIEST_WAVE: Final = 4 * 1024 * 1024 * MEBIBYTE
+"""For each slot."""
 _MOST_GROWTH: Final = 8
 _WAVE_SECONDS: Final = 60.0
-_SLICE_WEIGHT: Final = 2 * 1024 * MEBIBYTE
+_JUDGED_FILE_WEIGHT: Final = 20 * MEBIBYTE
+"""Of judging a file, beside what it weighs by its size: its evidence grows with that, but little."""
+_SLICE_WEIGHT: Final = 10 * 1024 * MEBIBYTE
 
 
 def weight_of(task: SurveyTask) -> int:
@@ -59,15 +61,16 @@ def pack(weights: Sequence[int], most: int) -> list[list[int]]:
     return [within for _, _, within in sorted(bins, key=lambda each: (-each[0], each[1])) if within]
 
 
-def wave_weight(before: int, seconds: float) -> int:
+def wave_weight(slots: int, before: int = 0, seconds: float = 0) -> int:
     """Return how much to survey before the results are made to last, so that it takes about a minute.
 
     Args:
+        slots: how many tasks run at a time.
         before: how much it was the last time; 0 at first.
         seconds: how long that took.
     """
     wanted = before * min(_WAVE_SECONDS / max(seconds, 0.001), _MOST_GROWTH)
-    return int(min(max(wanted, _LIGHTEST_WAVE), _HEAVIEST_WAVE))
+    return int(max(wanted, slots * _LIGHTEST_WAVE))
 
 
 @attrs.define
@@ -95,5 +98,5 @@ class Slices:
             self._name = place.topic_partition
             if self._weight >= _SLICE_WEIGHT:
                 self.count, self._weight = self.count + 1, 0
-        self._weight += weight_of(task)
+        self._weight += task.size_bytes + _JUDGED_FILE_WEIGHT
         return self.count - 1

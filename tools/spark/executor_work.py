@@ -19,6 +19,7 @@ from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, in_
 from raftlog.tools.auditing.full_audit import AuditPart, Page
 from raftlog.tools.auditing.judgement import in_groups, judge_group, kept_of
 from raftlog.tools.spark.bins import MEBIBYTE
+from raftlog.tools.spark.settled_worker import settle
 from raftlog.tools.spark.survey_child import child_of_worker
 from raftlog.tools.standard_error import unicode_text
 
@@ -89,6 +90,7 @@ class SurveyWork:
                 rows, size = [], 0
         if rows:
             yield pa.RecordBatch.from_pylist(rows, EVIDENCE)
+        settle("survey")
 
 
 @attrs.frozen
@@ -111,6 +113,7 @@ class JudgeWork:
         with contextlib.chdir(where) if where else contextlib.nullcontext():
             for outcome in self.outcomes(files_of(_rows(batches))):
                 yield pa.RecordBatch.from_pylist([{"outcome": pickle.dumps(outcome)}], OUTCOMES)
+        settle("judgement")
 
     def outcomes(self, files: Iterable[FileEvidence]) -> Iterator[Outcome]:
         """Judge partition after partition, and yield what comes of some at a time."""

@@ -43,8 +43,9 @@ def read_partition(
         MissingExtraError: a codec's package is not installed on the worker.
     """
     from raftlog.tools.spark.reading import ReadRequest, read_split
+    from raftlog.tools.spark.settled_worker import settle
 
-    if not isinstance(partition, FilePartition):
-        return iter(())
-    request = ReadRequest(options.view, schema, options.mode, options.fails_on_loss, options.redact, hints)
-    return read_split(request, partition.split)
+    if isinstance(partition, FilePartition):
+        request = ReadRequest(options.view, schema, options.mode, options.fails_on_loss, options.redact, hints)
+        yield from read_split(request, partition.split)
+        settle("reading")
