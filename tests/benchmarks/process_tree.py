@@ -49,15 +49,19 @@ class MemoryWatch:
         self.peak = max(self.peak, sum(map(sum, sizes.values())))
 
     def _kind(self, number: int, processes: dict[int, list[str]]) -> str | None:
-        """Return what a process is to the program, or None if it is nothing to it."""
-        kind = "java" if processes[number][2] == "java" else "program"
+        """Return what a process is to the program, or None if it is nothing to it.
+
+        What Java has just started still has all of Java's memory, and a name that is not yet Python's: it is nothing.
+        """
+        name = processes[number][2]
+        kind = "java" if name == "java" else "program"
         while number != self._process:
             if number not in processes:
                 return None
             if kind == "program" and processes[number][2] == "java":
                 kind = "task"
             number = int(processes[number][0])
-        return kind
+        return None if kind == "task" and not name.startswith("python") else kind
 
     def __enter__(self) -> Self:
         self._is_over.clear()

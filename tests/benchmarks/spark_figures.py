@@ -10,7 +10,7 @@ from typing import Final, Literal, Self
 import attrs
 
 from tests.benchmarks.audit_figures import partitions_of
-from tests.benchmarks.measure import Comparison, Limit, Row
+from tests.benchmarks.measure import Comparison, Contender, Limit, Row
 from tests.benchmarks.operations import Worker
 from tests.benchmarks.programs import RAFTLOG
 from tests.benchmarks.spark_contenders import Audit, SparkPeak, SparkProcess, SparkSpeed
@@ -23,6 +23,8 @@ _LEAST_RATIO_TO_TUPLES: Final = 10
 _LEAST_GAIN_OF_A_WORKER: Final = 1.7
 _PROCESSORS: Final = 2
 _WORKERS_OF_THE_PLAN: Final = 10
+_DISK_MIB_S: Final = 200
+"""Of a worker, in the plan: what a spinning disk or a share of a network gives."""
 _MEMORY_LIMITS_MIB: Final[dict[Literal["program", "java", "task"], int]] = {"program": 512, "java": 2048, "task": 512}
 _NAMES: Final = {"program": "the driver's Python", "java": "Java, driver and tasks", "task": "a task's Python"}
 _SESSION_S: Final = "session"
@@ -100,8 +102,9 @@ class SparkFigures:
         yield f"{SPARK}audit-session", self._audit_session
         for kind in _MEMORY_LIMITS_MIB:
             yield f"{SPARK}memory-{kind}", partial(self._memory, kind)
-        for name, audited in (("workers", self._sizes.audited), ("workers-larger", self._sizes.larger)):
-            yield f"{SPARK}{name}", partial(self._workers, audited)
+        yield f"{SPARK}workers", partial(self._workers, self._sizes.audited, {})
+        local = {"local engine": self._locally(self._sizes.larger)}
+        yield f"{SPARK}workers-larger", partial(self._workers, self._sizes.larger, local)
 
     def start_s(self) -> float:
         """Return how long a session took to start, and to run a first task."""
@@ -123,13 +126,14 @@ class SparkFigures:
         )
 
     def _audit_program(self, row: str) -> Comparison:
-        on_spark = self._audit("--engine", "spark", "--master", f"local[{_PROCESSORS}]")
-        local = {"local engine": self._audit("--engine", "local", "-j", str(_PROCESSORS))}
-        what = f"audit of {self._sizes.audited}, Spark's local mode, whole program"
+        audited = self._sizes.audited
+        on_spark = self._audit(audited, "--engine", "spark", "--master", f"local[{_PROCESSORS}]")
+        local = {"local engine": self._locally(audited)}
+        what = f"audit of {audited}, Spark's local mode, whole program"
         return Comparison(row, what, "MiB/s", {"compiled": on_spark}, local, {})
 
     def _audit_session(self, row: str) -> Comparison:
-        local = {"local engine, whole program": self._audit("--engine", "local", "-j", str(_PROCESSORS))}
+        local = {"local engine, whole program": self._locally(self._sizes.audited)}
         on_spark = self._audit_in(self._local(), self._sizes.audited)
         return Comparison(
             row,
@@ -152,19 +156,21 @@ class SparkFigures:
             less_is_better=True,
         )
 
-    def _workers(self, audited: Segments, row: str) -> Comparison:
+    def _workers(self, audited: Segments, others: Mapping[str, Contender], row: str) -> Comparison:
         two, one = (self._audit_in(self._on_cluster(count), audited) for count in (2, 1))
         return Comparison(
             row,
             f"audit of {audited}, two workers of one processor each",
             "MiB/s",
             {"compiled": two},
-            {"one worker": one},
+            {"one worker": one, **others},
             {("compiled", "one worker"): _LEAST_GAIN_OF_A_WORKER},
         )
 
-    def _audit(self, *options: str) -> Audit:
-        audited = self._sizes.audited
+    def _locally(self, audited: Segments) -> Audit:
+        return self._audit(audited, "--engine", "local", "-j", str(_PROCESSORS))
+
+    def _audit(self, audited: Segments, *options: str) -> Audit:
         directory = self._directory(audited)
         command = [RAFTLOG, "audit", str(directory), "--out", f"{directory}-{options[1]}", "--fresh", *options]
         return Audit([*command, "--fail-on", "damaged"], audited.mib)
@@ -217,20 +223,20 @@ def plan(rows: Sequence[Row], start_s: float) -> str:
         start_s: how long a session takes to start.
     """
     found = {row.id.removeprefix(SPARK): row for row in rows}
-    local, workers = found.get("audit-program-local-engine"), found.get("workers-larger-one-worker")
+    local, workers = found.get("workers-larger-local-engine"), found.get("workers-larger-one-worker")
     if local is None or workers is None:
         return ""
     here, one = local.theirs, workers.theirs
     many = one * _WORKERS_OF_THE_PLAN * workers.ratio / 2
     pays_mib = max(0.0, start_s / (1 / here - 1 / many)) if many > here else float("inf")
-    hours = MIB_IN_TB * 10 / many / 3600
     share, each = workers.ratio / 2, many / _WORKERS_OF_THE_PLAN
+    minutes, from_disks = (MIB_IN_TB * 10 / speed / 60 for speed in (many, _DISK_MIB_S * _WORKERS_OF_THE_PLAN))
     lines = (
         f"A worker of one processor audits {one:.0f} MiB/s. Two are {workers.ratio:.2f} times as fast, and",
         f"{_WORKERS_OF_THE_PLAN} are taken to do {share:.0%} of what each could do alone: {many:.0f} MiB/s.",
-        f"This machine by itself audits {here:.0f} MiB/s in {_PROCESSORS} processes. A session takes {start_s:.0f} s",
-        f"to start, so that {_WORKERS_OF_THE_PLAN} workers are quicker from {pays_mib / 1024:.1f} GiB on.\n",
-        f"10 TB take {_WORKERS_OF_THE_PLAN} workers of one processor {hours:.1f} hours, if disks or network give each",
-        f"of them {each:.0f} MiB/s; with four processors each, which want four times that, {hours / 4:.1f} hours.",
+        f"This machine by itself audits {here:.0f} MiB/s in {_PROCESSORS} processes, start included. A session",
+        f"takes {start_s:.0f} s to start: {_WORKERS_OF_THE_PLAN} workers pay from {pays_mib / 1024:.1f} GiB on.\n",
+        f"10 TB take {_WORKERS_OF_THE_PLAN} workers of one processor {minutes:.0f} minutes, if disks or network give",
+        f"each of them {each:.0f} MiB/s; where they give {_DISK_MIB_S}, {from_disks:.0f} minutes, and processors wait.",
     )
     return "\n".join(lines) + "\n"

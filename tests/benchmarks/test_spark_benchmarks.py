@@ -52,13 +52,17 @@ def test_tasks_are_what_java_has_started() -> None:
     watch = MemoryWatch(1)
     assert [watch._kind(number, processes) for number in (1, 2, 3, 4)] == ["program", "java", "task", "task"]
     assert MemoryWatch(7)._kind(4, processes) is None
+    starting = processes | {5: ["2", "9", "Executor task l"]}
+    assert watch._kind(5, starting) is None
 
 
 def test_the_plan_follows_from_what_was_measured() -> None:
     """Ten workers of 100 MiB/s, which lose a tenth, are three times a machine of 300, and pay from 27 s of it on."""
-    rows = [row("audit-program", "local engine", 1, 300), row("workers-larger", "one worker", 180, 100)]
+    rows = [row("workers-larger", "local engine", 180, 300), row("workers-larger", "one worker", 180, 100)]
     text = plan(rows, start_s=18)
     assert "90% of what each could do alone: 900 MiB/s" in text
+    assert f"{10e12 / 2**20 / 900 / 60:.0f} minutes" in text
+    assert f"{10e12 / 2**20 / 2000 / 60:.0f} minutes" in text
     assert f"from {18 * 450 / 1024:.1f} GiB on" in text
     assert plan(rows[:1], start_s=18) == ""
 
