@@ -10,7 +10,7 @@ from typing import Final, Literal, Self
 import attrs
 
 from tests.benchmarks.audit_figures import partitions_of
-from tests.benchmarks.measure import Comparison, Contender, Limit, Row
+from tests.benchmarks.measure import Comparison, Contender, Limit, Mode, Row
 from tests.benchmarks.operations import Worker
 from tests.benchmarks.programs import RAFTLOG
 from tests.benchmarks.spark_contenders import Audit, SparkPeak, SparkProcess, SparkSpeed
@@ -18,6 +18,7 @@ from tests.benchmarks.works import SPARK
 from tests.spark.standalone_cluster import standalone_cluster
 
 MIB_IN_TB: Final = 1e12 / 2**20
+_READ_SHAPES: Final = ("small", "tiny")
 _LEAST_M_ROWS: Final = 4
 _LEAST_RATIO_TO_TUPLES: Final = 10
 _LEAST_GAIN_OF_A_WORKER: Final = 1.7
@@ -98,31 +99,38 @@ class SparkFigures:
 
     def _all(self) -> Iterator[tuple[str, Callable[[str], Comparison]]]:
         yield f"{SPARK}source", self._source
+        yield f"{SPARK}source-of-a-record", self._source_of_a_record
         yield f"{SPARK}audit-program", self._audit_program
         yield f"{SPARK}audit-session", self._audit_session
         for kind in _MEMORY_LIMITS_MIB:
             yield f"{SPARK}memory-{kind}", partial(self._memory, kind)
-        yield f"{SPARK}workers", partial(self._workers, self._sizes.audited, {})
-        local = {"local engine": self._locally(self._sizes.larger)}
-        yield f"{SPARK}workers-larger", partial(self._workers, self._sizes.larger, local)
+        yield f"{SPARK}workers", self._workers
+        yield f"{SPARK}workers-larger", self._workers_at_more
 
     def start_s(self) -> float:
         """Return how long a session took to start, and to run a first task."""
         return self._local().start_s
 
     def _source(self, row: str) -> Comparison:
+        fewer = self._partitions(_READ_SHAPES, self._sizes.rows_mib, 2)
+        tuples = SparkSpeed(self._local(), "tuples", fewer, self._little())
+        return self._reads("arrow", "all of a consumer's columns", {"the same rows as tuples": tuples}, row)
+
+    def _source_of_a_record(self, row: str) -> Comparison:
+        return self._reads("arrow-of-a-record", "key, value, offset and timestamp", {}, row)
+
+    def _reads(self, operation: str, columns: str, tuples: Mapping[str, Contender], row: str) -> Comparison:
         sizes = self._sizes
-        shapes = ("small", "tiny")
-        all_of_it, fewer = (self._partitions(shapes, sizes.rows_mib, count) for count in (sizes.row_segments, 2))
-        least, tuples = f"{_LEAST_M_ROWS} M records/s", "the same rows as tuples"
+        logs = self._partitions(_READ_SHAPES, sizes.rows_mib, sizes.row_segments)
+        least = f"{_LEAST_M_ROWS} M records/s"
+        goals: dict[tuple[Mode, str], float] = {("compiled", other): _LEAST_RATIO_TO_TUPLES for other in tuples}
         return Comparison(
             row,
-            f"Spark source, all of a consumer's columns of {sizes.rows_mib * sizes.row_segments:g} MiB, "
-            f"{_PROCESSORS} processors",
+            f"Spark source, {columns} of {sizes.rows_mib * sizes.row_segments:g} MiB, {_PROCESSORS} processors",
             "M records/s",
-            {"compiled": SparkSpeed(self._local(), "arrow", all_of_it, all_of_it)},
-            {least: Limit(_LEAST_M_ROWS), tuples: SparkSpeed(self._local(), "tuples", fewer, self._little())},
-            {("compiled", least): 1, ("compiled", tuples): _LEAST_RATIO_TO_TUPLES},
+            {"compiled": SparkSpeed(self._local(), operation, logs, logs)},
+            {least: Limit(_LEAST_M_ROWS), **tuples},
+            {("compiled", least): 1, **goals},
         )
 
     def _audit_program(self, row: str) -> Comparison:
@@ -156,7 +164,14 @@ class SparkFigures:
             less_is_better=True,
         )
 
-    def _workers(self, audited: Segments, others: Mapping[str, Contender], row: str) -> Comparison:
+    def _workers(self, row: str) -> Comparison:
+        return self._two_workers(self._sizes.audited, {}, row)
+
+    def _workers_at_more(self, row: str) -> Comparison:
+        audited = self._sizes.larger
+        return self._two_workers(audited, {"local engine": self._locally(audited)}, row)
+
+    def _two_workers(self, audited: Segments, others: Mapping[str, Contender], row: str) -> Comparison:
         two, one = (self._audit_in(self._on_cluster(count), audited) for count in (2, 1))
         return Comparison(
             row,

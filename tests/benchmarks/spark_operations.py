@@ -57,9 +57,21 @@ class TupleSource(RaftLogDataSource):
         return TupleReader(super().reader(schema))
 
 
-def _rows(spark: SparkSession, source: str, path: Path) -> int:
-    """Have each column that Spark's Kafka source has handed over for every record, and return how many there are."""
-    return spark.read.format(source).option("mode", "FAILFAST").load(str(path)).count()
+_OF_A_RECORD: Final = "key binary, value binary, offset long, timestamp timestamp"
+"""What is in a record itself: all records of a log have the rest in common."""
+
+
+def _rows(spark: SparkSession, source: str, path: Path, schema: str | None = None) -> int:
+    """Have columns handed over for every record, and return how many there are.
+
+    Args:
+        spark: the session.
+        source: its name.
+        path: of the logs.
+        schema: the columns; None for all that Spark's Kafka source has.
+    """
+    reader = spark.read.format(source).option("mode", "FAILFAST")
+    return (reader.schema(schema) if schema else reader).load(str(path)).count()
 
 
 def _audit(spark: SparkSession, path: Path) -> int:
@@ -71,6 +83,7 @@ def _audit(spark: SparkSession, path: Path) -> int:
 
 OPERATIONS: Final[dict[str, Callable[[SparkSession, Path], int]]] = {
     "arrow": lambda spark, path: _rows(spark, "raftlog", path),
+    "arrow-of-a-record": lambda spark, path: _rows(spark, "raftlog", path, _OF_A_RECORD),
     "tuples": lambda spark, path: _rows(spark, "raftlog_tuples", path),
     "audit": _audit,
 }
