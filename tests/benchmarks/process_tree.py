@@ -6,7 +6,7 @@ import threading
 from types import TracebackType
 from typing import Final, Self
 
-_PERIOD_S: Final = 1
+_PERIOD_S: Final = 2
 _KIB: Final = 1024
 
 

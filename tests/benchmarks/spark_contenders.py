@@ -15,7 +15,7 @@ from tests.benchmarks.line_process import LineProcess
 from tests.benchmarks.measure import environment
 from tests.benchmarks.process_tree import MemoryWatch
 
-_WARM_UPS: Final = 3
+_WARM_UPS: Final = 5
 
 
 class SparkProcess:
@@ -41,12 +41,12 @@ class SparkProcess:
         self.watch = MemoryWatch(self._process.pid)
         self._warm: set[tuple[str, Path]] = set()
 
-    def run(self, operation: str, path: Path, warm_up: Path) -> dict[str, Any]:
-        """Do an operation, the first time some times before on ``warm_up``: Java is slow with what is new to it."""
+    def run(self, operation: str, path: Path) -> dict[str, Any]:
+        """Do an operation, the first time some times before it counts: Java is slow with what is new to it."""
         if (operation, path) not in self._warm:
             self._warm.add((operation, path))
             for _ in range(_WARM_UPS):
-                self._done(operation, warm_up)
+                self._done(operation, path)
         return self._done(operation, path)
 
     def _done(self, operation: str, path: Path) -> dict[str, Any]:
@@ -71,19 +71,17 @@ class SparkSpeed:
         process: who does it.
         operation: one of ``spark_operations.OPERATIONS``.
         path: of what.
-        warm_up: what it is done on before.
         amount: what it does, in units; None is what it counts, in millions.
     """
 
     process: SparkProcess
     operation: str
     path: Path
-    warm_up: Path
     amount: float | None = None
 
     def measure(self) -> float:
         """Return units a second."""
-        done = self.process.run(self.operation, self.path, self.warm_up)
+        done = self.process.run(self.operation, self.path)
         amount = done["count"] / 1e6 if self.amount is None else self.amount
         return float(amount / done["wall_s"])
 

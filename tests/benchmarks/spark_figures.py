@@ -73,7 +73,7 @@ class SparkSizes:
     rounds: int
 
 
-FULL: Final = SparkSizes(256, 4, Segments(4 * 1024 / 2000, 2000), Segments(256, 125), 3)
+FULL: Final = SparkSizes(256, 8, Segments(4 * 1024 / 2000, 2000), Segments(256, 125), 5)
 QUICK: Final = SparkSizes(16, 2, Segments(1, 20), Segments(16, 4), 1)
 
 
@@ -99,6 +99,7 @@ class SparkFigures:
 
     def _all(self) -> Iterator[tuple[str, Callable[[str], Comparison]]]:
         yield f"{SPARK}source", self._source
+        yield f"{SPARK}source-declared", self._source_declared
         yield f"{SPARK}source-of-a-record", self._source_of_a_record
         yield f"{SPARK}audit-program", self._audit_program
         yield f"{SPARK}audit-session", self._audit_session
@@ -112,9 +113,12 @@ class SparkFigures:
         return self._local().start_s
 
     def _source(self, row: str) -> Comparison:
-        fewer = self._partitions(_READ_SHAPES, self._sizes.rows_mib, 2)
-        tuples = SparkSpeed(self._local(), "tuples", fewer, self._little())
+        fewer = self._partitions(_READ_SHAPES, self._sizes.rows_mib / 16, 2)
+        tuples = SparkSpeed(self._local(), "tuples", fewer)
         return self._reads("arrow", "all of a consumer's columns", {"the same rows as tuples": tuples}, row)
+
+    def _source_declared(self, row: str) -> Comparison:
+        return self._reads("arrow-declared", "the same, NOT NULL but for key and value,", {}, row)
 
     def _source_of_a_record(self, row: str) -> Comparison:
         return self._reads("arrow-of-a-record", "key, value, offset and timestamp", {}, row)
@@ -128,7 +132,7 @@ class SparkFigures:
             row,
             f"Spark source, {columns} of {sizes.rows_mib * sizes.row_segments:g} MiB, {_PROCESSORS} processors",
             "M records/s",
-            {"compiled": SparkSpeed(self._local(), operation, logs, logs)},
+            {"compiled": SparkSpeed(self._local(), operation, logs)},
             {least: Limit(_LEAST_M_ROWS), **tuples},
             {("compiled", least): 1, **goals},
         )
@@ -192,13 +196,10 @@ class SparkFigures:
 
     def _audit_in(self, process: SparkProcess, audited: Segments) -> SparkSpeed:
         directory = self._directory(audited)
-        return SparkSpeed(process, "audit", directory, directory, audited.mib)
+        return SparkSpeed(process, "audit", directory, audited.mib)
 
     def _directory(self, audited: Segments) -> Path:
         return self._partitions(("small",), audited.segment_mib, audited.count)
-
-    def _little(self) -> Path:
-        return self._partitions(("small",), 1, 1)
 
     def _partitions(self, shapes: Sequence[str], size_mib: float, count: int) -> Path:
         with Worker(self._folder, "compiled") as worker:

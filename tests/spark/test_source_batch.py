@@ -91,6 +91,18 @@ def test_mistakes_are_clear(spark: SparkSession, tmp_path: Path) -> None:
     assert load(spark, tmp_path / "empty").count() == 0
 
 
+def test_a_schema_may_say_not_null(spark: SparkSession, tmp_path: Path) -> None:
+    """The rows are the same, and Spark knows it; where a path says no partition, that is an error and no zero."""
+    declared = "key binary, partition int not null, offset bigint not null"
+    path = write_log(tmp_path / "orders-7", batch(0), batch(1))
+    reader = spark.read.format("raftlog").schema(declared)
+    assert [field.nullable for field in reader.load(str(path)).schema] == [True, False, False]
+    assert [(row.partition, row.offset) for row in reader.load(str(path)).collect()] == [(7, 0), (7, 1)]
+    nowhere = write_log(tmp_path / "nowhere", batch(0))
+    with pytest.raises(PythonException, match=f"column partition is NOT NULL, and there are nulls in {nowhere}"):
+        reader.load(str(nowhere)).collect()
+
+
 def test_damage_in_one_file_of_many(spark: SparkSession, tmp_path: Path) -> None:
     """The other files are read and the damage is a row; FAILFAST names file, position and offset."""
     for number in range(30):

@@ -41,6 +41,7 @@ def read_partition(
         DecodeError: there is damage, and the mode is FAILFAST; path, position and offset say where.
         StorageError: a file is gone or cannot be read.
         MissingExtraError: a codec's package is not installed on the worker.
+        OptionError: there is a null in a column that the schema calls NOT NULL.
     """
     from raftlog.tools.spark.reading import ReadRequest, read_split
     from raftlog.tools.spark.settled_worker import settle

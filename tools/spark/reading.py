@@ -10,7 +10,7 @@ from typing import Final
 import attrs
 import pyarrow as pa
 
-from raftlog.errors import CorruptBatchError, DecodeError, MissingFileError, StorageError
+from raftlog.errors import CorruptBatchError, DecodeError, MissingFileError, OptionError, StorageError
 from raftlog.records.batch import RecordBatch
 from raftlog.records.batch_run import BatchRun
 from raftlog.records.columns import BatchColumns, run_columns
@@ -73,8 +73,9 @@ def read_split(request: ReadRequest, split: Split) -> Iterator[pa.RecordBatch]:
         DecodeError: there is damage, and the mode is ``FAIL_FAST``.
         StorageError: a file is gone or cannot be read, which the options call an error.
         MissingExtraError: a codec's package is not installed.
+        OptionError: there is a null in a column that the schema calls NOT NULL.
     """
-    return _gathered(batch for part in split for batch in PartReader(request, part).batches())
+    return _gathered(_without_nulls(batch, part) for part in split for batch in PartReader(request, part).batches())
 
 
 class PartReader:
@@ -279,6 +280,14 @@ def _error(finding: Finding) -> DecodeError:
         position=finding.position,
         base_offset=finding.offset,
     )
+
+
+def _without_nulls(batch: pa.RecordBatch, part: FilePart) -> pa.RecordBatch:
+    """Return a record batch that keeps the promise of its schema: Spark believes it, and would read a null as zero."""
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        if not field.nullable and column.null_count:
+            raise OptionError("schema", f"column {field.name} is NOT NULL, and there are nulls in {part.file}")
+    return batch
 
 
 def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The views of the source: their names, columns and types.
 
-Every column is nullable, and timestamps are microseconds in UTC: Spark takes nothing else from a Python source.
+Every column is nullable, as those of Spark's Kafka source are; a user's schema may say otherwise. Timestamps are
+microseconds in UTC: Spark takes no others.
 """
 
 import functools

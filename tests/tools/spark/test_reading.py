@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raftlog.errors import CorruptBatchError, RaftLogError, StorageError
+from raftlog.errors import CorruptBatchError, OptionError, RaftLogError, StorageError
 from raftlog.records.batch import RecordBatch
 from raftlog.records.compression import CompressionType
 from raftlog.records.iterator import BufferSource, Corruption, split
@@ -19,7 +19,7 @@ from raftlog.testing.strategies import SmallLog, record_batches, small_logs
 from raftlog.tools.spark.options import VIEWS
 from raftlog.tools.spark.planning import list_partitions, plan
 from raftlog.tools.spark.reading import ReadRequest, read_split
-from raftlog.tools.spark.views import view_schema
+from raftlog.tools.spark.views import asked_schema, view_schema
 from tests.golden_files import GOLDEN, golden_id, record_files
 from tests.tools.made_logs import batch, control_batch, flip, write_log
 from tests.tools.spark.source_reads import plain_records, rows, rows_of, source_options, splits
@@ -28,6 +28,9 @@ EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 SOUND = list(record_files())[::3]
 """Some: reading all takes its time, and they are much alike."""
 DAMAGED = sorted(path for path in (GOLDEN / "damaged").rglob("*.log") if path.name != ".log")
+OF_A_TOPIC = GOLDEN / "mirror/data/n1/__cluster_metadata-0/00000000000000000000.log"
+OF_NO_TOPIC = GOLDEN / "damaged/data/index-good/00000000000000000000.log"
+"""In a directory whose name says no topic; as metadata, its records are damage."""
 SOME_DAMAGED = DAMAGED[::7]
 ALL_DAMAGED = [pytest.param(path, marks=() if path in SOME_DAMAGED else pytest.mark.slow) for path in DAMAGED]
 
@@ -162,6 +165,26 @@ def test_a_flipped_byte_costs_no_other_batch(log: SmallLog, position: int, size:
     assert [row["offset"] for row in whole if row["_corrupt"] is None] == sound
     damaged = any(isinstance(each, Corruption) for each in split(BufferSource(data)))
     assert not damaged or any(row["_corrupt"] for row in whole)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@given(st.data())
+def test_what_is_declared_not_null_has_no_nulls(view: str, data: st.DataObject) -> None:
+    """Whichever columns a schema calls NOT NULL: the rows are the same, or one of these has nulls, and it is named."""
+    path = data.draw(st.sampled_from([OF_A_TOPIC, OF_NO_TOPIC]))
+    options = source_options(path, view=view, mode="PERMISSIVE")
+    whole = view_schema(options)
+    declared = data.draw(st.sets(st.sampled_from(whole.names)))
+    schema = asked_schema(options, [(name, name not in declared) for name in whole.names])
+    expected = rows(path, view=view, mode="PERMISSIVE")
+    with_nulls = {name for name in declared if any(row[name] is None for row in expected)}
+    request = ReadRequest(view, schema, options.mode)
+    reads = (batch for each in splits(path, view=view) for batch in read_split(request, each))
+    if with_nulls:
+        with pytest.raises(OptionError, match=f"column ({'|'.join(with_nulls)}) is NOT NULL, .* nulls in {path}"):
+            list(reads)
+    else:
+        assert [row for batch in reads for row in batch.to_pylist()] == expected
 
 
 def test_one_corrupt_block_in_many_files(tmp_path: Path) -> None:
