@@ -7,15 +7,13 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Literal, Self
+from typing import Any, Literal, Self
 
 import attrs
 
 from tests.benchmarks.line_process import LineProcess
 from tests.benchmarks.measure import environment
 from tests.benchmarks.process_tree import MemoryWatch
-
-_WARM_UPS: Final = 5
 
 
 class SparkProcess:
@@ -41,11 +39,11 @@ class SparkProcess:
         self.watch = MemoryWatch(self._process.pid)
         self._warm: set[tuple[str, Path]] = set()
 
-    def run(self, operation: str, path: Path) -> dict[str, Any]:
+    def run(self, operation: str, path: Path, warm_ups: int) -> dict[str, Any]:
         """Do an operation, the first time some times before it counts: Java is slow with what is new to it."""
         if (operation, path) not in self._warm:
             self._warm.add((operation, path))
-            for _ in range(_WARM_UPS):
+            for _ in range(warm_ups):
                 self._done(operation, path)
         return self._done(operation, path)
 
@@ -72,16 +70,18 @@ class SparkSpeed:
         operation: one of ``spark_operations.OPERATIONS``.
         path: of what.
         amount: what it does, in units; None is what it counts, in millions.
+        warm_ups: how often it is done before it counts.
     """
 
     process: SparkProcess
     operation: str
     path: Path
     amount: float | None = None
+    warm_ups: int = 5
 
     def measure(self) -> float:
         """Return units a second."""
-        done = self.process.run(self.operation, self.path)
+        done = self.process.run(self.operation, self.path, self.warm_ups)
         amount = done["count"] / 1e6 if self.amount is None else self.amount
         return float(amount / done["wall_s"])
 

@@ -99,7 +99,6 @@ class SparkFigures:
 
     def _all(self) -> Iterator[tuple[str, Callable[[str], Comparison]]]:
         yield f"{SPARK}source", self._source
-        yield f"{SPARK}source-declared", self._source_declared
         yield f"{SPARK}source-of-a-record", self._source_of_a_record
         yield f"{SPARK}audit-program", self._audit_program
         yield f"{SPARK}audit-session", self._audit_session
@@ -113,12 +112,9 @@ class SparkFigures:
         return self._local().start_s
 
     def _source(self, row: str) -> Comparison:
-        fewer = self._partitions(_READ_SHAPES, self._sizes.rows_mib / 16, 2)
-        tuples = SparkSpeed(self._local(), "tuples", fewer)
+        fewer = self._partitions(_READ_SHAPES, self._sizes.rows_mib / 2, 2)  # A task each.
+        tuples = SparkSpeed(self._local(), "tuples", fewer, warm_ups=1)  # Python has nothing to warm.
         return self._reads("arrow", "all of a consumer's columns", {"the same rows as tuples": tuples}, row)
-
-    def _source_declared(self, row: str) -> Comparison:
-        return self._reads("arrow-declared", "the same, NOT NULL but for key and value,", {}, row)
 
     def _source_of_a_record(self, row: str) -> Comparison:
         return self._reads("arrow-of-a-record", "key, value, offset and timestamp", {}, row)

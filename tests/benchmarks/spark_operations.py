@@ -57,11 +57,6 @@ class TupleSource(RaftLogDataSource):
         return TupleReader(super().reader(schema))
 
 
-_DECLARED: Final = (
-    "key binary, value binary, topic string not null, partition int not null, offset long not null, "
-    "timestamp timestamp not null, timestampType int not null"
-)
-"""All columns, with what holds of any log whose directory has the name of its topic and partition."""
 _OF_A_RECORD: Final = "key binary, value binary, offset long, timestamp timestamp"
 """What is in a record itself: all records of a log have the rest in common."""
 
@@ -88,7 +83,6 @@ def _audit(spark: SparkSession, path: Path) -> int:
 
 OPERATIONS: Final[dict[str, Callable[[SparkSession, Path], int]]] = {
     "arrow": lambda spark, path: _rows(spark, "raftlog", path),
-    "arrow-declared": lambda spark, path: _rows(spark, "raftlog", path, _DECLARED),
     "arrow-of-a-record": lambda spark, path: _rows(spark, "raftlog", path, _OF_A_RECORD),
     "tuples": lambda spark, path: _rows(spark, "raftlog_tuples", path),
     "audit": _audit,
