@@ -77,7 +77,7 @@ class SparkSpeed:
     operation: str
     path: Path
     amount: float | None = None
-    warm_ups: int = 5
+    warm_ups: int = 3
 
     def measure(self) -> float:
         """Return units a second."""

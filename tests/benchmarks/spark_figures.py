@@ -29,7 +29,7 @@ _DISK_MIB_S: Final = 200
 _MEMORY_LIMITS_MIB: Final[dict[Literal["program", "java", "task"], int]] = {"program": 512, "java": 2048, "task": 512}
 _NAMES: Final = {"program": "the driver's Python", "java": "Java, driver and tasks", "task": "a task's Python"}
 _SESSION_S: Final = "session"
-_LOCAL_JAVA: Final = {"spark.driver.extraJavaOptions": "-XX:+UseParallelGC"}
+_LOCAL_JAVA: Final = {"spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:+UseTransparentHugePages"}
 """As docs/spark.md advises where queries are all that runs."""
 
 
@@ -73,7 +73,7 @@ class SparkSizes:
     rounds: int
 
 
-FULL: Final = SparkSizes(256, 8, Segments(4 * 1024 / 2000, 2000), Segments(256, 125), 5)
+FULL: Final = SparkSizes(256, 8, Segments(4 * 1024 / 2000, 2000), Segments(256, 250), 5)
 QUICK: Final = SparkSizes(16, 2, Segments(1, 20), Segments(16, 4), 1)
 
 
@@ -112,7 +112,7 @@ class SparkFigures:
         return self._local().start_s
 
     def _source(self, row: str) -> Comparison:
-        fewer = self._partitions(_READ_SHAPES, self._sizes.rows_mib / 2, 2)  # A task each.
+        fewer = self._partitions(_READ_SHAPES, self._sizes.rows_mib / 4, 2)
         tuples = SparkSpeed(self._local(), "tuples", fewer, warm_ups=1)  # Python has nothing to warm.
         return self._reads("arrow", "all of a consumer's columns", {"the same rows as tuples": tuples}, row)
 
@@ -128,7 +128,7 @@ class SparkFigures:
             row,
             f"Spark source, {columns} of {sizes.rows_mib * sizes.row_segments:g} MiB, {_PROCESSORS} processors",
             "M records/s",
-            {"compiled": SparkSpeed(self._local(), operation, logs)},
+            {"compiled": SparkSpeed(self._local(), operation, logs, warm_ups=5)},
             {least: Limit(_LEAST_M_ROWS), **tuples},
             {("compiled", least): 1, **goals},
         )

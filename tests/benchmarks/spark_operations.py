@@ -19,6 +19,7 @@ from pyspark.sql.types import StructType
 from raftlog.tools.auditing.full_audit import audit_into
 from raftlog.tools.report.page import Report
 from raftlog.tools.spark.audit_engine import SparkEngine
+from raftlog.tools.spark.options import DEFAULT_SPLIT_SIZE
 from raftlog.tools.spark.session import register, session
 from raftlog.tools.spark.source import RaftLogDataSource
 
@@ -61,7 +62,13 @@ _OF_A_RECORD: Final = "key binary, value binary, offset long, timestamp timestam
 """What is in a record itself: all records of a log have the rest in common."""
 
 
-def _rows(spark: SparkSession, source: str, path: Path, schema: str | None = None) -> int:
+_SMALL_SPLITS: Final = 8 * 1024 * 1024
+"""Of what is too little to be divided well by splits of the usual size."""
+
+
+def _rows(
+    spark: SparkSession, source: str, path: Path, schema: str | None = None, split_size: int = DEFAULT_SPLIT_SIZE
+) -> int:
     """Have columns handed over for every record, and return how many there are.
 
     Args:
@@ -69,8 +76,9 @@ def _rows(spark: SparkSession, source: str, path: Path, schema: str | None = Non
         source: its name.
         path: of the logs.
         schema: the columns; None for all that Spark's Kafka source has.
+        split_size: bytes of a task, about.
     """
-    reader = spark.read.format(source).option("mode", "FAILFAST")
+    reader = spark.read.format(source).options(mode="FAILFAST", splitSize=split_size)
     return (reader.schema(schema) if schema else reader).load(str(path)).count()
 
 
@@ -84,7 +92,7 @@ def _audit(spark: SparkSession, path: Path) -> int:
 OPERATIONS: Final[dict[str, Callable[[SparkSession, Path], int]]] = {
     "arrow": lambda spark, path: _rows(spark, "raftlog", path),
     "arrow-of-a-record": lambda spark, path: _rows(spark, "raftlog", path, _OF_A_RECORD),
-    "tuples": lambda spark, path: _rows(spark, "raftlog_tuples", path),
+    "tuples": lambda spark, path: _rows(spark, "raftlog_tuples", path, split_size=_SMALL_SPLITS),
     "audit": _audit,
 }
 
