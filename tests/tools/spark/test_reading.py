@@ -28,9 +28,9 @@ EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 SOUND = list(record_files())[::3]
 """Some: reading all takes its time, and they are much alike."""
 DAMAGED = sorted(path for path in (GOLDEN / "damaged").rglob("*.log") if path.name != ".log")
-OF_A_TOPIC = GOLDEN / "mirror/data/n1/__cluster_metadata-0/00000000000000000000.log"
-OF_NO_TOPIC = GOLDEN / "damaged/data/index-good/00000000000000000000.log"
-"""In a directory whose name says no topic; as metadata, its records are damage."""
+OF_A_PARTITION = GOLDEN / "mirror/data/n1/__cluster_metadata-0/00000000000000000000.log"
+OF_NO_PARTITION = GOLDEN / "damaged/data/index-good/00000000000000000000.log"
+"""In a directory whose name says no partition; as metadata, its records are damage."""
 SOME_DAMAGED = DAMAGED[::7]
 ALL_DAMAGED = [pytest.param(path, marks=() if path in SOME_DAMAGED else pytest.mark.slow) for path in DAMAGED]
 
@@ -171,7 +171,7 @@ def test_a_flipped_byte_costs_no_other_batch(log: SmallLog, position: int, size:
 @given(st.data())
 def test_what_is_declared_not_null_has_no_nulls(view: str, data: st.DataObject) -> None:
     """Whichever columns a schema calls NOT NULL: the rows are the same, or one of these has nulls, and it is named."""
-    path = data.draw(st.sampled_from([OF_A_TOPIC, OF_NO_TOPIC]))
+    path = data.draw(st.sampled_from([OF_A_PARTITION, OF_NO_PARTITION]))
     options = source_options(path, view=view, mode="PERMISSIVE")
     whole = view_schema(options)
     declared = data.draw(st.sets(st.sampled_from(whole.names)))
