@@ -19,7 +19,6 @@ from pyspark.sql.types import StructType
 from raftlog.tools.auditing.full_audit import audit_into
 from raftlog.tools.report.page import Report
 from raftlog.tools.spark.audit_engine import SparkEngine
-from raftlog.tools.spark.options import DEFAULT_SPLIT_SIZE
 from raftlog.tools.spark.session import register, session
 from raftlog.tools.spark.source import RaftLogDataSource
 
@@ -58,28 +57,22 @@ class TupleSource(RaftLogDataSource):
         return TupleReader(super().reader(schema))
 
 
-_OF_A_RECORD: Final = "key binary, value binary, offset long, timestamp timestamp"
+_OF_A_RECORD: Final = "key,value,offset,timestamp"
 """What is in a record itself: all records of a log have the rest in common."""
-
-
-_SMALL_SPLITS: Final = 8 * 1024 * 1024
+_SMALL_SPLITS: Final = "8m"
 """Of what is too little to be divided well by splits of the usual size."""
 
 
-def _rows(
-    spark: SparkSession, source: str, path: Path, schema: str | None = None, split_size: int = DEFAULT_SPLIT_SIZE
-) -> int:
-    """Have columns handed over for every record, and return how many there are.
+def _rows(spark: SparkSession, source: str, path: Path, **options: str) -> int:
+    """Have columns handed over for every record, all of Spark's Kafka source if no option says otherwise; count them.
 
     Args:
         spark: the session.
         source: its name.
         path: of the logs.
-        schema: the columns; None for all that Spark's Kafka source has.
-        split_size: bytes of a task, about.
+        options: of the source.
     """
-    reader = spark.read.format(source).options(mode="FAILFAST", splitSize=split_size)
-    return (reader.schema(schema) if schema else reader).load(str(path)).count()
+    return spark.read.format(source).options(mode="FAILFAST", **options).load(str(path)).count()
 
 
 def _audit(spark: SparkSession, path: Path) -> int:
@@ -91,8 +84,8 @@ def _audit(spark: SparkSession, path: Path) -> int:
 
 OPERATIONS: Final[dict[str, Callable[[SparkSession, Path], int]]] = {
     "arrow": lambda spark, path: _rows(spark, "raftlog", path),
-    "arrow-of-a-record": lambda spark, path: _rows(spark, "raftlog", path, _OF_A_RECORD),
-    "tuples": lambda spark, path: _rows(spark, "raftlog_tuples", path, split_size=_SMALL_SPLITS),
+    "arrow-of-a-record": lambda spark, path: _rows(spark, "raftlog", path, columns=_OF_A_RECORD),
+    "tuples": lambda spark, path: _rows(spark, "raftlog_tuples", path, splitSize=_SMALL_SPLITS),
     "audit": _audit,
 }
 

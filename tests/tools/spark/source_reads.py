@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from raftlog.errors import DecodeError
 from raftlog.records.batch import RecordBatch
 from raftlog.records.iterator import BufferSource, split
@@ -30,12 +32,17 @@ def rows(path: Path | str, hints: Hints | None = None, **given: object) -> Rows:
     return rows_of(splits(path, hints, **given), path, hints, **given)
 
 
-def rows_of(planned: list[Split], path: Path | str, hints: Hints | None = None, **given: object) -> Rows:
-    """Read splits that were planned before."""
+def rows_of(
+    planned: list[Split],
+    path: Path | str,
+    hints: Hints | None = None,
+    schema: pa.Schema | None = None,
+    **given: object,
+) -> Rows:
+    """Read splits that were planned before: the columns of a schema, or all of the view's."""
     options = source_options(path, **given)
-    request = ReadRequest(
-        options.view, view_schema(options), options.mode, options.fails_on_loss, options.redact, hints or Hints()
-    )
+    columns = view_schema(options) if schema is None else schema
+    request = ReadRequest(options.view, columns, options.mode, options.fails_on_loss, options.redact, hints or Hints())
     found: Rows = []
     for each in planned:
         for batch in read_split(request, each):

@@ -5,6 +5,7 @@ import datetime
 import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -28,11 +29,11 @@ EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 SOUND = list(record_files())[::3]
 """Some: reading all takes its time, and they are much alike."""
 DAMAGED = sorted(path for path in (GOLDEN / "damaged").rglob("*.log") if path.name != ".log")
+SOME_DAMAGED = DAMAGED[::7]
+ALL_DAMAGED = [pytest.param(path, marks=() if path in SOME_DAMAGED else pytest.mark.slow) for path in DAMAGED]
 OF_A_PARTITION = GOLDEN / "mirror/data/n1/__cluster_metadata-0/00000000000000000000.log"
 OF_NO_PARTITION = GOLDEN / "damaged/data/index-good/00000000000000000000.log"
 """In a directory whose name says no partition; as metadata, its records are damage."""
-SOME_DAMAGED = DAMAGED[::7]
-ALL_DAMAGED = [pytest.param(path, marks=() if path in SOME_DAMAGED else pytest.mark.slow) for path in DAMAGED]
 
 
 def _time(milliseconds: int) -> datetime.datetime:
@@ -172,19 +173,19 @@ def test_a_flipped_byte_costs_no_other_batch(log: SmallLog, position: int, size:
 def test_what_is_declared_not_null_has_no_nulls(view: str, data: st.DataObject) -> None:
     """Whichever columns a schema calls NOT NULL: the rows are the same, or one of these has nulls, and it is named."""
     path = data.draw(st.sampled_from([OF_A_PARTITION, OF_NO_PARTITION]))
-    options = source_options(path, view=view, mode="PERMISSIVE")
+    given: dict[str, Any] = {"view": view, "mode": "PERMISSIVE"}
+    options = source_options(path, **given)
     whole = view_schema(options)
     declared = data.draw(st.sets(st.sampled_from(whole.names)))
     schema = asked_schema(options, [(name, name not in declared) for name in whole.names])
-    expected = rows(path, view=view, mode="PERMISSIVE")
+    planned = splits(path, **given)
+    expected = rows_of(planned, path, **given)
     with_nulls = {name for name in declared if any(row[name] is None for row in expected)}
-    request = ReadRequest(view, schema, options.mode)
-    reads = (batch for each in splits(path, view=view) for batch in read_split(request, each))
     if with_nulls:
         with pytest.raises(OptionError, match=f"column ({'|'.join(with_nulls)}) is NOT NULL, .* nulls in {path}"):
-            list(reads)
+            rows_of(planned, path, schema=schema, **given)
     else:
-        assert [row for batch in reads for row in batch.to_pylist()] == expected
+        assert rows_of(planned, path, schema=schema, **given) == expected
 
 
 def test_one_corrupt_block_in_many_files(tmp_path: Path) -> None:
