@@ -59,3 +59,8 @@ class FilePart:
 
 Split = tuple[FilePart, ...]
 """What one task reads, in order."""
+
+
+def log_name(topic: str | None, partition: int | None) -> str:
+    """Return what a stream calls a log, such as ``orders-0``."""
+    return f"{topic}-{partition}"

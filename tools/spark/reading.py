@@ -136,6 +136,8 @@ class PartReader:
         """Complain if the part was not read to its end: pieces stand end to end, so that nothing else is missed."""
         if self._position >= self._part.end or (self._part.may_be_torn and size_bytes >= self._part.end):
             return
+        if self._part.end_offset is not None and (self._next_offset or 0) >= self._part.end_offset:
+            return
         reason = f"it was read to position {self._position} of {self._part.end}"
         if size_bytes < self._part.end:
             yield from self._loss(StorageError(self._part.path, "read", f"{reason}: it has shrunk meanwhile"))

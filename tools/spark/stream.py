@@ -7,18 +7,20 @@ replica ends, which no file says to be committed: if records that were read are 
 ``planning`` and ``reading`` do the work, as they do for a query that ends.
 """
 
+import contextlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from raftlog.errors import OptionError, StorageError
+from raftlog.errors import DecodeError, OptionError, StorageError
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.tools.spark.batch_places import BatchPlaces
 from raftlog.tools.spark.file_partition import FilePartition, read_partition
 from raftlog.tools.spark.filters import Hints
 from raftlog.tools.spark.options import SourceOptions
+from raftlog.tools.spark.parts import Split, log_name
 from raftlog.tools.spark.planning import plan
 from raftlog.tools.spark.stream_identity import NAMES, difference
 from raftlog.tools.spark.stream_positions import Positions, StreamLogs, list_logs
@@ -40,6 +42,20 @@ _ATTEMPTS: Final = 5
 """At a look at logs whose files go meanwhile."""
 
 Answer = TypeVar("Answer")
+
+
+class StreamPartition(FilePartition):
+    """What one task of a micro-batch reads.
+
+    Args:
+        split: the parts of files.
+        start, end: between which places of its logs they stand.
+    """
+
+    def __init__(self, split: Split, start: Offsets, end: Offsets) -> None:
+        super().__init__(split)
+        self.start = start
+        self.end = end
 
 
 class RaftLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -94,13 +110,34 @@ class RaftLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         def divided(logs: StreamLogs) -> list[InputPartition]:
             query = logs.between(_read(logs, start), _read(logs, end))
-            return [FilePartition(split) for split in plan(query, logs.listing, follower=self._transactions)]
+            splits = plan(query, logs.listing, follower=self._transactions)
+            return [StreamPartition(split, _of_logs(split, start), _of_logs(split, end)) for split in splits]
 
         return self._ask(divided)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a task, as a query that ends does."""
-        return read_partition(self._options, self._schema, Hints(), partition)
+        """Yield the rows of a task. A log that was truncated since it was planned is not taken for a damaged one.
+
+        Raises:
+            DivergedStreamError, OptionError: as ``latestOffset``.
+            DecodeError, StorageError, MissingExtraError: as ``read_partition``, and the log has both places still.
+        """
+        try:
+            yield from read_partition(self._options, self._schema, Hints(), partition)
+        except (DecodeError, StorageError):
+            if isinstance(partition, StreamPartition):
+                self._check(partition)
+            raise
+
+    def _check(self, partition: StreamPartition) -> None:
+        """Check that the logs of a task are still as they were planned, as far as they can be read."""
+
+        def checked(logs: StreamLogs) -> None:
+            logs.check(_read(logs, partition.start))
+            logs.check(_read(logs, partition.end))
+
+        with contextlib.suppress(StorageError):
+            self._ask(checked)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave on the driver what was seen."""
@@ -124,6 +161,12 @@ def _written(logs: StreamLogs, places: Positions, before: Offsets | None = None)
         known = {key: value for key, value in (before or {}).get(name, {}).items() if key in NAMES}
         written[name] = {"offset": place.offset, "epoch": place.epoch, **known, **logs.identities.get(name, {})}
     return written
+
+
+def _of_logs(split: Split, places: Offsets) -> Offsets:
+    """Return the places in the logs that a split has parts of."""
+    names = {log_name(part.topic, part.partition) for part in split}
+    return {name: place for name, place in places.items() if name in names}
 
 
 def _read(logs: StreamLogs, offsets: Offsets) -> dict[str, OffsetAndEpoch]:

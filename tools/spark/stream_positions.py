@@ -15,6 +15,7 @@ from raftlog.offsets import OffsetAndEpoch
 from raftlog.tools.spark.batch_places import BatchPlaces, SeenBatch
 from raftlog.tools.spark.offset_ranges import offset_range
 from raftlog.tools.spark.options import LATEST, OffsetBound, SourceOptions
+from raftlog.tools.spark.parts import log_name
 from raftlog.tools.spark.planning import Listing, Partition, list_partitions
 from raftlog.tools.spark.stream_checks import NO_EPOCH, Witness, contradicting_epoch, shares
 from raftlog.tools.spark.stream_identity import Identity, identities
@@ -194,7 +195,7 @@ def list_logs(
     found = tuple(attrs.evolve(each, snapshots=()) for each in listing.partitions if each.segments)
     partitions: dict[str, Partition] = {}
     for each in found:
-        name = f"{each.topic}-{each.number}"
+        name = log_name(each.topic, each.number)
         if name in partitions:
             where = f"{partitions[name].place.log_directory} and in {each.place.log_directory}"
             raise OptionError("path", f"{name} is in {where}: a stream reads one replica of a log")

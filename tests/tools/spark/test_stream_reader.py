@@ -5,13 +5,19 @@ import json
 import math
 import pickle
 import uuid
+from contextlib import closing
 from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
-from raftlog.errors import DivergedStreamError, OptionError, StorageError
+from raftlog.errors import CorruptBatchError, DivergedStreamError, OptionError, StorageError
+from raftlog.records.file_names import METADATA_TOPIC
 from raftlog.records.property_files import (
     MetaProperties,
     PartitionMetadata,
@@ -22,7 +28,9 @@ from raftlog.tools.spark import stream
 from raftlog.tools.spark.stream import Offsets, RaftLogStreamReader
 from raftlog.tools.spark.stream_positions import list_logs
 from raftlog.tools.spark.views import view_schema
-from tests.tools.made_logs import batch, write_log
+from tests.spark import growing_log
+from tests.spark.growing_log import GrowingLog
+from tests.tools.made_logs import batch, flip, write_log
 from tests.tools.spark.source_reads import source_options
 
 NAME = "orders-0"
@@ -169,6 +177,63 @@ def test_a_checkpoint_is_checked_before_each_micro_batch(tmp_path: Path) -> None
     for call in (lambda: reader.partitions(start, end), lambda: reader.latestOffset(end, ReadAllAvailable())):
         with pytest.raises(DivergedStreamError, match=f"{NAME}: .* offset 3 of epoch 1, but .* offset 3 of epoch 5"):
             call()
+
+
+def _change(log: GrowingLog, random: Random) -> None:
+    for _ in range(random.randint(0, 3)):
+        match random.randrange(3):
+            case 0:
+                log.append()
+            case 1:
+                log.truncate(max(1, log.start))
+            case 2:
+                log.take_snapshot(log.end)
+
+
+@settings(max_examples=100)
+@given(st.integers(0, 2**32))
+def test_a_log_that_changes_once_it_is_planned_is_not_taken_for_a_damaged_one(seed: int) -> None:
+    """Each record that was planned is read, or it is said what has become of the log: then, or at the next look."""
+    random = Random(seed)
+    with TemporaryDirectory() as name, closing(GrowingLog(Path(name), random)) as log:
+        for _ in range(random.randint(1, 6)):
+            log.append()
+        begins = json.dumps({METADATA_TOPIC: {"0": random.randrange(log.end)}})
+        reader = _reader(Path(name), splitSize=random.choice([1, 300, 10_000]), startingOffsets=begins)
+        start, end = reader.initialOffset(), reader.latestOffset()
+        first, next_offset = start[growing_log.NAME]["offset"], end[growing_log.NAME]["offset"]
+        rows: list[int] = []
+        try:
+            for part in reader.partitions(start, end):
+                _change(log, random)
+                rows += [row["offset"] for batch in reader.read(part) for row in batch.to_pylist()]
+        except DivergedStreamError:
+            assert log.truncated_to is not None
+            assert log.truncated_to < next_offset
+        except OptionError:
+            assert log.start > first
+        else:
+            if log.truncated_to is None or log.truncated_to >= next_offset:
+                assert rows == list(range(first, next_offset))
+            else:
+                with pytest.raises((DivergedStreamError, OptionError)):
+                    reader.latestOffset(end, ReadAllAvailable())
+
+
+def test_what_was_cut_behind_the_records_that_are_wanted_is_no_loss(tmp_path: Path) -> None:
+    """A replica that starts again takes a half-written batch away: a stream has not planned to read it."""
+    reader = _reader(tmp_path)
+    path = write_log(tmp_path / NAME, batch(0), batch(1), batch(2)[:30])
+    start, end = reader.initialOffset(), reader.latestOffset()
+    parts = reader.partitions(start, end)
+    write_log(tmp_path / NAME, batch(0), batch(1))
+    assert [row["offset"] for part in parts for rows in reader.read(part) for row in rows.to_pylist()] == [0, 1]
+    flip(path, 65)
+    with pytest.raises(CorruptBatchError, match=f"{path}"):
+        list(reader.read(parts[0]))
+    path.unlink()
+    with pytest.raises(OptionError, match=f"{NAME} is gone"):
+        list(reader.read(parts[0]))
 
 
 def test_a_file_that_goes_while_it_is_looked_for_is_looked_for_again(
