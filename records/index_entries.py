@@ -78,6 +78,11 @@ class IndexFormat(Generic[Entry]):
         """How many bytes an entry takes."""
         return self._layout.size
 
+    @property
+    def pack(self) -> Callable[..., bytes]:
+        """Makes the bytes of an entry of its numbers; ``struct.error`` where one does not fit."""
+        return self._layout.pack
+
     def scan(self, buffer: bytes | memoryview) -> Iterator[Entry | ZeroPadding | PartialEntry]:
         """Yield every entry, then at most one padding, then at most one partial entry: together, all the bytes.
 

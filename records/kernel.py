@@ -18,6 +18,7 @@ from typing import TypeVar
 import cython
 
 if cython.compiled:
+    from cython.cimports.cpython.buffer import PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
     from cython.cimports.cpython.bytearray import PyByteArray_Resize
     from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
     from cython.cimports.cpython.object import PyObject
@@ -76,6 +77,7 @@ _USUAL_RECORD_SIZE = cython.declare(cython.Py_ssize_t, 128)
 _LARGE_FIELD = cython.declare(cython.Py_ssize_t, 256)
 
 Batch = TypeVar("Batch", bound=tuple[int, ...])
+Info = TypeVar("Info", bound=tuple[int, int])
 
 Row = (
     tuple[int, bytes | None, bytes | None]
@@ -247,19 +249,6 @@ def _crc32c(
         crc = crc >> 8 ^ tables[(crc ^ view[at]) & 0xFF]
         at += 1
     return crc ^ ones
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _crc32c_by_instruction(
-    view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cython.Py_ssize_t
-) -> cython.uint:
-    """Compute the CRC-32C of ``[at, end)``, which has a byte at least, where there is an instruction for it."""
-    if not cython.compiled:
-        return _crc32c(view, at, end, _CRC_TABLES, False)
-    return crc32c_by_instruction(_bytes_at(view, at, end - at), end - at)
 
 
 def checksum(view: cython.const[cython.uchar][::1]) -> int:
@@ -2155,66 +2144,149 @@ def _put_view(
 
 
 def plain_append(
-    view: cython.const[cython.uchar][::1],
+    data: bytes | memoryview,
     epoch: cython.longlong,
     end_offset: cython.longlong,
     max_batch_size: cython.Py_ssize_t,
     kind: type[Batch],
-) -> tuple[list[Batch], int, int] | None:
+    info_kind: type[Info],
+) -> tuple[list[Batch], int, int, Info] | None:
     """Check data batches in one go, by all that ``raftlog.append_rules.check_append`` asks of a leader's.
 
     Args:
-        view: batches that stand end to end, and nothing else.
+        data: batches that stand end to end, and nothing else; a memoryview has items of one byte.
         epoch: that all of them must have.
         end_offset: of the log, exclusive.
         max_batch_size: in bytes.
         kind: of tuple to make of each batch: base offset, epoch, last offset, max timestamp and size.
+        info_kind: of tuple to make of the first offset and the last one.
 
     Returns:
-        These tuples, the offset after all batches, and their greatest timestamp, -1 at least. None where something is
-        wrong, or special as control batches are; and where there is no instruction for CRCs: tables that have left the
-        cache take longer than all that is saved here.
+        The tuples of the batches, the offset after all of them, their greatest timestamp, -1 at least, and that of both
+        offsets. None where something is wrong, or special as control batches are; and where there is no instruction for
+        CRCs: tables that have left the cache take longer than all that is saved here.
     """
+    if not HAS_CRC_INSTRUCTION:
+        return None
+    if not cython.compiled:
+        view = memoryview(data)
+        if view.itemsize != 1:
+            return None
+        return _plain_append(view, len(view), epoch, end_offset, max_batch_size, kind, info_kind)
+    buffer = cython.declare(cython.Py_buffer)  # In place of a typed memoryview, which is several objects to make.
+    PyObject_GetBuffer(data, cython.address(buffer), PyBUF_SIMPLE)
+    try:
+        if buffer.itemsize != 1:
+            return None
+        source = cython.cast(cython.pointer(cython.const[cython.uchar]), buffer.buf)
+        return _plain_append(source, buffer.len, epoch, end_offset, max_batch_size, kind, info_kind)
+    finally:
+        PyBuffer_Release(cython.address(buffer))
+
+
+@cython.cfunc
+@cython.inline
+def _plain_append(
+    source: cython.pointer(cython.const[cython.uchar]),
+    size: cython.Py_ssize_t,
+    epoch: cython.longlong,
+    end_offset: cython.longlong,
+    max_batch_size: cython.Py_ssize_t,
+    kind: object,
+    info_kind: object,
+) -> object:
+    """Check the bytes at a place; nobody has looked at any of them."""
     batches: list[Batch] = []
+    first_offset: cython.longlong = end_offset
     max_timestamp: cython.longlong = -1
     timestamp: cython.longlong
     max_end_offset: cython.longlong = _INT64_MAX
-    size: cython.Py_ssize_t = len(view)
     at: cython.Py_ssize_t = 0
     batch_size: cython.Py_ssize_t
     delta: cython.longlong
-    crc: cython.uint
-    if not HAS_CRC_INSTRUCTION or size == 0 or size > _INT32_MAX:
+    if size == 0 or size > _INT32_MAX:
         return None
     if end_offset < max_end_offset - _MAX_SPAN:
         max_end_offset = end_offset + _MAX_SPAN
     while at < size:
         if size - at < _BATCH_OVERHEAD:
             return None
-        batch_size = cython.cast(cython.Py_ssize_t, _int32(view, at + 8)) + _LOG_OVERHEAD
+        batch_size = cython.cast(cython.Py_ssize_t, _int32_of(source, at + 8)) + _LOG_OVERHEAD
         if not _BATCH_OVERHEAD <= batch_size <= min(size - at, max_batch_size):
             return None
-        if view[at + 16] != 2 or view[at + 22] & 32:  # The magic, and whether it is a control batch.
+        if source[at + 16] != 2 or source[at + 22] & 32:  # The magic, and whether it is a control batch.
             return None
-        if _int64(view, at) != end_offset or _int32(view, at + 12) != epoch:
+        if _int64_of(source, at) != end_offset or _int32_of(source, at + 12) != epoch:
             return None
-        delta = _int32(view, at + 23)
-        if delta < 0 or delta >= max_end_offset - end_offset or _int32(view, at + 57) != delta + 1:
+        delta = _int32_of(source, at + 23)
+        if delta < 0 or delta >= max_end_offset - end_offset or _int32_of(source, at + 57) != delta + 1:
             return None
-        with cython.nogil:
-            crc = _crc32c_by_instruction(view, at + 21, at + batch_size)
-        if crc != _uint32(view, at + 17):
+        if _crc32c_of(source, at + 21, at + batch_size) != _uint32_of(source, at + 17):
             return None
-        timestamp = _int64(view, at + 35)
+        timestamp = _int64_of(source, at + 35)
         max_timestamp = max(max_timestamp, timestamp)
         batches.append(tuple.__new__(kind, (end_offset, epoch, end_offset + delta, timestamp, batch_size)))
         end_offset += delta + 1
         at += batch_size
-    return batches, end_offset, max_timestamp
+    info = tuple.__new__(info_kind, (first_offset, end_offset - 1))
+    return batches, end_offset, max_timestamp, info
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _int32_of(source: cython.pointer(cython.const[cython.uchar]), at: cython.Py_ssize_t) -> cython.int:
+    """Read a big-endian int32."""
+    if not cython.compiled:
+        return _int32(source, at)
+    return cython.cast(cython.int, _big_endian(source + at))
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _uint32_of(source: cython.pointer(cython.const[cython.uchar]), at: cython.Py_ssize_t) -> cython.uint:
+    """Read a big-endian uint32."""
+    if not cython.compiled:
+        return _uint32(source, at)
+    return _big_endian(source + at)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _int64_of(source: cython.pointer(cython.const[cython.uchar]), at: cython.Py_ssize_t) -> cython.longlong:
+    """Read a big-endian int64."""
+    if not cython.compiled:
+        return _int64(source, at)
+    high: cython.ulonglong = _big_endian(source + at)
+    return cython.cast(cython.longlong, high << 32 | _big_endian(source + at + 4))
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _crc32c_of(
+    source: cython.pointer(cython.const[cython.uchar]), at: cython.Py_ssize_t, end: cython.Py_ssize_t
+) -> cython.uint:
+    """Compute the CRC-32C of ``[at, end)``, which has a byte at least, where there is an instruction for it."""
+    crc: cython.uint
+    if not cython.compiled:
+        return _crc32c(source, at, end, _CRC_TABLES, False)
+    if end - at < _QUICK_CHECK:
+        return crc32c_by_instruction(source + at, end - at)
+    with cython.nogil:
+        crc = crc32c_by_instruction(source + at, end - at)
+    return crc
 
 
 _INT64_MAX = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
 _MAX_SPAN = cython.declare(cython.longlong, 1 << 31)
+_QUICK_CHECK = cython.declare(cython.Py_ssize_t, 1 << 16)
+"""In bytes: for less, other threads need not be let in."""
 
 
 @cython.cfunc

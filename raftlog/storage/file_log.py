@@ -67,6 +67,7 @@ class FileLog(Closing, OutlinedLog):
         self._directory = directory
         self._config = config
         self._roll_limits = config.roll_limits
+        self._recovery_point_interval_bytes = config.recovery_point_interval_bytes
         self._segments = SegmentList(file_system, directory, config, recovered.segments)
         self._epochs = recovered.epochs
         self._epoch_checkpoint = LeaderEpochCheckpoint(file_system, directory)
@@ -174,12 +175,15 @@ class FileLog(Closing, OutlinedLog):
                 self._refuse_in_quarantine()
             segment = self._segments.active
             if epoch == self._epochs.latest_epoch and self._epochs_are_stored and self._damaged_segments is None:
-                checked = check_plain_append(batches, epoch, segment.next_offset)
-                if checked is not None and segment.has_room_for(checked, self._roll_limits):
+                plain = check_plain_append(batches, epoch, segment.next_offset)
+                if plain is not None:
                     # All that ``_append`` does where nothing is new but the bytes.
-                    segment.append(checked)
-                    self._bytes_since_recovery_point += len(checked.data)
-                    return checked.info
+                    checked, next_offset, max_timestamp, info = plain
+                    size_bytes = len(batches)
+                    if segment.has_room_for(size_bytes, next_offset, max_timestamp, self._roll_limits):
+                        segment.append(batches, checked, next_offset)
+                        self._bytes_since_recovery_point += size_bytes
+                        return info
             return self._append(check_append(batches, epoch, segment.next_offset, self.last_fetched_epoch))
         except BaseException as error:
             guard.note(error)
@@ -194,15 +198,16 @@ class FileLog(Closing, OutlinedLog):
     def _append(self, checked: CheckedAppend) -> LogAppendInfo:
         if self._damaged_segments is not None:
             self._set_damage_aside()
-        if not self._segments.active.has_room_for(checked, self._roll_limits):
+        size_bytes, next_offset = len(checked.data), checked.next_offset
+        if not self._segments.active.has_room_for(size_bytes, next_offset, checked.max_timestamp, self._roll_limits):
             self._roll()
         is_known = self._epochs_are_stored and checked.batches[-1].epoch == self._epochs.latest_epoch
         epochs = self._epochs if is_known else self._epochs_with(checked)
         # An epoch that is written down, and whose batch does not get through, must be taken back by the next append.
         self._epochs_are_stored = is_known
-        self._segments.active.append(checked)
+        self._segments.active.append(checked.data, checked.batches, next_offset)
         self._epochs, self._epochs_are_stored = epochs, True
-        self._bytes_since_recovery_point += len(checked.data)
+        self._bytes_since_recovery_point += size_bytes
         if self._quarantine is not None:
             self._quarantine = attrs.evolve(self._quarantine, first_bad_offset=self._segments.end_offset)
         return checked.info
@@ -225,7 +230,7 @@ class FileLog(Closing, OutlinedLog):
         self._epochs_are_stored = True
 
     def _roll(self) -> None:
-        self._sync()
+        self.flush()
         self._segments.roll()
         self._store_recovery_point_if_there_is_room()
 
@@ -248,22 +253,18 @@ class FileLog(Closing, OutlinedLog):
         if guard.failure is not None or guard.is_closed:
             guard.check()
         try:
-            self._sync()
-            if self._bytes_since_recovery_point >= self._config.recovery_point_interval_bytes:
+            segment = self._segments.active
+            end_offset = segment.next_offset
+            if self._flushed_offset != end_offset:
+                self._durable.mark_sync(segment.file, end_offset)
+                self._flushed_offset = end_offset
+                if self._quarantine is not None and end_offset >= self._quarantine.durable_end_offset:
+                    self._quarantine = None
+            if self._bytes_since_recovery_point >= self._recovery_point_interval_bytes:
                 self._store_recovery_point_if_there_is_room()
         except BaseException as error:
             guard.note(error)
             raise
-
-    def _sync(self) -> None:
-        segment = self._segments.active
-        end_offset = segment.next_offset
-        if self._flushed_offset == end_offset:
-            return
-        self._durable.mark_sync(segment.file, end_offset)
-        self._flushed_offset = end_offset
-        if self._quarantine is not None and end_offset >= self._quarantine.durable_end_offset:
-            self._quarantine = None
 
     def initialize_leader_epoch(self, epoch: int) -> None:
         """Enter an epoch at the log end."""
@@ -374,7 +375,7 @@ class FileLog(Closing, OutlinedLog):
         with self._guard:
             if self._quarantine is not None or not may_start_at_snapshot(self._outline(), snapshot_id):
                 return False
-            self._sync()
+            self.flush()
             if snapshot_id.offset == self._segments.end_offset and self._segments.active.size_bytes > 0:
                 self._segments.roll()
             # First, so that a start knows segments below for what they are, whichever of them a crash brings back.
@@ -413,15 +414,15 @@ class FileLog(Closing, OutlinedLog):
         """Flush, write the indexes, note that the log was closed in order, and let go of the files."""
         if self._guard.is_closed:
             return
-        self._guard.is_closed = True
         try:
             if self._guard.failure is None:
-                self._sync()
+                self.flush()
                 if self._damaged_segments is None:
                     self._segments.active.seal()
                     self._file_system.sync_directory(self._directory)
                 self._durable.store(attrs.evolve(self._recovery_point(), is_clean=True))
         finally:
+            self._guard.is_closed = True
             self._let_go()
 
     def _let_go(self) -> None:

@@ -6,6 +6,7 @@ segment ends (roll, close); after a crash it is behind, and recovery brings it u
 """
 
 import enum
+import struct
 from bisect import bisect_right
 from collections.abc import Callable
 from typing import Final, Generic
@@ -43,6 +44,7 @@ class IndexFile(Generic[Entry]):
         self._file_system = file_system
         self._format: IndexFormat[Entry] = index_format
         self._entry_size = index_format.entry_size
+        self._pack = index_format.pack
         self._data = bytearray()
         self._stored_size = 0
         """How many bytes at the file's front are known to be those of ``_data``."""
@@ -61,13 +63,16 @@ class IndexFile(Generic[Entry]):
         """The last entry, or None."""
         return self.entry(len(self) - 1) if self._data else None
 
-    def append(self, entry: Entry) -> None:
-        """Add an entry.
+    def append(self, *fields: int) -> None:
+        """Add an entry of these numbers.
 
         Raises:
             ValueError: a number does not fit in its field.
         """
-        self._data += self._format.encode([entry])
+        try:
+            self._data += self._pack(*fields)
+        except struct.error as error:
+            raise ValueError(f"an index entry does not fit: {error}") from None
 
     def keep_first(self, count: int) -> None:
         """Drop all entries but the first ``count``."""

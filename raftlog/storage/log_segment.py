@@ -12,7 +12,7 @@ from typing import Final
 
 import attrs
 
-from raftlog.append_rules import CheckedAppend
+from raftlog.append_rules import CheckedBatch
 from raftlog.errors import CorruptBatchError, OutOfSpaceError, StorageError
 from raftlog.file_system import FileSystem, OpenFile, join, remove_if_there
 from raftlog.offsets import SegmentPosition
@@ -27,9 +27,8 @@ from raftlog.storage.segment_scan import SegmentScan, scan_segment
 
 _SEEK_SIZE: Final = 8 * 1024
 """What is read at once on the way to a batch: with usual indexes, all of it."""
-_LEAST_RESERVED: Final = 256 * 1024
-_MOST_RESERVED: Final = 32 * 1024 * 1024
-"""In bytes, ahead of the batches: so seldom is room asked for, and so little is kept from others for nothing."""
+_RESERVED_AHEAD: Final = 32 * 1024 * 1024
+"""In bytes: with less, a file lies in more pieces, and a sync has more to note."""
 
 
 @attrs.frozen
@@ -81,46 +80,51 @@ class LogSegment:
         """Where the next batch will lie."""
         return SegmentPosition(self.base_offset, self.size_bytes)
 
-    def has_room_for(self, checked: CheckedAppend, roll: RollLimits) -> bool:
-        """Whether an append may go to this segment.
+    def has_room_for(self, size_bytes: int, next_offset: int, max_timestamp: int, roll: RollLimits) -> bool:
+        """Whether an append may go to this segment, by its size, the offset after it and its greatest timestamp.
 
         Source: LogSegment#shouldRoll. Differs: where batches have no timestamps, age does not count.
         """
         if self.size_bytes == 0:
             return True
-        size_bytes = self.size_bytes + len(checked.data)
-        if size_bytes > roll.size_bytes or size_bytes > MAX_INDEXED_POSITION or self._indexes.is_full:
+        end, indexes = self.size_bytes + size_bytes, self._indexes
+        if end > roll.size_bytes or end > MAX_INDEXED_POSITION or indexes.is_full:
             return False
-        if checked.next_offset - 1 > self._indexes.max_offset:
+        if next_offset - 1 > indexes.max_offset:
             return False
         first = self._first_timestamp
-        return first is None or first < 0 or checked.max_timestamp - first <= roll.age_ms
+        return first is None or first < 0 or max_timestamp - first <= roll.age_ms
 
-    def append(self, checked: CheckedAppend) -> None:
+    def append(self, data: bytes | memoryview, batches: list[CheckedBatch], next_offset: int) -> None:
         """Write batches at the end, in one write.
+
+        Args:
+            data: the batches.
+            batches: what was checked of each.
+            next_offset: after the last one.
 
         Raises:
             OutOfSpaceError: the bytes did not fit; the segment is as it was.
             StorageError: what the file holds behind the segment's end is not known.
         """
         position = self.size_bytes
-        if position + len(checked.data) > self._reserved_bytes:
-            self._reserve(position + len(checked.data))
+        if position + len(data) > self._reserved_bytes:
+            self._reserve(position + len(data))
         try:
-            self.file.write_at(position, checked.data)
+            self.file.write_at(position, data)
         except OutOfSpaceError as error:
             self._cut_back(error)
             raise
         if self._first_timestamp is None:
-            self._first_timestamp = checked.batches[0].max_timestamp
-        for _, _, last_offset, max_timestamp, size_bytes in checked.batches:
+            self._first_timestamp = batches[0].max_timestamp
+        for _, _, last_offset, max_timestamp, size_bytes in batches:
             self._indexes.add(position, size_bytes, last_offset, max_timestamp)
             position += size_bytes
-        self.size_bytes, self.next_offset = position, checked.next_offset
+        self.size_bytes, self.next_offset = position, next_offset
 
     def _reserve(self, size_bytes: int) -> None:
-        """Have room for what is to be written, and as much again, within limits."""
-        self._reserved_bytes = size_bytes + min(max(size_bytes, _LEAST_RESERVED), _MOST_RESERVED)
+        """Have room for what is to be written, and more."""
+        self._reserved_bytes = size_bytes + _RESERVED_AHEAD
         self.file.reserve(self._reserved_bytes)
 
     def _cut_back(self, cause: OutOfSpaceError) -> None:

@@ -24,7 +24,7 @@ class OffsetIndex(IndexFile[OffsetIndexEntry]):
 
     def add(self, last_offset: int, position: int) -> None:
         """Note a batch by its last offset and the position of its start; both are above those of the last entry."""
-        self.append(OffsetIndexEntry(last_offset - self._base_offset, position))
+        self.append(last_offset - self._base_offset, position)
 
     def position_before(self, offset: int) -> int:
         """Return a position at or before the start of the batch that holds an offset: the best that is known."""

@@ -131,11 +131,8 @@ class FlushMark:
 
     def encode(self) -> bytes:
         """Return the bytes of a slot."""
-        return _encoded_mark(self.generation, self.durable_end_offset)
-
-
-def _encoded_mark(generation: int, durable_end_offset: int) -> bytes:
-    return _MARK.pack(_MARK_MAGIC, generation, durable_end_offset, ~generation, ~durable_end_offset)
+        generation, end = self.generation, self.durable_end_offset
+        return _MARK.pack(_MARK_MAGIC, generation, end, ~generation, ~end)
 
 
 def read_flush_mark(data: bytes | memoryview) -> FlushMark | None:
@@ -293,7 +290,8 @@ class DurablePoint:
                 other.
         """
         # Made before the sync: behind its wait everything takes several times as long.
-        mark = _encoded_mark(self._point.generation, durable_end_offset)
+        generation = self._point.generation
+        mark = _MARK.pack(_MARK_MAGIC, generation, durable_end_offset, ~generation, ~durable_end_offset)
         try:
             file.sync()
         except OutOfSpaceError as error:

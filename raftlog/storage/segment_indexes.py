@@ -68,7 +68,7 @@ class SegmentIndexes:
         self._bytes_since_entry = 0
         self._interval_bytes = limits.interval_bytes
         self._most_entries = (limits.max_offset_entries, limits.max_time_entries)
-        self._note_whether_full()
+        self._note_room()
 
     def add(self, position: int, size_bytes: int, last_offset: int, max_timestamp: int) -> None:
         """Take note of the next batch of the segment.
@@ -85,12 +85,16 @@ class SegmentIndexes:
             self.offsets.add(last_offset, position)
             self.times.add(self.max_timestamp, self._offset_of_max_timestamp)
             self._bytes_since_entry = 0
-            self._note_whether_full()
+            self._room -= 1
+            if self._room <= 0:
+                self._note_room()
         self._bytes_since_entry += size_bytes
 
-    def _note_whether_full(self) -> None:
+    def _note_room(self) -> None:
         most_offsets, most_times = self._most_entries
-        self.is_full = len(self.offsets) >= most_offsets or len(self.times) >= most_times
+        self._room = min(most_offsets - len(self.offsets), most_times - len(self.times))
+        """How many entries each index takes, at least: one of times is left out where no timestamp is new."""
+        self.is_full = self._room <= 0
 
     def rewind(self, position: int) -> int:
         """Go back to before the batch at a position.
@@ -105,7 +109,7 @@ class SegmentIndexes:
         else:
             self.times.truncate_behind(last_offset)  # Those that came with the entries that are left.
         self._bytes_since_entry = 0
-        self._note_whether_full()
+        self._note_room()
         self.max_timestamp, self._offset_of_max_timestamp = self.times.last_timestamp_and_offset
         last_place = self.offsets.last_entry
         return 0 if last_place is None else last_place.position

@@ -26,7 +26,7 @@ class TimeIndex(IndexFile[TimeIndexEntry]):
     def add(self, timestamp: int, last_offset: int) -> None:
         """Note the greatest timestamp so far, unless the last entry has it already."""
         if timestamp > self._last_timestamp:
-            self.append(TimeIndexEntry(timestamp, last_offset - self._base_offset))
+            self.append(timestamp, last_offset - self._base_offset)
             self._last_timestamp = timestamp
 
     def keep_first(self, count: int) -> None:

@@ -5,6 +5,7 @@ Files are made in the folder of the inputs, so that all of them are on one file 
 """
 
 import contextlib
+import functools
 import os
 import random
 import statistics
@@ -36,41 +37,49 @@ _SNAPSHOT_ID: Final = OffsetAndEpoch(1, EPOCH)
 _TIME_MS: Final = 1_780_000_000_000
 _BLOCK: Final = 1024 * 1024
 _LOOK_UPS: Final = 100_000
+_FILES: Final = 4
+"""Logs, and files beside them, one after the other: how long a sync takes depends on where on the disk a file lies."""
 
 
 def append(source: Batches) -> Timing:
     """Append batches to a new log, as its leader; and write the same bytes to a file."""
-    with _new_log(source.folder) as log, _new_file(source.folder) as file:
-        return _in_turns(source, lambda batch: log.append_as_leader(batch, EPOCH), file.write)
+    return _in_turns(source, _append, lambda file, batch: file.write(batch))
 
 
 def append_and_sync(source: Batches) -> Timing:
     """Append batches to a new log, and wait for the disk after each; and the same with a file."""
 
-    def append_one(batch: bytes) -> None:
-        log.append_as_leader(batch, EPOCH)
+    def append_one(log: FileLog, batch: bytes) -> None:
+        _append(log, batch)
         log.flush()
 
-    def write_one(batch: bytes) -> None:
+    def write_one(file: BinaryIO, batch: bytes) -> None:
         file.write(batch)
         os.fdatasync(file.fileno())
 
-    with _new_log(source.folder) as log, _new_file(source.folder) as file:
-        return _in_turns(source, append_one, write_one)
+    return _in_turns(source, append_one, write_one)
 
 
-def _in_turns(source: Batches, ours: Callable[[bytes], object], theirs: Callable[[bytes], object]) -> Timing:
+def _append(log: FileLog, batch: bytes) -> None:
+    log.append_as_leader(batch, EPOCH)
+
+
+def _in_turns(
+    source: Batches, ours: Callable[[FileLog, bytes], object], theirs: Callable[[BinaryIO, bytes], object]
+) -> Timing:
     """Do both with each batch, and count the medians for all: a disk has bad moments, and a log a slow start.
 
     Each goes first half of the time, since the second one finds the bytes in the processor's cache.
     """
-    spent: dict[Callable[[bytes], object], list[float]] = {ours: [], theirs: []}
-    for index, batch in enumerate(source.batches):
-        for step in (ours, theirs) if index % 2 == 0 else (theirs, ours):
-            spent[step].append(_seconds(step, batch))
-    count = len(source.batches)
-    wall, beside = (statistics.median(spent[step]) * count for step in (ours, theirs))
-    return Timing(count, source.size_bytes, wall, wall, beside)
+    spent: tuple[list[float], list[float]] = ([], [])
+    for _ in range(_FILES):
+        with _new_log(source.folder) as log, _new_file(source.folder) as file:
+            steps = (functools.partial(ours, log), spent[0]), (functools.partial(theirs, file), spent[1])
+            for index, batch in enumerate(source.batches):
+                for step, seconds in steps if index % 2 == 0 else reversed(steps):
+                    seconds.append(_seconds(step, batch))
+    wall, beside = (statistics.median(each) * len(each) for each in spent)
+    return Timing(len(spent[0]), source.size_bytes * _FILES, wall, wall, beside)
 
 
 def _seconds(step: Callable[[bytes], object], batch: bytes) -> float:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which batches a log takes."""
 
+import contextlib
 from typing import Any
 from unittest import mock
 
@@ -9,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raftlog import append_rules
-from raftlog.append_rules import CheckedBatch, check_append, check_append_as_follower, check_plain_append
+from raftlog.append_rules import (
+    CheckedBatch,
+    PlainAppend,
+    check_append,
+    check_append_as_follower,
+    check_plain_append,
+)
 from raftlog.errors import (
     BatchTooLargeError,
     CorruptBatchError,
@@ -132,11 +139,11 @@ def crafted_appends(draw: st.DrawFn) -> tuple[int, int, bytes]:
 def test_the_kernel_knows_the_rules(append: tuple[int, int, bytes]) -> None:
     """What the kernel takes in one go is what the rules take, to the number; and but for control batches all of it."""
     end_offset, epoch, data = append
-    try:
+    expected: PlainAppend | None = None
+    with contextlib.suppress(DecodeError, LogError):
         checked = check_append(data, epoch, end_offset, epoch)
-    except (DecodeError, LogError):
-        checked = None
-    has_control = checked is not None and any(data[position + 22] & 0x20 for position in starts_of(checked.batches))
+        if not any(data[position + 22] & 0x20 for position in starts_of(checked.batches)):
+            expected = checked.batches, checked.next_offset, checked.max_timestamp, checked.info
     for form in BUILT_FORMS:
         can_check = form.HAS_CRC_INSTRUCTION or not form.IS_COMPILED
         with (
@@ -144,7 +151,7 @@ def test_the_kernel_knows_the_rules(append: tuple[int, int, bytes]) -> None:
             mock.patch.object(form, "HAS_CRC_INSTRUCTION", can_check),
         ):
             plain = check_plain_append(data, epoch, end_offset)
-        assert plain == (None if has_control or not can_check else checked)
+        assert plain == (expected if can_check else None)
 
 
 def starts_of(batches: list[CheckedBatch]) -> list[int]:
@@ -160,19 +167,31 @@ def test_the_kernel_leaves_large_batches_to_the_rules(form: Any) -> None:
     data = batch_bytes(area, base_offset=10, epoch=3, count=1)
     spread = crafted(10, most - 1, most) + crafted(10 + most, 0, 1)
     too_far = spread + crafted(10 + most + 1, 0, 1)
+
+    def plain_append(data: bytes, max_batch_size: int) -> PlainAppend | None:
+        found: PlainAppend | None = form.plain_append(data, 3, 10, max_batch_size, CheckedBatch, LogAppendInfo)
+        return found
+
     with mock.patch.object(form, "HAS_CRC_INSTRUCTION", form.HAS_CRC_INSTRUCTION or not form.IS_COMPILED):
         if form.HAS_CRC_INSTRUCTION:
-            assert form.plain_append(data, 3, 10, len(data), CheckedBatch) == ([header_of(data)], 11, TIMESTAMP)
-            assert form.plain_append(spread, 3, 10, 61, CheckedBatch)[1] == 10 + 2**31
-        assert form.plain_append(data, 3, 10, len(data) - 1, CheckedBatch) is None
-        assert form.plain_append(too_far, 3, 10, 61, CheckedBatch) is None
-        assert form.plain_append(bytes(2**31), 3, 10, 2**31, CheckedBatch) is None
+            assert plain_append(data, len(data)) == ([header_of(data)], 11, TIMESTAMP, (10, 10))
+            assert plain_append(spread, 61) is not None
+        assert plain_append(data, len(data) - 1) is None
+        assert plain_append(too_far, 61) is None
+        assert plain_append(bytes(2**31), 2**31) is None
 
 
 def test_a_byte_that_has_changed_is_not_plain() -> None:
     """The quick way is none for bytes whose CRC does not hold."""
     batch = raft_batch(10, 3)
     assert check_plain_append(batch[:-1] + bytes([batch[-1] ^ 1]), 3, 10) is None
+
+
+def test_a_view_of_wider_items_is_not_plain() -> None:
+    """Its length is none in bytes."""
+    data = next(data for size in range(4) if len(data := raft_batch(10, 3, 1, b"v" * size)) % 4 == 0)
+    assert check_plain_append(memoryview(data).cast("i"), 3, 10) is None
+    assert (check_plain_append(memoryview(data), 3, 10) is None) == (not kernel.HAS_CRC_INSTRUCTION)
 
 
 def test_without_the_instruction_the_rules_look_themselves() -> None:

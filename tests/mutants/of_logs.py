@@ -150,11 +150,11 @@ def _without_a_sync(right: Wrong) -> Wrong:
 
 
 def _counting_before_the_sync(right: Wrong) -> Wrong:
-    def _sync(log: Any) -> None:
+    def flush(log: Any) -> None:
         log._flushed_offset = log.end_offset.offset
         right(log)
 
-    return _sync
+    return flush
 
 
 def _cut_without_sync(right: Wrong) -> Wrong:
@@ -355,7 +355,7 @@ MUTANTS: Final = (
         "K34-order",
         "nothing counts as flushed before its sync has returned",
         "etcd 14370, KafkaRaftClient#flushLeaderLog",
-        swapped(FileLog, "_sync", _counting_before_the_sync),
+        swapped(FileLog, "flush", _counting_before_the_sync),
         (f"{FILE_LOG}::test_a_flush_is_one_sync",),
     ),
     Mutant(

@@ -28,9 +28,10 @@ def _of_all_generations(stored: StoredDurablePoint) -> int | None:
 def _rolling_behind_the_epoch(log: Any, checked: CheckedAppend) -> LogAppendInfo:
     is_known = log._epochs_are_stored and checked.batches[-1].epoch == log._epochs.latest_epoch
     epochs = log._epochs if is_known else log._epochs_with(checked)
-    if not log._segments.active.has_room_for(checked, log._roll_limits):
+    size_bytes, next_offset = len(checked.data), checked.next_offset
+    if not log._segments.active.has_room_for(size_bytes, next_offset, checked.max_timestamp, log._roll_limits):
         log._roll()  # It notes the recovery point, with the epochs that the log has had.
-    log._segments.active.append(checked)
+    log._segments.active.append(checked.data, checked.batches, next_offset)
     log._epochs, log._epochs_are_stored = epochs, True
     return checked.info
 
@@ -93,11 +94,11 @@ def _as_if_whole(right: Wrong) -> Wrong:
 
 
 def _whole_once_synced(right: Wrong) -> Wrong:
-    def _sync(log: Any) -> None:
+    def flush(log: Any) -> None:
         right(log)
         log._quarantine = None
 
-    return _sync
+    return flush
 
 
 def _by_whoever_truncates(right: Wrong) -> Wrong:
@@ -255,7 +256,7 @@ MUTANTS: Final = (
         "W1-early",
         "a log in repair is whole once it is flushed up to where it was durable",
         "Alagappan et al., FAST 2018",
-        swapped(FileLog, "_sync", _whole_once_synced),
+        swapped(FileLog, "flush", _whole_once_synced),
         (f"{QUARANTINE}::test_a_half_repaired_log_stays_in_quarantine",),
     ),
     Mutant(

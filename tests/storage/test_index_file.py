@@ -18,7 +18,7 @@ def filled(found: Entries, file_system: MemoryFileSystem) -> IndexFile[OffsetInd
     """An index of some entries."""
     index = IndexFile(file_system, "i", OFFSET_INDEX)
     for entry in found:
-        index.append(entry)
+        index.append(*entry)
     return index
 
 
@@ -68,7 +68,7 @@ def test_each_store_follows_the_entries(found: Entries, more: Entries, data: st.
     kept = data.draw(st.integers(0, len(found)))
     index.keep_first(kept)
     for entry in more:
-        index.append(entry)
+        index.append(*entry)
     index.store()
     assert file_system.contents()["i"] == OFFSET_INDEX.encode([*found[:kept], *more])
 
@@ -87,5 +87,5 @@ def test_a_number_that_does_not_fit_adds_nothing() -> None:
     """A position of more than 31 bits is refused."""
     index = filled([], MemoryFileSystem())
     with pytest.raises(ValueError):
-        index.append(OffsetIndexEntry(1, 1 << 32))
+        index.append(1, 1 << 32)
     assert len(index) == 0

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raftlog.append_rules import check_append_as_follower
+from raftlog.append_rules import CheckedAppend, check_append_as_follower
 from raftlog.errors import CorruptBatchError
 from raftlog.storage.epoch_witnesses import EpochWitnesses
 from raftlog.storage.log_segment import LogSegment, RollLimits
@@ -18,14 +18,30 @@ LIMITS = IndexLimits(interval_bytes=150)
 counts = st.lists(st.integers(1, 3), max_size=12)
 
 
+def append(segment: LogSegment, count: int = 1) -> None:
+    """Append a batch of so many records."""
+    checked = checked_batch(segment.next_offset, count)
+    segment.append(checked.data, checked.batches, checked.next_offset)
+
+
+def checked_batch(offset: int, count: int = 1) -> CheckedAppend:
+    """A batch of so many records."""
+    checked = check_append_as_follower(raft_batch(offset, 1, count), 1, offset, 1)
+    assert checked is not None
+    return checked
+
+
+def has_room_for(segment: LogSegment, offset: int, roll: RollLimits) -> bool:
+    """Whether a segment has room for a batch of one record."""
+    checked = checked_batch(offset)
+    return segment.has_room_for(len(checked.data), checked.next_offset, checked.max_timestamp, roll)
+
+
 def segment_of(batch_counts: list[int], file_system: MemoryFileSystem | None = None) -> LogSegment:
     """A segment of base offset 10 with batches of so many records."""
     segment = LogSegment(file_system or MemoryFileSystem(), ".", 10, LIMITS)
     for count in batch_counts:
-        data = raft_batch(segment.next_offset, 1, count)
-        checked = check_append_as_follower(data, 1, segment.next_offset, 1)
-        assert checked is not None
-        segment.append(checked)
+        append(segment, count)
     return segment
 
 
@@ -60,10 +76,7 @@ def test_a_truncated_segment_is_one_that_never_had_more(batch_counts: list[int],
         kept += 1
     assert segment.next_offset == 10 + sum(batch_counts[:kept])
     for count in more:
-        data = raft_batch(segment.next_offset, 1, count)
-        checked = check_append_as_follower(data, 1, segment.next_offset, 1)
-        assert checked is not None
-        segment.append(checked)
+        append(segment, count)
     segment.seal()
     other = MemoryFileSystem()
     segment_of(batch_counts[:kept] + more, other).seal()
@@ -96,26 +109,18 @@ def test_a_file_that_became_shorter_is_an_error() -> None:
 
 def test_an_empty_segment_has_room_for_any_batch() -> None:
     """Nothing is a reason to begin a segment where there is an empty one: the new one would have its name."""
-    data = raft_batch(10, 1)
-    checked = check_append_as_follower(data, 1, 10, 1)
-    assert checked is not None
-    assert segment_of([]).has_room_for(checked, RollLimits(1, 0))
+    assert has_room_for(segment_of([]), 10, RollLimits(1, 0))
     for far, offset in ((2**31 - 1, 10 + 2**31 - 1), (2**31, 10 + 2**31)):
-        checked = check_append_as_follower(raft_batch(offset, 1), 1, offset, 1)
-        assert checked is not None
-        assert segment_of([]).has_room_for(checked, RollLimits())
-        assert segment_of([1]).has_room_for(checked, RollLimits(age_ms=2**40)) == (far < 2**31)
+        assert has_room_for(segment_of([]), offset, RollLimits())
+        assert has_room_for(segment_of([1]), offset, RollLimits(age_ms=2**40)) == (far < 2**31)
 
 
 def test_a_batch_is_found_with_few_reads() -> None:
     """What lies between two index entries is read at once, and what was found last is not looked for again."""
     file_system = MemoryFileSystem()
     segment = LogSegment(file_system, ".", 10, IndexLimits())
-    for offset in range(10, 210):
-        data = raft_batch(offset, 1)
-        checked = check_append_as_follower(data, 1, offset, 1)
-        assert checked is not None
-        segment.append(checked)
+    for _ in range(10, 210):
+        append(segment)
     for offsets in (range(10, 210), range(209, 9, -1)):
         for offset in offsets:
             before = reads(file_system)

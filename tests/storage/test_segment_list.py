@@ -36,7 +36,8 @@ def listed(batch_counts: list[int], file_system: MemoryFileSystem | None = None)
 def append(segments: SegmentList) -> None:
     """Append a batch of two records."""
     data = raft_batch(segments.end_offset, 1, 2)
-    segments.active.append(check_append(data, 1, segments.end_offset))
+    checked = check_append(data, 1, segments.end_offset)
+    segments.active.append(data, checked.batches, checked.next_offset)
 
 
 def base_offsets(segments: SegmentList) -> list[int]:
