@@ -4,9 +4,9 @@
 This is ordinary Python with types. Built by Cython it runs at the speed of C; where it is not built it is interpreted,
 with the same results. ``raftlog.records.kernel_choice`` picks the form: import that.
 
-Loops take memoryviews, and trust no length: every index is checked against an end before it is used. They raise
-nothing; what is wrong comes back as a number, the index of a rule in ``RULE_IDS``. ``raftlog.records.reference`` says
-the same things slowly.
+Loops take memoryviews, but for ``plain_append``, and trust no length: every index is checked against an end before it
+is used. They raise nothing; what is wrong comes back as a number, the index of a rule in ``RULE_IDS``.
+``raftlog.records.reference`` says the same things slowly.
 """
 
 from __future__ import annotations
@@ -154,6 +154,40 @@ def _bytes_at(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, size
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
+def _int32_of(source: cython.pointer(cython.const[cython.uchar]), at: cython.Py_ssize_t) -> cython.int:
+    """Read a big-endian int32."""
+    if not cython.compiled:
+        return _int32(source, at)
+    return cython.cast(cython.int, _big_endian(source + at))
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _uint32_of(source: cython.pointer(cython.const[cython.uchar]), at: cython.Py_ssize_t) -> cython.uint:
+    """Read a big-endian uint32."""
+    if not cython.compiled:
+        return _uint32(source, at)
+    return _big_endian(source + at)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _int64_of(source: cython.pointer(cython.const[cython.uchar]), at: cython.Py_ssize_t) -> cython.longlong:
+    """Read a big-endian int64."""
+    if not cython.compiled:
+        return _int64(source, at)
+    high: cython.ulonglong = _big_endian(source + at)
+    return cython.cast(cython.longlong, high << 32 | _big_endian(source + at + 4))
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
 def _int16(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.int:
     """Read a big-endian int16."""
     return (cython.cast(cython.int, view[at] ^ 0x80) - 0x80) * 256 + view[at + 1]
@@ -167,7 +201,7 @@ def _int32(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cyth
     """Read a big-endian int32."""
     if not cython.compiled:
         return int.from_bytes(view[at : at + 4], "big", signed=True)
-    return cython.cast(cython.int, _big_endian(_bytes_at(view, at, 4)))
+    return _int32_of(_bytes_at(view, at, 4), 0)
 
 
 @cython.cfunc
@@ -178,7 +212,7 @@ def _uint32(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cyt
     """Read a big-endian uint32."""
     if not cython.compiled:
         return int.from_bytes(view[at : at + 4], "big")
-    return _big_endian(_bytes_at(view, at, 4))
+    return _uint32_of(_bytes_at(view, at, 4), 0)
 
 
 @cython.cfunc
@@ -189,8 +223,7 @@ def _int64(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cyth
     """Read a big-endian int64."""
     if not cython.compiled:
         return int.from_bytes(view[at : at + 8], "big", signed=True)
-    data: cython.pointer(cython.const[cython.uchar]) = _bytes_at(view, at, 8)
-    return cython.cast(cython.longlong, cython.cast(cython.ulonglong, _big_endian(data)) << 32 | _big_endian(data + 4))
+    return _int64_of(_bytes_at(view, at, 8), 0)
 
 
 @cython.cfunc
@@ -2154,7 +2187,7 @@ def plain_append(
     """Check data batches in one go, by all that ``raftlog.append_rules.check_append`` asks of a leader's.
 
     Args:
-        data: batches that stand end to end, and nothing else; a memoryview has items of one byte.
+        data: batches that stand end to end, and nothing else; a memoryview has one dimension, of bytes.
         epoch: that all of them must have.
         end_offset: of the log, exclusive.
         max_batch_size: in bytes.
@@ -2170,13 +2203,13 @@ def plain_append(
         return None
     if not cython.compiled:
         view = memoryview(data)
-        if view.itemsize != 1:
+        if view.nbytes != len(view):
             return None
         return _plain_append(view, len(view), epoch, end_offset, max_batch_size, kind, info_kind)
     buffer = cython.declare(cython.Py_buffer)  # In place of a typed memoryview, which is several objects to make.
     PyObject_GetBuffer(data, cython.address(buffer), PyBUF_SIMPLE)
     try:
-        if buffer.itemsize != 1:
+        if buffer.len != len(data):
             return None
         source = cython.cast(cython.pointer(cython.const[cython.uchar]), buffer.buf)
         return _plain_append(source, buffer.len, epoch, end_offset, max_batch_size, kind, info_kind)
@@ -2204,6 +2237,7 @@ def _plain_append(
     at: cython.Py_ssize_t = 0
     batch_size: cython.Py_ssize_t
     delta: cython.longlong
+    lets_others_in: cython.bint = size >= _WORTH_LETTING_OTHERS_IN
     if size == 0 or size > _INT32_MAX:
         return None
     if end_offset < max_end_offset - _MAX_SPAN:
@@ -2221,7 +2255,7 @@ def _plain_append(
         delta = _int32_of(source, at + 23)
         if delta < 0 or delta >= max_end_offset - end_offset or _int32_of(source, at + 57) != delta + 1:
             return None
-        if _crc32c_of(source, at + 21, at + batch_size) != _uint32_of(source, at + 17):
+        if _crc32c_of(source, at + 21, at + batch_size, lets_others_in) != _uint32_of(source, at + 17):
             return None
         timestamp = _int64_of(source, at + 35)
         max_timestamp = max(max_timestamp, timestamp)
@@ -2234,49 +2268,18 @@ def _plain_append(
 
 @cython.cfunc
 @cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _int32_of(source: cython.pointer(cython.const[cython.uchar]), at: cython.Py_ssize_t) -> cython.int:
-    """Read a big-endian int32."""
-    if not cython.compiled:
-        return _int32(source, at)
-    return cython.cast(cython.int, _big_endian(source + at))
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _uint32_of(source: cython.pointer(cython.const[cython.uchar]), at: cython.Py_ssize_t) -> cython.uint:
-    """Read a big-endian uint32."""
-    if not cython.compiled:
-        return _uint32(source, at)
-    return _big_endian(source + at)
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _int64_of(source: cython.pointer(cython.const[cython.uchar]), at: cython.Py_ssize_t) -> cython.longlong:
-    """Read a big-endian int64."""
-    if not cython.compiled:
-        return _int64(source, at)
-    high: cython.ulonglong = _big_endian(source + at)
-    return cython.cast(cython.longlong, high << 32 | _big_endian(source + at + 4))
-
-
-@cython.cfunc
-@cython.inline
 @cython.exceptval(check=False)
 def _crc32c_of(
-    source: cython.pointer(cython.const[cython.uchar]), at: cython.Py_ssize_t, end: cython.Py_ssize_t
+    source: cython.pointer(cython.const[cython.uchar]),
+    at: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    lets_others_in: cython.bint,
 ) -> cython.uint:
     """Compute the CRC-32C of ``[at, end)``, which has a byte at least, where there is an instruction for it."""
     crc: cython.uint
     if not cython.compiled:
         return _crc32c(source, at, end, _CRC_TABLES, False)
-    if end - at < _QUICK_CHECK:
+    if not lets_others_in:
         return crc32c_by_instruction(source + at, end - at)
     with cython.nogil:
         crc = crc32c_by_instruction(source + at, end - at)
@@ -2285,8 +2288,8 @@ def _crc32c_of(
 
 _INT64_MAX = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
 _MAX_SPAN = cython.declare(cython.longlong, 1 << 31)
-_QUICK_CHECK = cython.declare(cython.Py_ssize_t, 1 << 16)
-"""In bytes: for less, other threads need not be let in."""
+_WORTH_LETTING_OTHERS_IN = cython.declare(cython.Py_ssize_t, 1 << 16)
+"""In bytes: the check of less is over before another thread has begun."""
 
 
 @cython.cfunc

@@ -6,7 +6,6 @@ segment ends (roll, close); after a crash it is behind, and recovery brings it u
 """
 
 import enum
-import struct
 from bisect import bisect_right
 from collections.abc import Callable
 from typing import Final, Generic
@@ -64,15 +63,8 @@ class IndexFile(Generic[Entry]):
         return self.entry(len(self) - 1) if self._data else None
 
     def append(self, *fields: int) -> None:
-        """Add an entry of these numbers.
-
-        Raises:
-            ValueError: a number does not fit in its field.
-        """
-        try:
-            self._data += self._pack(*fields)
-        except struct.error as error:
-            raise ValueError(f"an index entry does not fit: {error}") from None
+        """Add an entry of these numbers, which fit in their fields; otherwise it is a ``struct.error``."""
+        self._data += self._pack(*fields)
 
     def keep_first(self, count: int) -> None:
         """Drop all entries but the first ``count``."""

@@ -144,11 +144,11 @@ class LocalFile:
     def reserve(self, size_bytes: int) -> None:
         """Have the disk keep room for the file to grow to a length; none beyond its own, where that is not below it."""
         with contextlib.suppress(*_REFUSALS):
-            length = os.fstat(self._descriptor).st_size
-            if size_bytes <= length:
+            length, fallocate = os.fstat(self._descriptor).st_size, _fallocate()
+            is_enough = size_bytes <= length
+            # Without room for all of it, the disk may have given what there was.
+            if is_enough or (fallocate and fallocate(self._descriptor, _KEEP_LENGTH, length, size_bytes - length) != 0):
                 os.ftruncate(self._descriptor, length)  # Its own: that gives back what was kept behind it.
-            elif (fallocate := _fallocate()) is not None:
-                fallocate(self._descriptor, _KEEP_LENGTH, length, size_bytes - length)
 
     def sync(self) -> None:
         """Make the bytes and the length durable (fdatasync; F_FULLFSYNC on macOS, where that is what it takes).

@@ -27,8 +27,9 @@ from raftlog.storage.segment_scan import SegmentScan, scan_segment
 
 _SEEK_SIZE: Final = 8 * 1024
 """What is read at once on the way to a batch: with usual indexes, all of it."""
-_RESERVED_AHEAD: Final = 32 * 1024 * 1024
-"""In bytes: with less, a file lies in more pieces, and a sync has more to note."""
+_LEAST_RESERVED: Final = 4 * 1024 * 1024
+_MOST_RESERVED: Final = 32 * 1024 * 1024
+"""In bytes, ahead of the batches: with less, a file lies in more pieces, and each sync has more to write down."""
 
 
 @attrs.frozen
@@ -109,7 +110,7 @@ class LogSegment:
         """
         position = self.size_bytes
         if position + len(data) > self._reserved_bytes:
-            self._reserve(position + len(data))
+            self._reserve(len(data))
         try:
             self.file.write_at(position, data)
         except OutOfSpaceError as error:
@@ -123,8 +124,9 @@ class LogSegment:
         self.size_bytes, self.next_offset = position, next_offset
 
     def _reserve(self, size_bytes: int) -> None:
-        """Have room for what is to be written, and more."""
-        self._reserved_bytes = size_bytes + _RESERVED_AHEAD
+        """Have room for an append, and for as much as there is or a thousand such appends, within limits."""
+        ahead = min(max(self.size_bytes, 1000 * size_bytes, _LEAST_RESERVED), _MOST_RESERVED)
+        self._reserved_bytes = self.size_bytes + size_bytes + ahead
         self.file.reserve(self._reserved_bytes)
 
     def _cut_back(self, cause: OutOfSpaceError) -> None:
@@ -132,6 +134,7 @@ class LogSegment:
         try:
             if self.file.size() > self.size_bytes:
                 self.file.truncate(self.size_bytes)
+                self._reserved_bytes = 0  # What was kept behind the end went with it.
         except StorageError as error:
             raise error from cause
 
@@ -186,7 +189,7 @@ class LogSegment:
         """
         self.file.truncate(position)
         self.file.sync()
-        self._reserved_bytes = 0  # What was kept behind the end went with it.
+        self._reserved_bytes = 0  # Likewise.
         self.size_bytes, self.next_offset = position, next_offset
         self._rewind_indexes()
 

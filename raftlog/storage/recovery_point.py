@@ -129,11 +129,6 @@ class FlushMark:
     generation: int
     durable_end_offset: int
 
-    def encode(self) -> bytes:
-        """Return the bytes of a slot."""
-        generation, end = self.generation, self.durable_end_offset
-        return _MARK.pack(_MARK_MAGIC, generation, end, ~generation, ~end)
-
 
 def read_flush_mark(data: bytes | memoryview) -> FlushMark | None:
     """Read a slot; None if it is empty, torn or damaged."""

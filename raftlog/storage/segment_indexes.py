@@ -117,6 +117,7 @@ class SegmentIndexes:
     def seal(self) -> None:
         """Add the last entry of the segment."""
         self.times.add(self.max_timestamp, self._offset_of_max_timestamp)
+        self._note_room()
 
     def store(self) -> None:
         """Write both files, durably but for their names.

@@ -175,7 +175,9 @@ def test_the_kernel_leaves_large_batches_to_the_rules(form: Any) -> None:
     with mock.patch.object(form, "HAS_CRC_INSTRUCTION", form.HAS_CRC_INSTRUCTION or not form.IS_COMPILED):
         if form.HAS_CRC_INSTRUCTION:
             assert plain_append(data, len(data)) == ([header_of(data)], 11, TIMESTAMP, (10, 10))
-            assert plain_append(spread, 61) is not None
+            found = plain_append(spread, 61)
+            assert found is not None
+            assert found[1] == 10 + 2**31
         assert plain_append(data, len(data) - 1) is None
         assert plain_append(too_far, 61) is None
         assert plain_append(bytes(2**31), 2**31) is None
@@ -187,11 +189,15 @@ def test_a_byte_that_has_changed_is_not_plain() -> None:
     assert check_plain_append(batch[:-1] + bytes([batch[-1] ^ 1]), 3, 10) is None
 
 
-def test_a_view_of_wider_items_is_not_plain() -> None:
-    """Its length is none in bytes."""
+@pytest.mark.parametrize("form", FORMS)
+def test_a_view_whose_length_is_not_in_bytes_is_not_plain(form: Any) -> None:
+    """It has wider items, or two dimensions."""
     data = next(data for size in range(4) if len(data := raft_batch(10, 3, 1, b"v" * size)) % 4 == 0)
-    assert check_plain_append(memoryview(data).cast("i"), 3, 10) is None
-    assert (check_plain_append(memoryview(data), 3, 10) is None) == (not kernel.HAS_CRC_INSTRUCTION)
+    can_check = form.HAS_CRC_INSTRUCTION or not form.IS_COMPILED
+    with mock.patch.object(append_rules, "kernel", form), mock.patch.object(form, "HAS_CRC_INSTRUCTION", can_check):
+        for view in (memoryview(data).cast("i"), memoryview(data).cast("B", (2, len(data) // 2))):
+            assert check_plain_append(view, 3, 10) is None
+        assert (check_plain_append(memoryview(data), 3, 10) is not None) == can_check
 
 
 def test_without_the_instruction_the_rules_look_themselves() -> None:

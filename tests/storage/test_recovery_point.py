@@ -23,6 +23,7 @@ from raftlog.storage.recovery_point import (
 from raftlog.testing.faults import Fault, Operation
 from raftlog.testing.memory_file_system import MemoryFileSystem
 from tests.file_logs import DIRECTORY, fill, open_log
+from tests.flush_marks import slot_of
 
 offsets = st.integers(0, 2**63 - 1)
 entries = st.lists(st.builds(EpochEntry, st.integers(0, 2**31 - 1), offsets), max_size=3).map(tuple)
@@ -75,19 +76,19 @@ def test_the_text_is_as_documented() -> None:
 @given(marks, st.integers(0, 39), st.integers(0, 7))
 def test_a_mark_is_whole_or_none(mark: FlushMark, position: int, bit: int) -> None:
     """A slot that was torn or has rotted says nothing."""
-    encoded = bytearray(mark.encode())
+    encoded = bytearray(slot_of(mark))
     assert len(encoded) == 40
     assert read_flush_mark(bytes(encoded)) == mark
     encoded[position] ^= 1 << bit
     assert read_flush_mark(bytes(encoded)) is None
-    assert read_flush_mark(mark.encode()[:position]) is None
+    assert read_flush_mark(slot_of(mark)[:position]) is None
     assert read_flush_mark(bytes(40)) is None
 
 
 @given(marks, marks, st.integers(0, 40))
 def test_a_mark_over_another_is_one_of_them_or_none(old: FlushMark, new: FlushMark, cut: int) -> None:
     """Wherever a write in place was cut, what is left is the old mark, the new one or nothing."""
-    assert read_flush_mark(new.encode()[:cut] + old.encode()[cut:]) in (old, new, None)
+    assert read_flush_mark(slot_of(new)[:cut] + slot_of(old)[cut:]) in (old, new, None)
 
 
 @given(st.none() | points, st.lists(marks, max_size=2))
@@ -208,7 +209,7 @@ def test_numbers_that_count_nothing_are_not_taken(point: RecoveryPoint) -> None:
 @pytest.mark.parametrize("mark", [FlushMark(-1, 0), FlushMark(2**62 + 1, 0), FlushMark(0, -1)])
 def test_a_mark_of_no_log_is_none(mark: FlushMark) -> None:
     """A mark whose numbers cannot be says nothing."""
-    assert read_flush_mark(mark.encode()) is None
+    assert read_flush_mark(slot_of(mark)) is None
 
 
 def test_marks_do_not_share_a_sector() -> None:

@@ -8,6 +8,7 @@ replica ends, which no file says to be committed: if records that were read are 
 """
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -15,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from raftlog.errors import DecodeError, OptionError, StorageError
+from raftlog.file_paths import directory_of
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.tools.spark.batch_places import BatchPlaces
 from raftlog.tools.spark.file_partition import FilePartition, read_partition
@@ -120,38 +122,49 @@ class RaftLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         Raises:
             DivergedStreamError, OptionError: as ``latestOffset``.
-            DecodeError, StorageError, MissingExtraError: as ``read_partition``, and the log has both places still.
+            DecodeError, StorageError, MissingExtraError, OptionError: as ``read_partition``.
         """
         try:
             yield from read_partition(self._options, self._schema, Hints(), partition)
-        except (DecodeError, StorageError):
-            if isinstance(partition, StreamPartition):
-                self._check(partition)
+        except DecodeError:
+            # A log that ends too early for having rotted is not truncated.
+            self._look_again(partition, functools.partial(StreamLogs.check_histories, by_epochs_alone=True))
             raise
+        except StorageError:
+            self._look_again(partition, StreamLogs.check)
+            raise
+        if isinstance(partition, StreamPartition) and any(part.may_be_torn for part in partition.split):
+            self._look_again(partition, StreamLogs.check_histories)
 
-    def _check(self, partition: StreamPartition) -> None:
-        """Check that the logs of a task are still as they were planned, as far as they can be read."""
+    def _look_again(self, partition: InputPartition, check: Callable[[StreamLogs, Positions], None]) -> None:
+        """Check the logs of a task as they are by now, if they can be read."""
+        if not isinstance(partition, StreamPartition):
+            return
+        start, end = partition.start, partition.end
+        directories = {directory_of(part.path) for part in partition.split}
+        options = SourceOptions(tuple(sorted(directories)), fails_on_loss=self._options.fails_on_loss)
 
         def checked(logs: StreamLogs) -> None:
-            logs.check(_read(logs, partition.start))
-            logs.check(_read(logs, partition.end))
+            check(logs, _read(logs, start))
+            check(logs, _read(logs, end))
 
         with contextlib.suppress(StorageError):
-            self._ask(checked)
+            self._ask(checked, options)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave on the driver what was seen."""
         return self.__dict__ | {"_places": BatchPlaces(), "_transactions": TransactionFollower()}
 
-    def _ask(self, question: Callable[[StreamLogs], Answer]) -> Answer:
+    def _ask(self, question: Callable[[StreamLogs], Answer], options: SourceOptions | None = None) -> Answer:
         """Look at the logs, and again if a file was deleted meanwhile: whoever writes them does not wait."""
+        options = self._options if options is None else options
         for _ in range(_ATTEMPTS - 1):
             try:
-                return question(list_logs(self._options, self._places, self._transactions))
+                return question(list_logs(options, self._places, self._transactions))
             except StorageError as error:
                 if not isinstance(error.__cause__, FileNotFoundError):
                     raise
-        return question(list_logs(self._options, self._places, self._transactions))
+        return question(list_logs(options, self._places, self._transactions))
 
 
 def _written(logs: StreamLogs, places: Positions, before: Offsets | None = None) -> Offsets:

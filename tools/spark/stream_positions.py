@@ -101,23 +101,39 @@ class StreamLogs:
         Raises:
             DivergedStreamError, OptionError: as ``latest``.
         """
+        self.check_histories(places)
+        if self.options.fails_on_loss:
+            for name, place in places.items():
+                self._check_is_there(name, place.offset)
+
+    def check_histories(self, places: Positions, *, by_epochs_alone: bool = False) -> None:
+        """Check that no log that is there has another history before a place.
+
+        Args:
+            places: by log.
+            by_epochs_alone: a log that ends before a place may be damaged there: that proves nothing.
+
+        Raises:
+            DivergedStreamError: one has.
+        """
         for name, place in places.items():
             partition = self.partitions.get(name)
-            if partition is not None:
-                self._check_place(name, partition, place)
-            elif self.options.fails_on_loss:
-                raise OptionError("path", f"{name} is gone: say failOnDataLoss=false to go on without it")
+            if partition is None:
+                continue
+            end = self._log_end(partition)
+            if end.offset < place.offset and place.epoch != NO_EPOCH and not by_epochs_alone:
+                raise DivergedStreamError(name, place.offset, place.epoch, end.offset, end.epoch)
+            epoch = contradicting_epoch(place, self._witnesses(partition, place.offset))
+            if epoch is not None:
+                raise DivergedStreamError(name, place.offset, place.epoch, place.offset, epoch)
 
-    def _check_place(self, name: str, partition: Partition, place: OffsetAndEpoch) -> None:
-        end = self._log_end(partition)
-        if end.offset < place.offset and place.epoch != NO_EPOCH:
-            raise DivergedStreamError(name, place.offset, place.epoch, end.offset, end.epoch)
-        epoch = contradicting_epoch(place, self._witnesses(partition, place.offset))
-        if epoch is not None:
-            raise DivergedStreamError(name, place.offset, place.epoch, place.offset, epoch)
+    def _check_is_there(self, name: str, offset: int) -> None:
+        partition = self.partitions.get(name)
+        if partition is None:
+            raise OptionError("path", f"{name} is gone: say failOnDataLoss=false to go on without it")
         start = _start_of(partition).offset
-        if place.offset < start and self.options.fails_on_loss:
-            reason = f"{name} starts at {start}, so that {place.offset} is gone: say failOnDataLoss=false to go on"
+        if offset < start:
+            reason = f"{name} starts at {start}, so that {offset} is gone: say failOnDataLoss=false to go on"
             raise OptionError("path", reason)
 
     def _witnesses(self, partition: Partition, offset: int) -> Iterator[Witness]:

@@ -29,6 +29,7 @@ from raftlog.tools.auditing.segment_rules import (
 )
 from raftlog.tools.auditing.small_file_survey import survey_small_file
 from raftlog.tools.findings import Finding
+from tests.flush_marks import slot_of
 
 RAFT = Place("node", "__cluster_metadata", 0)
 TOPIC = Place("node", "orders", 3)
@@ -175,7 +176,7 @@ def point(end_offset: int, generation: int = 2) -> FileEvidence:
 
 def marks(*generations: tuple[int, int]) -> FileEvidence:
     """Return flush marks, each of a generation and an end."""
-    slots = [FlushMark(*each).encode() for each in generations]
+    slots = [slot_of(FlushMark(*each)) for each in generations]
     return small("raftlog-flush-mark", slots[0].ljust(4096, b"\0") + b"".join(slots[1:]))
 
 

@@ -18,11 +18,12 @@ from raftlog.storage.recovery_point import FlushMark, RecoveryPoint
 from raftlog.tools.auditing.evidence import EpochSeen, FileEvidence, Place, SurveyTask
 from raftlog.tools.auditing.small_file_survey import has_contents, survey_small_file
 from raftlog.tools.inputs import LARGEST_SMALL_FILE_BYTES
+from tests.flush_marks import slot_of
 from tests.golden_files import GOLDEN
 
 STATE = QuorumStateData(1, leader_id=2, leader_epoch=7)
 POINT = RecoveryPoint(40, 0, 3, is_clean=True, epochs=(EpochEntry(1, 0), EpochEntry(4, 20)))
-MARKS = FlushMark(3, 44).encode().ljust(4096, b"\0") + FlushMark(3, 48).encode()
+MARKS = slot_of(FlushMark(3, 44)).ljust(4096, b"\0") + slot_of(FlushMark(3, 48))
 
 
 def survey(name: str, data: bytes = b"", topic: str = "__cluster_metadata") -> FileEvidence:

@@ -228,11 +228,29 @@ def test_what_was_cut_behind_the_records_that_are_wanted_is_no_loss(tmp_path: Pa
     parts = reader.partitions(start, end)
     write_log(tmp_path / NAME, batch(0), batch(1))
     assert [row["offset"] for part in parts for rows in reader.read(part) for row in rows.to_pylist()] == [0, 1]
-    flip(path, 65)
-    with pytest.raises(CorruptBatchError, match=f"{path}"):
-        list(reader.read(parts[0]))
+    for position in (65, len(batch(0)) + 65):
+        flip(path, position)
+        with pytest.raises(CorruptBatchError, match=f"{path}"):
+            list(reader.read(parts[0]))
+        flip(path, position)
     path.unlink()
     with pytest.raises(OptionError, match=f"{NAME} is gone"):
+        list(reader.read(parts[0]))
+
+
+@pytest.mark.parametrize("value", [b"", b"v", b"longer"])
+def test_records_of_another_epoch_are_not_read_in_place_of_those_that_were_planned(
+    tmp_path: Path, value: bytes
+) -> None:
+    """Whether the file is shorter than it was, as long, or longer."""
+    reader = _reader(tmp_path)
+    write_log(tmp_path / NAME, *map(batch, range(3)))
+    start, end = reader.initialOffset(), reader.latestOffset()
+    parts = reader.partitions(start, end)
+    data = bytearray(batch(2, [value]))
+    data[12:16] = (5).to_bytes(4, "big")
+    write_log(tmp_path / NAME, batch(0), batch(1), data)
+    with pytest.raises(DivergedStreamError, match=f"{NAME}: .* offset 3 of epoch 1, but .* offset 3 of epoch 5"):
         list(reader.read(parts[0]))
 
 
