@@ -230,7 +230,7 @@ class FileLog(Closing, OutlinedLog):
         self._epochs_are_stored = True
 
     def _roll(self) -> None:
-        self._bytes_since_recovery_point = 0  # Once is enough.
+        self._bytes_since_recovery_point = 0  # It is stored below, and not by the flush too.
         self.flush()
         self._segments.roll()
         self._store_recovery_point_if_there_is_room()

@@ -124,6 +124,8 @@ class RaftLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             DivergedStreamError, OptionError: as ``latestOffset``.
             DecodeError, StorageError, MissingExtraError, OptionError: as ``read_partition``.
         """
+        if not isinstance(partition, StreamPartition):
+            return  # Spark's own, where there is nothing to read.
         try:
             yield from read_partition(self._options, self._schema, Hints(), partition)
         except DecodeError:
@@ -133,20 +135,17 @@ class RaftLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         except StorageError:
             self._look_again(partition, StreamLogs.check)
             raise
-        if isinstance(partition, StreamPartition) and any(part.may_be_torn for part in partition.split):
+        if any(part.may_be_torn for part in partition.split):
             self._look_again(partition, StreamLogs.check_histories)
 
-    def _look_again(self, partition: InputPartition, check: Callable[[StreamLogs, Positions], None]) -> None:
+    def _look_again(self, partition: StreamPartition, check: Callable[[StreamLogs, Positions], None]) -> None:
         """Check the logs of a task as they are by now, if they can be read."""
-        if not isinstance(partition, StreamPartition):
-            return
-        start, end = partition.start, partition.end
         directories = {directory_of(part.path) for part in partition.split}
         options = SourceOptions(tuple(sorted(directories)), fails_on_loss=self._options.fails_on_loss)
 
         def checked(logs: StreamLogs) -> None:
-            check(logs, _read(logs, start))
-            check(logs, _read(logs, end))
+            check(logs, _read(logs, partition.start))
+            check(logs, _read(logs, partition.end))
 
         with contextlib.suppress(StorageError):
             self._ask(checked, options)
