@@ -17,6 +17,7 @@ Source: LogFileUtils, Snapshots, LocalLog.
 """
 
 import enum
+import functools
 import re
 from typing import Final, Self
 
@@ -158,6 +159,7 @@ _SEGMENT = r"([0-9]{20})(\.[a-z]+)(\.[a-z]+)?"
 _SNAPSHOT = r"([0-9]{20})-([0-9]{10})(?:-([0-9]{1,20}))?\.checkpoint(\.[a-z]+)?"
 
 
+@functools.lru_cache(maxsize=4096)  # The same names are in one directory after the other.
 def parse_file_name(name: str) -> FileName | None:
     """Take a file's name apart, given without its folder; None if Kafka gives no file such a name."""
     try:

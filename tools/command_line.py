@@ -68,12 +68,17 @@ def _text_width() -> int:
     return (columns or 80) - 2
 
 
+def collect_garbage_seldom() -> None:
+    """Set up this process, which is ours, so that what it has loaded is not looked through again and again."""
+    gc.set_threshold(_GARBAGE_THRESHOLD)
+
+
 def run_process() -> NoReturn:
     """Run the command as a process of its own, and end that with its exit code.
 
     It ends at once: to take apart all that was imported, as Python does, takes as long as the audit of a small log.
     """
-    gc.set_threshold(_GARBAGE_THRESHOLD)
+    collect_garbage_seldom()
     exit_code = main()
     try:
         for stream in (sys.stdout, sys.stderr):

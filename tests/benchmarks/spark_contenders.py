@@ -3,6 +3,7 @@
 
 import json
 import os
+import statistics
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -71,6 +72,7 @@ class SparkSpeed:
         path: of what.
         amount: what it does, in units; None is what it counts, in millions.
         warm_ups: how often it is done before it counts.
+        repeats: how often it is done in a round; what takes seconds is at the mercy of the machine's other work.
     """
 
     process: SparkProcess
@@ -78,16 +80,36 @@ class SparkSpeed:
     path: Path
     amount: float | None = None
     warm_ups: int = 3
+    repeats: int = 1
 
     def measure(self) -> float:
         """Return units a second."""
-        done = self.process.run(self.operation, self.path, self.warm_ups)
-        amount = done["count"] / 1e6 if self.amount is None else self.amount
-        return float(amount / done["wall_s"])
+        done = [self.process.run(self.operation, self.path, self.warm_ups) for _ in range(self.repeats)]
+        amount = sum(each["count"] / 1e6 if self.amount is None else self.amount for each in done)
+        return float(amount / sum(each["wall_s"] for each in done))
 
     def peak_memory_bytes(self) -> int:
         """Return the peak of the process and of what it has started on this machine, up to now."""
         return self.process.watch.peak
+
+
+@attrs.frozen
+class MeanSpeed:
+    """The mean of speeds, of contenders that are alike but for their processors, one after the other.
+
+    Attributes:
+        contenders: there is one at least.
+    """
+
+    contenders: Sequence[SparkSpeed]
+
+    def measure(self) -> float:
+        """Return units a second."""
+        return statistics.mean(each.measure() for each in self.contenders)
+
+    def peak_memory_bytes(self) -> int:
+        """Return the greatest of their peaks."""
+        return max(each.peak_memory_bytes() for each in self.contenders)
 
 
 @attrs.frozen

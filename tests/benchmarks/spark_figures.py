@@ -2,6 +2,7 @@
 """Comparisons on Spark: the source with tuples, the audit with the local engine, two workers with one."""
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -13,7 +14,7 @@ from tests.benchmarks.audit_figures import partitions_of
 from tests.benchmarks.measure import Comparison, Contender, Limit, Mode, Row
 from tests.benchmarks.operations import Worker
 from tests.benchmarks.programs import RAFTLOG
-from tests.benchmarks.spark_contenders import Audit, SparkPeak, SparkProcess, SparkSpeed
+from tests.benchmarks.spark_contenders import Audit, MeanSpeed, SparkPeak, SparkProcess, SparkSpeed
 from tests.benchmarks.works import SPARK
 from tests.spark.standalone_cluster import standalone_cluster
 
@@ -23,6 +24,9 @@ _LEAST_M_ROWS: Final = 4
 _LEAST_RATIO_TO_TUPLES: Final = 10
 _LEAST_GAIN_OF_A_WORKER: Final = 1.7
 _PROCESSORS: Final = 2
+_WARM_UPS: Final = 10
+"""Of an audit on a cluster: each of two workers sees but half of it, so that they are warm after twice as many."""
+_REPEATS: Final = 3
 _WORKERS_OF_THE_PLAN: Final = 10
 _DISK_MIB_S: Final = 200
 """Of a worker, in the plan: what a spinning disk or a share of a network gives."""
@@ -165,14 +169,25 @@ class SparkFigures:
         )
 
     def _workers(self, row: str) -> Comparison:
-        return self._two_workers(self._sizes.audited, {}, row)
+        audited = self._sizes.audited
+        audit = partial(self._audit_in, audited=audited, warm_ups=_WARM_UPS, repeats=_REPEATS)
+        return self._two_workers(audit, audited, {}, row)
 
     def _workers_at_more(self, row: str) -> Comparison:
         audited = self._sizes.larger
-        return self._two_workers(audited, {"local engine": self._locally(audited)}, row)
+        audit = partial(self._audit_in, audited=audited, warm_ups=1)
+        return self._two_workers(audit, audited, {"local engine": self._locally(audited)}, row)
 
-    def _two_workers(self, audited: Segments, others: Mapping[str, Contender], row: str) -> Comparison:
-        two, one = (self._audit_in(self._on_cluster(count), audited) for count in (2, 1))
+    def _two_workers(
+        self,
+        audit: Callable[[SparkProcess], SparkSpeed],
+        audited: Segments,
+        others: Mapping[str, Contender],
+        row: str,
+    ) -> Comparison:
+        processors = sorted(os.sched_getaffinity(0))[:_PROCESSORS]
+        two = audit(self._on_cluster(*processors))
+        one = MeanSpeed([audit(self._on_cluster(processor)) for processor in processors])
         return Comparison(
             row,
             f"audit of {audited}, two workers of one processor each",
@@ -190,9 +205,8 @@ class SparkFigures:
         command = [RAFTLOG, "audit", str(directory), "--out", f"{directory}-{options[1]}", "--fresh", *options]
         return Audit([*command, "--fail-on", "damaged"], audited.mib)
 
-    def _audit_in(self, process: SparkProcess, audited: Segments) -> SparkSpeed:
-        directory = self._directory(audited)
-        return SparkSpeed(process, "audit", directory, audited.mib)
+    def _audit_in(self, process: SparkProcess, audited: Segments, warm_ups: int = 3, repeats: int = 1) -> SparkSpeed:
+        return SparkSpeed(process, "audit", self._directory(audited), audited.mib, warm_ups, repeats)
 
     def _directory(self, audited: Segments) -> Path:
         return self._partitions(("small",), audited.segment_mib, audited.count)
@@ -205,12 +219,13 @@ class SparkFigures:
     def _local(self) -> SparkProcess:
         return self._process(_SESSION_S, f"local[{_PROCESSORS}]", {}, _LOCAL_JAVA)
 
-    def _on_cluster(self, worker_count: int) -> SparkProcess:
-        name = f"cluster-{worker_count}"
+    def _on_cluster(self, *processors: int) -> SparkProcess:
+        """Return a process with a cluster of a worker for each of some processors."""
+        name = "-".join(["cluster", *map(str, processors)])
         if name not in self._processes:
             folder = self._folder / name
             folder.mkdir()
-            cluster = self._stack.enter_context(standalone_cluster(folder, worker_count, are_pinned=True))
+            cluster = self._stack.enter_context(standalone_cluster(folder, processors))
             self._process(name, cluster.url, cluster.environment, {})
         return self._processes[name]
 

@@ -17,6 +17,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from raftlog.tools.auditing.full_audit import audit_into
+from raftlog.tools.command_line import collect_garbage_seldom
 from raftlog.tools.report.page import Report
 from raftlog.tools.spark.audit_engine import SparkEngine
 from raftlog.tools.spark.session import register, session
@@ -92,6 +93,7 @@ OPERATIONS: Final[dict[str, Callable[[SparkSession, Path], int]]] = {
 
 def main() -> None:
     """Answer each line of JSON, an operation and a path, with one; the first line says what the start took."""
+    collect_garbage_seldom()  # As the command line does.
     master, configuration = sys.argv[1], json.loads(sys.argv[2])
     start = time.perf_counter()
     with session(master, configuration) as spark:

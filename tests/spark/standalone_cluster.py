@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import attrs
@@ -133,13 +133,13 @@ class Cluster:
 
 
 @contextlib.contextmanager
-def standalone_cluster(folder: Path, worker_count: int = 2, *, are_pinned: bool = False) -> Iterator[Cluster]:
+def standalone_cluster(folder: Path, processors: Sequence[int | None] = (None, None)) -> Iterator[Cluster]:
     """Start a cluster that leaves its logs in a folder, and kill it at the end.
 
     Args:
         folder: for the logs.
-        worker_count: how many workers there are.
-        are_pinned: whether each keeps to a processor of its own, as on a machine that has only that one.
+        processors: for each worker, the processor that it keeps to, as on a machine that has only that one; None for
+            all that there are.
     """
     with contextlib.ExitStack() as stack:
 
@@ -152,12 +152,11 @@ def standalone_cluster(folder: Path, worker_count: int = 2, *, are_pinned: bool 
         master = started("master", "org.apache.spark.deploy.master.Master", *place)
         url = "spark://" + master.wait_for("Starting Spark master at spark://").rpartition("spark://")[2].strip()
         size = ("--cores", "1", "--memory", "1g")
-        processors = sorted(os.sched_getaffinity(0))[:worker_count] if are_pinned else [None] * worker_count
         workers = []
         for number, processor in enumerate(processors):
             directory = ("--work-dir", str(folder / f"worker-{number}"))
             main = ("org.apache.spark.deploy.worker.Worker", *place, *size, *directory, url)
             workers.append(started(f"worker-{number}", *main, processor=processor))
-        master.wait_for("Registering worker", worker_count)
+        master.wait_for("Registering worker", len(processors))
         (folder / "spark-defaults.conf").write_text(DEFAULTS, "utf-8")
         yield Cluster(url, workers, {"SPARK_CONF_DIR": str(folder)})

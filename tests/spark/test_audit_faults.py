@@ -145,7 +145,7 @@ def test_a_driver_that_is_killed_while_it_judges(spark: SparkSession, quorum: Pa
     outcome = audit_on_spark(spark, out, node, survey=noting(notes))
 
     assert killed.returncode == -signal.SIGKILL, killed.stderr
-    assert left == ["outcomes", "plan.parquet"]
+    assert left == ["bins-0", "outcomes", "plan.parquet"]
     assert noted(notes) == {}
     assert not (out / "spark-work").exists()
     local = results(tmp_path / "local", audit_locally(tmp_path / "local", node))

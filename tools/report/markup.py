@@ -4,15 +4,18 @@
 Characters that a reader cannot see, or that turn around what stands beside them, are shown as escapes.
 """
 
+import functools
 import html
 import re
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import Final
 
 _UNSEEN: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff"
     "\ud800-\udfff\U000e0000-\U000e007f]"
 )
+_PLAIN: Final = re.compile("[ !#-%(-;=?-~]*")
+"""Most texts are no more than that, and are shown as they are."""
 _VOID: Final = frozenset({"meta", "br"})
 
 
@@ -28,7 +31,7 @@ def visible(text: str, limit: int = 600) -> str:
     return shown if len(text) <= limit else f"{shown}… ({len(text) - limit} more characters)"
 
 
-def element(name: str, /, *children: str | Markup | None, **attributes: object) -> Markup:
+def element(name: str, /, *children: str | Markup | None, **attributes: Hashable) -> Markup:
     """Return an element.
 
     Args:
@@ -49,10 +52,13 @@ def joined(parts: Iterable[str | Markup | None]) -> Markup:
 
 def escaped(text: str, limit: int = 600) -> Markup:
     """Return a text as markup that shows it, cut as ``visible`` does."""
+    if len(text) <= limit and _PLAIN.fullmatch(text):
+        return Markup(text)
     return Markup(html.escape(visible(text, limit)))
 
 
-def _attribute(name: str, value: object) -> str:
+@functools.lru_cache(typed=True)
+def _attribute(name: str, value: Hashable) -> str:
     name = name.rstrip("_").replace("_", "-")
     return f' {name}="{escaped(str(value))}"'
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a severity is written in a report: a shape, and its name."""
 
+import functools
 from typing import Final
 
 from raftlog.records.rules import Severity
@@ -14,6 +15,7 @@ _SIGNS: Final = {
 }
 
 
+@functools.cache
 def severity_label(severity: Severity) -> Markup:
     """Return the name of a severity with its shape, the same as in figures."""
     sign = element("span", _SIGNS[severity], aria_hidden="true")

@@ -11,7 +11,9 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -30,14 +32,15 @@ from raftlog.tools.auditing.run import tasks_of, with_problems
 from raftlog.tools.auditing.run_progress import RunProgress
 from raftlog.tools.auditing.survey import survey as survey_file
 from raftlog.tools.findings import Finding
-from raftlog.tools.spark.bins import Slices, bin_weight, pack, wave_weight, weight_of
+from raftlog.tools.spark.bin_files import PlannedSurvey, write_bins
+from raftlog.tools.spark.bins import Slices, bin_weights, pack, wave_weight, weight_of
 from raftlog.tools.spark.executor_work import (
     EVIDENCE_COLUMNS,
     OUTCOME_COLUMNS,
-    TASKS,
     JudgeWork,
     Outcome,
     SurveyWork,
+    files_of,
 )
 from raftlog.tools.spark.outcome_files import outcomes_in
 from raftlog.tools.spark.plan_file import PLAN_COLUMNS, PlanFile
@@ -50,8 +53,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _PLAN: Final = "plan.parquet"
+_BINS: Final = "bins"
+"""Of each wave, with its number."""
 _OUTCOMES: Final = "outcomes"
 _FOLDED: Final = "folded"
+_ADAPTIVE: Final = "spark.sql.adaptive.enabled"
 _UNCOMMITTED: Final = "_temporary"
 """Where Spark's tasks write, until their job is done."""
 _MOST_TASKS: Final = 50_000
@@ -91,9 +97,14 @@ class SparkEngine:
             raise SparkJobError("listing", "standard input cannot be read by the workers of Spark")
         if (shown := unicode_text(str(run.output.work_folder))) != str(run.output.work_folder):
             raise SparkJobError("writing", f"{shown} is no Unicode, which the names of Spark's files have to be")
-        slots = check_workers(self.spark)
-        with _folders(run, is_fresh=self.is_fresh):
-            return _SparkRun(self, run, slots).run()
+        problems: list[Finding] = []
+        tasks = tasks_of(self.sources, problems, reads_messages=self.reads_messages)
+        with ThreadPoolExecutor(1) as beside:
+            workers = beside.submit(check_workers, self.spark)
+            first = list(itertools.islice(tasks, 1))  # All directories are searched for it.
+        slots = workers.result()
+        with _folders(run, is_fresh=self.is_fresh), _planned_once(self.spark):
+            return _SparkRun(self, run, slots).run(itertools.chain(first, tasks), problems)
 
 
 class _SparkRun:
@@ -108,18 +119,24 @@ class _SparkRun:
         self._work = run.output.work_folder
         self._directory = Path.cwd().as_posix() if any(map(_is_relative, engine.sources)) else None
         self._slices = Slices()
-        self._own_keys: list[str] = []
+        self._own_files_count = 0
+        self._reuses = 0
         self._reused_files = 0
+        self._wave_numbers = itertools.count()
 
-    def run(self) -> int:
-        problems: list[Finding] = []
+    def run(self, tasks: Iterable[SurveyTask], problems: Sequence[Finding]) -> int:
+        """Audit, and return how many files were not read.
+
+        Args:
+            tasks: what there is to survey; as they come, problems are added to.
+            problems: what is wrong with directories.
+        """
         known = self._known_keys()
-        tasks = tasks_of(self._engine.sources, problems, reads_messages=self._engine.reads_messages)
         with RunProgress(self._engine.label, self._engine.sources) as progress:
-            count, reused = self._plan(tasks, known, progress)
+            count = self._plan(tasks, known, progress)
         kept = self._judge(count) if count else []
         self._run.take_judged(with_problems(judge_together(kept), problems))
-        if len(known) - reused > count:
+        if len(known) - self._reuses > count:
             self._fold()
         return self._reused_files
 
@@ -131,42 +148,45 @@ class _SparkRun:
             keys: pa.ChunkedArray = self._stored().where("is_final").select("key").toArrow()["key"]
         return set(keys.to_pylist())
 
-    def _plan(self, tasks: Iterable[SurveyTask], known: set[str], progress: RunProgress) -> tuple[int, int]:
-        """List all files, have those surveyed that are not known, and return how many there are, and are known."""
-        wave: list[tuple[str, SurveyTask]] = []
-        weight, most, reused = 0, wave_weight(self._slots), 0
+    def _plan(self, tasks: Iterable[SurveyTask], known: set[str], progress: RunProgress) -> int:
+        """List all files, have those surveyed that are not known, and return how many there are."""
+        wave: list[PlannedSurvey] = []
+        weight, most, count = 0, wave_weight(self._slots), 0
         with PlanFile(self._work / _PLAN) as plan:
             for task in tasks:
-                plan.add(slice_number := self._slices.number_of(task), key := key_of(task))
-                if slice_number == 0:
-                    self._own_keys.append(key)
-                if key in known:
-                    reused += 1
+                planned = PlannedSurvey(self._slices.number_of(task), count, key_of(task), task)
+                count += 1
+                self._own_files_count += planned.slice_number == 0
+                if planned.key in known:
+                    plan.add(planned.slice_number, planned.number, planned.key)
                     self._reused_files += 1 + len(task.indexes)
                     progress.passed(task)
                     continue
-                wave.append((key, task))
+                wave.append(planned)
                 weight += weight_of(task)
                 if weight >= most or len(wave) >= _MOST_TASKS:
                     most = wave_weight(self._slots, weight, self._survey(wave, progress))
                     wave, weight = [], 0
             self._survey(wave, progress)
-        return plan.count, reused
+        self._reuses = plan.count
+        return count
 
-    def _survey(self, wave: Sequence[tuple[str, SurveyTask]], progress: RunProgress) -> float:
+    def _survey(self, wave: Sequence[PlannedSurvey], progress: RunProgress) -> float:
         """Have files surveyed, and what was found made to last; return how many seconds it took."""
         began = time.monotonic()
         if wave:
-            weights = [weight_of(task) for _, task in wave]
-            bins = pack(weights, bin_weight(sum(weights), self._slots))
+            weights = [weight_of(planned.task) for planned in wave]
+            bins = pack(weights, bin_weights(sum(weights), self._slots))
+            folder = self._work / f"{_BINS}-{next(self._wave_numbers)}"
+            write_bins(folder, ([wave[index] for index in within] for within in bins))
             survey = cloudpickle.dumps(self._engine.survey)  # type: ignore[no-untyped-call]
-            work = SurveyWork(self._run.run_id, survey, self._directory)
+            work = SurveyWork(folder, self._run.run_id, survey, self._directory)
             with failures_of("surveying"):
-                frame = self._spark.createDataFrame(_task_table(wave, bins)).repartitionById(len(bins), "bin")
-                found = frame.mapInArrow(work.__call__, EVIDENCE_COLUMNS)
+                numbers = self._spark.range(0, len(bins), 1, len(bins))
+                found = numbers.mapInArrow(work.__call__, EVIDENCE_COLUMNS)
                 found.write.mode("append").option("compression", "zstd").parquet(path_to_write(self._evidence))
-        for _, task in wave:
-            progress.passed(task)
+        for planned in wave:
+            progress.passed(planned.task)
         return time.monotonic() - began
 
     def _judge(self, count: int) -> list[PartitionEvidence]:
@@ -186,13 +206,11 @@ class _SparkRun:
 
     def _own_files(self) -> Sequence[FileEvidence]:
         """Return the evidence of files of log directories themselves."""
-        if not self._own_keys:
+        if not self._own_files_count:
             return ()
         with failures_of("reading evidence"):
-            held = self._held()
-            rows = held.where(held["key"].isin(self._own_keys)).select("key", "evidence").collect()
-        found = {row.key: FileEvidence.from_json(row.evidence) for row in rows}
-        return [found[key] for key in self._own_keys if key in found]
+            rows = self._held().where("slice = 0").collect()
+        return list(files_of(sorted((row.asDict() for row in rows), key=itemgetter("number"))))
 
     def _judged(self, work: JudgeWork) -> Iterator[Outcome]:
         """Have workers judge partitions, and yield what comes of them, in order."""
@@ -200,19 +218,27 @@ class _SparkRun:
             return
         folder = self._work / _OUTCOMES
         with failures_of("judging"):
-            rows = self._planned().where("slice > 0").repartitionById(self._slices.count, "slice")
+            rows = self._held().where("slice > 0").repartitionById(self._slices.count, "slice")
             judged = rows.sortWithinPartitions("number").mapInArrow(work.__call__, OUTCOME_COLUMNS)
             judged.write.parquet(path_to_write(folder))
         yield from outcomes_in(folder)
 
-    def _planned(self) -> "DataFrame":
-        """Return the evidence of all files that there are, with their slices and numbers."""
-        plan = self._spark.read.schema(PLAN_COLUMNS).parquet(path_to_read(self._work / _PLAN))
-        return plan.join(self._held(), "key").select("slice", "number", "evidence")
-
     def _held(self) -> "DataFrame":
-        """Return the evidence that holds for this run."""
-        return self._stored().where(f"is_final or run_id = '{self._run.run_id}'")
+        """Return the evidence of all files that there are, with their slices and numbers."""
+        columns = "slice", "number", "evidence"
+        found = self._found().select(*columns)
+        if not self._reuses:
+            return found
+        reused = self._stored().where("is_final").drop("slice", "number").join(self._reused(), "key")
+        return found.union(reused.select(*columns))
+
+    def _found(self) -> "DataFrame":
+        """Return the evidence that this run has found."""
+        return self._stored().where(f"run_id = '{self._run.run_id}'")
+
+    def _reused(self) -> "DataFrame":
+        """Return the keys of the evidence of earlier runs that holds in this one, with their slices and numbers."""
+        return self._spark.read.schema(PLAN_COLUMNS).parquet(path_to_read(self._work / _PLAN))
 
     def _stored(self) -> "DataFrame":
         return self._spark.read.schema(EVIDENCE_COLUMNS).parquet(path_to_read(self._evidence))
@@ -221,25 +247,35 @@ class _SparkRun:
         """Write the evidence of files that are still there, once most is of others."""
         folded = self._work / _FOLDED
         with failures_of("sorting out evidence"):
-            keys = self._spark.read.schema(PLAN_COLUMNS).parquet(path_to_read(self._work / _PLAN)).select("key")
-            kept = self._stored().where("is_final").join(keys, "key", "left_semi").dropDuplicates(["key"])
-            kept.write.option("compression", "zstd").parquet(path_to_write(folded))
+            reused = self._stored().join(self._reused(), "key", "left_semi")
+            kept = self._found().union(reused).where("is_final").repartition(self._slots, "key")
+            kept.dropDuplicates(["key"]).write.option("compression", "zstd").parquet(path_to_write(folded))
         # Killed between the two, the next run surveys everything: it costs time, and nothing else.
         shutil.rmtree(self._evidence)
         folded.replace(self._evidence)
 
 
-def _task_table(wave: Sequence[tuple[str, SurveyTask]], bins: Sequence[Sequence[int]]) -> pa.Table:
-    rows = (
-        {"bin": number, "key": wave[index][0], "task": FileEvidence(wave[index][1]).to_json()}
-        for number, within in enumerate(bins)
-        for index in within
-    )
-    return pa.Table.from_pylist(list(rows), TASKS)
-
-
 def _is_relative(source: str) -> bool:
     return not is_remote(source) and not os.path.isabs(source)  # noqa: PTH117
+
+
+@contextmanager
+def _planned_once(spark: "SparkSession") -> Iterator[None]:
+    """Have Spark plan a query once, not again after each stage: ours say how many tasks they take.
+
+    The second look takes as long as the query. Meanwhile, other queries of the session are planned once, too.
+    """
+    with failures_of("setting up"):
+        before = spark.conf.get(_ADAPTIVE, None)
+        spark.conf.set(_ADAPTIVE, "false")
+    try:
+        yield
+    finally:
+        with suppress(SparkJobError), failures_of("setting up"):  # A session that has died needs no setting.
+            if before is None:
+                spark.conf.unset(_ADAPTIVE)
+            else:
+                spark.conf.set(_ADAPTIVE, before)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from raftlog.errors import RaftLogError
 from raftlog.tools.audit_command import audit_on, parser_of
 from raftlog.tools.audit_options import prepare_to_survey
+from raftlog.tools.command_line import collect_garbage_seldom
 from raftlog.tools.exit_codes import EXIT_ERROR
 from raftlog.tools.spark.audit_engine import SparkEngine
 from raftlog.tools.spark.session import session
@@ -60,4 +61,5 @@ def audit_on_spark(given: argparse.Namespace, program: str, spark: "SparkSession
 
 
 if __name__ == "__main__":
+    collect_garbage_seldom()
     sys.exit(main())

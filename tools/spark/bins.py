@@ -12,9 +12,10 @@ from raftlog.tools.auditing.evidence import SurveyTask
 MEBIBYTE: Final = 1024 * 1024
 _FILE_WEIGHT: Final = MEBIBYTE
 """Of opening a file, in bytes that are read in the same time."""
-_LIGHTEST_BIN: Final = 32 * MEBIBYTE
-_HEAVIEST_BIN: Final = 1024 * MEBIBYTE
-_BINS_A_SLOT: Final = 4
+_LIGHTEST_BIN: Final = 256 * MEBIBYTE
+_HEAVIEST_BIN: Final = 4096 * MEBIBYTE
+_BINS_A_SHARE: Final = 2
+"""Of what is left, for each slot."""
 _LIGHTEST_WAVE: Final = 4 * 1024 * MEBIBYTE
 """For each slot."""
 _MOST_GROWTH: Final = 8
@@ -29,36 +30,46 @@ def weight_of(task: SurveyTask) -> int:
     return task.size_bytes + task.indexes_size_bytes + _FILE_WEIGHT
 
 
-def bin_weight(total: int, slots: int) -> int:
-    """Return how heavy a bin should be: several for each slot, but none so light that starting it takes longer.
+def bin_weights(total: int, slots: int) -> list[int]:
+    """Return how heavy bins should be, the heaviest first: each has half of a slot's share of what is left by then.
+
+    So the last ones are light, and no slot waits long for another at the end; but each is worth its start.
 
     Args:
         total: weight of all there is.
         slots: how many tasks run at a time.
+
+    Source: guided self-scheduling, Polychronopoulos and Kuck 1987.
     """
-    return min(max(total // (slots * _BINS_A_SLOT), _LIGHTEST_BIN), _HEAVIEST_BIN)
+    weights: list[int] = []
+    while total > 0:
+        share = total // (slots * _BINS_A_SHARE)
+        weights.append(min(max(share, _LIGHTEST_BIN), _HEAVIEST_BIN, total))
+        total -= weights[-1]
+    return weights
 
 
-def pack(weights: Sequence[int], most: int) -> list[list[int]]:
-    """Divide what has a weight into bins that weigh about the same, the heaviest first.
+def pack(weights: Sequence[int], rooms: Sequence[int]) -> list[list[int]]:
+    """Divide what has a weight into bins, the heaviest first.
 
-    Each goes into the bin that is the lightest so far, long ones first: no bin is heavier than it has to be by more
-    than a third.
+    Each goes into the bin that has the most room left, long ones first: none is overfull by the weight of a whole one
+    of those that are in it.
 
     Args:
         weights: of what is divided.
-        most: about how heavy a bin may be; one that holds a single thing may be heavier.
+        rooms: how heavy each bin should be; together, as heavy as all there is.
 
     Returns:
         The indexes of what is in each bin. None is empty.
     """
-    count = min(-(-sum(weights) // most), len(weights))
-    bins: list[tuple[int, int, list[int]]] = [(0, number, []) for number in range(count)]
+    bins: list[tuple[int, int, list[int]]] = [(-room, number, []) for number, room in enumerate(rooms)]
+    heapq.heapify(bins)
     for index in sorted(range(len(weights)), key=lambda index: -weights[index]):
-        weight, number, within = heapq.heappop(bins)
+        room, number, within = bins[0]
         within.append(index)
-        heapq.heappush(bins, (weight + weights[index], number, within))
-    return [within for _, _, within in sorted(bins, key=lambda each: (-each[0], each[1])) if within]
+        heapq.heapreplace(bins, (room + weights[index], number, within))
+    filled = [within for _, _, within in bins if within]
+    return sorted(filled, key=lambda within: (-sum(weights[index] for index in within), within))
 
 
 def wave_weight(slots: int, before: int = 0, seconds: float = 0) -> int:

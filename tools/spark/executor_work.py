@@ -10,6 +10,7 @@ import functools
 import os
 import pickle
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import attrs
@@ -18,24 +19,30 @@ import pyarrow as pa
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, in_partitions
 from raftlog.tools.auditing.full_audit import AuditPart, Page
 from raftlog.tools.auditing.judgement import in_groups, judge_group, kept_of
+from raftlog.tools.spark.bin_files import read_bin
 from raftlog.tools.spark.bins import MEBIBYTE
 from raftlog.tools.spark.settled_worker import settle
 from raftlog.tools.spark.survey_child import child_of_worker
 from raftlog.tools.standard_error import unicode_text
 
-TASKS: Final = pa.schema([("bin", pa.int32()), ("key", pa.string()), ("task", pa.string())])
-"""What is to be surveyed: ``task`` is evidence that says nothing yet."""
 EVIDENCE: Final = pa.schema(
     [
         ("key", pa.string()),
         ("run_id", pa.string()),
+        ("slice", pa.int32()),
+        ("number", pa.int64()),
         ("is_final", pa.bool_()),
         ("path", pa.string()),
         ("evidence", pa.string()),
     ]
 )
-"""What surveys found, as it is kept for the next run: of one file by each key that is final."""
-EVIDENCE_COLUMNS: Final = "key string, run_id string, is_final boolean, path string, evidence string"
+"""What surveys found, as it is kept for the next run: of one file by each key that is final.
+
+``slice`` and ``number`` are those of the run that found it.
+"""
+EVIDENCE_COLUMNS: Final = (
+    "key string, run_id string, slice int, number long, is_final boolean, path string, evidence string"
+)
 OUTCOMES: Final = pa.schema([("outcome", pa.binary())])
 OUTCOME_COLUMNS: Final = "outcome binary"
 
@@ -62,28 +69,38 @@ class Outcome:
 
 @attrs.frozen
 class SurveyWork:
-    """Surveys tasks, and yields evidence; what Spark sends to workers. It pickles.
+    """Surveys bins of files, and yields evidence; what Spark sends to workers. It pickles.
 
     Attributes:
+        bins: the folder that they are in.
         run_id: of the run.
         survey: pickled, what surveys a file.
         directory: where paths start that are not absolute; None if all are.
     """
 
+    bins: Path
     run_id: str
     survey: bytes
     directory: str | None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Take ``TASKS`` and give ``EVIDENCE``."""
+        """Take rows of ``id``, the number of a bin, and give ``EVIDENCE``."""
         child = child_of_worker(self.survey, _existing(self.directory))
         rows: list[dict[str, Any]] = []
         size = 0
-        for row in _rows(batches):
-            task = FileEvidence.from_json(row["task"]).task
-            found = child.surveyed(task)
-            said = {"is_final": found.is_final, "evidence": found.evidence, "path": unicode_text(task.path)}
-            rows.append({"key": row["key"], "run_id": self.run_id} | said)
+        for planned in (planned for row in _rows(batches) for planned in read_bin(self.bins, row["id"])):
+            found = child.surveyed(planned.task)
+            rows.append(
+                {
+                    "key": planned.key,
+                    "run_id": self.run_id,
+                    "slice": planned.slice_number,
+                    "number": planned.number,
+                    "is_final": found.is_final,
+                    "path": unicode_text(planned.task.path),
+                    "evidence": found.evidence,
+                }
+            )
             size += len(found.evidence)
             if len(rows) >= _MOST_ROWS or size >= _MOST_CHARACTERS:
                 yield pa.RecordBatch.from_pylist(rows, EVIDENCE)

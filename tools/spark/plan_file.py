@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which evidence is whose, in which order: the driver writes it while it lists files, and holds little of it."""
+"""Which evidence of earlier runs holds in this one, and where: the driver writes it while it lists files.
+
+It holds little of it. What this run finds out says itself where it belongs.
+"""
 
 from pathlib import Path
 from types import TracebackType
@@ -20,7 +23,7 @@ class PlanFile:
         path: of the file.
 
     Attributes:
-        count: how many files are in the plan.
+        count: how many keys are in the plan.
     """
 
     def __init__(self, path: Path) -> None:
@@ -28,14 +31,15 @@ class PlanFile:
         self._writer = pq.ParquetWriter(path, PLAN, compression="zstd")
         self._rows: list[dict[str, Any]] = []
 
-    def add(self, slice_number: int, key: str) -> None:
-        """Add the next file.
+    def add(self, slice_number: int, number: int, key: str) -> None:
+        """Add a file that need not be surveyed.
 
         Args:
             slice_number: of the partitions that are judged by one task.
+            number: of the file, in the order in which all were listed.
             key: of its evidence.
         """
-        self._rows.append({"slice": slice_number, "number": self.count, "key": key})
+        self._rows.append({"slice": slice_number, "number": number, "key": key})
         self.count += 1
         if len(self._rows) == _ROW_GROUP_COUNT:
             self._flush()

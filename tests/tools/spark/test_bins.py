@@ -1,38 +1,53 @@
 # SPDX-License-Identifier: Apache-2.0
 """Work is divided evenly, completely, and in an order that depends on nothing but the work."""
 
+import heapq
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from raftlog.records.file_names import FileKind
 from raftlog.tools.auditing.evidence import Place, SurveyTask
-from raftlog.tools.spark.bins import MEBIBYTE, Slices, bin_weight, pack, wave_weight
+from raftlog.tools.spark.bins import MEBIBYTE, Slices, bin_weights, pack, wave_weight
 
 
-@given(weights=st.lists(st.integers(1, 1000), max_size=60), most=st.integers(1, 500))
-def test_bins(weights: list[int], most: int) -> None:
-    """Everything is in one bin, none is empty, the heaviest come first, and none is much heavier than it has to be."""
-    bins = pack(weights, most)
+@given(weights=st.lists(st.integers(1, 1000), max_size=60), data=st.data())
+def test_bins(weights: list[int], data: st.DataObject) -> None:
+    """Everything is in one bin, none is empty, the heaviest come first, and none is much heavier than it should be."""
+    cuts = data.draw(st.lists(st.integers(0, sum(weights)), max_size=12).map(sorted))
+    ends = [0, *cuts, sum(weights)]
+    rooms = [end - start for start, end in itertools.pairwise(ends) if end > start]
+    bins = pack(weights, rooms)
     loads = [sum(weights[index] for index in within) for within in bins]
 
     assert sorted(index for within in bins for index in within) == list(range(len(weights)))
     assert all(bins)
     assert loads == sorted(loads, reverse=True)
-    if weights:
-        least_possible = max(*weights, sum(weights) / len(bins), 0)
-        assert max(loads) <= least_possible + max(weights) * (1 - 1 / len(bins))
-        assert max(loads) <= most + max(weights)
+    without_lightest = [sum(each) - min(each) for each in ([weights[index] for index in within] for within in bins)]
+    pairs = zip(sorted(without_lightest, reverse=True), sorted(rooms, reverse=True), strict=False)
+    assert all(load < room for load, room in pairs)
 
 
-@given(total=st.integers(0, 10**14), slots=st.integers(1, 2000))
+def ends_at(loads: list[int], slots: int) -> int:
+    """When the last slot is done, if each that is free takes the next bin."""
+    free = [0] * slots
+    for load in loads:
+        heapq.heapreplace(free, free[0] + load)
+    return max(free)
+
+
+@given(total=st.integers(0, 10**13), slots=st.integers(1, 300))
 def test_the_weight_of_bins(total: int, slots: int) -> None:
-    """A bin takes seconds: it is worth its task, and there are several for each slot where there is much to do."""
-    weight = bin_weight(total, slots)
+    """Everything is divided, a bin is worth its task, and no slot waits for another longer than the lightest takes."""
+    weights = bin_weights(total, slots)
 
-    assert 32 * MEBIBYTE <= weight <= 1024 * MEBIBYTE
-    if total >= slots * 4 * 32 * MEBIBYTE:
-        assert total // weight >= slots * 4
+    assert sum(weights) == total
+    assert weights == sorted(weights, reverse=True)
+    assert all(weight <= 4096 * MEBIBYTE for weight in weights)
+    assert all(weight >= 256 * MEBIBYTE for weight in weights[:-1])
+    assert ends_at(weights, slots) <= total / slots + 256 * MEBIBYTE
 
 
 @given(slots=st.integers(1, 2000), before=st.integers(0, 2**42), seconds=st.floats(0, 1e6))

@@ -5,6 +5,7 @@ import functools
 import itertools
 import pickle
 import shutil
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,8 @@ from raftlog.tools.auditing.survey import survey
 from raftlog.tools.auditing.tasks import find_tasks
 from raftlog.tools.report.page import Report
 from raftlog.tools.spark import executor_work
-from raftlog.tools.spark.executor_work import EVIDENCE, TASKS, JudgeWork, Outcome, SurveyWork, files_of
+from raftlog.tools.spark.bin_files import PlannedSurvey, write_bins
+from raftlog.tools.spark.executor_work import EVIDENCE, JudgeWork, Outcome, SurveyWork, files_of
 from raftlog.tools.spark.survey_child import child_of_worker
 from tests.golden_files import GOLDEN
 from tests.tools.auditing import stand_in_survey
@@ -119,13 +121,14 @@ def test_evidence_that_is_there_twice(numbers: list[int]) -> None:
 
 
 def surveyed(
-    paths: Iterable[str], how: Callable[[SurveyTask], FileEvidence], directory: str | None = None
+    tasks: Iterable[SurveyTask], how: Callable[[SurveyTask], FileEvidence], directory: str | None = None
 ) -> list[Any]:
-    """What a surveying task gives of some files."""
-    files = [FileEvidence(stand_in_survey.task(path)) for path in paths]
-    rows = [{"bin": 0, "key": f"key {number}", "task": file.to_json()} for number, file in enumerate(files)]
-    work = SurveyWork("run", pickle.dumps(how), directory)
-    found = list(work([pa.RecordBatch.from_pylist(rows, TASKS)]))
+    """What a task of Spark's gives of some files, which are in one of two bins."""
+    with tempfile.TemporaryDirectory() as work_folder:
+        bins = Path(work_folder) / "bins"
+        write_bins(bins, [(), [PlannedSurvey(7, number, f"key {number}", task) for number, task in enumerate(tasks)]])
+        work = SurveyWork(bins, "run", pickle.dumps(how), directory)
+        found = list(work([pa.RecordBatch.from_pylist([{"id": 0}, {"id": 1}])]))
     assert all(batch.schema == EVIDENCE for batch in found)
     return [row for batch in found for row in batch.to_pylist()]
 
@@ -133,10 +136,11 @@ def surveyed(
 def test_surveying() -> None:
     """A row a file comes back under its key, with evidence as text; a bug and a death cost their own file a finding."""
     paths = ["odd \udcff", "die here", "bug", "fine"]
-    rows = surveyed(paths, stand_in_survey.survey)
+    rows = surveyed(map(stand_in_survey.task, paths), stand_in_survey.survey)
     found = [FileEvidence.from_json(row["evidence"]) for row in rows]
 
     assert [row["key"] for row in rows] == [f"key {number}" for number in range(4)]
+    assert [(row["run_id"], row["slice"], row["number"]) for row in rows] == [("run", 7, number) for number in range(4)]
     assert [file.task.path for file in found] == paths
     assert [row["path"] for row in rows] == ["odd \\udcff", *paths[1:]]
     assert [file.findings[0].rule for file in found] == [
@@ -152,7 +156,7 @@ def test_surveying() -> None:
 def test_a_missing_extra_ends_the_task() -> None:
     """A package that is missing on a worker is nothing that a file can help."""
     with pytest.raises(MissingExtraError):
-        surveyed(["missing"], stand_in_survey.survey)
+        surveyed([stand_in_survey.task("missing")], stand_in_survey.survey)
 
 
 def where(task: SurveyTask) -> FileEvidence:
@@ -163,8 +167,9 @@ def where(task: SurveyTask) -> FileEvidence:
 def test_paths_start_where_the_driver_is(tmp_path: Path) -> None:
     """A path that is not absolute means what it meant to the driver, if there is such a directory."""
     (tmp_path / "note").write_text("here")
-    (row,) = surveyed(["note"], where, str(tmp_path))
-    (other,) = surveyed(["note"], where, str(tmp_path / "nowhere"))
+    tasks = [stand_in_survey.task("note")]
+    (row,) = surveyed(tasks, where, str(tmp_path))
+    (other,) = surveyed(tasks, where, str(tmp_path / "nowhere"))
 
     assert FileEvidence.from_json(row["evidence"]).contents == {"seen": "here"}
     assert FileEvidence.from_json(other["evidence"]).findings[0].rule == "audit-failed"
@@ -185,8 +190,6 @@ def test_files_that_change_after_they_were_listed(change: Callable[[Path], None]
     tasks = [task for task in find_tasks([str(data)]) if isinstance(task, SurveyTask)]
     for file in data.glob("*.log"):
         change(file)
-    rows = [{"bin": 0, "key": task.path, "task": FileEvidence(task).to_json()} for task in tasks]
-    work = SurveyWork("run", pickle.dumps(survey), None)
-    found = [row for batch in work([pa.RecordBatch.from_pylist(rows, TASKS)]) for row in batch.to_pylist()]
+    found = surveyed(tasks, survey)
 
     assert [FileEvidence.from_json(row["evidence"]) for row in found] == [survey(task) for task in tasks]
