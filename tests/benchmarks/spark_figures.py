@@ -10,6 +10,7 @@ from typing import Final, Literal, Self
 
 import attrs
 
+from raftlog.tools.spark.audit_job import SETTINGS
 from tests.benchmarks.audit_figures import partitions_of
 from tests.benchmarks.measure import Comparison, Contender, Limit, Mode, Row
 from tests.benchmarks.operations import Worker
@@ -25,7 +26,7 @@ _LEAST_RATIO_TO_TUPLES: Final = 10
 _LEAST_GAIN_OF_A_WORKER: Final = 1.7
 _PROCESSORS: Final = 2
 _WARM_UPS: Final = 10
-"""Of an audit on a cluster: each of two workers sees but half of it, so that they are warm after twice as many."""
+"""Of an audit on a cluster, until it no longer gets faster; each of two workers sees but half of it."""
 _REPEATS: Final = 3
 _WORKERS_OF_THE_PLAN: Final = 10
 _DISK_MIB_S: Final = 200
@@ -186,6 +187,8 @@ class SparkFigures:
         row: str,
     ) -> Comparison:
         processors = sorted(os.sched_getaffinity(0))[:_PROCESSORS]
+        if len(processors) < _PROCESSORS:
+            raise RuntimeError(f"{_PROCESSORS} workers of one processor each need as many processors")
         two = audit(self._on_cluster(*processors))
         one = MeanSpeed([audit(self._on_cluster(processor)) for processor in processors])
         return Comparison(
@@ -226,7 +229,7 @@ class SparkFigures:
             folder = self._folder / name
             folder.mkdir()
             cluster = self._stack.enter_context(standalone_cluster(folder, processors))
-            self._process(name, cluster.url, cluster.environment, {})
+            self._process(name, cluster.url, cluster.environment, SETTINGS)
         return self._processes[name]
 
     def _process(self, name: str, master: str, variables: Mapping[str, str], java: Mapping[str, str]) -> SparkProcess:

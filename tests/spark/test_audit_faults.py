@@ -8,13 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
 from raftlog.errors import MissingExtraError, SparkJobError
 from raftlog.tools.auditing.evidence import FileEvidence, SurveyTask
 from raftlog.tools.auditing.survey import survey
-from raftlog.tools.spark import audit_engine, audit_job, worker_check
+from raftlog.tools.spark import audit_engine, audit_job, bins, worker_check
 from tests.golden_files import GOLDEN
 from tests.spark.audit_results import audit_locally, audit_on_spark, results
 from tests.spark.conftest import QUICK_START
@@ -145,7 +146,7 @@ def test_a_driver_that_is_killed_while_it_judges(spark: SparkSession, quorum: Pa
     outcome = audit_on_spark(spark, out, node, survey=noting(notes))
 
     assert killed.returncode == -signal.SIGKILL, killed.stderr
-    assert left == ["bins-0", "outcomes", "plan.parquet"]
+    assert left == ["outcomes", "plan.parquet"]
     assert noted(notes) == {}
     assert not (out / "spark-work").exists()
     local = results(tmp_path / "local", audit_locally(tmp_path / "local", node))
@@ -167,10 +168,44 @@ def test_only_what_has_changed_is_read(spark: SparkSession, quorum: Path, tmp_pa
     assert without_counts(results(out, second)) == without_counts(local)
     for node in ("n1", "n2", "n4"):
         shutil.rmtree(quorum / node)
+    flip(Path(victim(quorum)), 4000)
+    local = results(tmp_path / "local", audit_locally(tmp_path / "local", quorum))
     third = audit_on_spark(spark, out, quorum, survey=noting(notes))
-    assert noted(notes) == {}
-    assert third.reused_files == third.account.files
+    assert noted(notes).keys() == {victim(quorum)}
+    assert without_counts(results(out, third)) == without_counts(local)
     assert spark.read.parquet(str(out / "evidence")).count() < len(everything) / 2
+    fourth = audit_on_spark(spark, out, quorum, survey=noting(notes))
+    assert noted(notes) == {}
+    assert fourth.reused_files == fourth.account.files
+    assert without_counts(results(out, fourth)) == without_counts(local)
+
+
+def test_evidence_is_judged_where_it_belongs_now(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Evidence of earlier runs moves with its file to another slice, also where it does not say which it was in."""
+    monkeypatch.setattr(bins, "_SLICE_WEIGHT", 100 * bins.MEBIBYTE)
+    data = Path(shutil.copytree(GOLDEN / "data-topics" / "data", tmp_path / "data"))
+    notes, out = tmp_path / "notes", tmp_path / "spark"
+    audit_on_spark(spark, out, data)
+    slices = spark.read.parquet(str(out / "evidence")).select("slice").distinct().count()
+    first = min(path.name for path in (data / "n1").iterdir() if path.is_dir())
+    for path in data.glob(f"*/{first}"):
+        shutil.rmtree(path)
+    changed = max((data / "n1").glob("*/*.log"))
+    flip(changed, 100)
+    local = results(tmp_path / "local", audit_locally(tmp_path / "local", data))
+    second = audit_on_spark(spark, out, data, survey=noting(notes))
+    assert slices > 3
+    assert noted(notes).keys() == {str(changed)}
+    assert without_counts(results(out, second)) == without_counts(local)
+    for path in (out / "evidence").glob("*.parquet"):
+        pq.write_table(pq.read_table(path).drop_columns(["slice", "number"]), path)
+    for path in (out / "evidence").glob(".*.crc"):
+        path.unlink()
+    third = audit_on_spark(spark, out, data, survey=noting(notes))
+    assert noted(notes) == {}
+    assert without_counts(results(out, third)) == without_counts(local)
 
 
 def test_workers_with_another_raftlog(

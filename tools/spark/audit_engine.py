@@ -12,7 +12,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -54,10 +54,9 @@ if TYPE_CHECKING:
 
 _PLAN: Final = "plan.parquet"
 _BINS: Final = "bins"
-"""Of each wave, with its number."""
+"""Of each wave, with the number of its first file."""
 _OUTCOMES: Final = "outcomes"
 _FOLDED: Final = "folded"
-_ADAPTIVE: Final = "spark.sql.adaptive.enabled"
 _UNCOMMITTED: Final = "_temporary"
 """Where Spark's tasks write, until their job is done."""
 _MOST_TASKS: Final = 50_000
@@ -100,11 +99,10 @@ class SparkEngine:
         problems: list[Finding] = []
         tasks = tasks_of(self.sources, problems, reads_messages=self.reads_messages)
         with ThreadPoolExecutor(1) as beside:
-            workers = beside.submit(check_workers, self.spark)
-            first = list(itertools.islice(tasks, 1))  # All directories are searched for it.
-        slots = workers.result()
-        with _folders(run, is_fresh=self.is_fresh), _planned_once(self.spark):
-            return _SparkRun(self, run, slots).run(itertools.chain(first, tasks), problems)
+            first = beside.submit(lambda: list(itertools.islice(tasks, 1)))  # All directories are searched for it.
+            slots = check_workers(self.spark)
+        with _folders(run, is_fresh=self.is_fresh):
+            return _SparkRun(self, run, slots).run(itertools.chain(first.result(), tasks), problems)
 
 
 class _SparkRun:
@@ -122,7 +120,6 @@ class _SparkRun:
         self._own_files_count = 0
         self._reuses = 0
         self._reused_files = 0
-        self._wave_numbers = itertools.count()
 
     def run(self, tasks: Iterable[SurveyTask], problems: Sequence[Finding]) -> int:
         """Audit, and return how many files were not read.
@@ -177,7 +174,7 @@ class _SparkRun:
         if wave:
             weights = [weight_of(planned.task) for planned in wave]
             bins = pack(weights, bin_weights(sum(weights), self._slots))
-            folder = self._work / f"{_BINS}-{next(self._wave_numbers)}"
+            folder = self._work / f"{_BINS}-{wave[0].number}"
             write_bins(folder, ([wave[index] for index in within] for within in bins))
             survey = cloudpickle.dumps(self._engine.survey)  # type: ignore[no-untyped-call]
             work = SurveyWork(folder, self._run.run_id, survey, self._directory)
@@ -185,6 +182,7 @@ class _SparkRun:
                 numbers = self._spark.range(0, len(bins), 1, len(bins))
                 found = numbers.mapInArrow(work.__call__, EVIDENCE_COLUMNS)
                 found.write.mode("append").option("compression", "zstd").parquet(path_to_write(self._evidence))
+            shutil.rmtree(folder, ignore_errors=True)
         for planned in wave:
             progress.passed(planned.task)
         return time.monotonic() - began
@@ -230,7 +228,7 @@ class _SparkRun:
         if not self._reuses:
             return found
         reused = self._stored().where("is_final").drop("slice", "number").join(self._reused(), "key")
-        return found.union(reused.select(*columns))
+        return found.unionByName(reused.select(*columns))
 
     def _found(self) -> "DataFrame":
         """Return the evidence that this run has found."""
@@ -248,7 +246,7 @@ class _SparkRun:
         folded = self._work / _FOLDED
         with failures_of("sorting out evidence"):
             reused = self._stored().join(self._reused(), "key", "left_semi")
-            kept = self._found().union(reused).where("is_final").repartition(self._slots, "key")
+            kept = self._found().unionByName(reused).where("is_final").repartition(self._slots, "key")
             kept.dropDuplicates(["key"]).write.option("compression", "zstd").parquet(path_to_write(folded))
         # Killed between the two, the next run surveys everything: it costs time, and nothing else.
         shutil.rmtree(self._evidence)
@@ -257,25 +255,6 @@ class _SparkRun:
 
 def _is_relative(source: str) -> bool:
     return not is_remote(source) and not os.path.isabs(source)  # noqa: PTH117
-
-
-@contextmanager
-def _planned_once(spark: "SparkSession") -> Iterator[None]:
-    """Have Spark plan a query once, not again after each stage: ours say how many tasks they take.
-
-    The second look takes as long as the query. Meanwhile, other queries of the session are planned once, too.
-    """
-    with failures_of("setting up"):
-        before = spark.conf.get(_ADAPTIVE, None)
-        spark.conf.set(_ADAPTIVE, "false")
-    try:
-        yield
-    finally:
-        with suppress(SparkJobError), failures_of("setting up"):  # A session that has died needs no setting.
-            if before is None:
-                spark.conf.unset(_ADAPTIVE)
-            else:
-                spark.conf.set(_ADAPTIVE, before)
 
 
 @contextmanager

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _PROGRAM: Final = "audit_job"
+SETTINGS: Final = {"spark.sql.adaptive.enabled": "false"}
+"""Of a session that is made for an audit: its jobs say how many tasks they take, so that planning them once will do."""
 
 
 def main(argv: Sequence[str] | None = None, spark: "SparkSession | None" = None) -> int:
@@ -56,7 +58,7 @@ def audit_on_spark(given: argparse.Namespace, program: str, spark: "SparkSession
     Raises:
         RaftLogError: Spark cannot be had or go on, or the output directory fails.
     """
-    with contextlib.nullcontext(spark) if spark is not None else session(given.master) as found:
+    with contextlib.nullcontext(spark) if spark is not None else session(given.master, SETTINGS) as found:
         return audit_on(SparkEngine(found, given.paths, given.fresh, given.messages, program), given, program)
 
 

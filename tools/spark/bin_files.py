@@ -54,13 +54,14 @@ def read_bin(folder: Path, number: int) -> Bin:
     """Return the bin of a number.
 
     Raises:
-        StorageError: it cannot be read; on a worker, most likely because the output directory is another one there.
+        StorageError: it cannot be read.
     """
     path = _path(folder, number)
     try:
         found: Bin = pickle.loads(path.read_bytes())  # noqa: S301 - ours
     except OSError as error:
-        raise StorageError(str(path), "read", error.strerror or str(error)) from error
+        cause = f"{error.strerror or error}; the output directory has to be one that driver and workers share"
+        raise StorageError(str(path), "read", cause) from error
     return found
 
 

@@ -14,6 +14,9 @@ _FILE_WEIGHT: Final = MEBIBYTE
 """Of opening a file, in bytes that are read in the same time."""
 _LIGHTEST_BIN: Final = 256 * MEBIBYTE
 _HEAVIEST_BIN: Final = 4096 * MEBIBYTE
+_LEAST_BIN: Final = 32 * MEBIBYTE
+_BINS_A_SLOT: Final = 4
+"""At the least, where there is little for each slot."""
 _BINS_A_SHARE: Final = 2
 """Of what is left, for each slot."""
 _LIGHTEST_WAVE: Final = 4 * 1024 * MEBIBYTE
@@ -33,7 +36,8 @@ def weight_of(task: SurveyTask) -> int:
 def bin_weights(total: int, slots: int) -> list[int]:
     """Return how heavy bins should be, the heaviest first: each has half of a slot's share of what is left by then.
 
-    So the last ones are light, and no slot waits long for another at the end; but each is worth its start.
+    So the last ones are light, and no slot waits long for another at the end; but each is worth its start, unless there
+    is too little for all slots to have some.
 
     Args:
         total: weight of all there is.
@@ -42,9 +46,10 @@ def bin_weights(total: int, slots: int) -> list[int]:
     Source: guided self-scheduling, Polychronopoulos and Kuck 1987.
     """
     weights: list[int] = []
+    lightest = min(max(total // (slots * _BINS_A_SLOT), _LEAST_BIN), _LIGHTEST_BIN)
     while total > 0:
         share = total // (slots * _BINS_A_SHARE)
-        weights.append(min(max(share, _LIGHTEST_BIN), _HEAVIEST_BIN, total))
+        weights.append(min(max(share, lightest), _HEAVIEST_BIN, total))
         total -= weights[-1]
     return weights
 

@@ -7,6 +7,7 @@ one partition with its replicas, and some rows.
 
 import contextlib
 import functools
+import itertools
 import os
 import pickle
 from collections.abc import Iterable, Iterator, Mapping
@@ -88,7 +89,8 @@ class SurveyWork:
         child = child_of_worker(self.survey, _existing(self.directory))
         rows: list[dict[str, Any]] = []
         size = 0
-        for planned in (planned for row in _rows(batches) for planned in read_bin(self.bins, row["id"])):
+        bins = (read_bin(self.bins, row["id"]) for row in _rows(batches))
+        for planned in itertools.chain.from_iterable(bins):
             found = child.surveyed(planned.task)
             rows.append(
                 {

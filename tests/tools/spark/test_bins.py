@@ -46,8 +46,9 @@ def test_the_weight_of_bins(total: int, slots: int) -> None:
     assert sum(weights) == total
     assert weights == sorted(weights, reverse=True)
     assert all(weight <= 4096 * MEBIBYTE for weight in weights)
-    assert all(weight >= 256 * MEBIBYTE for weight in weights[:-1])
-    assert ends_at(weights, slots) <= total / slots + 256 * MEBIBYTE
+    assert all(weight >= 32 * MEBIBYTE for weight in weights[:-1])
+    assert len(weights) >= min(slots, total // (32 * MEBIBYTE))
+    assert ends_at(weights, slots) <= total / slots + min(256 * MEBIBYTE, max(32 * MEBIBYTE, total / slots / 4))
 
 
 @given(slots=st.integers(1, 2000), before=st.integers(0, 2**42), seconds=st.floats(0, 1e6))

@@ -53,8 +53,8 @@ def test_bins_are_found_by_their_numbers(surveys: list[list[str]], tmp_path_fact
 
 
 def test_bins_that_are_not_there(tmp_path: Path) -> None:
-    """A worker that does not see the output directory says which file it misses, and a full disk is an error too."""
-    with pytest.raises(StorageError, match=r"bins/7: .*No such file"):
+    """A worker that does not see the output directory says which file it misses, and a driver that cannot write too."""
+    with pytest.raises(StorageError, match=r"bins/7: .*No such file.*driver and workers share"):
         read_bin(tmp_path / "bins", 7)
     with pytest.raises(StorageError, match=r"nowhere/bins: .*No such file"):
         write_bins(tmp_path / "nowhere" / "bins", [])
