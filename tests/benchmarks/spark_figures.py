@@ -170,33 +170,26 @@ class SparkFigures:
         )
 
     def _workers(self, row: str) -> Comparison:
-        audited = self._sizes.audited
-        audit = partial(self._audit_in, audited=audited, warm_ups=_WARM_UPS, repeats=_REPEATS)
-        return self._two_workers(audit, audited, {}, row)
+        return self._two_workers(self._sizes.audited, {}, row, _WARM_UPS, _REPEATS)
 
     def _workers_at_more(self, row: str) -> Comparison:
         audited = self._sizes.larger
-        audit = partial(self._audit_in, audited=audited, warm_ups=1)
-        return self._two_workers(audit, audited, {"local engine": self._locally(audited)}, row)
+        return self._two_workers(audited, {"local engine": self._locally(audited)}, row, warm_ups=1)
 
     def _two_workers(
-        self,
-        audit: Callable[[SparkProcess], SparkSpeed],
-        audited: Segments,
-        others: Mapping[str, Contender],
-        row: str,
+        self, audited: Segments, others: Mapping[str, Contender], row: str, warm_ups: int, repeats: int = 1
     ) -> Comparison:
         processors = sorted(os.sched_getaffinity(0))[:_PROCESSORS]
         if len(processors) < _PROCESSORS:
             raise RuntimeError(f"{_PROCESSORS} workers of one processor each need as many processors")
-        two = audit(self._on_cluster(*processors))
-        one = MeanSpeed([audit(self._on_cluster(processor)) for processor in processors])
+        clusters = [processors, *([processor] for processor in processors)]
+        two, *ones = (self._audit_in(self._on_cluster(*each), audited, warm_ups, repeats) for each in clusters)
         return Comparison(
             row,
             f"audit of {audited}, two workers of one processor each",
             "MiB/s",
             {"compiled": two},
-            {"one worker": one, **others},
+            {"one worker": MeanSpeed(ones), **others},
             {("compiled", "one worker"): _LEAST_GAIN_OF_A_WORKER},
         )
 

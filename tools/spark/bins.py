@@ -12,11 +12,11 @@ from raftlog.tools.auditing.evidence import SurveyTask
 MEBIBYTE: Final = 1024 * 1024
 _FILE_WEIGHT: Final = MEBIBYTE
 """Of opening a file, in bytes that are read in the same time."""
-_LIGHTEST_BIN: Final = 256 * MEBIBYTE
 _HEAVIEST_BIN: Final = 4096 * MEBIBYTE
-_LEAST_BIN: Final = 32 * MEBIBYTE
+_LIGHTEST_BIN: Final = 256 * MEBIBYTE
+"""Where there are so many bins for each slot; where there is less to do, a lighter one is the lightest."""
 _BINS_A_SLOT: Final = 4
-"""At the least, where there is little for each slot."""
+_LIGHTEST_OF_LITTLE: Final = 32 * MEBIBYTE
 _BINS_A_SHARE: Final = 2
 """Of what is left, for each slot."""
 _LIGHTEST_WAVE: Final = 4 * 1024 * MEBIBYTE
@@ -46,7 +46,7 @@ def bin_weights(total: int, slots: int) -> list[int]:
     Source: guided self-scheduling, Polychronopoulos and Kuck 1987.
     """
     weights: list[int] = []
-    lightest = min(max(total // (slots * _BINS_A_SLOT), _LEAST_BIN), _LIGHTEST_BIN)
+    lightest = min(max(total // (slots * _BINS_A_SLOT), _LIGHTEST_OF_LITTLE), _LIGHTEST_BIN)
     while total > 0:
         share = total // (slots * _BINS_A_SHARE)
         weights.append(min(max(share, lightest), _HEAVIEST_BIN, total))
