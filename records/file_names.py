@@ -239,6 +239,7 @@ class DirectoryName:
         return self.topic + suffix
 
 
+@functools.lru_cache(maxsize=1024)
 def parse_directory_name(name: str) -> DirectoryName | None:
     """Take the name of a partition's directory apart; None if Kafka gives no such directory that name."""
     match = re.fullmatch(_DIRECTORY, name)

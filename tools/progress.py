@@ -18,17 +18,20 @@ class Progress:
     Args:
         label: what is read.
         size_bytes: how much there is.
+
+    Attributes:
+        is_shown: whether it is shown at all.
     """
 
     def __init__(self, label: str, size_bytes: int) -> None:
         self._label = label
         self._size_bytes = size_bytes
-        self._is_shown = size_bytes >= _LONG_FILE_SIZE and sys.stderr is not None and sys.stderr.isatty()
+        self.is_shown = size_bytes >= _LONG_FILE_SIZE and sys.stderr is not None and sys.stderr.isatty()
         self._next_time = 0.0
 
     def reached(self, position: int) -> None:
         """Say that everything before a byte position has been read."""
-        if not self._is_shown or (now := time.monotonic()) < self._next_time:
+        if not self.is_shown or (now := time.monotonic()) < self._next_time:
             return
         self._next_time = now + _INTERVAL_SECONDS
         share = min(1.0, position / self._size_bytes)
@@ -38,7 +41,7 @@ class Progress:
 
     def wipe(self) -> None:
         """Take the bar off the terminal; reading on shows it again."""
-        if self._is_shown and self._next_time:
+        if self.is_shown and self._next_time:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
             self._next_time = 0.0

@@ -2,6 +2,7 @@
 """The audit as a job on a cluster of several processes."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,6 +40,32 @@ JOB_AND_QUERY = """
             print(error)
     sys.exit(code)
 """
+JOB_THAT_LOSES_AN_EXECUTOR = """
+    import os, signal, subprocess, sys
+    from raftlog.tools.auditing.full_audit import audit_into
+    from raftlog.tools.auditing.survey import survey
+    from raftlog.tools.report.page import Report
+    from raftlog.tools.spark import audit_engine
+    from raftlog.tools.spark.session import session
+
+    master, source, out, last, notes = sys.argv[1:]
+    audit_engine._MOST_FILES = 5
+
+    def survey_and_die(task):
+        with open(notes, "a") as file:
+            file.write(task.path + "\\n")
+        if task.path == last and not os.path.exists(notes + "-dead"):
+            os.mkdir(notes + "-dead")
+            process = os.getpid()
+            for parent in ("worker", "daemon", "executor"):
+                process = int(subprocess.check_output(["ps", "-o", "ppid=", "-p", str(process)]))
+            os.kill(process, signal.SIGKILL)
+        return survey(task)
+
+    with session(master) as spark:
+        engine = audit_engine.SparkEngine(spark, [source], reads_messages=True, survey=survey_and_die)
+        print(audit_into(out, [source], engine, Report([source])).run_id)
+"""
 DATA = GOLDEN / "dynamic-quorum" / "data"
 
 
@@ -60,6 +87,22 @@ def test_on_a_cluster(cluster: Cluster, tmp_path: Path) -> None:
     run_id = json.loads((out / "summary.json").read_text())["run_id"]
     local = results(tmp_path / "local", audit_locally(tmp_path / "local", DATA))
     assert results(out, AuditOutcome(run_id, Account(), 0)) == local
+
+
+def test_an_executor_that_dies_late(cluster: Cluster, tmp_path: Path) -> None:
+    """What a dead executor has surveyed is not surveyed again, but for what it was just doing."""
+    last = max((DATA / "n4" / "__cluster_metadata-0").iterdir())
+    notes, out = tmp_path / "notes", tmp_path / "spark"
+    arguments = (cluster.url, str(DATA), str(out), str(last), str(notes))
+    done = run_python(JOB_THAT_LOSES_AN_EXECUTOR, tmp_path, *arguments, **cluster.environment)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "notes-dead").exists()
+
+    times = Counter(notes.read_text().splitlines())
+    assert {path for path, count in times.items() if count > 1} <= set(list(times)[-10:])
+    assert len(times) > 50
+    local = results(tmp_path / "local", audit_locally(tmp_path / "local", DATA))
+    assert results(out, AuditOutcome(done.stdout.strip(), Account(), 0)) == local
 
 
 def test_workers_without_raftlog(cluster: Cluster, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ DIES_WHEN_JUDGED = f"""
     from raftlog.tools.spark.audit_job import main
     from raftlog.tools.spark.session import session
 
-    audit_engine.outcomes_in = lambda folder: os.kill(os.getpid(), signal.SIGKILL)
+    audit_engine.outcomes_in = lambda *given: os.kill(os.getpid(), signal.SIGKILL)
     with session("local[2]", {QUICK_START}) as spark:
         main(sys.argv[1:], spark)
 """
@@ -117,8 +117,8 @@ def test_a_file_that_kills_its_reader(spark: SparkSession, quorum: Path, tmp_pat
 def test_a_run_goes_on_where_another_was_stopped(
     spark: SparkSession, quorum: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What waves before the end of a run have surveyed is not surveyed again, and the results are those of one run."""
-    monkeypatch.setattr(audit_engine, "_MOST_TASKS", 40)
+    """What tasks have surveyed that were done is not surveyed again, and the results are those of one run."""
+    monkeypatch.setattr(audit_engine, "_MOST_FILES", 10)
     path, notes = victim(quorum), tmp_path / "notes"
 
     def stop(task: SurveyTask) -> None:
@@ -128,11 +128,14 @@ def test_a_run_goes_on_where_another_was_stopped(
     with pytest.raises(SparkJobError, match=r"surveying: .*MissingExtraError.*lz4 needs a package"):
         audit_on_spark(spark, tmp_path / "spark", quorum, survey=noting(notes, stop))
     before = noted(notes)
+    kept = set(pq.read_table(tmp_path / "spark" / "evidence")["path"].to_pylist())
     outcome = audit_on_spark(spark, tmp_path / "spark", quorum, survey=noting(notes))
     after = noted(notes)
 
     assert path in after
-    assert len(before.keys() - after.keys()) >= 40
+    assert kept <= before.keys()
+    assert kept.isdisjoint(after)
+    assert len(kept) >= 40
     assert not (tmp_path / "spark" / "spark-work").exists()
     local = results(tmp_path / "local", audit_locally(tmp_path / "local", quorum))
     assert without_counts(results(tmp_path / "spark", outcome)) == without_counts(local)
@@ -146,7 +149,7 @@ def test_a_driver_that_is_killed_while_it_judges(spark: SparkSession, quorum: Pa
     outcome = audit_on_spark(spark, out, node, survey=noting(notes))
 
     assert killed.returncode == -signal.SIGKILL, killed.stderr
-    assert left == ["outcomes", "plan.parquet"]
+    assert left == ["bins", "outcomes", "plan.parquet"]
     assert noted(notes) == {}
     assert not (out / "spark-work").exists()
     local = results(tmp_path / "local", audit_locally(tmp_path / "local", node))

@@ -40,6 +40,8 @@ _PARTITION_KINDS: Final = frozenset(
     }
 )
 """Files that stand in a partition's directory; all others stand in the log directory."""
+_NO_NAMES: Final = frozenset({"", ".", ".."})
+"""Of a directory: what it is called is to be found out."""
 
 
 @attrs.frozen
@@ -267,13 +269,16 @@ def _directory_name(path: str) -> DirectoryName | None:
 def _name(path: str) -> str:
     if is_remote(path):
         return name_of(path) or "/"
-    return os.path.split(os.path.abspath(path))[1] or "/"  # noqa: PTH100 - links are not followed
+    name = path.rpartition("/")[2]
+    if name in _NO_NAMES:
+        return os.path.split(os.path.abspath(path))[1] or "/"  # noqa: PTH100 - links are not followed
+    return name
 
 
 def _parent(path: str) -> str:
     if is_remote(path):
         return directory_of(path)
     parent, name = os.path.split(path)
-    if name in {"", ".", ".."}:
+    if name in _NO_NAMES:
         parent = os.path.split(os.path.abspath(path))[0]  # noqa: PTH100
     return parent or "."

@@ -25,13 +25,18 @@ class RunProgress:
         self._progress = Progress(label, sum(task.size_bytes for task in tasks if isinstance(task, SurveyTask)))
         self._position = 0
 
+    @property
+    def is_shown(self) -> bool:
+        """Whether anybody sees it."""
+        return self._progress.is_shown
+
     def surveyed(self, file: FileEvidence) -> None:
         """Say that a file is done."""
-        self.passed(file.task)
+        self.passed(file.task.size_bytes)
 
-    def passed(self, task: SurveyTask) -> None:
-        """Say the same of a task."""
-        self._position += task.size_bytes
+    def passed(self, size_bytes: int) -> None:
+        """Say the same of files of a size."""
+        self._position += size_bytes
         self._progress.reached(self._position)
 
     def wipe(self) -> None:

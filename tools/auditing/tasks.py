@@ -4,10 +4,8 @@
 import bisect
 import functools
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
-
-import attrs
 
 from raftlog.errors import MissingFileError, StorageError
 from raftlog.file_paths import join_path, name_of
@@ -152,14 +150,21 @@ class _Files:
         self, files: Mapping[FileKind, InputFile], next_files: Mapping[FileKind, InputFile] | None
     ) -> SurveyTask:
         first = next(kind for kind in _SEGMENT_PARTS if kind in files)
-        task = self._task(files[first], {kind: file.path for kind, file in files.items() if kind is not first})
+        file = files[first]
         ends = self._snapshot_offsets
-        first_end = bisect.bisect_right(ends, -1 if task.base_offset is None else task.base_offset)
+        first_end = bisect.bisect_right(ends, -1 if file.base_offset is None else file.base_offset)
         next_offset = None if next_files is None else next(iter(next_files.values())).base_offset
         last_end = len(ends) if next_offset is None else bisect.bisect_right(ends, next_offset)
-        return attrs.evolve(task, snapshot_offsets=ends[first_end:last_end], next_base_offset=next_offset)
+        indexes = {kind: index.path for kind, index in files.items() if kind is not first}
+        return self._task(file, indexes, ends[first_end:last_end], next_offset)
 
-    def _task(self, file: InputFile, indexes: Mapping[FileKind, str]) -> SurveyTask:
+    def _task(
+        self,
+        file: InputFile,
+        indexes: Mapping[FileKind, str],
+        snapshot_offsets: Sequence[int] = (),
+        next_base_offset: int | None = None,
+    ) -> SurveyTask:
         found = [self._statuses[name_of(path)] for path in (file.path, *indexes.values())]
         statuses = [status for status in found if status is not None]
         sizes = [0 if status is None else status.size_bytes for status in found]
@@ -175,6 +180,8 @@ class _Files:
             size_bytes=sizes[0],
             index_sizes_bytes=dict(zip(indexes, sizes[1:], strict=True)),
             was_named=self._directory.names is not None,
+            snapshot_offsets=snapshot_offsets,
+            next_base_offset=next_base_offset,
             fingerprint="|".join(status.fingerprint for status in statuses),
         )
 

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The findings of a report, the worst first, each with the command that shows its bytes."""
 
+import functools
 from collections.abc import Iterator
 from typing import Final
 
+from raftlog.records.rules import Severity
 from raftlog.tools.auditing.audit_tables import command_of
 from raftlog.tools.findings import Finding
 from raftlog.tools.report.gathering import Gathering
@@ -61,17 +63,32 @@ def _rows(shown: list[Finding]) -> Iterator[Markup]:
 
 
 def _finding_row(finding: Finding) -> Markup:
-    rule = element("a", finding.rule, href=f"#rule-{finding.rule}")
     command = element("code", escaped(command_of(finding), _LONGEST_COMMAND))
     return element(
         "tr",
-        element("th", severity_label(finding.severity), scope="row"),
-        element("td", rule),
+        _severity(finding.severity),
+        _rule(finding.rule),
         element("td", element("bdi", finding.path), element("br"), command, class_="t"),
-        *(_number(value) for value in (finding.position, finding.offset, finding.epoch)),
-        element("td", element("bdi", finding.reason), class_="t"),
+        *map(_number, (finding.position, finding.offset, finding.epoch)),
+        _reason(finding.reason),
     )
 
 
+@functools.cache
+def _severity(severity: Severity) -> Markup:
+    return element("th", severity_label(severity), scope="row")
+
+
+@functools.lru_cache
+def _rule(rule: str) -> Markup:
+    return element("td", element("a", rule, href=f"#rule-{rule}"))
+
+
+@functools.lru_cache
 def _number(value: int | None) -> Markup:
     return element("td", "-", class_="n none") if value is None else element("td", str(value), class_="n")
+
+
+@functools.lru_cache
+def _reason(reason: str) -> Markup:
+    return element("td", element("bdi", reason), class_="t")

@@ -1,21 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The audit on Spark: workers survey files and judge partitions, and the driver lists, puts together and writes.
 
-Evidence is kept as Parquet, wave by wave: a run that was killed goes on where it was, and one over files that have
-changed a little surveys only those. The driver holds a wave of tasks, the keys of the evidence that is there, and what
-log directories are compared with; it reads no file of a log.
+Evidence is kept as Parquet, by each task as soon as it is done: a run that was killed goes on where it was, and one
+over files that have changed a little surveys only those. The driver holds some tasks, the keys of the evidence that is
+there, and what log directories are compared with; it reads no file of a log.
 """
 
 import itertools
 import os
 import shutil
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import pyarrow as pa
@@ -24,28 +22,24 @@ from pyspark import cloudpickle
 from raftlog.errors import SparkJobError, StorageError
 from raftlog.file_paths import is_remote
 from raftlog.storage.file_source import STANDARD_INPUT
-from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, SurveyTask, in_partitions
+from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, SurveyTask
 from raftlog.tools.auditing.evidence_store import key_of
 from raftlog.tools.auditing.full_audit import AuditRun
-from raftlog.tools.auditing.judgement import by_path, judge_together
+from raftlog.tools.auditing.judgement import judge_together
 from raftlog.tools.auditing.run import tasks_of, with_problems
 from raftlog.tools.auditing.run_progress import RunProgress
 from raftlog.tools.auditing.survey import survey as survey_file
 from raftlog.tools.findings import Finding
-from raftlog.tools.spark.bin_files import PlannedSurvey, write_bins
-from raftlog.tools.spark.bins import Slices, bin_weights, pack, wave_weight, weight_of
-from raftlog.tools.spark.executor_work import (
-    EVIDENCE_COLUMNS,
-    OUTCOME_COLUMNS,
-    JudgeWork,
-    Outcome,
-    SurveyWork,
-    files_of,
-)
-from raftlog.tools.spark.outcome_files import outcomes_in
+from raftlog.tools.spark.bin_files import BinFiles, PlannedSurvey
+from raftlog.tools.spark.bin_progress import watching_bins
+from raftlog.tools.spark.bins import Slices
+from raftlog.tools.spark.evidence_files import EVIDENCE_COLUMNS, JUDGED, JUDGED_COLUMNS, evidence_path
+from raftlog.tools.spark.executor_work import SLICES_COLUMNS, JudgeWork, SurveyWork
+from raftlog.tools.spark.outcome_files import Outcome, outcomes_in
 from raftlog.tools.spark.plan_file import PLAN_COLUMNS, PlanFile
 from raftlog.tools.spark.spark_failure import failures_of
 from raftlog.tools.spark.spark_paths import path_to_read, path_to_write
+from raftlog.tools.spark.whole_file import parts_in
 from raftlog.tools.spark.worker_check import check_workers
 from raftlog.tools.standard_error import unicode_text
 
@@ -54,13 +48,10 @@ if TYPE_CHECKING:
 
 _PLAN: Final = "plan.parquet"
 _BINS: Final = "bins"
-"""Of each wave, with the number of its first file."""
 _OUTCOMES: Final = "outcomes"
 _FOLDED: Final = "folded"
-_UNCOMMITTED: Final = "_temporary"
-"""Where Spark's tasks write, until their job is done."""
-_MOST_TASKS: Final = 50_000
-"""In a wave: the driver holds them."""
+_MOST_FILES: Final = 50_000
+"""Of those that are divided among bins together: the driver holds them."""
 
 
 @attrs.frozen
@@ -117,8 +108,10 @@ class _SparkRun:
         self._work = run.output.work_folder
         self._directory = Path.cwd().as_posix() if any(map(_is_relative, engine.sources)) else None
         self._slices = Slices()
-        self._own_files_count = 0
+        self._count = 0
         self._reuses = 0
+        self._own_bins = 0
+        self._own_reuses = 0
         self._reused_files = 0
 
     def run(self, tasks: Iterable[SurveyTask], problems: Sequence[Finding]) -> int:
@@ -130,10 +123,11 @@ class _SparkRun:
         """
         known = self._known_keys()
         with RunProgress(self._engine.label, self._engine.sources) as progress:
-            count = self._plan(tasks, known, progress)
-        kept = self._judge(count) if count else []
+            bins = self._plan(tasks, known, progress)
+            with watching_bins(progress, self._evidence, self._run.run_id, bins.sizes_bytes):
+                kept = self._judge(bins.count)
         self._run.take_judged(with_problems(judge_together(kept), problems))
-        if len(known) - self._reuses > count:
+        if len(known) - self._reuses > self._count:
             self._fold()
         return self._reused_files
 
@@ -145,90 +139,80 @@ class _SparkRun:
             keys: pa.ChunkedArray = self._stored().where("is_final").select("key").toArrow()["key"]
         return set(keys.to_pylist())
 
-    def _plan(self, tasks: Iterable[SurveyTask], known: set[str], progress: RunProgress) -> int:
-        """List all files, have those surveyed that are not known, and return how many there are."""
-        wave: list[PlannedSurvey] = []
-        weight, most, count = 0, wave_weight(self._slots), 0
-        with PlanFile(self._work / _PLAN) as plan:
-            for task in tasks:
-                planned = PlannedSurvey(self._slices.number_of(task), count, key_of(task), task)
-                count += 1
-                self._own_files_count += planned.slice_number == 0
-                if planned.key in known:
-                    plan.add(planned.slice_number, planned.number, planned.key)
-                    self._reused_files += 1 + len(task.indexes)
-                    progress.passed(task)
+    def _plan(self, tasks: Iterable[SurveyTask], known: set[str], progress: RunProgress) -> BinFiles:
+        """List all files, and leave those for workers that are not known; log directories' own share no bin."""
+        files = (
+            PlannedSurvey(self._slices.number_of(task), number, key_of(task), task) for number, task in enumerate(tasks)
+        )
+        bins = BinFiles(self._work / _BINS, self._slots)
+
+        def unknown(files: Iterable[PlannedSurvey]) -> Iterator[PlannedSurvey]:
+            for file in files:
+                self._count += 1
+                if file.key not in known:
+                    yield file
                     continue
-                wave.append(planned)
-                weight += weight_of(task)
-                if weight >= most or len(wave) >= _MOST_TASKS:
-                    most = wave_weight(self._slots, weight, self._survey(wave, progress))
-                    wave, weight = [], 0
-            self._survey(wave, progress)
-        self._reuses = plan.count
-        return count
+                self._reuses += 1
+                self._reused_files += 1 + len(file.task.indexes)
+                plan.add(file.slice_number, file.number, file.key)
+                progress.passed(file.task.size_bytes)
 
-    def _survey(self, wave: Sequence[PlannedSurvey], progress: RunProgress) -> float:
-        """Have files surveyed, and what was found made to last; return how many seconds it took."""
-        began = time.monotonic()
-        if wave:
-            weights = [weight_of(planned.task) for planned in wave]
-            bins = pack(weights, bin_weights(sum(weights), self._slots))
-            folder = self._work / f"{_BINS}-{wave[0].number}"
-            write_bins(folder, ([wave[index] for index in within] for within in bins))
-            survey = cloudpickle.dumps(self._engine.survey)  # type: ignore[no-untyped-call]
-            work = SurveyWork(folder, self._run.run_id, survey, self._directory)
-            with failures_of("surveying"):
-                numbers = self._spark.range(0, len(bins), 1, len(bins))
-                found = numbers.mapInArrow(work.__call__, EVIDENCE_COLUMNS)
-                found.write.mode("append").option("compression", "zstd").parquet(path_to_write(self._evidence))
-            shutil.rmtree(folder, ignore_errors=True)
-        for planned in wave:
-            progress.passed(planned.task)
-        return time.monotonic() - began
+        with PlanFile(self._work / _PLAN) as plan:
+            for is_own, some in itertools.groupby(files, lambda file: file.slice_number == 0):
+                waiting = unknown(some)
+                while few := list(itertools.islice(waiting, _MOST_FILES)):
+                    bins.add(few)
+                if is_own:
+                    self._own_bins, self._own_reuses = bins.count, self._reuses
+        return bins
 
-    def _judge(self, count: int) -> list[PartitionEvidence]:
-        """Judge all evidence, hand in what comes of it, and return what log directories are compared with."""
-        files = self._own_files()
-        work = JudgeWork(by_path(in_partitions(files)), self._run.page.blank(), self._directory)
+    def _judge(self, bin_count: int) -> list[PartitionEvidence]:
+        """Have all judged, hand in what comes of it, and return what log directories are compared with."""
+        missing = self._count
         kept: list[PartitionEvidence] = []
-        for outcome in itertools.chain(work.outcomes(files), self._judged(work)):
+        for outcome in self._judged(bin_count) if missing else ():
             self._run.take(outcome.part)
             kept += outcome.kept
-            count -= outcome.file_count
-        if count:
+            missing -= outcome.file_count
+        if missing:
             raise StorageError(
-                str(self._evidence), "read", f"evidence of {count} files is missing; --fresh makes it anew"
+                str(self._evidence), "read", f"evidence of {missing} files is missing; --fresh makes it anew"
             )
         return kept
 
-    def _own_files(self) -> Sequence[FileEvidence]:
-        """Return the evidence of files of log directories themselves."""
-        if not self._own_files_count:
-            return ()
-        with failures_of("reading evidence"):
-            rows = self._held().where("slice = 0").collect()
-        return list(files_of(sorted((row.asDict() for row in rows), key=itemgetter("number"))))
+    def _judged(self, bin_count: int) -> Iterator[Outcome]:
+        """Have workers survey what is in bins, and judge everything; yield what comes of it, in order."""
+        work = JudgeWork(
+            own_bins=[evidence_path(self._evidence, self._run.run_id, number) for number in range(self._own_bins)],
+            own_rows=self._own_rows(),
+            page=self._run.page.blank(),
+            directory=self._directory,
+            outcomes=self._work / _OUTCOMES,
+        )
+        with failures_of("surveying"):
+            rows = self._surveyed(bin_count).repartitionById(self._slices.count, "slice")
+            judged = rows.sortWithinPartitions("number").mapInArrow(work.__call__, SLICES_COLUMNS).collect()
+        yield from outcomes_in(work.outcomes, sorted(row["slice"] for row in judged))
 
-    def _judged(self, work: JudgeWork) -> Iterator[Outcome]:
-        """Have workers judge partitions, and yield what comes of them, in order."""
-        if self._slices.count == 1:
-            return
-        folder = self._work / _OUTCOMES
-        with failures_of("judging"):
-            rows = self._held().where("slice > 0").repartitionById(self._slices.count, "slice")
-            judged = rows.sortWithinPartitions("number").mapInArrow(work.__call__, OUTCOME_COLUMNS)
-            judged.write.parquet(path_to_write(folder))
-        yield from outcomes_in(folder)
+    def _own_rows(self) -> list[dict[str, Any]]:
+        """Return the evidence of earlier runs of files of log directories themselves."""
+        if not self._own_reuses:
+            return []
+        with failures_of("reading the evidence of earlier runs"):
+            return [row.asDict() for row in self._surveyed_before().where("slice = 0").collect()]
 
-    def _held(self) -> "DataFrame":
-        """Return the evidence of all files that there are, with their slices and numbers."""
-        columns = "slice", "number", "evidence"
-        found = self._found().select(*columns)
-        if not self._reuses:
-            return found
-        reused = self._stored().where("is_final").drop("slice", "number").join(self._reused(), "key")
-        return found.unionByName(reused.select(*columns))
+    def _surveyed(self, bin_count: int) -> "DataFrame":
+        """Return the evidence of all files, with their slices and numbers."""
+        if not bin_count:
+            return self._surveyed_before()
+        survey = cloudpickle.dumps(self._engine.survey)  # type: ignore[no-untyped-call]
+        work = SurveyWork(self._work / _BINS, self._evidence, self._run.run_id, survey, self._directory)
+        found = self._spark.range(0, bin_count, 1, bin_count).mapInArrow(work.__call__, JUDGED_COLUMNS)
+        return found.unionByName(self._surveyed_before()) if self._reuses else found
+
+    def _surveyed_before(self) -> "DataFrame":
+        """Return that of earlier runs which holds in this one."""
+        return self._stored().where("is_final").select("key", "evidence").join(self._reused(), "key").select(*JUDGED)
 
     def _found(self) -> "DataFrame":
         """Return the evidence that this run has found."""
@@ -262,13 +246,14 @@ def _folders(run: AuditRun, *, is_fresh: bool) -> Iterator[None]:
     """Lend the folders of a run: that of the evidence stays, the other one is empty, and goes with the run."""
     evidence, work = run.output.evidence_folder, run.output.work_folder
     try:
-        # Of a run that was killed: Spark would take what its tasks have left for that of the next one's.
-        for left in (work, evidence / _UNCOMMITTED):
-            shutil.rmtree(left, ignore_errors=True)
+        shutil.rmtree(work, ignore_errors=True)
         if is_fresh:
             shutil.rmtree(evidence, ignore_errors=True)
-        work.mkdir()
         evidence.mkdir(exist_ok=True)
+        for part in parts_in(evidence):
+            part.unlink()
+        for folder in (work, work / _BINS, work / _OUTCOMES):
+            folder.mkdir()
     except OSError as error:
         raise StorageError(str(work), "write", error.strerror or str(error)) from error
     try:

@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the driver has left for tasks: each finds the files that it is to survey by its number.
+"""What the driver leaves for tasks: each finds the files that it is to survey by the number of its bin.
 
 They stand in the output directory, which all see. As rows of a DataFrame they would take a shuffle to get to their
 tasks, and a pass through Java.
 """
 
 import pickle
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import attrs
 
 from raftlog.errors import StorageError
 from raftlog.tools.auditing.evidence import SurveyTask
+from raftlog.tools.spark.bins import bin_weights, pack, weight_of
 
 
 @attrs.frozen
@@ -36,18 +37,44 @@ Bin = Sequence[PlannedSurvey]
 """What a task of Spark's surveys."""
 
 
-def write_bins(folder: Path, bins: Iterable[Bin]) -> None:
-    """Write a file for each bin into a folder that is not there yet.
+class BinFiles:
+    """Divides files among bins, and writes these.
 
-    Raises:
-        StorageError: it cannot be written.
+    Args:
+        folder: for them; it is there.
+        slots: how many tasks run at a time.
+
+    Attributes:
+        sizes_bytes: of the files in each bin.
     """
-    try:
-        folder.mkdir()
-        for number, surveys in enumerate(bins):
-            _path(folder, number).write_bytes(pickle.dumps(surveys))
-    except OSError as error:
-        raise StorageError(str(folder), "write", error.strerror or str(error)) from error
+
+    def __init__(self, folder: Path, slots: int) -> None:
+        self.sizes_bytes: list[int] = []
+        self._folder = folder
+        self._slots = slots
+
+    @property
+    def count(self) -> int:
+        """How many bins there are so far."""
+        return len(self.sizes_bytes)
+
+    def add(self, surveys: Sequence[PlannedSurvey]) -> None:
+        """Divide some more files: they share no bin with those before.
+
+        Raises:
+            StorageError: the disk failed.
+        """
+        weights = [weight_of(planned.task) for planned in surveys]
+        for within in pack(weights, bin_weights(sum(weights), self._slots)):
+            self._write([surveys[index] for index in within])
+
+    def _write(self, surveys: Bin) -> None:
+        path = _path(self._folder, self.count)
+        try:
+            path.write_bytes(pickle.dumps(surveys))
+        except OSError as error:
+            raise StorageError(str(path), "write", error.strerror or str(error)) from error
+        self.sizes_bytes.append(sum(planned.task.size_bytes for planned in surveys))
 
 
 def read_bin(folder: Path, number: int) -> Bin:

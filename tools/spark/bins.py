@@ -19,13 +19,9 @@ _BINS_A_SLOT: Final = 4
 _LIGHTEST_OF_LITTLE: Final = 32 * MEBIBYTE
 _BINS_A_SHARE: Final = 2
 """Of what is left, for each slot."""
-_LIGHTEST_WAVE: Final = 4 * 1024 * MEBIBYTE
-"""For each slot."""
-_MOST_GROWTH: Final = 8
-_WAVE_SECONDS: Final = 60.0
 _JUDGED_FILE_WEIGHT: Final = 20 * MEBIBYTE
 """Of judging a file, beside what it weighs by its size: its evidence grows with that, but little."""
-_SLICE_WEIGHT: Final = 10 * 1024 * MEBIBYTE
+_SLICE_WEIGHT: Final = 5 * 1024 * MEBIBYTE
 
 
 def weight_of(task: SurveyTask) -> int:
@@ -75,18 +71,6 @@ def pack(weights: Sequence[int], rooms: Sequence[int]) -> list[list[int]]:
         heapq.heapreplace(bins, (room + weights[index], number, within))
     filled = [within for _, _, within in bins if within]
     return sorted(filled, key=lambda within: (-sum(weights[index] for index in within), within))
-
-
-def wave_weight(slots: int, before: int = 0, seconds: float = 0) -> int:
-    """Return how much to survey before the results are made to last, so that it takes about a minute.
-
-    Args:
-        slots: how many tasks run at a time.
-        before: how much it was the last time; 0 at first.
-        seconds: how long that took.
-    """
-    wanted = before * min(_WAVE_SECONDS / max(seconds, 0.001), _MOST_GROWTH)
-    return int(max(wanted, slots * _LIGHTEST_WAVE))
 
 
 @attrs.define

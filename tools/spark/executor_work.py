@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an audit's tasks do on the workers of Spark: rows in, rows out, as Arrow.
 
-Evidence is text in these rows; what was judged is pickled, as it never outlives the run. Memory holds the evidence of
-one partition with its replicas, and some rows.
+Evidence is text, and is kept as soon as a task is done; what was judged is pickled, as it never outlives the run.
+Memory holds the evidence of one partition with its replicas, and some rows.
 """
 
 import contextlib
 import functools
 import itertools
 import os
-import pickle
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,33 +19,17 @@ import pyarrow as pa
 
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, in_partitions
 from raftlog.tools.auditing.full_audit import AuditPart, Page
-from raftlog.tools.auditing.judgement import in_groups, judge_group, kept_of
-from raftlog.tools.spark.bin_files import read_bin
+from raftlog.tools.auditing.judgement import by_path, in_groups, judge_group, kept_of
+from raftlog.tools.spark.bin_files import Bin, read_bin
 from raftlog.tools.spark.bins import MEBIBYTE
+from raftlog.tools.spark.evidence_files import EVIDENCE, evidence_path, keep_evidence, kept_evidence
+from raftlog.tools.spark.outcome_files import Outcome, write_outcomes
 from raftlog.tools.spark.settled_worker import settle
 from raftlog.tools.spark.survey_child import child_of_worker
 from raftlog.tools.standard_error import unicode_text
 
-EVIDENCE: Final = pa.schema(
-    [
-        ("key", pa.string()),
-        ("run_id", pa.string()),
-        ("slice", pa.int32()),
-        ("number", pa.int64()),
-        ("is_final", pa.bool_()),
-        ("path", pa.string()),
-        ("evidence", pa.string()),
-    ]
-)
-"""What surveys found, as it is kept for the next run: of one file by each key that is final.
-
-``slice`` and ``number`` are those of the run that found it.
-"""
-EVIDENCE_COLUMNS: Final = (
-    "key string, run_id string, slice int, number long, is_final boolean, path string, evidence string"
-)
-OUTCOMES: Final = pa.schema([("outcome", pa.binary())])
-OUTCOME_COLUMNS: Final = "outcome binary"
+SLICES: Final = pa.schema([("slice", pa.int32())])
+SLICES_COLUMNS: Final = "slice int"
 
 _MOST_ROWS: Final = 256
 _MOST_CHARACTERS: Final = 8 * MEBIBYTE
@@ -54,43 +38,39 @@ _MOST_VALUES: Final = 4096
 
 
 @attrs.frozen
-class Outcome:
-    """What came of some partitions that follow each other.
-
-    Attributes:
-        part: for the run.
-        kept: for what log directories are compared with.
-        file_count: how many files there were.
-    """
-
-    part: AuditPart
-    kept: tuple[PartitionEvidence, ...]
-    file_count: int
-
-
-@attrs.frozen
 class SurveyWork:
-    """Surveys bins of files, and yields evidence; what Spark sends to workers. It pickles.
+    """Surveys bins of files, keeps what was found, and yields that; what Spark sends to workers. It pickles.
+
+    Spark may have a bin done again, for it lost what one had given, or is tired of waiting: what was kept is given.
 
     Attributes:
         bins: the folder that they are in.
+        evidence: the folder to keep evidence in.
         run_id: of the run.
         survey: pickled, what surveys a file.
         directory: where paths start that are not absolute; None if all are.
     """
 
     bins: Path
+    evidence: Path
     run_id: str
     survey: bytes
     directory: str | None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Take rows of ``id``, the number of a bin, and give ``EVIDENCE``."""
+        """Take rows of ``id``, the number of a bin, and give ``JUDGED``."""
+        for row in _rows(batches):
+            path = evidence_path(self.evidence, self.run_id, row["id"])
+            if not path.exists():
+                keep_evidence(path, self._survey(read_bin(self.bins, row["id"])))
+            yield from kept_evidence(path)
+        settle("survey")
+
+    def _survey(self, surveys: Bin) -> Iterator[pa.RecordBatch]:
         child = child_of_worker(self.survey, _existing(self.directory))
         rows: list[dict[str, Any]] = []
         size = 0
-        bins = (read_bin(self.bins, row["id"]) for row in _rows(batches))
-        for planned in itertools.chain.from_iterable(bins):
+        for planned in surveys:
             found = child.surveyed(planned.task)
             rows.append(
                 {
@@ -109,36 +89,43 @@ class SurveyWork:
                 rows, size = [], 0
         if rows:
             yield pa.RecordBatch.from_pylist(rows, EVIDENCE)
-        settle("survey")
 
 
 @attrs.frozen
 class JudgeWork:
-    """Judges evidence that comes in the order of ``find_tasks``, whole partitions of it; likewise.
+    """Judges a slice, and leaves what comes of it for the driver; likewise.
 
     Attributes:
-        directories: all log directories by path.
+        own_bins: paths of evidence of the files of log directories themselves, and of no others.
+        own_rows: the same of earlier runs, as rows of ``JUDGED``.
         page: an empty one.
         directory: where paths start that are not absolute; None if all are.
+        outcomes: the folder to leave outcomes in.
     """
 
-    directories: Mapping[str, PartitionEvidence]
+    own_bins: Sequence[Path]
+    own_rows: Sequence[Mapping[str, Any]]
     page: Page
     directory: str | None
+    outcomes: Path
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Take rows of ``number`` and ``evidence``, and give ``OUTCOMES``."""
-        where = _existing(self.directory)
-        with contextlib.chdir(where) if where else contextlib.nullcontext():
-            for outcome in self.outcomes(files_of(_rows(batches))):
-                yield pa.RecordBatch.from_pylist([{"outcome": pickle.dumps(outcome)}], OUTCOMES)
+        """Take rows of ``JUDGED``, those of a slice in the order of ``find_tasks``, and give ``SLICES``."""
+        rows = _rows(batches)
+        for first in itertools.islice(rows, 1):
+            where = _existing(self.directory)
+            with contextlib.chdir(where) if where else contextlib.nullcontext():
+                judged = self._judged(files_of(itertools.chain([first], rows)))
+                write_outcomes(self.outcomes, first["slice"], judged)
+            yield pa.RecordBatch.from_pylist([{"slice": first["slice"]}], SLICES)
         settle("judgement")
 
-    def outcomes(self, files: Iterable[FileEvidence]) -> Iterator[Outcome]:
+    def _judged(self, files: Iterable[FileEvidence]) -> Iterator[Outcome]:
         """Judge partition after partition, and yield what comes of some at a time."""
+        directories = self._directories()
         part, kept, file_count = AuditPart(self.page.blank()), list[PartitionEvidence](), 0
         for places in in_groups(in_partitions(files)):
-            part.add(judge_group(places, self.directories))
+            part.add(judge_group(places, directories))
             kept += map(kept_of, places)
             file_count += sum(len(place.files) for place in places)
             if len(part.rows) + len(kept) >= _MOST_VALUES:
@@ -146,6 +133,12 @@ class JudgeWork:
                 part, kept, file_count = AuditPart(self.page.blank()), [], 0
         if kept:
             yield Outcome(part, tuple(kept), file_count)
+
+    def _directories(self) -> Mapping[str, PartitionEvidence]:
+        """Return all log directories by path."""
+        found = itertools.chain.from_iterable(map(kept_evidence, self.own_bins))
+        rows = sorted((*self.own_rows, *_rows(found)), key=itemgetter("number"))
+        return by_path(in_partitions(files_of(rows)))
 
 
 def files_of(rows: Iterable[Mapping[str, Any]]) -> Iterator[FileEvidence]:

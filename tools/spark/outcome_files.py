@@ -1,32 +1,59 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tasks have left for the driver: it reads one outcome at a time, in the order of the slices."""
+"""What judging tasks leave for the driver: a file for each slice, of which it reads one outcome at a time."""
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
+import attrs
 
 from raftlog.errors import StorageError
-from raftlog.tools.spark.executor_work import Outcome
+from raftlog.tools.auditing.evidence import PartitionEvidence
+from raftlog.tools.auditing.full_audit import AuditPart
+from raftlog.tools.spark.whole_file import whole_file
 
 
-def _in_order(path: Path) -> tuple[int, str]:
-    number = path.name.split("-")[1]
-    return len(number), number  # Five digits with zeros before them, and more from the 100,000th task on.
+@attrs.frozen
+class Outcome:
+    """What came of some partitions that follow each other.
+
+    Attributes:
+        part: for the run.
+        kept: for what log directories are compared with.
+        file_count: how many files there were.
+    """
+
+    part: AuditPart
+    kept: tuple[PartitionEvidence, ...]
+    file_count: int
 
 
-def outcomes_in(folder: Path) -> Iterator[Outcome]:
-    """Yield the outcomes in a folder that Spark has written: the name of each file begins with its task's number.
+def write_outcomes(folder: Path, slice_number: int, outcomes: Iterable[Outcome]) -> None:
+    """Write what came of a slice.
 
     Raises:
-        StorageError: they cannot be read.
+        StorageError: it cannot be written.
     """
-    try:
-        for path in sorted(folder.glob("part-*.parquet"), key=_in_order):
-            with pq.ParquetFile(path) as file:
-                for batch in file.iter_batches(batch_size=1):
-                    yield from (pickle.loads(value.as_py()) for value in batch.column("outcome"))  # noqa: S301 - ours
-    except (OSError, pa.ArrowException) as error:
-        raise StorageError(str(folder), "read", str(error)) from error
+    with whole_file(_path(folder, slice_number)) as part, part.open("wb") as file:
+        for outcome in outcomes:
+            pickle.dump(outcome, file)
+
+
+def outcomes_in(folder: Path, slices: Iterable[int]) -> Iterator[Outcome]:
+    """Yield what came of some slices.
+
+    Raises:
+        StorageError: it cannot be read.
+    """
+    for slice_number in slices:
+        path = _path(folder, slice_number)
+        try:
+            with path.open("rb") as file:
+                while file.peek(1):
+                    yield pickle.load(file)  # noqa: S301 - ours
+        except (OSError, EOFError, pickle.UnpicklingError) as error:
+            raise StorageError(str(path), "read", str(error)) from error
+
+
+def _path(folder: Path, slice_number: int) -> Path:
+    return folder / str(slice_number)

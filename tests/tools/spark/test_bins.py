@@ -4,13 +4,12 @@
 import heapq
 import itertools
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from raftlog.records.file_names import FileKind
 from raftlog.tools.auditing.evidence import Place, SurveyTask
-from raftlog.tools.spark.bins import MEBIBYTE, Slices, bin_weights, pack, wave_weight
+from raftlog.tools.spark.bins import MEBIBYTE, Slices, bin_weights, pack
 
 
 @given(weights=st.lists(st.integers(1, 1000), max_size=60), data=st.data())
@@ -51,24 +50,6 @@ def test_the_weight_of_bins(total: int, slots: int) -> None:
     assert ends_at(weights, slots) <= total / slots + min(256 * MEBIBYTE, max(32 * MEBIBYTE, total / slots / 4))
 
 
-@given(slots=st.integers(1, 2000), before=st.integers(0, 2**42), seconds=st.floats(0, 1e6))
-def test_the_weight_of_waves(slots: int, before: int, seconds: float) -> None:
-    """A wave is such that it takes a minute, as far as the one before tells, and each slot has something to do."""
-    weight = wave_weight(slots, before, seconds)
-
-    assert weight >= slots * 4 * 1024 * MEBIBYTE
-    if weight > slots * 4 * 1024 * MEBIBYTE:
-        assert weight <= before * 8
-    assert wave_weight(slots, before, seconds + 1) <= weight
-    assert wave_weight(slots) == slots * 4 * 1024 * MEBIBYTE
-
-
-@pytest.mark.parametrize("seconds", [30.0, 60.0, 120.0])
-def test_a_wave_takes_a_minute(seconds: float) -> None:
-    """At the speed of the wave before, the next one takes a minute."""
-    assert wave_weight(1, 2**36, seconds) == pytest.approx(2**36 / seconds * 60)
-
-
 def task(topic: str, partition: int, size_bytes: int, node: str = "n1") -> SurveyTask:
     """A file."""
     return SurveyTask(Place(node, topic, partition), f"{node}/x", FileKind.LOG, size_bytes=size_bytes)
@@ -88,4 +69,4 @@ def test_slices(partitions: list[list[int]]) -> None:
     assert sorted(set(firsts)) == list(range(1, slices.count))
     for slice_number in set(firsts):
         inside = [tasks for tasks, number in zip(given_tasks, firsts, strict=True) if number == slice_number]
-        assert sum(each.size_bytes + 20 * MEBIBYTE for tasks in inside[:-1] for each in tasks) < 10 * 2**30
+        assert sum(each.size_bytes + 20 * MEBIBYTE for tasks in inside[:-1] for each in tasks) < 5 * 2**30

@@ -7,10 +7,12 @@ import pickle
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -30,8 +32,10 @@ from raftlog.tools.auditing.survey import survey
 from raftlog.tools.auditing.tasks import find_tasks
 from raftlog.tools.report.page import Report
 from raftlog.tools.spark import executor_work
-from raftlog.tools.spark.bin_files import PlannedSurvey, write_bins
-from raftlog.tools.spark.executor_work import EVIDENCE, JudgeWork, Outcome, SurveyWork, files_of
+from raftlog.tools.spark.bin_files import BinFiles, PlannedSurvey
+from raftlog.tools.spark.evidence_files import EVIDENCE, JUDGED, keep_evidence
+from raftlog.tools.spark.executor_work import SLICES, JudgeWork, SurveyWork, files_of
+from raftlog.tools.spark.outcome_files import Outcome, outcomes_in
 from raftlog.tools.spark.survey_child import child_of_worker
 from tests.golden_files import GOLDEN
 from tests.tools.auditing import stand_in_survey
@@ -61,23 +65,38 @@ def batches(rows: list[dict[str, Any]], sizes: Iterable[int]) -> Iterator[pa.Rec
         yield pa.RecordBatch.from_pylist(some)
 
 
-def unpickled(found: Iterable[pa.RecordBatch]) -> Iterator[Outcome]:
-    """What judging tasks give."""
-    for batch in found:
-        yield from (pickle.loads(row["outcome"]) for row in batch.to_pylist())
+def as_row(slice_number: int, number: int, file: FileEvidence) -> dict[str, Any]:
+    """Evidence as it is judged."""
+    return {"slice": slice_number, "number": number, "evidence": file.to_json()}
+
+
+def in_order(group: Iterable[PartitionEvidence]) -> list[FileEvidence]:
+    """All files of some places."""
+    return [file for place in group for file in place.files]
+
+
+def judged(work: JudgeWork, rows: Iterable[pa.RecordBatch]) -> Iterator[Outcome]:
+    """What a judging task leaves."""
+    for batch in work(rows):
+        assert batch.schema == SLICES
+        yield from outcomes_in(work.outcomes, batch["slice"].to_pylist())
 
 
 @settings(deadline=None, max_examples=5)
 @given(data=st.data())
-def test_judging_in_any_division(data: st.DataObject) -> None:
+def test_judging_in_any_division(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Slices of partitions, judged apart and put together in order, give the rows and the page of one judgement."""
     places = tuple(in_partitions(evidence()))
     groups = list(in_groups(places))
     cuts = sorted(data.draw(st.sets(st.integers(1, len(groups) - 1), max_size=4)))
     sizes = data.draw(st.lists(st.integers(1, 30), max_size=5))
     most = data.draw(st.sampled_from([1, 20, 4096]))
-    directories = by_path(groups[0])
+    own = [as_row(0, number, file) for number, file in enumerate(in_order(groups[0]))]
+    own_rows = own[:: data.draw(st.integers(1, 3))]
     page = Report(SOURCES)
+    folder = tmp_path_factory.mktemp("outcomes")
+    own_bins = [folder / "own"]
+    keep_evidence(own_bins[0], [pa.RecordBatch.from_pylist([row for row in own if row not in own_rows], EVIDENCE)])
     whole = part_of(judge_in_groups(places), page.blank())
 
     total = part_of([], page)
@@ -85,11 +104,11 @@ def test_judging_in_any_division(data: st.DataObject) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(executor_work, "_MOST_VALUES", most)
         for start, end in itertools.pairwise([0, *cuts, len(groups)]):
-            files = [file for group in groups[start:end] for place in group for file in place.files]
-            rows = [{"number": number, "evidence": file.to_json()} for number, file in enumerate(files)]
-            work = pickle.loads(pickle.dumps(JudgeWork(directories, page.blank(), None)))
+            files = [file for group in groups[start:end] for file in in_order(group)]
+            rows = [as_row(4, number, file) for number, file in enumerate(files)]
+            work = pickle.loads(pickle.dumps(JudgeWork(own_bins, own_rows, page.blank(), None, folder)))
             count = 0
-            for outcome in unpickled(work(batches(rows, sizes))):
+            for outcome in judged(work, batches(rows, sizes)):
                 total.rows += outcome.part.rows
                 total.page.merge(outcome.part.page)
                 kept += outcome.kept
@@ -120,17 +139,54 @@ def test_evidence_that_is_there_twice(numbers: list[int]) -> None:
     assert list(files_of(rows)) == [evidence()[number] for number in sorted(set(numbers))]
 
 
+def survey_work(
+    folder: Path,
+    tasks: Iterable[SurveyTask],
+    how: Callable[[SurveyTask], FileEvidence],
+    directory: str | None = None,
+) -> SurveyWork:
+    """Work over some files."""
+    (folder / "bins").mkdir()
+    (folder / "evidence").mkdir()
+    BinFiles(folder / "bins", slots=1).add(
+        [PlannedSurvey(7, number, f"key {number}", task) for number, task in enumerate(tasks)]
+    )
+    return SurveyWork(folder / "bins", folder / "evidence", "run", pickle.dumps(how), directory)
+
+
+def given_by(work: SurveyWork) -> list[Any]:
+    """What a task of Spark's gives that has all bins to do."""
+    numbers = pa.RecordBatch.from_pylist([{"id": number} for number in range(len(list(work.bins.iterdir())))])
+    return by_number(pa.Table.from_batches(work([numbers])))
+
+
+def by_number(rows: pa.Table) -> list[Any]:
+    """Rows in the order of their files."""
+    return sorted(rows.to_pylist(), key=itemgetter("number"))
+
+
 def surveyed(
     tasks: Iterable[SurveyTask], how: Callable[[SurveyTask], FileEvidence], directory: str | None = None
 ) -> list[Any]:
-    """What a task of Spark's gives of some files, which are in one of two bins."""
-    with tempfile.TemporaryDirectory() as work_folder:
-        bins = Path(work_folder) / "bins"
-        write_bins(bins, [(), [PlannedSurvey(7, number, f"key {number}", task) for number, task in enumerate(tasks)]])
-        work = SurveyWork(bins, "run", pickle.dumps(how), directory)
-        found = list(work([pa.RecordBatch.from_pylist([{"id": 0}, {"id": 1}])]))
-    assert all(batch.schema == EVIDENCE for batch in found)
-    return [row for batch in found for row in batch.to_pylist()]
+    """What a task keeps of some files, by their numbers; it gives the same, as far as that is judged."""
+    with tempfile.TemporaryDirectory() as folder:
+        work = survey_work(Path(folder), tasks, how, directory)
+        given = given_by(work)
+        kept = pq.read_table(work.evidence)
+    assert kept.schema == EVIDENCE
+    assert given == by_number(kept.select(JUDGED))
+    return by_number(kept)
+
+
+def test_a_bin_that_is_done_again(tmp_path: Path) -> None:
+    """What was kept of a bin is given once more, whatever has become of its files."""
+    (tmp_path / "note").write_text("before")
+    work = survey_work(tmp_path, [stand_in_survey.task("note")], where, str(tmp_path))
+    before = given_by(work)
+    (tmp_path / "note").write_text("after")
+
+    assert given_by(work) == before
+    assert FileEvidence.from_json(before[0]["evidence"]).contents == {"seen": "before"}
 
 
 def test_surveying() -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What driver and workers leave for each other in files: the plan, what is to be surveyed, and outcomes."""
 
-import pickle
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,15 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raftlog.errors import StorageError
+from raftlog.errors import MissingExtraError, StorageError
 from raftlog.tools.auditing.evidence import Place, SurveyTask
 from raftlog.tools.auditing.full_audit import part_of
 from raftlog.tools.report.page import Report
 from raftlog.tools.spark import plan_file
-from raftlog.tools.spark.bin_files import PlannedSurvey, read_bin, write_bins
-from raftlog.tools.spark.executor_work import OUTCOMES, Outcome
-from raftlog.tools.spark.outcome_files import outcomes_in
+from raftlog.tools.spark.bin_files import BinFiles, PlannedSurvey, read_bin
+from raftlog.tools.spark.bins import MEBIBYTE
+from raftlog.tools.spark.evidence_files import EVIDENCE, bins_done, evidence_path, keep_evidence, kept_evidence
+from raftlog.tools.spark.outcome_files import Outcome, outcomes_in, write_outcomes
 from raftlog.tools.spark.plan_file import PLAN, PlanFile
+from raftlog.tools.spark.whole_file import parts_in, whole_file
 
 
 @given(slices=st.lists(st.integers(0, 99), max_size=20), group=st.integers(1, 8))
@@ -39,40 +41,96 @@ def test_the_plan(slices: list[int], group: int, tmp_path_factory: pytest.TempPa
     ]
 
 
-@given(surveys=st.lists(st.lists(st.text(st.characters(), max_size=5), max_size=4), max_size=4))
-def test_bins_are_found_by_their_numbers(surveys: list[list[str]], tmp_path_factory: pytest.TempPathFactory) -> None:
-    """A task gets what was left for it, also where a path is no Unicode."""
-    folder = tmp_path_factory.mktemp("work") / "bins"
-    bins = [
-        [PlannedSurvey(1, 2, "key", SurveyTask(Place("n1"), f"{path}\udcff", None)) for path in each]
-        for each in surveys
-    ]
-    write_bins(folder, bins)
+@given(groups=st.lists(st.lists(st.text(st.characters(), max_size=5), min_size=1, max_size=9), max_size=4))
+def test_bins_are_found_by_their_numbers(groups: list[list[str]], tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Tasks get what was left for them, each file in one bin, and no bin has files that were given apart."""
+    folder = tmp_path_factory.mktemp("bins")
+    bins = BinFiles(folder, slots=2)
+    for paths in groups:
+        surveys = [PlannedSurvey(1, number, "key", named(f"{path}\udcff")) for number, path in enumerate(paths)]
+        first_bin = bins.count
+        bins.add(surveys)
+        found = [read_bin(folder, number) for number in range(first_bin, bins.count)]
 
-    assert [read_bin(folder, number) for number in range(len(bins))] == bins
+        assert sorted((each for some in found for each in some), key=lambda each: each.number) == surveys
+        assert all(found)
+        assert bins.sizes_bytes[first_bin:] == [sum(each.task.size_bytes for each in some) for some in found]
+
+
+def named(path: str) -> SurveyTask:
+    """A file."""
+    return SurveyTask(Place("n1"), path, None, size_bytes=100 * MEBIBYTE)
 
 
 def test_bins_that_are_not_there(tmp_path: Path) -> None:
     """A worker that does not see the output directory says which file it misses, and a driver that cannot write too."""
     with pytest.raises(StorageError, match=r"bins/7: .*No such file.*driver and workers share"):
         read_bin(tmp_path / "bins", 7)
-    with pytest.raises(StorageError, match=r"nowhere/bins: .*No such file"):
-        write_bins(tmp_path / "nowhere" / "bins", [])
+    with pytest.raises(StorageError, match=r"nowhere/0: write failed.*No such file"):
+        BinFiles(tmp_path / "nowhere", 1).add([PlannedSurvey(1, 2, "key", named("x"))])
 
 
-def test_outcomes_come_in_the_order_of_tasks(tmp_path: Path) -> None:
-    """Files are read in the order of the tasks that wrote them, each from its first row."""
-    outcomes = [Outcome(part_of([], Report([])), (), count) for count in range(6)]
-    for number, names in enumerate(("part-00000-b", "part-99999-a", "part-100000-c")):
-        some = [{"outcome": pickle.dumps(each)} for each in outcomes[2 * number : 2 * number + 2]]
-        pq.write_table(pa.Table.from_pylist(some, OUTCOMES), tmp_path / f"{names}.parquet")
-
-    assert [outcome.file_count for outcome in outcomes_in(tmp_path)] == [0, 1, 2, 3, 4, 5]
+def evidence_rows(*numbers: int) -> pa.RecordBatch:
+    """Rows of evidence."""
+    of_all = {"key": "k", "run_id": "run", "slice": 1, "is_final": True, "path": "x"}
+    return pa.RecordBatch.from_pylist([of_all | {"number": each, "evidence": f"{each}"} for each in numbers], EVIDENCE)
 
 
-def test_outcomes_that_cannot_be_read(tmp_path: Path) -> None:
-    """A file that is damaged is an error of the disk."""
-    (tmp_path / "part-00000.parquet").write_bytes(b"PAR1 no")
+def test_evidence_is_kept_whole(tmp_path: Path) -> None:
+    """What was kept is given back, and found by the number of its bin; of a bin that failed, nothing is left."""
 
-    with pytest.raises(StorageError):
-        list(outcomes_in(tmp_path))
+    def failing() -> Iterator[pa.RecordBatch]:
+        yield evidence_rows(7)
+        raise MissingExtraError("codecs", "lz4")
+
+    keep_evidence(evidence_path(tmp_path, "run", 12), [evidence_rows(5, 3), evidence_rows(4)])
+    with pytest.raises(MissingExtraError):
+        keep_evidence(evidence_path(tmp_path, "run", 3), failing())
+    found = pa.Table.from_batches(kept_evidence(evidence_path(tmp_path, "run", 12)))
+
+    assert bins_done(tmp_path, "run") == {12}
+    assert found.to_pylist() == [{"slice": 1, "number": each, "evidence": f"{each}"} for each in (5, 3, 4)]
+    assert [path.name for path in tmp_path.iterdir()] == ["run-12.parquet"]
+
+
+def test_evidence_that_cannot_be_kept_or_read(tmp_path: Path) -> None:
+    """Disks that fail are told with the file that they failed over."""
+    (tmp_path / "damaged").write_bytes(b"PAR1 no")
+    with pytest.raises(StorageError, match=r"damaged: read failed"):
+        list(kept_evidence(tmp_path / "damaged"))
+    with pytest.raises(StorageError, match=r"nowhere/x: write failed.*No such file"):
+        keep_evidence(tmp_path / "nowhere" / "x", [evidence_rows(1)])
+
+
+def test_two_write_the_same_file(tmp_path: Path) -> None:
+    """Of two tasks that do the same work at once, others see one's file whole, then the other's, and nothing else."""
+    path = tmp_path / "file"
+    with whole_file(path) as first:
+        first.write_text("first")
+        with whole_file(path) as second:
+            second.write_text("second")
+            assert set(parts_in(tmp_path)) == {first, second}
+        assert path.read_text() == "second"
+    assert path.read_text() == "first"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_outcomes_come_in_the_order_of_slices(tmp_path: Path) -> None:
+    """Outcomes are given slice by slice, each in the order in which it was judged."""
+    counts = {3: (5, 1), 20: (4,), 1: (8, 9, 2)}
+    for slice_number, some in counts.items():
+        write_outcomes(tmp_path, slice_number, (Outcome(part_of([], Report([])), (), count) for count in some))
+
+    assert [outcome.file_count for outcome in outcomes_in(tmp_path, [1, 3, 20])] == [8, 9, 2, 5, 1, 4]
+
+
+@pytest.mark.parametrize("end", [1, -3])
+def test_outcomes_that_cannot_be_read(end: int, tmp_path: Path) -> None:
+    """A file that is damaged, or gone, is an error of the disk."""
+    write_outcomes(tmp_path, 1, [Outcome(part_of([], Report([])), (), 7)])
+    (tmp_path / "1").write_bytes((tmp_path / "1").read_bytes()[:end])
+
+    with pytest.raises(StorageError, match=r"/1: read failed"):
+        list(outcomes_in(tmp_path, [1]))
+    with pytest.raises(StorageError, match=r"/2: read failed.*No such file"):
+        list(outcomes_in(tmp_path, [2]))
