@@ -126,12 +126,12 @@ class JudgeWork:
         part, kept, file_count = AuditPart(self.page.blank()), list[PartitionEvidence](), 0
         for places in in_groups(in_partitions(files)):
             part.add(judge_group(places, directories))
-            kept += map(kept_of, places)
+            kept += map(kept_of, places if directories else ())
             file_count += sum(len(place.files) for place in places)
             if len(part.rows) + len(kept) >= _MOST_VALUES:
                 yield Outcome(part, tuple(kept), file_count)
                 part, kept, file_count = AuditPart(self.page.blank()), [], 0
-        if kept:
+        if file_count:
             yield Outcome(part, tuple(kept), file_count)
 
     def _directories(self) -> Mapping[str, PartitionEvidence]:

@@ -19,7 +19,7 @@ class Outcome:
 
     Attributes:
         part: for the run.
-        kept: for what log directories are compared with.
+        kept: for what log directories are compared with; empty where there are none.
         file_count: how many files there were.
     """
 
