@@ -45,11 +45,11 @@ JOB_THAT_LOSES_AN_EXECUTOR = """
     from raftlog.tools.auditing.full_audit import audit_into
     from raftlog.tools.auditing.survey import survey
     from raftlog.tools.report.page import Report
-    from raftlog.tools.spark import audit_engine
+    from raftlog.tools.spark import audit_engine, bin_files
     from raftlog.tools.spark.session import session
 
     master, source, out, last, notes = sys.argv[1:]
-    audit_engine._MOST_FILES = 5
+    bin_files._MOST_FILES = 5
 
     def survey_and_die(task):
         with open(notes, "a") as file:

@@ -4,7 +4,7 @@
 import os
 import shutil
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from raftlog.errors import MissingExtraError, SparkJobError
 from raftlog.tools.auditing.evidence import FileEvidence, SurveyTask
 from raftlog.tools.auditing.survey import survey
-from raftlog.tools.spark import audit_engine, audit_job, bins, worker_check
+from raftlog.tools.spark import audit_job, bin_files, bins, worker_check
 from tests.golden_files import GOLDEN
 from tests.spark.audit_results import audit_locally, audit_on_spark, results
 from tests.spark.conftest import QUICK_START
@@ -118,14 +118,14 @@ def test_a_run_goes_on_where_another_was_stopped(
     spark: SparkSession, quorum: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What tasks have surveyed that were done is not surveyed again, and the results are those of one run."""
-    monkeypatch.setattr(audit_engine, "_MOST_FILES", 10)
+    monkeypatch.setattr(bin_files, "_MOST_FILES", 10)
     path, notes = victim(quorum), tmp_path / "notes"
 
     def stop(task: SurveyTask) -> None:
         if task.path == path:
             raise MissingExtraError("codecs", "lz4")
 
-    with pytest.raises(SparkJobError, match=r"surveying: .*MissingExtraError.*lz4 needs a package"):
+    with pytest.raises(SparkJobError, match=r"surveying and judging: .*MissingExtraError.*lz4 needs a package"):
         audit_on_spark(spark, tmp_path / "spark", quorum, survey=noting(notes, stop))
     before = noted(notes)
     kept = set(pq.read_table(tmp_path / "spark" / "evidence")["path"].to_pylist())
@@ -145,7 +145,7 @@ def test_a_driver_that_is_killed_while_it_judges(spark: SparkSession, quorum: Pa
     """The next run surveys nothing again, and what the killed one has left of its judging does not count."""
     node, out, notes = quorum / "n2", tmp_path / "spark", tmp_path / "notes"
     killed = run_python(DIES_WHEN_JUDGED, tmp_path, str(node), "--messages", "--out", str(out))
-    left = sorted(path.name for path in (out / "spark-work").iterdir())
+    left = sorted(path.name for path in out.glob("spark-work/*/*"))
     outcome = audit_on_spark(spark, out, node, survey=noting(notes))
 
     assert killed.returncode == -signal.SIGKILL, killed.stderr
@@ -181,6 +181,37 @@ def test_only_what_has_changed_is_read(spark: SparkSession, quorum: Path, tmp_pa
     assert noted(notes) == {}
     assert fourth.reused_files == fourth.account.files
     assert without_counts(results(out, fourth)) == without_counts(local)
+
+
+def test_everything_is_read_anew(spark: SparkSession, quorum: Path, tmp_path: Path) -> None:
+    """On demand, nothing of earlier runs counts; what a killed task has left half written goes too."""
+    notes, out = tmp_path / "notes", tmp_path / "spark"
+    audit_on_spark(spark, out, quorum, survey=noting(notes))
+    everything = noted(notes)
+    (out / "evidence" / ".x-1.parquet.0.part").touch()
+    audit_on_spark(spark, out, quorum, survey=noting(notes))
+    left = list(out.glob("evidence/.*.part"))
+    assert noted(notes) == {}
+    again = audit_on_spark(spark, out, quorum, survey=noting(notes), is_fresh=True)
+
+    assert left == []
+    assert again.reused_files == 0
+    assert noted(notes).keys() == everything.keys()
+    assert {path.name.rpartition("-")[0] for path in out.glob("evidence/*.parquet")} == {again.run_id}
+
+
+@pytest.mark.parametrize("names", [(), ("meta.properties",), ("meta.properties", "__cluster_metadata-0")])
+def test_little_is_enough(names: Sequence[str], spark: SparkSession, quorum: Path, tmp_path: Path) -> None:
+    """No file at all, and files of a log directory itself alone, are audited as on one machine, again and again."""
+    few = tmp_path / "few"
+    few.mkdir()
+    for name in names:
+        (few / name).symlink_to(quorum / "n1" / name)
+    local = results(tmp_path / "local", audit_locally(tmp_path / "local", few))
+
+    assert results(tmp_path / "spark", audit_on_spark(spark, tmp_path / "spark", few)) == local
+    again = results(tmp_path / "spark", audit_on_spark(spark, tmp_path / "spark", few))
+    assert without_counts(again) == without_counts(local)
 
 
 def test_evidence_is_judged_where_it_belongs_now(

@@ -13,8 +13,8 @@
     summary.json                of the last complete run, as is the next one
     report.html                 a page for people
 
-All files are written under names that begin with a dot, and are renamed once they are whole. What a run leaves behind
-that was killed goes with the next one.
+What lasts is written under names that begin with a dot, and is renamed once it is whole. What a run leaves behind that
+was killed goes with the next one.
 """
 
 import itertools

@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark import cloudpickle
 
 from raftlog.errors import SparkJobError, StorageError
@@ -49,9 +50,10 @@ if TYPE_CHECKING:
 _PLAN: Final = "plan.parquet"
 _BINS: Final = "bins"
 _OUTCOMES: Final = "outcomes"
+_OWN: Final = "own.parquet"
 _FOLDED: Final = "folded"
-_MOST_FILES: Final = 50_000
-"""Of those that are divided among bins together: the driver holds them."""
+_REPLACED: Final = "replaced"
+_READING: Final = "reading the evidence of earlier runs"
 
 
 @attrs.frozen
@@ -92,25 +94,24 @@ class SparkEngine:
         with ThreadPoolExecutor(1) as beside:
             first = beside.submit(lambda: list(itertools.islice(tasks, 1)))  # All directories are searched for it.
             slots = check_workers(self.spark)
-        with _folders(run, is_fresh=self.is_fresh):
-            return _SparkRun(self, run, slots).run(itertools.chain(first.result(), tasks), problems)
+        with _work_folder(run, is_fresh=self.is_fresh) as work:
+            return _SparkRun(self, run, work, slots).run(itertools.chain(first.result(), tasks), problems)
 
 
 class _SparkRun:
     """A run on Spark."""
 
-    def __init__(self, engine: SparkEngine, run: AuditRun, slots: int) -> None:
+    def __init__(self, engine: SparkEngine, run: AuditRun, work: Path, slots: int) -> None:
         self._engine = engine
         self._spark = engine.spark
         self._run = run
         self._slots = slots
         self._evidence = run.output.evidence_folder
-        self._work = run.output.work_folder
+        self._work = work
         self._directory = Path.cwd().as_posix() if any(map(_is_relative, engine.sources)) else None
         self._slices = Slices()
         self._count = 0
         self._reuses = 0
-        self._own_bins = 0
         self._own_reuses = 0
         self._reused_files = 0
 
@@ -125,7 +126,7 @@ class _SparkRun:
         with RunProgress(self._engine.label, self._engine.sources) as progress:
             bins = self._plan(tasks, known, progress)
             with watching_bins(progress, self._evidence, self._run.run_id, bins.sizes_bytes):
-                kept = self._judge(bins.count)
+                kept = self._judge(bins)
         self._run.take_judged(with_problems(judge_together(kept), problems))
         if len(known) - self._reuses > self._count:
             self._fold()
@@ -135,42 +136,31 @@ class _SparkRun:
         """Return the keys of the evidence that still holds if files have not changed."""
         if not any(self._evidence.glob("*.parquet")):
             return set()
-        with failures_of("reading the evidence of earlier runs"):
+        with failures_of(_READING):
             keys: pa.ChunkedArray = self._stored().where("is_final").select("key").toArrow()["key"]
         return set(keys.to_pylist())
 
     def _plan(self, tasks: Iterable[SurveyTask], known: set[str], progress: RunProgress) -> BinFiles:
-        """List all files, and leave those for workers that are not known; log directories' own share no bin."""
-        files = (
-            PlannedSurvey(self._slices.number_of(task), number, key_of(task), task) for number, task in enumerate(tasks)
-        )
-        bins = BinFiles(self._work / _BINS, self._slots)
-
-        def unknown(files: Iterable[PlannedSurvey]) -> Iterator[PlannedSurvey]:
-            for file in files:
+        """List all files, and leave those for workers that are not known."""
+        with PlanFile(self._work / _PLAN) as plan, BinFiles(self._work / _BINS, self._slots) as bins:
+            for number, task in enumerate(tasks):
+                file = PlannedSurvey(self._slices.number_of(task), number, key_of(task), task)
+                if file.key in known:
+                    plan.add(file.slice_number, number, file.key)
+                    self._own_reuses += file.is_own
+                    self._reused_files += 1 + len(task.indexes)
+                    progress.passed(task.size_bytes)
+                else:
+                    bins.add(file)
                 self._count += 1
-                if file.key not in known:
-                    yield file
-                    continue
-                self._reuses += 1
-                self._reused_files += 1 + len(file.task.indexes)
-                plan.add(file.slice_number, file.number, file.key)
-                progress.passed(file.task.size_bytes)
-
-        with PlanFile(self._work / _PLAN) as plan:
-            for is_own, some in itertools.groupby(files, lambda file: file.slice_number == 0):
-                waiting = unknown(some)
-                while few := list(itertools.islice(waiting, _MOST_FILES)):
-                    bins.add(few)
-                if is_own:
-                    self._own_bins, self._own_reuses = bins.count, self._reuses
+        self._reuses = plan.count
         return bins
 
-    def _judge(self, bin_count: int) -> list[PartitionEvidence]:
+    def _judge(self, bins: BinFiles) -> list[PartitionEvidence]:
         """Have all judged, hand in what comes of it, and return what log directories are compared with."""
         missing = self._count
         kept: list[PartitionEvidence] = []
-        for outcome in self._judged(bin_count) if missing else ():
+        for outcome in self._judged(bins) if missing else ():
             self._run.take(outcome.part)
             kept += outcome.kept
             missing -= outcome.file_count
@@ -180,34 +170,37 @@ class _SparkRun:
             )
         return kept
 
-    def _judged(self, bin_count: int) -> Iterator[Outcome]:
+    def _judged(self, bins: BinFiles) -> Iterator[Outcome]:
         """Have workers survey what is in bins, and judge everything; yield what comes of it, in order."""
         work = JudgeWork(
-            own_bins=[evidence_path(self._evidence, self._run.run_id, number) for number in range(self._own_bins)],
-            own_rows=self._own_rows(),
+            own_evidence=(*self._own_reused(), *map(self._evidence_path, range(bins.own_count))),
             page=self._run.page.blank(),
             directory=self._directory,
             outcomes=self._work / _OUTCOMES,
         )
-        with failures_of("surveying"):
-            rows = self._surveyed(bin_count).repartitionById(self._slices.count, "slice")
+        with failures_of("surveying and judging"):
+            rows = self._surveyed(bins).repartitionById(self._slices.count, "slice")
             judged = rows.sortWithinPartitions("number").mapInArrow(work.__call__, SLICES_COLUMNS).collect()
         yield from outcomes_in(work.outcomes, sorted(row["slice"] for row in judged))
 
-    def _own_rows(self) -> list[dict[str, Any]]:
-        """Return the evidence of earlier runs of files of log directories themselves."""
-        if not self._own_reuses:
-            return []
-        with failures_of("reading the evidence of earlier runs"):
-            return [row.asDict() for row in self._surveyed_before().where("slice = 0").collect()]
+    def _evidence_path(self, bin_number: int) -> Path:
+        return evidence_path(self._evidence, self._run.run_id, bin_number)
 
-    def _surveyed(self, bin_count: int) -> "DataFrame":
+    def _own_reused(self) -> Iterator[Path]:
+        """Write down what earlier runs found in files of log directories themselves, and yield where."""
+        if self._own_reuses:
+            with failures_of(_READING):
+                found = self._surveyed_before().where("slice = 0").toArrow()
+            pq.write_table(found, path := self._work / _OWN)
+            yield path
+
+    def _surveyed(self, bins: BinFiles) -> "DataFrame":
         """Return the evidence of all files, with their slices and numbers."""
-        if not bin_count:
+        if not bins.count:
             return self._surveyed_before()
         survey = cloudpickle.dumps(self._engine.survey)  # type: ignore[no-untyped-call]
         work = SurveyWork(self._work / _BINS, self._evidence, self._run.run_id, survey, self._directory)
-        found = self._spark.range(0, bin_count, 1, bin_count).mapInArrow(work.__call__, JUDGED_COLUMNS)
+        found = self._spark.range(0, bins.count, 1, bins.count).mapInArrow(work.__call__, JUDGED_COLUMNS)
         return found.unionByName(self._surveyed_before()) if self._reuses else found
 
     def _surveyed_before(self) -> "DataFrame":
@@ -232,9 +225,12 @@ class _SparkRun:
             reused = self._stored().join(self._reused(), "key", "left_semi")
             kept = self._found().unionByName(reused).where("is_final").repartition(self._slots, "key")
             kept.dropDuplicates(["key"]).write.option("compression", "zstd").parquet(path_to_write(folded))
-        # Killed between the two, the next run surveys everything: it costs time, and nothing else.
-        shutil.rmtree(self._evidence)
-        folded.replace(self._evidence)
+        try:
+            # Killed between the two, the next run surveys everything: it costs time, and nothing else.
+            self._evidence.replace(self._work / _REPLACED)
+            folded.replace(self._evidence)
+        except OSError as error:
+            raise StorageError(str(self._evidence), "write", error.strerror or str(error)) from error
 
 
 def _is_relative(source: str) -> bool:
@@ -242,21 +238,22 @@ def _is_relative(source: str) -> bool:
 
 
 @contextmanager
-def _folders(run: AuditRun, *, is_fresh: bool) -> Iterator[None]:
-    """Lend the folders of a run: that of the evidence stays, the other one is empty, and goes with the run."""
-    evidence, work = run.output.evidence_folder, run.output.work_folder
+def _work_folder(run: AuditRun, *, is_fresh: bool) -> Iterator[Path]:
+    """Lend the folder in which a run works, and which goes with it; see to that of the evidence, which stays."""
+    all_work, evidence = run.output.work_folder, run.output.evidence_folder
+    work = all_work / run.run_id  # Tasks of a run that was killed may still be at work in theirs.
     try:
-        shutil.rmtree(work, ignore_errors=True)
-        if is_fresh:
-            shutil.rmtree(evidence, ignore_errors=True)
+        shutil.rmtree(all_work, ignore_errors=True)
+        if is_fresh and evidence.exists():
+            shutil.rmtree(evidence)
         evidence.mkdir(exist_ok=True)
         for part in parts_in(evidence):
-            part.unlink()
-        for folder in (work, work / _BINS, work / _OUTCOMES):
-            folder.mkdir()
+            part.unlink(missing_ok=True)
+        for folder in (work / _BINS, work / _OUTCOMES):
+            folder.mkdir(parents=True)
     except OSError as error:
-        raise StorageError(str(work), "write", error.strerror or str(error)) from error
+        raise StorageError(str(error.filename or work), "write", error.strerror or str(error)) from error
     try:
-        yield
+        yield work
     finally:
-        shutil.rmtree(work, ignore_errors=True)
+        shutil.rmtree(all_work, ignore_errors=True)

@@ -3,7 +3,7 @@
 
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -31,9 +31,10 @@ def watching_bins(progress: RunProgress, folder: Path, run_id: str, sizes_bytes:
     def watch() -> None:
         seen: set[int] = set()
         while not has_ended.wait(_INTERVAL_SECONDS):
-            new = bins_done(folder, run_id) - seen
-            progress.passed(sum(sizes_bytes[number] for number in new))
-            seen |= new
+            with suppress(OSError):  # Those who need what is there will say so.
+                new = bins_done(folder, run_id) - seen
+                progress.passed(sum(sizes_bytes[number] for number in new))
+                seen |= new
 
     watcher = threading.Thread(target=watch, name="watches bins", daemon=True)
     watcher.start()

@@ -33,7 +33,6 @@ EVIDENCE_COLUMNS: Final = (
 JUDGED: Final = ("slice", "number", "evidence")
 """What is judged of it."""
 JUDGED_COLUMNS: Final = "slice int, number long, evidence string"
-_BATCH_COUNT: Final = 256
 
 
 def evidence_path(folder: Path, run_id: str, bin_number: int) -> Path:
@@ -48,7 +47,7 @@ def bins_done(folder: Path, run_id: str) -> set[int]:
 
 
 def keep_evidence(path: Path, batches: Iterable[pa.RecordBatch]) -> None:
-    """Write rows of ``EVIDENCE``, and make them last.
+    """Write rows of ``EVIDENCE``, and make them last; where others are kept by then, these are dropped.
 
     Raises:
         StorageError: the disk failed. Nothing is kept.
@@ -62,13 +61,14 @@ def keep_evidence(path: Path, batches: Iterable[pa.RecordBatch]) -> None:
 
 
 def kept_evidence(path: Path) -> Iterator[pa.RecordBatch]:
-    """Yield the columns of ``JUDGED``.
+    """Yield the columns of ``JUDGED``, in batches as they were written.
 
     Raises:
         StorageError: they cannot be read.
     """
     try:
         with pq.ParquetFile(path) as file:
-            yield from file.iter_batches(_BATCH_COUNT, columns=list(JUDGED))
+            for group in range(file.num_row_groups):  # Across groups, batches would be of so many rows, however long.
+                yield from file.iter_batches(row_groups=[group], columns=list(JUDGED))
     except (OSError, pa.ArrowException) as error:
         raise StorageError(str(path), "read", str(error)) from error

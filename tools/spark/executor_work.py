@@ -2,14 +2,14 @@
 """What an audit's tasks do on the workers of Spark: rows in, rows out, as Arrow.
 
 Evidence is text, and is kept as soon as a task is done; what was judged is pickled, as it never outlives the run.
-Memory holds the evidence of one partition with its replicas, and some rows.
+Memory holds the evidence of one partition with its replicas and of all log directories themselves, and some rows.
 """
 
 import contextlib
 import functools
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
@@ -41,7 +41,7 @@ _MOST_VALUES: Final = 4096
 class SurveyWork:
     """Surveys bins of files, keeps what was found, and yields that; what Spark sends to workers. It pickles.
 
-    Spark may have a bin done again, for it lost what one had given, or is tired of waiting: what was kept is given.
+    Spark may have a bin done again, for it lost what that had given, and even twice at once: all give what was kept.
 
     Attributes:
         bins: the folder that they are in.
@@ -96,15 +96,13 @@ class JudgeWork:
     """Judges a slice, and leaves what comes of it for the driver; likewise.
 
     Attributes:
-        own_bins: paths of evidence of the files of log directories themselves, and of no others.
-        own_rows: the same of earlier runs, as rows of ``JUDGED``.
+        own_evidence: paths of that of the files of log directories themselves, and of no others; of this run alone.
         page: an empty one.
         directory: where paths start that are not absolute; None if all are.
         outcomes: the folder to leave outcomes in.
     """
 
-    own_bins: Sequence[Path]
-    own_rows: Sequence[Mapping[str, Any]]
+    own_evidence: tuple[Path, ...]
     page: Page
     directory: str | None
     outcomes: Path
@@ -122,7 +120,7 @@ class JudgeWork:
 
     def _judged(self, files: Iterable[FileEvidence]) -> Iterator[Outcome]:
         """Judge partition after partition, and yield what comes of some at a time."""
-        directories = self._directories()
+        directories = _directories(self.own_evidence)
         part, kept, file_count = AuditPart(self.page.blank()), list[PartitionEvidence](), 0
         for places in in_groups(in_partitions(files)):
             part.add(judge_group(places, directories))
@@ -133,12 +131,6 @@ class JudgeWork:
                 part, kept, file_count = AuditPart(self.page.blank()), [], 0
         if file_count:
             yield Outcome(part, tuple(kept), file_count)
-
-    def _directories(self) -> Mapping[str, PartitionEvidence]:
-        """Return all log directories by path."""
-        found = itertools.chain.from_iterable(map(kept_evidence, self.own_bins))
-        rows = sorted((*self.own_rows, *_rows(found)), key=itemgetter("number"))
-        return by_path(in_partitions(files_of(rows)))
 
 
 def files_of(rows: Iterable[Mapping[str, Any]]) -> Iterator[FileEvidence]:
@@ -156,6 +148,13 @@ def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
         names = batch.schema.names
         for number in range(batch.num_rows):
             yield {name: batch.column(name)[number].as_py() for name in names}
+
+
+@functools.lru_cache(maxsize=1)
+def _directories(own_evidence: tuple[Path, ...]) -> Mapping[str, PartitionEvidence]:
+    """Return all log directories by path; a worker's Python reads them once."""
+    rows = _rows(itertools.chain.from_iterable(map(kept_evidence, own_evidence)))
+    return by_path(in_partitions(files_of(sorted(rows, key=itemgetter("number")))))
 
 
 @functools.cache

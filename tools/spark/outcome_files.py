@@ -51,7 +51,7 @@ def outcomes_in(folder: Path, slices: Iterable[int]) -> Iterator[Outcome]:
             with path.open("rb") as file:
                 while file.peek(1):
                     yield pickle.load(file)  # noqa: S301 - ours
-        except (OSError, EOFError, pickle.UnpicklingError) as error:
+        except Exception as error:  # Damage may have pickle raise anything.
             raise StorageError(str(path), "read", str(error)) from error
 
 

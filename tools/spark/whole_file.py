@@ -15,7 +15,7 @@ _SUFFIX = ".part"
 def whole_file(path: Path) -> Iterator[Path]:
     """Lend the path of a file that gets its name at the end of the block, unless that fails.
 
-    Where several do so for one name, it is that of the last one's.
+    Of several who do so for one name, the first one's file is kept, if the file system has links.
 
     Raises:
         StorageError: the disk failed. There is no such file, or one that somebody else has written.
@@ -24,9 +24,11 @@ def whole_file(path: Path) -> Iterator[Path]:
     try:
         try:
             yield part
-            part.replace(path)
+            _publish(part, path)
         finally:
             part.unlink(missing_ok=True)
+    except StorageError:
+        raise
     except OSError as error:
         raise StorageError(str(path), "write", error.strerror or str(error)) from error
 
@@ -34,3 +36,12 @@ def whole_file(path: Path) -> Iterator[Path]:
 def parts_in(folder: Path) -> Iterator[Path]:
     """Yield what was left in a folder by those who were killed as they wrote."""
     return folder.glob(f".*{_SUFFIX}")
+
+
+def _publish(part: Path, path: Path) -> None:
+    try:
+        path.hardlink_to(part)
+    except FileExistsError:
+        return
+    except OSError:  # There are file systems without links.
+        part.replace(path)

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raftlog.errors import MissingExtraError
+from raftlog.errors import MissingExtraError, StorageError
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, SurveyTask, in_partitions
 from raftlog.tools.auditing.full_audit import part_of
 from raftlog.tools.auditing.judgement import (
@@ -92,11 +92,12 @@ def test_judging_in_any_division(data: st.DataObject, tmp_path_factory: pytest.T
     sizes = data.draw(st.lists(st.integers(1, 30), max_size=5))
     most = data.draw(st.sampled_from([1, 20, 4096]))
     own = [as_row(0, number, file) for number, file in enumerate(in_order(groups[0]))]
-    own_rows = own[:: data.draw(st.integers(1, 3))]
+    cut = data.draw(st.integers(0, len(own)))
     page = Report(SOURCES)
     folder = tmp_path_factory.mktemp("outcomes")
-    own_bins = [folder / "own"]
-    keep_evidence(own_bins[0], [pa.RecordBatch.from_pylist([row for row in own if row not in own_rows], EVIDENCE)])
+    own_evidence = folder / "later", folder / "earlier"
+    for path, rows in zip(own_evidence, (own[cut:], own[:cut]), strict=True):
+        keep_evidence(path, [pa.RecordBatch.from_pylist(rows, EVIDENCE)])
     whole = part_of(judge_in_groups(places), page.blank())
 
     total = part_of([], page)
@@ -106,7 +107,7 @@ def test_judging_in_any_division(data: st.DataObject, tmp_path_factory: pytest.T
         for start, end in itertools.pairwise([0, *cuts, len(groups)]):
             files = [file for group in groups[start:end] for file in in_order(group)]
             rows = [as_row(4, number, file) for number, file in enumerate(files)]
-            work = pickle.loads(pickle.dumps(JudgeWork(own_bins, own_rows, page.blank(), None, folder)))
+            work = pickle.loads(pickle.dumps(JudgeWork(own_evidence, page.blank(), None, folder)))
             count = 0
             for outcome in judged(work, batches(rows, sizes)):
                 total.rows += outcome.part.rows
@@ -119,6 +120,25 @@ def test_judging_in_any_division(data: st.DataObject, tmp_path_factory: pytest.T
 
     assert total.rows + last.rows == whole.rows
     assert total.page.html("run") == whole.page.html("run")
+
+
+def test_nothing_is_kept_for_nobody(tmp_path: Path) -> None:
+    """Where no log directory is, no evidence goes back to the driver to compare it with."""
+    files = [file for file in evidence() if file.task.place.topic]
+    rows = [as_row(1, number, file) for number, file in enumerate(files)]
+    found = list(judged(JudgeWork((), Report(SOURCES), None, tmp_path), batches(rows, [])))
+
+    assert sum(outcome.file_count for outcome in found) == len(files)
+    assert {outcome.kept for outcome in found} == {()}
+
+
+def test_own_evidence_that_is_damaged(tmp_path: Path) -> None:
+    """It is told which file cannot be read, and not taken for the one that is written."""
+    (tmp_path / "own").write_bytes(b"PAR1 no")
+    work = JudgeWork((tmp_path / "own",), Report(SOURCES), None, tmp_path)
+
+    with pytest.raises(StorageError, match=r"/own: read failed"):
+        list(judged(work, batches([as_row(1, 0, evidence()[0])], [])))
 
 
 def test_groups_are_judged_alike_wherever_they_are() -> None:
@@ -148,9 +168,9 @@ def survey_work(
     """Work over some files."""
     (folder / "bins").mkdir()
     (folder / "evidence").mkdir()
-    BinFiles(folder / "bins", slots=1).add(
-        [PlannedSurvey(7, number, f"key {number}", task) for number, task in enumerate(tasks)]
-    )
+    with BinFiles(folder / "bins", slots=1) as bins:
+        for number, task in enumerate(tasks):
+            bins.add(PlannedSurvey(7, number, f"key {number}", task))
     return SurveyWork(folder / "bins", folder / "evidence", "run", pickle.dumps(how), directory)
 
 

@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """What driver and workers leave for each other in files: the plan, what is to be surveyed, and outcomes."""
 
+import errno
 from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raftlog.errors import MissingExtraError, StorageError
 from raftlog.tools.auditing.evidence import Place, SurveyTask
 from raftlog.tools.auditing.full_audit import part_of
 from raftlog.tools.report.page import Report
-from raftlog.tools.spark import plan_file
+from raftlog.tools.spark import bin_files, plan_file
 from raftlog.tools.spark.bin_files import BinFiles, PlannedSurvey, read_bin
 from raftlog.tools.spark.bins import MEBIBYTE
 from raftlog.tools.spark.evidence_files import EVIDENCE, bins_done, evidence_path, keep_evidence, kept_evidence
@@ -41,20 +42,31 @@ def test_the_plan(slices: list[int], group: int, tmp_path_factory: pytest.TempPa
     ]
 
 
-@given(groups=st.lists(st.lists(st.text(st.characters(), max_size=5), min_size=1, max_size=9), max_size=4))
-def test_bins_are_found_by_their_numbers(groups: list[list[str]], tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Tasks get what was left for them, each file in one bin, and no bin has files that were given apart."""
+@settings(max_examples=40)
+@given(
+    own=st.integers(0, 9),
+    others=st.lists(st.integers(1, 5), max_size=9),
+    most=st.integers(1, 5),
+)
+def test_bins_are_found_by_their_numbers(
+    own: int, others: list[int], most: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Tasks get what was left for them, each file in one bin; log directories' own are in the first ones, alone."""
     folder = tmp_path_factory.mktemp("bins")
-    bins = BinFiles(folder, slots=2)
-    for paths in groups:
-        surveys = [PlannedSurvey(1, number, "key", named(f"{path}\udcff")) for number, path in enumerate(paths)]
-        first_bin = bins.count
-        bins.add(surveys)
-        found = [read_bin(folder, number) for number in range(first_bin, bins.count)]
+    slices = [0] * own + others
+    surveys = [PlannedSurvey(each, number, "key", named(f"{number}\udcff")) for number, each in enumerate(slices)]
+    with pytest.MonkeyPatch.context() as patch, BinFiles(folder, slots=2) as bins:
+        patch.setattr(bin_files, "_MOST_FILES", most)
+        for planned in surveys:
+            bins.add(planned)
+    found = [read_bin(folder, number) for number in range(bins.count)]
 
-        assert sorted((each for some in found for each in some), key=lambda each: each.number) == surveys
-        assert all(found)
-        assert bins.sizes_bytes[first_bin:] == [sum(each.task.size_bytes for each in some) for some in found]
+    assert sorted((each for some in found for each in some), key=lambda each: each.number) == surveys
+    assert all(0 < len(some) <= most for some in found)
+    assert [{each.is_own for each in some} for some in found] == [
+        {number < bins.own_count} for number in range(bins.count)
+    ]
+    assert bins.sizes_bytes == [sum(each.task.size_bytes for each in some) for some in found]
 
 
 def named(path: str) -> SurveyTask:
@@ -66,8 +78,14 @@ def test_bins_that_are_not_there(tmp_path: Path) -> None:
     """A worker that does not see the output directory says which file it misses, and a driver that cannot write too."""
     with pytest.raises(StorageError, match=r"bins/7: .*No such file.*driver and workers share"):
         read_bin(tmp_path / "bins", 7)
-    with pytest.raises(StorageError, match=r"nowhere/0: write failed.*No such file"):
-        BinFiles(tmp_path / "nowhere", 1).add([PlannedSurvey(1, 2, "key", named("x"))])
+    with (
+        pytest.raises(StorageError, match=r"nowhere/0: write failed.*No such file"),
+        BinFiles(tmp_path / "nowhere", 1) as bins,
+    ):
+        bins.add(PlannedSurvey(1, 2, "key", named("x")))
+    (tmp_path / "5").write_bytes(b"\x80\x05no")
+    with pytest.raises(StorageError, match=r"/5: read failed"):
+        read_bin(tmp_path, 5)
 
 
 def evidence_rows(*numbers: int) -> pa.RecordBatch:
@@ -77,7 +95,7 @@ def evidence_rows(*numbers: int) -> pa.RecordBatch:
 
 
 def test_evidence_is_kept_whole(tmp_path: Path) -> None:
-    """What was kept is given back, and found by the number of its bin; of a bin that failed, nothing is left."""
+    """What was kept is given back, batch by batch, and found by its bin; of a bin that failed, nothing is left."""
 
     def failing() -> Iterator[pa.RecordBatch]:
         yield evidence_rows(7)
@@ -86,10 +104,12 @@ def test_evidence_is_kept_whole(tmp_path: Path) -> None:
     keep_evidence(evidence_path(tmp_path, "run", 12), [evidence_rows(5, 3), evidence_rows(4)])
     with pytest.raises(MissingExtraError):
         keep_evidence(evidence_path(tmp_path, "run", 3), failing())
-    found = pa.Table.from_batches(kept_evidence(evidence_path(tmp_path, "run", 12)))
+    found = [batch.to_pylist() for batch in kept_evidence(evidence_path(tmp_path, "run", 12))]
 
     assert bins_done(tmp_path, "run") == {12}
-    assert found.to_pylist() == [{"slice": 1, "number": each, "evidence": f"{each}"} for each in (5, 3, 4)]
+    assert found == [
+        [{"slice": 1, "number": each, "evidence": f"{each}"} for each in numbers] for numbers in ([5, 3], [4])
+    ]
     assert [path.name for path in tmp_path.iterdir()] == ["run-12.parquet"]
 
 
@@ -102,17 +122,30 @@ def test_evidence_that_cannot_be_kept_or_read(tmp_path: Path) -> None:
         keep_evidence(tmp_path / "nowhere" / "x", [evidence_rows(1)])
 
 
-def test_two_write_the_same_file(tmp_path: Path) -> None:
-    """Of two tasks that do the same work at once, others see one's file whole, then the other's, and nothing else."""
+@pytest.mark.parametrize("has_links", [True, False])
+def test_two_write_the_same_file(*, has_links: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two tasks that do the same work at once, the first one's file is kept; without links, the last one's."""
+
+    def refuse(path: Path, target: Path) -> None:
+        raise OSError(errno.EOPNOTSUPP, "no links here")
+
+    if not has_links:
+        monkeypatch.setattr(Path, "hardlink_to", refuse)
     path = tmp_path / "file"
-    with whole_file(path) as first:
-        first.write_text("first")
-        with whole_file(path) as second:
-            second.write_text("second")
-            assert set(parts_in(tmp_path)) == {first, second}
-        assert path.read_text() == "second"
-    assert path.read_text() == "first"
+    with whole_file(path) as last:
+        last.write_text("last")
+        with whole_file(path) as first:
+            first.write_text("first")
+            assert set(parts_in(tmp_path)) == {first, last}
+        assert path.read_text() == "first"
+    assert path.read_text() == ("first" if has_links else "last")
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_fails_in_the_writing_is_told_as_it_is(tmp_path: Path) -> None:
+    """An error of another file is not taken for one of that which is written."""
+    with pytest.raises(StorageError, match=r"^other: read failed"), whole_file(tmp_path / "file"):
+        raise StorageError("other", "read", "no")
 
 
 def test_outcomes_come_in_the_order_of_slices(tmp_path: Path) -> None:
