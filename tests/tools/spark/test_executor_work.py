@@ -106,7 +106,7 @@ def test_judging_in_any_division(data: st.DataObject, tmp_path_factory: pytest.T
         patch.setattr(executor_work, "_MOST_VALUES", most)
         for start, end in itertools.pairwise([0, *cuts, len(groups)]):
             files = [file for group in groups[start:end] for file in in_order(group)]
-            rows = [as_row(4, number, file) for number, file in enumerate(files)]
+            rows = [as_row(start, number, file) for number, file in enumerate(files)]
             work = pickle.loads(pickle.dumps(JudgeWork(own_evidence, page.blank(), None, folder)))
             count = 0
             for outcome in judged(work, batches(rows, sizes)):
