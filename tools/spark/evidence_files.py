@@ -42,8 +42,7 @@ def evidence_path(folder: Path, run_id: str, bin_number: int) -> Path:
 
 def bins_done(folder: Path, run_id: str) -> set[int]:
     """Return the numbers of the bins of a run whose evidence is there."""
-    names = (path.stem.removeprefix(run_id) for path in folder.glob(f"{run_id}-*.parquet"))
-    return {int(name.removeprefix("-")) for name in names}
+    return {int(path.stem.rpartition("-")[2]) for path in folder.glob(f"{run_id}-*.parquet")}
 
 
 def keep_evidence(path: Path, batches: Iterable[pa.RecordBatch]) -> None:
