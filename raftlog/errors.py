@@ -9,7 +9,7 @@
     │  └─ UnsupportedMagicError · UnsupportedVersionError · UnsupportedCompressionError
     ├─ LogError            OffsetOutOfRangeError · NonContiguousAppendError · TruncationBelowHighWatermarkError
     │                      BatchTooLargeError · BufferExhaustedError · QuarantinedLogError · DivergedLogError
-    │                      InvalidControlBatchError
+    │                      InvalidControlBatchError · WorkUnderWayError
     ├─ VoterSetError       NoOverlappingMajorityError · DuplicateVoterError · VoterNotFoundError
     ├─ SnapshotError       SnapshotFrozenError · SnapshotNotFoundError · InvalidSnapshotIdError
     │                      IncompleteSnapshotError (also a DecodeError) · SnapshotPositionError
@@ -132,6 +132,10 @@ class InvalidControlBatchError(LogError, ValueError):
 
 class QuarantinedLogError(LogError):
     """The log is damaged below its durable point and refuses to act as if it were short."""
+
+
+class WorkUnderWayError(LogError):
+    """Work that a disk does in another thread must be finished first."""
 
 
 class DivergedLogError(LogError):

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from operator import attrgetter
 
 from raftlog.append_rules import CheckedAppend, check_append, check_append_as_follower
+from raftlog.disk_work import DiskResult, DiskStep, DiskWork, nothing
 from raftlog.errors import OffsetOutOfRangeError
 from raftlog.leader_epoch_cache import LeaderEpochCache
 from raftlog.log_rules import (
@@ -53,6 +54,7 @@ class MemoryLog(OutlinedLog):
         self._epochs = LeaderEpochCache()
         self._snapshot_ids = SnapshotIds()
         self._snapshots: dict[OffsetAndEpoch, bytes] = {}
+        self._generation = 0
         self._start_anew(0)
 
     def _start_anew(self, offset: int) -> None:
@@ -100,10 +102,22 @@ class MemoryLog(OutlinedLog):
 
     def append_as_leader(self, batches: bytes | memoryview, epoch: int) -> LogAppendInfo:
         """Append what this replica has made as leader; the bytes are copied."""
+        self._refuse_appends_under_way()
         return self._append(check_append(batches, epoch, self._end_offset, self.last_fetched_epoch))
+
+    def prepare_append_as_leader(self, batches: bytes | memoryview, epoch: int) -> DiskWork[DiskResult[LogAppendInfo]]:
+        """Append at once: memory needs no sync for it."""
+        return self._finished(self.append_as_leader(batches, epoch))
+
+    def prepare_append_as_follower(
+        self, batches: bytes | memoryview, epoch: int
+    ) -> DiskWork[DiskResult[LogAppendInfo | None]]:
+        """Append at once."""
+        return self._finished(self.append_as_follower(batches, epoch))
 
     def append_as_follower(self, batches: bytes | memoryview, epoch: int) -> LogAppendInfo | None:
         """Append what the leader has sent; the bytes are copied."""
+        self._refuse_appends_under_way()
         checked = check_append_as_follower(batches, epoch, self._end_offset, self.last_fetched_epoch)
         return None if checked is None else self._append(checked)
 
@@ -123,6 +137,7 @@ class MemoryLog(OutlinedLog):
         if not self._start_offset <= start_offset <= self._end_offset:
             raise OffsetOutOfRangeError(f"offset {start_offset}, of {self._start_offset} to {self._end_offset}")
         limit = self._high_watermark if isolation is Isolation.COMMITTED else self._end_offset
+        limit = self._readable_end(start_offset, limit)
         first, behind = self._batch_holding(start_offset), self._batch_holding(limit)
         if first >= behind:
             return LogFetchInfo(memoryview(b""), self._located(limit, behind))
@@ -136,21 +151,54 @@ class MemoryLog(OutlinedLog):
 
     def flush(self) -> None:
         """Say that ``crash`` shall take nothing of what is here now."""
-        self._flushed_offset = self._end_offset
+        self.prepare_flush().complete()
+
+    def prepare_flush(self) -> DiskWork[DiskResult[int]]:
+        """Prepare ``flush``: once it is finished, ``crash`` takes nothing of what is here now."""
+        self._refuse_while_under_way()
+        end_offset = self._end_offset
+
+        def count() -> int:
+            self._flushed_offset = end_offset
+            return end_offset
+
+        return self._begin([DiskStep(nothing)], count, holds_appends=False)
 
     def initialize_leader_epoch(self, epoch: int) -> None:
         """Enter an epoch at the log end."""
+        self.prepare_leader_epoch(epoch).complete()
+
+    def prepare_leader_epoch(self, epoch: int) -> DiskWork[DiskResult[None]]:
+        """Prepare to enter an epoch at the log end."""
+        self._refuse_while_under_way()
         check_leader_epoch(self._outline(), epoch)
-        self._epochs.assign(epoch, self._end_offset)
+
+        def enter() -> None:
+            self._epochs.assign(epoch, self._end_offset)
+
+        return self._begin([DiskStep(nothing)], enter)
 
     def truncate_to(self, offset: int) -> None:
         """Drop every batch that holds an offset or lies behind it."""
+        self.prepare_truncate_to(offset).complete()
+
+    def prepare_truncate_to(self, offset: int) -> DiskWork[DiskResult[int]]:
+        """Prepare ``truncate_to``."""
+        self._refuse_while_under_way()
         check_truncation(self._outline(), offset)
         count = self._batch_holding(offset)
-        if count < len(self._batches):
-            check_truncation(self._outline(), self._batches[count].base_offset)
-            self._keep_first(count)
-        self._epochs.truncate_from_end(self._end_offset)
+        end_offset = self._batches[count].base_offset if count < len(self._batches) else self._end_offset
+        end = self._located(end_offset, count)
+        check_truncation(self._outline(), end_offset)
+
+        def cut() -> int:
+            if count < len(self._batches):
+                self._keep_first(count)
+                self._generation += 1
+            self._epochs.truncate_from_end(self._end_offset)
+            return self._end_offset
+
+        return self._begin([DiskStep(nothing)], cut, cut=end)
 
     def _keep_first(self, count: int) -> None:
         """Drop all batches but some at the start; there is one to drop."""
@@ -161,17 +209,30 @@ class MemoryLog(OutlinedLog):
 
     def truncate_to_end_offset(self, end_offset: OffsetAndEpoch) -> int:
         """Drop what diverges from a leader that said where its log parts from this one."""
-        self.truncate_to(truncation_offset(self._outline(), end_offset))
-        return self._end_offset
+        return self.prepare_truncate_to_end_offset(end_offset).complete().value
+
+    def prepare_truncate_to_end_offset(self, end_offset: OffsetAndEpoch) -> DiskWork[DiskResult[int]]:
+        """Prepare ``truncate_to_end_offset``."""
+        return self.prepare_truncate_to(truncation_offset(self._outline(), end_offset))
 
     def truncate_to_latest_snapshot(self) -> bool:
         """Start the log anew at the latest snapshot where that is ahead of it."""
+        return self.prepare_truncate_to_latest_snapshot().complete().value
+
+    def prepare_truncate_to_latest_snapshot(self) -> DiskWork[DiskResult[bool]]:
+        """Prepare ``truncate_to_latest_snapshot``."""
+        self._refuse_while_under_way()
         latest = snapshot_ahead_of_log(self._outline())
         if latest is None:
-            return False
-        self._start_anew(latest.offset)
-        self._delete_snapshots_before(latest)
-        return True
+            return self._finished(False)
+
+        def start_anew() -> bool:
+            self._start_anew(latest.offset)
+            self._generation += 1
+            self._delete_snapshots_before(latest)
+            return True
+
+        return self._begin([DiskStep(nothing)], start_anew)
 
     def create_snapshot(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotWriter | None:
         """Begin a snapshot of this log's records below an offset."""
@@ -206,14 +267,23 @@ class MemoryLog(OutlinedLog):
 
     def delete_before_snapshot(self, snapshot_id: OffsetAndEpoch) -> bool:
         """Let a snapshot take the place of the records and snapshots below it."""
+        return self.prepare_delete_before_snapshot(snapshot_id).complete().value
+
+    def prepare_delete_before_snapshot(self, snapshot_id: OffsetAndEpoch) -> DiskWork[DiskResult[bool]]:
+        """Prepare ``delete_before_snapshot``."""
+        self._refuse_while_under_way()
         if not may_start_at_snapshot(self._outline(), snapshot_id):
-            return False
-        self._start_offset = snapshot_id.offset
-        self._flushed_offset = max(self._flushed_offset, self._start_offset)
-        self._epochs.truncate_from_start(self._start_offset)
-        del self._batches[: self._batch_holding(self._start_offset)]
-        self._delete_snapshots_before(snapshot_id)
-        return True
+            return self._finished(False)
+
+        def delete() -> bool:
+            self._start_offset = snapshot_id.offset
+            self._flushed_offset = max(self._flushed_offset, self._start_offset)
+            self._epochs.truncate_from_start(self._start_offset)
+            del self._batches[: self._batch_holding(self._start_offset)]
+            self._delete_snapshots_before(snapshot_id)
+            return True
+
+        return self._begin([DiskStep(nothing)], delete, holds_appends=snapshot_id.offset == self._end_offset)
 
     def _delete_snapshots_before(self, snapshot_id: OffsetAndEpoch) -> None:
         for removed in self._snapshot_ids.remove_below(snapshot_id):
@@ -222,9 +292,15 @@ class MemoryLog(OutlinedLog):
     def clean(self, now_ms: int) -> bool:
         """Delete what retention no longer wants and a newer snapshot covers."""
         has_cleaned = False
-        while (snapshot_id := self._next_to_start_at(now_ms)) and self.delete_before_snapshot(snapshot_id):
+        while self.prepare_clean(now_ms).complete().value:
             has_cleaned = True
         return has_cleaned
+
+    def prepare_clean(self, now_ms: int) -> DiskWork[DiskResult[bool]]:
+        """Prepare one step of ``clean``."""
+        self._refuse_while_under_way()
+        snapshot_id = self._next_to_start_at(now_ms)
+        return self._finished(False) if snapshot_id is None else self.prepare_delete_before_snapshot(snapshot_id)
 
     def _next_to_start_at(self, now_ms: int) -> OffsetAndEpoch | None:
         log_size_bytes = sum(batch.size_bytes for batch in self._batches)
@@ -236,6 +312,7 @@ class MemoryLog(OutlinedLog):
 
     def close(self) -> None:
         """Flush. The log can go on to be used, as after ``reopen``."""
+        self._end_work("memory")
         self.flush()
 
     def reopen(self) -> None:
@@ -248,6 +325,8 @@ class MemoryLog(OutlinedLog):
         Args:
             kept_batch_count: how many batches that were not flushed are there all the same.
         """
+        self._under_way = None
+        self._generation += 1
         count = self._batch_holding(self._flushed_offset) + kept_batch_count
         if count < len(self._batches):
             self._keep_first(count)

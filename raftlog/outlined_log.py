@@ -1,11 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a log answers from its outline alone, wherever its records are: the same code for logs in files and in memory.
 
+One piece of work for the disk is under way at a time. While it is, everything is answered from memory, and whatever it
+does not touch goes on; the rest is refused with ``WorkUnderWayError``, so that nobody waits without having asked to.
+
 Source: KafkaRaftLog, ReplicatedLog.
 """
 
+import contextlib
 from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
+from raftlog.disk_work import DiskResult, DiskStep, DiskWork, nothing
+from raftlog.errors import OutOfSpaceError, StorageError, WorkUnderWayError
 from raftlog.leader_epoch_cache import LeaderEpochCache
 from raftlog.log_rules import (
     LogOutline,
@@ -16,8 +24,26 @@ from raftlog.log_rules import (
     last_fetched_epoch,
     validate_offset_and_epoch,
 )
-from raftlog.offsets import OffsetAndEpoch, ValidOffsetAndEpoch
+from raftlog.offsets import LogOffsetMetadata, OffsetAndEpoch, ValidOffsetAndEpoch
 from raftlog.replicated_log import ReplicatedLog
+
+T = TypeVar("T")
+
+
+class UnderWay(NamedTuple):
+    """Work that was prepared, and not finished yet.
+
+    Attributes:
+        work: the work itself.
+        holds_appends: whether nothing may be appended until it is finished.
+        holds_reads: whether nothing may be read.
+        cut: where the log will end once it is finished; None where that does not change. Nothing is read from there on.
+    """
+
+    work: DiskWork[Any]
+    holds_appends: bool = True
+    holds_reads: bool = False
+    cut: LogOffsetMetadata | None = None
 
 
 class OutlinedLog(ReplicatedLog):
@@ -27,6 +53,77 @@ class OutlinedLog(ReplicatedLog):
     _high_watermark: int
     _epochs: LeaderEpochCache
     _snapshot_ids: SnapshotIds
+    _generation: int
+    _under_way: UnderWay | None = None
+
+    @property
+    def generation(self) -> int:
+        """How often this log was truncated or opened."""
+        return self._generation
+
+    def _begin(
+        self,
+        steps: Sequence[DiskStep],
+        result: Callable[[], T],
+        *,
+        holds_appends: bool = True,
+        holds_reads: bool = False,
+        cut: LogOffsetMetadata | None = None,
+    ) -> DiskWork[DiskResult[T]]:
+        """Have work under way, unless there is none to do."""
+        if not steps:
+            return self._finished(result())
+        work = DiskWork(steps, lambda: self._dated(result()), on_end=self._end, on_failure=self._note_failure)
+        self._under_way = UnderWay(work, holds_appends, holds_reads, cut)
+        return work
+
+    def _end(self) -> None:
+        self._under_way = None
+
+    def _note_failure(self, error: BaseException) -> None:
+        """Take note of what has come out of work; where nothing can fail there is nothing to note."""
+
+    def _finished(self, value: T) -> DiskWork[DiskResult[T]]:
+        return DiskWork.done(self._dated(value))
+
+    def _dated(self, value: T) -> DiskResult[T]:
+        return DiskResult(value, self.last_fetched_epoch, self._generation)
+
+    def _refuse_while_under_way(self) -> None:
+        if self._under_way is not None:
+            paths = ", ".join(self._under_way.work.paths) or "this log"
+            raise WorkUnderWayError(f"work on {paths} must be finished first")
+
+    def _refuse_appends_under_way(self) -> None:
+        if self._under_way is not None and self._under_way.holds_appends:
+            self._refuse_while_under_way()
+
+    def _readable_end(self, start_offset: int, limit: int) -> int:
+        """Return up to where a read may see, exclusive, while work is under way.
+
+        Raises:
+            WorkUnderWayError: what is asked for may be gone already.
+        """
+        if self._under_way is None:
+            return limit
+        cut = self._under_way.cut
+        if self._under_way.holds_reads or (cut is not None and start_offset >= cut.offset):
+            self._refuse_while_under_way()
+        return limit if cut is None else min(limit, cut.offset)
+
+    def _end_work(self, path: str) -> None:
+        """Cancel the work that is under way, or finish it if it was run: the log is about to be closed.
+
+        Raises:
+            WorkUnderWayError: it is being run now. Nothing has changed.
+        """
+        work = DiskWork.done(None) if self._under_way is None else self._under_way.work
+        if work.is_needed and not work.cancel(StorageError(path, "use", "the log is closed")):
+            with contextlib.suppress(OutOfSpaceError, StorageError):  # Whoever finishes it himself is told.
+                work.finish()
+
+    def _step(self, disk: Callable[[], object], memory: Callable[[Any], object] | None, *paths: str) -> DiskStep:
+        return DiskStep(disk, memory or nothing, paths, self._note_failure)
 
     @abstractmethod
     def _outline(self) -> LogOutline:

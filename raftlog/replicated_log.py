@@ -18,6 +18,7 @@ from typing import NamedTuple, Protocol
 
 import attrs
 
+from raftlog.disk_work import DiskResult, DiskWork
 from raftlog.offsets import LogOffsetMetadata, OffsetAndEpoch, ValidOffsetAndEpoch
 from raftlog.snapshot.raw import RawSnapshotReader, RawSnapshotWriter
 
@@ -79,6 +80,11 @@ class Quarantine:
 class ReplicatedLog(Protocol):
     """Batches by offset, epochs, and snapshots. One owner at a time: nothing in it is locked.
 
+    Everything that may sync has a second form, ``prepare_...``, which waits for no disk and returns ``DiskWork``;
+    the first form prepares it, runs it and finishes it in a row. One piece of work is under way at a time. Until it is
+    finished, what it touches is refused with ``WorkUnderWayError``, and nothing has changed then; the docstring of each
+    says what goes on.
+
     Unless a docstring says otherwise, an error leaves the log as it was. A ``StorageError`` of a write or sync is the
     exception: what is on the disk is not known, and opening the directory anew finds out. Until then all that writes,
     syncs or begins and freezes snapshots raises it again, and so does ``read``; what is answered from memory goes on.
@@ -113,6 +119,11 @@ class ReplicatedLog(Protocol):
         ...
 
     @property
+    def generation(self) -> int:
+        """How often the log was truncated or opened; it only grows. What is told of an older one may be void by now."""
+        ...
+
+    @property
     def quarantine(self) -> Quarantine | None:
         """What is damaged, while it is; None for a sound log."""
         ...
@@ -138,6 +149,17 @@ class ReplicatedLog(Protocol):
         """
         ...
 
+    def prepare_append_as_leader(self, batches: bytes | memoryview, epoch: int) -> DiskWork[DiskResult[LogAppendInfo]]:
+        """Append at once where that needs no sync; else, in a new epoch or a new segment, when the work is finished.
+
+        The bytes are copied where they must wait. Reads go on meanwhile, appends do not: a batch must not stand in the
+        file before its epoch is written down, nor before the segment ahead of it is durable.
+
+        Raises:
+            WorkUnderWayError: other work must be finished first.
+        """
+        ...
+
     def append_as_follower(self, batches: bytes | memoryview, epoch: int) -> LogAppendInfo | None:
         """Append batches that the leader of an epoch has sent. They are not durable until ``flush``.
 
@@ -156,6 +178,12 @@ class ReplicatedLog(Protocol):
 
         Source: KafkaRaftLog#appendAsFollower. Differs: DECISIONS.md 14, gaps are refused.
         """
+        ...
+
+    def prepare_append_as_follower(
+        self, batches: bytes | memoryview, epoch: int
+    ) -> DiskWork[DiskResult[LogAppendInfo | None]]:
+        """Append as ``prepare_append_as_leader`` does, what a leader has sent."""
         ...
 
     def read(self, start_offset: int, isolation: Isolation, max_size_bytes: int = 8 * 1024 * 1024) -> LogFetchInfo:
@@ -185,6 +213,17 @@ class ReplicatedLog(Protocol):
         """
         ...
 
+    def prepare_flush(self) -> DiskWork[DiskResult[int]]:
+        """Prepare to make durable what is appended by now; its value is the flushed offset, exclusive.
+
+        Appends and reads go on meanwhile. What is appended after this call is not covered, whenever the sync begins. An
+        append that needs work itself must wait.
+
+        Raises:
+            WorkUnderWayError: other work, perhaps another flush, must be finished first.
+        """
+        ...
+
     def update_high_watermark(self, offset: int) -> None:
         """Learn how far the log is committed.
 
@@ -206,6 +245,10 @@ class ReplicatedLog(Protocol):
 
         Source: KafkaRaftLog#initializeLeaderEpoch.
         """
+        ...
+
+    def prepare_leader_epoch(self, epoch: int) -> DiskWork[DiskResult[None]]:
+        """Prepare ``initialize_leader_epoch``; reads go on meanwhile, appends do not."""
         ...
 
     def epoch_at_offset(self, offset: int) -> int:
@@ -243,6 +286,13 @@ class ReplicatedLog(Protocol):
         """
         ...
 
+    def prepare_truncate_to(self, offset: int) -> DiskWork[DiskResult[int]]:
+        """Prepare ``truncate_to``; its value is the new log end, exclusive.
+
+        Reads below that go on meanwhile; others, and appends, do not. The offsets of the log change at the end.
+        """
+        ...
+
     def truncate_to_end_offset(self, end_offset: OffsetAndEpoch) -> int:
         """Drop what diverges from a leader that said where its log parts from this one.
 
@@ -255,6 +305,10 @@ class ReplicatedLog(Protocol):
 
         Source: ReplicatedLog#truncateToEndOffset.
         """
+        ...
+
+    def prepare_truncate_to_end_offset(self, end_offset: OffsetAndEpoch) -> DiskWork[DiskResult[int]]:
+        """Prepare ``truncate_to_end_offset``; otherwise as ``prepare_truncate_to``."""
         ...
 
     def truncate_to_latest_snapshot(self) -> bool:
@@ -270,6 +324,10 @@ class ReplicatedLog(Protocol):
 
         Source: KafkaRaftLog#truncateToLatestSnapshot.
         """
+        ...
+
+    def prepare_truncate_to_latest_snapshot(self) -> DiskWork[DiskResult[bool]]:
+        """Prepare ``truncate_to_latest_snapshot``; reads of the old log go on meanwhile, appends do not."""
         ...
 
     @property
@@ -335,6 +393,13 @@ class ReplicatedLog(Protocol):
         """
         ...
 
+    def prepare_delete_before_snapshot(self, snapshot_id: OffsetAndEpoch) -> DiskWork[DiskResult[bool]]:
+        """Prepare ``delete_before_snapshot``.
+
+        Appends and reads go on meanwhile; but no append where the log ends at the snapshot, as a segment begins there.
+        """
+        ...
+
     def clean(self, now_ms: int) -> bool:
         """Delete what retention no longer wants and a newer snapshot covers. The newest snapshot is never deleted.
 
@@ -348,10 +413,17 @@ class ReplicatedLog(Protocol):
         """
         ...
 
+    def prepare_clean(self, now_ms: int) -> DiskWork[DiskResult[bool]]:
+        """Prepare one step of ``clean``; its value says whether there was one, and then there may be another."""
+        ...
+
     def close(self) -> None:
         """Flush and let go of the files. Closing twice is harmless.
 
+        Work that was prepared is cancelled where it was not run, and finished where it was.
+
         Raises:
             StorageError: the flush failed.
+            WorkUnderWayError: work is being run now. The log stays open: finish it, and close again.
         """
         ...

@@ -12,6 +12,7 @@ Source: FileRawSnapshotWriter, FileRawSnapshotReader.
 
 import contextlib
 
+from raftlog.disk_work import DiskStep, DiskWork, nothing
 from raftlog.errors import SnapshotFrozenError, StorageError
 from raftlog.file_system import FileSystem, OpenFile, join, remove_if_there
 from raftlog.offsets import OffsetAndEpoch
@@ -45,6 +46,7 @@ class FileRawSnapshotWriter(Closing, RawSnapshotWriter):
         self._part_path = join(directory, partial_name(snapshot_id, digits))
         self._size_bytes = 0
         self._is_frozen = False
+        self._freezing: DiskWork[None] | None = None
         remove_if_there(file_system, self._part_path)
         self._file: OpenFile | None = file_system.open(self._part_path, create=True)
 
@@ -73,24 +75,31 @@ class FileRawSnapshotWriter(Closing, RawSnapshotWriter):
             raise
         self._size_bytes += len(data)
 
-    def freeze(self) -> None:
-        """Make the snapshot durable under its name; see ``RawSnapshotWriter``.
+    def prepare_freeze(self) -> DiskWork[None]:
+        """Prepare to make the snapshot durable under its name; see ``RawSnapshotWriter``.
 
         Differs: Kafka moves the file by a copy where a rename fails; here that is an error. Once the name was changed,
         the file stays, whatever fails then: it is whole, and may have taken the place of one that others know of.
         """
         file = self._open_file()
-        try:
+        path = join(self._directory, self._name)
+
+        def store() -> None:
             file.sync()
-            file.close()
             self._file_system.set_read_only(self._part_path)
-            self._file_system.rename(self._part_path, join(self._directory, self._name))
+            self._file_system.rename(self._part_path, path)
             self._file_system.sync_directory(self._directory)
-        except StorageError:
-            self.close()
-            raise
-        self._file = None
-        self._is_frozen = True
+
+        def end(_: object) -> None:
+            file.close()
+            self._file, self._is_frozen = None, True
+
+        step = DiskStep(store, end, (self._part_path, path, self._directory), lambda _: self.close())
+        self._freezing = DiskWork([step], nothing, on_end=self._end_freezing)
+        return self._freezing
+
+    def _end_freezing(self) -> None:
+        self._freezing = None
 
     def size(self) -> int:
         """Return how many bytes there are to read back.
@@ -98,7 +107,7 @@ class FileRawSnapshotWriter(Closing, RawSnapshotWriter):
         Raises:
             SnapshotFrozenError: it is frozen, or closed.
         """
-        self._open_file()
+        self._unfrozen_file()
         return self._size_bytes
 
     def read_at(self, position: int, size: int) -> memoryview:
@@ -108,10 +117,13 @@ class FileRawSnapshotWriter(Closing, RawSnapshotWriter):
             SnapshotFrozenError: it is frozen, or closed.
             StorageError: the disk failed. Nothing has changed.
         """
-        return self._open_file().read_at(position, size)
+        return self._unfrozen_file().read_at(position, size)
 
     def close(self) -> None:
         """Let go of it, and remove the part if it was not frozen. What cannot be removed is so at the next start."""
+        freezing = self._freezing
+        if freezing is not None and not freezing.cancel(SnapshotFrozenError(f"snapshot {self._name} is closed")):
+            freezing.finish()
         file, self._file = self._file, None
         if file is not None:
             file.close()
@@ -119,6 +131,11 @@ class FileRawSnapshotWriter(Closing, RawSnapshotWriter):
                 self._file_system.remove(self._part_path)
 
     def _open_file(self) -> OpenFile:
+        if self._freezing is not None:
+            raise SnapshotFrozenError(f"snapshot {self._name} is being frozen")
+        return self._unfrozen_file()
+
+    def _unfrozen_file(self) -> OpenFile:
         if self._file is None:
             raise SnapshotFrozenError(f"snapshot {self._name} is {'frozen' if self._is_frozen else 'closed'}")
         return self._file

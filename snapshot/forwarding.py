@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A snapshot writer around another one, for those that add something to it."""
 
+from raftlog.disk_work import DiskWork
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.snapshot.closing import Closing
 from raftlog.snapshot.raw import RawSnapshotWriter
@@ -35,9 +36,9 @@ class ForwardingRawSnapshotWriter(Closing, RawSnapshotWriter):
         """Add bytes at the end; see ``RawSnapshotWriter``."""
         self._writer.append(data)
 
-    def freeze(self) -> None:
-        """Make the snapshot durable under its name; see ``RawSnapshotWriter``."""
-        self._writer.freeze()
+    def prepare_freeze(self) -> DiskWork[None]:
+        """Prepare ``freeze``; see ``RawSnapshotWriter``."""
+        return self._writer.prepare_freeze()
 
     def close(self) -> None:
         """Let go of it; see ``RawSnapshotWriter``."""

@@ -4,6 +4,7 @@
 from collections.abc import MutableMapping
 from typing import Final
 
+from raftlog.disk_work import DiskStep, DiskWork, nothing
 from raftlog.errors import SnapshotFrozenError
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.snapshot.closing import Closing
@@ -29,6 +30,7 @@ class MemoryRawSnapshotWriter(Closing, RawSnapshotWriter):
         self._data: bytearray | None = bytearray()
         self._size_bytes = 0
         self._is_frozen = False
+        self._freezing: DiskWork[None] | None = None
 
     @property
     def snapshot_id(self) -> OffsetAndEpoch:
@@ -50,11 +52,19 @@ class MemoryRawSnapshotWriter(Closing, RawSnapshotWriter):
         self._open_data().extend(data)
         self._size_bytes += len(data)
 
-    def freeze(self) -> None:
-        """Put the bytes where snapshots are; see ``RawSnapshotWriter``."""
-        self._snapshots[self._snapshot_id] = bytes(self._open_data())
-        self._data = None
-        self._is_frozen = True
+    def prepare_freeze(self) -> DiskWork[None]:
+        """Prepare to put the bytes where snapshots are; see ``RawSnapshotWriter``."""
+        data = self._open_data()
+
+        def end(content: bytes) -> None:
+            self._snapshots[self._snapshot_id] = content
+            self._data, self._is_frozen = None, True
+
+        self._freezing = DiskWork([DiskStep(lambda: bytes(data), end)], nothing, on_end=self._end_freezing)
+        return self._freezing
+
+    def _end_freezing(self) -> None:
+        self._freezing = None
 
     def size(self) -> int:
         """Return how many bytes there are to read back.
@@ -62,7 +72,7 @@ class MemoryRawSnapshotWriter(Closing, RawSnapshotWriter):
         Raises:
             SnapshotFrozenError: it is frozen, or closed.
         """
-        return len(self._open_data())
+        return len(self._unfrozen_data())
 
     def read_at(self, position: int, size: int) -> memoryview:
         """Return up to ``size`` bytes from a position of what was appended.
@@ -70,13 +80,21 @@ class MemoryRawSnapshotWriter(Closing, RawSnapshotWriter):
         Raises:
             SnapshotFrozenError: it is frozen, or closed.
         """
-        return memoryview(self._open_data()[position : position + size])  # A copy: a view would forbid to append.
+        return memoryview(self._unfrozen_data()[position : position + size])  # A copy: a view would forbid to append.
 
     def close(self) -> None:
         """Let go of it, and of the bytes if it was not frozen."""
+        freezing = self._freezing
+        if freezing is not None and not freezing.cancel(SnapshotFrozenError(f"snapshot {self._name} is closed")):
+            freezing.finish()
         self._data = None
 
     def _open_data(self) -> bytearray:
+        if self._freezing is not None:
+            raise SnapshotFrozenError(f"snapshot {self._name} is being frozen")
+        return self._unfrozen_data()
+
+    def _unfrozen_data(self) -> bytearray:
         if self._data is None:
             raise SnapshotFrozenError(f"snapshot {self._name} is {'frozen' if self._is_frozen else 'closed'}")
         return self._data

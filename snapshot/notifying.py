@@ -4,11 +4,17 @@
 Source: NotifyingRawSnapshotWriter.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from raftlog.disk_work import DiskStep, DiskWork
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.snapshot.forwarding import ForwardingRawSnapshotWriter
 from raftlog.snapshot.raw import RawSnapshotWriter
+
+
+def no_steps() -> Sequence[DiskStep]:
+    """Add nothing to a freeze."""
+    return ()
 
 
 class NotifyingRawSnapshotWriter(ForwardingRawSnapshotWriter):
@@ -17,7 +23,8 @@ class NotifyingRawSnapshotWriter(ForwardingRawSnapshotWriter):
     Args:
         writer: what writes the snapshot.
         on_frozen: is given the snapshot's id. What it raises, ``freeze`` raises; the snapshot is frozen all the same.
-        check_freeze: is called before a freeze. What it raises, ``freeze`` raises, and nothing was frozen.
+        on_freeze: is called before a freeze, and returns what the disk must do after it. What it raises, ``freeze``
+            raises, and nothing was frozen.
     """
 
     def __init__(
@@ -25,14 +32,14 @@ class NotifyingRawSnapshotWriter(ForwardingRawSnapshotWriter):
         writer: RawSnapshotWriter,
         on_frozen: Callable[[OffsetAndEpoch], None],
         *,
-        check_freeze: Callable[[], None] = lambda: None,
+        on_freeze: Callable[[], Sequence[DiskStep]] = no_steps,
     ) -> None:
         super().__init__(writer)
         self._on_frozen = on_frozen
-        self._check_freeze = check_freeze
+        self._on_freeze = on_freeze
 
-    def freeze(self) -> None:
-        """Make the snapshot durable under its name, and call back; see ``RawSnapshotWriter``."""
-        self._check_freeze()
-        super().freeze()  # A second one raises.
-        self._on_frozen(self.snapshot_id)
+    def prepare_freeze(self) -> DiskWork[None]:
+        """Prepare to make the snapshot durable under its name, and to call back; see ``RawSnapshotWriter``."""
+        steps = self._on_freeze()
+        work = super().prepare_freeze()  # A second one raises.
+        return work.add(*steps).then(lambda _: self._on_frozen(self.snapshot_id))

@@ -9,6 +9,7 @@ Source: RawSnapshotWriter, RawSnapshotReader.
 from types import TracebackType
 from typing import Protocol, Self
 
+from raftlog.disk_work import DiskWork
 from raftlog.errors import SnapshotPositionError
 from raftlog.offsets import OffsetAndEpoch
 
@@ -59,10 +60,22 @@ class RawSnapshotWriter(Protocol):
             StorageError: the disk failed. Whether the name will be there after a crash is not known; nobody may be
                 told that it is.
         """
+        self.prepare_freeze().complete()
+
+    def prepare_freeze(self) -> DiskWork[None]:
+        """Prepare ``freeze``: from here on nothing is appended, and once the work is finished the snapshot is there.
+
+        Raises:
+            SnapshotFrozenError: it is frozen already, being frozen, or closed.
+        """
         ...
 
     def close(self) -> None:
-        """Let go of it. What was not frozen is removed. Closing twice is harmless."""
+        """Let go of it. What was not frozen is removed. Closing twice is harmless.
+
+        Raises:
+            WorkUnderWayError: it is being frozen now. Finish that first; nothing has changed.
+        """
         ...
 
     def __enter__(self) -> Self: ...

@@ -6,7 +6,7 @@ Source: KafkaRaftClient#handleFetchSnapshotResponse. Differs: Kafka freezes what
 
 from typing import Protocol
 
-from raftlog.errors import RaftLogError
+from raftlog.disk_work import DiskStep, DiskWork
 from raftlog.snapshot.forwarding import ForwardingRawSnapshotWriter
 from raftlog.snapshot.raw import RawSnapshotWriter
 from raftlog.snapshot.reader import verify_snapshot
@@ -35,16 +35,15 @@ class VerifyingRawSnapshotWriter(ForwardingRawSnapshotWriter):
         super().__init__(writer)
         self._written = writer
 
-    def freeze(self) -> None:
-        """Verify the snapshot, and make it durable under its name; see ``RawSnapshotWriter``.
+    def prepare_freeze(self) -> DiskWork[None]:
+        """Prepare to verify the snapshot, and to make it durable under its name; see ``RawSnapshotWriter``.
 
-        Raises:
+        The work raises:
             DecodeError, MissingExtraError, StorageError: as for ``verify_snapshot``. The writer is closed then: bytes
                 that were written cannot be put right.
         """
-        try:
-            verify_snapshot(self._written, self.snapshot_id)
-        except RaftLogError:
-            self.close()
-            raise
-        super().freeze()
+        work = super().prepare_freeze()
+        verify = DiskStep(
+            lambda: verify_snapshot(self._written, self.snapshot_id), on_failure=lambda _: self._writer.close()
+        )
+        return work.precede(verify)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import attrs
 
+from raftlog.disk_work import DiskWork
 from raftlog.errors import SnapshotError, SnapshotFrozenError, StorageError
 from raftlog.kraft_version import KRaftVersion
 from raftlog.offsets import OffsetAndEpoch
@@ -139,12 +140,21 @@ class RecordsSnapshotWriter(Closing):
             ValueError: the time is negative.
             StorageError: the disk failed; see ``RawSnapshotWriter.freeze``. The snapshot can only be closed now.
         """
+        return self.prepare_freeze(now_ms).complete()
+
+    def prepare_freeze(self, now_ms: int) -> DiskWork[int]:
+        """Write the footer, which needs no sync, and prepare the rest of ``freeze``.
+
+        Raises:
+            SnapshotFrozenError, ValueError: as for ``freeze``.
+            StorageError: the footer could not be written. The snapshot can only be closed now.
+        """
         self._check_open()
         self._accumulator.append_snapshot_footer(SnapshotFooterRecord(), now_ms)
         self._is_finished = True
         self._drain()
-        self._raw.freeze()
-        return self._raw.size_bytes
+        size_bytes = self._raw.size_bytes
+        return self._raw.prepare_freeze().then(lambda _: size_bytes)
 
     def close(self) -> None:
         """Let go of it. What was not frozen is removed. Closing twice is harmless."""

@@ -7,25 +7,16 @@ before it is done. So a start can tell what a crash may have taken from what it 
 Source: KafkaRaftLog, UnifiedLog.
 """
 
-import contextlib
 from collections.abc import Iterator
 from typing import Self
 
 import attrs
 
-from raftlog.append_rules import CheckedAppend, check_append, check_append_as_follower, check_plain_append
-from raftlog.errors import (
-    OffsetOutOfRangeError,
-    OutOfSpaceError,
-    QuarantinedLogError,
-)
-from raftlog.file_system import FileSystem
+from raftlog.disk_work import DiskResult, DiskStep, DiskWork
+from raftlog.file_system import FileSystem, join
 from raftlog.leader_epoch_cache import LeaderEpochCache
 from raftlog.log_rules import (
-    LogOutline,
-    SnapshotIds,
     StoredSnapshot,
-    check_leader_epoch,
     check_new_snapshot_id,
     check_truncation,
     is_superseded,
@@ -34,28 +25,21 @@ from raftlog.log_rules import (
     snapshot_to_start_at,
     truncation_offset,
 )
-from raftlog.offsets import LogOffsetMetadata, OffsetAndEpoch
-from raftlog.outlined_log import OutlinedLog
-from raftlog.records.limits import MAX_BATCH_SIZE
-from raftlog.replicated_log import Isolation, LogAppendInfo, LogFetchInfo, Quarantine
-from raftlog.snapshot.closing import Closing
-from raftlog.snapshot.directory import SnapshotDirectory
+from raftlog.offsets import OffsetAndEpoch
+from raftlog.replicated_log import Quarantine
 from raftlog.snapshot.notifying import NotifyingRawSnapshotWriter
+from raftlog.snapshot.paths import snapshot_name
 from raftlog.snapshot.raw import RawSnapshotReader, RawSnapshotWriter
 from raftlog.snapshot.verifying import VerifyingRawSnapshotWriter
-from raftlog.storage.damaged_files import set_aside_behind
-from raftlog.storage.leader_epoch_checkpoint import LeaderEpochCheckpoint
+from raftlog.storage.appendable_log import AppendableLog
 from raftlog.storage.log_config import LogConfig
-from raftlog.storage.log_segment import LogSegment
 from raftlog.storage.no_return import NO_RETURN
 from raftlog.storage.recovery import RecoveredLog, recover
-from raftlog.storage.recovery_point import DurablePoint, RecoveryPoint
+from raftlog.storage.recovery_point import RecoveryPoint
 from raftlog.storage.recovery_report import ActionKind, RecoveryAction, RecoveryReport
-from raftlog.storage.segment_list import SegmentList
-from raftlog.storage.write_guard import WriteGuard
 
 
-class FileLog(Closing, OutlinedLog):
+class FileLog(AppendableLog):
     """A ``ReplicatedLog`` in files; ``open`` makes it. Its docstrings say what is special, the protocol's the rest.
 
     Whoever opens a directory must hold its lock (``LogDirectory``): nothing here keeps a second owner away. Leaving a
@@ -63,32 +47,8 @@ class FileLog(Closing, OutlinedLog):
     """
 
     def __init__(self, file_system: FileSystem, directory: str, config: LogConfig, recovered: RecoveredLog) -> None:
-        self._file_system = file_system
-        self._directory = directory
-        self._config = config
-        self._roll_limits = config.roll_limits
-        self._recovery_point_interval_bytes = config.recovery_point_interval_bytes
-        self._segments = SegmentList(file_system, directory, config, recovered.segments)
-        self._epochs = recovered.epochs
-        self._epoch_checkpoint = LeaderEpochCheckpoint(file_system, directory)
-        self._snapshots = SnapshotDirectory(file_system, directory)
-        self._snapshot_ids = SnapshotIds()
-        for snapshot_id in recovered.snapshot_ids:
-            self._snapshot_ids.add(snapshot_id)
-        self._start_offset = self._high_watermark = recovered.start_offset
-        self._flushed_offset = self._segments.active.next_offset
-        self._bytes_since_recovery_point = 0
-        self._quarantine = recovered.report.quarantine
-        self._epochs_are_stored = self._quarantine is None
-        self._witnessed_epochs = recovered.stored.epochs or recovered.epochs
-        self._damaged_segments: tuple[LogSegment, ...] | None = None
-        """What is to be set aside before the next append, with the bytes behind the active segment; None: nothing."""
-        if self._quarantine is not None:
-            self._damaged_segments = recovered.damaged_segments
+        super().__init__(file_system, directory, config, recovered)
         self._report = recovered.report
-        self._guard = WriteGuard(directory)
-        self._generation = recovered.stored.next_generation
-        self._durable = DurablePoint(file_system, directory, self._recovery_point())
 
     @classmethod
     def open(cls, file_system: FileSystem, directory: str, config: LogConfig | None = None) -> Self:
@@ -124,7 +84,8 @@ class FileLog(Closing, OutlinedLog):
 
     def _start_anew_and_report(self, snapshot_id: OffsetAndEpoch) -> None:
         found = self._report
-        self._start_anew_at(snapshot_id)
+        with self._guard:
+            self._begin(self._starting_anew_at(snapshot_id), lambda: True).complete()
         detail = f"offsets {found.start_offset} to {found.end_offset} (exclusive): {snapshot_id} is ahead of them"
         action = RecoveryAction(ActionKind.REMOVED, self._directory, detail)
         self._report = attrs.evolve(
@@ -140,143 +101,6 @@ class FileLog(Closing, OutlinedLog):
         """What opening the directory has found and done."""
         return self._report
 
-    @property
-    def start_offset(self) -> int:
-        """The first offset, inclusive."""
-        return self._start_offset
-
-    @property
-    def end_offset(self) -> LogOffsetMetadata:
-        """The offset that the next record gets."""
-        return self._segments.end
-
-    @property
-    def high_watermark(self) -> LogOffsetMetadata:
-        """The end, exclusive, of what is known to be committed."""
-        return self._segments.locate(self._high_watermark)
-
-    @property
-    def flushed_offset(self) -> int:
-        """The end, exclusive, of what was synced."""
-        return self._flushed_offset
-
-    @property
-    def quarantine(self) -> Quarantine | None:
-        """What is damaged, while it is."""
-        return self._quarantine
-
-    def append_as_leader(self, batches: bytes | memoryview, epoch: int) -> LogAppendInfo:
-        """Append what this replica has made as leader."""
-        guard = self._guard
-        if guard.failure is not None or guard.is_closed:
-            guard.check()
-        try:
-            if self._quarantine is not None:
-                self._refuse_in_quarantine()
-            segment = self._segments.active
-            if epoch == self._epochs.latest_epoch and self._epochs_are_stored and self._damaged_segments is None:
-                plain = check_plain_append(batches, epoch, segment.next_offset)
-                if plain is not None:
-                    # All that ``_append`` does where nothing is new but the bytes.
-                    checked, next_offset, max_timestamp, info = plain
-                    size_bytes = len(batches)
-                    if segment.has_room_for(size_bytes, next_offset, max_timestamp, self._roll_limits):
-                        segment.append(batches, checked, next_offset)
-                        self._bytes_since_recovery_point += size_bytes
-                        return info
-            return self._append(check_append(batches, epoch, segment.next_offset, self.last_fetched_epoch))
-        except BaseException as error:
-            guard.note(error)
-            raise
-
-    def append_as_follower(self, batches: bytes | memoryview, epoch: int) -> LogAppendInfo | None:
-        """Append what the leader has sent. In quarantine, what is damaged is set aside first."""
-        with self._guard:
-            checked = check_append_as_follower(batches, epoch, self._segments.end_offset, self.last_fetched_epoch)
-            return None if checked is None else self._append(checked)
-
-    def _append(self, checked: CheckedAppend) -> LogAppendInfo:
-        if self._damaged_segments is not None:
-            self._set_damage_aside()
-        size_bytes, next_offset = len(checked.data), checked.next_offset
-        if not self._segments.active.has_room_for(size_bytes, next_offset, checked.max_timestamp, self._roll_limits):
-            self._roll()
-        is_known = self._epochs_are_stored and checked.batches[-1].epoch == self._epochs.latest_epoch
-        epochs = self._epochs if is_known else self._epochs_with(checked)
-        # An epoch that is written down, and whose batch does not get through, must be taken back by the next append.
-        self._epochs_are_stored = is_known
-        self._segments.active.append(checked.data, checked.batches, next_offset)
-        self._epochs, self._epochs_are_stored = epochs, True
-        self._bytes_since_recovery_point += size_bytes
-        if self._quarantine is not None:
-            self._quarantine = attrs.evolve(self._quarantine, first_bad_offset=self._segments.end_offset)
-        return checked.info
-
-    def _epochs_with(self, checked: CheckedAppend) -> LeaderEpochCache:
-        """Return the epochs as they are once some batches are there; those that are new are written down first.
-
-        An epoch that starts at the log end, and never came, is dropped at the next start.
-        """
-        epochs = LeaderEpochCache(self._epochs.entries())
-        for base_offset, epoch, *_ in checked.batches:
-            epochs.assign(epoch, base_offset)
-        self._store_epochs(epochs)
-        return epochs
-
-    def _store_epochs(self, epochs: LeaderEpochCache) -> None:
-        self._epochs_are_stored = False
-        self._epoch_checkpoint.store(epochs)
-        self._durable.store(attrs.evolve(self._recovery_point(), epochs=epochs.entries()))
-        self._epochs_are_stored = True
-
-    def _roll(self) -> None:
-        self._bytes_since_recovery_point = 0  # It is stored below, and not by the flush too.
-        self.flush()
-        self._segments.roll()
-        self._store_recovery_point_if_there_is_room()
-
-    def read(self, start_offset: int, isolation: Isolation, max_size_bytes: int = MAX_BATCH_SIZE) -> LogFetchInfo:
-        """Read batches from an offset on, and check them."""
-        self._guard.check()
-        if self._quarantine is not None and start_offset >= self._quarantine.first_bad_offset:
-            raise QuarantinedLogError(f"offset {start_offset}: {self._quarantine.reason}")
-        end_offset = self._segments.end_offset
-        if not self._start_offset <= start_offset <= end_offset:
-            raise OffsetOutOfRangeError(f"offset {start_offset}, of {self._start_offset} to {end_offset}")
-        limit = self._high_watermark if isolation is Isolation.COMMITTED else end_offset
-        if start_offset >= limit:
-            return LogFetchInfo(memoryview(b""), self._segments.locate(limit))
-        return self._segments.read(start_offset, limit, max_size_bytes, self._epochs)
-
-    def flush(self) -> None:
-        """Sync the active segment; those before it were when they ended."""
-        guard = self._guard
-        if guard.failure is not None or guard.is_closed:
-            guard.check()
-        try:
-            segment = self._segments.active
-            end_offset = segment.next_offset
-            if self._flushed_offset != end_offset:
-                self._durable.mark_sync(segment.file, end_offset)
-                self._flushed_offset = end_offset
-                if self._quarantine is not None and end_offset >= self._quarantine.durable_end_offset:
-                    self._quarantine = None
-            if self._bytes_since_recovery_point >= self._recovery_point_interval_bytes:
-                self._store_recovery_point_if_there_is_room()
-        except BaseException as error:
-            guard.note(error)
-            raise
-
-    def initialize_leader_epoch(self, epoch: int) -> None:
-        """Enter an epoch at the log end."""
-        with self._guard:
-            self._refuse_in_quarantine()
-            check_leader_epoch(self._outline(), epoch)
-            epochs = LeaderEpochCache(self._epochs.entries())
-            if epochs.assign(epoch, self._segments.end_offset):
-                self._store_epochs(epochs)
-                self._epochs = epochs
-
     def truncate_to(self, offset: int) -> None:
         """Drop every batch that holds an offset or lies behind it. It ends a quarantine: whoever says so decides.
 
@@ -284,59 +108,93 @@ class FileLog(Closing, OutlinedLog):
             QuarantinedLogError: the offset lies behind what can be read, so that more would go than was said.
         """
         with self._guard:
+            self.prepare_truncate_to(offset).complete()
+
+    def prepare_truncate_to(self, offset: int) -> DiskWork[DiskResult[int]]:
+        """Prepare ``truncate_to``: nothing is appended, or read from where the log will end, until it is finished."""
+        with self._guard:
             if self._quarantine is not None and offset > self._quarantine.first_bad_offset:
                 self._refuse_in_quarantine()
-            check_truncation(self._outline(), offset)
-            self._truncate(offset, ends_quarantine=True)
+            return self._truncate(offset, ends_quarantine=True)
 
     def truncate_to_end_offset(self, end_offset: OffsetAndEpoch) -> int:
         """Drop what diverges from a leader that said where its log parts from this one. A quarantine goes on."""
         with self._guard:
-            offset = truncation_offset(self._outline(), end_offset)
-            check_truncation(self._outline(), offset)
-            self._truncate(offset, ends_quarantine=False)
-        return self._segments.end_offset
+            return self.prepare_truncate_to_end_offset(end_offset).complete().value
 
-    def _truncate(self, offset: int, *, ends_quarantine: bool) -> None:
+    def prepare_truncate_to_end_offset(self, end_offset: OffsetAndEpoch) -> DiskWork[DiskResult[int]]:
+        """Prepare ``truncate_to_end_offset``; what goes on meanwhile is as for ``prepare_truncate_to``."""
+        with self._guard:
+            return self._truncate(truncation_offset(self._outline(), end_offset), ends_quarantine=False)
+
+    def _truncate(self, offset: int, *, ends_quarantine: bool) -> DiskWork[DiskResult[int]]:
+        self._refuse_while_under_way()
+        check_truncation(self._outline(), offset)
         end = self._segments.batch_start(offset)
         end_offset = end.offset
         check_truncation(self._outline(), end_offset)
         kept = None if ends_quarantine else self._quarantine
-        if end_offset < self._segments.end_offset or kept is not self._quarantine:
+        if kept is not None:
+            kept = attrs.evolve(kept, first_bad_offset=end_offset)
+        steps: list[DiskStep] = []
+        is_shorter = end_offset < self._segments.end_offset
+        if is_shorter or (kept is None and self._quarantine is not None):
             # As long as damage stands where it was found, a start must know up to where the log was durable.
-            self._set_damage_aside()
+            steps += self._setting_aside()
             # What was durable is taken back before it goes.
-            self._take_back(min(self._flushed_offset, end_offset), kept)
-            with NO_RETURN:
-                self._segments.truncate(end)
-            self._flushed_offset = end_offset
-        self._quarantine = None if kept is None else attrs.evolve(kept, first_bad_offset=end_offset)
-        if self._epochs.truncate_from_end(end_offset):
-            self._store_epochs_if_there_is_room()
+            steps.append(self._taking_back(min(self._flushed_offset, end_offset), kept, self._epochs))
+            cut = self._segments.truncating(end)
+
+            def forget(outcome: object) -> None:
+                cut.memory(outcome)
+                self._flushed_offset, self._quarantine = end_offset, kept
+
+            steps.append(attrs.evolve(cut, memory=forget, on_failure=self._note_failure))
+        epochs = LeaderEpochCache(self._epochs.entries())
+        if epochs.truncate_from_end(end_offset):
+            is_cut = bool(steps)
+            point = (
+                self._point_after_truncation(end_offset, kept, epochs)
+                if is_cut
+                else self._recovery_point(epochs=epochs)
+            )
+            steps.append(self._keeping_epochs(epochs, point))
+        return self._begin(steps, lambda: self._segments.end_offset, cut=end)
+
+    def prepare_truncate_to_latest_snapshot(self) -> DiskWork[DiskResult[bool]]:
+        """Prepare ``truncate_to_latest_snapshot``; nothing is appended until it is finished."""
+        with self._guard:
+            self._refuse_while_under_way()
+            latest = snapshot_ahead_of_log(self._outline())
+            if latest is None:
+                return self._finished(False)
+            return self._begin(self._starting_anew_at(latest), lambda: True)
 
     def truncate_to_latest_snapshot(self) -> bool:
         """Start the log anew at the latest snapshot where that is ahead of it."""
         with self._guard:
-            latest = snapshot_ahead_of_log(self._outline())
-            if latest is not None:
-                self._start_anew_at(latest)
-        return latest is not None
+            return self.prepare_truncate_to_latest_snapshot().complete().value
 
-    def _start_anew_at(self, snapshot_id: OffsetAndEpoch) -> None:
-        offset = snapshot_id.offset
-        with self._guard:
-            self._take_back(min(self._flushed_offset, offset), self._quarantine)
-            is_damaged = self._damaged_segments is not None
-            with NO_RETURN:
-                self._segments.start_anew(offset, self._damaged_segments or (), active_is_damaged=is_damaged)
-            self._damaged_segments = None
+    def _starting_anew_at(self, snapshot_id: OffsetAndEpoch) -> list[DiskStep]:
+        offset, damaged, quarantine = snapshot_id.offset, self._damaged_segments, self._quarantine
+        if quarantine is not None:
+            is_over = offset >= quarantine.durable_end_offset
+            quarantine = None if is_over else attrs.evolve(quarantine, first_bad_offset=offset)
+        replace = self._segments.starting_anew(offset, damaged or (), active_is_damaged=damaged is not None)
+        epochs = LeaderEpochCache()
+
+        def take(new: object) -> None:
+            replace.memory(new)
+            self._damaged_segments, self._quarantine = None, quarantine
             self._start_offset = self._high_watermark = self._flushed_offset = offset
-            if self._quarantine is not None:
-                is_over = offset >= self._quarantine.durable_end_offset
-                self._quarantine = None if is_over else attrs.evolve(self._quarantine, first_bad_offset=offset)
-            self._epochs.clear()
-            self._store_epochs_if_there_is_room()
-            self._delete_snapshots_before(snapshot_id)
+
+        point = self._point_after_truncation(offset, quarantine, epochs)
+        return [
+            self._taking_back(min(self._flushed_offset, offset), self._quarantine),
+            attrs.evolve(replace, memory=take, on_failure=self._note_failure),
+            self._keeping_epochs(epochs, attrs.evolve(point, log_start_offset=offset)),
+            self._deleting_snapshots_before(snapshot_id),
+        ]
 
     def create_snapshot(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotWriter | None:
         """Begin a snapshot of this log's records below an offset."""
@@ -357,15 +215,28 @@ class FileLog(Closing, OutlinedLog):
 
     def _snapshot_writer(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotWriter:
         writer = VerifyingRawSnapshotWriter(self._snapshots.create(snapshot_id))
-        return NotifyingRawSnapshotWriter(writer, self._take_snapshot, check_freeze=self._guard.check)
+        return NotifyingRawSnapshotWriter(
+            writer, self._take_snapshot, on_freeze=lambda: self._steps_behind_freezing(snapshot_id)
+        )
+
+    def _steps_behind_freezing(self, snapshot_id: OffsetAndEpoch) -> list[DiskStep]:
+        self._guard.check()
+        if not is_superseded(self._outline(), snapshot_id):
+            return []
+        path = join(self._directory, snapshot_name(snapshot_id))
+        return [self._step(lambda: self._delete_durably(snapshot_id), None, path, self._directory)]
+
+    def _delete_durably(self, snapshot_id: OffsetAndEpoch) -> None:
+        with NO_RETURN:
+            self._snapshots.delete(snapshot_id)
+            self._file_system.sync_directory(self._directory)
 
     def _take_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
         if not is_superseded(self._outline(), snapshot_id):
             self._snapshot_ids.add(snapshot_id)
             return
         with self._guard, NO_RETURN:
-            self._snapshots.delete(snapshot_id)
-            self._file_system.sync_directory(self._directory)
+            self._snapshots.delete(snapshot_id)  # If the log has moved on meanwhile, a crash may bring it back.
 
     def read_snapshot(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotReader | None:
         """Open a snapshot: None where there is none of this id."""
@@ -374,35 +245,65 @@ class FileLog(Closing, OutlinedLog):
     def delete_before_snapshot(self, snapshot_id: OffsetAndEpoch) -> bool:
         """Let a snapshot take the place of the records and snapshots below it; nothing goes in quarantine."""
         with self._guard:
-            if self._quarantine is not None or not may_start_at_snapshot(self._outline(), snapshot_id):
-                return False
-            self.flush()
-            if snapshot_id.offset == self._segments.end_offset and self._segments.active.size_bytes > 0:
-                self._segments.roll()
-            # First, so that a start knows segments below for what they are, whichever of them a crash brings back.
-            self._durable.store(attrs.evolve(self._recovery_point(), log_start_offset=snapshot_id.offset))
-            self._start_offset = snapshot_id.offset
-            with NO_RETURN:
-                self._segments.remove_below(self._start_offset)
-            if self._epochs.truncate_from_start(self._start_offset):
-                self._store_epochs_if_there_is_room()
-            self._delete_snapshots_before(snapshot_id)
-            return True
+            return self.prepare_delete_before_snapshot(snapshot_id).complete().value
 
-    def _delete_snapshots_before(self, snapshot_id: OffsetAndEpoch) -> None:
-        with NO_RETURN:
+    def prepare_delete_before_snapshot(self, snapshot_id: OffsetAndEpoch) -> DiskWork[DiskResult[bool]]:
+        """Prepare ``delete_before_snapshot``. Appends and reads go on, but appends not where the log ends there."""
+        with self._guard:
+            self._refuse_while_under_way()
+            if self._quarantine is not None or not may_start_at_snapshot(self._outline(), snapshot_id):
+                return self._finished(False)
+            start_offset, end_offset = snapshot_id.offset, self._segments.end_offset
+            rolls = start_offset == end_offset and self._segments.active.size_bytes > 0
+            flush = self._flush_to_come()
+            steps = self._rolling(end_offset) if rolls else [] if flush is None else [self._flushing(flush)]
+            point = attrs.evolve(self._recovery_point(end_offset), log_start_offset=start_offset)
+
+            def move_start(_: object) -> None:
+                self._start_offset = start_offset
+
+            # First, so that a start knows segments below for what they are, whichever of them a crash brings back.
+            steps.append(self._step(lambda: self._durable.store(point), move_start, *self._point_paths))
+            remove = self._segments.removing_below(start_offset, end_offset if rolls else None)
+            steps.append(attrs.evolve(remove, on_failure=self._note_failure))
+            epochs = LeaderEpochCache(self._epochs.entries())
+            if epochs.truncate_from_start(start_offset):
+                steps.append(self._keeping_epochs(epochs, attrs.evolve(point, epochs=epochs.entries())))
+            steps.append(self._deleting_snapshots_before(snapshot_id))
+            return self._begin(steps, lambda: True, holds_appends=rolls)
+
+    def _deleting_snapshots_before(self, snapshot_id: OffsetAndEpoch) -> DiskStep:
+        old = [each for each in self._snapshot_ids if each < snapshot_id]
+
+        def delete() -> None:
+            with NO_RETURN:
+                for each in old:
+                    self._snapshots.delete(each)
+                self._file_system.sync_directory(self._directory)
+
+        def forget(_: object) -> None:
+            # One that was frozen meanwhile goes too; should a crash bring it back, the next start removes it.
             for removed in self._snapshot_ids.remove_below(snapshot_id):
-                self._snapshots.delete(removed)
-            self._file_system.sync_directory(self._directory)
+                if removed not in old:
+                    self._snapshots.delete(removed)
+
+        names = [join(self._directory, snapshot_name(each)) for each in old]
+        return self._step(delete, forget, *names, self._directory)
 
     def clean(self, now_ms: int) -> bool:
         """Delete what retention no longer wants and a newer snapshot covers."""
-        snapshots, count = list(self._stored_snapshots()), len(self._snapshot_ids)
-        while snapshot_id := snapshot_to_start_at(self._config.retention, snapshots, self._segments.size_bytes, now_ms):
-            if not self.delete_before_snapshot(snapshot_id):
-                break
-            snapshots = [each for each in snapshots if each.snapshot_id in self._snapshot_ids]
-        return len(self._snapshot_ids) < count
+        has_cleaned = False
+        while self.prepare_clean(now_ms).complete().value:
+            has_cleaned = True
+        return has_cleaned
+
+    def prepare_clean(self, now_ms: int) -> DiskWork[DiskResult[bool]]:
+        """Prepare one step of ``clean``, and say whether there was one: then there may be more."""
+        with self._guard:
+            self._refuse_while_under_way()
+            stored = list(self._stored_snapshots())
+            snapshot_id = snapshot_to_start_at(self._config.retention, stored, self._segments.size_bytes, now_ms)
+            return self._finished(False) if snapshot_id is None else self.prepare_delete_before_snapshot(snapshot_id)
 
     def _stored_snapshots(self) -> Iterator[StoredSnapshot]:
         for snapshot_id in self._snapshot_ids:
@@ -412,9 +313,16 @@ class FileLog(Closing, OutlinedLog):
                     yield StoredSnapshot.of(reader)
 
     def close(self) -> None:
-        """Flush, write the indexes, note that the log was closed in order, and let go of the files."""
+        """Flush, write the indexes, note that the log was closed in order, and let go of the files.
+
+        Work that was prepared is cancelled if it was not run, and finished if it was.
+
+        Raises:
+            WorkUnderWayError: work is being run now. The log stays open: finish it, and close again.
+        """
         if self._guard.is_closed:
             return
+        self._end_work(self._directory)
         try:
             if self._guard.failure is None:
                 self.flush()
@@ -432,44 +340,22 @@ class FileLog(Closing, OutlinedLog):
         for segment in self._damaged_segments or ():
             segment.close()
 
-    def _outline(self) -> LogOutline:
-        return LogOutline(
-            self._start_offset, self._segments.end_offset, self._high_watermark, self._epochs, self._snapshot_ids
-        )
-
-    def _refuse_in_quarantine(self) -> None:
-        if self._quarantine is not None:
-            raise QuarantinedLogError(f"{self._quarantine.path}: {self._quarantine.reason}")
-
-    def _set_damage_aside(self) -> None:
-        if self._damaged_segments is not None:
-            set_aside_behind(self._file_system, self._directory, self._segments.active, self._damaged_segments)
-            self._damaged_segments = None
-
-    def _recovery_point(self) -> RecoveryPoint:
-        """Return what is to be known of the log at the next start; in quarantine, it stays what it was."""
-        end_offset = self._flushed_offset
-        if self._quarantine is not None:
-            end_offset = max(end_offset, self._quarantine.durable_end_offset)
-        # As long as the damage is where it was found, so is what bears witness against it.
-        epochs = self._epochs if self._damaged_segments is None else self._witnessed_epochs
-        return RecoveryPoint(end_offset, self._start_offset, self._generation, epochs=epochs.entries())
-
-    def _take_back(self, durable_end_offset: int, quarantine: Quarantine | None) -> None:
-        """Say that no more is durable than what lies below an offset, before the rest goes."""
+    def _point_after_truncation(
+        self, durable_end_offset: int, quarantine: Quarantine | None, epochs: LeaderEpochCache | None = None
+    ) -> RecoveryPoint:
+        """Return the recovery point of the next generation, which says that no more is durable than is told."""
         if quarantine is not None:
             durable_end_offset = max(durable_end_offset, quarantine.durable_end_offset)
-        point = attrs.evolve(self._recovery_point(), durable_end_offset=durable_end_offset)
-        self._durable.store(attrs.evolve(point, generation=self._generation + 1))
-        self._generation += 1
+        point = attrs.evolve(self._recovery_point(epochs=epochs), durable_end_offset=durable_end_offset)
+        return attrs.evolve(point, generation=self._generation + 1)
 
-    def _store_recovery_point_if_there_is_room(self) -> None:
-        """Note how far the log is durable by now; what the file said before stays true."""
-        with contextlib.suppress(OutOfSpaceError):
-            self._durable.store(self._recovery_point())
-        self._bytes_since_recovery_point = 0
+    def _taking_back(
+        self, durable_end_offset: int, quarantine: Quarantine | None, epochs: LeaderEpochCache | None = None
+    ) -> DiskStep:
+        """Return the step that says that no more is durable than what lies below an offset, before the rest goes."""
+        point = self._point_after_truncation(durable_end_offset, quarantine, epochs)
 
-    def _store_epochs_if_there_is_room(self) -> None:
-        """Write the epochs after some are gone: before the next append, at the latest."""
-        with contextlib.suppress(OutOfSpaceError):
-            self._store_epochs(self._epochs)
+        def take(_: object) -> None:
+            self._generation = point.generation
+
+        return self._step(lambda: self._durable.store(point), take, *self._point_paths)

@@ -177,19 +177,26 @@ class LogSegment:
             raise CorruptBatchError(f"{size} bytes, {len(data)} of them there", "tail-torn", self.path, position)
         return data
 
-    def truncate(self, position: int, next_offset: int) -> None:
-        """Drop all batches from one on; durable on return.
-
-        Args:
-            position: of the start of the first batch to go, or the segment's end.
-            next_offset: its base offset, or the segment's next offset.
+    def cut_file(self, position: int) -> None:
+        """Cut the file to a length, durably: the disk's part of a truncation, on any thread.
 
         Raises:
             StorageError: the file may be cut or not.
         """
         self.file.truncate(position)
         self.file.sync()
-        self._reserved_bytes = 0  # Likewise.
+
+    def forget_behind(self, position: int, next_offset: int) -> None:
+        """Drop all batches from one on, which are gone from the file: memory's part of a truncation.
+
+        Args:
+            position: of the start of the first batch to go, or the segment's end.
+            next_offset: its base offset, or the segment's next offset.
+
+        Raises:
+            StorageError: what is left could not be read.
+        """
+        self._reserved_bytes = 0  # What was kept behind the end went with it.
         self.size_bytes, self.next_offset = position, next_offset
         self._rewind_indexes()
 
@@ -241,26 +248,51 @@ class LogSegment:
             self._indexes.times.keep_first(time_entries)
         return written
 
-    def seal(self) -> None:
-        """Write the indexes of a segment that takes no more batches, durably but for their names.
+    def end_indexes(self) -> None:
+        """Add the last entry of a segment that takes no more batches to its indexes, in memory."""
+        self._indexes.seal()
+
+    def store_indexes(self) -> None:
+        """Write the indexes, durably but for their names, and give back the room behind the batches; on any thread.
 
         Raises:
             OutOfSpaceError, StorageError: a file could not be written.
         """
         if self._reserved_bytes > self.size_bytes:
             self.file.reserve(self.size_bytes)
-        self._indexes.seal()
         self._indexes.store()
 
+    def seal(self) -> None:
+        """End the indexes and write them.
+
+        Raises:
+            OutOfSpaceError, StorageError: as for ``store_indexes``.
+        """
+        self.end_indexes()
+        self.store_indexes()
+
     def remove(self) -> None:
-        """Remove all files of the segment. Who reads them may read on.
+        """Remove all files of the segment, and let go of its own. Who reads them may read on.
 
         Raises:
             StorageError: a file is there and cannot be removed.
         """
         self.close()
+        self.remove_files()
+
+    def remove_files(self) -> None:
+        """Remove all files of the segment, which stays open for reads; on any thread.
+
+        Raises:
+            StorageError: a file is there and cannot be removed.
+        """
         self.remove_indexes()
         remove_if_there(self._file_system, self.path)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The paths of all its files."""
+        return self.path, self._indexes.offsets.path, self._indexes.times.path
 
     def remove_indexes(self) -> None:
         """Remove the index files.

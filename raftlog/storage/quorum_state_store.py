@@ -29,6 +29,7 @@ from typing import Final, Self, TypeVar
 
 import attrs
 
+from raftlog.disk_work import DiskResult, DiskStep, DiskWork
 from raftlog.errors import (
     CorruptFileError,
     DecodeError,
@@ -37,6 +38,7 @@ from raftlog.errors import (
     MissingFileError,
     OutOfSpaceError,
     StorageError,
+    WorkUnderWayError,
 )
 from raftlog.file_system import FileSystem, join, read_file, remove_if_there, replace_file
 from raftlog.records.checksum import crc32c
@@ -233,6 +235,7 @@ class QuorumStateStore:
         self._directory = directory
         self._sequence = recovered.last_sequence
         self._failure: StorageError | None = None
+        self._is_writing = False
         self.recovered: Final = recovered
         self.state = recovered.state
         self.may_vote = recovered.may_vote
@@ -253,7 +256,7 @@ class QuorumStateStore:
         recovered = load_quorum_state(file_system, directory, has_log=has_log, last_epoch=last_epoch)
         store = cls(file_system, directory, recovered)
         if recovered.state is not None and not recovered.is_settled:
-            store._store(recovered.state)
+            store._writing(recovered.state).complete()
         store._keep_reserve()
         return store
 
@@ -268,6 +271,7 @@ class QuorumStateStore:
         """Make a state durable. Nobody may be told of it before this returns.
 
         Raises:
+            WorkUnderWayError: another state is being written. Nothing was changed.
             FencedEpochError: its epoch is negative, or below that of the state before. Nothing was changed.
             IllegalTransitionError: in the epoch of the state before it has another leader or another vote, or knows of
                 neither any more; or it has a new vote, and the replica may not vote. Nothing was changed.
@@ -277,8 +281,27 @@ class QuorumStateStore:
 
         Source: FileQuorumStateStore#writeElectionState.
         """
+        self.prepare_write(state).complete()
+
+    def prepare_write(self, state: QuorumStateData) -> DiskWork[DiskResult[QuorumStateData]]:
+        """Prepare ``write``: ``state`` stays what it was until the work is finished, and nothing else may be written.
+
+        The result carries the state's epoch, and as its generation the number that the copies give it.
+
+        Raises:
+            WorkUnderWayError, FencedEpochError, IllegalTransitionError: as for ``write``.
+            StorageError: a state could not be written before.
+        """
         if self._failure is not None:
             raise self._failure
+        if self._is_writing:
+            raise WorkUnderWayError(
+                f"{self._directory}: the election state that is being written must be finished first"
+            )
+        self._check_may_follow(state)
+        return self._writing(state)
+
+    def _check_may_follow(self, state: QuorumStateData) -> None:
         least = 0 if self.state is None else self.state.leader_epoch
         if state.leader_epoch < least:
             raise FencedEpochError(f"epoch {state.leader_epoch} after epoch {least}")
@@ -288,15 +311,39 @@ class QuorumStateStore:
         has_voted_before = before is not None and before.voted_key is not None
         if not self.may_vote and state.voted_key is not None and not has_voted_before:
             raise IllegalTransitionError(f"a vote for {state.voted_key}, where another one may have been forgotten")
-        self._store(state)
 
-    def _store(self, state: QuorumStateData) -> None:
+    def _writing(self, state: QuorumStateData) -> DiskWork[DiskResult[QuorumStateData]]:
+        # The second one is for another try, with the room that the reserve has kept.
+        copies = self._copy(state), self._copy(state)
+        self._is_writing = True
+
+        def take(_: object) -> None:
+            self.state = state
+
+        def end() -> None:
+            self._is_writing = False
+
+        names = (*COPY_NAMES, FileKind.QUORUM_STATE.value, RESERVE_NAME)
+        paths = (*(join(self._directory, name) for name in names), self._directory)
+        step = DiskStep(lambda: self._store(state, *copies), take, paths, self._note_failure)
+        return DiskWork([step], lambda: DiskResult(state, state.leader_epoch, self._sequence), on_end=end)
+
+    def _copy(self, state: QuorumStateData) -> bytes:
+        self._sequence += 1
+        return QuorumStateCopy(state, self._sequence, is_vote_lost=not self.may_vote).encode()
+
+    def _note_failure(self, error: BaseException) -> None:
+        """After what is not for want of room nobody knows what the files say."""
+        if isinstance(error, StorageError) and not isinstance(error, OutOfSpaceError):
+            self._failure = error
+
+    def _store(self, state: QuorumStateData, first_copy: bytes, second_copy: bytes) -> None:
         try:
-            self._store_in_files(state)
+            self._store_in_files(state, first_copy)
         except OutOfSpaceError:
             if not remove_if_there(self._file_system, join(self._directory, RESERVE_NAME)):
                 raise
-            self._store_in_files(state)
+            self._store_in_files(state, second_copy)
             self._keep_reserve()
 
     def _keep_reserve(self) -> None:
@@ -306,17 +353,8 @@ class QuorumStateStore:
             with contextlib.suppress(StorageError):
                 replace_file(self._file_system, path, _RESERVE)
 
-    def _store_in_files(self, state: QuorumStateData) -> None:
-        self._sequence += 1
-        try:
-            copy = QuorumStateCopy(state, self._sequence, is_vote_lost=not self.may_vote).encode()
-            for name in COPY_NAMES:
-                replace_file(self._file_system, join(self._directory, name), copy)
-            kafkas_file = join(self._directory, FileKind.QUORUM_STATE.value)
-            replace_file(self._file_system, kafkas_file, write_quorum_state(state))
-        except OutOfSpaceError:
-            raise
-        except StorageError as error:
-            self._failure = error
-            raise
-        self.state = state
+    def _store_in_files(self, state: QuorumStateData, copy: bytes) -> None:
+        for name in COPY_NAMES:
+            replace_file(self._file_system, join(self._directory, name), copy)
+        kafkas_file = join(self._directory, FileKind.QUORUM_STATE.value)
+        replace_file(self._file_system, kafkas_file, write_quorum_state(state))

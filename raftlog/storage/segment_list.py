@@ -7,12 +7,14 @@ Source: LogSegments, LocalLog.
 from bisect import bisect_right
 from operator import attrgetter
 
-from raftlog.errors import CorruptBatchError
-from raftlog.file_system import FileSystem
+from raftlog.disk_work import DiskStep
+from raftlog.errors import CorruptBatchError, StorageError
+from raftlog.file_system import FileSystem, join
 from raftlog.leader_epoch_cache import LeaderEpochCache
 from raftlog.offsets import LogOffsetMetadata, SegmentPosition
 from raftlog.records.batch_run import RunFinder
 from raftlog.records.columns import BatchColumns
+from raftlog.records.file_names import FileKind, FileName
 from raftlog.records.limits import LOG_OVERHEAD
 from raftlog.replicated_log import LogFetchInfo
 from raftlog.storage.damaged_files import set_file_aside
@@ -126,87 +128,146 @@ class SegmentList:
         start = LogOffsetMetadata(head.base_offset, SegmentPosition(segment.base_offset, position))
         return LogFetchInfo(records, start)
 
-    def roll(self) -> None:
-        """End the active segment, which was synced, and begin the next one.
+    def rolling(self) -> DiskStep:
+        """Return the step that ends the active segment, which is synced before, and begins the next one.
 
         The indexes are whole and the new file's name is durable before anything is written to it: damage that is found
-        in a segment with another behind it cannot be a torn tail.
+        in a segment with another behind it cannot be a torn tail. Until the step is done nothing may be appended.
 
-        Raises:
+        Its disk part raises:
             OutOfSpaceError: the log is as it was.
             StorageError: the new file may be there or not.
         """
-        self.active.seal()
-        segment = self._new_segment(self.active.next_offset)
-        with NO_RETURN:
-            self._file_system.sync_directory(self._directory)
-        self._segments.append(segment)
-        self.active = segment
+        active, base_offset = self.active, self.end_offset
+        active.end_indexes()
 
-    def truncate(self, start: LogOffsetMetadata) -> None:
-        """Drop all batches from one on; durable on return. What is dropped is not read again: it may have rotted.
+        def make_next() -> LogSegment:
+            active.store_indexes()
+            segment = self._new_segment(base_offset)
+            try:
+                with NO_RETURN:
+                    self._file_system.sync_directory(self._directory)
+            except StorageError:
+                segment.close()
+                raise
+            return segment
+
+        def take_next(segment: LogSegment) -> None:
+            self._segments.append(segment)
+            self.active = segment
+
+        return DiskStep(make_next, take_next, (*active.paths, self._path(base_offset), self._directory))
+
+    def truncating(self, start: LogOffsetMetadata) -> DiskStep:
+        """Return the step that drops all batches from one on. What is dropped is not read again: it may have rotted.
+
+        Until the step is done nothing may be appended, and nothing read from that batch on.
 
         Args:
             start: of the first batch to go, as ``batch_start`` has found it.
 
-        Raises:
+        Its disk part raises:
             StorageError: some of it may be done.
         """
         place = start.segment_position
         assert place is not None
-        self._located = None
-        while len(self._segments) > 1 and self.active.base_offset > place.base_offset:
-            # From the end, one durable step after the other: a crash in between leaves a log without a hole.
-            self._segments.pop().remove()
-            self.active = self._segments[-1]
-            self._file_system.sync_directory(self._directory)
-        self.active.truncate(place.position, start.offset)
+        count = bisect_right(self._segments, place.base_offset, key=_base_offset)
+        last, doomed = self._segments[count - 1], self._segments[count:]
 
-    def remove_below(self, offset: int) -> bool:
-        """Remove the segments all of whose offsets are below one, but never the active one; not durable yet.
+        def cut() -> None:
+            with NO_RETURN:
+                # From the end, one durable step after the other: a crash in between leaves a log without a hole.
+                for segment in reversed(doomed):
+                    segment.remove_files()
+                    self._file_system.sync_directory(self._directory)
+                last.cut_file(place.position)
 
-        Returns:
-            Whether there were any.
+        def forget(_: object) -> None:
+            self._located = None
+            del self._segments[count:]
+            self.active = last
+            for segment in doomed:
+                segment.close()
+            last.forget_behind(place.position, start.offset)
 
-        Raises:
+        paths = [path for segment in doomed for path in segment.paths]
+        return DiskStep(cut, forget, (*paths, self._directory, last.path))
+
+    def removing_below(self, offset: int, later: int | None = None) -> DiskStep:
+        """Return the step that removes the segments all of whose offsets are below one; not durable yet.
+
+        Args:
+            offset: that is kept.
+            later: base offset of a segment that will stand behind those that are here by then; otherwise the active one
+                stays, whatever it holds.
+
+        Its disk part raises:
             StorageError: some of it may be done.
         """
-        is_change = False
-        while len(self._segments) > 1 and self._segments[1].base_offset <= offset:
-            self._segments.pop(0).remove()
-            is_change = True
-        return is_change
+        bases = [segment.base_offset for segment in self._segments[1:]]
+        count = bisect_right([*bases, later] if later is not None else bases, offset)
+        doomed = self._segments[:count]
 
-    def start_anew(self, offset: int, damaged_segments: tuple[LogSegment, ...], *, active_is_damaged: bool) -> None:
-        """Remove all segments, and begin one at an offset; durable on return.
+        def remove() -> None:
+            with NO_RETURN:
+                for segment in doomed:
+                    segment.remove_files()
+
+        def forget(_: object) -> None:
+            del self._segments[:count]
+            for segment in doomed:
+                segment.close()
+
+        return DiskStep(remove, forget, tuple(path for segment in doomed for path in segment.paths))
+
+    def starting_anew(
+        self, offset: int, damaged_segments: tuple[LogSegment, ...], *, active_is_damaged: bool
+    ) -> DiskStep:
+        """Return the step that removes all segments, and begins one at an offset.
+
+        Until the step is done nothing may be appended or read.
 
         Args:
             offset: base offset of the only segment then.
             damaged_segments: further ones, to be set aside.
             active_is_damaged: set the active one aside, too.
 
-        Raises:
-            OutOfSpaceError, StorageError: some of it may be done.
+        Its disk part raises:
+            StorageError: some of it may be done.
         """
-        self._located = None
+        doomed = (*self._segments, *damaged_segments)
         aside = (self.active, *damaged_segments) if active_is_damaged else damaged_segments
-        # From the end, one durable step after the other: a crash in between leaves a log without a hole.
-        for segment in (*reversed(damaged_segments), *reversed(self._segments)):
-            if segment in aside:
+
+        def replace() -> LogSegment:
+            with NO_RETURN:
+                # From the end, one durable step after the other: a crash in between leaves a log without a hole.
+                for segment in reversed(doomed):
+                    if segment in aside:
+                        set_file_aside(self._file_system, segment.path)
+                        segment.remove_indexes()
+                    else:
+                        segment.remove_files()
+                    self._file_system.sync_directory(self._directory)
+                new = self._new_segment(offset)
+                self._file_system.sync_directory(self._directory)
+            return new
+
+        def take(new: LogSegment) -> None:
+            self._located = None
+            for segment in doomed:
                 segment.close()
-                set_file_aside(self._file_system, segment.path)
-                segment.remove_indexes()
-            else:
-                segment.remove()
-            self._file_system.sync_directory(self._directory)
-        self.active = self._new_segment(offset)
-        self._segments = [self.active]
-        self._file_system.sync_directory(self._directory)
+            self._segments, self.active = [new], new
+
+        paths = [path for segment in doomed for path in segment.paths]
+        return DiskStep(replace, take, (*paths, self._path(offset), self._directory))
 
     def close(self) -> None:
         """Let go of the files. Closing twice is harmless."""
         for segment in self._segments:
             segment.close()
+
+    def _path(self, base_offset: int) -> str:
+        return join(self._directory, str(FileName(FileKind.LOG, base_offset=base_offset)))
 
     def _new_segment(self, base_offset: int) -> LogSegment:
         return LogSegment(self._file_system, self._directory, base_offset, self._index_limits)

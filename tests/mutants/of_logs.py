@@ -8,6 +8,7 @@ import attrs
 
 from raftlog import append_rules, log_rules
 from raftlog.append_rules import CheckedAppend, CheckedBatch
+from raftlog.disk_work import DiskStep, nothing
 from raftlog.errors import (
     CorruptBatchError,
     FencedEpochError,
@@ -23,6 +24,7 @@ from raftlog.records.batch import read_batch
 from raftlog.replicated_log import LogAppendInfo, LogFetchInfo
 from raftlog.snapshot.notifying import NotifyingRawSnapshotWriter
 from raftlog.storage import file_log, segment_list
+from raftlog.storage.appendable_log import AppendableLog
 from raftlog.storage.file_log import FileLog
 from raftlog.storage.log_segment import LogSegment
 from raftlog.storage.no_return import NoReturn
@@ -80,18 +82,21 @@ def _by_leaders_offset(log: LogOutline, end_offset: OffsetAndEpoch) -> int:
 
 
 def _keeping_high_watermark(right: Wrong) -> Wrong:
-    def _start_anew_at(log: Any, snapshot_id: OffsetAndEpoch) -> None:
+    def _starting_anew_at(log: Any, snapshot_id: OffsetAndEpoch) -> Any:
         high_watermark = log._high_watermark
-        right(log, snapshot_id)
-        log._high_watermark = high_watermark
 
-    return _start_anew_at
+        def keep(_: object) -> None:
+            log._high_watermark = high_watermark
+
+        return [*right(log, snapshot_id), DiskStep(nothing, keep)]
+
+    return _starting_anew_at
 
 
 def _deleting_by_size_alone(right: Wrong) -> Wrong:
     def clean(log: Any, now_ms: int) -> Any:
         if log._config.retention_bytes is not None and log._segments.size_bytes > log._config.retention_bytes:
-            log._segments.remove_below(log.end_offset.offset)
+            log._segments.removing_below(log.end_offset.offset).do()
             log._start_offset = log._segments.active.base_offset
         return right(log, now_ms)
 
@@ -118,13 +123,13 @@ def _not_finishing(right: Wrong) -> Wrong:
 
 
 def _forgetting_old_segments(right: Wrong) -> Wrong:
-    def start_anew(segments: Any, *arguments: Any, **keywords: Any) -> None:
+    def starting_anew(segments: Any, *arguments: Any, **keywords: Any) -> Any:
         last = segments._segments[-1]
         segments._segments = [last]
-        segments._segments[0].remove = lambda: None
-        right(segments, *arguments, **keywords)
+        segments._segments[0].remove_files = lambda: None
+        return right(segments, *arguments, **keywords)
 
-    return start_anew
+    return starting_anew
 
 
 def _unchecked_read(right: Wrong) -> Wrong:
@@ -158,36 +163,34 @@ def _counting_before_the_sync(right: Wrong) -> Wrong:
 
 
 def _cut_without_sync(right: Wrong) -> Wrong:
-    def truncate(segment: Any, position: int, next_offset: int) -> None:
+    def cut_file(segment: Any, position: int) -> None:
         segment.file.truncate(position)
-        segment.size_bytes, segment.next_offset = position, next_offset
-        segment._rewind_indexes()
 
-    return truncate
+    return cut_file
 
 
 def _cut_first(right: Wrong) -> Wrong:
-    def _take_back(log: Any, *_: object) -> None:
-        return None
+    def _taking_back(log: Any, *_: object) -> Any:
+        return DiskStep(nothing)
 
-    return _take_back
+    return _taking_back
 
 
 def _leaving_the_epochs(right: Wrong) -> Wrong:
-    def _append(log: Any, *arguments: Any) -> Any:
+    def _write(log: Any, *arguments: Any) -> Any:
         try:
             return right(log, *arguments)
         except OutOfSpaceError:
             log._epochs_are_stored = True
             raise
 
-    return _append
+    return _write
 
 
 def _deleting_first(right: Wrong) -> Wrong:
     def delete_before_snapshot(log: Any, snapshot_id: OffsetAndEpoch) -> Any:
         if log_rules.may_start_at_snapshot(log._outline(), snapshot_id):
-            log._segments.remove_below(snapshot_id.offset)
+            log._segments.removing_below(snapshot_id.offset).do()
         return right(log, snapshot_id)
 
     return delete_before_snapshot
@@ -195,7 +198,7 @@ def _deleting_first(right: Wrong) -> Wrong:
 
 def _unverified(log: Any, snapshot_id: OffsetAndEpoch) -> NotifyingRawSnapshotWriter:
     writer = log._snapshots.create(snapshot_id)
-    return NotifyingRawSnapshotWriter(writer, log._take_snapshot, check_freeze=log._guard.check)
+    return NotifyingRawSnapshotWriter(writer, log._take_snapshot, on_freeze=lambda: log._guard.check() or ())
 
 
 def _interrupted(right: Wrong) -> Wrong:
@@ -271,7 +274,7 @@ MUTANTS: Final = (
         "K25",
         "the high watermark is not below the log start, after a full truncation either",
         "KAFKA-9491",
-        swapped(FileLog, "_start_anew_at", _keeping_high_watermark),
+        swapped(FileLog, "_starting_anew_at", _keeping_high_watermark),
         (f"{CONTRACT}::test_a_log_starts_anew_at_a_snapshot_ahead",),
     ),
     Mutant(
@@ -348,28 +351,28 @@ MUTANTS: Final = (
         "K34",
         "only what was synced counts as flushed",
         "etcd 14370",
-        instead_of_property(FileLog, "flushed_offset", lambda log: log.end_offset.offset),
+        instead_of_property(AppendableLog, "flushed_offset", lambda log: log.end_offset.offset),
         (f"{CONTRACT}::test_a_crash_takes_what_is_not_flushed",),
     ),
     Mutant(
         "K34-order",
         "nothing counts as flushed before its sync has returned",
         "etcd 14370, KafkaRaftClient#flushLeaderLog",
-        swapped(FileLog, "flush", _counting_before_the_sync),
+        swapped(AppendableLog, "flush", _counting_before_the_sync),
         (f"{FILE_LOG}::test_a_flush_is_one_sync",),
     ),
     Mutant(
         "K34-epoch",
         "an epoch is written down before its first batch",
         "LeaderEpochFileCache#assign",
-        missing(FileLog, "_store_epochs"),
+        missing(AppendableLog, "_store_epochs"),
         (f"{FILE_LOG}::test_a_new_epoch_is_durable_before_its_first_batch",),
     ),
     Mutant(
         "K34-epoch-back",
         "the epoch of an append that failed is taken back",
         "LeaderEpochFileCache#assign",
-        swapped(FileLog, "_append", _leaving_the_epochs),
+        swapped(AppendableLog, "_write", _leaving_the_epochs),
         (f"{FAULTS}::test_an_epoch_whose_batch_did_not_fit_is_taken_back",),
     ),
     Mutant(
@@ -415,7 +418,7 @@ MUTANTS: Final = (
         "R18",
         "a log that starts anew at a snapshot has none of its old segments",
         "openraft 674e78aa",
-        swapped(SegmentList, "start_anew", _forgetting_old_segments),
+        swapped(SegmentList, "starting_anew", _forgetting_old_segments),
         (f"{FILE_LOG}::test_an_installed_snapshot_takes_the_place_of_the_log", f"{CONTRACT}"),
     ),
     Mutant(
@@ -457,14 +460,14 @@ MUTANTS: Final = (
         "S-truncation",
         "what was truncated does not come back",
         "Pillai et al., OSDI 2014",
-        swapped(LogSegment, "truncate", _cut_without_sync),
+        swapped(LogSegment, "cut_file", _cut_without_sync),
         (f"{FILE_LOG}::test_a_truncation_takes_back_what_was_durable_before_it_cuts",),
     ),
     Mutant(
         "S-take-back",
         "what was durable is taken back before it is cut",
         "Pillai et al., OSDI 2014",
-        swapped(FileLog, "_take_back", _cut_first),
+        swapped(FileLog, "_taking_back", _cut_first),
         (f"{FILE_LOG}::test_a_truncation_takes_back_what_was_durable_before_it_cuts",),
     ),
 )

@@ -5,11 +5,10 @@ from typing import Any, Final
 
 import attrs
 
-from raftlog.append_rules import CheckedAppend
 from raftlog.errors import OutOfSpaceError, StorageError
 from raftlog.records.checksum import crc32c
-from raftlog.replicated_log import LogAppendInfo
-from raftlog.storage import recovery, recovery_point
+from raftlog.storage import damaged_files, recovery, recovery_point
+from raftlog.storage.appendable_log import AppendableLog
 from raftlog.storage.file_log import FileLog
 from raftlog.storage.recovery_point import DurablePoint, FlushMark, StoredDurablePoint
 from tests.mutants.planting import Mutant, Wrong, forgiving, instead, instead_of_property, missing, swapped
@@ -25,15 +24,14 @@ def _of_all_generations(stored: StoredDurablePoint) -> int | None:
     return max([*known, *(mark.durable_end_offset for mark in stored.marks)], default=None)
 
 
-def _rolling_behind_the_epoch(log: Any, checked: CheckedAppend) -> LogAppendInfo:
-    is_known = log._epochs_are_stored and checked.batches[-1].epoch == log._epochs.latest_epoch
-    epochs = log._epochs if is_known else log._epochs_with(checked)
-    size_bytes, next_offset = len(checked.data), checked.next_offset
-    if not log._segments.active.has_room_for(size_bytes, next_offset, checked.max_timestamp, log._roll_limits):
-        log._roll()  # It notes the recovery point, with the epochs that the log has had.
-    log._segments.active.append(checked.data, checked.batches, next_offset)
-    log._epochs, log._epochs_are_stored = epochs, True
-    return checked.info
+def _rolling_behind_the_epoch(right: Wrong) -> Wrong:
+    """Note the recovery point of a roll, with the epochs that the log has had, after that of a new epoch."""
+
+    def _begin(log: Any, steps: Any, *arguments: Any, **keywords: Any) -> Any:
+        epochs = [step for step in steps if log._epoch_checkpoint.path in step.paths]
+        return right(log, [*epochs, *(step for step in steps if step not in epochs)], *arguments, **keywords)
+
+    return _begin
 
 
 def _in_one_slot(right: Wrong) -> Wrong:
@@ -83,10 +81,10 @@ def _by_any_epoch(stored: Any, in_log: Any, in_checkpoint: Any) -> Any:
 def _as_if_whole(right: Wrong) -> Wrong:
     """Call a method of a log that does not know of its quarantine."""
 
-    def method(log: Any, *arguments: Any) -> Any:
+    def method(log: Any, *arguments: Any, **keywords: Any) -> Any:
         quarantine, log._quarantine = log._quarantine, None
         try:
-            return right(log, *arguments)
+            return right(log, *arguments, **keywords)
         finally:
             log._quarantine = quarantine
 
@@ -105,21 +103,19 @@ def _by_whoever_truncates(right: Wrong) -> Wrong:
     return lambda log, offset, *, ends_quarantine: right(log, offset, ends_quarantine=True)
 
 
-def _truncating_anywhere(log: Any, offset: int) -> None:
-    with log._guard:
-        log._truncate(offset, ends_quarantine=True)
+def _truncating_anywhere(log: Any, offset: int) -> Any:
+    return log._truncate(offset, ends_quarantine=True)
 
 
-def _throwing_away(log: Any) -> None:
-    if log._damaged_segments is not None:
-        for segment in reversed(log._damaged_segments):
-            segment.remove()
-        log._segments.active.cut_damage()
-        log._damaged_segments = None
+def _throwing_away(_: Any, directory: str, segment: Any, later_segments: Any) -> tuple[str, ...]:
+    for later in reversed(later_segments):
+        later.remove()
+    segment.cut_damage()
+    return ()
 
 
 def _without_witnesses(right: Wrong) -> Wrong:
-    return lambda log: attrs.evolve(right(log), epochs=log._epochs.entries())
+    return lambda log, *arguments, **_: attrs.evolve(right(log, *arguments), epochs=log._epochs.entries())
 
 
 def _settling_all_the_same(right: Wrong) -> Wrong:
@@ -133,13 +129,13 @@ def _settling_all_the_same(right: Wrong) -> Wrong:
 
 
 def _telling_of_no_room(right: Wrong) -> Wrong:
-    def _set_damage_aside(log: Any) -> None:
+    def set_aside_behind(*arguments: Any) -> Any:
         try:
-            right(log)
+            return right(*arguments)
         except OutOfSpaceError:
-            _throwing_away(log)
+            return _throwing_away(*arguments)
 
-    return _set_damage_aside
+    return set_aside_behind
 
 
 MUTANTS: Final = (
@@ -165,7 +161,7 @@ MUTANTS: Final = (
         "R14-roll",
         "an epoch whose first batch begins a segment is written down for good",
         "raftlog, while it was made",
-        instead(FileLog, "_append", _rolling_behind_the_epoch),
+        swapped(AppendableLog, "_begin", _rolling_behind_the_epoch),
         (f"{POINT}::test_a_new_epoch_that_begins_with_a_segment_is_witnessed",),
     ),
     Mutant(
@@ -235,28 +231,28 @@ MUTANTS: Final = (
         "W1-leads",
         "a damaged log does not lead",
         "Jepsen, NATS 2.12.1",
-        missing(FileLog, "_refuse_in_quarantine"),
+        missing(AppendableLog, "_refuse_in_quarantine"),
         (f"{QUARANTINE}::test_bit_rot_is_quarantined_wherever_it_is",),
     ),
     Mutant(
         "W1-serves",
         "a damaged log does not say that it ends where the damage starts",
         "Jepsen, NATS 2.12.1",
-        swapped(FileLog, "read", _as_if_whole),
+        swapped(AppendableLog, "read", _as_if_whole),
         (f"{QUARANTINE}::test_bit_rot_is_quarantined_wherever_it_is",),
     ),
     Mutant(
         "W1-restart",
         "a restart does not take a log in repair for a whole one",
         "Alagappan et al., FAST 2018",
-        swapped(FileLog, "_recovery_point", _as_if_whole),
+        swapped(AppendableLog, "_recovery_point", _as_if_whole),
         (f"{QUARANTINE}::test_a_half_repaired_log_stays_in_quarantine",),
     ),
     Mutant(
         "W1-early",
         "a log in repair is whole once it is flushed up to where it was durable",
         "Alagappan et al., FAST 2018",
-        swapped(FileLog, "flush", _whole_once_synced),
+        swapped(AppendableLog, "flush", _whole_once_synced),
         (f"{QUARANTINE}::test_a_half_repaired_log_stays_in_quarantine",),
     ),
     Mutant(
@@ -270,35 +266,35 @@ MUTANTS: Final = (
         "W1-above",
         "a truncation by hand gives up no more than was said",
         "LogLoader",
-        instead(FileLog, "truncate_to", _truncating_anywhere),
+        instead(FileLog, "prepare_truncate_to", _truncating_anywhere),
         (f"{QUARANTINE}::test_a_truncation_above_the_damage_is_refused",),
     ),
     Mutant(
         "W1-kept",
         "damaged bytes are kept, under another name",
         "LogLoader#removeSegments",
-        instead(FileLog, "_set_damage_aside", _throwing_away),
+        instead(damaged_files, "set_aside_behind", _throwing_away),
         (f"{QUARANTINE}::test_a_follower_repairs_a_quarantined_log",),
     ),
     Mutant(
         "W1-room",
         "damaged bytes for which there is no room stay where they are",
         "ENOSPC",
-        swapped(FileLog, "_set_damage_aside", _telling_of_no_room),
+        swapped(damaged_files, "set_aside_behind", _telling_of_no_room),
         (f"{QUARANTINE}::test_without_room_to_set_damage_aside_a_truncation_changes_nothing",),
     ),
     Mutant(
         "W1-deletes",
         "a damaged log deletes nothing",
         "LogLoader#removeSegments",
-        swapped(FileLog, "delete_before_snapshot", _as_if_whole),
+        swapped(FileLog, "prepare_delete_before_snapshot", _as_if_whole),
         (f"{QUARANTINE}::test_a_quarantined_log_deletes_nothing",),
     ),
     Mutant(
         "W1-witness",
         "as long as a batch has a damaged epoch, both witnesses of it stay: the recovery point",
         "DefaultRecordBatch",
-        swapped(FileLog, "_recovery_point", _without_witnesses),
+        swapped(AppendableLog, "_recovery_point", _without_witnesses),
         (f"{DAMAGE}::test_an_epoch_is_under_no_crc",),
     ),
     Mutant(

@@ -16,7 +16,7 @@ from raftlog.storage.quorum_state_store import (
     load_quorum_state,
 )
 from raftlog.uuid_text import ZERO_UUID, uuid_to_text
-from tests.mutants.planting import Mutant, Wrong, instead, swapped
+from tests.mutants.planting import Mutant, Wrong, instead, missing, swapped
 
 STATE: Final = "tests/storage/test_quorum_state_store.py"
 DAMAGE: Final = "tests/faults/test_byte_damage.py"
@@ -40,11 +40,11 @@ def _in_memory_alone(right: Wrong) -> Wrong:
 
 
 def _forgetting_the_loss(right: Wrong) -> Wrong:
-    def _store(store: Any, state: Any) -> None:
+    def _writing(store: Any, state: Any) -> Any:
         store.may_vote = True
-        right(store, state)
+        return right(store, state)
 
-    return _store
+    return _writing
 
 
 def _of_any_epoch(right: Wrong) -> Wrong:
@@ -93,7 +93,7 @@ def _voting_all_the_same(right: Wrong) -> Wrong:
         if store.may_vote:
             right(store, state)
         else:
-            store._store(state)
+            store._writing(state).complete()
 
     return write
 
@@ -106,28 +106,18 @@ def _without_settling(store: Any, files: Any, directory: str, **keywords: Any) -
     return store(files, directory, load_quorum_state(files, directory, **keywords))
 
 
-def _trying_again(right: Wrong) -> Wrong:
-    def _store(store: Any, state: Any) -> None:
-        try:
-            right(store, state)
-        finally:
-            store._failure = None
-
-    return _store
-
-
 def _without_sequence(right: Wrong) -> Wrong:
     return lambda data: attrs.evolve(right(data), sequence=0)
 
 
-def _without_a_new_reserve(store: Any, state: Any) -> None:
+def _without_a_new_reserve(store: Any, state: Any, first_copy: bytes, second_copy: bytes) -> None:
     try:
-        store._store_in_files(state)
+        store._store_in_files(state, first_copy)
     except OutOfSpaceError:
         path = file_system.join(store._directory, RESERVE_NAME)
         if not file_system.remove_if_there(store._file_system, path):
             raise
-        store._store_in_files(state)
+        store._store_in_files(state, second_copy)
 
 
 def _at_any_price(store: Any) -> None:
@@ -175,7 +165,7 @@ MUTANTS: Final = (
         "W3-remembered",
         "a replica that has lost a vote does not forget that",
         "FileQuorumStateStore",
-        swapped(QuorumStateStore, "_store", _forgetting_the_loss),
+        swapped(QuorumStateStore, "_writing", _forgetting_the_loss),
         (f"{STATE}::test_a_lost_vote_stays_lost",),
     ),
     Mutant(
@@ -224,7 +214,7 @@ MUTANTS: Final = (
         "W3-failed",
         "after a write that failed no later one is believed",
         "Rebello et al., ATC 2020",
-        swapped(QuorumStateStore, "_store", _trying_again),
+        missing(QuorumStateStore, "_note_failure"),
         (f"{STATE}::test_a_store_that_failed_is_not_believed",),
     ),
     Mutant(

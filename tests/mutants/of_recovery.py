@@ -127,33 +127,30 @@ def _up_to_the_problem(scanned: ScannedSegments) -> OffsetAndEpoch:
 
 
 def _from_the_front(right: Wrong) -> Wrong:
-    def start_anew(segments: Any, *arguments: Any, **keywords: Any) -> None:
+    def starting_anew(segments: Any, *arguments: Any, **keywords: Any) -> Any:
         segments._segments.reverse()
-        right(segments, *arguments, **keywords)
+        return right(segments, *arguments, **keywords)
 
-    return start_anew
+    return starting_anew
 
 
 def _without_taking_back(right: Wrong) -> Wrong:
-    def _start_anew_at(log: Any, snapshot_id: OffsetAndEpoch) -> None:
-        vars(log)["_take_back"] = lambda *_: None
-        try:
-            right(log, snapshot_id)
-        finally:
-            del vars(log)["_take_back"]
-
-    return _start_anew_at
+    return lambda log, snapshot_id: right(log, snapshot_id)[1:]
 
 
-def _cutting_from_the_front(segments: Any, start: LogOffsetMetadata) -> None:
-    segments._located = None
-    assert start.segment_position is not None
-    going = [each for each in segments._segments[1:] if each.base_offset > start.offset]
-    for segment in going:
-        segment.remove()
-        segments._file_system.sync_directory(segments._directory)
-    del segments._segments[len(segments._segments) - len(going) :]
-    segments.active.truncate(start.segment_position.position, start.offset)
+def _cutting_from_the_front(right: Wrong) -> Wrong:
+    def truncating(segments: Any, start: LogOffsetMetadata) -> Any:
+        step = right(segments, start)
+
+        def cut() -> None:
+            for segment in [each for each in segments._segments[1:] if each.base_offset > start.offset]:
+                segment.remove_files()
+                segments._file_system.sync_directory(segments._directory)
+            step.disk()
+
+        return attrs.evolve(step, disk=cut)
+
+    return truncating
 
 
 def _making_alone(files: Any, directory: str) -> None:
@@ -282,14 +279,14 @@ MUTANTS: Final = (
         "K31-hole",
         "a crash while a log starts anew leaves no hole in it",
         "openraft 674e78aa",
-        swapped(SegmentList, "start_anew", _from_the_front),
+        swapped(SegmentList, "starting_anew", _from_the_front),
         (f"{RECOVERY}::test_a_crash_while_starting_anew_leaves_no_hole",),
     ),
     Mutant(
         "K31-durable",
         "what was durable is taken back before a log starts anew below it",
         "Pillai et al., OSDI 2014",
-        swapped(FileLog, "_start_anew_at", _without_taking_back),
+        swapped(FileLog, "_starting_anew_at", _without_taking_back),
         (f"{RECOVERY}::test_a_crash_while_starting_anew_leaves_no_hole",),
     ),
     Mutant(
@@ -303,7 +300,7 @@ MUTANTS: Final = (
         "S-hole",
         "a crash in a truncation leaves no hole",
         "Pillai et al., OSDI 2014",
-        instead(SegmentList, "truncate", _cutting_from_the_front),
+        swapped(SegmentList, "truncating", _cutting_from_the_front),
         (f"{RECOVERY}::test_a_crash_in_a_truncation_leaves_no_hole",),
     ),
     Mutant(

@@ -3,6 +3,7 @@
 
 from typing import Any, Final
 
+from raftlog.disk_work import DiskStep, DiskWork, nothing
 from raftlog.file_system import join
 from raftlog.snapshot import verifying
 from raftlog.snapshot.file_raw import FileRawSnapshotWriter
@@ -19,36 +20,41 @@ VERIFYING: Final = "tests/snapshot/test_verifying.py"
 
 
 def _freezing(*, syncs_file: bool = True, renames_first: bool = False, syncs_directory: bool = True) -> Wrong:
-    def freeze(writer: Any) -> None:
+    def prepare_freeze(writer: Any) -> Any:
         file = writer._open_file()
-        if renames_first:
-            writer._file_system.rename(writer._part_path, join(writer._directory, writer._name))
-        if syncs_file:
-            file.sync()
-        file.close()
-        if not renames_first:
-            writer._file_system.rename(writer._part_path, join(writer._directory, writer._name))
-        if syncs_directory:
-            writer._file_system.sync_directory(writer._directory)
-        writer._file = None
-        writer._is_frozen = True
 
-    return freeze
+        def store() -> None:
+            if renames_first:
+                writer._file_system.rename(writer._part_path, join(writer._directory, writer._name))
+            if syncs_file:
+                file.sync()
+            if not renames_first:
+                writer._file_system.rename(writer._part_path, join(writer._directory, writer._name))
+            if syncs_directory:
+                writer._file_system.sync_directory(writer._directory)
+
+        def end(_: object) -> None:
+            file.close()
+            writer._file, writer._is_frozen = None, True
+
+        return DiskWork([DiskStep(store, end)], nothing)
+
+    return prepare_freeze
 
 
-def _telling_first(writer: Any) -> None:
+def _telling_first(writer: Any) -> Any:
     writer._on_frozen(writer.snapshot_id)
-    ForwardingRawSnapshotWriter.freeze(writer)
+    return ForwardingRawSnapshotWriter.prepare_freeze(writer)
 
 
 def _without_footer(right: Wrong) -> Wrong:
-    def freeze(writer: Any, now_ms: int) -> int:
+    def prepare_freeze(writer: Any, now_ms: int) -> Any:
         writer._is_finished = True
         writer._drain()
-        writer._raw.freeze()
-        return int(writer._raw.size_bytes)
+        size_bytes = writer._raw.size_bytes
+        return writer._raw.prepare_freeze().then(lambda _: size_bytes)
 
-    return freeze
+    return prepare_freeze
 
 
 MUTANTS: Final = (
@@ -56,28 +62,28 @@ MUTANTS: Final = (
         "K29-sync",
         "the bytes of a snapshot are durable before it has its name",
         "KAFKA-15312",
-        instead(FileRawSnapshotWriter, "freeze", _freezing(syncs_file=False)),
+        instead(FileRawSnapshotWriter, "prepare_freeze", _freezing(syncs_file=False)),
         (f"{RAW}::test_a_crash_anywhere_leaves_whole_snapshots",),
     ),
     Mutant(
         "K29-order",
         "a snapshot gets its name after its bytes are durable",
         "KAFKA-15312",
-        instead(FileRawSnapshotWriter, "freeze", _freezing(renames_first=True)),
+        instead(FileRawSnapshotWriter, "prepare_freeze", _freezing(renames_first=True)),
         (f"{RAW}::test_a_crash_anywhere_leaves_whole_snapshots",),
     ),
     Mutant(
         "K29-name",
         "the name of a snapshot is durable when its freeze returns",
         "KAFKA-15312",
-        instead(FileRawSnapshotWriter, "freeze", _freezing(syncs_directory=False)),
+        instead(FileRawSnapshotWriter, "prepare_freeze", _freezing(syncs_directory=False)),
         (f"{RAW}::test_a_crash_anywhere_leaves_whole_snapshots",),
     ),
     Mutant(
         "K31-told",
         "nobody is told of a snapshot that is not frozen",
         "NotifyingRawSnapshotWriterTest#testFailingFreeze",
-        instead(NotifyingRawSnapshotWriter, "freeze", _telling_first),
+        instead(NotifyingRawSnapshotWriter, "prepare_freeze", _telling_first),
         ("tests/snapshot/test_notifying.py",),
     ),
     Mutant(
@@ -98,7 +104,7 @@ MUTANTS: Final = (
         "R28-written",
         "a snapshot that is frozen has its footer",
         "RecordsSnapshotWriter",
-        swapped(RecordsSnapshotWriter, "freeze", _without_footer),
+        swapped(RecordsSnapshotWriter, "prepare_freeze", _without_footer),
         ("tests/snapshot/test_writer.py::test_the_worked_example_of_kafka",),
     ),
     Mutant(

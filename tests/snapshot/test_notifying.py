@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Telling others of a snapshot once it is one."""
 
+from typing import NoReturn
+
 import pytest
 
 from raftlog.errors import SnapshotFrozenError
@@ -54,10 +56,10 @@ def test_a_freeze_may_be_refused() -> None:
     told: list[OffsetAndEpoch] = []
     snapshots: dict[OffsetAndEpoch, bytes] = {}
 
-    def refuse() -> None:
+    def refuse() -> NoReturn:
         raise KeyError
 
-    writer = NotifyingRawSnapshotWriter(MemoryRawSnapshotWriter(snapshots, ID), told.append, check_freeze=refuse)
+    writer = NotifyingRawSnapshotWriter(MemoryRawSnapshotWriter(snapshots, ID), told.append, on_freeze=refuse)
     with pytest.raises(KeyError):
         writer.freeze()
     assert (writer.is_frozen, snapshots, told) == (False, {}, [])

@@ -27,7 +27,7 @@ def listed(batch_counts: list[int], file_system: MemoryFileSystem | None = None)
     segments = SegmentList(files, ".", CONFIG, [LogSegment(files, ".", 10, CONFIG.index_limits)])
     for count in batch_counts:
         if segments.active.size_bytes > 0:
-            segments.roll()
+            segments.rolling().do()
         for _ in range(count):
             append(segments)
     return segments
@@ -77,7 +77,7 @@ def test_a_truncation_drops_what_is_behind(batch_counts: list[int], data: st.Dat
     file_system = MemoryFileSystem()
     segments = listed(batch_counts, file_system)
     offset = 10 + 2 * data.draw(st.integers(0, sum(batch_counts)))
-    segments.truncate(segments.batch_start(offset))
+    segments.truncating(segments.batch_start(offset)).do()
     assert segments.end_offset == offset
     assert batches(segments) == expected(10, offset)
     append(segments)
@@ -92,11 +92,10 @@ def test_only_whole_segments_are_removed(batch_counts: list[int], data: st.DataO
     end_offset = segments.end_offset
     offset = data.draw(st.integers(10, end_offset + 1))
     bases = base_offsets(segments)
-    is_change = segments.remove_below(offset)
+    segments.removing_below(offset).do()
     kept = [base for base, after in zip(bases, [*bases[1:], 1 << 62], strict=True) if after > offset]
     start_offset, *_ = left = base_offsets(segments)
     assert left == (kept or bases[-1:])
-    assert is_change == (left != bases)
     assert batches(segments, start_offset) == expected(start_offset, end_offset)
 
 
@@ -105,7 +104,7 @@ def test_starting_anew_leaves_one_empty_segment(batch_counts: list[int], is_dama
     """All segments go, or, where the last one is damaged, it is kept under a name that nothing reads."""
     file_system = MemoryFileSystem()
     segments = listed(batch_counts, file_system)
-    segments.start_anew(99, (), active_is_damaged=is_damaged)
+    segments.starting_anew(99, (), active_is_damaged=is_damaged).do()
     assert (segments.end_offset, segments.size_bytes) == (99, 0)
     names = set(file_system.contents())
     assert {name for name in names if name.endswith(".log")} == {f"{99:020}.log"}
