@@ -4,7 +4,8 @@
 from typing import Any
 
 from raftlog.errors import StorageError
-from raftlog.testing.memory_file_system import MemoryFile, MemoryFileSystem
+from raftlog.testing.memory_file import MemoryFile
+from raftlog.testing.memory_file_system import MemoryFileSystem
 
 
 class UnreadableFiles(MemoryFileSystem):
@@ -19,15 +20,15 @@ class UnreadableFiles(MemoryFileSystem):
     def __init__(self, files: MemoryFileSystem, unreadable: dict[str, range]) -> None:
         settled = MemoryFileSystem.settled(files)
         vars(self).update(vars(settled))
-        self._bad = {self._names[path]: positions for path, positions in unreadable.items()}
+        self._bad = {self._names.current[path]: positions for path, positions in unreadable.items()}
 
     def unreadable(self, path: str, positions: range) -> None:
         """Let other bytes of a file be bad, also for who has it open already."""
-        self._bad[self._names[path]] = positions
+        self._bad[self._names.current[path]] = positions
 
     def settled(self) -> "UnreadableFiles":
         """Return a copy with the same bad ranges."""
-        bad = {path: self._bad[number] for path, number in self._names.items() if number in self._bad}
+        bad = {path: self._bad[number] for path, number in self._names.current.items() if number in self._bad}
         return UnreadableFiles(self, bad)
 
     def open(self, path: str, *, create: bool = False) -> MemoryFile:

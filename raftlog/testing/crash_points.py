@@ -38,7 +38,8 @@ class CrashCounts:
 
     Attributes:
         steps: operations of the scenario that change the disk.
-        points: moments at which it crashed: the start, after each step, and after each promise.
+        points: moments at which it crashed: the start, after each step, between the beginning and the end of each sync,
+            and after each promise.
         states: the different states that were recovered from, each counted once for each promise: after one crash,
             after a second one during recovery, and so on.
         is_complete: whether that was all of them; else there were too many somewhere (``CrashModel.max_choices``).
@@ -114,8 +115,13 @@ class _Recording:
         self._add(f"a promise, and step {self._file_system.steps[-1] if self._file_system.steps else 0}")
 
     def _step(self) -> None:
+        last, under_way = self._file_system.steps[-1], self._file_system.under_way
+        if under_way and under_way[-1] is last:
+            self._add(f"the beginning of step {last}")
+            return
         self.steps += 1
-        self._add(f"step {self._file_system.steps[-1]}")
+        meanwhile = "".join(f", in step {each}" for each in under_way)
+        self._add(f"step {last}{meanwhile}")
 
     def _add(self, moment: str) -> None:
         self.points.append((self._file_system.image(), self._promised, moment))

@@ -2,6 +2,7 @@
 """What every file system keeps, the one of this machine and the one in memory."""
 
 import tempfile
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -185,6 +186,48 @@ def test_a_read_only_file_is_read_renamed_and_removed(files: FileSystem) -> None
     files.rename("snapshot", "renamed")
     assert bytes(files.open_for_reads("renamed").read_at(0, 9)) == b"bytes"
     files.remove("renamed")
+
+
+def test_a_file_is_synced_in_another_thread(files: FileSystem) -> None:
+    """While one thread appends and reads, another syncs the file and its directory; no byte is lost or moved."""
+    file = files.open("log", create=True)
+    is_done, syncs, failures = threading.Event(), [0], []
+
+    def sync() -> None:
+        try:
+            while not is_done.is_set() or syncs[0] == 0:
+                file.sync()
+                files.sync_directory(".")
+                syncs[0] += 1
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=sync)
+    thread.start()
+    expected = b""
+    for number in range(500):
+        expected += number.to_bytes(4, "big")
+        file.append(expected[-4:])
+        if number % 100 == 99:
+            file.truncate(len(expected) - 4)
+            expected = expected[:-4]
+    is_done.set()
+    thread.join(60)
+    assert failures == []
+    assert syncs[0] > 0
+    assert bytes(file.read_at(0, 9999)) == expected
+
+
+def test_what_was_appended_since_a_sync_is_read_after_it(files: FileSystem) -> None:
+    """A sync changes nothing that is read, however often it is done."""
+    file = files.open("log", create=True)
+    for data in (b"one", b"two", b"three"):
+        file.append(data)
+        file.sync()
+        file.sync()
+    file.truncate(6)
+    file.sync()
+    assert bytes(file.read_at(0, 99)) == b"onetwo"
 
 
 def test_a_lock_has_one_owner(files: FileSystem) -> None:

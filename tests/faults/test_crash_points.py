@@ -14,7 +14,8 @@ from raftlog.records.quorum_state import QuorumStateData
 from raftlog.storage.quorum_state_store import QuorumStateOrigin, QuorumStateStore
 from raftlog.testing.crash_points import Check, CrashCounts, Promise, enumerate_crashes
 from raftlog.testing.crash_states import CrashModel
-from raftlog.testing.memory_file_system import MemoryFile, MemoryFileSystem
+from raftlog.testing.memory_file import MemoryFile
+from raftlog.testing.memory_file_system import MemoryFileSystem
 from tests.faults.log_life import DAMAGED_LIFE, LIFE, lived
 from tests.faults.log_story import DIRECTORY, LogStory, check_damaged_log, check_log, check_log_or_quarantine
 

@@ -18,7 +18,8 @@ from raftlog.snapshot.paths import snapshot_name
 from raftlog.testing.crash_points import CrashCounts, enumerate_crashes
 from raftlog.testing.crash_states import CrashModel
 from raftlog.testing.faults import Fault, Operation
-from raftlog.testing.memory_file_system import MemoryFile, MemoryFileSystem
+from raftlog.testing.memory_file import MemoryFile
+from raftlog.testing.memory_file_system import MemoryFileSystem
 from tests.snapshot.snapshot_bytes import ID, written
 
 DIRECTORY = "log"

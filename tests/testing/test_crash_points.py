@@ -84,8 +84,8 @@ def test_an_unsafe_replacement_is_caught(replace: Callable[[FileSystem, str, byt
 def test_replacing_a_file_is_safe() -> None:
     """In every state after a crash inside ``replace_file`` the old file or the new one is whole; after it, the new."""
     counts = enumerate_crashes(replacement(replace_file), one_of_the_promised, start=start())
-    assert counts == CrashCounts(steps=5, points=8, states=(13,), is_complete=True)
-    assert str(counts) == "5 steps, 8 crash points, 13 states (all of the space)"
+    assert counts == CrashCounts(steps=5, points=10, states=(13,), is_complete=True)
+    assert str(counts) == "5 steps, 10 crash points, 13 states (all of the space)"
 
 
 def test_crashes_during_recovery_are_checked_too() -> None:
