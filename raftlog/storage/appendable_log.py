@@ -132,7 +132,8 @@ class AppendableLog(Closing, OutlinedLog):
         """Do all that an append does where nothing is new but the bytes; None where that does not do."""
         if self._quarantine is not None:
             self._refuse_in_quarantine()
-        self._refuse_appends_under_way()
+        if self._under_way is not None:
+            self._refuse_appends_under_way()
         segment = self._segments.active
         if epoch == self._epochs.latest_epoch and self._epochs_are_stored and self._damaged_segments is None:
             plain = check_plain_append(batches, epoch, segment.next_offset)
@@ -270,10 +271,14 @@ class AppendableLog(Closing, OutlinedLog):
         if not self._start_offset <= start_offset <= end_offset:
             raise OffsetOutOfRangeError(f"offset {start_offset}, of {self._start_offset} to {end_offset}")
         limit = self._high_watermark if isolation is Isolation.COMMITTED else end_offset
-        limit = self._readable_end(start_offset, limit)
+        cut_place = None
+        if self._under_way is not None:
+            limit = self._readable_end(start_offset, limit)
+            cut = self._under_way.cut
+            cut_place = cut.segment_position if cut is not None and cut.offset == limit else None
         if start_offset >= limit:
             return LogFetchInfo(memoryview(b""), self._segments.locate(limit))
-        return self._segments.read(start_offset, limit, max_size_bytes, self._epochs)
+        return self._segments.read(start_offset, limit, max_size_bytes, self._epochs, cut_place)
 
     def flush(self) -> None:
         """Sync the active segment; those before it were when they ended."""

@@ -357,5 +357,6 @@ class FileLog(AppendableLog):
 
         def take(_: object) -> None:
             self._generation = point.generation
+            self._flushed_offset = min(self._flushed_offset, durable_end_offset)
 
         return self._step(lambda: self._durable.store(point), take, *self._point_paths)

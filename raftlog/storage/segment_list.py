@@ -98,7 +98,14 @@ class SegmentList:
             return self.end
         return LogOffsetMetadata(head.base_offset, SegmentPosition(segment.base_offset, position))
 
-    def read(self, start_offset: int, limit: int, max_size_bytes: int, epochs: LeaderEpochCache) -> LogFetchInfo:
+    def read(
+        self,
+        start_offset: int,
+        limit: int,
+        max_size_bytes: int,
+        epochs: LeaderEpochCache,
+        limit_place: SegmentPosition | None = None,
+    ) -> LogFetchInfo:
         """Read batches of one segment, from that which holds an offset on, and check them.
 
         Args:
@@ -106,6 +113,7 @@ class SegmentList:
             limit: batches that go on at or above it are left out.
             max_size_bytes: of all, but for a first batch that is larger.
             epochs: that the batches must have.
+            limit_place: of the limit, where the batch that it is in may be gone by now; otherwise it is found.
 
         Raises:
             CorruptBatchError: bytes have rotted since the start; they are not served.
@@ -113,7 +121,10 @@ class SegmentList:
         """
         segment = self.holding(start_offset)
         position, head = segment.locate(start_offset)
-        stop = segment.size_bytes if limit >= segment.next_offset else self._position_of(limit)
+        if limit >= segment.next_offset:
+            stop = segment.size_bytes
+        else:
+            stop = self._position_of(limit) if limit_place is None else limit_place.position
         if head is None or position >= stop:
             return LogFetchInfo(memoryview(b""), self.locate(limit))
         size = min(stop - position, max(max_size_bytes, head.next_position - position))

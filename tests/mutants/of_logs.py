@@ -133,7 +133,7 @@ def _forgetting_old_segments(right: Wrong) -> Wrong:
 
 
 def _unchecked_read(right: Wrong) -> Wrong:
-    def read(segments: Any, start_offset: int, limit: int, max_size_bytes: int, _: object) -> LogFetchInfo:
+    def read(segments: Any, start_offset: int, limit: int, max_size_bytes: int, *_: object) -> LogFetchInfo:
         segment = segments.holding(start_offset)
         position, head = segment.locate(start_offset)
         stop = segment.size_bytes if limit >= segment.next_offset else segment.locate(limit)[0]

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Entering an epoch as its leader: who leads it is durable before the log knows of the epoch.
+
+The other way round a crash in between leaves a log of an epoch of which ``quorum-state`` knows nothing: a replica that
+may have forgotten a vote, and may not vote any more (DECISIONS.md 18).
+
+Source: KafkaRaftClient#onBecomeLeader, which stores the election state before it calls initializeLeaderEpoch.
+"""
+
+from raftlog.disk_work import DiskResult, DiskWork
+from raftlog.records.accumulator import BatchAccumulator
+from raftlog.records.quorum_state import UNKNOWN_ID, QuorumStateData
+from raftlog.replicated_log import ReplicatedLog
+from raftlog.storage.quorum_state_store import QuorumStateStore
+
+
+def lead_epoch(log: ReplicatedLog, quorum_state: QuorumStateStore, state: QuorumStateData) -> BatchAccumulator:
+    """Enter an epoch as its leader, and return what collects the leader's records, from the log end on.
+
+    Its first record is to be a LeaderChange. It has the defaults of ``BatchAccumulator``; whoever wants others makes
+    one of the same epoch and base offset.
+
+    Args:
+        log: that the replica leads.
+        quorum_state: of the same replica.
+        state: with the epoch, and this replica as its leader. The replica was elected, or is the only voter.
+
+    Raises:
+        ValueError: the state names no leader.
+        QuarantinedLogError, FencedEpochError, UnknownEpochError: as for ``ReplicatedLog.initialize_leader_epoch``.
+        FencedEpochError, IllegalTransitionError: as for ``QuorumStateStore.write``.
+        WorkUnderWayError: the log, or the election state, has other work under way.
+        OutOfSpaceError, StorageError: the disk failed. The election state may be written, and the epoch not: then the
+            replica leads an epoch in which there is no record.
+    """
+    return prepare_to_lead(log, quorum_state, state).complete().value
+
+
+def prepare_to_lead(
+    log: ReplicatedLog, quorum_state: QuorumStateStore, state: QuorumStateData
+) -> DiskWork[DiskResult[BatchAccumulator]]:
+    """Prepare ``lead_epoch``; until it is finished, nothing is appended, and no other election state is written.
+
+    Raises:
+        ValueError, QuarantinedLogError, FencedEpochError, UnknownEpochError, IllegalTransitionError, WorkUnderWayError:
+            as for ``lead_epoch``. Nothing was changed.
+    """
+    if state.leader_id == UNKNOWN_ID:
+        raise ValueError(f"epoch {state.leader_epoch} without a leader")
+    entering = log.prepare_leader_epoch(state.leader_epoch)
+    try:
+        voting = quorum_state.prepare_write(state)
+    except BaseException as error:
+        entering.cancel(error)
+        raise
+
+    def begin(entered: DiskResult[None]) -> DiskResult[BatchAccumulator]:
+        batches = BatchAccumulator(state.leader_epoch, log.end_offset.offset)
+        return DiskResult(batches, entered.epoch, entered.generation)
+
+    return entering.follow(voting).then(begin)
