@@ -31,7 +31,7 @@ def _never(_offset: int) -> bool:
     ("epoch_of_snapshot", "end"), [(2, OffsetAndEpoch(24, 3)), (3, OffsetAndEpoch(24, 3)), (4, OffsetAndEpoch(24, 3))]
 )
 def test_a_snapshot_answers_for_its_epoch_alone(epoch_of_snapshot: int, end: OffsetAndEpoch) -> None:
-    """Where an epoch ends at the earliest snapshot's offset, its own end is the answer to whoever asks of a later one."""
+    """Where an epoch ends at the earliest snapshot, its own end is the answer to whoever asks of a later epoch."""
     log = outline(0, 50, epochs=((3, 0), (5, 24)), snapshots=((24, epoch_of_snapshot),))
     assert end_offset_for_epoch(log, 4) == end
 
