@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from raftlog.errors import StorageError
 from raftlog.file_system import FileSystem, join
 from raftlog.storage import damaged_files
 from raftlog.storage.damaged_files import set_aside_behind
@@ -13,6 +14,7 @@ from raftlog.storage.epoch_witnesses import EpochWitnesses
 from raftlog.storage.file_log import FileLog
 from raftlog.storage.local_file_system import LocalFileSystem
 from raftlog.storage.log_segment import LogSegment
+from raftlog.storage.recovery_point import DurablePoint, RecoveryPoint
 from raftlog.storage.segment_indexes import IndexLimits
 from raftlog.testing.faults import Operation
 from raftlog.testing.memory_file_system import MemoryFileSystem
@@ -115,4 +117,15 @@ def test_no_file_stays_open_that_was_set_aside(tmp_path: Path, damage: bytes) ->
     assert _open_files() == before + 1
     segment.close()
     segment.close()
+    assert _open_files() == before
+
+
+@needs_descriptors
+def test_no_file_stays_open_where_a_log_cannot_be_opened(tmp_path: Path) -> None:
+    """Whatever is in the way of the recovery point, the flush mark is let go of."""
+    (tmp_path / "raftlog-recovery-point.tmp").mkdir()
+    before = _open_files()
+    with pytest.raises(StorageError):
+        DurablePoint(LocalFileSystem(), str(tmp_path), RecoveryPoint())
+    assert (tmp_path / "raftlog-flush-mark").exists()
     assert _open_files() == before
