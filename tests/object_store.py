@@ -11,6 +11,8 @@ from urllib.parse import quote
 
 import pytest
 
+from tests.hang_limit import HANG_S
+
 _ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": "tester",
     "AWS_SECRET_ACCESS_KEY": "not-a-secret",
@@ -71,7 +73,7 @@ class ObjectStore:
             self._send("POST", "/moto-api/reset-auth", b"inf")
 
     def _send(self, method: str, path: str, body: bytes = b"") -> None:
-        connection = http.client.HTTPConnection(self._host, self._port, timeout=30)
+        connection = http.client.HTTPConnection(self._host, self._port, timeout=HANG_S)
         try:
             connection.request(method, path, body, {"Authorization": "AWS tester"})
             response = connection.getresponse()

@@ -17,10 +17,10 @@ import pytest
 
 from raftlog.errors import NoJavaError
 from raftlog.tools.spark.java_runtime import java_home
+from tests.hang_limit import HANG_S
 
 ROOT = Path(__file__).resolve().parent.parent
 LINKED_FOLDERS = ("records", "snapshot", "tools")
-BUILD_TIMEOUT_S = 600  # a hang, not a machine with other work
 DOORS = {"raftlog.tools.pyspark_raftlog": "pyspark_raftlog"}
 """Packages whose names are not their places: Spark looks for top-level names only."""
 
@@ -46,7 +46,7 @@ def folders_on_disk() -> dict[str, str]:
 
 def run(*command: str | Path, cwd: Path) -> str:
     """Run a command that must succeed, and return its output."""
-    result = subprocess.run(command, cwd=cwd, timeout=BUILD_TIMEOUT_S, capture_output=True, text=True, check=False)
+    result = subprocess.run(command, cwd=cwd, timeout=HANG_S, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout
 

@@ -26,6 +26,8 @@ CODE_BUT_GENERATED = rf"(?!records/schema_json\.py){CODE}"
 PURE = r"(raftlog/[^/]*|records/.*|snapshot/.*)\.py"
 LIBRARY = r"(raftlog|records|snapshot)/.*\.py"
 TESTS = r"tests/.*\.py"
+UNTIMED_TESTS = r"tests/(?!benchmarks/|faults/campaign\.py|kafka/controller\.py|mutants/kill_matrix\.py).*\.py"
+"""All but those that say how long something took, and the one that waits for a server which tells nobody."""
 PYTHON = r".*\.py"
 MARKDOWN = r".*\.md"
 
@@ -38,6 +40,11 @@ MAX_CONTRIBUTING_LINES = 80
 
 VAGUE_WORDS = {"base", "common", "helper", "helpers", "lib", "manager", "misc", "shared", "util", "utils"}
 
+_CLOCKS = ("monotonic", "perf_counter", "process_time", "thread_time", "time")
+CLOCKS = {f"time.{name}{unit}" for name in _CLOCKS for unit in ("", "_ns")}
+WAITS = {"wait": 0, "join": 0, "result": 0, "awaitTermination": 0, "wait_for": 1, "Barrier": 2}
+"""Methods that can wait, and which of their arguments says how many seconds at most; elsewhere it is ``timeout``."""
+
 BANNED_CALLS = [
     (PURE, {"open", "input"}, "take bytes, or a ByteSource: the pure layers do no I/O"),
     (PURE, {"uuid.uuid1", "uuid.uuid4"}, "take the id, or a random.Random, from the caller"),
@@ -46,6 +53,7 @@ BANNED_CALLS = [
     (PYTHON, {"breakpoint"}, "remove it"),
     (CODE_BUT_GENERATED, {"eval", "exec"}, "write the code"),
     (TESTS, {"sleep", "time.sleep"}, "hand in the clock, or wait for the event itself"),
+    (UNTIMED_TESTS, CLOCKS, "wait for the event itself, or count the work with tests/work_counts.py"),
 ]
 
 LEFTOVERS = re.compile(r"\b(" + "|".join(("TO" + "DO", "FIX" + "ME", "X" * 3, "HA" + "CK")) + r")\b")
@@ -163,6 +171,8 @@ def imports_go_through_raftlog(source: Source) -> Iterator[str]:
     ("tools/x.py", "breakpoint()"),
     ("tools/x.py", "eval('1')"),
     ("tests/test_x.py", "import time\ntime.sleep(1)"),
+    ("tests/test_x.py", "import time\nstarted = time.monotonic()"),
+    ("tests/core/test_x.py", "import time\nassert time.process_time_ns() < 10"),
 )
 def calls_are_allowed(source: Source) -> Iterator[str]:
     """Some calls are wrong in some layers, and there is always something to do instead."""
@@ -172,6 +182,25 @@ def calls_are_allowed(source: Source) -> Iterator[str]:
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Call) and (name := dotted(node.func)) in banned:
             yield f"{node.lineno}: no {name}() here: {banned[name]}"
+
+
+@rule(
+    TESTS,
+    ("tests/test_x.py", "process.wait(0.1)"),
+    ("tests/test_x.py", "event.wait(timeout=5)"),
+    ("tests/test_x.py", "news.wait_for(lambda: True, 20)"),
+    ("tests/x.py", "subprocess.run(['x'], timeout=60)"),
+    ("tests/x.py", "threading.Barrier(2, None, 30)"),
+)
+def waits_are_for_events(source: Source) -> Iterator[str]:
+    """Whoever waits for so many seconds fails on a machine that is busy; an event comes, or nothing ever does."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Call):
+            name = dotted(node.func).rpartition(".")[2]
+            limits = [each.value for each in node.keywords if each.arg == "timeout"]
+            limits += node.args[WAITS[name] :][:1] if name in WAITS else []
+            if any(isinstance(limit, ast.Constant) and isinstance(limit.value, int | float) for limit in limits):
+                yield f"{node.lineno}: wait for an event, for HANG_S of tests/hang_limit.py at most"
 
 
 @rule(PYTHON, ("records/x.py", '"""Doc."""\n'), ("records/x.py", "# SPDX-License-Identifier: Apache-2.0\n"))

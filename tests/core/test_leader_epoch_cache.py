@@ -108,3 +108,27 @@ def test_a_broken_cache_is_found_out() -> None:
     vars(cache)["_epochs"][0] = 9
     with pytest.raises(InvariantViolation):
         cache.check_invariants()
+
+
+@pytest.mark.parametrize(
+    ("epochs", "starts", "latest"),
+    [
+        ([3, 5], [24], 5),
+        ([3], [24, 48], 3),
+        ([3, 5], [24, 48], 3),
+        ([3, 5], [24, 48], None),
+        ([], [], 5),
+        ([5, 5], [24, 48], 5),
+        ([3, 5], [48, 48], 5),
+        ([3, 5], [48, 24], 5),
+        ([-1, 5], [24, 48], 5),
+        ([3, 5], [-1, 48], 5),
+    ],
+)
+def test_what_is_no_sound_cache(epochs: list[int], starts: list[int], latest: int | None) -> None:
+    """Columns of two lengths, a latest epoch that is not the last, equal or negative numbers: each is seen."""
+    cache = cache_of((3, 24), (5, 48))
+    cache.check_invariants()
+    vars(cache).update(_epochs=epochs, _start_offsets=starts, latest_epoch=latest)
+    with pytest.raises(InvariantViolation):
+        cache.check_invariants()

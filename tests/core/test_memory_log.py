@@ -62,3 +62,13 @@ def test_a_stale_snapshot_is_forgotten_at_the_next_start() -> None:
     log.reopen()
     assert list(log.snapshot_ids) == [OffsetAndEpoch(16, 4)]
     assert log.read_snapshot(OffsetAndEpoch(10, 5)) is None
+
+
+def test_closing_flushes() -> None:
+    """What was there at the close is there after a crash behind it."""
+    log = filled()
+    assert log.flushed_offset == 10
+    log.close()
+    assert log.flushed_offset == 16
+    log.crash()
+    assert log.end_offset.offset == 16

@@ -18,13 +18,13 @@ import attrs
 from raftlog.records.batch import RecordBatch
 from raftlog.records.control import LeaderChangeMessage, read_control_record
 from raftlog.records.iterator import BufferSource, split
-from tests.kafka.dump_tool import INSTALL_TIMEOUT_S, JVM_OPTIONS
+from tests.hang_limit import HANG_S
+from tests.kafka.dump_tool import JVM_OPTIONS
 
 POM = Path(__file__).resolve().parent / "server" / "pom.xml"
 METADATA_DIRECTORY = "__cluster_metadata-0"
-BOOT_TIMEOUT_S = 60
-STOP_TIMEOUT_S = 30
 POLL_S = 0.05
+"""Kafka tells nobody when it has written to its log, so that is looked at, so often."""
 
 
 def install_server() -> Path:
@@ -38,7 +38,7 @@ def install_server() -> Path:
     if not installed.exists() or installed.stat().st_mtime < POM.stat().st_mtime:
         shutil.rmtree(folder, ignore_errors=True)
         command = ["mvn", "-q", "-B", "-f", str(POM), "dependency:copy-dependencies"]
-        subprocess.run(command, check=True, capture_output=True, timeout=INSTALL_TIMEOUT_S)
+        subprocess.run(command, check=True, capture_output=True, timeout=HANG_S)
         installed.touch()
     return folder
 
@@ -73,7 +73,7 @@ class Controller:
     def format(self, cluster_id: str, *arguments: str) -> None:
         """Lets kafka-storage format the directory."""
         command = ["format", "-t", cluster_id, "-c", str(self._properties()), *arguments]
-        subprocess.run(self._java("kafka.tools.StorageTool", *command), check=True, capture_output=True, timeout=60)
+        subprocess.run(self._java("kafka.tools.StorageTool", *command), check=True, capture_output=True, timeout=HANG_S)
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -91,7 +91,7 @@ class Controller:
         finally:
             process.terminate()
             try:
-                status = process.wait(STOP_TIMEOUT_S)
+                status = process.wait(HANG_S)
             finally:
                 process.kill()
         assert status in (0, 143), f"the controller ended with {status}:\n{printed.read_text(errors='replace')}"
@@ -100,10 +100,10 @@ class Controller:
         """Waits until the batches of the log fulfil a condition, and returns them.
 
         Raises:
-            AssertionError: they did not, within a minute, or the controller has ended.
+            AssertionError: they did not, before one calls it a hang, or the controller has ended.
         """
         assert self._process is not None, "the controller is not running"
-        deadline = time.monotonic() + BOOT_TIMEOUT_S
+        deadline = time.monotonic() + HANG_S
         while time.monotonic() < deadline:
             batches = self.batches()
             if condition(batches):
@@ -112,9 +112,7 @@ class Controller:
                 self._process.wait(POLL_S)
                 break
         printed = (self.directory / "controller.out").read_text(errors="replace")
-        raise AssertionError(
-            f"no {what}; the controller ended, or took more than {BOOT_TIMEOUT_S} s, and said:\n{printed}"
-        )
+        raise AssertionError(f"no {what}; the controller ended, or took more than {HANG_S} s, and said:\n{printed}")
 
     def wait_until_leader(self, above_epoch: int) -> list[RecordBatch]:
         """Waits until the node has written as leader of an epoch above one, and something after that."""

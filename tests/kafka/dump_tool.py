@@ -17,12 +17,12 @@ from pathlib import Path
 
 import attrs
 
+from tests.hang_limit import HANG_S
+
 HERE = Path(__file__).resolve().parent
 TARGET = HERE / "target"
 DIALECTS = ("3.9", "4.0", "4.1", "4.2", "4.3")
 NEEDED_PROGRAMS = ("java", "javac", "mvn")
-INSTALL_TIMEOUT_S = 240
-DUMP_TIMEOUT_S = 180
 # The first compiler alone: a JVM that lives for two seconds never earns back the second one's work.
 JVM_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx768m", "-Dfile.encoding=UTF-8")
 
@@ -63,7 +63,7 @@ def install(dialect: str) -> Path:
         return folder
     shutil.rmtree(folder, ignore_errors=True)
     command = ["mvn", "-q", "-B", "-f", str(pom), "-P", f"kafka-{dialect}", "dependency:copy-dependencies"]
-    subprocess.run(command, check=True, capture_output=True, timeout=INSTALL_TIMEOUT_S)
+    subprocess.run(command, check=True, capture_output=True, timeout=HANG_S)
     installed.touch()
     return folder
 
@@ -78,7 +78,7 @@ def dump_many(dialect: str, calls: Sequence[Sequence[str]], folder: Path) -> lis
         jobs = Path(scratch, "jobs")
         jobs.write_text("".join("\t".join(arguments) + "\n" for arguments in calls), encoding="utf-8")
         command = ["java", *JVM_OPTIONS, "-cp", class_path, "DumpMany", _tool_class(dialect), str(jobs), scratch]
-        ran = subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=DUMP_TIMEOUT_S)
+        ran = subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=HANG_S)
         exits = [int(line) for line in ran.stdout.split()]
         return [
             Dump(Path(scratch, f"{call}.out").read_bytes(), Path(scratch, f"{call}.err").read_bytes(), code)
@@ -98,7 +98,7 @@ def _compiled_driver(dialect: str) -> Path:
     compiled = folder / "DumpMany.class"
     if not compiled.exists() or compiled.stat().st_mtime < source.stat().st_mtime:
         command = ["javac", "-d", str(folder), "-cp", f"{install(dialect)}{os.sep}*", str(source)]
-        subprocess.run(command, check=True, capture_output=True, timeout=INSTALL_TIMEOUT_S)
+        subprocess.run(command, check=True, capture_output=True, timeout=HANG_S)
     return folder
 
 

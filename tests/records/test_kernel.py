@@ -376,28 +376,30 @@ def test_loops_leave_the_interpreter_to_others(work: str) -> None:
     """While a loop runs, another thread goes on: it counts, though nobody ever takes the interpreter from this one."""
     call = _long_call(work)
     ticks = 0
-    stop, started = threading.Event(), threading.Event()
+    may_tick, is_done = threading.Lock(), False
+    may_tick.acquire()
 
     def count() -> None:
         nonlocal ticks
-        while not stop.wait(1e-4):
+        while may_tick.acquire() and not is_done:
             ticks += 1
-            started.set()
 
     switch_interval = sys.getswitchinterval()
     sys.setswitchinterval(1e6)
     thread = threading.Thread(target=count)
     thread.start()
     try:
-        assert started.wait(60)
-        for _ in range(100):
-            before = ticks
+        for _ in range(1000):
+            if may_tick.locked():
+                may_tick.release()  # The thread wakes, and waits for the interpreter, which only the call gives up.
             call()
-            if ticks > before:
+            if ticks:
                 return
         raise AssertionError("the other thread stood still")
     finally:
-        stop.set()
+        is_done = True
+        if may_tick.locked():
+            may_tick.release()
         sys.setswitchinterval(switch_interval)
         thread.join()
 

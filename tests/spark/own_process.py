@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyspark
 
-TIMEOUT_S = 600
+from tests.hang_limit import HANG_S
 
 
 def run_python(code: str, folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -19,7 +19,7 @@ def run_python(code: str, folder: Path, *arguments: str, **environment: str) -> 
         [sys.executable, "-c", inspect.cleandoc(code), *arguments],
         cwd=folder,
         env=os.environ | environment,
-        timeout=TIMEOUT_S,
+        timeout=HANG_S,
         capture_output=True,
         text=True,
         check=False,

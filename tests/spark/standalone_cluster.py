@@ -13,8 +13,8 @@ import attrs
 import pyspark
 
 from raftlog.tools.spark.java_runtime import java_home
+from tests.hang_limit import HANG_S
 
-START_TIMEOUT_S = 120
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 DEFAULTS = f"""
@@ -83,7 +83,7 @@ class Program:
             return [line for line in self._lines if text in line]
 
         with self._news:
-            self._news.wait_for(lambda: self._has_ended or len(said()) >= times, START_TIMEOUT_S)
+            self._news.wait_for(lambda: self._has_ended or len(said()) >= times, HANG_S)
             assert len(said()) >= times, f"not said by {self.log.name}: {text}\n{''.join(self._lines)}"
             return said()[-1]
 

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from tests.hang_limit import HANG_S
 from tests.spark.growing_log import NAME, GrowingLog
 
 pytestmark = pytest.mark.spark
@@ -35,12 +36,12 @@ class Reader:
         count = len(self._rows)
         query = self._writer().trigger(processingTime="0 seconds").start()
         with self._has_more:
-            assert self._has_more.wait_for(lambda: len(self._rows) > count, 60), query.exception()
+            assert self._has_more.wait_for(lambda: len(self._rows) > count, HANG_S), query.exception()
         return query
 
     def read_what_is_there(self, *, fails_on_loss: bool = True) -> None:
         """Go on from where the last query was to where the log ends."""
-        assert self._writer(fails_on_loss=fails_on_loss).trigger(availableNow=True).start().awaitTermination(60)
+        assert self._writer(fails_on_loss=fails_on_loss).trigger(availableNow=True).start().awaitTermination(HANG_S)
 
     def wait(self, seconds: float) -> None:
         """Wait for a micro-batch, so long at most."""

@@ -68,3 +68,25 @@ def test_a_swap_file_gets_its_place() -> None:
     assert settled(f"{3:020}.log.swap") == ([f"{3:020}.log"], {ActionKind.RENAMED})
     left, kinds = settled(f"{1:020}.log.swap", f"{3:020}.log.cleaned", f"{3:020}.log.swap")
     assert (left, kinds) == ([f"{1:020}.log"], {ActionKind.RENAMED, ActionKind.REMOVED})
+
+
+@pytest.mark.parametrize(
+    ("swap", "cleaned", "is_kept"),
+    [
+        (0, (), True),
+        (0, (0,), False),
+        (0, (1,), True),
+        (1, (0,), False),
+        (19, (20,), True),
+        (20, (20,), False),
+        (21, (20,), False),
+        (25, (20, 30), False),
+        (19, (20, 30), True),
+    ],
+)
+def test_what_comes_in_with_something_unfinished_goes(swap: int, cleaned: tuple[int, ...], is_kept: bool) -> None:
+    """A segment on its way in is kept only if nothing at or below it is unfinished; offset 0 is an offset too."""
+    left, kinds = settled(f"{swap:020}.log.swap", *(f"{each:020}.log.cleaned" for each in cleaned))
+    assert left == [f"{swap:020}.log"] * is_kept
+    assert (ActionKind.RENAMED in kinds) == is_kept
+    assert (ActionKind.REMOVED in kinds) == (not is_kept or bool(cleaned))

@@ -132,3 +132,21 @@ def test_a_batch_is_found_with_few_reads() -> None:
 def reads(file_system: MemoryFileSystem) -> int:
     """Count the reads so far."""
     return sum(step.operation is Operation.READ for step in file_system.steps)
+
+
+def test_what_was_found_last_is_not_looked_for_again() -> None:
+    """Without index entries a batch is far to look for; it again, or the next one, is at hand; one before is not."""
+    file_system = MemoryFileSystem()
+    segment = LogSegment(file_system, ".", 10, IndexLimits(interval_bytes=1 << 30))
+    for _ in range(10, 510):
+        append(segment)
+
+    def reads_for(offset: int) -> int:
+        before = reads(file_system)
+        assert segment.locate(offset)[0] == (offset - 10) * len(raft_batch(10, 1))
+        return reads(file_system) - before
+
+    assert reads_for(509) > 2
+    assert [reads_for(509), reads_for(509)] == [1, 1]
+    assert reads_for(500) > 2
+    assert [reads_for(offset) for offset in (501, 502, 503)] == [1, 1, 1]

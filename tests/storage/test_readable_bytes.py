@@ -3,6 +3,7 @@
 
 import sys
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -59,3 +60,45 @@ def test_only_what_is_bad_is_zeros(bad: set[int], reads: list[tuple[int, int]]) 
         assert readable.has_gap(position, size) == bool(
             size and not asked.isdisjoint(blocks_of(range(position, position + size)))
         )
+
+
+@pytest.mark.parametrize("gaps", [{2}, {2, 9, 10, 11, 12}])
+@pytest.mark.parametrize(
+    ("position", "size", "has_gap"),
+    [
+        (2 * BLOCK_SIZE - 1, 1, False),
+        (2 * BLOCK_SIZE - 1, 2, True),
+        (2 * BLOCK_SIZE, 0, False),
+        (2 * BLOCK_SIZE + 1, 0, False),
+        (2 * BLOCK_SIZE, 1, True),
+        (3 * BLOCK_SIZE - 1, 1, True),
+        (3 * BLOCK_SIZE - 1, 2, True),
+        (3 * BLOCK_SIZE, 1, False),
+        (0, 9 * BLOCK_SIZE, True),
+        (3 * BLOCK_SIZE, 6 * BLOCK_SIZE, False),
+        (0, 2 * BLOCK_SIZE, False),
+    ],
+)
+def test_a_gap_is_of_whole_blocks(gaps: set[int], position: int, size: int, has_gap: bool) -> None:
+    """A byte before a block is not of it, its first and last are; no bytes have no gap; however many gaps there are."""
+    readable = ReadableBytes(Failing(set()))
+    assert not readable.has_gap(position, size)
+    vars(readable)["_gaps"].update(gaps)
+    assert readable.has_gap(position, size) == has_gap
+
+
+def test_the_first_failure_is_told_and_no_block_is_tried_again() -> None:
+    """A block that the disk did not give once is not asked for again, and what the first one said is what is told."""
+    source = Failing({1, 3})
+    readable = ReadableBytes(source)
+    for _ in range(2):
+        assert bytes(readable.read_at(3 * BLOCK_SIZE, 10)) == bytes(10)
+        assert source.failures == 2  # Of the read, and of the block alone.
+    first = readable.failure
+    assert bytes(readable.read_at(BLOCK_SIZE - 1, 2)) == DATA[BLOCK_SIZE - 1 : BLOCK_SIZE] + b"\0"
+    assert source.failures == 4
+    assert readable.failure is first
+    assert readable.first_gap == BLOCK_SIZE
+    assert bytes(readable.read_at(SIZE - 1, 2)) == DATA[-1:]
+    assert bytes(readable.read_at(BLOCK_SIZE, 0)) == b""
+    assert source.failures == 4

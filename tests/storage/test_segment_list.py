@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from raftlog.append_rules import check_append
 from raftlog.errors import CorruptBatchError
 from raftlog.leader_epoch_cache import LeaderEpochCache
-from raftlog.offsets import EpochEntry
+from raftlog.offsets import EpochEntry, SegmentPosition
 from raftlog.storage.log_config import LogConfig
 from raftlog.storage.log_segment import LogSegment
 from raftlog.storage.segment_list import SegmentList
@@ -130,3 +130,72 @@ def test_what_has_rotted_is_not_served() -> None:
         with pytest.raises(CorruptBatchError):
             segments.read(10, 14, 1 << 20, EPOCHS)
     assert len(raft_batch(10, 1, 2)) > BATCH_SIZE
+
+
+TWO = len(raft_batch(10, 1, 2))
+
+
+def rotten(position: int, data: bytes) -> SegmentList:
+    """Three batches of two records, of whose segment some bytes have changed."""
+    file_system = MemoryFileSystem()
+    segments = listed([3], file_system)
+    overwrite(file_system, f"{10:020}.log", position, data)
+    return segments
+
+
+@pytest.mark.parametrize(
+    "size", [1, TWO - 1, TWO, TWO + 1, TWO + 11, TWO + 12, TWO + 13, 2 * TWO - 1, 2 * TWO, 3 * TWO]
+)
+def test_a_read_ends_anywhere_behind_its_first_batch(size: int) -> None:
+    """As many bytes are read as are asked for, wherever in a batch or its header that is; of the first batch, all."""
+    assert bytes(listed([3]).read(10, 16, size, EPOCHS).records) == b"".join(expected(10, 16))[: max(size, TWO)]
+
+
+@pytest.mark.parametrize("size", [2 * TWO, 2 * TWO + 1, 3 * TWO - 1, 3 * TWO, 4 * TWO])
+def test_rot_before_the_end_of_a_read_is_seen(size: int) -> None:
+    """A batch that is read whole is checked, also where the read ends with it or in the next one."""
+    with pytest.raises(CorruptBatchError):
+        rotten(2 * TWO - 1, b"?").read(10, 16, size, EPOCHS)
+
+
+@pytest.mark.parametrize("size", [1, TWO, TWO + 1, 2 * TWO - 1])
+def test_rot_behind_a_read_is_not_asked_about(size: int) -> None:
+    """A batch of which a part is read, or nothing, is not checked by that read."""
+    assert len(rotten(2 * TWO - 1, b"?").read(10, 16, size, EPOCHS).records) == max(size, TWO)
+
+
+@pytest.mark.parametrize("limit", [16, 20])
+def test_a_last_batch_that_claims_more_is_damaged(limit: int) -> None:
+    """A batch that seems cut off is so by a read's size alone, and never where all there is was read."""
+    segments = rotten(2 * TWO + 8, (TWO - 12 + 1).to_bytes(4, "big"))
+    with pytest.raises(CorruptBatchError):
+        segments.read(10, limit, 1 << 20, EPOCHS)
+
+
+@pytest.mark.parametrize("base_offset", [11, 13, 12 + 2**40])
+def test_offsets_that_have_changed_are_not_served(base_offset: int) -> None:
+    """No CRC covers a batch's base offset: it must follow on the batch before."""
+    with pytest.raises(CorruptBatchError, match="offsets or epochs"):
+        rotten(TWO, base_offset.to_bytes(8, "big")).read(10, 16, 1 << 20, EPOCHS)
+
+
+def test_the_place_of_an_offset_is_not_that_of_another_log() -> None:
+    """What was found last is forgotten by a truncation, by a roll and where the log starts anew."""
+    segments = listed([3])
+    assert segments.locate(14).segment_position == SegmentPosition(10, 2 * TWO)
+    segments.truncate(segments.batch_start(12))
+    data = raft_batch(12, 1, 4)
+    checked = check_append(data, 1, 12)
+    segments.active.append(data, checked.batches, checked.next_offset)
+    assert segments.locate(14).segment_position == SegmentPosition(10, TWO)
+
+    assert segments.locate(16).segment_position == SegmentPosition(10, TWO + len(data))
+    segments.roll()
+    append(segments)
+    assert segments.locate(16).segment_position == SegmentPosition(16, 0)
+
+    segments.start_anew(12, (), active_is_damaged=False)
+    append(segments)
+    append(segments)
+    append(segments)
+    assert segments.locate(16).segment_position == SegmentPosition(12, 2 * TWO)

@@ -9,7 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from raftlog.tools.auditing.evidence import FileEvidence, SurveyTask
 from raftlog.tools.auditing.evidence_store import StoredSurvey
 from raftlog.tools.auditing.survey import survey as survey_file
 from tests.golden_files import GOLDEN
+from tests.hang_limit import HANG_S
 from tests.tools.console import Outcome, run, start
 from tests.tools.made_logs import batch, flip, write_log
 
@@ -196,14 +197,12 @@ def test_a_run_that_was_killed_goes_on(tmp_path: Path, out: Path) -> None:
     fifo.parent.mkdir()
     os.mkfifo(fifo)
     arguments = ["audit", "-j", "1", "--out", str(out), str(tmp_path / "data"), str(fifo)]
-    with start(*arguments) as process:
-        # The named pipe comes last and blocks the run: by then 256 files at least were made to last.
-        for _ in range(600):
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(0.1)
-            if _has_evidence(out, 256):
-                break
+    # The named pipe comes last and blocks the run: by then 256 files at least were made to last.
+    with start(*arguments) as process, _opened_by(process, fifo):
         process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert process.returncode == -signal.SIGKILL
+    assert _evidence_count(out) >= 256
     assert not list((out / "runs").glob("*.parquet"))
     assert not (out / "summary.json").exists()
 
@@ -213,18 +212,29 @@ def test_a_run_that_was_killed_goes_on(tmp_path: Path, out: Path) -> None:
     assert not list(out.rglob(".*.parquet"))
 
 
-def _has_evidence(out: Path, count: int) -> bool:
+@contextlib.contextmanager
+def _opened_by(process: "subprocess.Popen[bytes]", fifo: Path) -> Iterator[None]:
+    """Wait until a process has opened a named pipe to read it, which then blocks; or until the process has ended."""
+
+    def open_for_the_dead() -> None:
+        process.wait()
+        os.close(os.open(fifo, os.O_RDONLY | os.O_NONBLOCK))
+
+    # Whoever opens a named pipe waits for the other end. Should the process end without opening it, the thread does.
+    waiter = threading.Thread(target=open_for_the_dead)
+    waiter.start()
     try:
-        database = sqlite3.connect(f"file:{out / 'evidence.sqlite'}?mode=ro", uri=True)
-    except sqlite3.Error:
-        return False
-    try:
-        found: int = database.execute("SELECT count(*) FROM evidence").fetchone()[0]
-    except sqlite3.Error:
-        return False
+        with fifo.open("wb"):
+            yield
     finally:
-        database.close()
-    return found >= count
+        process.kill()
+        waiter.join()
+
+
+def _evidence_count(out: Path) -> int:
+    with contextlib.closing(sqlite3.connect(f"file:{out / 'evidence.sqlite'}?mode=ro", uri=True)) as database:
+        count: int = database.execute("SELECT count(*) FROM evidence").fetchone()[0]
+        return count
 
 
 def test_a_directory_that_is_not_ours(tmp_path: Path) -> None:
@@ -275,7 +285,7 @@ def test_two_first_runs_at_once(out: Path) -> None:
             everyone.wait()
             return False
 
-    barrier, everyone = threading.Barrier(40, timeout=30), threading.Barrier(40, timeout=30)
+    barrier, everyone = threading.Barrier(40, timeout=HANG_S), threading.Barrier(40, timeout=HANG_S)
     with ThreadPoolExecutor(40) as threads:
         got = list(threads.map(take, range(40)))
 

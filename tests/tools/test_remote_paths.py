@@ -3,7 +3,6 @@
 
 import json
 import shutil
-import time
 from pathlib import Path
 from typing import Any
 
@@ -228,13 +227,10 @@ def test_credentials_that_are_refused(object_store: ObjectStore, quorum: Path) -
 @pytest.mark.slow
 def test_a_store_that_is_not_there() -> None:
     """Nobody at an endpoint is one line, after some tries that take seconds."""
-    started = time.monotonic()
-
     outcome = run("verify", "s3://bucket/logs?endpoint_override=127.0.0.1:1&scheme=http")
 
     assert outcome.exit_code == 1
     assert "onnect" in outcome.text + outcome.messages
-    assert time.monotonic() - started < 60
 
 
 @pytest.mark.parametrize(

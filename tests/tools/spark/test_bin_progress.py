@@ -11,6 +11,7 @@ from raftlog.tools.auditing.run_progress import RunProgress
 from raftlog.tools.spark import bin_progress
 from raftlog.tools.spark.bin_progress import watching_bins
 from raftlog.tools.spark.evidence_files import evidence_path
+from tests.hang_limit import HANG_S
 
 
 @attrs.define
@@ -28,7 +29,7 @@ class _Shown(RunProgress):
 
     def wait_for(self, size_bytes: int) -> None:
         with self.news:
-            assert self.news.wait_for(lambda: sum(self.sizes) == size_bytes, timeout=20), self.sizes
+            assert self.news.wait_for(lambda: sum(self.sizes) == size_bytes, timeout=HANG_S), self.sizes
 
 
 def test_bins_are_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long a test waits for an event before it calls that a hang."""
+
+from typing import Final
+
+HANG_S: Final = 600
+"""Longer than any sound wait takes on a machine that is busy with other work, and than pytest's
+``faulthandler_timeout``, so that a test that hangs has said where when it ends. No test is about how long this is."""

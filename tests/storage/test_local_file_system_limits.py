@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The file system of this machine where it says no: to whom, with which error, and with no descriptor left open."""
+
+import errno
+import fcntl
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from raftlog.errors import DirectoryLockedError, StorageError
+from raftlog.storage.local_file_system import LocalFileSystem
+
+FILES = LocalFileSystem()
+_HOLD = """
+import fcntl, sys
+file = open(sys.argv[1], "w")
+fcntl.lockf(file, fcntl.LOCK_EX)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+needs_descriptors = pytest.mark.skipif(not Path("/dev/fd").is_dir(), reason="the platform does not list descriptors")
+
+
+@contextmanager
+def _nothing_left_open() -> Iterator[None]:
+    before = os.listdir("/dev/fd")
+    yield
+    assert os.listdir("/dev/fd") == before
+
+
+@contextmanager
+def _held_by_another_process(path: Path) -> Iterator[None]:
+    command = [sys.executable, "-c", _HOLD, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        yield
+        process.communicate()
+
+
+@needs_descriptors
+def test_a_lock_of_another_process_is_respected(tmp_path: Path) -> None:
+    """While another process holds the lock nobody here gets it; once that has ended, somebody does."""
+    path = tmp_path / ".lock"
+    with _held_by_another_process(path), _nothing_left_open():
+        for _ in range(2):
+            with pytest.raises(DirectoryLockedError, match="another process"):
+                FILES.lock(str(path))
+    with _nothing_left_open():
+        lock = FILES.lock(str(path))
+        assert lock.path == str(path)
+        with pytest.raises(DirectoryLockedError, match="another owner in this process"):
+            FILES.lock(str(path))
+        lock.close()
+
+
+@needs_descriptors
+@pytest.mark.parametrize(
+    ("number", "error"),
+    [
+        (errno.EACCES, DirectoryLockedError),
+        (errno.EAGAIN, DirectoryLockedError),
+        (errno.ENOLCK, StorageError),
+        (errno.EINTR, StorageError),
+    ],
+)
+def test_what_a_lock_that_is_refused_means(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, error: type[Exception]
+) -> None:
+    """Of the refusals of the system two say that somebody holds the lock, any other that there is none to be had."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "lockf", refuse)
+    with _nothing_left_open(), pytest.raises(error) as caught:
+        FILES.lock(f"{tmp_path}/.lock")
+    assert type(caught.value) is error
+
+
+@needs_descriptors
+def test_what_is_no_regular_file_is_let_go_of(tmp_path: Path) -> None:
+    """A named pipe and a directory are refused, and stay closed."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "directory").mkdir()
+    with _nothing_left_open():
+        for name in ("pipe", "directory"):
+            with pytest.raises(StorageError):
+                FILES.open_for_reads(f"{tmp_path}/{name}")
+
+
+@needs_descriptors
+def test_what_was_used_is_let_go_of(tmp_path: Path) -> None:
+    """Files that are written, read and closed, twice, and directories that are listed and synced, are all closed."""
+    with _nothing_left_open():
+        for _ in range(2):
+            file = FILES.open(f"{tmp_path}/file", create=True)
+            file.append(b"x")
+            file.sync()
+            file.close()
+            file.close()
+            reader = FILES.open_for_reads(f"{tmp_path}/file")
+            assert bytes(reader.read_at(0, 9))
+            reader.close()
+        FILES.sync_directory(str(tmp_path))
+        assert list(FILES.list(str(tmp_path))) == ["file"]
