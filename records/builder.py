@@ -5,6 +5,7 @@
 Source: MemoryRecordsBuilder, BatchBuilder.
 """
 
+import operator
 import struct
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
@@ -107,9 +108,11 @@ class RecordBatchBuilder:
 
         Raises:
             ValueError: the offset does not grow, is too far from the base offset, or the timestamp is below -1.
+            TypeError: the timestamp is no integer, a header is no pair, its key is not bytes, or another key or a value
+                is neither bytes nor None.
         """
         offset = self.next_offset if offset is None else offset
-        self._add([(timestamp, key, value, tuple(headers))], offset)
+        self._add(((timestamp, key, value, tuple(headers)),), offset)
         return offset
 
     def extend(self, rows: "Sequence[Row]") -> None:
@@ -119,10 +122,11 @@ class RecordBatchBuilder:
             rows: (timestamp, key, value) or (timestamp, key, value, headers), as ``append`` takes them.
 
         Raises:
-            ValueError: the offsets go too far from the base offset, a timestamp is below -1, or a row has more or fewer
-                fields.
-            TypeError: a key or value is neither bytes nor None.
+            ValueError: the offsets go too far from the base offset, a timestamp is below -1, a row has more or fewer
+                fields, or there are more or fewer rows, or headers of a row, than their length says.
+            TypeError: as for ``append``.
         """
+        rows = _stable(rows)
         if rows:
             self._add(rows, self.next_offset)
 
@@ -138,20 +142,21 @@ class RecordBatchBuilder:
             ValueError: ``extend`` will refuse them.
             TypeError: the same.
         """
+        rows = _stable(rows)
         return self.size_bytes + (self._prepare(rows, self.next_offset)[1] if rows else 0)
 
     def _add(self, rows: "Sequence[Row]", offset: int) -> None:
-        prepared, size, largest, base_timestamp = self._prepare(rows, offset)
+        prepared, size, largest, base_timestamp, count = self._prepare(rows, offset)
         # What may fail has not: from here on, things change.
         self._base_timestamp = base_timestamp
         self._prepared.append(prepared)
         self._area_size += size
         self._largest_timestamp = max(self._largest_timestamp, largest)
-        self._last_offset = offset + len(rows) - 1
-        self._record_count += len(rows)
+        self._last_offset = offset + count - 1
+        self._record_count += count
 
-    def _prepare(self, rows: "Sequence[Row]", offset: int) -> "tuple[Prepared, int, int, int]":
-        """Return what is kept of one or more rows, their size in bytes, largest timestamp, and base timestamp."""
+    def _prepare(self, rows: "Sequence[Row]", offset: int) -> "tuple[Prepared, int, int, int, int]":
+        """Return what is kept of one or more rows, their size, largest timestamp, base timestamp and number."""
         last_offset = offset + len(rows) - 1
         if offset < self.next_offset or last_offset - self.base_offset > _INT32_MAX:
             raise ValueError(f"offset {last_offset} cannot follow {self.next_offset - 1} from {self.base_offset} on")
@@ -160,13 +165,14 @@ class RecordBatchBuilder:
             base_timestamp = self.delete_horizon_ms
         if base_timestamp is None:
             base_timestamp, *_ = rows[0]
+            base_timestamp = operator.index(base_timestamp)
         try:
-            prepared, size, smallest, largest = kernel.prepare(rows, base_timestamp, offset - self.base_offset)
+            prepared, size, smallest, largest, count = kernel.prepare(rows, base_timestamp, offset - self.base_offset)
         except OverflowError as error:
             raise ValueError(f"not a 64-bit timestamp: {error}") from None
         if smallest < NO_TIMESTAMP or self._area_size + size > _INT32_MAX:
             raise ValueError(f"a timestamp of {smallest}, or too many bytes: {self._area_size + size}")
-        return prepared, size, largest, base_timestamp
+        return prepared, size, largest, base_timestamp, count
 
     def build(self) -> bytes:
         """Write the batch.
@@ -209,6 +215,11 @@ class RecordBatchBuilder:
             | CONTROL_FLAG * self.is_control
             | DELETE_HORIZON_FLAG * (self.delete_horizon_ms is not None)
         )
+
+
+def _stable(rows: "Sequence[Row]") -> "Sequence[Row]":
+    """Return rows of which the length is what the kernel will find, unless they change meanwhile: it tells that."""
+    return rows if type(rows) in (list, tuple) else kernel.as_tuple(rows)
 
 
 def re_encode(batch: RecordBatch) -> bytes:

@@ -5,15 +5,21 @@ This is ordinary Python with types. Built by Cython it runs at the speed of C; w
 with the same results. ``raftlog.records.kernel_choice`` picks the form: import that.
 
 Loops take memoryviews, but for ``plain_append``, and trust no length: every index is checked against an end before it
-is used. They raise nothing; what is wrong comes back as a number, the index of a rule in ``RULE_IDS``.
-``raftlog.records.reference`` says the same things slowly.
+is used. Of bytes that are wrong they raise nothing; what is wrong comes back as a number, the index of a rule in
+``RULE_IDS``. ``raftlog.records.reference`` says the same things slowly.
+
+No argument makes a function read or write where it may not. Columns are checked as they are used, each number once,
+since another thread may change them meanwhile; what cannot be is a ValueError, and what the columns that were to be
+filled hold then does not count (DECISIONS.md, 45).
 """
 
 from __future__ import annotations
 
 import array
+import itertools
+import operator
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import cython
 
@@ -58,6 +64,7 @@ _RECORD_HEADER_KEY = cython.declare(cython.int, 11)
 _BATCH_COUNT = cython.declare(cython.int, 12)
 _BATCH_MISSING = cython.declare(cython.int, 13)
 _BATCH_TRAILING = cython.declare(cython.int, 14)
+_NO_RULE = cython.declare(cython.int, 99)
 
 IS_COMPILED: bool = bool(cython.compiled)
 """Whether this is the compiled form."""
@@ -284,6 +291,34 @@ def _crc32c(
     return crc ^ ones
 
 
+@cython.cfunc
+@cython.inline
+def _require(holds: cython.bint, what: str) -> None:
+    """Refuse arguments that cannot be.
+
+    Raises:
+        ValueError: the condition does not hold; the text says which one.
+    """
+    if not holds:
+        raise ValueError(what)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _checked(position: cython.longlong, last: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Return a position, or -1 if it is negative or beyond the last one."""
+    return -1 if position < 0 or position > last else cython.cast(cython.Py_ssize_t, position)
+
+
+_NO_HEADER = "a position at which no whole header is"
+_NO_BATCH = "a batch that is not in the log"
+_NO_ROOM = "a column that is too short"
+_NO_TEMPLATE = "a template that lacks a mark, or is too long"
+_NO_FIELD = "a field that is not in the data, or has no room"
+
+
 def checksum(view: cython.const[cython.uchar][::1]) -> int:
     """Return the CRC-32C of a buffer, in the way that small batches are checked."""
     return _crc32c(view, 0, len(view), _CRC_TABLES, HAS_CRC_INSTRUCTION) if len(view) else 0
@@ -310,7 +345,11 @@ def scan(
     Returns:
         The number of batches, that of unchecked ones, the position after the last one, and the number of the rule that
         what stands there breaks: 0 if the columns are full or the end is reached.
+
+    Raises:
+        ValueError: the start is negative.
     """
+    _require(start >= 0, "a start before the log")
     tables: cython.const[cython.uint][::1] = _CRC_TABLES
     by_instruction: cython.bint = HAS_CRC_INSTRUCTION
     end: cython.Py_ssize_t = len(view)
@@ -367,18 +406,30 @@ def header_field(
         field_position: of the field in the header.
         width: of the field in bytes.
         column: to fill; as long as ``positions``.
+
+    Raises:
+        ValueError: no header has such a field, a header is not there, or the column is too short.
     """
-    index: cython.Py_ssize_t
+    last_header: cython.Py_ssize_t = len(view) - _BATCH_OVERHEAD
+    index: cython.Py_ssize_t = 0
+    count: cython.Py_ssize_t = len(positions)
     at: cython.Py_ssize_t
+    _require(width in (2, 4, 8) and 0 <= field_position <= _BATCH_OVERHEAD - width, "no field of a header")
+    _require(len(column) >= count, _NO_ROOM)
     with cython.nogil:
-        for index in range(len(positions)):
-            at = cython.cast(cython.Py_ssize_t, positions[index]) + field_position
+        while index < count:
+            at = _checked(positions[index], last_header)
+            if at < 0:
+                break
+            at += field_position
             if width == 8:
                 column[index] = _int64(view, at)
             elif width == 4:
                 column[index] = _int32(view, at)
             else:
                 column[index] = _int16(view, at)
+            index += 1
+    _require(index == count, _NO_HEADER)
 
 
 def last_offsets(
@@ -392,13 +443,23 @@ def last_offsets(
         view: the log.
         positions: of the batches; each is followed by a whole header.
         column: to fill; as long as ``positions``.
+
+    Raises:
+        ValueError: a header is not there, or the column is too short.
     """
-    index: cython.Py_ssize_t
+    last_header: cython.Py_ssize_t = len(view) - _BATCH_OVERHEAD
+    index: cython.Py_ssize_t = 0
+    count: cython.Py_ssize_t = len(positions)
     at: cython.Py_ssize_t
+    _require(len(column) >= count, _NO_ROOM)
     with cython.nogil:
-        for index in range(len(positions)):
-            at = cython.cast(cython.Py_ssize_t, positions[index])
+        while index < count:
+            at = _checked(positions[index], last_header)
+            if at < 0:
+                break
             column[index] = _wrapped_sum(_int64(view, at), _int32(view, at + 23))
+            index += 1
+    _require(index == count, _NO_HEADER)
 
 
 def header_facts(
@@ -418,7 +479,11 @@ def header_facts(
         has a negative offset or delta, or ends beyond 64 bits, 2 one starts before the one before it ends, 4 one starts
         elsewhere than there, 8 one has not as many records as offsets, 16 an epoch is below that of the batch before
         it, 32 a max timestamp is. Where 1 is set, 2 and 4 may be missing.
+
+    Raises:
+        ValueError: a header is not there.
     """
+    last_header: cython.Py_ssize_t = len(view) - _BATCH_OVERHEAD
     all_attributes: cython.int = 0
     shared_producers: cython.longlong = -1
     least_epoch: cython.longlong = _INT32_MAX
@@ -429,7 +494,8 @@ def header_facts(
     end_before: cython.longlong = 0
     epoch_before: cython.longlong = 0
     timestamp_before: cython.longlong = 0
-    index: cython.Py_ssize_t
+    index: cython.Py_ssize_t = 0
+    count: cython.Py_ssize_t = len(positions)
     at: cython.Py_ssize_t
     start: cython.longlong
     delta: cython.longlong
@@ -437,8 +503,10 @@ def header_facts(
     timestamp: cython.longlong
     records: cython.longlong
     with cython.nogil:
-        for index in range(len(positions)):
-            at = cython.cast(cython.Py_ssize_t, positions[index])
+        while index < count:
+            at = _checked(positions[index], last_header)
+            if at < 0:
+                break
             start = _int64(view, at)
             delta = _int32(view, at + 23)
             epoch = _int32(view, at + 12)
@@ -463,6 +531,8 @@ def header_facts(
             end_before = _wrapped_sum(start, delta + 1)
             epoch_before = epoch
             timestamp_before = timestamp
+            index += 1
+    _require(index == count, _NO_HEADER)
     return all_attributes, shared_producers, least_epoch, least_timestamp, greatest_timestamp, record_count, bits
 
 
@@ -502,15 +572,24 @@ def timestamp_steps(
 
     Returns:
         How many they are, how far the furthest is below, and the index of the first.
+
+    Raises:
+        ValueError: a header is not there.
     """
-    index: cython.Py_ssize_t
+    last_header: cython.Py_ssize_t = len(view) - _BATCH_OVERHEAD
+    index: cython.Py_ssize_t = 0
+    batches: cython.Py_ssize_t = len(positions)
+    at: cython.Py_ssize_t
     first: cython.Py_ssize_t = 0
     count: cython.Py_ssize_t = 0
     longest: cython.longlong = 0
     timestamp: cython.longlong
     with cython.nogil:
-        for index in range(len(positions)):
-            timestamp = _int64(view, cython.cast(cython.Py_ssize_t, positions[index]) + 35)
+        while index < batches:
+            at = _checked(positions[index], last_header)
+            if at < 0:
+                break
+            timestamp = _int64(view, at + 35)
             if timestamp >= greatest:
                 greatest = timestamp
             elif timestamp >= 0:
@@ -518,6 +597,8 @@ def timestamp_steps(
                     first = index
                 count += 1
                 longest = max(longest, greatest - timestamp)
+            index += 1
+    _require(index == batches, _NO_HEADER)
     return count, longest, first
 
 
@@ -541,8 +622,12 @@ def digest_blocks(
 
     Returns:
         How many rows were filled.
+
+    Raises:
+        ValueError: a header is not there, the columns are too short, or blocks have no such size.
     """
-    index: cython.Py_ssize_t
+    last_header: cython.Py_ssize_t = len(view) - _BATCH_OVERHEAD
+    index: cython.Py_ssize_t = 0
     at: cython.Py_ssize_t
     count: cython.Py_ssize_t = len(positions)
     row: cython.Py_ssize_t = -1
@@ -550,9 +635,13 @@ def digest_blocks(
     delta: cython.longlong
     last: cython.longlong
     word: cython.ulonglong
+    _require(0 <= block_bits < 64, "blocks of 2 to the power of less than 0 or more than 63")
+    _require(len(blocks) // 6 >= count, _NO_ROOM)
     with cython.nogil:
-        for index in range(count):
-            at = cython.cast(cython.Py_ssize_t, positions[index])
+        while index < count:
+            at = _checked(positions[index], last_header)
+            if at < 0:
+                break
             start = _int64(view, at)
             delta = _int32(view, at + 23)
             last = _wrapped_sum(start, delta)
@@ -569,6 +658,8 @@ def digest_blocks(
             blocks[count + row] += 1
             blocks[2 * count + row] = _wrapped_sum(blocks[2 * count + row], _from_bits(word))
             blocks[4 * count + row] = max(blocks[4 * count + row], last)
+            index += 1
+    _require(index == count, _NO_HEADER)
     return row + 1
 
 
@@ -610,17 +701,24 @@ def record_areas(
     Returns:
         How many of the batches are compressed, and how many records the headers of the others say that there are, as
         far as their bytes can hold them.
+
+    Raises:
+        ValueError: a header is not there, or a column is too short.
     """
-    index: cython.Py_ssize_t
+    last_header: cython.Py_ssize_t = len(view) - _BATCH_OVERHEAD
+    index: cython.Py_ssize_t = 0
     at: cython.Py_ssize_t
     count: cython.Py_ssize_t = len(positions)
     record_count: cython.longlong
     total: cython.longlong = 0
     compressed: cython.Py_ssize_t = 0
     append_time: cython.bint
+    _require(len(sizes) >= count and len(areas) // 6 >= count, _NO_ROOM)
     with cython.nogil:
-        for index in range(count):
-            at = cython.cast(cython.Py_ssize_t, positions[index])
+        while index < count:
+            at = _checked(positions[index], last_header)
+            if at < 0:
+                break
             append_time = (view[at + 22] & 8) != 0
             areas[index] = at + _BATCH_OVERHEAD
             areas[count + index] = at + sizes[index]
@@ -633,6 +731,8 @@ def record_areas(
                 compressed += 1
             elif record_count > 0:
                 total += min(record_count, (sizes[index] - _BATCH_OVERHEAD) // 7)
+            index += 1
+    _require(index == count, _NO_HEADER)
     return compressed, total
 
 
@@ -885,15 +985,23 @@ def _walk_batch(
     longs: cython.longlong[::1],
     ints: cython.int[::1],
 ) -> cython.Py_ssize_t:
-    """Read the records of a batch into rows; return the row after them, or the negative number of a broken rule."""
+    """Read the records of a batch into rows; return the row after them, or the negative number of a broken rule.
+
+    Where the area is not in ``view``, or there may be more records in it than rows are left, it is a number that no
+    rule has.
+    """
     at: cython.Py_ssize_t = cython.cast(cython.Py_ssize_t, areas[batch])
     area_end: cython.Py_ssize_t = cython.cast(cython.Py_ssize_t, areas[batches + batch])
     left: cython.longlong = areas[2 * batches + batch]
     base_offset: cython.longlong = areas[3 * batches + batch]
     base_timestamp: cython.longlong = areas[4 * batches + batch]
     timestamp_bits: cython.longlong = areas[5 * batches + batch]
+    if at < 0 or at > area_end or area_end > len(view) or area_end > _INT32_MAX:
+        return -_NO_RULE
     if left < 0:
         return -_BATCH_COUNT
+    if min(left, (area_end - at) // 7 + 1) > capacity - row:  # One more: a record that is none may have filled a row.
+        return -_NO_RULE
     while left > 0:
         if at == area_end:
             return -_BATCH_MISSING
@@ -935,9 +1043,14 @@ def walk(
     Returns:
         The index of the batch that could not be read (or the number of batches), and the number of the rule that it
         breaks (or 0). The rows of such a batch do not count.
+
+    Raises:
+        ValueError: a record area is not in ``view``, or a column is too short.
     """
     batches: cython.Py_ssize_t = len(ends)
     batch: cython.Py_ssize_t = first
+    _require(0 <= first <= batches and 0 <= row <= capacity, "a batch or a row that is not there")
+    _require(len(areas) // 6 >= batches and capacity <= min(len(longs) // 2, len(ints) // 6), _NO_ROOM)
     with cython.nogil:
         while batch < batches:
             row = _walk_batch(view, areas, batches, batch, row, wanted, capacity, longs, ints)
@@ -945,6 +1058,7 @@ def walk(
                 break
             ends[batch] = row
             batch += 1
+    _require(row != -_NO_RULE, _NO_FIELD)
     return batch, 0 if batch == batches else -row
 
 
@@ -976,7 +1090,11 @@ def summarize(
     Returns:
         The index of the batch that could not be read (or the number of batches), the number of the rule that it breaks
         (or 0), and the bits of all batches that were read. What is filled in for one that could not does not count.
+
+    Raises:
+        ValueError: a header is not there, a record area is not in ``view``, or a column is too short.
     """
+    last_header: cython.Py_ssize_t = len(log) - _BATCH_OVERHEAD
     batches: cython.Py_ssize_t = len(positions)
     batch: cython.Py_ssize_t = first
     is_in_log: cython.bint = len(areas) == 0
@@ -988,9 +1106,15 @@ def summarize(
     bits: cython.longlong = 0
     longs: cython.longlong[::1] = array.array("q", (0, 0))
     ints: cython.int[::1] = array.array("i", (0, 0, 0, 0, 0, 0))
+    _require(0 <= first <= batches, "a batch that is not there")
+    _require(is_in_log or len(areas) // 3 >= batches, _NO_ROOM)
+    _require(len(sizes) >= batches and len(summaries) // 4 >= batches, _NO_ROOM)
     with cython.nogil:
         while batch < batches:
-            header = cython.cast(cython.Py_ssize_t, positions[batch])
+            header = _checked(positions[batch], last_header)
+            if header < 0:
+                rule = _NO_RULE
+                break
             if is_in_log:
                 at = header + _BATCH_OVERHEAD
                 end = header + sizes[batch]
@@ -999,11 +1123,15 @@ def summarize(
                 at = cython.cast(cython.Py_ssize_t, areas[batch])
                 end = cython.cast(cython.Py_ssize_t, areas[batches + batch])
                 count = areas[2 * batches + batch]
+            if at < 0 or at > end or end > len(view) or end > _INT32_MAX:
+                rule = _NO_RULE
+                break
             rule = _summarize_batch(view, at, end, count, log, header, batches, batch, summaries, longs, ints)
             if rule != 0:
                 break
             bits |= summaries[3 * batches + batch]
             batch += 1
+    _require(rule != _NO_RULE, _NO_FIELD)
     return batch, rule, bits
 
 
@@ -1115,34 +1243,55 @@ def gather(
 
     Returns:
         How many rows are null.
+
+    Raises:
+        ValueError: a row is not in ``view``, or what is to be filled is too short, or has more than 2^31 - 1 bytes.
     """
-    row: cython.Py_ssize_t
+    row: cython.Py_ssize_t = 0
+    rows: cython.Py_ssize_t = len(positions)
     source: cython.Py_ssize_t
     size: cython.Py_ssize_t
     at: cython.Py_ssize_t = 0
     nulls: cython.Py_ssize_t = 0
-    last_source: cython.Py_ssize_t = len(view) - 32
-    last_target: cython.Py_ssize_t = len(data) - 32
+    view_size: cython.Py_ssize_t = len(view)
+    data_size: cython.Py_ssize_t = len(data)
+    last_source: cython.Py_ssize_t = view_size - 32
+    last_target: cython.Py_ssize_t = data_size - 32
+    _require(len(sizes) >= rows and len(data_offsets) > rows and len(validity) >= (rows + 7) // 8, _NO_ROOM)
+    _require(len(data) <= _INT32_MAX, "more bytes than an Arrow column has")
     with cython.nogil:
-        for row in range(len(positions)):
+        while row < rows:
             data_offsets[row] = at
             size = sizes[row]
             if size < 0:
                 nulls += 1
+                row += 1
                 continue
             validity[row >> 3] |= 1 << (row & 7)
             source = positions[row]
-            if cython.compiled and size <= 32 and source <= last_source and at <= last_target:
+            if cython.compiled and size <= 32 and 0 <= source <= last_source and at <= last_target:
                 memcpy(cython.address(data[at]), cython.address(view[source]), 32)  # A size that is known is quicker.
-                at += size
-            else:
-                at = _put_view(data, at, view, source, size)
-        data_offsets[len(positions)] = at
+            elif source < 0 or size > view_size - source or size > data_size - at:
+                break
+            elif not cython.compiled:
+                data[at : at + size] = view[source : source + size]
+            elif size > 0:
+                memcpy(cython.address(data[at]), cython.address(view[source]), size)
+            at += size
+            row += 1
+        if row == rows:
+            data_offsets[rows] = at
+    _require(row == rows, _NO_FIELD)
     return nulls
 
 
 def room(size: cython.Py_ssize_t) -> bytearray:
-    """Return this many bytes to be filled: what is in them does not matter."""
+    """Return this many bytes to be filled: what is in them does not matter.
+
+    Raises:
+        ValueError: the size is negative.
+    """
+    _require(size >= 0, "room of a negative size")
     if not cython.compiled:
         return bytearray(size)
     made = bytearray()
@@ -1161,13 +1310,30 @@ def total_size(sizes: cython.const[cython.int][::1]) -> int:
     return total
 
 
+@cython.cfunc
+@cython.inline
+def _piece(data: bytes, position: cython.Py_ssize_t, size: cython.Py_ssize_t) -> bytes:
+    """Return a copy of some bytes.
+
+    Raises:
+        ValueError: they are not there.
+    """
+    if position < 0 or size > len(data) - position:
+        raise ValueError(_NO_FIELD)
+    if cython.compiled:
+        start: cython.p_char = data
+        return start[position : position + size]
+    return data[position : position + size]
+
+
 @cython.freelist(64)
 @cython.final
 @cython.cclass
 class Record:
     """One record, whose key, value and headers are cut out of the log when they are asked for.
 
-    It has these attributes of ``raftlog.records.record.Record``: offset, timestamp (ms), key, value, headers.
+    It has these attributes of ``raftlog.records.record.Record``: offset, timestamp (ms), key, value, headers. It does
+    not change, so a copy is the record itself. It does not pickle, since it leans on positions that were checked.
     """
 
     _data: bytes
@@ -1193,22 +1359,12 @@ class Record:
     @property
     def key(self) -> bytes | None:
         """The key, or None."""
-        if self._key_size < 0:
-            return None
-        if cython.compiled:
-            start: cython.p_char = self._data
-            return start[self._key_position : self._key_position + self._key_size]
-        return self._data[self._key_position : self._key_position + self._key_size]
+        return None if self._key_size < 0 else _piece(self._data, self._key_position, self._key_size)
 
     @property
     def value(self) -> bytes | None:
         """The value, or None."""
-        if self._value_size < 0:
-            return None
-        if cython.compiled:
-            start: cython.p_char = self._data
-            return start[self._value_position : self._value_position + self._value_size]
-        return self._data[self._value_position : self._value_position + self._value_size]
+        return None if self._value_size < 0 else _piece(self._data, self._value_position, self._value_size)
 
     @property
     def headers(self) -> tuple[tuple[bytes, bytes | None], ...]:
@@ -1223,11 +1379,26 @@ class Record:
             f"headers={self.headers!r})"
         )
 
+    def __copy__(self) -> Record:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Record:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a record cut out of a log does not pickle: pickle a raftlog.records.record.Record of its fields"
+        )
+
 
 def read_headers(
     data: bytes, position: cython.Py_ssize_t, count: cython.Py_ssize_t
 ) -> tuple[tuple[bytes, bytes | None], ...]:
-    """Read the headers of a record that ``walk`` has accepted."""
+    """Read the headers of a record that ``walk`` has accepted.
+
+    Raises:
+        ValueError: they are not there.
+    """
     view: cython.const[cython.uchar][::1] = memoryview(data)
     headers: list[tuple[bytes, bytes | None]] = []
     at: cython.Py_ssize_t = position
@@ -1236,9 +1407,13 @@ def read_headers(
     for _ in range(count):
         raw, at = _uvarint(view, at, len(view), 32)
         size = _zigzag(raw)
+        if at < 0 or size < 0 or size > len(data) - at:
+            raise ValueError(_NO_FIELD)
         key = data[at : at + size]
         raw, at = _uvarint(view, at + size, len(view), 32)
         size = _zigzag(raw)
+        if at < 0 or size > len(data) - at:
+            raise ValueError(_NO_FIELD)
         if size < 0:
             headers.append((key, None))
         else:
@@ -1256,6 +1431,9 @@ class Records:
         data: what the positions are of.
         capacity, longs, ints: the columns that ``walk`` filled, all of them.
         first, end: the rows.
+
+    Raises:
+        ValueError: the columns have no such rows.
     """
 
     _data: bytes
@@ -1274,6 +1452,8 @@ class Records:
         first: cython.Py_ssize_t,
         end: cython.Py_ssize_t,
     ) -> None:
+        _require(0 <= capacity <= min(len(longs) // 2, len(ints) // 6), _NO_ROOM)
+        _require(first >= 0 and end <= capacity, "rows that are not there")
         self._data = data
         self._capacity = capacity
         self._longs = longs
@@ -1301,6 +1481,9 @@ class Records:
         record._header_position = self._ints[4 * capacity + row]
         record._header_count = self._ints[5 * capacity + row]
         return record
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an iterator over records does not pickle")
 
 
 @cython.cfunc
@@ -1357,17 +1540,39 @@ class _Varints(dict[int, bytes]):
 _VARINTS = _Varints()
 
 
+def as_tuple(items: Sequence[Any]) -> tuple[Any, ...]:
+    """Return what a sequence holds now: a tuple gives as many items as it says, and the same ones each time.
+
+    Raises:
+        TypeError: it has no length, or does not iterate.
+        ValueError: it gives more or fewer items than its length says.
+    """
+    if type(items) is tuple:
+        return items
+    if type(items) is list:
+        return tuple(items)
+    count = len(items)
+    fixed = tuple(itertools.islice(items, count + 1))  # No more: they may be without end.
+    if len(fixed) != count:
+        raise ValueError(f"a sequence that says it has {count} items, and gives {'more' if fixed[count:] else 'fewer'}")
+    return fixed
+
+
+@cython.cfunc
 def _encode_headers(headers: Sequence[tuple[bytes, bytes | None]]) -> bytes:
     """Encode pairs of a header's key and value, their number in front."""
-    parts = [_VARINTS[len(headers)]]
-    for key, value in headers:
+    pairs: tuple[Any, ...] = as_tuple(headers)
+    parts = [_VARINTS[len(pairs)]]
+    for key, value in pairs:
+        if type(key) is not bytes or not (value is None or type(value) is bytes):
+            raise TypeError("a header's key is not bytes, or its value is neither bytes nor None")
         parts += (_VARINTS[len(key)], key, b"\x01" if value is None else _VARINTS[len(value)] + value)
     return b"".join(parts)
 
 
 def prepare(
     rows: Sequence[Row], base_timestamp: cython.longlong, offset_delta: cython.longlong
-) -> tuple[Prepared, int, int, int]:
+) -> tuple[Prepared, int, int, int, int]:
     """Check rows of (timestamp, key, value) or (timestamp, key, value, headers), and say how large they will be.
 
     Args:
@@ -1377,20 +1582,24 @@ def prepare(
 
     Returns:
         What ``encode`` takes, which no longer depends on ``rows``; its size in bytes; the smallest and the largest
-        timestamp: of no rows, the largest and the smallest that there can be.
+        timestamp: of no rows, the largest and the smallest that there can be; and how many rows there are.
 
     Raises:
         OverflowError: an offset delta does not fit in 32 bits, or a timestamp, or its distance from ``base_timestamp``,
             not in 64.
-        TypeError: a key or value is neither bytes nor None.
-        ValueError: a row has another number of fields.
+        TypeError: a timestamp is no integer, a key or value of a record or of a header is not bytes, or None where that
+            may be.
+        ValueError: a row has another number of fields; or rows or headers are more or fewer than their length says.
     """
-    if not -_INT32_MAX - 1 <= offset_delta <= _INT32_MAX + 1 - len(rows):
-        raise OverflowError(f"an offset delta of {offset_delta}, and {len(rows)} records")
+    if type(rows) is not list or not cython.compiled:
+        rows = as_tuple(rows)
+    count: cython.Py_ssize_t = len(rows)
+    if not -_INT32_MAX - 1 <= offset_delta <= _INT32_MAX + 1 - count:
+        raise OverflowError(f"an offset delta of {offset_delta}, and {count} records")
     if not cython.compiled:
         return _prepare_interpreted(rows, base_timestamp, offset_delta)
-    area: bytearray = room(len(rows) * _USUAL_RECORD_SIZE)
-    marks: bytearray = room(len(rows) * 16)
+    area: bytearray = room(count * _USUAL_RECORD_SIZE)
+    marks: bytearray = room(count * 16)
     large: list[bytes] = []
     end: cython.Py_ssize_t = len(area)
     out: cython.p_uchar = cython.cast(cython.p_uchar, cython.cast(cython.p_char, area))
@@ -1399,10 +1608,16 @@ def prepare(
     large_size: cython.Py_ssize_t = 0
     smallest: cython.longlong = 0x7FFFFFFFFFFFFFFF
     largest: cython.longlong = ~smallest
+    left: cython.Py_ssize_t = count  # A list of rows may change while a row of another type is asked for its fields.
     for row in rows:
+        left -= 1
+        if left < 0:
+            break
         fields: tuple[object, ...] = (
             row if type(row) is tuple and len(cython.cast(tuple, row)) == 3 else _fields_of(row)
         )
+        if type(fields[0]) is not int:
+            fields = (operator.index(fields[0]), *fields[1:])
         timestamp: cython.longlong = fields[0]
         if not (fields[1] is None or type(fields[1]) is bytes) or not (fields[2] is None or type(fields[2]) is bytes):
             raise TypeError("a key or a value is neither bytes nor None")
@@ -1444,10 +1659,13 @@ def prepare(
         else:
             at = _put_bytes(out, at, cython.cast(bytes, fields[3]), headers_size)
         offset_delta += 1
+    if left != 0:
+        raise ValueError(f"there are more or fewer rows than the {count} that there were")
     PyByteArray_Resize(area, at)
-    return (area, marks, large), at + large_size, smallest, largest
+    return (area, marks, large), at + large_size, smallest, largest, count
 
 
+@cython.cfunc
 def _fields_of(row: Row) -> tuple[object, ...]:
     """Return the fields of a row that is not a tuple, or has headers; those are encoded."""
     fields: tuple[object, ...] = tuple(row)
@@ -1467,8 +1685,11 @@ def encode(header: bytes, prepared: Sequence[Prepared], size: cython.Py_ssize_t,
         checksum: computes a CRC-32C: of a buffer, and on from the CRC of what stands before it.
 
     Raises:
-        ValueError: the records have another size.
+        TypeError: something else was prepared.
+        ValueError: the header or the records have another size.
     """
+    _require(len(header) in (0, _BATCH_OVERHEAD), "a header of another size")
+    _require(0 <= size <= _INT64_MAX - _BATCH_OVERHEAD, "records of a negative size, or too many")
     if not cython.compiled:
         return _encode_interpreted(header, prepared, size, checksum)
     batch: bytes = PyBytes_FromStringAndSize(cython.NULL, len(header) + size)
@@ -1496,15 +1717,21 @@ def _put_area(
     large: list[bytes],
 ) -> cython.Py_ssize_t:
     """Write records that were prepared, each large field to its place between the other bytes."""
+    if area is None or marks is None or large is None or len(marks) // 8 < len(large):
+        raise TypeError("not what was prepared")
     source: cython.p_char = area
-    places: cython.p_longlong = cython.cast(cython.p_longlong, cython.cast(cython.p_char, marks))
+    places: cython.p_char = marks
     copied: cython.Py_ssize_t = 0
+    place: cython.longlong = 0
     size: cython.Py_ssize_t
     index: cython.Py_ssize_t
     for index in range(len(large)):
         field: bytes = large[index]
-        size = cython.cast(cython.Py_ssize_t, places[index]) - copied
-        if len(field) > end - at - size:
+        memcpy(cython.address(place), places + 8 * index, 8)
+        if place < copied or place > len(area):
+            raise ValueError("a large field stands outside of its record")
+        size = cython.cast(cython.Py_ssize_t, place) - copied
+        if size > end - at or len(field) > end - at - size:
             raise ValueError("the records take more bytes than was said")
         memcpy(out + at, source + copied, size)
         at = _put_bytes(out, at + size, field, len(field))
@@ -1574,22 +1801,23 @@ back each time.
 """
 
 
-def _prepare_interpreted(rows: Sequence[Row], base_timestamp: int, offset_delta: int) -> tuple[Prepared, int, int, int]:
+def _prepare_interpreted(
+    rows: tuple[Row, ...], base_timestamp: int, offset_delta: int
+) -> tuple[Prepared, int, int, int, int]:
     """Do what ``prepare`` does, in the way that is quick in Python."""
     slabs: list[list[bytes]] = []
     size = 0
     smallest, largest = 2**63 - 1, -(2**63)
     for first in range(0, len(rows), _ROWS_AT_ONCE):
         some = rows[first : first + _ROWS_AT_ONCE]
-        parts = _encoded_rows(some, base_timestamp, offset_delta + first)
+        parts, timestamps = _encoded_rows(some, base_timestamp, offset_delta + first)
         slab = b"".join(parts)
         slabs.append([slab] if len(slab) < _LARGE_SLAB else parts)
         size += len(slab)
-        timestamps = [row[0] for row in some]
         smallest, largest = min(smallest, *timestamps), max(largest, *timestamps)
     if rows and not all(-(2**63) <= timestamp < 2**63 for timestamp in (smallest, largest, base_timestamp)):
         raise OverflowError("a timestamp does not fit in 64 bits")
-    return slabs, size, smallest, largest
+    return slabs, size, smallest, largest, len(rows)
 
 
 def _encode_interpreted(
@@ -1612,29 +1840,39 @@ def _encode_interpreted(
     return batch
 
 
-def _encoded_rows(rows: Sequence[Row], base_timestamp: int, offset_delta: int) -> list[bytes]:
+def _encoded_rows(rows: Sequence[Row], base_timestamp: int, offset_delta: int) -> tuple[list[bytes], list[int]]:
     parts: list[bytes] = []
+    timestamps: list[int] = []
     extend = parts.extend
     varints = _VARINTS
     for row in rows:
+        if type(row) is not tuple:
+            row = tuple(row)
         if len(row) == 3:
             timestamp, key, value = row
             headers = b"\x00"
         else:
             timestamp, key, value, some_headers = row
             headers = _encode_headers(some_headers)
+        if type(timestamp) is not int:
+            timestamp = operator.index(timestamp)
+        timestamps.append(timestamp)
         timestamp_delta = varints[timestamp - base_timestamp]
         stored_offset_delta = varints[offset_delta]
         offset_delta += 1
         key_size = value_size = b"\x01"
         if key is None:
             key = b""
-        else:
+        elif type(key) is bytes:
             key_size = varints[len(key)]
+        else:
+            raise TypeError("a key is neither bytes nor None")
         if value is None:
             value = b""
-        else:
+        elif type(value) is bytes:
             value_size = varints[len(value)]
+        else:
+            raise TypeError("a value is neither bytes nor None")
         size = (
             1
             + len(timestamp_delta)
@@ -1648,7 +1886,7 @@ def _encoded_rows(rows: Sequence[Row], base_timestamp: int, offset_delta: int) -
         extend(
             (varints[size], b"\x00", timestamp_delta, stored_offset_delta, key_size, key, value_size, value, headers)
         )
-    return parts
+    return parts, timestamps
 
 
 MARK = b"\x00"
@@ -1657,18 +1895,23 @@ MARK = b"\x00"
 TEMPLATE_SIZE = 512
 """How many bytes each template of ``batch_lines`` takes, zero filled."""
 
+_TEMPLATE_SIZE = cython.declare(cython.Py_ssize_t, TEMPLATE_SIZE)
+
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
 def _put_number(out: cython.uchar[::1], at: cython.Py_ssize_t, value: cython.longlong) -> cython.Py_ssize_t:
-    """Write a decimal number and return the position after it."""
+    """Write a decimal number and return the position after it; it takes 20 bytes at most."""
     rest: cython.ulonglong = _magnitude(value)
     if value < 0:
         out[at] = 45
         at += 1
     end: cython.Py_ssize_t = at + 1
     power: cython.ulonglong = rest
+    while power >= 10000:  # Each step waits for the one before it.
+        power //= 10000
+        end += 4
     while power >= 10:
         power //= 10
         end += 1
@@ -1698,7 +1941,10 @@ def _magnitude(value: cython.longlong) -> cython.ulonglong:
 def _put_text(
     out: cython.uchar[::1], at: cython.Py_ssize_t, template: cython.const[cython.uchar][::1], part: cython.Py_ssize_t
 ) -> tuple[cython.Py_ssize_t, cython.Py_ssize_t]:
-    """Copy a template from ``part`` to the next mark; return the positions after the copy and after the mark."""
+    """Copy a template from ``part`` to the next mark; return the positions after the copy and after the mark.
+
+    ``_has_marks`` has found that there is one, and that all of the template is no more than there is room for.
+    """
     while template[part] != 0:
         out[at] = template[part]
         at += 1
@@ -1737,6 +1983,43 @@ def _last_sequence(base_sequence: cython.longlong, delta: cython.longlong) -> cy
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
+def _template_of(
+    attributes: cython.int, templates: cython.const[cython.uchar][::1], checked: cython.ulonglong
+) -> cython.Py_ssize_t:
+    """Return the position of a batch's template, -1 if it has none, or -2 if that lacks marks or is too long.
+
+    Args:
+        attributes: the lower byte of the batch's.
+        templates: what ``batch_lines`` takes.
+        checked: a bit for each template that has been looked at and has its marks.
+    """
+    part: cython.Py_ssize_t = (attributes & 63) * _TEMPLATE_SIZE
+    if checked >> (attributes & 63) & 1 and not attributes & 64:
+        return part
+    if attributes & 64 or len(templates) <= part or templates[part] == 0:
+        return -1
+    return part if _has_marks(templates, part, 13) else -2
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _has_marks(templates: cython.const[cython.uchar][::1], part: cython.Py_ssize_t, count: cython.int) -> cython.bint:
+    """Say whether a template has so many marks before it ends, so that nobody has to look for its end again."""
+    end: cython.Py_ssize_t = part + _TEMPLATE_SIZE
+    if end > len(templates):
+        return False
+    while part < end and count > 0:
+        if templates[part] == 0:
+            count -= 1
+        part += 1
+    return count == 0
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
 def _put_batch_line(
     view: cython.const[cython.uchar][::1],
     batch: cython.Py_ssize_t,
@@ -1747,7 +2030,7 @@ def _put_batch_line(
     out: cython.uchar[::1],
     at: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
-    """Write the line of a batch and return the position after it."""
+    """Write the line of a batch, which has a template and the room for it; return the position after it."""
     delta: cython.longlong = _int32(view, batch + 23)
     base_sequence: cython.longlong = _int32(view, batch + 53)
     at, part = _put_text(out, at, templates, part)
@@ -1772,7 +2055,7 @@ def batch_lines(
     sizes: cython.const[cython.int][::1],
     first: cython.Py_ssize_t,
     file_position: cython.longlong,
-    templates: cython.const[cython.uchar][::1],
+    templates: bytes,
     out: cython.uchar[::1],
 ) -> tuple[int, int]:
     """Write a line of text for each batch.
@@ -1790,21 +2073,33 @@ def batch_lines(
     Returns:
         The index of the first batch that was not written, because ``out`` is full or the batch has no template: it has
         a delete horizon or an unknown codec; and how many bytes were written.
+
+    Raises:
+        ValueError: a header is not there, a template has not all its marks, or there are fewer sizes than positions.
     """
+    texts: cython.const[cython.uchar][::1] = templates  # They are bytes so that nobody changes what was checked.
+    last_header: cython.Py_ssize_t = len(view) - _BATCH_OVERHEAD
     index: cython.Py_ssize_t = first
     count: cython.Py_ssize_t = len(positions)
     at: cython.Py_ssize_t = 0
-    batch: cython.Py_ssize_t
-    part: cython.Py_ssize_t
-    template_size: cython.Py_ssize_t = TEMPLATE_SIZE
+    batch: cython.Py_ssize_t = 0
+    part: cython.Py_ssize_t = 0
+    checked: cython.ulonglong = 0
+    _require(0 <= first <= count, "a batch that is not there")
+    _require(len(sizes) >= count, _NO_ROOM)
     with cython.nogil:
-        while index < count and len(out) - at >= template_size + 12 * 20:
-            batch = cython.cast(cython.Py_ssize_t, positions[index])
-            part = (view[batch + 22] & 63) * template_size
-            if view[batch + 22] & 64 or templates[part] == 0:
+        while index < count and len(out) - at >= _TEMPLATE_SIZE + 12 * 20:
+            batch = _checked(positions[index], last_header)
+            if batch < 0:
                 break
-            at = _put_batch_line(view, batch, sizes[index], file_position, templates, part, out, at)
+            part = _template_of(view[batch + 22], texts, checked)
+            if part < 0:
+                break
+            checked |= cython.cast(cython.ulonglong, 1) << (view[batch + 22] & 63)
+            at = _put_batch_line(view, batch, sizes[index], file_position, texts, part, out, at)
             index += 1
+    _require(batch >= 0, _NO_HEADER)
+    _require(part != -2, _NO_TEMPLATE)
     return index, at
 
 
@@ -1834,10 +2129,14 @@ def _put_record_line(
     base_sequence: cython.longlong,
     templates: cython.const[cython.uchar][::1],
     part: cython.Py_ssize_t,
+    template_end: cython.Py_ssize_t,
     out: cython.uchar[::1],
     at: cython.Py_ssize_t,
 ) -> tuple[cython.Py_ssize_t, cython.Py_ssize_t]:
-    """Write the line of a record up to its payload; return positions as ``_put_text`` does."""
+    """Write the line of a record up to its payload; return positions as ``_put_text`` does.
+
+    The first is -1 where the header keys have no room left, though they were measured: another thread changes them.
+    """
     sequence: cython.longlong = -1
     if base_sequence >= 0:
         sequence = (base_sequence + _wrapped_sum(longs[row], -base_offset)) & 0x7FFFFFFF
@@ -1847,7 +2146,12 @@ def _put_record_line(
     at, part = _put(out, at, ints[capacity + row], templates, part)
     at, part = _put(out, at, ints[3 * capacity + row], templates, part)
     at, part = _put(out, at, sequence, templates, part)
-    at = _put_header_keys(out, at, view, ints[4 * capacity + row], ints[5 * capacity + row])
+    if ints[5 * capacity + row] > 0:
+        at = _put_header_keys(
+            out, at, len(out) - 1 - (template_end - part), view, ints[4 * capacity + row], ints[5 * capacity + row]
+        )
+        if at < 0:
+            return -1, part
     return _put_text(out, at, templates, part)
 
 
@@ -1864,7 +2168,7 @@ def _may_be_secret(
 ) -> cython.bint:
     """Say whether a record has no key, and a value that starts like a metadata record of some kinds."""
     start: cython.Py_ssize_t = ints[2 * capacity + row]
-    if ints[capacity + row] >= 0 or ints[3 * capacity + row] < 3 or view[start] != 1:
+    if ints[capacity + row] >= 0 or ints[3 * capacity + row] < 3 or not 0 <= start <= len(view) - 2 or view[start] != 1:
         return False
     return secret_kinds[view[start + 1]] != 0
 
@@ -1895,7 +2199,7 @@ def _header_keys_room(
     """Return how many bytes the text of a record's header keys may take, commas included."""
     room: cython.Py_ssize_t = 0
     size: cython.Py_ssize_t
-    while count > 0:
+    while count > 0 and at >= 0:
         size, at = _field(view, at)
         room += _LARGEST_TEXT * size + 1
         size, at = _field(view, at + size)
@@ -1911,15 +2215,18 @@ def _header_keys_room(
 def _put_header_keys(
     out: cython.uchar[::1],
     at: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
     view: cython.const[cython.uchar][::1],
     source: cython.Py_ssize_t,
     count: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
-    """Write the keys of a record's headers as text, with commas between them."""
+    """Write the keys of a record's headers as text before ``end``, with commas between them, or return -1."""
     size: cython.Py_ssize_t
     while count > 0:
         size, source = _field(view, source)
-        at = _put_java_text(out, at, view, source, size)
+        at = _put_java_text(out, at, end - 1, view, source, size)
+        if at < 0:
+            return -1
         size, source = _field(view, source + size)
         source += size
         count -= 1
@@ -1934,7 +2241,10 @@ def _put_header_keys(
 @cython.nogil
 @cython.exceptval(check=False)
 def _field(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> tuple[cython.Py_ssize_t, cython.Py_ssize_t]:
-    """Read the size of a header's key or value, that of null being 0, where ``walk`` has found it to be sound."""
+    """Read the size of a header's key or value, that of null being 0; ``walk`` has found it to be sound.
+
+    Of what another thread has changed since, the size may be any, and the position negative.
+    """
     raw: cython.ulonglong
     raw, at = _uvarint(view, at, len(view), 32)
     return 0 if raw & 1 else cython.cast(cython.Py_ssize_t, raw >> 1), at
@@ -1988,16 +2298,22 @@ def _character_size(
 def _put_java_text(
     out: cython.uchar[::1],
     at: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
     view: cython.const[cython.uchar][::1],
     source: cython.Py_ssize_t,
     size: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
-    """Write UTF-8 as Java shows it: each malformed part becomes U+FFFD, as in ``java_text.decode_utf8``."""
+    """Write UTF-8 as Java shows it: each malformed part becomes U+FFFD, as in ``java_text.decode_utf8``.
+
+    Where it is not in ``view``, or may not end before ``end``, return -1.
+    """
+    if source < 0 or size < 0 or size > len(view) - source or _LARGEST_TEXT * size > end - at:
+        return -1
     if _is_ascii(view, source, size):
         return _put_view(out, at, view, source, size)
-    end: cython.Py_ssize_t = source + size
-    while source < end:
-        size = _character_size(view, source, end)
+    source_end: cython.Py_ssize_t = source + size
+    while source < source_end:
+        size = _character_size(view, source, source_end)
         if size < 0:
             out[at] = 0xEF
             out[at + 1] = 0xBF
@@ -2019,14 +2335,14 @@ def chunk_lines(
     first: cython.Py_ssize_t,
     last: cython.Py_ssize_t,
     file_position: cython.longlong,
-    batch_templates: cython.const[cython.uchar][::1],
+    batch_templates: bytes,
     view: cython.const[cython.uchar][::1],
     first_row: cython.Py_ssize_t,
     ends: cython.const[cython.longlong][::1],
     capacity: cython.Py_ssize_t,
     longs: cython.const[cython.longlong][::1],
     ints: cython.const[cython.int][::1],
-    record_templates: cython.const[cython.uchar][::1],
+    record_templates: bytes,
     payloads: cython.bint,
     secret_kinds: cython.const[cython.uchar][::1],
     texts: cython.const[cython.uchar][::1],
@@ -2054,28 +2370,51 @@ def chunk_lines(
     Returns:
         The batch and the row to start with next, the row being -1 for the batch's own line, and how many bytes were
         written. It stops where ``out`` is full, at a batch that has no template, and at a record which others look
-        at: it has an empty text, or its payload is to be written and may be a metadata record with a secret.
+        at: it has an empty text, or its payload is to be written and may be a metadata record with a secret; or its
+        bytes are not those any more that were measured.
+
+    Raises:
+        ValueError: a header is not there, a column is too short, a template has not all its marks, or there are no such
+            batches, rows or texts.
     """
+    batch_texts: cython.const[cython.uchar][::1] = batch_templates  # As in ``batch_lines``.
+    record_texts: cython.const[cython.uchar][::1] = record_templates
+    last_header: cython.Py_ssize_t = len(log) - _BATCH_OVERHEAD
     index: cython.Py_ssize_t = first
     row: cython.Py_ssize_t = first_row
+    last_row: cython.Py_ssize_t
+    template_end: cython.Py_ssize_t
     at: cython.Py_ssize_t = 0
-    batch: cython.Py_ssize_t
-    part: cython.Py_ssize_t
+    end: cython.Py_ssize_t
+    batch: cython.Py_ssize_t = 0
+    part: cython.Py_ssize_t = 0
+    checked: cython.ulonglong = 0
     text: cython.Py_ssize_t = 0
     text_size: cython.Py_ssize_t = 0
     room: cython.Py_ssize_t
-    template_size: cython.Py_ssize_t = TEMPLATE_SIZE
     has_texts: cython.bint = len(text_ends) > 0
+    _require(first >= 0 and last <= min(len(positions), len(sizes), len(ends)), "a batch that is not there")
+    _require(0 <= capacity <= min(len(longs) // 2, len(ints) // 6) and len(secret_kinds) >= 256, _NO_ROOM)
+    _require(_has_marks(record_texts, 0, 9) and _has_marks(record_texts, _TEMPLATE_SIZE, 9), _NO_TEMPLATE)
     with cython.nogil:
         while index < last:
-            batch = cython.cast(cython.Py_ssize_t, positions[index])
+            batch = _checked(positions[index], last_header)
+            if batch < 0:
+                break
             if row < 0:
-                part = (log[batch + 22] & 63) * template_size
-                if len(out) - at < template_size + 12 * 20 or log[batch + 22] & 64 or batch_templates[part] == 0:
+                if len(out) - at < _TEMPLATE_SIZE + 12 * 20:
                     break
-                at = _put_batch_line(log, batch, sizes[index], file_position, batch_templates, part, out, at)
+                part = _template_of(log[batch + 22], batch_texts, checked)
+                if part < 0:
+                    break
+                checked |= cython.cast(cython.ulonglong, 1) << (log[batch + 22] & 63)
+                at = _put_batch_line(log, batch, sizes[index], file_position, batch_texts, part, out, at)
                 row = cython.cast(cython.Py_ssize_t, ends[index - 1]) if index > 0 else 0
-            while row < ends[index]:
+            last_row = cython.cast(cython.Py_ssize_t, ends[index])
+            if row < 0 or last_row > capacity or (has_texts and last_row > len(text_ends)):
+                batch = -1
+                break
+            while row < last_row:
                 room = _header_keys_room(view, ints[4 * capacity + row], ints[5 * capacity + row])
                 if has_texts:
                     text = cython.cast(cython.Py_ssize_t, text_ends[row - 1]) if row > 0 else 0
@@ -2083,14 +2422,18 @@ def chunk_lines(
                     room += text_size
                     if text_size == 0:
                         break
+                    if text < 0 or text_size < 0 or text_size > len(texts) - text:
+                        batch = -1
+                        break
                 elif payloads:
                     room += _payload_room(capacity, ints, row)
                     if _may_be_secret(view, capacity, ints, row, secret_kinds):
                         break
-                if len(out) - at < template_size + 5 * 20 + room + 1:
+                if len(out) - at < _TEMPLATE_SIZE + 5 * 20 + room + 1:
                     break
-                part = template_size if log[batch + 22] & 8 else 0
-                at, part = _put_record_line(
+                part = _TEMPLATE_SIZE if log[batch + 22] & 8 else 0
+                template_end = part + _TEMPLATE_SIZE
+                end, part = _put_record_line(
                     view,
                     longs,
                     ints,
@@ -2098,23 +2441,28 @@ def chunk_lines(
                     row,
                     _int64(log, batch),
                     _int32(log, batch + 53),
-                    record_templates,
+                    record_texts,
                     part,
+                    template_end,
                     out,
                     at,
                 )
-                if has_texts:
-                    at, part = _put_text(out, at, record_templates, _after_mark(record_templates, part))
-                    at = _put_view(out, at, texts, text, text_size)
-                elif payloads:
-                    at = _put_payload(out, at, record_templates, part, view, ints, row, capacity)
-                out[at] = 10
-                at += 1
+                if has_texts and end >= 0:
+                    end, part = _put_text(out, end, record_texts, _after_mark(record_texts, part))
+                    end = _put_view(out, end, texts, text, text_size)
+                elif payloads and end >= 0:
+                    end = _put_payload(out, end, record_texts, part, template_end, view, ints, row, capacity)
+                if end < 0:
+                    break
+                out[end] = 10
+                at = end + 1
                 row += 1
-            if row < ends[index]:
+            if row < last_row:
                 break
             index += 1
             row = -1
+    _require(batch >= 0, "a batch, its rows or a text are not there")
+    _require(part != -2, _NO_TEMPLATE)
     return index, row, at
 
 
@@ -2127,21 +2475,24 @@ def _put_payload(
     at: cython.Py_ssize_t,
     templates: cython.const[cython.uchar][::1],
     part: cython.Py_ssize_t,
+    template_end: cython.Py_ssize_t,
     view: cython.const[cython.uchar][::1],
     ints: cython.const[cython.int][::1],
     row: cython.Py_ssize_t,
     capacity: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
-    """Write a key and a value, as far as they are not null, each after its part of the template."""
+    """Write a key and a value, as far as they are not null, each after its part of the template, or return -1."""
     size: cython.Py_ssize_t = ints[capacity + row]
     value_part: cython.Py_ssize_t = _after_mark(templates, part)
     if size >= 0:
         at, part = _put_text(out, at, templates, part)
-        at = _put_java_text(out, at, view, ints[row], size)
+        at = _put_java_text(out, at, len(out) - 1 - (template_end - part), view, ints[row], size)
+        if at < 0:
+            return -1
     size = ints[3 * capacity + row]
     if size >= 0:
         at, part = _put_text(out, at, templates, value_part)
-        at = _put_java_text(out, at, view, ints[2 * capacity + row], size)
+        at = _put_java_text(out, at, len(out) - 1 - (template_end - part), view, ints[2 * capacity + row], size)
     return at
 
 
@@ -2167,7 +2518,7 @@ def _put_view(
     source: cython.Py_ssize_t,
     size: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
-    """Copy some bytes."""
+    """Copy some bytes, which are there and have room."""
     if size > 0:
         if cython.compiled:
             memcpy(cython.address(out[at]), cython.address(view[source]), size)
@@ -2344,17 +2695,29 @@ def skip_uneventful(
 
     Returns:
         How many batches were passed over, and the offset after them.
+
+    Raises:
+        ValueError: a batch is not in the log, or there are fewer sizes than positions.
     """
+    last_header: cython.Py_ssize_t = len(view) - _BATCH_OVERHEAD
     index: cython.Py_ssize_t = first
     count: cython.Py_ssize_t = len(positions)
-    start: cython.Py_ssize_t
+    start: cython.Py_ssize_t = 0
     at: cython.Py_ssize_t
     end: cython.Py_ssize_t
     records: cython.longlong
     delta: cython.longlong
+    _require(0 <= first <= count, "a batch that is not there")
+    _require(len(sizes) >= count, _NO_ROOM)
     with cython.nogil:
         while index < count:
-            start = cython.cast(cython.Py_ssize_t, positions[index])
+            start = _checked(positions[index], last_header)
+            if start < 0:
+                break
+            end = start + sizes[index]
+            if end < start + _BATCH_OVERHEAD or end > len(view):
+                start = -1
+                break
             records = _int32(view, start + 57)
             if _int64(view, start) != next_offset or records < 1 or records - 1 != _int32(view, start + 23):
                 break
@@ -2362,7 +2725,6 @@ def skip_uneventful(
                 break
             if view[start + 22] & 32:
                 at = start + _BATCH_OVERHEAD
-                end = start + sizes[index]
                 delta = 0
                 while delta < records and at >= 0 and (view[start + 22] & 7) == 0:
                     at = _skip_uneventful_record(view, at, end, delta)
@@ -2371,4 +2733,5 @@ def skip_uneventful(
                     break
             next_offset += records
             index += 1
+    _require(start >= 0, _NO_BATCH)
     return index - first, next_offset

@@ -268,7 +268,7 @@ def encode_record(record: RawRecord) -> bytes:
     """
     row = (record.timestamp_delta, record.key, record.value, record.headers)
     try:
-        prepared, size, _, _ = kernel.prepare([row], 0, record.offset_delta)
+        prepared, size, *_ = kernel.prepare([row], 0, record.offset_delta)
     except OverflowError as error:
         raise ValueError(f"no 64-bit value, or no 32-bit value: {error}") from None
     encoded = kernel.encode(b"", [prepared], size, crc32c)

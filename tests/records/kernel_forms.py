@@ -16,7 +16,7 @@ from unittest import mock
 import pytest
 from hypothesis import settings
 
-from raftlog.records import batch_run, columns, iterator, kernel_choice, record_areas, record_summaries
+from raftlog.records import batch_run, builder, columns, iterator, kernel_choice, record_areas, record_summaries
 
 _NAME: Final = "raftlog.records._kernel"
 
@@ -70,6 +70,13 @@ def using(form: ModuleType, *, chunk_size: int | None = None, arena_size: int | 
             patches.enter_context(mock.patch.object(iterator, "CHUNK_SIZE", chunk_size))
         if arena_size is not None:
             patches.enter_context(mock.patch.object(record_areas, "_ARENA_SIZE", arena_size))
+        yield
+
+
+@contextlib.contextmanager
+def using_to_write(form: ModuleType) -> Iterator[None]:
+    """Let builders use one form of the kernel."""
+    with mock.patch.object(builder, "kernel", form):
         yield
 
 

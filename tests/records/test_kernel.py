@@ -347,8 +347,8 @@ def test_sequences_count_on(kernel: Any, base_sequence: int, base_offset: int, d
 @_forms
 def test_no_rows_are_encoded_as_nothing(kernel: Any) -> None:
     """Of no rows, the smallest timestamp is above the largest."""
-    prepared, size, smallest, largest = kernel.prepare([], 0, 0)
-    assert (size, smallest, largest) == (0, 2**63 - 1, -(2**63))
+    prepared, size, smallest, largest, count = kernel.prepare([], 0, 0)
+    assert (size, smallest, largest, count) == (0, 2**63 - 1, -(2**63), 0)
     assert kernel.encode(b"", [prepared], 0, crc32c.crc32c) == b""
 
 

@@ -120,11 +120,11 @@ _rows = st.lists(
 def _encoded(form: Any, rows: list[Any], base_timestamp: int, offset_delta: int) -> tuple[bytes, int, int] | None:
     """What a form writes, and the smallest and largest timestamp, or None if it refuses."""
     try:
-        prepared, size, smallest, largest = form.prepare(rows, base_timestamp, offset_delta)
+        prepared, size, smallest, largest, count = form.prepare(rows, base_timestamp, offset_delta)
     except OverflowError:
         return None
     encoded = form.encode(b"", [prepared], size, crc32c.crc32c)
-    assert len(encoded) == size
+    assert (len(encoded), count) == (size, len(rows))
     return encoded, smallest, largest
 
 
