@@ -37,6 +37,8 @@ from raftlog.errors import (
     MissingFileError,
     OutOfSpaceError,
     StorageError,
+    fresh_copy,
+    without_frames,
 )
 from raftlog.file_system import FileSystem, join, read_file, remove_if_there, replace_file
 from raftlog.records.checksum import crc32c
@@ -212,9 +214,9 @@ class _Loading:
         except MissingFileError:
             return None
         except DecodeError as error:
-            self.problems.append(error.located(path=path))
+            self.problems.append(without_frames(error.located(path=path)))
         except StorageError as error:
-            self.problems.append(error)
+            self.problems.append(without_frames(error))
         return None
 
 
@@ -278,7 +280,7 @@ class QuorumStateStore:
         Source: FileQuorumStateStore#writeElectionState.
         """
         if self._failure is not None:
-            raise self._failure
+            raise fresh_copy(self._failure)
         least = 0 if self.state is None else self.state.leader_epoch
         if state.leader_epoch < least:
             raise FencedEpochError(f"epoch {state.leader_epoch} after epoch {least}")
@@ -317,6 +319,6 @@ class QuorumStateStore:
         except OutOfSpaceError:
             raise
         except StorageError as error:
-            self._failure = error
+            self._failure = fresh_copy(error)
             raise
         self.state = state
