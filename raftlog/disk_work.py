@@ -14,12 +14,13 @@ says more than the disk has done, and it changes on the owner's thread alone.
 """
 
 import contextlib
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, Self, TypeVar, cast
 
 import attrs
 
-from raftlog.errors import WorkUnderWayError
+from raftlog.errors import RaftLogError, WorkUnderWayError, fresh_copy, without_frames
 
 T_co = TypeVar("T_co", covariant=True)
 U = TypeVar("U")
@@ -128,7 +129,9 @@ class DiskWork(Generic[T_co]):
             for step in self._steps:
                 self._done.append(step.disk())
         except BaseException as error:
-            self._failure = error
+            if not isinstance(error, RaftLogError):  # A bug of ours: its place must not be lost with its frames.
+                error.add_note("".join(traceback.format_tb(error.__traceback__)))
+            self._failure = without_frames(error)
         self._has_run = True
 
     def finish(self) -> T_co:
@@ -140,13 +143,11 @@ class DiskWork(Generic[T_co]):
         """
         if not self._has_run:
             raise WorkUnderWayError("work that was not run, or still runs, cannot be finished")
-        is_first = not self._is_finished
-        if is_first:
+        if not self._is_finished:
             self._is_finished = True
             self._on_end()
             self._count()
-        if self._failure is not None:
-            raise self._failure if is_first else self._failure.with_traceback(None)
+        self.check()
         return cast("T_co", self._value)
 
     def _count(self) -> None:
@@ -157,11 +158,11 @@ class DiskWork(Generic[T_co]):
                 step.memory(outcome)
             if self._failure is not None:
                 tell = self._steps[len(self._done)].on_failure
-                raise self._failure
+                raise fresh_copy(self._failure)
             tell = self._on_failure
             self._value = self._result()
         except BaseException as error:
-            self._failure = error
+            self._failure = without_frames(error)
             tell(error)
         self._done.clear()
 
@@ -213,7 +214,7 @@ class DiskWork(Generic[T_co]):
     def check(self) -> None:
         """Raise what ``run`` has failed by, if it has."""
         if self._failure is not None:
-            raise self._failure
+            raise fresh_copy(self._failure)
 
     def then(self, result: Callable[[T_co], U]) -> "DiskWork[U]":
         """Have a function make another result of the one that is here, and return this."""

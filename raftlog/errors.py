@@ -23,12 +23,16 @@
        └─ MissingFileError · OutOfSpaceError
     InvariantViolation(AssertionError)                              we have a bug; not a RaftLogError on purpose
 
-Unless a docstring says otherwise, an error means that nothing was changed.
+Unless a docstring says otherwise, an error means that nothing was changed. An error that is kept goes through
+``without_frames``, and is raised as a ``fresh_copy``.
 """
 
-from typing import Self
+import copy
+from typing import Self, TypeVar
 
 import attrs
+
+_AnyError = TypeVar("_AnyError", bound=BaseException)
 
 
 class RaftLogError(Exception):
@@ -357,3 +361,27 @@ class OutOfSpaceError(StorageError):
 
 class InvariantViolation(AssertionError):  # noqa: N818 - it is not an error of the caller
     """raftlog has a bug: something that must hold does not."""
+
+
+def without_frames(error: _AnyError) -> _AnyError:
+    """Return an error as it may be kept: this one, without its traceback, those of its causes, and its context.
+
+    A traceback holds the frames that the error passed through, and a frame all its local variables: decompressed
+    records, windows of files. Whoever keeps an error beyond the ``except`` block that caught it would keep these too,
+    and build a cycle that only the collector of garbage takes apart. The cause stays, as it may say what failed.
+    """
+    each: BaseException | None = error
+    while each is not None:
+        each.__traceback__ = None
+        each.__context__ = None
+        each = each.__cause__
+    return error
+
+
+def fresh_copy(error: _AnyError) -> _AnyError:
+    """Return a copy of one of raftlog's errors that was raised nowhere yet: without traceback, cause and context.
+
+    To keep an error that is on its way up, and to raise one that is kept: the error itself would gather frames with
+    each raise.
+    """
+    return copy.copy(error)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import attrs
 
-from raftlog.errors import CorruptBatchError, DecodeError, MissingExtraError, UnsupportedMagicError
+from raftlog.errors import CorruptBatchError, DecodeError, MissingExtraError, UnsupportedMagicError, fresh_copy
 from raftlog.records import limits
 from raftlog.records.batch_run import BatchRun
 from raftlog.records.iterator import BufferSource, ByteSource, Corruption, TornTail, ZeroPadding, split_runs
@@ -355,7 +355,7 @@ def _objects_of_run(run: BatchRun) -> Iterator[Iterable[RecordView]]:
         assert chunk.records is not None
         for batch, error in chunk.errors:
             yield chunk.records.iterate(0, chunk.records.ends[batch])
-            raise error
+            raise fresh_copy(error)
         yield chunk.records.iterate()
 
 

@@ -19,7 +19,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 import attrs
 
-from raftlog.errors import DecodeError, UnsupportedVersionError
+from raftlog.errors import DecodeError, UnsupportedVersionError, fresh_copy
 
 
 class OffsetIndexEntry(NamedTuple):
@@ -117,7 +117,7 @@ class IndexFormat(Generic[Entry]):
             raise DecodeError(f"{left_over} bytes after the last entry", "index-size", position=len(view) - left_over)
         entries = list(self.entries(view[: self._end_of_entries(view)]))
         for error in self.check_order(entries):
-            raise error
+            raise fresh_copy(error)
         return entries
 
     def check_order(self, entries: Iterable[Entry]) -> Iterator[DecodeError]:

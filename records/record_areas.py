@@ -6,7 +6,7 @@ from typing import Final
 
 import attrs
 
-from raftlog.errors import DecodeError, InvariantViolation, MissingExtraError
+from raftlog.errors import DecodeError, InvariantViolation, MissingExtraError, without_frames
 from raftlog.records import limits
 from raftlog.records.batch import RecordBatch
 from raftlog.records.batch_run import BatchRun
@@ -62,7 +62,7 @@ def unpack_record_areas(run: BatchRun, max_size: int = limits.MAX_DECOMPRESSED_S
             try:
                 arena += run.batch(last).record_area(max_size)
             except (DecodeError, MissingExtraError) as error:
-                failed[last - first] = error
+                failed[last - first] = without_frames(error)
             spans.append((start, len(arena)))
             last += 1
         part = run.part(first, last)
@@ -83,7 +83,7 @@ def error_of(batch: RecordBatch, rule: str, max_size: int = limits.MAX_DECOMPRES
             pass
     except DecodeError as error:
         if error.rule == rule:
-            return error
+            return without_frames(error)
     raise InvariantViolation(f"the kernel refuses a batch that the reader does not, or not so: {batch}, {rule}")
 
 

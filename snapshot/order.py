@@ -20,7 +20,7 @@ from typing import Final
 
 import attrs
 
-from raftlog.errors import CorruptFileError, DecodeError, IncompleteSnapshotError
+from raftlog.errors import CorruptFileError, DecodeError, IncompleteSnapshotError, without_frames
 from raftlog.kraft_version import KRaftVersion
 from raftlog.records import limits
 from raftlog.records.batch import CONTROL_FLAG, RecordBatch
@@ -180,7 +180,7 @@ class SnapshotOrder:
         try:
             control = self._take(batch)
         except DecodeError as error:
-            fault = error
+            fault = without_frames(error)
         fault_of_place = self._fault_of_place(batch)
         if (reported := fault or fault_of_place) is not None:
             self._report(reported)

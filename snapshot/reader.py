@@ -15,6 +15,7 @@ from raftlog.errors import (
     DecodeError,
     IncompleteSnapshotError,
     UnsupportedMagicError,
+    fresh_copy,
 )
 from raftlog.kraft_version import KRaftVersion
 from raftlog.offsets import OffsetAndEpoch
@@ -185,7 +186,7 @@ class VerifiedRun:
 
 
 def _raise(error: DecodeError) -> None:
-    raise error
+    raise fresh_copy(error)
 
 
 def _error_of(piece: LegacyBatch | TornTail | ZeroPadding | Corruption) -> DecodeError:

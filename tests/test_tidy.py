@@ -203,6 +203,75 @@ def waits_are_for_events(source: Source) -> Iterator[str]:
                 yield f"{node.lineno}: wait for an event, for HANG_S of tests/hang_limit.py at most"
 
 
+KEEPING_CALLS = {"add", "append", "appendleft", "insert", "setdefault"}
+
+
+def kept_names(node: ast.AST, name: str, *, is_kept: bool = False) -> Iterator[int]:
+    """Yield the lines on which a name outlives its block: stored, returned or yielded, and not by way of a call."""
+    match node:
+        case ast.Name(id=found) if found == name and is_kept:
+            yield node.lineno
+        case ast.Raise():
+            return
+        case ast.Assign() | ast.AnnAssign() | ast.AugAssign() | ast.NamedExpr() | ast.Return() | ast.Yield():
+            if node.value is not None:
+                yield from kept_names(node.value, name, is_kept=True)
+        case ast.BoolOp() | ast.IfExp() | ast.Tuple() | ast.List() | ast.Dict() | ast.Set() | ast.Starred():
+            for child in ast.iter_child_nodes(node):
+                yield from kept_names(child, name, is_kept=is_kept)
+        case ast.Call(func=ast.Attribute(value=value, attr="located")):
+            yield from kept_names(value, name, is_kept=is_kept)
+        case ast.Call(func=ast.Attribute(attr=method), args=arguments) if method in KEEPING_CALLS:
+            for argument in arguments:
+                yield from kept_names(argument, name, is_kept=True)
+        case _:
+            for child in ast.iter_child_nodes(node):
+                yield from kept_names(child, name)
+
+
+@rule(
+    CODE,
+    ("records/x.py", "try:\n    f()\nexcept ValueError as error:\n    found[1] = error\n"),
+    ("records/x.py", "try:\n    f()\nexcept ValueError as error:\n    found.append(error.located(path=path))\n"),
+    ("records/x.py", "try:\n    f()\nexcept ValueError as error:\n    found += [(1, error)]\n"),
+    (
+        "records/x.py",
+        "def f():\n    try:\n        g()\n    except ValueError as error:\n        return error or None\n",
+    ),
+)
+def errors_are_kept_without_frames(source: Source) -> Iterator[str]:
+    """A traceback holds frames, and these whatever was being read: an error that outlives its block must have none."""
+    for handler in ast.walk(source.tree):
+        if isinstance(handler, ast.ExceptHandler) and handler.name is not None:
+            for statement in handler.body:
+                for line in kept_names(statement, handler.name):
+                    yield f"{line}: keep {handler.name} by without_frames, or a fresh_copy of it"
+
+
+def raised_names(node: ast.AST, caught: frozenset[str] = frozenset()) -> Iterator[tuple[int, str]]:
+    """Yield the lines on which an object is raised that has a name, but for what the block around it has caught."""
+    if isinstance(node, ast.ExceptHandler) and node.name is not None:
+        caught |= {node.name}
+    if isinstance(node, ast.Raise) and node.exc is not None:
+        name = dotted(node.exc)
+        if name and name not in caught and not name.rpartition(".")[2].lstrip("_")[:1].isupper():
+            yield node.lineno, name
+    for child in ast.iter_child_nodes(node):
+        yield from raised_names(child, caught)
+
+
+@rule(
+    CODE,
+    ("records/x.py", "raise self._failure\n"),
+    ("records/x.py", "for error in errors:\n    raise error from None\n"),
+    ("records/x.py", "try:\n    f()\nexcept ValueError as error:\n    raise failure\n"),
+)
+def kept_errors_are_raised_as_copies(source: Source) -> Iterator[str]:
+    """Whoever raises an error and holds it has the frames through its traceback, more of them with each raise."""
+    for line, name in raised_names(source.tree):
+        yield f"{line}: raise a fresh_copy of {name}"
+
+
 @rule(PYTHON, ("records/x.py", '"""Doc."""\n'), ("records/x.py", "# SPDX-License-Identifier: Apache-2.0\n"))
 def files_have_a_head(source: Source) -> Iterator[str]:
     """The licence first, then what the module is."""

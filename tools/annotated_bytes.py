@@ -49,6 +49,7 @@ class AnnotatedField:
         is_in_crc: whether the batch's CRC covers the bytes.
         is_decompressed: whether the position counts from the start of the decompressed records.
         is_secret: whether the bytes are not to be shown.
+        is_damage: whether the bytes are not what stands here in a sound batch.
     """
 
     position: int
@@ -60,6 +61,7 @@ class AnnotatedField:
     is_in_crc: bool = True
     is_decompressed: bool = False
     is_secret: bool = False
+    is_damage: bool = False
 
 
 @attrs.frozen
@@ -69,10 +71,12 @@ class Description:
     Attributes:
         text: in words; None to show the bytes as text, if they are text.
         is_secret: whether the bytes are not to be shown.
+        is_damage: whether they are not what they should be.
     """
 
     text: str | None = None
     is_secret: bool = False
+    is_damage: bool = False
 
 
 DescribeRecord = Callable[[Record], Description]
@@ -95,7 +99,8 @@ def annotate_batch(data: bytes, position: int, describe: DescribeRecord) -> Iter
         codec = batch.compression_type
         area = stored if codec is CompressionType.NONE else batch.record_area()
     except DecodeError as error:
-        yield AnnotatedField(position + BATCH_OVERHEAD, stored, "bytes", "records", f"unreadable: {error.reason}")
+        meaning = f"unreadable: {error.reason}"
+        yield AnnotatedField(position + BATCH_OVERHEAD, stored, "bytes", "records", meaning, is_damage=True)
         return
     if codec is CompressionType.NONE:
         yield from _Records(batch, data, position, describe).annotate(BATCH_OVERHEAD)
@@ -192,15 +197,15 @@ class _Records:
                 raw, end = read_record(self.data, at)
                 fields = list(self._annotate_record(self._record_of(raw), at, number))
             except DecodeError as error:
-                yield self._field(at, len(self.data), "bytes", f"record {number}", f"unreadable: {error.reason}")
+                yield self._damage(at, f"record {number}", f"unreadable: {error.reason}")
                 return
             yield from fields
             at, number = end, number + 1
         if at < len(self.data):
-            yield self._field(at, len(self.data), "bytes", "left over", "bytes after the last record")
+            yield self._damage(at, "left over", "bytes after the last record")
         elif number < self.batch.record_count:
             missing = self.batch.record_count - number
-            yield self._field(at, at, "bytes", "missing", f"{missing} records that the header counts are not there")
+            yield self._damage(at, "missing", f"{missing} records that the header counts are not there")
 
     def _record_of(self, raw: RawRecord) -> Record:
         is_append_time = self.batch.timestamp_type is TimestampType.LOG_APPEND_TIME
@@ -214,6 +219,9 @@ class _Records:
             raw.attributes,
             raw.timestamp_delta,
         )
+
+    def _damage(self, start: int, name: str, meaning: str) -> AnnotatedField:
+        return attrs.evolve(self._field(start, len(self.data), "bytes", name, meaning), is_damage=True)
 
     def _field(self, start: int, end: int, type_: str, name: str, meaning: str = "") -> AnnotatedField:
         return AnnotatedField(
@@ -238,7 +246,7 @@ class _Records:
         at = yield from self._sized("key", at, self._key_text(record.key))
         value = self.describe(record)
         meaning = _text(record.value) if value.text is None else value.text
-        at = yield from self._sized("value", at, meaning, is_secret=value.is_secret)
+        at = yield from self._sized("value", at, meaning, is_secret=value.is_secret, is_damage=value.is_damage)
         yield from self._annotate_headers(record, at)
 
     def _key_text(self, key: bytes | None) -> str:
@@ -249,14 +257,15 @@ class _Records:
         return f"version {version}, type {number}: {known.get(number, 'unknown')}"
 
     def _sized(
-        self, name: str, at: int, meaning: str, *, is_secret: bool = False
+        self, name: str, at: int, meaning: str, *, is_secret: bool = False, is_damage: bool = False
     ) -> Generator[AnnotatedField, None, int]:
         """Yield a length and the bytes that it counts; return the position behind them."""
         size, start = read_varint(self.data, at)
         yield self._field(at, start, "varint", f"{name} length", "-1: null" if size < 0 else str(size))
         if size <= 0:
             return start
-        yield attrs.evolve(self._field(start, start + size, "bytes", name, meaning), is_secret=is_secret)
+        field = self._field(start, start + size, "bytes", name, meaning)
+        yield attrs.evolve(field, is_secret=is_secret, is_damage=is_damage)
         return start + size
 
     def _annotate_headers(self, record: Record, at: int) -> Iterator[AnnotatedField]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from raftlog.errors import DecodeError, MissingExtraError
+from raftlog.errors import DecodeError, MissingExtraError, without_frames
 from raftlog.records import limits
 from raftlog.records.batch import RecordBatch
 from raftlog.records.batch_run import BatchRun
@@ -191,7 +191,7 @@ class RecordsDump:
         except DecodeError as error:
             yield Finding.of_error(error, file.path)
         except MissingExtraError as error:
-            yield error
+            yield without_frames(error)
 
     def _payload(self, record: AnyRecord, decoder: PayloadDecoder) -> Payload:
         return decoder.decode(record) if self.decodes_payloads else _NOTHING

@@ -4,10 +4,10 @@
 import argparse
 import base64
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from raftlog.errors import RaftLogError
+from raftlog.errors import RaftLogError, fresh_copy
 from raftlog.file_paths import is_remote
 from raftlog.records.batch import RecordBatch
 from raftlog.records.iterator import Corruption, Piece, TornTail, ZeroPadding, split
@@ -99,20 +99,21 @@ def _rule_fact(rule: Rule) -> Fact:
 def _explain_place(given: argparse.Namespace) -> int:
     file = next(iter(find_files([given.what], all_kinds=True)))
     if not isinstance(file, InputFile):
-        raise file
+        raise fresh_copy(file)
     with open_source(file.path) as source:
         piece = _find(file, source, given)
         if piece is None:
             place = f"offset {given.offset}" if given.position is None else f"position {given.position}"
             say(f"{file.path}: no batch has {place}", _PROGRAM)
             return EXIT_ERROR
-        tell(given.format, list(_facts(file, source, piece, given)))
+        damaged: set[str] = set()
+        tell(given.format, _facts(file, source, piece, given, damaged.add))
     match piece:
-        case Corruption():
-            return EXIT_DAMAGE
         case TornTail() | ZeroPadding():
             return EXIT_SUSPICIOUS
-    return EXIT_CLEAN
+        case Corruption():
+            return EXIT_DAMAGE
+    return EXIT_DAMAGE if damaged else EXIT_CLEAN
 
 
 def _find(file: InputFile, source: ByteSource, given: argparse.Namespace) -> Piece | None:
@@ -133,7 +134,10 @@ def _batch_of(piece: Piece) -> RecordBatch | LegacyBatch | None:
     return piece if isinstance(piece, RecordBatch | LegacyBatch) else None
 
 
-def _facts(file: InputFile, source: ByteSource, piece: Piece, given: argparse.Namespace) -> Iterator[Fact]:
+def _facts(
+    file: InputFile, source: ByteSource, piece: Piece, given: argparse.Namespace, note_damage: Callable[[str], None]
+) -> Iterator[Fact]:
+    """Yield what is to be told of a piece, and note the names of fields that are damaged."""
     yield _heading(file, piece)
     if isinstance(piece, ZeroPadding):
         return
@@ -145,6 +149,8 @@ def _facts(file: InputFile, source: ByteSource, piece: Piece, given: argparse.Na
     data = bytes(source.read_at(piece.position, min(piece.size_bytes, _LARGEST_SHOWN)))
     describe = _describer(file, piece, redact=not given.no_redact)
     for field in annotate_batch(data, piece.position, describe):
+        if field.is_damage:
+            note_damage(field.name)
         yield _field_fact(field, given)
 
 
@@ -182,7 +188,8 @@ def _describer(file: InputFile, piece: Piece, *, redact: bool) -> DescribeRecord
     def describe(record: Record) -> Description:
         payload = control_payload(record) if is_control else decoder.decode(record)
         if payload.problem is not None:
-            return Description(f"undecodable: {payload.problem.reason}", is_secret=payload.is_redacted)
+            problem = f"undecodable: {payload.problem.reason}"
+            return Description(problem, is_secret=payload.is_redacted, is_damage=True)
         head = "" if payload.type_name is None else f"{payload.type_name} "
         text = None if payload.value_json is None else f"{head}{payload.value_json}"
         return Description(text, is_secret=payload.is_redacted or (redact and payload.has_secret))

@@ -9,7 +9,7 @@ from typing import Final
 
 import attrs
 
-from raftlog.errors import StorageError
+from raftlog.errors import StorageError, without_frames
 from raftlog.file_paths import directory_of, is_remote, join_path, local_or_remote, name_of, split_path
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.file_names import (
@@ -114,7 +114,7 @@ def find_files(paths: Iterable[str], *, all_kinds: bool) -> Iterator[InputFile |
         try:
             yield from _meant(listing, local_or_remote(path), all_kinds=all_kinds)
         except StorageError as error:  # Of a URI; whoever opens a local file will say what is wrong with it.
-            yield error
+            yield without_frames(error)
 
 
 def _meant(listing: DirectoryListing, path: str, *, all_kinds: bool) -> Iterator[InputFile | StorageError]:
@@ -166,7 +166,7 @@ def _in_directory(
     try:
         entries = sorted(listing.entries(path), key=_name_of_entry)
     except StorageError as error:
-        yield error
+        yield without_frames(error)
         return
     directories = {entry.name for entry in entries if entry.is_directory()}
     names = [entry.name for entry in entries if entry.name not in directories]

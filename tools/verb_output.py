@@ -3,12 +3,13 @@
 
 import sys
 from argparse import ArgumentParser
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, Final
 
 import attrs
 
 FORMATS: Final = ("text", "jsonl")
+_OUTPUT_CHUNK_SIZE: Final = 64 * 1024
 
 
 def add_format_option(parser: ArgumentParser) -> None:
@@ -31,8 +32,8 @@ class Fact:
     members: dict[str, Any]
 
 
-def tell(output_format: str, facts: Sequence[Fact]) -> None:
-    """Print facts on standard output, a line each."""
+def tell(output_format: str, facts: Iterable[Fact]) -> None:
+    """Print facts on standard output, a line each, as they come: they need not fit in memory."""
     write_lines(fact.text if output_format == "text" else object_line(fact.kind, fact.members) for fact in facts)
 
 
@@ -44,6 +45,18 @@ def object_line(kind: str, members: dict[str, Any]) -> str:
 
 
 def write_lines(lines: Iterable[str]) -> None:
-    """Print lines on standard output; what is no Unicode, in a file's name, is written as it was read."""
-    sys.stdout.buffer.write("".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape"))
-    sys.stdout.buffer.flush()
+    """Print lines on standard output, many at a time; what is no Unicode, in a file's name, is written as it was read.
+
+    What was printed before an error that comes with the lines stays printed.
+    """
+    waiting, size = [], 0
+    try:
+        for line in lines:
+            waiting.append(f"{line}\n")
+            size += len(line)
+            if size >= _OUTPUT_CHUNK_SIZE:
+                sys.stdout.buffer.write("".join(waiting).encode("utf-8", "surrogateescape"))
+                waiting, size = [], 0
+    finally:
+        sys.stdout.buffer.write("".join(waiting).encode("utf-8", "surrogateescape"))
+        sys.stdout.buffer.flush()

@@ -39,6 +39,8 @@ from raftlog.errors import (
     OutOfSpaceError,
     StorageError,
     WorkUnderWayError,
+    fresh_copy,
+    without_frames,
 )
 from raftlog.file_system import FileSystem, join, read_file, remove_if_there, replace_file
 from raftlog.records.checksum import crc32c
@@ -214,9 +216,9 @@ class _Loading:
         except MissingFileError:
             return None
         except DecodeError as error:
-            self.problems.append(error.located(path=path))
+            self.problems.append(without_frames(error.located(path=path)))
         except StorageError as error:
-            self.problems.append(error)
+            self.problems.append(without_frames(error))
         return None
 
 
@@ -293,7 +295,7 @@ class QuorumStateStore:
             StorageError: a state could not be written before.
         """
         if self._failure is not None:
-            raise self._failure
+            raise fresh_copy(self._failure)
         if self._is_writing:
             raise WorkUnderWayError(
                 f"{self._directory}: the election state that is being written must be finished first"
@@ -335,7 +337,7 @@ class QuorumStateStore:
     def _note_failure(self, error: BaseException) -> None:
         """After what is not for want of room nobody knows what the files say."""
         if isinstance(error, StorageError) and not isinstance(error, OutOfSpaceError):
-            self._failure = error
+            self._failure = fresh_copy(error)
 
     def _store(self, state: QuorumStateData, first_copy: bytes, second_copy: bytes) -> None:
         try:

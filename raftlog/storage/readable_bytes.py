@@ -4,7 +4,7 @@
 import sys
 from typing import Final
 
-from raftlog.errors import StorageError
+from raftlog.errors import StorageError, without_frames
 from raftlog.records.window import ByteSource, after_hole
 
 BLOCK_SIZE: Final = 4096
@@ -75,6 +75,6 @@ class ReadableBytes:
                 return self._source.read_at(position, size)
             except StorageError as error:
                 self._gaps.add(block)
-                self.failure = self.failure or error
+                self.failure = self.failure or without_frames(error)
                 self.first_gap = min(self.first_gap, block * BLOCK_SIZE)
         return memoryview(bytes(size))

@@ -37,7 +37,14 @@ from typing import Final
 
 import attrs
 
-from raftlog.errors import CorruptFileError, DecodeError, MissingFileError, OutOfSpaceError, StorageError
+from raftlog.errors import (
+    CorruptFileError,
+    DecodeError,
+    MissingFileError,
+    OutOfSpaceError,
+    StorageError,
+    without_frames,
+)
 from raftlog.file_system import FileSystem, OpenFile, join, read_file, replace_file
 from raftlog.leader_epoch_cache import LeaderEpochCache
 from raftlog.offsets import EpochEntry
@@ -222,7 +229,7 @@ def load_durable_point(file_system: FileSystem, directory: str) -> StoredDurable
     except MissingFileError:
         pass
     except CorruptFileError as error:
-        problem = error.located(path=path)
+        problem = without_frames(error.located(path=path))
     return StoredDurablePoint(point, _load_marks(file_system, join(directory, FLUSH_MARK_NAME)), problem)
 
 

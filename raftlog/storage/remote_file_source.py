@@ -4,7 +4,7 @@
 from types import TracebackType
 from typing import Final, Self
 
-from raftlog.errors import MissingFileError, StorageError
+from raftlog.errors import MissingFileError, StorageError, fresh_copy
 from raftlog.storage.remote_file_system import open_remote, remote_failure, remote_status
 
 _LEAST_REQUEST: Final = 1024 * 1024
@@ -63,7 +63,7 @@ class RemoteFileSource:
             StorageError: a read has failed.
         """
         if self._failure is not None:
-            raise self._failure
+            raise fresh_copy(self._failure)
         return self._size
 
     def close(self) -> None:
@@ -84,16 +84,16 @@ class RemoteFileSource:
         self._request_size = min(2 * self._request_size, _LARGEST_REQUEST) if is_next else _LEAST_REQUEST
         wanted = min(max(size, self._request_size), self._size - position)
         if self._failure is not None:
-            raise self._failure
+            raise fresh_copy(self._failure)
         try:
             data = memoryview(self._file.read_at(wanted, position))
         except Exception as error:
             self._failure = self._read_failure(position, error)
-            raise self._failure from error
+            raise fresh_copy(self._failure) from error
         if len(data) < wanted:
             cause = f"it has ended at {position + len(data)} of {self._size} bytes: it was replaced while it was read"
             self._failure = StorageError(self.path, f"read at position {position}", cause)
-            raise self._failure
+            raise fresh_copy(self._failure)
         self._answers = [*self._answers[-_KEPT_COUNT + 1 :], (position, data)]
         return data
 

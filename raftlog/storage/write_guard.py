@@ -3,7 +3,7 @@
 
 from types import TracebackType
 
-from raftlog.errors import OutOfSpaceError, RaftLogError, StorageError
+from raftlog.errors import OutOfSpaceError, RaftLogError, StorageError, fresh_copy
 
 
 class WriteGuard:
@@ -30,7 +30,7 @@ class WriteGuard:
             StorageError: something has, or the log is closed.
         """
         if self.failure is not None:
-            raise self.failure
+            raise fresh_copy(self.failure)
         if self.is_closed:
             raise StorageError(self._path, "use", "the log is closed")
 
@@ -48,6 +48,6 @@ class WriteGuard:
         if self.failure is not None or isinstance(error, OutOfSpaceError):
             return
         if isinstance(error, StorageError):
-            self.failure = error
+            self.failure = fresh_copy(error)
         elif not isinstance(error, RaftLogError):
             self.failure = StorageError(self._path, "write", f"interrupted by {type(error).__name__}: {error}")

@@ -61,7 +61,7 @@ def test_memory_says_what_the_disk_has_done(count: int, failing: int) -> None:
         for _ in range(2):
             with pytest.raises(StorageError) as raised:
                 work.finish()
-            assert raised.value is ERROR
+            assert str(raised.value) == str(ERROR)
         assert diary.lines == [("end", -1), *(("memory", number) for number in done), ("failed", failing)]
     else:
         assert [work.finish(), work.finish()] == ["result"] * 2

@@ -183,18 +183,18 @@ def test_the_place_of_an_offset_is_not_that_of_another_log() -> None:
     """What was found last is forgotten by a truncation, by a roll and where the log starts anew."""
     segments = listed([3])
     assert segments.locate(14).segment_position == SegmentPosition(10, 2 * TWO)
-    segments.truncate(segments.batch_start(12))
+    segments.truncating(segments.batch_start(12)).do()
     data = raft_batch(12, 1, 4)
     checked = check_append(data, 1, 12)
     segments.active.append(data, checked.batches, checked.next_offset)
     assert segments.locate(14).segment_position == SegmentPosition(10, TWO)
 
     assert segments.locate(16).segment_position == SegmentPosition(10, TWO + len(data))
-    segments.roll()
+    segments.rolling().do()
     append(segments)
     assert segments.locate(16).segment_position == SegmentPosition(16, 0)
 
-    segments.start_anew(12, (), active_is_damaged=False)
+    segments.starting_anew(12, (), active_is_damaged=False).do()
     append(segments)
     append(segments)
     append(segments)

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from raftlog.errors import MissingExtraError
+from raftlog.errors import MissingExtraError, fresh_copy, without_frames
 from raftlog.tools.auditing.evidence import FileEvidence, SurveyTask
 from raftlog.tools.auditing.own_fault import own_fault
 from raftlog.tools.auditing.survey import survey as survey_file
@@ -56,14 +56,14 @@ def attempt(survey: Survey, task: SurveyTask) -> "Outcome":
     try:
         return survey(task)
     except MissingExtraError as error:
-        return error
+        return without_frames(error)
     except Exception as error:
         return FileEvidence(task, (own_fault(task.path, error),))
 
 
 def _evidence(outcome: "Outcome") -> FileEvidence:
     if isinstance(outcome, MissingExtraError):
-        raise outcome
+        raise fresh_copy(outcome)
     return outcome
 
 

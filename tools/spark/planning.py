@@ -12,7 +12,7 @@ from typing import Final
 
 import attrs
 
-from raftlog.errors import OptionError, StorageError
+from raftlog.errors import OptionError, StorageError, without_frames
 from raftlog.file_paths import is_remote, local_or_remote
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.file_names import METADATA_TOPIC, FileKind, FileState
@@ -302,7 +302,7 @@ def _unreadable(problem: Finding) -> StorageError:
         if listing.status(problem.path).kind is EntryKind.DIRECTORY:
             collections.deque(listing.entries(problem.path), maxlen=0)
     except StorageError as error:
-        return error
+        return without_frames(error)
     return StorageError(problem.path, "open", problem.reason)  # By now it can be.
 
 

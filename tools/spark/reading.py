@@ -10,7 +10,7 @@ from typing import Final
 import attrs
 import pyarrow as pa
 
-from raftlog.errors import CorruptBatchError, DecodeError, MissingFileError, OptionError, StorageError
+from raftlog.errors import CorruptBatchError, DecodeError, MissingFileError, OptionError, StorageError, fresh_copy
 from raftlog.records.batch import RecordBatch
 from raftlog.records.batch_run import BatchRun
 from raftlog.records.columns import BatchColumns, run_columns
@@ -205,7 +205,7 @@ class PartReader:
         for chunk in run_columns(wanted, kernel_columns(self._request.names)):
             for index, error in chunk.errors:
                 if not isinstance(error, DecodeError):
-                    raise error
+                    raise fresh_copy(error)
                 yield from self._complaint(self._bad_batch(chunk.batches.run.batch(index), error))
             rows = RecordRows(self._part, chunk)
             batch = self._batch(rows)

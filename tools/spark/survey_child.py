@@ -15,7 +15,7 @@ from typing import IO, Final
 
 import attrs
 
-from raftlog.errors import MissingExtraError
+from raftlog.errors import MissingExtraError, fresh_copy
 from raftlog.tools.audit_rules import UNREAD_RULES
 from raftlog.tools.auditing.engine import Survey, attempt
 from raftlog.tools.auditing.evidence import FileEvidence, SurveyTask
@@ -69,7 +69,7 @@ class SurveyChild:
             self.end()  # Its answer would be taken for that to the next question.
             raise
         if isinstance(outcome, MissingExtraError):
-            raise outcome
+            raise fresh_copy(outcome)
         return outcome
 
     def end(self) -> int | None:
