@@ -381,6 +381,24 @@ def header_field(
                 column[index] = _int16(view, at)
 
 
+def all_attributes(
+    view: cython.const[cython.uchar][::1],
+    positions: cython.const[cython.longlong][::1],
+) -> int:
+    """Return the bits, of the lower byte, that are set in the attributes of one batch at least.
+
+    Args:
+        view: the log.
+        positions: of the batches; each is followed by a whole header.
+    """
+    bits: cython.int = 0
+    index: cython.Py_ssize_t
+    with cython.nogil:
+        for index in range(len(positions)):
+            bits |= view[cython.cast(cython.Py_ssize_t, positions[index]) + 22]
+    return bits
+
+
 def last_offsets(
     view: cython.const[cython.uchar][::1],
     positions: cython.const[cython.longlong][::1],
@@ -1167,7 +1185,8 @@ def total_size(sizes: cython.const[cython.int][::1]) -> int:
 class Record:
     """One record, whose key, value and headers are cut out of the log when they are asked for.
 
-    It has these attributes of ``raftlog.records.record.Record``: offset, timestamp (ms), key, value, headers.
+    It has these attributes of ``raftlog.records.record.Record``: offset, timestamp (ms), key, value, headers,
+    is_control and is_transactional.
     """
 
     _data: bytes
@@ -1179,6 +1198,7 @@ class Record:
     _value_size: cython.int
     _header_position: cython.int
     _header_count: cython.int
+    _flags: cython.int
 
     @property
     def offset(self) -> int:
@@ -1216,6 +1236,16 @@ class Record:
         if self._header_count == 0:
             return ()
         return read_headers(self._data, self._header_position, self._header_count)
+
+    @property
+    def is_control(self) -> bool:
+        """Whether it is a control record."""
+        return self._flags & 0x20 != 0
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether it belongs to a transaction."""
+        return self._flags & 0x10 != 0
 
     def __repr__(self) -> str:
         return (
@@ -1256,6 +1286,7 @@ class Records:
         data: what the positions are of.
         capacity, longs, ints: the columns that ``walk`` filled, all of them.
         first, end: the rows.
+        flags: the attributes of their batches, as far as they say what the records are.
     """
 
     _data: bytes
@@ -1264,6 +1295,7 @@ class Records:
     _ints: cython.const[cython.int][::1]
     _row: cython.Py_ssize_t
     _end: cython.Py_ssize_t
+    _flags: cython.int
 
     def __init__(
         self,
@@ -1273,6 +1305,7 @@ class Records:
         ints: cython.const[cython.int][::1],
         first: cython.Py_ssize_t,
         end: cython.Py_ssize_t,
+        flags: cython.int = 0,
     ) -> None:
         self._data = data
         self._capacity = capacity
@@ -1280,6 +1313,7 @@ class Records:
         self._ints = ints
         self._row = first
         self._end = end
+        self._flags = flags
 
     def __iter__(self) -> Records:
         return self
@@ -1300,6 +1334,7 @@ class Records:
         record._value_size = self._ints[3 * capacity + row]
         record._header_position = self._ints[4 * capacity + row]
         record._header_count = self._ints[5 * capacity + row]
+        record._flags = self._flags
         return record
 
 

@@ -13,7 +13,7 @@ from raftlog.records.batch import CRC_START, RecordBatch, TimestampType
 from raftlog.records.compression import CompressionType
 from raftlog.records.control import ControlRecordType
 from raftlog.records.limits import BATCH_OVERHEAD, LOG_OVERHEAD
-from raftlog.records.record import RawRecord, Record, read_record
+from raftlog.records.record import MARK_FLAGS, RawRecord, Record, read_record
 from raftlog.records.varint import read_varint, read_varlong
 
 HEADER_FIELDS: Final = (
@@ -213,6 +213,7 @@ class _Records:
             raw.headers,
             raw.attributes,
             raw.timestamp_delta,
+            self.batch.attributes & MARK_FLAGS,
         )
 
     def _field(self, start: int, end: int, type_: str, name: str, meaning: str = "") -> AnnotatedField:
