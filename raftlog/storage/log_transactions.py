@@ -2,7 +2,8 @@
 """Which transactions of a log in files were aborted, and which are open: what ``read_committed`` leaves out.
 
 Transaction indexes name the aborted ones, and the producer snapshot at the start of the newest segment the ones that
-were open there, so that of a log that has both only that segment is scanned. Of any other log, all are.
+were open there, so that of a log that has both only that segment is scanned. Of any other log, all are. A segment
+without a transaction index has no aborted transactions, as brokers take it.
 
 Source: UnifiedLog#collectAbortedTransactions, ProducerStateManager.
 """
