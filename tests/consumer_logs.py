@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Logs with transactions and control records, and what a consumer sees of them, worked out naively."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import attrs
 from hypothesis import strategies as st
@@ -14,7 +14,8 @@ TIMESTAMP = 1_700_000_000_000
 _CODECS = [CompressionType.NONE, CompressionType.NONE, CompressionType.GZIP, CompressionType.ZSTD]
 
 
-class Step(NamedTuple):
+@attrs.frozen
+class Step:
     """A batch: what it is, whose, how many records it has and offsets it leaves out before, when, and the codec."""
 
     kind: str

@@ -42,7 +42,9 @@ def test_columns_are_those_of_a_naive_filter(form: Any, sizes: Any, steps: list[
     """Whatever the bounds, columns hold each wanted record and no other, with its marks, in runs of any size."""
     log = ConsumerLog(steps)
     expected = log.seen(**bounds)
-    found, marks, objects, flags, arrow = [], [], [], [], []
+    found: list[Any] = []
+    marks: list[Any] = []
+    objects, flags, arrow = [], [], []
     with using(form, **sizes):
         for chunk in read_columns(b"".join(log.batches), _ALL, **bounds):
             assert isinstance(chunk, Chunk)
@@ -92,12 +94,13 @@ _THREE_BYTES = b"".join(_THREE.batches)
 def test_a_bound_holds_at_each_offset(at: int, columns: tuple[str, ...]) -> None:
     """Before, at and after each boundary of batches, no record is on the wrong side of a bound, and none is missing."""
     offsets = list(range(10, 19))
-    for bound, expected in (
+    cases: list[tuple[Any, list[int]]] = [
         ({"from_offset": at}, [each for each in offsets if each >= at]),
         ({"to_offset": at}, [each for each in offsets if each < at]),
         ({"from_offset": at, "to_offset": at + 1}, [each for each in offsets if each == at]),
         ({"from_offset": at, "to_offset": at}, []),
-    ):
+    ]
+    for bound, expected in cases:
         chunks = [chunk for chunk in read_columns(_THREE_BYTES, columns, **bound) if isinstance(chunk, Chunk)]
         counts = [0 if chunk.records is None else chunk.records.count for chunk in chunks]
         assert sum(counts) == len(expected)
@@ -109,10 +112,11 @@ def test_a_bound_holds_at_each_offset(at: int, columns: tuple[str, ...]) -> None
 @pytest.mark.parametrize("at", range(8, 22))
 def test_headers_alone_keep_to_the_batches_that_a_bound_leaves(at: int) -> None:
     """Where no records are asked for, the batches are those that hold an offset within the bounds."""
-    for bound, expected in (
+    cases: list[tuple[Any, list[int]]] = [
         ({"from_offset": at}, [base for base in (10, 13, 16) if base + 2 >= at]),
         ({"to_offset": at}, [base for base in (10, 13, 16) if base < at]),
-    ):
+    ]
+    for bound, expected in cases:
         chunks = [chunk for chunk in read_columns(_THREE_BYTES, (), **bound) if isinstance(chunk, Chunk)]
         assert [base for chunk in chunks for base in chunk.batches.column("base_offset")] == expected
 
