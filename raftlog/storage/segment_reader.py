@@ -3,7 +3,8 @@
 
 >>> with open_segment("orders-0/00000000000000000000.log") as segment:  # doctest: +SKIP
 ...     for chunk in segment.chunks(("offset", "value"), from_offset=1000):
-...         print(chunk.records.to_arrow())
+...         if isinstance(chunk, Chunk) and chunk.records is not None:
+...             print(chunk.records.to_arrow())
 """
 
 import concurrent.futures
