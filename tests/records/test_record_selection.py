@@ -12,7 +12,7 @@ from raftlog.records.batch import RecordBatch
 from raftlog.records.columns import MARK_COLUMNS, RECORD_COLUMNS, Chunk, read_columns, read_records, run_columns
 from raftlog.records.iterator import BufferSource
 from raftlog.records.record_selection import RecordSelection
-from raftlog.records.transactions import Transactions, find_transactions
+from raftlog.records.transactions import AbortedIndex, AbortedRange, Transactions, find_transactions
 from tests.consumer_logs import TIMESTAMP, ConsumerLog, Seen, Step, steps
 from tests.records.kernel_forms import BUILT_FORMS, FORMS, examples, using
 from tests.strategies import batch_bytes, with_crc
@@ -134,6 +134,27 @@ def test_a_consumer_s_view_is_the_default() -> None:
     assert [each.offset for each in read_records(data)] == [1, 2, 4, 5]
     assert [each.offset for each in read_records(data, read_committed=True)] == [4, 5]
     assert [each.offset for each in read_records(data, data_only=False)] == list(range(6))
+
+
+@pytest.mark.parametrize(("producer", "offset", "is_held"), [
+    (1, 9, False), (1, 10, True), (1, 20, True), (1, 21, False), (2, 10, False), (3, 10, False),
+    (4, 4, False), (4, 5, True), (4, 15, True), (4, 25, True), (4, 30, True), (4, 31, False),
+])  # fmt: skip
+def test_a_transaction_goes_from_its_first_record_to_its_marker(producer: int, offset: int, is_held: bool) -> None:
+    """Before, at and after both ends, of that producer alone, also where an index names transactions that overlap."""
+    ranges = [(1, 10, 20), (2, 30, 40), (4, 12, 14), (4, 5, 30)]
+    index = AbortedIndex(AbortedRange(*each) for each in ranges)
+    assert len(index) == 4
+    assert index.holds(producer, offset) is is_held
+
+
+@pytest.mark.parametrize("kind", ["commit", "abort", None])
+def test_reading_stops_where_the_first_open_transaction_starts(kind: str | None) -> None:
+    """What stands there and behind it waits for the marker, whoever has written it; what stands before it does not."""
+    marker = [] if kind is None else [Step(kind, 1)]
+    log = ConsumerLog([Step("plain"), Step("write", 1), Step("plain"), Step("write", 2), Step("commit", 2), *marker])
+    found = [each.offset for each in read_records(b"".join(log.batches), read_committed=True)]
+    assert found == {"commit": list(range(8)), "abort": [0, 1, 4, 5, 6, 7], None: [0, 1]}[kind]
 
 
 def test_chosen_batches_are_given_whole() -> None:
