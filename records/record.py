@@ -193,13 +193,7 @@ def _read_headers(buffer: bytes, position: int, end: int) -> tuple[tuple[Header,
 
 
 def read_usual_records(
-    buffer: bytes,
-    position: int,
-    count: int,
-    base_offset: int,
-    base_timestamp: int,
-    append_time: int | None,
-    marks: int = 0,
+    buffer: bytes, position: int, count: int, base_offset: int, base_timestamp: int, append_time: int | None, marks: int
 ) -> tuple[list[Record], int]:
     """Read records quickly, as long as they are usual ones: sound, sizes and offset deltas of one or two bytes.
 
@@ -211,8 +205,7 @@ def read_usual_records(
         count: the most records to read.
         base_offset: what offset deltas are added to; the sums must fit in 64 bits.
         base_timestamp: the same for timestamps.
-        append_time: the timestamp that LogAppendTime gives to every record, or None.
-        marks: of all of them.
+        append_time, marks: the timestamp that LogAppendTime gives to every record, or None; and what all of them are.
 
     Returns:
         The records, and the position after them: ``read_record`` is to say what stands there, if they are fewer.
@@ -254,8 +247,7 @@ def read_usual_records(
             offset = base_offset + ((offset_delta >> 1) ^ -(offset_delta & 1))
             timestamp_delta = (timestamp_delta >> 1) ^ -(timestamp_delta & 1)
             timestamp = base_timestamp + timestamp_delta if append_time is None else append_time
-            fields = (offset, timestamp, key, value, headers, attributes, timestamp_delta, marks)
-            records.append(_record_of(fields))
+            records.append(_record_of((offset, timestamp, key, value, headers, attributes, timestamp_delta, marks)))
             position = end
     except IndexError:
         pass  # The record is cut, or it is not a usual one.

@@ -15,14 +15,14 @@ ITERATION: Final = "tests/contracts/test_log_iteration.py"
 
 
 def _behind_the_first(right: Wrong) -> Wrong:
-    def holds(index: Any, producer_id: int, offset: int) -> bool:
+    def holds(index: Any, producer_id: int, offset: int) -> Any:
         return right(index, producer_id, offset) and right(index, producer_id, offset - 1)
 
     return holds
 
 
 def _and_not_at_a_boundary(right: Wrong) -> Wrong:
-    def is_forgotten(comparison: Any, checkpoint: Any, span: Any) -> bool:
+    def is_forgotten(comparison: Any, checkpoint: Any, span: Any) -> Any:
         return right(comparison, checkpoint, span) and span.end_offset != checkpoint.epochs[0].start_offset
 
     return is_forgotten
