@@ -8,23 +8,37 @@ The names in ``__all__`` are the public ones; each is imported from its module w
 __version__ = "0.1.0"
 
 __all__ = [
+    "AbortedRange",
+    "ActionKind",
     "AlreadyFormattedError",
     "BatchAccumulator",
+    "BatchColumns",
     "BatchTooLargeError",
     "BufferExhaustedError",
+    "BufferSource",
+    "ByteSource",
+    "Chunk",
     "CompletedBatch",
     "CompressionType",
+    "ControlRecord",
+    "ControlRecordType",
     "CorruptBatchError",
     "CorruptFileError",
+    "Corruption",
     "DecodeError",
     "DirectoryFormat",
     "DirectoryLockedError",
+    "DiskResult",
+    "DiskWork",
     "DivergedLogError",
+    "DrainedBatches",
     "DuplicateVoterError",
     "DynamicVoter",
+    "EndTxnMarker",
     "Endpoints",
     "EpochEntry",
     "FencedEpochError",
+    "FileLock",
     "FileLog",
     "FileSystem",
     "ForeignDirectoryError",
@@ -40,8 +54,12 @@ __all__ = [
     "Isolation",
     "KRaftControlRecordStateMachine",
     "KRaftVersion",
+    "KRaftVersionRecord",
     "KeyedRecord",
+    "LeaderChangeMessage",
     "LeaderEpochCache",
+    "LegacyBatch",
+    "LegacyRecord",
     "LocalFileSystem",
     "LogAppendInfo",
     "LogConfig",
@@ -53,6 +71,7 @@ __all__ = [
     "LogOffsetMetadata",
     "MemoryLog",
     "MemoryPool",
+    "MetaProperties",
     "MissingExtraError",
     "MissingFileError",
     "NoOverlappingMajorityError",
@@ -66,6 +85,7 @@ __all__ = [
     "Quarantine",
     "QuarantinedLogError",
     "QuorumError",
+    "QuorumStateData",
     "QuorumStateStore",
     "RaftLogError",
     "RawSnapshotReader",
@@ -73,19 +93,28 @@ __all__ = [
     "Record",
     "RecordBatch",
     "RecordBatchBuilder",
+    "RecordColumns",
+    "RecordView",
     "RecordsSnapshotReader",
     "RecordsSnapshotWriter",
+    "RecoveryAction",
     "RecoveryReport",
     "ReplicaKey",
     "ReplicatedLog",
+    "Retention",
+    "Segment",
     "SegmentPosition",
     "SnapshotError",
+    "SnapshotFooterRecord",
     "SnapshotFrozenError",
+    "SnapshotHeaderRecord",
     "SnapshotNotFoundError",
     "SnapshotPositionError",
     "StorageError",
     "SupportedVersionRange",
     "TimestampType",
+    "TornTail",
+    "Transactions",
     "TreeMapLogHistory",
     "TruncatedBatchError",
     "TruncationBelowHighWatermarkError",
@@ -95,20 +124,35 @@ __all__ = [
     "UnsupportedVersionError",
     "ValidOffsetAndEpoch",
     "ValidationKind",
+    "Voter",
     "VoterNode",
     "VoterNotFoundError",
     "VoterSet",
     "VoterSetError",
     "VoterSetHistory",
     "VoterSetViolation",
+    "VotersRecord",
+    "VotersRecordEndpoint",
+    "VotersRecordVoter",
+    "WorkUnderWayError",
+    "ZeroPadding",
     "begin_snapshot",
     "format_log_directory",
+    "lead_epoch",
+    "map_segments",
+    "open_segment",
+    "prepare_to_lead",
+    "read_columns",
+    "read_control_record",
+    "read_records",
+    "split",
     "update_state",
 ]
 
 TYPE_CHECKING = False  # as in typing, which takes longer to import than all of this
 if TYPE_CHECKING:
     from raftlog.control_record_state_machine import KRaftControlRecordStateMachine, update_state
+    from raftlog.disk_work import DiskResult, DiskWork
     from raftlog.errors import (
         AlreadyFormattedError,
         BatchTooLargeError,
@@ -153,11 +197,13 @@ if TYPE_CHECKING:
         UnsupportedVersionError,
         VoterNotFoundError,
         VoterSetError,
+        WorkUnderWayError,
     )
-    from raftlog.file_system import FileSystem, OpenFile
+    from raftlog.file_system import FileLock, FileSystem, OpenFile
     from raftlog.kraft_version import KRaftVersion
     from raftlog.leader_epoch_cache import LeaderEpochCache
     from raftlog.log_history import HistoryEntry, LogHistory, TreeMapLogHistory
+    from raftlog.log_rules import Retention
     from raftlog.log_snapshots import begin_snapshot
     from raftlog.memory_log import MemoryLog
     from raftlog.offsets import (
@@ -171,20 +217,44 @@ if TYPE_CHECKING:
     from raftlog.records.accumulator import BatchAccumulator
     from raftlog.records.batch import RecordBatch, TimestampType
     from raftlog.records.builder import RecordBatchBuilder
+    from raftlog.records.column_values import BatchColumns, Chunk, RecordColumns
+    from raftlog.records.columns import read_columns, read_records
     from raftlog.records.compression import CompressionType
+    from raftlog.records.control import (
+        ControlRecord,
+        ControlRecordType,
+        EndTxnMarker,
+        KRaftVersionRecord,
+        LeaderChangeMessage,
+        SnapshotFooterRecord,
+        SnapshotHeaderRecord,
+        Voter,
+        VotersRecord,
+        VotersRecordEndpoint,
+        VotersRecordVoter,
+        read_control_record,
+    )
+    from raftlog.records.iterator import BufferSource, Corruption, TornTail, ZeroPadding, split
+    from raftlog.records.legacy import LegacyBatch, LegacyRecord
     from raftlog.records.memory_pool import MemoryPool
-    from raftlog.records.open_batch import CompletedBatch, KeyedRecord
-    from raftlog.records.record import Header, Record
+    from raftlog.records.open_batch import CompletedBatch, DrainedBatches, KeyedRecord
+    from raftlog.records.property_files import MetaProperties
+    from raftlog.records.quorum_state import QuorumStateData
+    from raftlog.records.record import Header, Record, RecordView
+    from raftlog.records.transactions import AbortedRange, Transactions
+    from raftlog.records.window import ByteSource
     from raftlog.replicated_log import Isolation, LogAppendInfo, LogFetchInfo, Quarantine, ReplicatedLog
     from raftlog.snapshot.raw import RawSnapshotReader, RawSnapshotWriter
     from raftlog.snapshot.reader import RecordsSnapshotReader
     from raftlog.snapshot.writer import RecordsSnapshotWriter
     from raftlog.storage.file_log import FileLog
+    from raftlog.storage.leading import lead_epoch, prepare_to_lead
     from raftlog.storage.local_file_system import LocalFileSystem
     from raftlog.storage.log_config import LogConfig
     from raftlog.storage.log_directory import DirectoryFormat, LogDirectory, format_log_directory
     from raftlog.storage.quorum_state_store import QuorumStateStore
-    from raftlog.storage.recovery_report import RecoveryReport
+    from raftlog.storage.recovery_report import ActionKind, RecoveryAction, RecoveryReport
+    from raftlog.storage.segment_reader import Segment, map_segments, open_segment
     from raftlog.voter_set import (
         DynamicVoter,
         Endpoints,
@@ -201,6 +271,7 @@ else:
         "raftlog.kraft_version",
         "raftlog.offsets",
         "raftlog.file_system",
+        "raftlog.disk_work",
         "raftlog.voter_set",
         "raftlog.log_history",
         "raftlog.voter_set_history",
@@ -209,6 +280,15 @@ else:
         "raftlog.records.builder",
         "raftlog.records.compression",
         "raftlog.records.record",
+        "raftlog.records.window",
+        "raftlog.records.legacy",
+        "raftlog.records.iterator",
+        "raftlog.records.transactions",
+        "raftlog.records.column_values",
+        "raftlog.records.columns",
+        "raftlog.records.property_files",
+        "raftlog.records.quorum_state",
+        "raftlog.records.control",
         "raftlog.records.memory_pool",
         "raftlog.records.open_batch",
         "raftlog.records.accumulator",
@@ -216,6 +296,7 @@ else:
         "raftlog.snapshot.reader",
         "raftlog.snapshot.writer",
         "raftlog.replicated_log",
+        "raftlog.log_rules",
         "raftlog.memory_log",
         "raftlog.control_record_state_machine",
         "raftlog.log_snapshots",
@@ -223,8 +304,10 @@ else:
         "raftlog.storage.log_config",
         "raftlog.storage.recovery_report",
         "raftlog.storage.file_log",
+        "raftlog.storage.leading",
         "raftlog.storage.quorum_state_store",
         "raftlog.storage.log_directory",
+        "raftlog.storage.segment_reader",
     )
 
     def __getattr__(name: str) -> object:

@@ -143,7 +143,7 @@ class WorkUnderWayError(LogError):
 
 
 class DivergedLogError(LogError):
-    """Two logs hold different batches at one offset."""
+    """Two logs hold different batches at one offset; or one log does not hold any more what was read from it."""
 
 
 class VoterSetError(RaftLogError):

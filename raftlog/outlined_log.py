@@ -9,12 +9,13 @@ Source: KafkaRaftLog, ReplicatedLog.
 
 import contextlib
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from raftlog.disk_work import DiskResult, DiskStep, DiskWork, nothing
 from raftlog.errors import OutOfSpaceError, StorageError, WorkUnderWayError
 from raftlog.leader_epoch_cache import LeaderEpochCache
+from raftlog.log_iteration import iterate_batches, iterate_records
 from raftlog.log_rules import (
     LogOutline,
     SnapshotIds,
@@ -25,7 +26,9 @@ from raftlog.log_rules import (
     validate_offset_and_epoch,
 )
 from raftlog.offsets import LogOffsetMetadata, OffsetAndEpoch, ValidOffsetAndEpoch
-from raftlog.replicated_log import ReplicatedLog
+from raftlog.records.batch import RecordBatch
+from raftlog.records.record import Record
+from raftlog.replicated_log import Isolation, ReplicatedLog
 
 T = TypeVar("T")
 
@@ -140,6 +143,22 @@ class OutlinedLog(ReplicatedLog):
     def update_high_watermark(self, offset: int) -> None:
         """Learn how far the log is committed."""
         self._high_watermark = clamped_high_watermark(self._outline(), offset)
+
+    def batches(
+        self, from_offset: int | None = None, isolation: Isolation = Isolation.COMMITTED
+    ) -> Iterator[RecordBatch]:
+        """Yield the log's batches in order, control batches too."""
+        return iterate_batches(self, from_offset, isolation)
+
+    def records(
+        self,
+        from_offset: int | None = None,
+        isolation: Isolation = Isolation.COMMITTED,
+        *,
+        data_only: bool = True,
+    ) -> Iterator[Record]:
+        """Yield the log's records in order, as a state machine applies them."""
+        return iterate_records(self, from_offset, isolation, data_only=data_only)
 
     def epoch_at_offset(self, offset: int) -> int:
         """Return the epoch that the record at an offset was written in."""

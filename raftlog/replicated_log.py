@@ -14,12 +14,15 @@ Source: ReplicatedLog, KafkaRaftLog.
 """
 
 import enum
+from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 import attrs
 
 from raftlog.disk_work import DiskResult, DiskWork
 from raftlog.offsets import LogOffsetMetadata, OffsetAndEpoch, ValidOffsetAndEpoch
+from raftlog.records.batch import RecordBatch
+from raftlog.records.record import Record
 from raftlog.snapshot.raw import RawSnapshotReader, RawSnapshotWriter
 
 
@@ -202,6 +205,43 @@ class ReplicatedLog(Protocol):
             StorageError: the disk failed.
 
         Source: KafkaRaftLog#read.
+        """
+        ...
+
+    def batches(
+        self, from_offset: int | None = None, isolation: Isolation = Isolation.COMMITTED
+    ) -> Iterator[RecordBatch]:
+        """Yield the log's batches in order, control batches too, to the end that it has at the first.
+
+        ``raftlog.log_iteration`` says what a change of the log means meanwhile. Memory does not grow with the log.
+
+        Args:
+            from_offset: inclusive; the first batch holds it, or is the next behind it. None is the log start.
+            isolation: how far it may see.
+
+        Raises:
+            OffsetOutOfRangeError: the offset is below the log start, also where that has moved, or above the log end.
+            DivergedLogError: records that were given have been truncated.
+            QuarantinedLogError, CorruptBatchError, StorageError: as for ``read``; batches before are given first.
+        """
+        ...
+
+    def records(
+        self,
+        from_offset: int | None = None,
+        isolation: Isolation = Isolation.COMMITTED,
+        *,
+        data_only: bool = True,
+    ) -> Iterator[Record]:
+        """Yield the log's records in order, as a state machine applies them; otherwise as ``batches``.
+
+        Args:
+            from_offset: inclusive: no record is below it. None is the log start.
+            isolation: how far it may see.
+            data_only: whether control records, which are not the state machine's, are left out.
+
+        Raises:
+            InvalidRecordError, UnsupportedCompressionError, MissingExtraError: as for ``RecordBatch.records``.
         """
         ...
 

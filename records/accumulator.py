@@ -36,7 +36,7 @@ from raftlog.records.control import (
 )
 from raftlog.records.control_batch import read_control_batch, write_control_batch
 from raftlog.records.memory_pool import MemoryPool
-from raftlog.records.open_batch import CompletedBatch, KeyedRecord, OpenBatch
+from raftlog.records.open_batch import CompletedBatch, DrainedBatches, KeyedRecord, OpenBatch
 
 if TYPE_CHECKING:
     from raftlog.records.kernel import Row
@@ -321,15 +321,16 @@ class BatchAccumulator:
             self._completed.append(self._open.complete())
             self._open = None
 
-    def drain(self) -> list[CompletedBatch]:
+    def drain(self) -> DrainedBatches:
         """Complete the open batch, and hand over all batches in order, up to where draining is delayed.
 
-        What is handed over belongs to the caller, who writes and releases it; until then its memory is held.
+        What is handed over belongs to the caller, who writes and releases it; until then its memory is held. A ``with``
+        block around what is returned releases all of it at its end, also after an error.
 
         Source: BatchAccumulator#drain.
         """
         self.force_drain()
-        drained = []
+        drained = DrainedBatches()
         while self._completed and self._may_leave(self._completed[0]):
             drained.append(self._completed.popleft())
         return drained

@@ -31,7 +31,7 @@ from raftlog.errors import CorruptBatchError, DecodeError, InvalidRecordError, T
 from raftlog.records import limits
 from raftlog.records.checksum import crc32c
 from raftlog.records.compression import CompressionType, decompress
-from raftlog.records.record import Record, read_record, read_usual_records
+from raftlog.records.record import MARK_FLAGS, Record, read_record, read_usual_records
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 CRC_START: Final = 21
@@ -256,7 +256,7 @@ class RecordBatch:
             raise error.located(position=self.position, base_offset=self.base_offset) from None
 
     def records(self, *, check_crc: bool = True, max_size: int = limits.MAX_DECOMPRESSED_SIZE) -> Iterator[Record]:
-        """Yield the batch's records in order; records before a bad one are yielded first.
+        """Yield the batch's records in order, control records too; records before a bad one are yielded first.
 
         Args:
             check_crc: whether to refuse a batch whose CRC does not hold. What such a batch decodes to may be wrong.
@@ -275,6 +275,7 @@ class RecordBatch:
         area = self.record_area(max_size)
         base_offset, base_timestamp = self.base_offset, self.base_timestamp
         append_time = self.max_timestamp if self.attributes & LOG_APPEND_TIME_FLAG else None
+        marks = self.attributes & MARK_FLAGS
         may_wrap = max(abs(base_offset), abs(base_timestamp)) > _FAR_FROM_WRAPPING
         at = 0
         left = self.record_count
@@ -283,7 +284,7 @@ class RecordBatch:
             while left > 0:
                 if not may_wrap:
                     most = min(left, _RECORDS_AT_ONCE)
-                    usual, at = read_usual_records(area, at, most, base_offset, base_timestamp, append_time)
+                    usual, at = read_usual_records(area, at, most, base_offset, base_timestamp, append_time, marks)
                     yield from usual
                     left -= len(usual)
                     if len(usual) == most:
@@ -308,6 +309,7 @@ class RecordBatch:
             raw.headers,
             raw.attributes,
             raw.timestamp_delta,
+            self.attributes & MARK_FLAGS,
         )
         return record, end
 

@@ -432,6 +432,24 @@ def header_field(
     _require(index == count, _NO_HEADER)
 
 
+def all_attributes(
+    view: cython.const[cython.uchar][::1],
+    positions: cython.const[cython.longlong][::1],
+) -> int:
+    """Return the bits, of the lower byte, that are set in the attributes of one batch at least.
+
+    Args:
+        view: the log.
+        positions: of the batches; each is followed by a whole header.
+    """
+    bits: cython.int = 0
+    index: cython.Py_ssize_t
+    with cython.nogil:
+        for index in range(len(positions)):
+            bits |= view[cython.cast(cython.Py_ssize_t, positions[index]) + 22]
+    return bits
+
+
 def last_offsets(
     view: cython.const[cython.uchar][::1],
     positions: cython.const[cython.longlong][::1],
@@ -1332,8 +1350,9 @@ def _piece(data: bytes, position: cython.Py_ssize_t, size: cython.Py_ssize_t) ->
 class Record:
     """One record, whose key, value and headers are cut out of the log when they are asked for.
 
-    It has these attributes of ``raftlog.records.record.Record``: offset, timestamp (ms), key, value, headers. It does
-    not change, so a copy is the record itself. It does not pickle, since it leans on positions that were checked.
+    It has these attributes of ``raftlog.records.record.Record``: offset, timestamp (ms), key, value, headers,
+    is_control and is_transactional. It does not change, so a copy is the record itself. It does not pickle, since it
+    leans on positions that were checked.
     """
 
     _data: bytes
@@ -1345,6 +1364,7 @@ class Record:
     _value_size: cython.int
     _header_position: cython.int
     _header_count: cython.int
+    _flags: cython.int
 
     @property
     def offset(self) -> int:
@@ -1372,6 +1392,16 @@ class Record:
         if self._header_count == 0:
             return ()
         return read_headers(self._data, self._header_position, self._header_count)
+
+    @property
+    def is_control(self) -> bool:
+        """Whether it is a control record."""
+        return self._flags & 0x20 != 0
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether it belongs to a transaction."""
+        return self._flags & 0x10 != 0
 
     def __repr__(self) -> str:
         return (
@@ -1431,6 +1461,7 @@ class Records:
         data: what the positions are of.
         capacity, longs, ints: the columns that ``walk`` filled, all of them.
         first, end: the rows.
+        flags: the attributes of their batches, as far as they say what the records are.
 
     Raises:
         ValueError: the columns have no such rows.
@@ -1442,6 +1473,7 @@ class Records:
     _ints: cython.const[cython.int][::1]
     _row: cython.Py_ssize_t
     _end: cython.Py_ssize_t
+    _flags: cython.int
 
     def __init__(
         self,
@@ -1451,6 +1483,7 @@ class Records:
         ints: cython.const[cython.int][::1],
         first: cython.Py_ssize_t,
         end: cython.Py_ssize_t,
+        flags: cython.int = 0,
     ) -> None:
         _require(0 <= capacity <= min(len(longs) // 2, len(ints) // 6), _NO_ROOM)
         _require(first >= 0 and end <= capacity, "rows that are not there")
@@ -1460,6 +1493,7 @@ class Records:
         self._ints = ints
         self._row = first
         self._end = end
+        self._flags = flags
 
     def __iter__(self) -> Records:
         return self
@@ -1480,6 +1514,7 @@ class Records:
         record._value_size = self._ints[3 * capacity + row]
         record._header_position = self._ints[4 * capacity + row]
         record._header_count = self._ints[5 * capacity + row]
+        record._flags = self._flags
         return record
 
     def __reduce__(self) -> NoReturn:

@@ -2,7 +2,8 @@
 """One batch of an accumulator: while records are appended to it, and when it is ready to be written."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, cast
+from types import TracebackType
+from typing import TYPE_CHECKING, NamedTuple, Self, cast
 
 import attrs
 
@@ -53,6 +54,30 @@ class CompletedBatch:
     def release(self) -> None:
         """Give the batch's memory back to the pool. Doing so again changes nothing."""
         self._memory.release()
+
+
+class DrainedBatches(list[CompletedBatch]):
+    """Batches that an accumulator has handed over, in order; leaving a ``with`` block releases them all.
+
+    >>> with accumulator.drain() as batches:  # doctest: +SKIP
+    ...     for batch in batches:
+    ...         log.append_as_leader(batch.data, accumulator.epoch)
+
+    Who keeps a batch for longer, until its write has ended elsewhere, uses no such block and releases each by itself.
+    """
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.release()
+
+    def release(self) -> None:
+        """Give the memory of all of them back to the pool. Doing so again changes nothing."""
+        for batch in self:
+            batch.release()
 
 
 @attrs.define(eq=False)

@@ -24,6 +24,11 @@ from raftlog.records.checksum import crc32c
 from raftlog.records.kernel_choice import kernel
 from raftlog.records.varint import read_varint, read_varlong
 
+_TRANSACTIONAL_FLAG: Final = 0x10
+_CONTROL_FLAG: Final = 0x20
+MARK_FLAGS: Final = _TRANSACTIONAL_FLAG | _CONTROL_FLAG
+"""The bits of a batch's attributes that are marks of its records."""
+
 _NULL: Final = 1
 _NEGATIVE: Final = 1
 _LONGER: Final = 1 << 14
@@ -48,6 +53,7 @@ class Record(NamedTuple):
         headers: in the order written.
         attributes: the record's own attribute byte, 0 from every known writer.
         timestamp_delta: as stored, relative to the batch's base timestamp.
+        marks: what its batch says that it is: those bits of the attributes alone.
     """
 
     offset: int
@@ -57,6 +63,17 @@ class Record(NamedTuple):
     headers: tuple[Header, ...] = ()
     attributes: int = 0
     timestamp_delta: int = 0
+    marks: int = 0
+
+    @property
+    def is_control(self) -> bool:
+        """Whether it is a control record: its key says which, and is no key of a user's."""
+        return bool(self.marks & _CONTROL_FLAG)
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether it belongs to a transaction, which may have been aborted."""
+        return bool(self.marks & _TRANSACTIONAL_FLAG)
 
 
 _record_of: Final[Callable[[tuple[object, ...]], Record]] = functools.partial(tuple.__new__, Record)
@@ -89,6 +106,16 @@ class RecordView(Protocol):
     @property
     def headers(self) -> Sequence[tuple[bytes, bytes | None]]:
         """Pairs of key and value, in the order written."""
+        ...
+
+    @property
+    def is_control(self) -> bool:
+        """Whether it is a control record: its key says which, and is no key of a user's."""
+        ...
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether it belongs to a transaction, which may have been aborted."""
         ...
 
 
@@ -166,7 +193,7 @@ def _read_headers(buffer: bytes, position: int, end: int) -> tuple[tuple[Header,
 
 
 def read_usual_records(
-    buffer: bytes, position: int, count: int, base_offset: int, base_timestamp: int, append_time: int | None
+    buffer: bytes, position: int, count: int, base_offset: int, base_timestamp: int, append_time: int | None, marks: int
 ) -> tuple[list[Record], int]:
     """Read records quickly, as long as they are usual ones: sound, sizes and offset deltas of one or two bytes.
 
@@ -178,7 +205,7 @@ def read_usual_records(
         count: the most records to read.
         base_offset: what offset deltas are added to; the sums must fit in 64 bits.
         base_timestamp: the same for timestamps.
-        append_time: the timestamp that LogAppendTime gives to every record, or None.
+        append_time, marks: the timestamp that LogAppendTime gives to every record, or None; and what all of them are.
 
     Returns:
         The records, and the position after them: ``read_record`` is to say what stands there, if they are fewer.
@@ -220,7 +247,7 @@ def read_usual_records(
             offset = base_offset + ((offset_delta >> 1) ^ -(offset_delta & 1))
             timestamp_delta = (timestamp_delta >> 1) ^ -(timestamp_delta & 1)
             timestamp = base_timestamp + timestamp_delta if append_time is None else append_time
-            records.append(_record_of((offset, timestamp, key, value, headers, attributes, timestamp_delta)))
+            records.append(_record_of((offset, timestamp, key, value, headers, attributes, timestamp_delta, marks)))
             position = end
     except IndexError:
         pass  # The record is cut, or it is not a usual one.

@@ -38,16 +38,20 @@ class RecordAreas:
     failed: Mapping[int, DecodeError | MissingExtraError] = attrs.field(factory=dict)
 
 
-def unpack_record_areas(run: BatchRun, max_size: int = limits.MAX_DECOMPRESSED_SIZE) -> Iterator[RecordAreas]:
+def unpack_record_areas(
+    run: BatchRun, max_size: int = limits.MAX_DECOMPRESSED_SIZE, unwanted: Collection[int] = ()
+) -> Iterator[RecordAreas]:
     """Yield the record areas of a run, in order: at once, unless a batch is compressed.
 
     Args:
         run: the batches.
         max_size: the most bytes that the records of one batch may decompress to.
+        unwanted: the indexes of batches that are passed over: they have no records then.
     """
     columns = _longs(6 * len(run))
     compressed, capacity = kernel.record_areas(run.data, run.positions, run.sizes, columns)
     if not compressed:
+        _pass_over(unwanted, columns, len(run))
         yield RecordAreas(run, run.data, columns, capacity)
         return
     max_size = min(max_size, _MOST_THAT_POSITIONS_REACH)
@@ -60,13 +64,15 @@ def unpack_record_areas(run: BatchRun, max_size: int = limits.MAX_DECOMPRESSED_S
         while last < len(run) and (last == first or len(arena) < _ARENA_SIZE):
             start = len(arena)
             try:
-                arena += run.batch(last).record_area(max_size)
+                if last not in unwanted:
+                    arena += run.batch(last).record_area(max_size)
             except (DecodeError, MissingExtraError) as error:
                 failed[last - first] = without_frames(error)
             spans.append((start, len(arena)))
             last += 1
         part = run.part(first, last)
-        yield RecordAreas(part, memoryview(arena), *_areas_in_arena(part, spans, failed), failed)
+        empty = failed.keys() | {index - first for index in unwanted if first <= index < last}
+        yield RecordAreas(part, memoryview(arena), *_areas_in_arena(part, spans, empty), failed)
         first = last
 
 
@@ -87,18 +93,25 @@ def error_of(batch: RecordBatch, rule: str, max_size: int = limits.MAX_DECOMPRES
     raise InvariantViolation(f"the kernel refuses a batch that the reader does not, or not so: {batch}, {rule}")
 
 
-def _areas_in_arena(run: BatchRun, spans: list[tuple[int, int]], failed: Collection[int]) -> tuple[memoryview, int]:
-    """Say what the kernel must know of decompressed batches; one that failed has no records."""
+def _areas_in_arena(run: BatchRun, spans: list[tuple[int, int]], empty: Collection[int]) -> tuple[memoryview, int]:
+    """Say what the kernel must know of decompressed batches; one that failed or is not wanted has no records."""
     count = len(run)
     columns = _longs(6 * count)
     kernel.record_areas(run.data, run.positions, run.sizes, columns)
     capacity = 0
     for index, (start, end) in enumerate(spans):
         columns[index], columns[count + index] = start, end
-        if index in failed:
+        if index in empty:
             columns[2 * count + index] = 0
         capacity += max(0, min(columns[2 * count + index], (end - start) // limits.MIN_RECORD_SIZE))
     return columns, capacity
+
+
+def _pass_over(unwanted: Collection[int], columns: memoryview, count: int) -> None:
+    """Make some batches of ``kernel.record_areas`` such as have no records."""
+    for index in unwanted:
+        columns[count + index] = columns[index]
+        columns[2 * count + index] = 0
 
 
 def _longs(count: int) -> memoryview:

@@ -22,8 +22,9 @@ def embedded_example(path: str, now_ms: int) -> VoterSet | None:
         batches = BatchAccumulator(log.last_fetched_epoch + 1, log.end_offset.offset)
         batches.append_leader_change(LeaderChangeMessage(1, (Voter(1),), (Voter(1),)), now_ms)
         batches.append(batches.epoch, [b"hello", b"world"], now_ms)
-        for batch in batches.drain():
-            log.append_as_leader(batch.data, batches.epoch)
+        with batches.drain() as drained:
+            for batch in drained:
+                log.append_as_leader(batch.data, batches.epoch)
         log.flush()
         log.update_high_watermark(log.flushed_offset)  # One voter: what is durable is committed.
         state = KRaftControlRecordStateMachine(VoterSet())

@@ -3,6 +3,7 @@
 
 import inspect
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -21,6 +22,13 @@ from tests.hang_limit import HANG_S
 
 ROOT = Path(__file__).resolve().parent.parent
 LINKED_FOLDERS = ("records", "snapshot", "tools")
+SPARK_PRELUDE = """\
+from pyspark.sql import SparkSession, Window
+from pyspark.sql import functions as F
+
+spark: SparkSession
+"""
+"""What blocks of docs/spark.md but the first say once, above all of them."""
 DOORS = {"raftlog.tools.pyspark_raftlog": "pyspark_raftlog"}
 """Packages whose names are not their places: Spark looks for top-level names only."""
 
@@ -178,6 +186,40 @@ def test_the_installed_wheel_is_what_runs(installed: Path) -> None:
 def test_the_installed_command_runs(installed: Path) -> None:
     """`raftlog --help` works after an install, and names its first verb."""
     assert "dump-log" in run(installed / "raftlog", "--help", cwd=installed)
+
+
+def documented_python() -> list[tuple[str, str]]:
+    """Return the Python of README.md and docs/: where each block stands, and the block."""
+    found = []
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+        text = page.read_text("utf-8")
+        for block in re.finditer(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+            name = f"{page.stem.lower()}_{text.count(chr(10), 0, block.start()) + 1}"
+            prelude = "" if page.name == "README.md" or "session(" in block[1] else SPARK_PRELUDE
+            found.append((name, prelude + block[1]))
+    return found
+
+
+@pytest.mark.packaging
+def test_documented_python_passes_a_strict_type_check(installed: Path, tmp_path: Path) -> None:
+    """Who copies an example into a program that mypy checks strictly, against the wheel, has nothing to mend."""
+    blocks = documented_python()
+    assert len(blocks) >= 12
+    for name, block in blocks:
+        (tmp_path / f"{name}.py").write_text(block, "utf-8")
+    mypy = (sys.executable, "-m", "mypy", "--strict", "--python-executable", installed / "python", "--config-file=")
+    run(*mypy, "--cache-dir", tmp_path / "cache", *sorted(tmp_path.glob("*.py")), cwd=tmp_path)
+
+    (tmp_path / "wrong.py").write_text(
+        "from raftlog.storage.segment_reader import open_segment\n"
+        'with open_segment("x") as segment:\n'
+        "    for chunk in segment.chunks():\n"
+        "        print(chunk.records.to_arrow())\n",
+        "utf-8",
+    )
+    wrong = subprocess.run([*mypy, tmp_path / "wrong.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "union-attr" in wrong.stdout  # It sees the wheel's types, and not that there are none.
+    assert "import" not in wrong.stdout
 
 
 @pytest.mark.packaging

@@ -4,8 +4,10 @@
 import ast
 import inspect
 import json
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
@@ -16,22 +18,35 @@ import raftlog
 ROOT = Path(__file__).resolve().parent.parent
 
 PUBLIC_NAMES = """
-    AlreadyFormattedError BatchAccumulator BatchTooLargeError BufferExhaustedError CompletedBatch CompressionType
-    CorruptBatchError CorruptFileError DecodeError DirectoryFormat DirectoryLockedError DivergedLogError
-    DuplicateVoterError DynamicVoter Endpoints EpochEntry FencedEpochError FileLog FileSystem ForeignDirectoryError
-    Header HistoryEntry HostPort IllegalTransitionError IncompleteSnapshotError InvalidControlBatchError
+    AbortedRange ActionKind AlreadyFormattedError BatchAccumulator BatchColumns BatchTooLargeError
+    BufferExhaustedError BufferSource ByteSource Chunk CompletedBatch CompressionType ControlRecord
+    ControlRecordType CorruptBatchError CorruptFileError Corruption DecodeError DirectoryFormat
+    DirectoryLockedError DiskResult DiskWork DivergedLogError DrainedBatches DuplicateVoterError DynamicVoter
+    EndTxnMarker Endpoints EpochEntry FencedEpochError FileLock FileLog FileSystem ForeignDirectoryError Header
+    HistoryEntry HostPort IllegalTransitionError IncompleteSnapshotError InvalidControlBatchError
     InvalidRecordError InvalidSnapshotIdError InvariantViolation Isolation KRaftControlRecordStateMachine
-    KRaftVersion KeyedRecord LeaderEpochCache LocalFileSystem LogAppendInfo LogConfig LogDirectory LogDirectoryError
-    LogError LogFetchInfo LogHistory LogOffsetMetadata MemoryLog MemoryPool MissingExtraError MissingFileError
+    KRaftVersion KRaftVersionRecord KeyedRecord LeaderChangeMessage LeaderEpochCache LegacyBatch LegacyRecord
+    LocalFileSystem LogAppendInfo LogConfig LogDirectory LogDirectoryError LogError LogFetchInfo LogHistory
+    LogOffsetMetadata MemoryLog MemoryPool MetaProperties MissingExtraError MissingFileError
     NoOverlappingMajorityError NonContiguousAppendError NotFormattedError NotLeaderError OffsetAndEpoch
-    OffsetOutOfRangeError OpenFile OutOfSpaceError Quarantine QuarantinedLogError QuorumError QuorumStateStore
-    RaftLogError RawSnapshotReader RawSnapshotWriter Record RecordBatch RecordBatchBuilder RecordsSnapshotReader
-    RecordsSnapshotWriter RecoveryReport ReplicaKey ReplicatedLog SegmentPosition SnapshotError SnapshotFrozenError
-    SnapshotNotFoundError SnapshotPositionError StorageError SupportedVersionRange TimestampType TreeMapLogHistory
-    TruncatedBatchError TruncationBelowHighWatermarkError UnknownEpochError UnsupportedCompressionError
-    UnsupportedMagicError UnsupportedVersionError ValidOffsetAndEpoch ValidationKind VoterNode VoterNotFoundError
-    VoterSet VoterSetError VoterSetHistory VoterSetViolation begin_snapshot format_log_directory update_state
+    OffsetOutOfRangeError OpenFile OutOfSpaceError Quarantine QuarantinedLogError QuorumError QuorumStateData
+    QuorumStateStore RaftLogError RawSnapshotReader RawSnapshotWriter Record RecordBatch RecordBatchBuilder
+    RecordColumns RecordView RecordsSnapshotReader RecordsSnapshotWriter RecoveryAction RecoveryReport
+    ReplicaKey ReplicatedLog Retention Segment SegmentPosition SnapshotError SnapshotFooterRecord
+    SnapshotFrozenError SnapshotHeaderRecord SnapshotNotFoundError SnapshotPositionError StorageError
+    SupportedVersionRange TimestampType TornTail Transactions TreeMapLogHistory TruncatedBatchError
+    TruncationBelowHighWatermarkError UnknownEpochError UnsupportedCompressionError UnsupportedMagicError
+    UnsupportedVersionError ValidOffsetAndEpoch ValidationKind Voter VoterNode VoterNotFoundError VoterSet
+    VoterSetError VoterSetHistory VoterSetViolation VotersRecord VotersRecordEndpoint VotersRecordVoter
+    WorkUnderWayError ZeroPadding begin_snapshot format_log_directory lead_epoch map_segments open_segment
+    prepare_to_lead read_columns read_control_record read_records split update_state
 """
+
+
+INTERNAL_NAMES = """
+    BatchRun IndexLimits LocalFile LocalFileLock MemoryLease RollLimits VerifiedRun
+"""
+"""What signatures of public names mention, and no user makes or names: it passes between our own modules."""
 
 
 def modules_after(code: str) -> set[str]:
@@ -74,6 +89,30 @@ def test_each_name_is_documented(name: str) -> None:
     public = getattr(raftlog, name)
     own = vars(public).get("__doc__") if inspect.isclass(public) else public.__doc__
     assert inspect.cleandoc(own or "")
+
+
+def _annotations(name: str) -> Iterator[str]:
+    """Yield the types that the signatures and attributes of a public name mention, as text."""
+    public = getattr(raftlog, name)
+    members = [public]
+    if inspect.isclass(public):
+        members = [member for key, member in vars(public).items() if not key.startswith("_")]
+        yield from (str(kind) for key, kind in inspect.get_annotations(public).items() if not key.startswith("_"))
+    for member in members:
+        function = getattr(member, "fget", None) or getattr(member, "__func__", member)
+        for kind in getattr(function, "__annotations__", {}).values():
+            yield kind if isinstance(kind, str) else inspect.formatannotation(kind)
+
+
+def test_what_a_signature_mentions_is_public_too() -> None:
+    """Who gets a value from a public function, or has to make one for it, can import its type from `raftlog`."""
+    folders = ("raftlog", "raftlog/records", "raftlog/snapshot", "raftlog/storage")
+    trees = [ast.parse(path.read_text("utf-8")) for folder in folders for path in (ROOT / folder).glob("*.py")]
+    ours = {node.name for tree in trees for node in tree.body if isinstance(node, ast.ClassDef)}
+    mentioned = {
+        word for name in raftlog.__all__ for text in _annotations(name) for word in re.findall(r"\w+", text)
+    } & ours
+    assert mentioned - {*raftlog.__all__} == {*INTERNAL_NAMES.split()}
 
 
 def test_type_checkers_see_no_other_names() -> None:

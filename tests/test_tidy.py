@@ -341,6 +341,27 @@ def contributing_is_short(source: Source) -> Iterator[str]:
         yield f" {source.line_count} lines: say it in fewer than {MAX_CONTRIBUTING_LINES}"
 
 
+@rule(
+    CODE,
+    ("records/x.py", "class X:\n    @property\n    def size(self): ..."),
+    ("records/x.py", "class X:\n    def size_bytes(self): ..."),
+    ("records/x.py", "class X:\n    def entry_size(self): ..."),
+    ("records/x.py", "class X:\n    def size(self): ..."),
+)
+def sizes_are_held_or_asked_for(source: Source) -> Iterator[str]:
+    """A size that is held is a property, and names its unit; ``size()`` asks what ``read_at`` reads, here and now."""
+    for owner in (node for node in ast.walk(source.tree) if isinstance(node, ast.ClassDef)):
+        functions = {each.name: each for each in owner.body if isinstance(each, ast.FunctionDef)}
+        for name, function in functions.items():
+            if not re.fullmatch(r"size|\w+_size|(\w+_)?size_bytes", name) or len(function.args.args) > 1:
+                continue
+            is_property = any(ast.unparse(each).endswith("property") for each in function.decorator_list)
+            if name == "size" and (is_property or "read_at" not in functions):
+                yield f"{function.lineno}: {owner.name}.size: is it size_bytes, a property, or what read_at reads?"
+            elif name != "size" and not is_property and not name.startswith("_"):
+                yield f"{function.lineno}: {owner.name}.{name} is held: make it a property"
+
+
 @rule(r"CHANGELOG\.md", ("CHANGELOG.md", "# Changelog\n## [0.1.0]\n"))
 def the_changelog_is_open(source: Source) -> Iterator[str]:
     """There is always a place for the next line."""

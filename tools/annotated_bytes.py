@@ -13,7 +13,7 @@ from raftlog.records.batch import CRC_START, RecordBatch, TimestampType
 from raftlog.records.compression import CompressionType
 from raftlog.records.control import ControlRecordType
 from raftlog.records.limits import BATCH_OVERHEAD, LOG_OVERHEAD
-from raftlog.records.record import RawRecord, Record, read_record
+from raftlog.records.record import MARK_FLAGS, RawRecord, Record, read_record
 from raftlog.records.varint import read_varint, read_varlong
 
 HEADER_FIELDS: Final = (
@@ -218,6 +218,7 @@ class _Records:
             raw.headers,
             raw.attributes,
             raw.timestamp_delta,
+            self.batch.attributes & MARK_FLAGS,
         )
 
     def _damage(self, start: int, name: str, meaning: str) -> AnnotatedField:

@@ -94,7 +94,7 @@ class RecordsDump:
             return split_runs(source, start=start, stop=self.max_bytes)
         from raftlog.records.columns import read_columns  # Slow to import: only where records are shown.
 
-        return read_columns(source, start=start, stop=self.max_bytes)
+        return read_columns(source, start=start, stop=self.max_bytes, data_only=False)
 
     def _many(
         self, file: InputFile, found: "BatchRun | Chunk", quick: KafkaLines, decoder: PayloadDecoder

@@ -20,11 +20,11 @@ class _Content:
         self._tail = bytearray()
 
     @property
-    def size(self) -> int:
+    def size_bytes(self) -> int:
         return self._kept_size + len(self._tail)
 
     def read_at(self, position: int, size: int) -> memoryview:
-        end = min(position + size, self.size)
+        end = min(position + size, self.size_bytes)
         kept = self._read_kept(position, min(end, self._kept_size))
         if end <= self._kept_size:
             return kept
@@ -70,7 +70,7 @@ class OverlayFile:
 
     def append(self, data: bytes | memoryview) -> None:
         """Add bytes at the end, in memory."""
-        self._content.write_at(self._content.size, data)
+        self._content.write_at(self._content.size_bytes, data)
 
     def write_at(self, position: int, data: bytes | memoryview) -> None:
         """Write bytes at a position, in memory."""
@@ -86,7 +86,7 @@ class OverlayFile:
 
     def size(self) -> int:
         """Return the file's length in bytes."""
-        return self._content.size
+        return self._content.size_bytes
 
     def truncate(self, size_bytes: int) -> None:
         """Cut the file to a length, in memory.
@@ -94,8 +94,8 @@ class OverlayFile:
         Raises:
             StorageError: the length is above the file's, or negative.
         """
-        if not 0 <= size_bytes <= self._content.size:
-            raise StorageError(self._path, f"truncate to {size_bytes} bytes", f"it has {self._content.size}")
+        if not 0 <= size_bytes <= self._content.size_bytes:
+            raise StorageError(self._path, f"truncate to {size_bytes} bytes", f"it has {self._content.size_bytes}")
         self._content.truncate(size_bytes)
 
     def reserve(self, size_bytes: int) -> None:

@@ -3,7 +3,8 @@
 
 >>> with open_segment("orders-0/00000000000000000000.log") as segment:  # doctest: +SKIP
 ...     for chunk in segment.chunks(("offset", "value"), from_offset=1000):
-...         print(chunk.records.to_arrow())
+...         if isinstance(chunk, Chunk) and chunk.records is not None:
+...             print(chunk.records.to_arrow())
 """
 
 import concurrent.futures
@@ -14,12 +15,15 @@ from types import TracebackType
 from typing import Generic, Self, TypeVar
 
 from raftlog.file_paths import local_or_remote, name_of
-from raftlog.records.columns import RECORD_COLUMNS, Chunk, read_columns
+from raftlog.records.columns import RECORD_COLUMNS, Chunk, read_records, select_columns
 from raftlog.records.file_names import FileKind, parse_file_name
 from raftlog.records.iterator import Corruption, TornTail, ZeroPadding
 from raftlog.records.legacy import LegacyBatch
+from raftlog.records.record import RecordView
+from raftlog.records.record_selection import RecordSelection
 from raftlog.storage.file_source import open_source
 from raftlog.storage.index_seek import IndexSeek
+from raftlog.storage.log_transactions import log_transactions
 from raftlog.storage.start_method import start_method
 
 Result = TypeVar("Result")
@@ -50,36 +54,65 @@ class Segment:
         from_offset: int | None = None,
         to_offset: int | None = None,
         since_ms: int | None = None,
+        data_only: bool = True,
+        read_committed: bool = False,
     ) -> Iterator[Piece]:
-        """Yield the segment as columns, a chunk at a time, in order.
+        """Yield the segment as columns, a chunk at a time, in order: the records that a consumer sees.
 
-        Whole chunks are given: bounds leave out chunks of which the indexes and the batch headers say that they hold no
-        wanted record. The chunks that are given may hold others too: columns are quickly filtered by who has them.
+        Bounds leave out records, and batches that hold no offset within them: the indexes say where to begin. A batch
+        of which no record is wanted is among the headers of a chunk, without rows.
 
         Args:
-            columns: which of ``RECORD_COLUMNS`` to unpack; none gives headers alone.
-            from_offset: first offset, inclusive.
-            to_offset: last offset, exclusive.
-            since_ms: first timestamp (inclusive), in ms.
+            columns: which of ``RECORD_COLUMNS`` and ``MARK_COLUMNS`` to unpack; none gives headers alone.
+            from_offset: first offset, inclusive: no record is below it.
+            to_offset: last offset, exclusive: no record is at it or above.
+            since_ms: least timestamp, inclusive, in ms: no record has an earlier one.
+            data_only: whether control records are left out.
+            read_committed: whether records of aborted transactions are left out, and all from the last stable offset of
+                the log on. All segments beside this one are asked, or their indexes
+                (``raftlog.storage.log_transactions``); so they are for the column ``is_aborted``.
 
         Raises:
-            ValueError: a column is not one of ``RECORD_COLUMNS``.
+            ValueError: there is no such column.
             StorageError: the disk failed.
         """
+        transactions = log_transactions(self.path) if read_committed or "is_aborted" in columns else None
+        selection = RecordSelection(from_offset, to_offset, since_ms, data_only, read_committed, transactions)
         seek = IndexSeek(self.path, self.base_offset)
         first = from_offset or 0
         if since_ms is not None:
             first = max(first, seek.offset_before(self._source, since_ms))
         start = seek.position_before(self._source, first) if first else 0
-        for piece in read_columns(self._source, columns, start=start):
-            if not isinstance(piece, Chunk):
-                yield piece
-                continue
-            base_offset, last_offset, max_timestamp = _span(piece)
-            if to_offset is not None and base_offset >= to_offset:
-                return
-            if last_offset >= first and (since_ms is None or max_timestamp >= since_ms):
-                yield piece
+        return select_columns(self._source, columns, selection, start=start)
+
+    def records(
+        self,
+        *,
+        from_offset: int | None = None,
+        to_offset: int | None = None,
+        data_only: bool = True,
+        read_committed: bool = False,
+    ) -> Iterator[RecordView]:
+        """Yield the segment's records as objects; the arguments are those of ``chunks``.
+
+        A torn tail and zero padding end the segment without error.
+
+        Raises:
+            DecodeError: at the first thing that is damaged, or a legacy message; all that stands before it is given
+                first.
+            MissingExtraError: a codec's package is not installed.
+            StorageError: the disk failed.
+        """
+        seek = IndexSeek(self.path, self.base_offset)
+        return read_records(
+            self._source,
+            start=seek.position_before(self._source, from_offset) if from_offset else 0,
+            from_offset=from_offset,
+            to_offset=to_offset,
+            data_only=data_only,
+            read_committed=read_committed,
+            transactions=log_transactions(self.path) if read_committed else None,
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -131,11 +164,3 @@ class _Applied(Generic[Result]):
     def __call__(self, path: str) -> Result:
         with Segment(path) as segment:
             return self._function(segment)
-
-
-def _span(chunk: Chunk) -> tuple[int, int, int]:
-    """Return a chunk's first and last offset, and its largest timestamp, by its headers."""
-    batches = chunk.batches
-    base_offsets, deltas = batches.column("base_offset"), batches.column("last_offset_delta")
-    last = len(batches) - 1
-    return base_offsets[0], base_offsets[last] + deltas[last], max(batches.column("max_timestamp"))

@@ -170,7 +170,7 @@ def scan_segment(
     scan = SegmentScan(base_offset, last_epoch, indexes, witnesses)
     readable = ReadableBytes(source)
     try:
-        for piece in read_columns(readable, ()):
+        for piece in read_columns(readable, (), data_only=False):
             scan.first_gap = readable.first_gap
             if isinstance(piece, Chunk):
                 scan.take(piece.batches)

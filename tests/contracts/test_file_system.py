@@ -24,6 +24,7 @@ from raftlog.errors import (
 from raftlog.file_system import FileSystem, OpenFile, join, parent_directory, read_file, remove_if_there, replace_file
 from raftlog.storage.local_file_system import LocalFileSystem
 from raftlog.testing.memory_file_system import MemoryFileSystem
+from tests.hang_limit import HANG_S
 
 
 @pytest.fixture(params=["local", "memory"])
@@ -212,7 +213,7 @@ def test_a_file_is_synced_in_another_thread(files: FileSystem) -> None:
             file.truncate(len(expected) - 4)
             expected = expected[:-4]
     is_done.set()
-    thread.join(60)
+    thread.join(HANG_S)
     assert failures == []
     assert syncs[0] > 0
     assert bytes(file.read_at(0, 9999)) == expected

@@ -9,6 +9,7 @@ from tests.mutants import (
     of_logs,
     of_quarantine,
     of_quorum_state,
+    of_readers,
     of_recovery,
     of_snapshots,
 )
@@ -25,6 +26,7 @@ _ALL: Final = (
     *of_snapshots.MUTANTS,
     *of_control_records.MUTANTS,
     *of_accumulator.MUTANTS,
+    *of_readers.MUTANTS,
 )
 MUTANTS: Final[dict[str, Mutant]] = {mutant.name: mutant for mutant in _ALL}
 assert len(MUTANTS) == len(_ALL)

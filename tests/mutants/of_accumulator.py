@@ -48,6 +48,17 @@ def _still_there(right: Wrong) -> Wrong:
     return close
 
 
+def _from_the_latest_on(right: Wrong) -> Wrong:
+    def append(batches: Any, *arguments: Any) -> Any:
+        start = batches._next_offset
+        last_offset = right(batches, *arguments)
+        if arguments[-1]:
+            batches._drain_offset = start
+        return last_offset
+
+    return append
+
+
 MUTANTS: Final = (
     Mutant(
         "K1-fenced",
@@ -90,6 +101,13 @@ MUTANTS: Final = (
         "BatchAccumulatorTest#testDelayedDrain",
         instead(BatchAccumulator, "_may_leave", lambda *_: True),
         (f"{ACCUMULATOR}::test_a_delayed_drain_holds_what_comes_after",),
+    ),
+    Mutant(
+        "K34-moved",
+        "a second delayed append holds back no less than the first",
+        "BatchAccumulatorTest#testDelayedDrain",
+        swapped(BatchAccumulator, "_append", _from_the_latest_on),
+        (f"{ACCUMULATOR}::test_the_first_delayed_append_says_from_where_on",),
     ),
     Mutant(
         "R24",

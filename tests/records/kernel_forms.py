@@ -16,7 +16,19 @@ from unittest import mock
 import pytest
 from hypothesis import settings
 
-from raftlog.records import batch_run, builder, columns, iterator, kernel_choice, record_areas, record_summaries
+from raftlog.records import (
+    batch_run,
+    builder,
+    column_values,
+    columns,
+    iterator,
+    kernel_choice,
+    record_areas,
+    record_marks,
+    record_selection,
+    record_summaries,
+    transactions,
+)
 
 _NAME: Final = "raftlog.records._kernel"
 
@@ -59,11 +71,24 @@ def examples(count: int) -> settings:
     return settings(deadline=None, max_examples=count * _SCALE)
 
 
+_USERS = (
+    batch_run,
+    column_values,
+    columns,
+    record_areas,
+    record_marks,
+    record_selection,
+    record_summaries,
+    transactions,
+)
+"""The readers that take the kernel by name."""
+
+
 @contextlib.contextmanager
 def using(form: ModuleType, *, chunk_size: int | None = None, arena_size: int | None = None) -> Iterator[None]:
     """Let readers use one form of the kernel, and other sizes than their own."""
     with contextlib.ExitStack() as patches:
-        for module in (batch_run, columns, record_areas, record_summaries):
+        for module in _USERS:
             patches.enter_context(mock.patch.object(module, "kernel", form))
         patches.enter_context(mock.patch.object(columns, "IS_COMPILED", form.IS_COMPILED))
         if chunk_size is not None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The accumulator: what it makes of appends, whom it refuses, and that it writes what Kafka wrote."""
 
+import contextlib
 import itertools
 import sys
 from collections.abc import Callable, Iterator
@@ -243,6 +244,25 @@ def test_a_delayed_drain_holds_what_comes_after() -> None:
     assert [batch.base_offset for batch in one.drain()] == [11, 13, 14]
 
 
+def test_the_first_delayed_append_says_from_where_on() -> None:
+    """A second one does not move the place, wherever batches end: what the first one holds back stays."""
+    for ends in itertools.product([False, True], repeat=3):
+        one = accumulator()
+        for value, is_delayed, is_end in zip((b"a", b"b", b"c"), (False, True, True), ends, strict=True):
+            one.append(EPOCH, [value], TIMESTAMP, delay_drain=is_delayed)
+            if is_end:
+                one.force_drain()
+        assert [values_of(data) for data in drained_bytes(one)] == ([[b"a"]] if ends[0] else [])
+        one.append(EPOCH, [b"d"], TIMESTAMP, delay_drain=True)
+        assert drained_bytes(one) == []
+        one.allow_drain()
+        rest = [b"b", b"c", b"d"] if ends[0] else [b"a", b"b", b"c", b"d"]
+        assert [value for data in drained_bytes(one) for value in values_of(data)] == rest
+        one.append(EPOCH, [b"e"], TIMESTAMP)
+        one.append(EPOCH, [b"f"], TIMESTAMP, delay_drain=True)
+        assert drained_bytes(one) == []
+
+
 def test_a_delayed_append_holds_the_batch_that_it_joins() -> None:
     """A batch is drained as a whole or not at all."""
     one = accumulator()
@@ -254,6 +274,25 @@ def test_a_delayed_append_holds_the_batch_that_it_joins() -> None:
 
 
 # Limits, back-pressure and memory
+
+
+def test_a_block_around_what_was_drained_releases_it() -> None:
+    """At its end no batch of it holds memory, whether all were written or a write has failed; until then all do."""
+    one = accumulator()
+    for _ in range(2):
+        one.append(EPOCH, [b"a"], TIMESTAMP)
+        one.append_leader_change(LEADER_CHANGE, TIMESTAMP)
+        with one.drain() as drained:
+            assert one.memory.held_bytes == sum(len(batch.data) for batch in drained) > 0
+        assert one.memory.held_bytes == 0
+        assert len(drained) == 2
+
+        one.append(EPOCH, [b"a"], TIMESTAMP)
+        one.append_leader_change(LEADER_CHANGE, TIMESTAMP)
+        with contextlib.suppress(OSError), one.drain() as drained:
+            drained[0].release()
+            raise OSError("the disk is full")
+        assert one.memory.held_bytes == 0
 
 
 def test_a_batch_may_be_exactly_full() -> None:

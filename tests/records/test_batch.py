@@ -114,7 +114,9 @@ def test_abort_marker_vector() -> None:
     batch = RecordBatch(vectors.ABORT_MARKER)
     assert (batch.is_transactional, batch.is_control) == (True, True)
     assert (batch.producer_id, batch.producer_epoch, batch.base_sequence) == (77, 2, -1)
-    assert list(batch.records()) == [Record(5, TIMESTAMP, b"\0\0\0\0", b"\0\0\0\0\0\x09")]
+    [record] = batch.records()
+    assert record == Record(5, TIMESTAMP, b"\0\0\0\0", b"\0\0\0\0\0\x09", marks=0x30)
+    assert (record.is_control, record.is_transactional) == (True, True)
 
 
 def test_raft_data_vector() -> None:

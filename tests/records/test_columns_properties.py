@@ -48,7 +48,7 @@ def _told(
 ) -> list[Any]:
     """Everything that ``read_columns`` says of some bytes, as plain values."""
     with using(form, chunk_size=chunk_size, arena_size=arena_size):
-        return [_plain(piece) for piece in read_columns(data, columns)]
+        return [_plain(piece) for piece in read_columns(data, columns, data_only=False)]
 
 
 def _plain(piece: Any) -> Any:
@@ -119,7 +119,7 @@ def _check(data: bytes, form: Any, chunk_size: int | None = None, arena_size: in
     """Compare all that columns say of some bytes with what the splitter and the plain readers say."""
     found: list[Any] = []
     with using(form, chunk_size=chunk_size, arena_size=arena_size):
-        for piece in read_columns(data):
+        for piece in read_columns(data, data_only=False):
             if isinstance(piece, Chunk):
                 _check_chunk(piece)
                 found += piece.batches.run.batches()
@@ -205,7 +205,7 @@ def test_objects_come_up_to_the_first_damage(log: list[bytes]) -> None:
         found: list[Any] = []
         with using(form):
             try:
-                for record in read_records(data):
+                for record in read_records(data, data_only=False):
                     found += [(record.offset, record.timestamp, record.key, record.value, record.headers)]
             except DecodeError as error:
                 found.append(error.rule)
@@ -232,7 +232,7 @@ def test_every_rule_is_broken_alike() -> None:
         for form in BUILT_FORMS:
             _check(data, form)
         with using(BUILT_FORMS[-1]):
-            for piece in read_columns(data):
+            for piece in read_columns(data, data_only=False):
                 if isinstance(piece, Chunk):
                     reached.update(error.rule for _, error in piece.errors if isinstance(error, DecodeError))
 

@@ -170,7 +170,7 @@ def test_objects_have_what_records_have(plan: Any) -> None:
     data = plan if isinstance(plan, bytes) else plan.build()
     for form in BUILT_FORMS:
         with using(form):
-            for chunk in read_columns(data):
+            for chunk in read_columns(data, data_only=False):
                 assert isinstance(chunk, Chunk)
                 if chunk.errors:
                     continue
@@ -179,6 +179,7 @@ def test_objects_have_what_records_have(plan: Any) -> None:
                 assert len(objects) == len(records)
                 for each, record in zip(objects, records, strict=True):
                     assert (each.offset, each.timestamp, each.key, each.value, each.headers) == record[:5]
+                    assert (each.is_control, each.is_transactional) == (record.is_control, record.is_transactional)
                     assert repr(each) == (
                         f"Record(offset={record.offset}, timestamp={record.timestamp}, key={record.key!r}, "
                         f"value={record.value!r}, headers={tuple(map(tuple, record.headers))!r})"
@@ -335,7 +336,7 @@ def test_lines_of_chunks_say_what_batches_and_records_say(
 ) -> None:
     """Lines hold the numbers and payloads of all before what is left to others, and nothing else is written."""
     with using(INTERPRETED):
-        chunk = next(iter(read_columns(log, RECORD_COLUMNS)))
+        chunk = next(iter(read_columns(log, RECORD_COLUMNS, data_only=False)))
     assert isinstance(chunk, Chunk)
     if chunk.errors:
         return

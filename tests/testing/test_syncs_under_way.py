@@ -18,6 +18,7 @@ from raftlog.testing.faults import Fault, Operation, Step
 from raftlog.testing.memory_file import MemoryFile
 from raftlog.testing.memory_file_system import MemoryFileSystem
 from raftlog.testing.memory_inode import Inode
+from tests.hang_limit import HANG_S
 
 SECTOR = 512
 TINY = CrashModel(sector_size_bytes=4, max_choices=100_000)
@@ -334,18 +335,18 @@ def test_another_thread_syncs_what_this_one_appends() -> None:
 
     def wait(_: Step) -> None:
         has_begun.set()
-        assert may_end.wait(60)
+        assert may_end.wait(HANG_S)
 
     files.during_sync = wait
     thread = threading.Thread(target=file.sync)
     thread.start()
-    assert has_begun.wait(60)
+    assert has_begun.wait(HANG_S)
     file.append(b"b")
     assert file.size() == 2
     assert b"ab" in left(files)
     assert b"" in left(files)
     may_end.set()
-    thread.join(60)
+    thread.join(HANG_S)
     assert left(files) == {b"a", b"a\0", b"ab"}
 
 
@@ -372,7 +373,7 @@ def test_many_threads_leave_the_model_whole() -> None:
             files.rename(f"g{number}", "h")
     done.set()
     for thread in threads:
-        thread.join(60)
+        thread.join(HANG_S)
     assert failures == []
     expected = b"".join(number.to_bytes(4, "big") for number in range(2000))
     assert bytes(file.read_at(0, 9999)) == expected

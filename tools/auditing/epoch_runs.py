@@ -29,7 +29,7 @@ class EpochRun:
     seen: EpochSeen
 
     @property
-    def size(self) -> int:
+    def offset_count(self) -> int:
         """How many offsets it spans."""
         return max(1, self.seen.end_offset - self.seen.start_offset)
 
@@ -125,10 +125,10 @@ def _believed(runs: Sequence[EpochRun]) -> list[EpochRun]:
         above = size = 0
         while above < min(_FEW, len(believed)) and believed[-1 - above].seen.epoch > run.seen.epoch:
             above += 1
-            size += believed[-above].size
+            size += believed[-above].offset_count
         below = believed[-1 - above].seen.epoch if above < len(believed) else -1
-        stands_out = size == run.size and below == run.seen.epoch
-        if above == 0 or (below <= run.seen.epoch and (size < run.size or stands_out)):
+        stands_out = size == run.offset_count and below == run.seen.epoch
+        if above == 0 or (below <= run.seen.epoch and (size < run.offset_count or stands_out)):
             del believed[len(believed) - above :]
             believed.append(run)
     return believed

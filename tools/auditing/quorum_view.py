@@ -197,7 +197,7 @@ class _Quorum:
         if candidate.quarantined_from is not None:
             return False, False
         may_vote = [voter for voter in by_voter.values() if voter.quarantined_from is None]
-        granting = sum(voter.end <= candidate.end for voter in may_vote)
+        granting = sum(_grants(voter, candidate) for voter in may_vote)
         absent = len(voters) - len(by_voter)
         is_electable = granting >= voters.majority_size
         is_current = candidate.end >= self._high_watermark
@@ -224,6 +224,11 @@ class _Quorum:
         if shared is not None:
             ends += (_end_of(shared, mine, one), _end_of(shared, theirs, other))
         return min(ends)
+
+
+def _grants(voter: Replica, candidate: Replica) -> bool:
+    """Whether a voter is not more up to date: the epoch of the last record decides, and the log end within one."""
+    return voter.end <= candidate.end
 
 
 def _knows_none_after(epoch: int, replica: Replica) -> bool:

@@ -50,7 +50,7 @@ def survey_segment(task: SurveyTask, log: ByteSource, indexes: Mapping[FileKind,
     survey = _SegmentSurvey(task, indexes)
     readable = ReadableBytes(log)
     try:
-        for piece in join_zeroed_tail(read_columns(readable, ()), readable):
+        for piece in join_zeroed_tail(read_columns(readable, (), data_only=False), readable):
             survey.take(piece, readable)
     except StorageError as error:
         survey.fail(error)

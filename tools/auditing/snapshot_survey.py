@@ -36,7 +36,7 @@ def survey_snapshot(task: SurveyTask, source: ByteSource) -> FileEvidence:
         StorageError: the disk failed.
     """
     survey = _SnapshotSurvey(task)
-    for piece in read_columns(source, ()):
+    for piece in read_columns(source, (), data_only=False):
         survey.take(piece)
     return survey.end()
 

@@ -1,20 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the driver sends to tasks: parts of files, by path and byte positions."""
 
-from typing import NamedTuple
-
 import attrs
 
+from raftlog.records.transactions import AbortedRange
 from raftlog.tools.findings import Finding
 from raftlog.tools.standard_error import unicode_text
-
-
-class AbortedRange(NamedTuple):
-    """An aborted transaction: whose, and the offsets of its first record and of its marker (inclusive)."""
-
-    producer_id: int
-    first_offset: int
-    last_offset: int
 
 
 @attrs.frozen

@@ -16,6 +16,7 @@ from raftlog.errors import OptionError, StorageError, without_frames
 from raftlog.file_paths import is_remote, local_or_remote
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.file_names import METADATA_TOPIC, FileKind, FileState
+from raftlog.records.transactions import Transactions
 from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID
 from raftlog.storage.directory_listing import DirectoryListing, EntryKind
 from raftlog.storage.file_source import open_source
@@ -28,7 +29,7 @@ from raftlog.tools.spark.filters import Hints
 from raftlog.tools.spark.offset_ranges import offset_range
 from raftlog.tools.spark.options import SourceOptions, TopicPartition, nearest
 from raftlog.tools.spark.parts import FilePart, Split
-from raftlog.tools.spark.transactions import TransactionFollower, Transactions
+from raftlog.tools.spark.transactions import TransactionFollower
 from raftlog.tools.standard_error import unicode_text
 
 _COST_OF_A_FILE: Final = 64 * 1024

@@ -84,7 +84,7 @@ def offsets_of(steps: Sequence[Step], base_offset: int = 0) -> list[int]:
 def tables(log: bytes, chunk: int | None = None) -> list[BatchTable]:
     """Read a log's headers, so many batches at a time."""
     found = []
-    for piece in read_columns(log, ()):
+    for piece in read_columns(log, (), data_only=False):
         if isinstance(piece, Chunk):
             run = piece.batches.run
             size = chunk or len(run)

@@ -95,6 +95,22 @@ SOUND = [(1, 0, 10), (3, 10, 20)]
     ("evidence", "expected"),
     [
         pytest.param(log([(1, 102, 150), (4, 150, 200)], [(4, 180)], snapshots=[180]), [], id="start amid a segment"),
+        *(
+            pytest.param(
+                log([(1, 102, 150), (4, 150, 200)], [(4, start)], snapshots=[start]),
+                expected,
+                id=f"log start at {start}",
+            )
+            for start, expected in ((149, [("epochs-missing", 102, 1)]), (150, []), (151, []))
+        ),
+        *(
+            pytest.param(
+                log([(1, 102, 150), (4, 150, 200), (5, 200, 210)], [(4, start), (5, 200)], is_raft=False),
+                expected,
+                id=f"log of a topic that starts at {start}",
+            )
+            for start, expected in ((149, [("epochs-missing", 102, 1)]), (150, []), (151, []))
+        ),
         pytest.param(
             log([(1, 102, 150), (4, 150, 200)], [(4, 180)], snapshots=[170]),
             [("epochs-start", 180, 4)],

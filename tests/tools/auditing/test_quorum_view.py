@@ -51,6 +51,34 @@ def test_a_quorum_at_rest() -> None:
     assert all(each.electable and each.at_risk is None for each in view.members)
 
 
+@pytest.mark.parametrize(("count", "is_ahead"), [(3, False), (4, True), (5, True)])
+def test_an_election_compares_lengths_within_an_epoch(count: int, is_ahead: bool) -> None:
+    """One record less than the others: not electable; as many, or one more: electable."""
+    view = view_of(replica(1, 4), replica(2, 4), replica(3, count))
+    assert member(view, 3).electable is is_ahead
+
+
+@pytest.mark.parametrize("count", [2, 6, 7, 8, 12])
+def test_an_election_compares_epochs_first(count: int) -> None:
+    """A log of an earlier epoch is behind, be it shorter, as long or longer: no other voter grants it."""
+    view = view_of(replica(1, count), replica(2, 6, epoch=2), replica(3, 6, epoch=2))
+    assert [member(view, node_id).electable for node_id in IDS] == [False, True, True]
+
+    alone = view_of(replica(1, count), replica(2, 6, epoch=2))
+    assert [member(alone, node_id).electable for node_id in (1, 2)] == [False, True]
+
+
+@pytest.mark.parametrize("count", [1, 6, 7, 12])
+def test_who_lacks_what_is_committed_is_not_elected_by_the_absent_either(count: int) -> None:
+    """What a snapshot proves to be committed is of its epoch: a longer log of an earlier one lacks it all the same."""
+    log = MadeLog(node="n2").bootstrap(voters(*IDS)).data(4)
+    log.lead(2, IDS, epoch=2)
+    log.snapshot(log.end_offset, 2, 1, voters(*IDS)).state(2, leader_id=2)
+    second = [log_directory(log.node, 2, voter(2).voter_key.directory_id), log.evidence()]
+    view = view_of(replica(1, count), second)
+    assert [member(view, node_id).electable_with_absent for node_id in (1, 2)] == [False, True]
+
+
 def test_a_follower_behind() -> None:
     """Who lacks what a majority has cannot be elected, and loses nobody anything."""
     view = view_of(replica(1, 10), replica(2, 10), replica(3, 4))
