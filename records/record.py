@@ -197,22 +197,21 @@ def read_usual_records(
 ) -> tuple[list[Record], int]:
     """Read records quickly, as long as they are usual ones: sound, sizes and offset deltas of one or two bytes.
 
-    This is one long loop because a call for each field would take longer than the field.
-
     Args:
         buffer: the record area.
         position: of the first record in it.
         count: the most records to read.
         base_offset: what offset deltas are added to; the sums must fit in 64 bits.
         base_timestamp: the same for timestamps.
-        append_time, marks: the timestamp that LogAppendTime gives to every record, or None; and what all of them are.
+        append_time: the timestamp that LogAppendTime gives to every record, or None.
+        marks: of all of them.
 
     Returns:
         The records, and the position after them: ``read_record`` is to say what stands there, if they are fewer.
     """
     records: list[Record] = []
     try:
-        for _ in range(count):
+        for _ in range(count):  # In one: a call for each field would take longer than the field.
             size, at = buffer[position], position + 1
             if size > 0x7F:
                 size, at = size + (buffer[at] - 1 << 7), at + 1
