@@ -364,3 +364,14 @@ def test_extending_adds_all_or_nothing() -> None:
     builder.append(TIMESTAMP, None, None, offset=2**40 + 2**31 - 1)
     with pytest.raises(ValueError, match="cannot follow"):
         builder.extend([(TIMESTAMP, None, None)])
+
+
+@pytest.mark.parametrize("compression_type", CompressionType)
+def test_a_batch_is_compressed_as_it_is_asked_to_be(compression_type: CompressionType) -> None:
+    """A batch says the codec that was asked for, its records read back, and all codecs but none make it smaller."""
+    builder = RecordBatchBuilder(0, compression_type=compression_type)
+    builder.extend([(TIMESTAMP, None, b"value" * 500)] * 3)
+    batch = RecordBatch(builder.build())
+    assert batch.compression_type is compression_type
+    assert [record.value for record in batch.records()] == [b"value" * 500] * 3
+    assert (len(batch.buffer) < 7500) == (compression_type is not CompressionType.NONE)

@@ -152,3 +152,37 @@ def test_every_offset_checkpoint_of_kafka_reads_and_writes_back() -> None:
         assert write_offset_checkpoint(entries) == data or (entries, data) == ((), b"")
         compared += 1
     assert compared == 36
+
+
+@pytest.mark.parametrize("number", [-(2**31) - 1, -(2**31), -1, 2**30 - 1, 2**30, 2**31 - 1, 2**31, 2**32])
+@pytest.mark.parametrize("line", [0, 1])
+def test_a_number_out_of_range_is_told_from_a_wrong_one(number: int, line: int) -> None:
+    """A version or a count is an int: one that is, and is wrong, is told otherwise than one that is none."""
+    data = f"{number}\n0\n".encode() if line == 0 else f"0\n{number}\n".encode()
+    is_int = -(2**31) <= number < 2**31
+    with pytest.raises((DecodeError, UnsupportedVersionError)) as caught:
+        read_leader_epoch_checkpoint(data)
+    assert ("out of range" in str(caught.value)) == (not is_int)
+    assert isinstance(caught.value, UnsupportedVersionError) == (is_int and line == 0)
+
+
+@pytest.mark.parametrize(
+    ("partition", "offset", "is_taken"),
+    [
+        (0, 0, True),
+        (2**31 - 1, 2**63 - 1, True),
+        (0, -(2**63), True),
+        (2**31, 0, False),
+        (-1, 0, False),
+        (0, 2**63, False),
+        (0, -(2**63) - 1, False),
+    ],
+)
+def test_a_partition_and_an_offset_fit_in_their_fields(partition: int, offset: int, is_taken: bool) -> None:
+    """A partition is an int from 0 on, and an offset any long: one more on either side is refused."""
+    data = f"0\n1\norders {partition} {offset}\n".encode()
+    if is_taken:
+        assert read_offset_checkpoint(data) == (PartitionOffset("orders", partition, offset),)
+    else:
+        with pytest.raises(DecodeError, match="out of range"):
+            read_offset_checkpoint(data)

@@ -225,3 +225,33 @@ def test_every_partition_metadata_of_kafka_reads_and_writes_back() -> None:
         assert write_partition_metadata(read_partition_metadata(path.read_bytes())) == path.read_bytes()
         compared += 1
     assert compared == 88
+
+
+@pytest.mark.parametrize("count", range(7))
+def test_an_odd_backslash_goes_on_with_the_next_line(count: int) -> None:
+    """Of backslashes at a line's end each two are one, and one that is left over joins the next line."""
+    file = read_java_properties(b"a=b" + b"\\" * count + b"\n  c=d\n")
+    value = "b" + "\\" * (count // 2)
+    assert [(each.key, each.value) for each in file.properties] == (
+        [("a", value + "c=d")] if count % 2 else [("a", value), ("c", "d")]
+    )
+
+
+def test_printable_ascii_alone_is_not_escaped() -> None:
+    """From the blank to the tilde characters stand for themselves, but for separators; all others are escaped."""
+    written = write_java_properties(JavaProperties((), (Property("a", "b \x1f!~\x7f"),)))
+    assert written == b"a=b \\u001F\\!~\\u007F\n"
+
+
+@pytest.mark.parametrize("node_id", [-(2**31), 1 - 2**31, -1, 0, 2**31 - 2, 2**31 - 1])
+def test_every_int32_is_a_node_id(node_id: int) -> None:
+    """Kafka reads a node id as an int, and so do we; one more on either side is refused."""
+    data = f"version=1\ncluster.id=c\nnode.id={node_id}\n".encode()
+    assert read_meta_properties(data).node_id == node_id
+
+
+@pytest.mark.parametrize("node_id", [-(2**31) - 2, -(2**31) - 1, 2**31, 2**31 + 1])
+def test_other_numbers_are_no_node_ids(node_id: int) -> None:
+    """What no int can be is no node id."""
+    with pytest.raises(DecodeError, match="node id"):
+        read_meta_properties(f"version=1\ncluster.id=c\nnode.id={node_id}\n".encode())

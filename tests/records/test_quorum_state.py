@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -202,3 +203,19 @@ def test_every_quorum_state_of_kafka_reads_and_writes_back() -> None:
         assert write_quorum_state(state) == path.read_bytes()
         versions.append(state.data_version)
     assert (len(versions), set(versions)) == (26, {0, 1})
+
+
+@pytest.mark.parametrize("field", ["leader_id", "leader_epoch", "voted_id", "applied_offset", "current_voters"])
+def test_numbers_fit_in_their_fields(field: str) -> None:
+    """The smallest and the greatest of 32 bits, or of 64 for the offset, are taken, and one more is not."""
+    bits = 64 if field == "applied_offset" else 32
+
+    def of(number: int) -> QuorumStateData:
+        value: Any = (number,) if field == "current_voters" else number
+        return attrs.evolve(QuorumStateData(0), **{field: value})
+
+    for number in (-(1 << bits - 1), 0, (1 << bits - 1) - 1):
+        assert read_quorum_state(write_quorum_state(of(number))) == of(number)
+    for number in (-(1 << bits - 1) - 1, 1 << bits - 1):
+        with pytest.raises(ValueError, match=f"not a number of {bits} bits"):
+            of(number)

@@ -103,3 +103,27 @@ def test_what_follows_the_footer_is_reported_once() -> None:
     """A second snapshot behind a first one is one fault."""
     batches = snapshot_batches([1, 2])
     assert faults(batches * 2) == [("snapshot-footer", sum(map(len, batches)))]
+
+
+def _reasons(batches: Sequence[bytes]) -> list[str]:
+    """Return in words what is wrong."""
+    found: list[DecodeError] = []
+    order = SnapshotOrder(ID.epoch, found.append)
+    for batch in batches:
+        order.follow(BatchRun.of(RecordBatch(batch)))
+    return [str(error) for error in found]
+
+
+def test_a_batch_out_of_place_is_told_with_what_was_before() -> None:
+    """The reason names the offsets of the batch and the last one before it."""
+    header, offset = control(HEADER, 0), len(HEADER)
+    (reason,) = _reasons([header, data(offset, 2), data(offset + 5, 3)])
+    assert f"a batch of 3 records from offset {offset + 5} to {offset + 7}, after {offset + 1}" in reason
+
+
+def test_control_records_in_between_are_told_by_name() -> None:
+    """A second header behind data is told as what it is."""
+    header, offset = control(HEADER, 0), len(HEADER)
+    (reason,) = _reasons([header, data(offset, 2), control(HEADER, offset + 2)])
+    assert "SNAPSHOT_HEADER and KRAFT_VERSION" in reason
+    assert "between header and footer" in reason

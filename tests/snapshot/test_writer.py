@@ -22,11 +22,13 @@ from raftlog.records.builder import RecordBatchBuilder
 from raftlog.records.compression import CompressionType
 from raftlog.records.iterator import BufferSource, split
 from raftlog.records.open_batch import KeyedRecord
+from raftlog.snapshot.directory import SnapshotDirectory
 from raftlog.snapshot.memory_raw import MemoryRawSnapshotWriter
 from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID
 from raftlog.snapshot.raw import RawSnapshotWriter
 from raftlog.snapshot.reader import ControlBatch, RecordsSnapshotReader, verify_snapshot
 from raftlog.snapshot.writer import RecordsSnapshotWriter
+from raftlog.testing.memory_file_system import MemoryFileSystem
 from raftlog.voter_set import Endpoints, ReplicaKey, SupportedVersionRange, VoterNode, VoterSet
 from tests.records import vectors
 from tests.snapshot.snapshot_bytes import ID
@@ -297,3 +299,19 @@ def test_what_the_id_says() -> None:
     writer = Written(OffsetAndEpoch(42, 3)).writer
     assert (writer.last_contained_log_offset, writer.last_contained_log_epoch) == (41, 3)
     assert not writer.is_frozen
+
+
+def test_closing_lets_the_raw_snapshot_go() -> None:
+    """What was not frozen leaves no file, and nothing is added to it any more; closing again is harmless."""
+    file_system = MemoryFileSystem((("log", None, False),))
+    snapshots = SnapshotDirectory(file_system, "log")
+    raw = snapshots.create(OffsetAndEpoch(7, 1))
+    level = KRaftVersion.KRAFT_VERSION_0
+    writer = RecordsSnapshotWriter(raw, TIMESTAMP, last_contained_log_timestamp=0, kraft_version=level)
+    writer.append([b"value"], TIMESTAMP)
+    assert len(list(file_system.list("log"))) == 1
+    for _ in range(2):
+        writer.close()
+        assert list(file_system.list("log")) == []
+        with pytest.raises(SnapshotFrozenError):
+            raw.append(b"more")
