@@ -44,7 +44,7 @@ PUBLIC_NAMES = """
 
 
 INTERNAL_NAMES = """
-    BatchRun IndexLimits LocalFile LocalFileLock MemoryLease RollLimits VerifiedRun
+    BatchRun DiskStep IndexLimits LocalFile LocalFileLock MemoryLease RollLimits VerifiedRun
 """
 """What signatures of public names mention, and no user makes or names: it passes between our own modules."""
 
