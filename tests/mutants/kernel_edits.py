@@ -79,7 +79,7 @@ EDITS: Final = (
         "there is no room of a negative size",
         '_require(size >= 0, "room of a negative size")',
         "",
-        (f"{_CONTRACTS}::test_there_is_no_room_of_less_than_nothing", f"{_ROWS}"),
+        (f"{_ROWS}::test_there_is_no_room_of_less_than_nothing",),
     ),
     KernelEdit(
         "M-rows",

@@ -125,7 +125,7 @@ def _run_all(options: Mapping[str, str], seconds: float, tests: Sequence[str]) -
         command = [sys.executable, "-m", "pytest", "-p", "tests.records.built_kernel", "-p", "no:cacheprovider"]
         command += ["-q", "-n", "2", "-m", "not slow", *tests]
         holds = subprocess.run(command, cwd=ROOT, env=watched(kernel), check=False).returncode == 0
-        limits = "--cases", str(10**9), "--seconds", str(seconds)
+        limits = "--cases", str(10**9), "--seconds", str(seconds), "--races", "200"
         for done in pool.map(lambda seed: fuzz(kernel, seed, *limits), (1, 2)):
             print(done.stdout + done.stderr, end="", flush=True)
             holds = holds and done.returncode == 0
