@@ -14,7 +14,7 @@ PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
 	"$$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& echo "$$python" && break; done)
 
-.PHONY: help demo test test-slow test-bounds test-kafka test-browser test-spark campaign kill-matrix audit-table bench bench-quick bench-spark check fix clean python
+.PHONY: help demo test test-slow test-bounds test-asan test-kafka test-browser test-spark campaign kill-matrix audit-table bench bench-quick bench-spark check fix clean python
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -31,9 +31,12 @@ test-slow: $(READY) ## run the tests that need more than a few seconds each
 
 test-bounds: $(READY) ## run the kernel's tests with every index checked (needs a C compiler)
 	@directory=$$(mktemp -d) && trap 'rm -rf "$$directory"' EXIT && set -x && \
-	RAFTLOG_BOUNDS_CHECKS=1 $(BIN)/python setup.py -q build_ext --build-lib "$$directory" --build-temp "$$directory" && \
-	RAFTLOG_EXAMPLES=2 RAFTLOG_KERNEL_PATH="$$(echo "$$directory"/raftlog/records/_kernel.*)" $(PYTEST) -n auto \
+	RAFTLOG_BOUNDS_CHECKS=1 RAFTLOG_BUILD_FOLDER="$$directory/c" $(BIN)/python setup.py -q build_ext --build-lib "$$directory" --build-temp "$$directory" && \
+	RAFTLOG_EXAMPLES=2 RAFTLOG_KERNEL_PATH="$$(echo "$$directory"/raftlog/records/_kernel.*)" $(PYTEST) -p tests.records.built_kernel -n auto \
 	--maxprocesses 8 tests/records/test_kernel*.py tests/records/test_columns*.py tests/records/test_batch_run.py $(ARGS)
+
+test-asan: $(READY) ## run them and a fuzzer while sanitizers watch the kernel's memory (needs gcc and libasan)
+	@$(BIN)/python -m tests.records.sanitize_kernel $(ARGS)
 
 test-kafka: $(READY) ## run the tests that ask a real Kafka's code (needs a JDK and Maven)
 	@for tool in java javac mvn; do command -v $$tool >/dev/null || missing="$$missing $$tool"; done; \

@@ -6,6 +6,7 @@ from typing import Final
 from tests.mutants import (
     of_accumulator,
     of_control_records,
+    of_kernel,
     of_logs,
     of_quarantine,
     of_quorum_state,
@@ -27,6 +28,7 @@ _ALL: Final = (
     *of_control_records.MUTANTS,
     *of_accumulator.MUTANTS,
     *of_readers.MUTANTS,
+    *of_kernel.MUTANTS,
 )
 MUTANTS: Final[dict[str, Mutant]] = {mutant.name: mutant for mutant in _ALL}
 assert len(MUTANTS) == len(_ALL)

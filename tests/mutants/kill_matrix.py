@@ -9,6 +9,7 @@ import argparse
 import concurrent.futures
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -66,6 +67,8 @@ def run_tests(tests: Iterable[str], name: str = "") -> Verdict:
     seconds, failed = time.monotonic() - started, _FAILED.search(done.stdout)
     if done.returncode == _SOME_FAILED and failed:
         return Verdict(name, failed[1], seconds)
+    if done.returncode < 0:  # A wrong kernel need not stop at a wrong result.
+        return Verdict(name, f"a crash ({signal.Signals(-done.returncode).name})", seconds)
     problem = None if done.returncode == _PASSED else f"no verdict: {(done.stdout + done.stderr)[-_TAIL:]}"
     return Verdict(name, None, seconds, problem)
 

@@ -16,11 +16,13 @@ class Mutant:
 
     Attributes:
         name: what it is called by; the start is the number of the bug in the catalogue that it is from: K are bugs of
-            Kafka, R of other raft systems, W weak spots of Kafka's own guards, S ways in which disks fail.
+            Kafka, R of other raft systems, W weak spots of Kafka's own guards, S ways in which disks fail; M are
+            errors of memory in the compiled kernel.
         rule: what must hold, and does not.
         source: where the bug was: an issue, a pull request, a report or a test.
         plant: puts the wrong version in place, for the rest of the process.
         killers: tests of the default tier that must fail then, the first one soon.
+        needs_compiler: whether planting it compiles a kernel.
     """
 
     name: str
@@ -28,6 +30,7 @@ class Mutant:
     source: str
     plant: Callable[[], None]
     killers: tuple[str, ...]
+    needs_compiler: bool = False
 
 
 def swap(owner: Any, name: str, make_wrong: Callable[[Any], Wrong]) -> None:

@@ -10,10 +10,11 @@ from types import SimpleNamespace
 import pytest
 
 from tests.mutants.catalogue import MUTANTS
+from tests.mutants.kernel_edits import EDITS, KernelEdit
 from tests.mutants.kill_matrix import ROOT
 from tests.mutants.planting import forgiving, missing, swap
 
-NAME = re.compile(r"[KRWS][0-9]*(-[a-z-]+)?")
+NAME = re.compile(r"[KRWSM][0-9]*(-[a-z-]+)?")
 
 
 @functools.cache
@@ -35,6 +36,16 @@ def test_killers_are_there(name: str) -> None:
             assert "slow" not in {ast.unparse(each).rpartition(".")[2] for each in node.decorator_list}
         else:
             assert (ROOT / path).is_file()
+
+
+@pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit.name)
+def test_kernel_edits_apply(edit: KernelEdit) -> None:
+    """Their words stand in the kernel once: who changes those is told here, and not when mutants are planted."""
+    source = (ROOT / "records/kernel.py").read_text("utf-8")
+    wrong = edit.applied(source)
+    assert wrong != source
+    with pytest.raises(ValueError, match=edit.name):
+        edit.applied(wrong)
 
 
 class Example:

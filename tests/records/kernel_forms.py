@@ -2,11 +2,12 @@
 """The two forms of the kernel, side by side in one process.
 
 ``RAFTLOG_KERNEL_PATH`` names another compiled form than the one that was built in place: ``make test-bounds`` hands in
-one that checks every index. ``RAFTLOG_EXAMPLES`` multiplies the number of examples.
+one that checks every index, ``make test-asan`` one whose memory is watched. ``RAFTLOG_EXAMPLES`` multiplies the number
+of examples.
 """
 
 import contextlib
-import importlib.util
+import importlib
 import os
 from collections.abc import Iterator
 from types import ModuleType
@@ -29,23 +30,17 @@ from raftlog.records import (
     record_summaries,
     transactions,
 )
-
-_NAME: Final = "raftlog.records._kernel"
+from tests.records import built_kernel
 
 
 def _compiled() -> Any:
-    path = os.environ.get("RAFTLOG_KERNEL_PATH")
-    if path is None:
-        try:
-            return importlib.import_module(_NAME)
-        except ImportError:
-            return None
-    spec = importlib.util.spec_from_file_location(_NAME, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    kernel = built_kernel.named()
+    if kernel is not None:
+        return kernel
+    try:
+        return importlib.import_module(built_kernel.NAME)
+    except ImportError:
+        return None
 
 
 INTERPRETED: Final[Any] = vars(kernel_choice)["_interpreted"]()

@@ -142,14 +142,15 @@ _OTHER_BYTES = [
 @pytest.mark.parametrize("wrong", _OTHER_BYTES, ids=lambda wrong: type(wrong).__name__)
 def test_keys_and_values_of_records_and_headers_are_bytes(kernel: Any, wrong: Any) -> None:
     """What is not bytes has another size than its length, or may change: a TypeError wherever it stands."""
-    for fields in [
+    rows: list[Any] = [
         (0, wrong, None),
         (0, None, wrong),
         (0, wrong, None, ()),
         (0, None, None, [(wrong, b"v")]),
         (0, None, None, [(b"k", wrong)]),
         (0, None, None, [(b"k", b"v"), [b"k", wrong]]),
-    ]:
+    ]
+    for fields in rows:
         with pytest.raises(TypeError):
             kernel.prepare([fields], 0, 0)
         with using_to_write(kernel), pytest.raises(TypeError):

@@ -133,7 +133,7 @@ def test_what_changes_after_it_was_measured_stays_in_its_room(kernel: Any, what:
         columns[1] = columns[3] = 1
         overwritten = bytearray(b"." * 64 + bytes(memoryview(columns).cast("B")))
         overwritten[64 + 4 * index : 68 + 4 * index] = (900_000).to_bytes(4, "little")
-        template = overwritten.replace(b"\0", b"\1") + b"\0 \0 \0 \0 \0[\0]\0 k \0 v \0"
+        template = bytes(overwritten.replace(b"\0", b"\1")) + b"\0 \0 \0 \0 \0[\0]\0 k \0 v \0"
     templates = bytes(template.ljust(512, b"\0")) * 2
     before = bytes(shared[3000:])
     _, row, size = kernel.chunk_lines(
