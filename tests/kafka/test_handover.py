@@ -102,3 +102,19 @@ def test_a_copy_that_contradicts_kafka_is_not(readme: Controller, tmp_path: Path
     found = audit(directory, tmp_path)
     assert found.exit_code == 3
     assert rules(found)["election-copies"] == "suspicious"
+
+
+@pytest.mark.parametrize("release", ["4.1.2", "3.9.1"])
+def test_older_releases_go_on_too(release: str, tmp_path: Path) -> None:
+    """A controller of an older release leads in the README's directory, made for that release, and so does raftlog."""
+    controller = Controller(tmp_path / "quorum", release=release)
+    line = release.rpartition(".")[0]
+    options = f"--standalone --listener CONTROLLER://localhost:{controller.port} --release-version {line}"
+    run_shell(log_script().replace("--standalone", options), tmp_path)
+
+    with controller.running():
+        wait_until_registered(controller, 1)
+
+    assert set(rules(audit(controller.directory, tmp_path)).values()) <= {"harmless"}
+    log_verb("append", controller.directory, data=b"")
+    assert audit(controller.directory, tmp_path).exit_code == 0
