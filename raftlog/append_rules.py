@@ -25,9 +25,12 @@ from raftlog.records.checksum import crc32c_function
 from raftlog.records.control_batch import control_batch_problem
 from raftlog.records.kernel_choice import kernel
 from raftlog.records.limits import BATCH_OVERHEAD, LOG_OVERHEAD, MAX_BATCH_SIZE
+from raftlog.records.raft_frames import length_problem
 from raftlog.replicated_log import LogAppendInfo
 
 _MAX_END_OFFSET: Final = (1 << 63) - 1
+_CODEC: Final = 7
+"""The bits of attributes that say how a batch is compressed."""
 _MAX_SPAN: Final = 1 << 31
 """How many offsets an append may have: an index says in 32 bits how far above the start of its segment one is."""
 _MAX_APPEND_SIZE: Final = (1 << 31) - 1
@@ -93,7 +96,8 @@ def check_append(  # noqa: C901 - one function for all rules, in place of one fo
         NonContiguousAppendError: a batch's base offset is not the offset after the batch before it, or there are more
             than 2^31 offsets.
         InvalidRecordError: a batch of another epoch than the leader's, or of one below that of the batch before it; a
-            control batch that a state machine cannot follow; or no batch at all.
+            control batch that a state machine cannot follow; a leader's compressed batch with a record that Kafka's
+            raft readers find too long (DECISIONS.md 42), or that does not decompress; or no batch at all.
         BatchTooLargeError: a leader's batch of more than 8 MiB, or 2 GiB in all.
         CorruptBatchError, TruncatedBatchError: a batch does not check, or has not a record for each of its offsets.
 
@@ -126,6 +130,8 @@ def check_append(  # noqa: C901 - one function for all rules, in place of one fo
             raise _corrupt(f"the stored CRC is {crc}, that of the bytes {found}", "batch-crc", position, base_offset)
         if count != delta + 1:
             raise _corrupt(f"{count} records for {delta + 1} offsets", "raft-batch", position, base_offset)
+        if epoch is not None and attributes & _CODEC:
+            _check_lengths(view, position)
         if attributes & CONTROL_FLAG:
             _check_control_batch(view, position)
         batches.append(CheckedBatch(base_offset, batch_epoch, next_offset - 1, timestamp, size))
@@ -145,7 +151,8 @@ def check_plain_append(data: bytes | memoryview, epoch: int, end_offset: int) ->
         end_offset: as for ``check_append``.
 
     Returns:
-        What ``check_append`` would find; or None where it has to look, because something is wrong or special.
+        What ``check_append`` would find; or None where it has to look, because something is wrong or special: a
+        control batch, or one that is compressed.
     """
     return kernel.plain_append(data, epoch, end_offset, MAX_BATCH_SIZE, CheckedBatch, LogAppendInfo)
 
@@ -186,6 +193,14 @@ def check_append_as_follower(
 def _check_control_batch(view: memoryview, position: int) -> None:
     batch, _ = read_batch(view, position)
     problem = control_batch_problem(batch, knows_levels=True)
+    if problem is not None:
+        raise _invalid(problem, position, batch.base_offset)
+
+
+def _check_lengths(view: memoryview, position: int) -> None:
+    """Refuse to write a batch that Kafka's raft readers would stop at. A follower takes it: its leader has it."""
+    batch, _ = read_batch(view, position)
+    problem = length_problem(batch)
     if problem is not None:
         raise _invalid(problem, position, batch.base_offset)
 

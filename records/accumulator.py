@@ -73,7 +73,8 @@ class BatchAccumulator:
             records as it is stored.
         max_batch_records: how many records a batch may have.
         max_undrained_batches: with this many completed batches, appends are refused until they are drained.
-        compression_type: how to compress batches that get smaller by it. A raft leader of Kafka does not compress.
+        compression_type: how to compress batches that get smaller by it, and in which no record is longer than the
+            whole batch as it is stored: Kafka's raft readers stop there. A raft leader of Kafka does not compress.
         memory: the pool; share it among the accumulators of successive epochs.
 
     Raises:

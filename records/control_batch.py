@@ -24,6 +24,7 @@ from raftlog.records.control import (
     read_control_record,
     write_control_record,
 )
+from raftlog.records.raft_frames import length_problem, too_long_for_raft
 from raftlog.records.record import Record
 from raftlog.records.voters import voter_set
 
@@ -42,6 +43,8 @@ def write_control_batch(
 ) -> bytes:
     """Write control records as one batch, all with one timestamp, in ms.
 
+    It is compressed as is said only where Kafka's raft readers can read it then (``raftlog.records.raft_frames``).
+
     Raises:
         UnsupportedVersionError: a voter of a LeaderChangeMessage has a directory id.
         InvalidRecordError: a field of a record does not fit its type.
@@ -52,7 +55,11 @@ def write_control_batch(
         base_offset, partition_leader_epoch=epoch, compression_type=compression_type, is_control=True
     )
     builder.extend([(timestamp, *write_control_record(value)) for value in values])
-    return builder.build()
+    data = builder.build()
+    if too_long_for_raft(RecordBatch(data), limits.MAX_STORED_BATCH_SIZE) is not None:
+        builder.compression_type = CompressionType.NONE
+        data = builder.build()
+    return data
 
 
 def read_control_batch(data: bytes, *, base_offset: int, epoch: int) -> RecordBatch:
@@ -102,7 +109,7 @@ def _record_problem(batch: RecordBatch) -> str | None:
         type_ = read_control_record(record.key, record.value).type
         if type_ not in _RAFT_TYPES or not _is_bare(record, batch.base_offset + index):
             return f"record {index} of the control batch, of type {type_!r}, is none that a raft log has"
-    return None
+    return length_problem(batch, limits.MAX_BATCH_SIZE)
 
 
 def check_is_bare(record: Record, offset: int) -> None:

@@ -2634,7 +2634,7 @@ def _plain_append(
         batch_size = cython.cast(cython.Py_ssize_t, _int32_of(source, at + 8)) + _LOG_OVERHEAD
         if not _BATCH_OVERHEAD <= batch_size <= min(size - at, max_batch_size):
             return None
-        if source[at + 16] != 2 or source[at + 22] & 32:  # The magic, and whether it is a control batch.
+        if source[at + 16] != 2 or source[at + 22] & 39:  # The magic; a control batch, or one that is compressed.
             return None
         if _int64_of(source, at) != end_offset or _int32_of(source, at + 12) != epoch:
             return None

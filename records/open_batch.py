@@ -3,17 +3,23 @@
 
 from collections.abc import Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, Self, cast
 
 import attrs
 
+from raftlog.records import limits
 from raftlog.records.batch import RecordBatch
 from raftlog.records.builder import RecordBatchBuilder
 from raftlog.records.compression import CompressionType
 from raftlog.records.memory_pool import MemoryLease
+from raftlog.records.raft_frames import too_long_for_raft
 
 if TYPE_CHECKING:
     from raftlog.records.kernel import Row
+
+
+_ANY_SIZE: Final = limits.MAX_STORED_BATCH_SIZE
+"""What was just compressed may be decompressed again, however large it is."""
 
 
 class KeyedRecord(NamedTuple):
@@ -116,9 +122,9 @@ class OpenBatch:
         return cast("list[Row]", [(self.timestamp, *row[1:]) for row in rows])
 
     def complete(self) -> CompletedBatch:
-        """Write the batch; compressed only where that makes it smaller, so that it stays below its limits."""
+        """Write the batch; compressed only where that makes it smaller, and Kafka's raft readers can still read it."""
         data = self.builder.build()
-        if len(data) > self.memory.size_bytes:
+        if len(data) > self.memory.size_bytes or too_long_for_raft(RecordBatch(data), _ANY_SIZE) is not None:
             self.builder.compression_type = CompressionType.NONE
             data = self.builder.build()
         self.memory.resize(len(data))

@@ -42,7 +42,7 @@ class RecordsSnapshotWriter(Closing):
         last_contained_log_timestamp: when the last record that the snapshot stands for was appended, in ms.
         kraft_version: the level of ``kraft.version`` at that record.
         voter_set: the voters at that record, as a VotersRecord has named them; never the static ones.
-        compression_type: how to compress batches that get smaller by it. Kafka does not compress its snapshots.
+        compression_type: as for ``BatchAccumulator``. Kafka does not compress its snapshots.
         max_batch_size_bytes: what a batch may take, header included and before compression.
 
     Raises:

@@ -223,6 +223,13 @@ _SEGMENTS = (
         "a timestamp delta of 5 in __cluster_metadata: Kafka stops reading there",
     ),
     Rule(
+        "raft-frame",
+        _DAMAGED,
+        "no record of raft is longer than the whole batch as it is stored, compressed or not",
+        "RecordsIterator",
+        "a record of 3018 bytes in a gzip batch of 122: Kafka stops reading there",
+    ),
+    Rule(
         "record-offset",
         _DAMAGED,
         "a batch's records have increasing offsets from its first to its last",
@@ -249,6 +256,13 @@ _SEGMENTS = (
         "max timestamps of batches do not go back",
         "KIP-32",
         "a new leader's clock is 20 ms behind",
+    ),
+    Rule(
+        "metadata-version-missing",
+        _SUSPICIOUS,
+        "a metadata log that has records sets metadata.version, where bootstrap.checkpoint does",
+        "ActivationRecordsGenerator",
+        "a TopicRecord was appended to an empty log, and Kafka writes metadata.version to an empty log only",
     ),
     Rule(
         "frame-empty",

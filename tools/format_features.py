@@ -36,6 +36,16 @@ _FEATURE_LEVELS: Final[Mapping[str, tuple[str, ...]]] = {
 _LEAST_METADATA_VERSION: Final = {"eligible.leader.replicas.version": "4.0-IV1"}
 """What a feature above level 0 needs, where it needs anything."""
 
+VERSION_RECORD_START: Final = write_metadata_record(
+    metadata_record("FeatureLevelRecord", {"name": METADATA_VERSION, "featureLevel": 0}, version=0)
+)[:-3]
+"""How each record begins that sets ``metadata.version``: all but its level, and no tagged fields."""
+
+
+def sets_the_version(value: bytes) -> bool:
+    """Whether the value of a record is that of one that sets ``metadata.version``."""
+    return value.startswith(VERSION_RECORD_START)
+
 
 @attrs.frozen
 class Features:

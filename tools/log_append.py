@@ -2,7 +2,9 @@
 """``raftlog log append``: be elected, append what standard input says, and make it durable.
 
 Each run is a leadership of its own: the epoch is noted in quorum-state before there is a record of it, and the log's
-part of it begins with a LeaderChange record. A quorum of one voter needs no more to be Kafka's own.
+part of it begins with a LeaderChange record. Where the directory has ``bootstrap.checkpoint``, and the log no data yet,
+what Kafka's first leader writes comes next (``raftlog.tools.bootstrap_records``). A quorum of one voter needs no more
+to be Kafka's own.
 """
 
 import argparse
@@ -12,13 +14,15 @@ from itertools import islice
 from typing import Final
 
 from raftlog.control_record_state_machine import update_state
-from raftlog.errors import BatchTooLargeError, FencedEpochError, NoOverlappingMajorityError
+from raftlog.errors import BatchTooLargeError, FencedEpochError, NoOverlappingMajorityError, QuarantinedLogError
 from raftlog.records import limits
 from raftlog.records.accumulator import BatchAccumulator
 from raftlog.records.compression import CompressionType
 from raftlog.records.control import ControlValue, KRaftVersionRecord, LeaderChangeMessage, Voter
 from raftlog.records.quorum_state import QuorumStateData
 from raftlog.records.voters import voters_record
+from raftlog.storage.local_file_system import LocalFileSystem
+from raftlog.tools.bootstrap_records import first_records, has_data
 from raftlog.tools.exit_codes import EXIT_CLEAN
 from raftlog.tools.held_log import HeldLog, held_log
 from raftlog.tools.record_input import read_record_values
@@ -61,6 +65,7 @@ def run(given: argparse.Namespace, now_ms: int) -> int:
         VoterSetError: this is not the only voter, or the new voters do not go with it. Nothing was changed.
         FencedEpochError: the epoch is not above those that were. Nothing was changed.
         QuarantinedLogError: the log is damaged. Nothing was changed.
+        DecodeError: the records of ``bootstrap.checkpoint`` are due, and it does not read. Nothing was changed.
         BatchTooLargeError: a record is larger than a batch may be. Nothing was changed.
         RaftLogError: as for ``held_log`` and ``FileLog``.
     """
@@ -79,14 +84,16 @@ def run(given: argparse.Namespace, now_ms: int) -> int:
             compression_type=CompressionType[given.compression_type.upper()],
         )
         accumulator.append_control_records(_first_records(held), now_ms)
+        bootstrap = [] if has_data(held.log) else first_records(LocalFileSystem(), held.directory.path)
         _begin_epoch(held, accumulator.epoch)
+        _append_bootstrap(accumulator, bootstrap, now_ms)
         _append_values(held, accumulator, values, now_ms)
         if voters is not None:
             accumulator.append_voters(voters_record(voters), now_ms)
         _write(held, accumulator)
         held.commit_all()
         update_state(held.state_machine, held.log)
-        tell(given.format, [_fact(held, accumulator.epoch, first_offset, len(values))])
+        tell(given.format, [_fact(held, accumulator.epoch, first_offset, len(values), len(bootstrap))])
     return EXIT_CLEAN
 
 
@@ -116,13 +123,17 @@ def _next_epoch(held: HeldLog, wanted: int | None) -> int:
 
 
 def _begin_epoch(held: HeldLog, epoch: int) -> None:
-    """Note that this replica leads an epoch, and enter it."""
-    held.log.initialize_leader_epoch(
-        epoch
-    )  # It refuses in quarantine; an epoch without records goes at the next start.
+    """Note durably that this replica leads an epoch, and then enter it: the log is never ahead of what is remembered.
+
+    Raises:
+        QuarantinedLogError: the log is damaged. Nothing was changed.
+    """
+    if held.log.quarantine is not None:
+        raise QuarantinedLogError(f"{held.log.quarantine.path}: {held.log.quarantine.reason}")
     if held.state_machine.last_voter_set.is_only_voter(held.replica_key):
         held.quorum_state.accept_loss()  # Whoever forces it decides; and nobody else counts votes.
     held.quorum_state.write(_leader_state(held, epoch))
+    held.log.initialize_leader_epoch(epoch)
 
 
 def _leader_state(held: HeldLog, epoch: int) -> QuorumStateData:
@@ -149,6 +160,15 @@ def _first_records(held: HeldLog) -> list[ControlValue]:
     return records
 
 
+def _append_bootstrap(accumulator: BatchAccumulator, values: list[bytes], now_ms: int) -> None:
+    """Append what Kafka's first leader would, all of it in one batch and in no other: half of it is worse than none."""
+    if values:
+        most, accumulator.max_batch_records = accumulator.max_batch_records, len(values)
+        accumulator.append(accumulator.epoch, values, now_ms)
+        accumulator.force_drain()
+        accumulator.max_batch_records = most
+
+
 def _append_values(held: HeldLog, accumulator: BatchAccumulator, values: list[bytes], now_ms: int) -> None:
     remaining = iter(values)
     while some := list(islice(remaining, min(_APPENDED_AT_ONCE, accumulator.max_batch_records))):
@@ -169,14 +189,16 @@ def _write(held: HeldLog, accumulator: BatchAccumulator) -> None:
         batch.release()
 
 
-def _fact(held: HeldLog, epoch: int, first_offset: int, record_count: int) -> Fact:
+def _fact(held: HeldLog, epoch: int, first_offset: int, record_count: int, bootstrap_count: int) -> Fact:
     end_offset = held.log.end_offset.offset
     text = f"epoch {epoch}: offsets {first_offset} to {end_offset - 1}, of which {record_count} are records"
+    text += f", behind the {bootstrap_count} that bootstrap.checkpoint stands for" if bootstrap_count else ""
     members = {
         "epoch": epoch,
         "base_offset": first_offset,
         "last_offset": end_offset - 1,
         "record_count": record_count,
+        "bootstrap_record_count": bootstrap_count,
         "end_offset": end_offset,
     }
     return Fact(text, "appended", members)

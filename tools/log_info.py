@@ -20,6 +20,7 @@ from raftlog.storage.leader_epoch_checkpoint import LeaderEpochCheckpoint
 from raftlog.storage.local_file_system import LocalFileSystem
 from raftlog.storage.quorum_state_store import StoredQuorumState
 from raftlog.storage.recovery_report import ActionKind, RecoveryReport
+from raftlog.tools.bootstrap_records import has_bootstrap_file, has_data, sets_metadata_version
 from raftlog.tools.exit_codes import EXIT_CLEAN, EXIT_DAMAGE, EXIT_SUSPICIOUS
 from raftlog.tools.held_log import HeldLog, opened_log
 from raftlog.tools.overlay_file_system import OverlayFileSystem
@@ -36,33 +37,47 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace, now_ms: int) -> int:
-    """Show what is there, and return the exit code: of damage, of a torn tail, or of neither.
+    """Show what is there, and return the exit code: of damage, of a torn tail or no metadata.version, or of neither.
 
     Raises:
         RaftLogError: as for ``opened_log``.
     """
     with closing(OverlayFileSystem(LocalFileSystem())) as file_system, opened_log(file_system, given.directory) as held:
-        tell(given.format, list(_facts(file_system, held)))
-        return _exit_code(held.log.recovery, held.quorum_state.recovered)
+        lacks_version = _lacks_metadata_version(file_system, held)
+        tell(given.format, list(_facts(file_system, held, lacks_version=lacks_version)))
+        return _exit_code(held.log.recovery, held.quorum_state.recovered, lacks_version=lacks_version)
 
 
-def _exit_code(report: RecoveryReport, quorum_state: StoredQuorumState) -> int:
+def _lacks_metadata_version(file_system: FileSystem, held: HeldLog) -> bool:
+    """Whether Kafka would not start on a log of its own, because nothing in it sets metadata.version.
+
+    Of a damaged log that is not said: what sets it may be what is lost.
+    """
+    if held.log.quarantine is not None or not has_bootstrap_file(file_system, held.directory.path):
+        return False
+    return has_data(held.log) and not sets_metadata_version(held.log)
+
+
+def _exit_code(report: RecoveryReport, quorum_state: StoredQuorumState, *, lacks_version: bool) -> int:
     kinds = {action.kind for action in report.actions}
     if report.quarantine is not None or kinds & _DAMAGE or any(map(_is_damage, quorum_state.problems)):
         return EXIT_DAMAGE
-    return EXIT_SUSPICIOUS if ActionKind.CUT in kinds else EXIT_CLEAN
+    return EXIT_SUSPICIOUS if ActionKind.CUT in kinds or lacks_version else EXIT_CLEAN
 
 
 def _is_damage(problem: Exception) -> bool:
     return isinstance(problem, DecodeError)
 
 
-def _facts(file_system: FileSystem, held: HeldLog) -> Iterator[Fact]:
+def _facts(file_system: FileSystem, held: HeldLog, *, lacks_version: bool) -> Iterator[Fact]:
     yield _directory(held)
     yield _log(held)
     yield from _epochs(file_system, held)
     yield from _snapshots(file_system, held)
     yield from _voters(held)
+    if lacks_version:
+        reason = "no record sets metadata.version, as bootstrap.checkpoint does: Kafka does not start on this log"
+        yield Fact(reason, "metadata_version_missing", {})
     yield _quorum_state(held)
     yield from _recovery(held.log.recovery)
 

@@ -64,6 +64,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="start with another level of a feature; kraft.version=0 goes with voters that the configuration names",
     )
     parser.add_argument(
+        "--no-features",
+        action="store_true",
+        help="write no bootstrap.checkpoint: the log is for a state machine of your own, and not for Kafka",
+    )
+    parser.add_argument(
         "-g", "--ignore-formatted", action="store_true", help="leave a directory of this node that is there as it is"
     )
     add_format_option(parser)
@@ -80,6 +85,8 @@ def run(given: argparse.Namespace, now_ms: int) -> int:
     """
     is_dynamic = given.standalone or given.initial_controllers is not None or given.no_initial_controllers
     features = choose_features(given.release_version, given.feature, is_dynamic=is_dynamic)
+    if given.no_features:
+        features = Features(features.kraft_version, {})
     directory_format = _directory_format(given, features)
     file_system = LocalFileSystem()
     if given.ignore_formatted and file_system.exists(join(given.directory, FileKind.META_PROPERTIES.value)):
@@ -146,9 +153,8 @@ def _fact(directory: str, directory_id: uuid.UUID | None, features: Features | N
     id_text = None if directory_id is None else uuid_to_text(directory_id)
     text = f"{directory}: formatted, directory.id {id_text}" if is_new else f"{directory}: is already formatted"
     if features is not None:
-        text += (
-            f", {METADATA_VERSION} {features.levels[METADATA_VERSION]}, kraft.version {features.kraft_version.value}"
-        )
+        levels = f", {METADATA_VERSION} {features.levels[METADATA_VERSION]}" if features.levels else ""
+        text += f"{levels}, kraft.version {features.kraft_version.value}"
     return Fact(
         text,
         "formatted" if is_new else "already_formatted",

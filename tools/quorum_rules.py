@@ -125,6 +125,13 @@ _ELECTIONS = (
         "epoch 7 in a copy, 6 in quorum-state",
     ),
     Rule(
+        "election-handover",
+        _HARMLESS,
+        "both of raftlog's copies of quorum-state are as new as it is",
+        "raftlog",
+        "epoch 5 in both copies, 6 in quorum-state: Kafka has run here since",
+    ),
+    Rule(
         "directory-id",
         _SUSPICIOUS,
         "a node's directory id is that of its voter",

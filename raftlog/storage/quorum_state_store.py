@@ -184,7 +184,7 @@ def _is_later(in_kafkas_file: QuorumStateData, copy: QuorumStateData) -> bool:
     return _is_undecided(copy) and not _is_undecided(in_kafkas_file)
 
 
-def _may_follow(state: QuorumStateData, before: QuorumStateData) -> bool:
+def may_follow(state: QuorumStateData, before: QuorumStateData) -> bool:
     """Whether a state keeps what one before it, of the same epoch, has said: the leader, or else the vote."""
     if before.leader_id not in (UNKNOWN_ID, state.leader_id):
         return False
@@ -308,7 +308,7 @@ class QuorumStateStore:
         if state.leader_epoch < least:
             raise FencedEpochError(f"epoch {state.leader_epoch} after epoch {least}")
         before = self.state if state.leader_epoch == least else None
-        if before is not None and not _may_follow(state, before):
+        if before is not None and not may_follow(state, before):
             raise IllegalTransitionError(f"in epoch {least} there was {before}, and now {state}")
         has_voted_before = before is not None and before.voted_key is not None
         if not self.may_vote and state.voted_key is not None and not has_voted_before:

@@ -32,6 +32,7 @@ from raftlog.records.control_batch import write_control_batch
 from raftlog.records.kernel_choice import kernel
 from raftlog.replicated_log import LogAppendInfo
 from tests.raft_batches import raft_batch
+from tests.raft_frames import batch_with_a_record_longer_by
 from tests.records.kernel_forms import BUILT_FORMS, FORMS, examples
 from tests.strategies import TIMESTAMP, batch_bytes, mutated, with_crc
 
@@ -324,3 +325,17 @@ def test_only_magic_2_is_appended() -> None:
     with pytest.raises(CorruptBatchError, match="magic 1"):
         check_append_as_follower(bytes(batch), 3, 10, 0)
     assert with_crc(raft_batch(10, 3)) == raft_batch(10, 3)
+
+
+@pytest.mark.parametrize("difference", [-1, 0, 1])
+@pytest.mark.parametrize("before", [0, 2])
+def test_a_leader_writes_no_record_that_kafka_finds_too_long(difference: int, before: int) -> None:
+    """A compressed record may be as long as its batch, and no longer; a follower takes what its leader has."""
+    data = batch_with_a_record_longer_by(difference, before=before)
+    assert check_append_as_follower(data, 1, 0, 0) is not None
+    assert check_plain_append(data, 1, 0) is None
+    if difference <= 0:
+        assert check_append(data, 1, 0).next_offset == before + 1
+        return
+    with pytest.raises(InvalidRecordError, match="compressed in"):
+        check_append(data, 1, 0)

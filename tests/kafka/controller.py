@@ -22,22 +22,23 @@ from tests.hang_limit import HANG_S
 from tests.kafka.dump_tool import JVM_OPTIONS
 
 POM = Path(__file__).resolve().parent / "server" / "pom.xml"
+NEWEST_RELEASE = "4.3.1"
 METADATA_DIRECTORY = "__cluster_metadata-0"
 POLL_S = 0.05
 """Kafka tells nobody when it has written to its log, so that is looked at, so often."""
 
 
-def install_server() -> Path:
-    """Fetches the server's jars, unless they are there; returns their folder.
+def install_server(release: str = NEWEST_RELEASE) -> Path:
+    """Fetches a server's jars, unless they are there; returns their folder.
 
     Raises:
         subprocess.CalledProcessError: Maven could not resolve them; its output is in the exception.
     """
-    folder = POM.parent / "target" / "lib"
+    folder = POM.parent / "target" / release / "lib"
     installed = folder.parent / "installed"
     if not installed.exists() or installed.stat().st_mtime < POM.stat().st_mtime:
         shutil.rmtree(folder, ignore_errors=True)
-        command = ["mvn", "-q", "-B", "-f", str(POM), "dependency:copy-dependencies"]
+        command = ["mvn", "-q", "-B", "-f", str(POM), f"-Dkafka.version={release}", "dependency:copy-dependencies"]
         subprocess.run(command, check=True, capture_output=True, timeout=HANG_S)
         installed.touch()
     return folder
@@ -58,11 +59,13 @@ class Controller:
         directory: the log directory, with `meta.properties` and the metadata partition in it.
         node_id: as the directory says.
         port: of its CONTROLLER listener.
+        release: of Kafka.
     """
 
     directory: Path
     node_id: int = 1
     port: int = attrs.field(factory=free_port)
+    release: str = attrs.field(default=NEWEST_RELEASE, kw_only=True)
     _process: subprocess.Popen[bytes] | None = attrs.field(default=None, init=False)
 
     @property
@@ -148,9 +151,8 @@ class Controller:
         )
         return path
 
-    @staticmethod
-    def _java(main_class: str, *arguments: str) -> list[str]:
-        return ["java", *JVM_OPTIONS, "-cp", f"{install_server()}{os.sep}*", main_class, *arguments]
+    def _java(self, main_class: str, *arguments: str) -> list[str]:
+        return ["java", *JVM_OPTIONS, "-cp", f"{install_server(self.release)}{os.sep}*", main_class, *arguments]
 
 
 def leaders_in(batch: RecordBatch) -> list[int]:

@@ -3,7 +3,8 @@
 
 from typing import Any, Final
 
-from raftlog.records import accumulator
+from raftlog import append_rules
+from raftlog.records import accumulator, open_batch
 from raftlog.records.accumulator import BatchAccumulator
 from raftlog.records.batch import RecordBatch
 from raftlog.records.memory_pool import MemoryPool
@@ -60,6 +61,20 @@ def _from_the_latest_on(right: Wrong) -> Wrong:
 
 
 MUTANTS: Final = (
+    Mutant(
+        "R-compressed",
+        "no record is longer than the batch that it is compressed in",
+        "RecordsIterator",
+        instead(open_batch, "too_long_for_raft", lambda *_: None),
+        (f"{ACCUMULATOR}::test_what_kafka_would_find_too_long_is_stored_uncompressed",),
+    ),
+    Mutant(
+        "R-compressed-leader",
+        "a leader writes no compressed record that is longer than its batch",
+        "RecordsIterator",
+        missing(append_rules, "_check_lengths"),
+        ("tests/core/test_append_rules.py::test_a_leader_writes_no_record_that_kafka_finds_too_long",),
+    ),
     Mutant(
         "K1-fenced",
         "who took a replica for the leader of another epoch appends nothing",

@@ -151,14 +151,14 @@ MUTANTS: Final = (
         "R13-vote",
         "there is one vote in an epoch",
         "PySyncObj 84",
-        instead(quorum_state_store, "_may_follow", lambda state, before: True),
+        instead(quorum_state_store, "may_follow", lambda state, before: True),
         (f"{STATE}::test_what_an_epoch_has_decided_stays",),
     ),
     Mutant(
         "K2-leader",
         "who has led an epoch votes for nobody in it, and no leader of an epoch is followed by another",
         "KAFKA-10661",
-        instead(quorum_state_store, "_may_follow", _by_the_vote_alone),
+        instead(quorum_state_store, "may_follow", _by_the_vote_alone),
         (f"{STATE}::test_what_an_epoch_has_decided_stays",),
     ),
     Mutant(

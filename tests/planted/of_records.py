@@ -7,7 +7,7 @@ from raftlog.records.batch import HEADER
 from raftlog.records.record import Header, read_record
 from raftlog.records.varint import read_varint, read_varlong, varint
 from tests.planted.fault import Faults, Spot
-from tests.planted.ground import QUORUMS, Ground
+from tests.planted.ground import DYNAMIC, METADATA, QUORUMS, Ground
 from tests.planted.segments import (
     Segment,
     change_record,
@@ -15,8 +15,10 @@ from tests.planted.segments import (
     flip_bit,
     records_of,
     with_area,
+    with_fields,
     with_records,
 )
+from tests.raft_frames import batch_with_a_record_longer_by
 
 FAULTS = Faults("records")
 
@@ -158,6 +160,37 @@ def record_with_a_time(ground: Ground) -> Spot:
 def record_with_a_header(ground: Ground) -> Spot:
     """A metadata record has a header; the CRC holds."""
     return _raft_record(ground, headers=(Header(b"trace", b"1"),))
+
+
+@FAULTS.kind("raft-frame", on=QUORUMS)
+def record_longer_than_its_batch(ground: Ground) -> Spot:
+    """A metadata batch is compressed to less than one of its records takes; the CRC holds."""
+    ground.alone()
+    segment, index = data_batch(ground)
+    spot = segment.spot(index)
+    batch = segment.view(index)
+    longer = {"difference": ground.between(1, 500), "before": batch.record_count - 1}
+    forged = batch_with_a_record_longer_by(**longer, base_offset=batch.base_offset, epoch=batch.partition_leader_epoch)
+    times = {"base_timestamp": batch.max_timestamp, "max_timestamp": batch.max_timestamp}
+    segment.batches[index] = with_fields(forged, **times)
+    segment.save()
+    return spot
+
+
+@FAULTS.kind("metadata-version-missing", on=DYNAMIC)
+def metadata_without_version(ground: Ground) -> Spot:
+    """A metadata log begins with other records than those of bootstrap.checkpoint; snapshots are gone."""
+    directory = ground.alone() / METADATA
+    segment = Segment(directory / f"{0:020}.log")
+    index = next(number for number, batch in enumerate(segment.views()) if not batch.is_control)
+    records = segment.view(index).record_count
+    for number in range(records):
+        segment.batches[index] = change_record(segment.batches[index], number, value=bytes((1, 20, 0, 0)))
+    segment.save()
+    for path in directory.glob("*.checkpoint"):
+        if path.name != f"{0:020}-{0:010}.checkpoint":
+            path.unlink()
+    return Spot(segment.path)
 
 
 @FAULTS.kind("frame-empty", on=QUORUMS)

@@ -21,6 +21,7 @@ UNPLANTED = {
     "audit-failed": "needs a bug in raftlog",
     "file-gone": "needs a file that vanishes between two looks at it",
     "segment-size": "needs a file of 2 GiB",
+    "election-handover": "what Kafka leaves of raftlog's copies, and harmless",
     "replica-rot": "stands beside the damage itself wherever another replica is sound, and is harmless",
 }
 """Rules that no kind of fault is to be found by, each with the reason."""

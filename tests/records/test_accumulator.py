@@ -45,6 +45,7 @@ from raftlog.records.memory_pool import MemoryPool
 from raftlog.records.open_batch import KeyedRecord
 from raftlog.uuid_text import uuid_from_text
 from tests.golden_files import GOLDEN, golden_id, record_files
+from tests.raft_frames import batch_with_a_record_longer_by
 from tests.records import vectors
 from tests.strategies import TIMESTAMP
 
@@ -362,12 +363,26 @@ def test_what_compression_makes_larger_is_stored_as_it_is() -> None:
     one = accumulator(compression_type=CompressionType.GZIP)
     one.append(EPOCH, [b"a"], TIMESTAMP)
     one.force_drain()
-    one.append(EPOCH, [b"a" * 5000], TIMESTAMP)
+    one.append(EPOCH, [b"a" * 50] * 100, TIMESTAMP)
     assert one.memory.held_bytes > 5000
     small, large = one.drain()
     assert (small.batch.compression_type, large.batch.compression_type) == (CompressionType.NONE, CompressionType.GZIP)
-    assert (values_of(small.data), values_of(large.data)) == ([b"a"], [b"a" * 5000])
-    assert one.memory.held_bytes == len(small.data) + len(large.data) < 300
+    assert (values_of(small.data), values_of(large.data)) == ([b"a"], [b"a" * 50] * 100)
+    assert one.memory.held_bytes == len(small.data) + len(large.data) < 600
+
+
+@pytest.mark.parametrize("codec", [CompressionType.GZIP, CompressionType.SNAPPY, CompressionType.LZ4])
+def test_what_kafka_would_find_too_long_is_stored_uncompressed(codec: CompressionType) -> None:
+    """A record that is longer than its compressed batch is not compressed, whether of data or of control."""
+    one = accumulator(compression_type=codec)
+    one.append(EPOCH, [b"a", b"a" * 5000], TIMESTAMP)
+    one.append_leader_change(LeaderChangeMessage(1, (Voter(1),) * 2000), TIMESTAMP)
+    data, control = one.drain()
+    assert values_of(data.data) == [b"a", b"a" * 5000]
+    assert (data.batch.compression_type, control.batch.compression_type) == (CompressionType.NONE, CompressionType.NONE)
+    too_long = batch_with_a_record_longer_by(1, base_offset=one.next_offset, epoch=EPOCH, attributes=0x21)
+    with pytest.raises(InvalidControlBatchError, match="compressed in"):
+        one.append_control_messages(lambda _offset, _time: too_long, TIMESTAMP)
 
 
 # Refusals
@@ -427,13 +442,13 @@ def test_a_refused_append_changes_nothing(error: type[Exception], act: Callable[
 
 def test_the_size_of_a_control_batch_is_that_of_what_is_stored() -> None:
     """A compressed control batch is taken if it is small enough then, as large as its records may be; 8 MiB at most."""
-    many = LeaderChangeMessage(1, (Voter(1),) * 200)
+    many = [LeaderChangeMessage(1, (Voter(1),))] * 50
     plain = accumulator()
-    plain.append_leader_change(many, TIMESTAMP)
-    one = accumulator(compression_type=CompressionType.GZIP, max_batch_size_bytes=200)
-    assert one.append_leader_change(many, TIMESTAMP) == 10
+    plain.append_control_records(many, TIMESTAMP)
+    one = accumulator(compression_type=CompressionType.GZIP, max_batch_size_bytes=400)
+    assert one.append_control_records(many, TIMESTAMP) == 59
     [stored], [uncompressed] = drained_bytes(one), drained_bytes(plain)
-    assert len(stored) <= 200 < len(uncompressed)
+    assert len(stored) <= 400 < len(uncompressed)
     assert values_of(stored) == values_of(uncompressed)
     builder = RecordBatchBuilder(
         11, partition_leader_epoch=EPOCH, compression_type=CompressionType.GZIP, is_control=True

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The accumulator against a model that keeps lists, and writes each batch anew to see how large it is."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import attrs
 import pytest
@@ -26,6 +26,8 @@ from raftlog.records.control import ControlValue, KRaftVersionRecord, LeaderChan
 from raftlog.records.iterator import BufferSource, split
 from raftlog.records.memory_pool import MemoryPool
 from raftlog.records.open_batch import CompletedBatch, KeyedRecord
+from raftlog.records.record import Header, RawRecord, encode_record
+from raftlog.records.varint import read_varint
 from tests.strategies import TIMESTAMP
 
 EPOCH = 7
@@ -76,10 +78,18 @@ class ModelBatch:
 
     @property
     def data(self) -> bytes:
-        """What is written in the end: data batches are compressed only where that helps."""
+        """What is written in the end: compressed where that helps data, and Kafka can read it."""
         compressed = self.write(self.codec)
         plain = self.write(CompressionType.NONE)
+        if max(self.record_lengths()) > len(compressed):
+            return plain
         return plain if not self.is_control and len(compressed) > len(plain) else compressed
+
+    def record_lengths(self) -> Iterator[int]:
+        """How long each record is, as it says itself."""
+        for index, (key, value, headers) in enumerate(self.records):
+            raw = RawRecord(0, 0, index, key, value, tuple(Header(*each) for each in headers))
+            yield read_varint(encode_record(raw), 0)[0]
 
     @property
     def last_offset(self) -> int:

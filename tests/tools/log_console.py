@@ -32,6 +32,11 @@ def init(path: Path, *options: str) -> Outcome:
     return log("init", path, *given, *voters, *options)
 
 
+def own_init(path: Path, *options: str) -> Outcome:
+    """The same without features: for a log of a state machine of somebody's own."""
+    return init(path, "--no-features", *options)
+
+
 def info(path: Path) -> list[dict[str, Any]]:
     """What `raftlog log info` says, as objects."""
     return log("info", "--format", "jsonl", path).objects

@@ -17,7 +17,9 @@ from raftlog.tools.auditing.audit_tables import TABLES, schema
 from raftlog.tools.dump_options import parse_options
 from raftlog.tools.spark.java_runtime import LEAST_JAVA
 from tests.golden_files import GOLDEN
-from tests.tools.console import run
+from tests.readme import blocks, log_example, log_script, run_shell
+from tests.tools.console import run, run_process
+from tests.tools.log_console import log
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -58,17 +60,19 @@ def test_the_example_of_columns_runs(
 def test_the_example_of_a_log_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The shell makes a log directory, and the third one writes to it, in fewer than 20 lines, and knows its voter."""
-    scripts = re.findall(r"^```sh\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
-    (script,) = (each for each in scripts if "log init" in each)
-    command = f'raftlog() {{ {shlex.quote(sys.executable)} -m raftlog.tools.command_line "$@"; }}\n{script}'
-    shown = subprocess.run(["bash", "-ec", command], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
-    printed = printed_by(EXAMPLES[2], tmp_path, monkeypatch, capsys)
+    """The shell makes log directories, and the third one leads an epoch in one, in 20 lines; all is sound after it."""
+    shown = run_shell(log_script(), tmp_path)
+    printed = printed_by(log_example(), tmp_path, monkeypatch, capsys)
 
     assert "1 are records" in shown
     assert "quorum: node 1" in shown
     assert "{1:" in printed
-    assert len(re.sub(r"^(from|import) .*\n", "", EXAMPLES[2], flags=re.MULTILINE).strip().splitlines()) < 20
+    assert len(re.sub(r"^(from|import) .*\n", "", log_example(), flags=re.MULTILINE).strip().splitlines()) <= 20
+    assert EXAMPLES[2] == log_example()
+    for made in ("quorum", "own"):
+        audited = run("verify", "--all", made)
+        assert (audited.exit_code, "0 harmless" in audited.text) == (0, True), audited.text
+    assert log("append", Path("own")).exit_code == 0  # Nothing of the example stands in the way of the next leader.
 
 
 def test_no_other_example_is_left_out() -> None:
@@ -76,15 +80,34 @@ def test_no_other_example_is_left_out() -> None:
     assert [("spark" in example) for example in EXAMPLES] == [False, False, False, True]
 
 
-def test_the_commands_are_ones() -> None:
-    """Every command line of the README is one that the parser takes."""
-    console, _ = re.findall(r"^```console\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
-    commands = [command.split("|") for command in re.findall(r"^\$ ([^#\n]*)", console, re.MULTILINE)]
-    ours = [part.strip() for parts in commands for part in parts if part.strip().startswith("raftlog dump-log")]
+def test_no_other_shell_block_is_left_out() -> None:
+    """These are all the shell blocks: what make does, which its own tests run, and the log directories."""
+    assert [re.findall(r"^(?:make|raftlog) \w+", block, re.MULTILINE)[0] for block in blocks("sh")] == [
+        "make demo",
+        "raftlog log",
+    ]
+    assert len(blocks("console")) == 2
 
-    assert len(ours) == 7
-    for command in ours:
-        assert parse_options(shlex.split(command)[2:]).paths
+
+def test_the_dump_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every command of the README that dumps runs, on what a real Kafka wrote; what others are piped is what it was."""
+    monkeypatch.chdir(tmp_path)
+    metadata = GOLDEN / "dynamic-quorum/data/n3/__cluster_metadata-0"
+    (tmp_path / "00000000000000000000.log").symlink_to(metadata / "00000000000000000000.log")
+    (tmp_path / "orders-0").symlink_to(GOLDEN / "mirror/data/n1/orders-0")
+    commands = re.findall(r"^\$ ([^#\n]*)", blocks("console")[0], re.MULTILINE)
+
+    assert len(commands) == 7
+    for command in commands:
+        (ours,) = (part.strip() for part in command.split("|") if part.strip().startswith("raftlog dump-log"))
+        arguments = shlex.split(ours.replace("/var/lib/kafka/metadata", str(metadata)))[1:]
+        assert parse_options(arguments[1:]).paths
+        piped = (metadata / "00000000000000000000.log").read_bytes() if arguments[-1] == "-" else None
+        outcome = run(*arguments) if piped is None else run_process(*arguments, data=piped)
+        assert outcome.exit_code == 0, ours
+        assert "since" in ours or outcome.output, ours
+        if "jsonl" in arguments:
+            assert outcome.objects or "since" in ours
 
 
 def test_the_audit_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,8 @@ from raftlog.records.quorum_state import QuorumStateData, read_quorum_state
 from raftlog.storage.local_file_system import LocalFileSystem
 from raftlog.storage.log_directory import LogDirectory
 from tests.tools.console import dump_jsonl
-from tests.tools.log_console import ONE, TOPIC, TWO, damaged, everything, info, init, log, segment, the
+from tests.tools.log_console import ONE, TOPIC, TWO, damaged, everything, info, log, segment, the
+from tests.tools.log_console import own_init as init
 
 
 @pytest.fixture
@@ -32,6 +33,7 @@ def test_each_append_is_an_epoch(directory: Path) -> None:
         "base_offset": 0,
         "last_offset": 4,
         "record_count": 2,
+        "bootstrap_record_count": 0,
         "end_offset": 5,
     }
     assert (second["epoch"], second["base_offset"], second["last_offset"]) == (7, 5, 5)
@@ -60,10 +62,10 @@ def test_what_was_dumped_can_be_appended_elsewhere(directory: Path, tmp_path: Pa
 @pytest.mark.parametrize("codec", ["none", "gzip"])
 def test_batches_are_as_large_as_asked_for(directory: Path, codec: str) -> None:
     """No batch has more records than was said, and all are compressed as was said, where that makes them smaller."""
-    lines = tuple({"value": "x" * 1000} for _ in range(7))
-    log("append", "--batch-records", "3", "--compression-type", codec, directory, lines=lines)
+    lines = tuple({"value": "x" * 50} for _ in range(21))
+    log("append", "--batch-records", "9", "--compression-type", codec, directory, lines=lines)
     batches = [each for each in dump_jsonl(segment(directory)).of_kind("batch") if not each["is_control"]]
-    assert [each["count"] for each in batches] == [3, 3, 1]
+    assert [each["count"] for each in batches] == [9, 9, 3]
     assert {each["compress_codec"] for each in batches} == {codec}
 
 

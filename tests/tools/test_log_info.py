@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.golden_files import GOLDEN
-from tests.tools.log_console import CLUSTER, DIRECTORY_ID, TOPIC, damaged, everything, info, init, log, segment, the
+from tests.tools.log_console import CLUSTER, DIRECTORY_ID, TOPIC, damaged, everything, info, log, segment, the
+from tests.tools.log_console import own_init as init
 
 
 @pytest.fixture

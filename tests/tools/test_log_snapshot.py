@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.tools.console import dump_jsonl
-from tests.tools.log_console import TOPIC, everything, init, log, the
+from tests.tools.log_console import TOPIC, everything, log, the
+from tests.tools.log_console import own_init as init
 
 
 @pytest.fixture

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.log_console import TOPIC, damaged, info, init, log, the
+from tests.tools.log_console import TOPIC, damaged, info, log, the
+from tests.tools.log_console import own_init as init
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from raftlog.file_paths import directory_of, name_of
 from raftlog.records.control import LeaderChangeMessage
 from raftlog.records.file_names import FileKind
 from raftlog.records.quorum_state import UNKNOWN_ID, QuorumStateData
-from raftlog.storage.quorum_state_store import COPY_NAMES
+from raftlog.storage.quorum_state_store import COPY_NAMES, may_follow
 from raftlog.tools.auditing.evidence import ControlSeen, FileEvidence, PartitionEvidence
 from raftlog.tools.auditing.log_directories import LogDirectory
 from raftlog.tools.auditing.quorum_statements import log_statements, snapshot_statements, voters_of
@@ -182,14 +182,43 @@ def _copies(evidence: PartitionEvidence) -> list[FileEvidence]:
 
 
 def _copies_apart(file: FileEvidence, copies: list[FileEvidence]) -> Iterator[Finding]:
-    """Yield the first copy that says something else: they are written one after the other, so both may be behind."""
+    """Yield the first copy that says something else: they are written one after the other, so both may be behind.
+
+    Kafka writes quorum-state alone. So two copies that say the same, and something that what is in quorum-state may
+    come after, are what is left once Kafka has run here. A lone copy, or one of two, is an old file that came back.
+    """
     mine = file.contents or {}
     for copy in copies:
         theirs = copy.contents or {}
-        if any(mine.get(name) != theirs.get(name) for name in _DECIDED):
-            reason = f"the copy says {_told(theirs)}, quorum-state {_told(mine)}"
-            yield Finding(copy.task.path, "election-copies", reason, epoch=theirs.get("leader_epoch"))
-            return
+        if _decided(mine) == _decided(theirs):
+            continue
+        reason = f"the copy says {_told(theirs)}, quorum-state {_told(mine)}"
+        epoch = theirs.get("leader_epoch")
+        if _are_alike(copies) and _may_come_after(file, copy):
+            yield Finding(copy.task.path, "election-handover", f"{reason}: Kafka has run here since", epoch=epoch)
+        else:
+            yield Finding(copy.task.path, "election-copies", reason, epoch=epoch)
+        return
+
+
+def _decided(fields: Mapping[str, Any]) -> list[Any]:
+    return [fields.get(name) for name in _DECIDED]
+
+
+def _are_alike(copies: list[FileEvidence]) -> bool:
+    """Whether all copies are there, and are of one write: a crash leaves one of them behind, or both alike."""
+    writes = {(*_decided(copy.contents or {}), (copy.contents or {}).get("sequence")) for copy in copies}
+    return len(copies) == len(COPY_NAMES) and len(writes) == 1
+
+
+def _may_come_after(file: FileEvidence, copy: FileEvidence) -> bool:
+    """Whether what quorum-state says may come after what a copy says: of a later epoch, or the vote's outcome."""
+    later, earlier = quorum_state_of(file), quorum_state_of(copy)
+    if later is None or earlier is None:
+        return False
+    if later.leader_epoch != earlier.leader_epoch:
+        return later.leader_epoch > earlier.leader_epoch
+    return may_follow(later, earlier)
 
 
 def _told(fields: Mapping[str, Any]) -> str:

@@ -300,6 +300,8 @@ class FileEvidence:
         holes: of segments alone, but not of raft's: offsets that are missing; None where none is.
         shows_compaction: of segments alone: whether a batch has fewer records than offsets, or a delete horizon.
         stray_offsets: of segments alone: how many offsets the batches have that are reported to be out of line.
+        sets_metadata_version: whether a record sets metadata.version; of the first segment and the snapshots of
+            ``__cluster_metadata``, and of bootstrap.checkpoint; None of others, and of those without data records.
     """
 
     task: SurveyTask
@@ -315,6 +317,7 @@ class FileEvidence:
     holes: OffsetHoles | None = None
     shows_compaction: bool = False
     stray_offsets: int = 0
+    sets_metadata_version: bool | None = None
 
     def control_values(self) -> "Iterator[tuple[ControlSeen, ControlValue | None]]":
         """Yield the control records with what they say, in order, but for those that do not read."""

@@ -26,6 +26,10 @@ def _judge_partition(partition: PartitionEvidence) -> Iterator[Finding]:
 
 
 def _judge_holes(partition: PartitionEvidence, directory: PartitionEvidence | None) -> Iterator[Finding]:
+    if partition.is_raft:
+        from raftlog.tools.auditing.version_rules import judge_version
+
+        return judge_version(partition, directory)
     from raftlog.tools.auditing.hole_rules import judge_holes
 
     return judge_holes(partition, directory)

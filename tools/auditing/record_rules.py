@@ -5,13 +5,14 @@ Source: DefaultRecord, DefaultRecordBatch, RecordsIterator, LogValidator.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from raftlog.errors import DecodeError
 from raftlog.records.batch import CONTROL_FLAG
 from raftlog.records.file_names import METADATA_TOPIC
+from raftlog.records.raft_frames import length_problem
 from raftlog.records.record_summaries import (
     HAS_HEADERS,
     HAS_KEY,
@@ -31,6 +32,8 @@ from raftlog.tools.findings import Finding
 
 if TYPE_CHECKING:
     from raftlog.tools.auditing.batch_table import Flags
+
+_CODEC: Final = 7
 
 
 class RecordRules:
@@ -78,9 +81,22 @@ class RecordRules:
                 self._report("raft-batch", table, flags & table.are_control, lambda row: reason)
                 flags &= ~table.are_control
             self._report("raft-record", table, flags, lambda row: reason)
+        if table.may_be_compressed:
+            self._judge_lengths(table, summaries)
         if self._is_metadata and found & (HAS_KEY | LACKS_VALUE):
             flags = self._flags(table, summaries, HAS_KEY | LACKS_VALUE) & ~table.are_control
             self._report("frame-empty", table, flags, lambda row: "a record has a key, or no value")
+
+    def _judge_lengths(self, table: BatchTable, summaries: RecordSummaries) -> None:
+        """Compare the records of compressed batches with the batch: those of others cannot be longer."""
+        compressed = (table.attributes & _CODEC) != 0
+        for row in (compressed & _were_read(table, summaries)).nonzero()[0]:
+            batch = table.run.batch(int(row))
+            problem = length_problem(batch)
+            if problem is not None:
+                path, position, epoch = self._limit.path, int(table.positions[row]), batch.partition_leader_epoch
+                found = Finding(path, "raft-frame", problem, position, offset=batch.base_offset, epoch=epoch)
+                self._limit.add(found)
 
     def _flags(self, table: BatchTable, summaries: RecordSummaries, traits: int) -> "Flags":
         """Say which batches have one of some traits."""

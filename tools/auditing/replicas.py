@@ -2,6 +2,7 @@
 """The replicas of a raft log that are looked at: whose they are, how far they reach, and who votes by them."""
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 import attrs
 
@@ -25,6 +26,9 @@ from raftlog.tools.auditing.segment_rules import durable_end_offset
 from raftlog.tools.findings import Finding
 from raftlog.uuid_text import uuid_from_text
 from raftlog.voter_set import Endpoints, ReplicaKey, SupportedVersionRange, VoterNode, VoterSet
+
+_OF_COPIES: Final = frozenset({"sequence", "is_vote_lost"})
+"""What raftlog's copies of quorum-state have besides its fields."""
 
 
 @attrs.frozen
@@ -124,8 +128,8 @@ def _damaged_from(partition: PartitionEvidence) -> int | None:
 
 
 def quorum_state_of(file: FileEvidence | None) -> QuorumStateData | None:
-    """Return what a quorum-state file says, or None where it cannot be read, or there is none."""
-    fields = dict((file and file.contents) or {})
+    """Return what a quorum-state file says, or a copy of it; None where it cannot be read, or there is none."""
+    fields = {name: value for name, value in ((file and file.contents) or {}).items() if name not in _OF_COPIES}
     try:
         if fields.get("voted_directory_id") is not None:
             fields["voted_directory_id"] = uuid_from_text(fields["voted_directory_id"])

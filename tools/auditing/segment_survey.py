@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from raftlog.tools.auditing.index_rules import IndexSurveys
     from raftlog.tools.auditing.message_rules import MessageRules
     from raftlog.tools.auditing.producer_rules import ProducerSurvey
+    from raftlog.tools.auditing.version_rules import VersionSearch
 
 
 def survey_segment(task: SurveyTask, log: ByteSource, indexes: Mapping[FileKind, bytes]) -> FileEvidence:
@@ -70,6 +71,14 @@ def _message_rules(limit: FindingLimit) -> "MessageRules":
     from raftlog.tools.auditing.message_rules import MessageRules
 
     return MessageRules(limit)
+
+
+def _version_search(task: SurveyTask) -> "VersionSearch | None":
+    if not task.is_raft:
+        return None
+    from raftlog.tools.auditing.version_rules import VersionSearch, may_set_version
+
+    return VersionSearch() if may_set_version(task) else None
 
 
 def _producer_survey(task: SurveyTask) -> "ProducerSurvey":
@@ -117,6 +126,7 @@ class _SegmentSurvey:
         self._snapshot_ends = SnapshotEnds(task.snapshot_offsets)
         self._producers: ProducerSurvey | None = None
         self._shows_compaction = False
+        self._version = _version_search(task)
         self._indexes = _index_surveys(task, indexes) if indexes else None
         self._has_entries = any(indexes.values())
 
@@ -157,6 +167,7 @@ class _SegmentSurvey:
             holes=self._order.holes,
             shows_compaction=self._shows_compaction,
             stray_offsets=self._order.stray_offsets,
+            sets_metadata_version=None if self._version is None else self._version.found,
         )
 
     def _take_batches(self, table: BatchTable) -> None:
@@ -167,6 +178,8 @@ class _SegmentSurvey:
         self._records.take(table, summaries)
         if self._messages is not None:
             self._messages.take(table, summaries)
+        if self._version is not None:
+            self._version.take(table)
         if self._controls is not None:
             self._controls.take(table, {row for row, _ in summaries.errors})
         elif self._producers is not None or table.have_producers:

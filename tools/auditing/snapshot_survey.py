@@ -17,6 +17,7 @@ from raftlog.tools.auditing.evidence import ControlSeen, FileEvidence, LogExtent
 from raftlog.tools.auditing.finding_limit import FindingLimit
 from raftlog.tools.auditing.message_rules import MessageRules
 from raftlog.tools.auditing.record_rules import RecordRules
+from raftlog.tools.auditing.version_rules import VersionSearch, may_set_version
 from raftlog.tools.coverage import Coverage
 from raftlog.tools.findings import Finding
 
@@ -56,6 +57,7 @@ class _SnapshotSurvey:
         self._coverage = Coverage()
         self._controls: list[ControlSeen] = []
         self._extent: LogExtent | None = None
+        self._version = VersionSearch() if may_set_version(task) else None
         self._end_position = 0
         self._is_cut_off = False
 
@@ -91,6 +93,7 @@ class _SnapshotSurvey:
             coverage=self._coverage,
             extent=self._extent,
             controls=tuple(self._controls),
+            sets_metadata_version=None if self._version is None else self._version.found,
         )
 
     def _take_tail(self, piece: TornTail | ZeroPadding, reason: str) -> None:
@@ -112,6 +115,8 @@ class _SnapshotSurvey:
             self._controls += _controls(control)
         table = BatchTable(chunk.batches)
         self._batch_rules.take(table)
+        if self._version is not None:
+            self._version.take(table)
         summaries = summarize_records(table.run)
         self._record_rules.take(table, summaries)
         if self._message_rules is not None:

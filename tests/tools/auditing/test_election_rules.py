@@ -14,6 +14,7 @@ from tests.tools.auditing.made_quorum import TOPIC, MadeLog, leader_change, vote
 
 STATE_PATH = f"n1/{TOPIC}-0/quorum-state"
 COPY = "raftlog-quorum-state-1"
+SECOND_COPY = "raftlog-quorum-state-2"
 
 
 def log() -> MadeLog:
@@ -117,8 +118,41 @@ def test_copies() -> None:
     made = log().state(**same).state(**same, name=COPY, sequence=4, is_vote_lost=False)
     assert found(made.evidence()) == []
 
-    made = log().state(**same).state(2, name=COPY).state(2, name="raftlog-quorum-state-2")
-    assert found(made.evidence()) == [("election-copies", f"n1/{TOPIC}-0/{COPY}", 2)]
+    made = log().state(**same).state(9, name=COPY).state(9, name=SECOND_COPY)
+    assert found(made.evidence()) == [("election-copies", f"n1/{TOPIC}-0/{COPY}", 9)]
+
+
+VOTED: dict[str, Any] = {"epoch": 3, "vote": 1}
+
+COPIES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any] | None, str]] = {
+    "an epoch of Kafka's": ({"epoch": 4, "leader_id": 2}, VOTED, VOTED, "election-handover"),
+    "the leader of the epoch of the vote": ({**VOTED, "leader_id": 2}, VOTED, VOTED, "election-handover"),
+    "that leader without the vote": ({"epoch": 3, "leader_id": 2}, VOTED, VOTED, "election-handover"),
+    "a vote where there was none": (VOTED, {"epoch": 3}, {"epoch": 3}, "election-handover"),
+    "another vote": ({"epoch": 3, "vote": 2}, VOTED, VOTED, "election-copies"),
+    "no vote any more": ({"epoch": 3}, VOTED, VOTED, "election-copies"),
+    "another leader": (
+        {"epoch": 3, "leader_id": 2},
+        {"epoch": 3, "leader_id": 1},
+        {"epoch": 3, "leader_id": 1},
+        "election-copies",
+    ),
+    "an epoch below": ({"epoch": 3, "leader_id": 2}, {"epoch": 4}, {"epoch": 4}, "election-copies"),
+    "one copy is as new": ({"epoch": 4}, {"epoch": 4}, VOTED, "election-copies"),
+    "one copy is gone": ({"epoch": 4}, VOTED, None, "election-copies"),
+    "copies of two writes": ({"epoch": 4}, {**VOTED, "sequence": 8}, VOTED, "election-copies"),
+}
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_copies_that_kafka_has_overtaken(name: str) -> None:
+    """Both copies behind a quorum-state that may follow them are what Kafka leaves; any other difference is odd."""
+    kafkas, first, second, rule = COPIES[name]
+    made = log().state(**kafkas).state(**{"sequence": 7, "is_vote_lost": False, **first}, name=COPY)
+    if second is not None:
+        made.state(**{"sequence": 7, "is_vote_lost": False, **second}, name=SECOND_COPY)
+
+    assert [each for each, _, _ in found(made.evidence())] == [rule]
 
 
 def test_a_missing_state_with_a_copy() -> None:

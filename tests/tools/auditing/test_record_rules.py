@@ -10,6 +10,7 @@ from raftlog.records import batch as batch_module
 from raftlog.records.builder import RecordBatchBuilder
 from raftlog.records.compression import CompressionType, compress
 from raftlog.records.record import Header, RawRecord, encode_record
+from tests.raft_frames import batch_with_a_record_longer_by
 from tests.strategies import TIMESTAMP, batch_bytes
 from tests.tools.auditing.made_segments import data_batch, finding, places, survey
 
@@ -84,6 +85,14 @@ def test_what_raft_does_not_write(record: bytes, rule: str) -> None:
     log = data_batch(0) + batch_bytes(record, base_offset=1, epoch=1, count=1)
     assert places(survey(log)) == [(rule, _AT, 1)]
     assert survey(log, is_raft=False).findings == ()
+
+
+@pytest.mark.parametrize(("difference", "before"), [(-1, 2), (0, 2), (1, 0), (1, 2)])
+def test_records_longer_than_their_batch(difference: int, before: int) -> None:
+    """A compressed record may be as long as the whole batch in raft, and no longer; elsewhere of any length."""
+    log = data_batch(0) + batch_with_a_record_longer_by(difference, base_offset=1, before=before)
+    assert places(survey(log)) == ([("raft-frame", _AT, 1)] if difference > 0 else [])
+    assert places(survey(log, is_raft=False)) == []
 
 
 def test_a_time_of_its_own() -> None:
