@@ -287,7 +287,7 @@ def test_one_segment_imports_little(tmp_path: Path) -> None:
         *("tools.findings", "tools.inputs", "tools.progress", "tools.quorum_rules", "tools.standard_error"),
         *("tools.verb_output", "tools.verification", "tools.verify", "tools.auditing"),
     }
-    of_others = re.compile("replica|voter|quorum_view|election|small_file|snapshot_survey|report")
+    of_others = re.compile(r"replica|voter|quorum_view|\belection|small_file|snapshot_survey|report")
     assert not list(filter(of_others.search, ours))
 
 
