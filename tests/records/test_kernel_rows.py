@@ -224,9 +224,10 @@ _compiled_alone = pytest.mark.parametrize("kernel", FORMS[1:])
 def test_a_large_field_stands_inside_of_its_record(kernel: Any, place: int, index: int) -> None:
     """Where a large field belongs is checked before anything is copied up to there."""
     (area, marks, large), size, *_ = kernel.prepare([_ROW] * 2, 0, 0)
-    memoryview(marks).cast("q")[index] = place
-    with pytest.raises(ValueError):
-        kernel.encode(b"", [(area, marks, large)], size, crc32c.crc32c)
+    for wrong in (place, len(area) + 1):
+        memoryview(marks).cast("q")[index] = wrong
+        with pytest.raises(ValueError):
+            kernel.encode(b"", [(area, marks, large)], size, crc32c.crc32c)
 
 
 @_compiled_alone
