@@ -47,7 +47,7 @@ class Fuzzer:
     def __init__(self, seed: int, races: int) -> None:
         self._races = races
         self.chance = random.Random(seed)
-        self._memory = [GuardedMemory() for _ in range(40)]
+        self._memory = [GuardedMemory() for _ in range(120)]  # More than a case has buffers: none stands in another.
         self._next = 0
 
     def held(self, data: bytes | memoryview) -> memoryview:

@@ -224,10 +224,10 @@ _compiled_alone = pytest.mark.parametrize("kernel", FORMS[1:])
 def test_a_large_field_stands_inside_of_its_record(kernel: Any, place: int, index: int) -> None:
     """Where a large field belongs is checked before anything is copied up to there."""
     (area, marks, large), size, *_ = kernel.prepare([_ROW] * 2, 0, 0)
-    for wrong in (place, len(area) + 1):
+    for wrong, room in ((place, size), (len(area) + 1, size), (len(area) + 1, size + 1)):
         memoryview(marks).cast("q")[index] = wrong
         with pytest.raises(ValueError):
-            kernel.encode(b"", [(area, marks, large)], size, crc32c.crc32c)
+            kernel.encode(b"", [(area, marks, large)], room, crc32c.crc32c)
 
 
 @_compiled_alone
