@@ -47,7 +47,7 @@ class Fuzzer:
     def __init__(self, seed: int, races: int) -> None:
         self._races = races
         self.chance = random.Random(seed)
-        self._memory = [GuardedMemory() for _ in range(40)]
+        self._memory = [GuardedMemory() for _ in range(120)]  # More than a case has buffers: none stands in another.
         self._next = 0
 
     def held(self, data: bytes | memoryview) -> memoryview:
@@ -101,7 +101,9 @@ class Fuzzer:
             batch += 1
         rows = ends[-1] if count else 0
         where = self.chance.choice((0, 2)) * capacity
-        fields = held(numbers[where : where + rows]), held(numbers[where + capacity : where + capacity + rows])
+        fields = numbers[where : where + rows], numbers[where + capacity : where + capacity + rows]
+        # Backwards, so that much room is left when what stands at the end of the log is copied.
+        fields = held(fields[0][::-1]), held(fields[1][::-1])
         out = held(bytes(self.chance.choice((751, 752, 2000, 40_000))))
         texts = [self.chance.randbytes(self.chance.randrange(4)) for _ in range(rows)]
         text_ends = longs(rows if self.chance.random() < 0.3 else 0)

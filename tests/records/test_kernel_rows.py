@@ -219,13 +219,15 @@ _compiled_alone = pytest.mark.parametrize("kernel", FORMS[1:])
 
 
 @_compiled_alone
+@pytest.mark.parametrize("index", [1, 3])
 @pytest.mark.parametrize("place", [-1, -(2**63), 2**63 - 1, 10**6, 700])
-def test_a_large_field_stands_inside_of_its_record(kernel: Any, place: int) -> None:
+def test_a_large_field_stands_inside_of_its_record(kernel: Any, place: int, index: int) -> None:
     """Where a large field belongs is checked before anything is copied up to there."""
     (area, marks, large), size, *_ = kernel.prepare([_ROW] * 2, 0, 0)
-    memoryview(marks).cast("q")[1] = place
-    with pytest.raises(ValueError):
-        kernel.encode(b"", [(area, marks, large)], size, crc32c.crc32c)
+    for wrong, room in ((place, size), (len(area) + 1, size), (len(area) + 1, size + 1)):
+        memoryview(marks).cast("q")[index] = wrong
+        with pytest.raises(ValueError):
+            kernel.encode(b"", [(area, marks, large)], room, crc32c.crc32c)
 
 
 @_compiled_alone
@@ -244,6 +246,8 @@ def test_what_was_not_prepared_is_not_written(kernel: Any) -> None:
     ]:
         with pytest.raises(TypeError):
             kernel.encode(b"", [parts], size, crc32c.crc32c)
+    with pytest.raises(ValueError):
+        kernel.encode(b"", [(area, marks, [large[0], bytes(10**8)])], size, crc32c.crc32c)
     marks += bytes(8 * 100)
     with pytest.raises(ValueError):
         kernel.encode(b"", [(area, marks, large + [b"x" * 5000] * 100)], size, crc32c.crc32c)
