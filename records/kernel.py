@@ -1789,7 +1789,7 @@ def batch_lines(
 
     Returns:
         The index of the first batch that was not written, because ``out`` is full or the batch has no template: it has
-        a delete horizon or an unknown codec; and how many bytes were written.
+        a delete horizon, an unknown codec or a negative count; and how many bytes were written.
     """
     index: cython.Py_ssize_t = first
     count: cython.Py_ssize_t = len(positions)
@@ -1801,7 +1801,7 @@ def batch_lines(
         while index < count and len(out) - at >= template_size + 12 * 20:
             batch = cython.cast(cython.Py_ssize_t, positions[index])
             part = (view[batch + 22] & 63) * template_size
-            if view[batch + 22] & 64 or templates[part] == 0:
+            if view[batch + 22] & 64 or view[batch + 57] & 128 or templates[part] == 0:
                 break
             at = _put_batch_line(view, batch, sizes[index], file_position, templates, part, out, at)
             index += 1

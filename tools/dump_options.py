@@ -187,7 +187,10 @@ def _add_kafka_options(group: argparse._ArgumentGroup) -> None:
 
 def _add_output_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
-        "--format", choices=("kafka", "jsonl", "table"), default="kafka", help="kafka is byte for byte Kafka's own"
+        "--format",
+        choices=("kafka", "jsonl", "table"),
+        default="kafka",
+        help="kafka is byte for byte Kafka's own for what is sound",
     )
     group.add_argument(
         "--dialect",
