@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where dump-log differs from Kafka's on damage, as docs/dump-log.md states it; and that damage never gives exit code 0."""
+"""Where dump-log differs from Kafka's on damage, as docs/dump-log.md states it; damage never gives exit code 0."""
 
 from pathlib import Path
 
