@@ -205,7 +205,10 @@ def kept_names(node: ast.AST, name: str, *, is_kept: bool = False) -> Iterator[i
     ("records/x.py", "try:\n    f()\nexcept ValueError as error:\n    found[1] = error\n"),
     ("records/x.py", "try:\n    f()\nexcept ValueError as error:\n    found.append(error.located(path=path))\n"),
     ("records/x.py", "try:\n    f()\nexcept ValueError as error:\n    found += [(1, error)]\n"),
-    ("records/x.py", "def f():\n    try:\n        g()\n    except ValueError as error:\n        return error or None\n"),
+    (
+        "records/x.py",
+        "def f():\n    try:\n        g()\n    except ValueError as error:\n        return error or None\n",
+    ),
 )
 def errors_are_kept_without_frames(source: Source) -> Iterator[str]:
     """A traceback holds frames, and these whatever was being read: an error that outlives its block must have none."""

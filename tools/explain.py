@@ -190,8 +190,8 @@ def _describer(file: InputFile, piece: Piece, *, redact: bool) -> DescribeRecord
     def describe(record: Record) -> Description:
         payload = control_payload(record) if is_control else decoder.decode(record)
         if payload.problem is not None:
-            text = f"undecodable: {payload.problem.reason}"
-            return Description(text, is_secret=payload.is_redacted, is_damage=True)
+            problem = f"undecodable: {payload.problem.reason}"
+            return Description(problem, is_secret=payload.is_redacted, is_damage=True)
         head = "" if payload.type_name is None else f"{payload.type_name} "
         text = None if payload.value_json is None else f"{head}{payload.value_json}"
         return Description(text, is_secret=payload.is_redacted or (redact and payload.has_secret))

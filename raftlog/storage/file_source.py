@@ -170,11 +170,14 @@ def _spooled(descriptor: int, path: str, limit: int | None) -> BinaryIO:
     """
     import tempfile  # Slow to import, and for pipes alone.
 
-    spool: BinaryIO | None = None
     try:
         limit = _limit() if limit is None else limit
-        left = limit
-        spool = _of_spool(path, tempfile.TemporaryFile)
+        spool: BinaryIO = _of_spool(path, lambda: tempfile.TemporaryFile())  # noqa: SIM115 - closed with the source
+    except BaseException:
+        os.close(descriptor)
+        raise
+    left = limit
+    try:
         while part := os.read(descriptor, _SPOOL_CHUNK_SIZE):
             left -= len(part)
             if left < 0:
@@ -186,9 +189,8 @@ def _spooled(descriptor: int, path: str, limit: int | None) -> BinaryIO:
             _of_spool(path, spool.write, part)
         _of_spool(path, spool.flush)
     except BaseException:
-        if spool is not None:
-            with contextlib.suppress(OSError):  # What it still holds has no room.
-                spool.close()
+        with contextlib.suppress(OSError):  # What it still holds has no room.
+            spool.close()
         raise
     finally:
         os.close(descriptor)
