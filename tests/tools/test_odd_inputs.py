@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from raftlog.errors import StorageError
+from raftlog.errors import OptionError, StorageError
 from raftlog.storage.file_log import FileLog
 from raftlog.storage.file_source import (
     DEFAULT_SPOOL_LIMIT,
@@ -103,7 +103,7 @@ def test_what_is_no_file_is_refused_by_the_library(tmp_path: Path) -> None:
             read_file(path, 100)
         with pytest.raises(StorageError, match=f"it is {kind}"):
             open_segment(path)
-    with pytest.raises(StorageError):
+    with pytest.raises(OptionError, match="not a file"):
         rows(zero)
     (tmp_path / LOG_NAME).symlink_to(zero)
     with pytest.raises(StorageError, match="not a regular file"):
