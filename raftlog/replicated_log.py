@@ -362,6 +362,9 @@ class ReplicatedLog(Protocol):
             TruncationBelowHighWatermarkError: committed records would go.
             StorageError: see above.
 
+        Differs: Kafka does not look at the high watermark here. As there, a second call changes nothing and returns
+        False, since the log ends at the snapshot, in its epoch.
+
         Source: KafkaRaftLog#truncateToLatestSnapshot.
         """
         ...
@@ -399,6 +402,8 @@ class ReplicatedLog(Protocol):
                 that epoch; or the id is behind the latest snapshot's.
             StorageError: the disk failed.
 
+        Differs: Kafka takes an id behind the latest snapshot's, for a snapshot that nobody would be sent.
+
         Source: KafkaRaftLog#createNewSnapshot.
         """
         ...
@@ -428,6 +433,10 @@ class ReplicatedLog(Protocol):
 
         Returns:
             Whether the log start moved.
+
+        Differs: Kafka returns whether a segment or a snapshot was deleted, which need not be so where the log start
+        moves inside a segment. As there, a second call, and an id of which there is no snapshot, change nothing and
+        return False.
 
         Source: KafkaRaftLog#deleteBeforeSnapshot.
         """

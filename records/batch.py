@@ -241,6 +241,19 @@ class RecordBatch:
                 base_offset=self.base_offset,
             )
 
+    def ensure_readable(self) -> None:
+        """Check what the header says about the records: how they are compressed, and how many there are.
+
+        Raises:
+            UnsupportedCompressionError: the codec's id is 5, 6 or 7.
+            CorruptBatchError: the record count is negative.
+        """
+        try:
+            CompressionType.of_attributes(self.attributes)
+            self._check_count()
+        except DecodeError as error:
+            raise error.located(position=self.position, base_offset=self.base_offset) from None
+
     def record_area(self, max_size: int = limits.MAX_DECOMPRESSED_SIZE) -> bytes:
         """Return the bytes of all records, decompressed.
 

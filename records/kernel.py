@@ -2107,7 +2107,7 @@ def batch_lines(
 
     Returns:
         The index of the first batch that was not written, because ``out`` is full or the batch has no template: it has
-        a delete horizon or an unknown codec; and how many bytes were written.
+        a delete horizon, an unknown codec or a negative count; and how many bytes were written.
 
     Raises:
         ValueError: a header is not there, a template has not all its marks, or there are fewer sizes than positions.
@@ -2128,7 +2128,7 @@ def batch_lines(
             if batch < 0:
                 break
             part = _template_of(view[batch + 22], texts, checked)
-            if part < 0:
+            if part < 0 or view[batch + 57] & 128:
                 break
             checked |= cython.cast(cython.ulonglong, 1) << (view[batch + 22] & 63)
             at = _put_batch_line(view, batch, sizes[index], file_position, texts, part, out, at)

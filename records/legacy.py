@@ -131,6 +131,17 @@ class LegacyBatch:
                 base_offset=self.base_offset,
             )
 
+    def ensure_readable(self) -> None:
+        """Check that the header names a codec of this magic.
+
+        Raises:
+            InvalidRecordError: it is zstd.
+            UnsupportedCompressionError: it is unknown.
+        """
+        if self.compression_type is CompressionType.ZSTD:
+            reason = f"a {CompressionType.ZSTD.label} message of magic {self.magic}"
+            raise InvalidRecordError(reason, "codec-stream", position=self.position, base_offset=self.base_offset)
+
     def records(
         self, *, check_crc: bool = True, max_size: int = limits.MAX_DECOMPRESSED_SIZE
     ) -> Iterator[LegacyRecord]:
@@ -153,6 +164,7 @@ class LegacyBatch:
             raise error.located(position=self.position, base_offset=self.base_offset) from None
 
     def _read_records(self, max_size: int) -> Iterator[LegacyRecord]:
+        self.ensure_readable()
         codec = self.compression_type
         key, value = self.key_and_value()
         if codec is CompressionType.NONE:
@@ -160,7 +172,7 @@ class LegacyBatch:
                 self.base_offset, self.max_timestamp, key, value, self.crc, self.crc_holds, self.timestamp_type
             )
             return
-        if codec is CompressionType.ZSTD or value is None:
+        if value is None:
             raise InvalidRecordError(f"a {codec.label} message of magic {self.magic}", "codec-stream")
         if codec is CompressionType.LZ4 and self.magic == 0:
             value = repair_legacy_lz4(value)

@@ -9,6 +9,7 @@ from raftlog.tools.audit_options import add_fail_on_option, add_messages_option,
 from raftlog.tools.auditing.own_fault import tell_faults
 from raftlog.tools.command_line import Parser
 from raftlog.tools.exit_codes import EXIT_CODES_HELP
+from raftlog.tools.spool_option import add_spool_option
 from raftlog.tools.standard_error import printable
 
 if TYPE_CHECKING:
@@ -76,4 +77,5 @@ def parser_of(program: str) -> argparse.ArgumentParser:
     add_messages_option(parser)
     add_fail_on_option(parser)
     add_processes_option(parser)
+    add_spool_option(parser)
     return parser

@@ -27,7 +27,8 @@ VERBS: Final = {
 }
 """Each verb and what it answers; ``dump-log`` is run by ``raftlog.tools.dump_log.run``, and so on."""
 
-
+_SPOOL_LIMIT_VARIABLE: Final = "RAFTLOG_SPOOL_LIMIT"
+"""As in ``raftlog.storage.file_source``, which takes its time to import."""
 _GARBAGE_THRESHOLD: Final = 10_000
 """How many new objects make Python look for cycles among them: what a start makes stays, and there is much of it."""
 
@@ -96,6 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: what follows ``raftlog`` on the command line; None takes the process's own.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
+    spool_limit = os.environ.get(_SPOOL_LIMIT_VARIABLE)
     if sys.stdout is None:
         say("standard output is closed")
         return EXIT_ERROR
@@ -117,6 +119,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from raftlog.tools.auditing.own_fault import own_fault, tell_faults  # Only for a bug.
 
         return tell_faults([own_fault(given[0] if given else "raftlog", error)], EXIT_ERROR, "raftlog")
+    finally:
+        if spool_limit is None:
+            os.environ.pop(_SPOOL_LIMIT_VARIABLE, None)  # An option sets it for one run.
+        else:
+            os.environ[_SPOOL_LIMIT_VARIABLE] = spool_limit
 
 
 def _run(given: list[str]) -> int:

@@ -16,6 +16,7 @@ from raftlog.records.rules import Severity
 from raftlog.storage.file_source import open_source
 from raftlog.tools.annotated_bytes import HEADER_FIELDS
 from raftlog.tools.audit_options import add_processes_option, prepare_to_survey
+from raftlog.tools.audit_rules import UNREADABLE_RULES
 from raftlog.tools.auditing.batch_reader import read_batches
 from raftlog.tools.auditing.divergence import Divergence, DivergenceKind, Side, divergences
 from raftlog.tools.auditing.evidence import PartitionEvidence, group_by_place
@@ -24,6 +25,7 @@ from raftlog.tools.auditing.tasks import find_tasks
 from raftlog.tools.command_line import Parser
 from raftlog.tools.exit_codes import EXIT_CODES_HELP, EXIT_ERROR
 from raftlog.tools.findings import Finding, Tally
+from raftlog.tools.spool_option import add_spool_option
 from raftlog.tools.standard_error import printable, say
 from raftlog.tools.verb_output import Fact, add_format_option, tell
 
@@ -81,6 +83,7 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument("--all", action="store_true", help="show every difference, not only the first")
     add_format_option(parser)
     add_processes_option(parser)
+    add_spool_option(parser)
     given = parser.parse_args(arguments)
     if len(given.paths) < 2:
         parser.error("at least two paths are needed")
@@ -93,7 +96,8 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _run(given: argparse.Namespace) -> int:
-    replicas = [_partitions(path, given.processes) for path in given.paths]
+    unread: list[Finding] = []
+    replicas = [_partitions(path, given.processes, unread) for path in given.paths]
     if any(found is None for found in replicas):
         return EXIT_ERROR
     first, *others = (found for found in replicas if found is not None)
@@ -105,11 +109,14 @@ def _run(given: argparse.Namespace) -> int:
             return EXIT_ERROR
         for left, right in pairs:
             worst = max(worst, _compare(left, right, given))
-    return Tally(Counter({worst: 1})).exit_code
+    return Tally(Counter({worst: 1}), len(unread)).exit_code
 
 
-def _partitions(path: str, processes: int) -> list[PartitionEvidence] | None:
-    """Survey a path and return the partitions that have a log there; None, once it is said why, if that cannot be."""
+def _partitions(path: str, processes: int, unread: list[Finding]) -> list[PartitionEvidence] | None:
+    """Survey a path and return the partitions that have a log there; None, once it is said why, if that cannot be.
+
+    What of them cannot be read is said, and added to ``unread``: what can be is compared.
+    """
     from raftlog.tools.auditing.engine import survey_all  # Only now: numpy comes with it.
 
     tasks, problems = [], []
@@ -122,6 +129,13 @@ def _partitions(path: str, processes: int) -> list[PartitionEvidence] | None:
     failed = [each for place in found for file in place.files for each in file.findings if each.rule == "audit-failed"]
     if failed:
         say(str(failed[0]), _PROGRAM)
+        return None
+    files = [file for place in found for file in place.files]
+    lost = [each for file in files for each in file.findings if each.rule in UNREADABLE_RULES]
+    for finding in lost:
+        say(str(finding), _PROGRAM)
+    unread += lost
+    if lost and all(file.extent is None for file in files):
         return None
     if not found:
         reason = str(problems[0]) if problems else f"{path}: no segment of a log is there"

@@ -12,6 +12,7 @@ from raftlog.tools.command_line import Parser
 from raftlog.tools.dialect import NEWEST, Dialect
 from raftlog.tools.exit_codes import EXIT_CODES_HELP
 from raftlog.tools.selection import Selection, parse_time_ms, parse_type
+from raftlog.tools.spool_option import add_spool_option
 
 DECODERS: Final = ("offsets", "transaction-log", "cluster-metadata", "remote-log-metadata", "share-group-state")
 """Decoders of known topics; of several that are given, the first of these is used, as in Kafka."""
@@ -132,6 +133,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_kafka_options(parser.add_argument_group("kafka-dump-log's own options"))
     _add_output_options(parser.add_argument_group("output"))
+    add_spool_option(parser)
     _add_selection_options(parser.add_argument_group("selection (conditions add up)"))
     return parser
 
@@ -185,7 +187,10 @@ def _add_kafka_options(group: argparse._ArgumentGroup) -> None:
 
 def _add_output_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
-        "--format", choices=("kafka", "jsonl", "table"), default="kafka", help="kafka is byte for byte Kafka's own"
+        "--format",
+        choices=("kafka", "jsonl", "table"),
+        default="kafka",
+        help="kafka is byte for byte Kafka's own for what is sound",
     )
     group.add_argument(
         "--dialect",

@@ -99,9 +99,14 @@ class RecordsDump:
     def _many(
         self, file: InputFile, found: "BatchRun | Chunk", quick: KafkaLines, decoder: PayloadDecoder
     ) -> Iterator[Line]:
-        if isinstance(found, BatchRun):
-            return quick.batches(file, found)
-        return self._chunk(file, found, quick, decoder)
+        if not isinstance(found, BatchRun):
+            yield from self._chunk(file, found, quick, decoder)
+            return
+        for line in quick.batches(found):
+            if isinstance(line, bytes):
+                yield line
+            else:
+                yield from self._batch(file, found.batch(line.batch), decoder, Selection())
 
     def _chunk(self, file: InputFile, chunk: "Chunk", quick: KafkaLines, decoder: PayloadDecoder) -> Iterator[Line]:
         run = chunk.batches.run
@@ -173,6 +178,8 @@ class RecordsDump:
         is_read = self.deep or selection.by_record
         if selection.is_everything or not is_read:
             yield self._shown(self.renderer.batch(file, batch), counts=not is_read)
+        if not is_read:
+            yield from self._header_problem(file, batch)
         if not is_read or not (batch.crc_holds or self.decode_corrupt):
             return
         is_announced = selection.is_everything
@@ -192,6 +199,15 @@ class RecordsDump:
             yield Finding.of_error(error, file.path)
         except MissingExtraError as error:
             yield without_frames(error)
+
+    def _header_problem(self, file: InputFile, batch: RecordBatch | LegacyBatch) -> Iterator[Finding]:
+        """Yield what keeps the records of a sound batch from being read, as far as its header tells."""
+        if not batch.crc_holds:
+            return  # That is told where the batch was found, and the header may be wrong as well.
+        try:
+            batch.ensure_readable()
+        except DecodeError as error:
+            yield Finding.of_error(error, file.path)
 
     def _payload(self, record: AnyRecord, decoder: PayloadDecoder) -> Payload:
         return decoder.decode(record) if self.decodes_payloads else _NOTHING

@@ -22,6 +22,7 @@ from raftlog.tools.audit_rules import ASKED_FOR, CATALOGUE
 from raftlog.tools.command_line import Parser
 from raftlog.tools.exit_codes import EXIT_CLEAN, EXIT_CODES_HELP, EXIT_DAMAGE, EXIT_ERROR, EXIT_SUSPICIOUS
 from raftlog.tools.inputs import InputFile, find_files
+from raftlog.tools.spool_option import add_spool_option
 from raftlog.tools.standard_error import printable, say
 from raftlog.tools.verb_output import Fact, add_format_option, tell
 
@@ -48,6 +49,7 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument("--all", action="store_true", help="show all bytes, and all of long texts")
     parser.add_argument("--no-redact", action="store_true", help="show secrets in metadata records")
     add_format_option(parser)
+    add_spool_option(parser)
     given = parser.parse_args(arguments)
     if given.offset is None and given.position is None:
         return _explain_rule(given)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from raftlog.records.batch import CONTROL_FLAG, DELETE_HORIZON_FLAG, TimestampType
 from raftlog.records.batch_run import BatchRun
 from raftlog.records.kernel_choice import kernel
-from raftlog.tools.inputs import InputFile
 from raftlog.tools.kafka_text import KafkaText, batch_template, record_template
 from raftlog.tools.redaction import SECRET_API_KEYS
 
@@ -45,8 +44,8 @@ class KafkaLines:
         self._text = text
         self._output = memoryview(bytearray(_OUTPUT_SIZE))
 
-    def batches(self, file: InputFile, run: BatchRun) -> Iterator[str | bytes]:
-        """Yield the lines of all batches."""
+    def batches(self, run: BatchRun) -> Iterator[bytes | Place]:
+        """Yield the lines of all batches, and the places of those that others are to render."""
         index = 0
         while index < len(run):
             index, size = kernel.batch_lines(
@@ -55,7 +54,7 @@ class KafkaLines:
             if size:
                 yield bytes(self._output[:size])
             else:
-                yield self._text.batch(file, run.batch(index))
+                yield Place(index)
                 index += 1
 
     def chunk(self, chunk: "Chunk", value_texts: list[bytes] | None = None) -> Iterator[bytes | Place]:

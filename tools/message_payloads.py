@@ -30,7 +30,7 @@ from raftlog.records.schema import NEWEST, message_types
 from raftlog.tools.dialect import Dialect
 from raftlog.tools.payloads import TOPIC_OF_DECODER, AnyRecord, Payload, PayloadDecoder
 from raftlog.tools.redaction import may_be_secret, may_show_secret, redacted
-from raftlog.tools.transaction_text import transaction_key_text, transaction_value_text
+from raftlog.tools.transaction_text import TRANSACTION_STATES, transaction_key_text, transaction_value_text
 
 
 @attrs.frozen
@@ -143,7 +143,16 @@ class CoordinatorDecoder:
             version=decoded.version,
             key_json=key_json,
             value_json=_data_of(decoded),
+            problem=_state_problem(decoded),
         )
+
+
+def _state_problem(decoded: CoordinatorRecord) -> DecodeError | None:
+    """Return an error for a transaction in a state that no Kafka knows."""
+    status = (decoded.value or {}).get("transactionStatus")
+    if status is None or 0 <= status < len(TRANSACTION_STATES):
+        return None
+    return DecodeError(f"unknown transaction state {status}", "message-field")
 
 
 def _data_of(decoded: CoordinatorRecord) -> str:

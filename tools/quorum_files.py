@@ -23,6 +23,7 @@ from raftlog.tools.auditing.tasks import find_tasks
 from raftlog.tools.command_line import Parser
 from raftlog.tools.exit_codes import EXIT_CODES_HELP, EXIT_ERROR
 from raftlog.tools.findings import Finding, Tally
+from raftlog.tools.spool_option import add_spool_option
 from raftlog.tools.standard_error import printable, say
 from raftlog.tools.verb_output import add_format_option, write_lines
 
@@ -108,6 +109,7 @@ def _parser(program: str, description: str) -> argparse.ArgumentParser:
     parser.add_argument("paths", nargs="+", metavar="PATH", help=what)
     add_processes_option(parser)
     add_format_option(parser)
+    add_spool_option(parser)
     return parser
 
 

@@ -11,7 +11,7 @@ from typing import Final
 from raftlog.records.coordinator import CoordinatorRecord
 from raftlog.records.java_text import displayed
 
-_STATES: Final = (
+TRANSACTION_STATES: Final = (
     "Empty",
     "Ongoing",
     "PrepareCommit",
@@ -21,6 +21,7 @@ _STATES: Final = (
     "Dead",
     "PrepareEpochFence",
 )
+"""What Kafka calls the states of a transaction, by their numbers. Source: TransactionState."""
 _LEAST_BUCKETS: Final = 16
 _LARGEST_SMALL_SET: Final = 4
 _UTF_16_UNIT: Final = struct.Struct(">H")
@@ -37,7 +38,7 @@ def transaction_value_text(decoded: CoordinatorRecord) -> str:
     if value is None:
         return "<DELETE>"
     status = value["transactionStatus"]
-    state = _STATES[status] if 0 <= status < len(_STATES) else f"unknown({status})"
+    state = TRANSACTION_STATES[status] if 0 <= status < len(TRANSACTION_STATES) else f"unknown({status})"
     # Kafka does not look at the partitions of an empty transaction.
     topics = [] if state == "Empty" else value["transactionPartitions"] or []
     partitions = in_set_order((displayed(topic["topic"]), topic["partitionIds"]) for topic in topics)

@@ -20,6 +20,7 @@ from raftlog.tools.audit_rules import ASKED_FOR, CATALOGUE
 from raftlog.tools.auditing.own_fault import tell_faults
 from raftlog.tools.command_line import Parser
 from raftlog.tools.exit_codes import EXIT_CLEAN, EXIT_CODES_HELP, EXIT_ERROR
+from raftlog.tools.spool_option import add_spool_option
 from raftlog.tools.standard_error import say
 from raftlog.tools.verb_output import add_format_option
 
@@ -140,4 +141,5 @@ def _parser() -> argparse.ArgumentParser:
     add_fail_on_option(parser)
     add_processes_option(parser)
     add_format_option(parser)
+    add_spool_option(parser)
     return parser

@@ -285,7 +285,7 @@ def test_one_segment_imports_little(tmp_path: Path) -> None:
     assert {name for name in ours if name.startswith("tools.") and not name.startswith("tools.auditing.")} < {
         *("tools.audit_options", "tools.audit_rules", "tools.command_line", "tools.coverage", "tools.exit_codes"),
         *("tools.findings", "tools.inputs", "tools.progress", "tools.quorum_rules", "tools.standard_error"),
-        *("tools.verb_output", "tools.verification", "tools.verify", "tools.auditing"),
+        *("tools.spool_option", "tools.verb_output", "tools.verification", "tools.verify", "tools.auditing"),
     }
     of_others = re.compile(r"replica|voter|quorum_view|\belection|small_file|snapshot_survey|report")
     assert not list(filter(of_others.search, ours))

@@ -308,7 +308,11 @@ def _unreadable(problem: Finding) -> StorageError:
 
 
 def _check_hold_batches(named: Collection[str], tasks: Iterable[SurveyTask]) -> None:
+    listing = DirectoryListing()
     for task in tasks:
+        if task.path in named and not is_remote(task.path) and listing.status(task.path).kind is EntryKind.OTHER:
+            # Its size says nothing, and a task in another process could not read a pipe again.
+            raise OptionError("path", f"{task.path} is a {EntryKind.OTHER.value}, not a file")
         if task.path in named and task.kind is not FileKind.LOG and task.kind not in _SNAPSHOT_KINDS:
             raise OptionError("path", f"{task.path} is neither a segment (.log) nor a KRaft snapshot (.checkpoint)")
 
