@@ -19,9 +19,9 @@ __all__ = [
     "DecodeError",
     "DirectoryFormat",
     "DirectoryLockedError",
-    "DivergedLogError",
     "DuplicateVoterError",
     "DynamicVoter",
+    "EmptyVoterSetError",
     "Endpoints",
     "EpochEntry",
     "FencedEpochError",
@@ -67,6 +67,7 @@ __all__ = [
     "QuarantinedLogError",
     "QuorumError",
     "QuorumStateStore",
+    "QuorumVotersError",
     "RaftLogError",
     "RawSnapshotReader",
     "RawSnapshotWriter",
@@ -86,6 +87,7 @@ __all__ = [
     "StorageError",
     "SupportedVersionRange",
     "TimestampType",
+    "TooManyVoterChangesError",
     "TreeMapLogHistory",
     "TruncatedBatchError",
     "TruncationBelowHighWatermarkError",
@@ -100,15 +102,21 @@ __all__ = [
     "VoterSet",
     "VoterSetError",
     "VoterSetHistory",
+    "VoterSetProblem",
     "VoterSetViolation",
     "begin_snapshot",
+    "check_voter_set_change",
     "format_log_directory",
+    "parse_controller_quorum_voters",
+    "static_voter_set",
     "update_state",
+    "voter_set_change_problems",
 ]
 
 TYPE_CHECKING = False  # as in typing, which takes longer to import than all of this
 if TYPE_CHECKING:
     from raftlog.control_record_state_machine import KRaftControlRecordStateMachine, update_state
+    from raftlog.controller_quorum_voters import parse_controller_quorum_voters, static_voter_set
     from raftlog.errors import (
         AlreadyFormattedError,
         BatchTooLargeError,
@@ -117,8 +125,8 @@ if TYPE_CHECKING:
         CorruptFileError,
         DecodeError,
         DirectoryLockedError,
-        DivergedLogError,
         DuplicateVoterError,
+        EmptyVoterSetError,
         FencedEpochError,
         ForeignDirectoryError,
         IllegalTransitionError,
@@ -139,12 +147,14 @@ if TYPE_CHECKING:
         OutOfSpaceError,
         QuarantinedLogError,
         QuorumError,
+        QuorumVotersError,
         RaftLogError,
         SnapshotError,
         SnapshotFrozenError,
         SnapshotNotFoundError,
         SnapshotPositionError,
         StorageError,
+        TooManyVoterChangesError,
         TruncatedBatchError,
         TruncationBelowHighWatermarkError,
         UnknownEpochError,
@@ -194,6 +204,7 @@ if TYPE_CHECKING:
         VoterNode,
         VoterSet,
     )
+    from raftlog.voter_set_change import VoterSetProblem, check_voter_set_change, voter_set_change_problems
     from raftlog.voter_set_history import VoterSetHistory, VoterSetViolation
 else:
     _HOMES = (  # in this order, the cheapest to import first
@@ -202,6 +213,8 @@ else:
         "raftlog.offsets",
         "raftlog.file_system",
         "raftlog.voter_set",
+        "raftlog.voter_set_change",
+        "raftlog.controller_quorum_voters",
         "raftlog.log_history",
         "raftlog.voter_set_history",
         "raftlog.leader_epoch_cache",

@@ -7,7 +7,7 @@ Source: MemoryRecords#withVotersRecord and its like, BatchAccumulator#appendCont
 """
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from raftlog.errors import DecodeError, InvalidControlBatchError, InvalidRecordError, MissingExtraError
@@ -25,7 +25,8 @@ from raftlog.records.control import (
     write_control_record,
 )
 from raftlog.records.record import Record
-from raftlog.records.voters import voter_set
+from raftlog.records.voters import voter_set, voters_problem
+from raftlog.voter_set import VoterSet
 
 _RAFT_TYPES: Final = frozenset(ControlRecordType) - {ControlRecordType.ABORT, ControlRecordType.COMMIT}
 _REMEMBERED_SIZE_BYTES: Final = 1024
@@ -99,10 +100,24 @@ def _header_problem(batch: RecordBatch, base_offset: int, epoch: int) -> str | N
 
 def _record_problem(batch: RecordBatch) -> str | None:
     for index, record in enumerate(batch.records(max_size=limits.MAX_BATCH_SIZE)):
-        type_ = read_control_record(record.key, record.value).type
-        if type_ not in _RAFT_TYPES or not _is_bare(record, batch.base_offset + index):
-            return f"record {index} of the control batch, of type {type_!r}, is none that a raft log has"
+        found = read_control_record(record.key, record.value)
+        if found.type not in _RAFT_TYPES or not _is_bare(record, batch.base_offset + index):
+            return f"record {index} of the control batch, of type {found.type!r}, is none that a raft log has"
+        if isinstance(found.value, VotersRecord) and found.value.voters and (problem := voters_problem(found.value)):
+            return f"record {index} of the control batch: {problem}"
     return None
+
+
+def named_voters(batch: RecordBatch) -> Iterator[VoterSet]:
+    """Yield the voter sets that the VotersRecords of a control batch name, in order.
+
+    Raises:
+        DecodeError, MissingExtraError: as ``RecordBatch.records`` and ``control_batch_problem``.
+    """
+    for record in batch.records(max_size=limits.MAX_BATCH_SIZE):
+        value = _read(record.key, record.value)
+        if isinstance(value, VotersRecord):
+            yield voter_set(value)
 
 
 def check_is_bare(record: Record, offset: int) -> None:

@@ -17,20 +17,22 @@ ROOT = Path(__file__).resolve().parent.parent
 
 PUBLIC_NAMES = """
     AlreadyFormattedError BatchAccumulator BatchTooLargeError BufferExhaustedError CompletedBatch CompressionType
-    CorruptBatchError CorruptFileError DecodeError DirectoryFormat DirectoryLockedError DivergedLogError
-    DuplicateVoterError DynamicVoter Endpoints EpochEntry FencedEpochError FileLog FileSystem ForeignDirectoryError
+    CorruptBatchError CorruptFileError DecodeError DirectoryFormat DirectoryLockedError DuplicateVoterError
+    DynamicVoter EmptyVoterSetError Endpoints EpochEntry FencedEpochError FileLog FileSystem ForeignDirectoryError
     Header HistoryEntry HostPort IllegalTransitionError IncompleteSnapshotError InvalidControlBatchError
     InvalidRecordError InvalidSnapshotIdError InvariantViolation Isolation KRaftControlRecordStateMachine
     KRaftVersion KeyedRecord LeaderEpochCache LocalFileSystem LogAppendInfo LogConfig LogDirectory LogDirectoryError
     LogError LogFetchInfo LogHistory LogOffsetMetadata MemoryLog MemoryPool MissingExtraError MissingFileError
     NoOverlappingMajorityError NonContiguousAppendError NotFormattedError NotLeaderError OffsetAndEpoch
     OffsetOutOfRangeError OpenFile OutOfSpaceError Quarantine QuarantinedLogError QuorumError QuorumStateStore
-    RaftLogError RawSnapshotReader RawSnapshotWriter Record RecordBatch RecordBatchBuilder RecordsSnapshotReader
-    RecordsSnapshotWriter RecoveryReport ReplicaKey ReplicatedLog SegmentPosition SnapshotError SnapshotFrozenError
-    SnapshotNotFoundError SnapshotPositionError StorageError SupportedVersionRange TimestampType TreeMapLogHistory
-    TruncatedBatchError TruncationBelowHighWatermarkError UnknownEpochError UnsupportedCompressionError
-    UnsupportedMagicError UnsupportedVersionError ValidOffsetAndEpoch ValidationKind VoterNode VoterNotFoundError
-    VoterSet VoterSetError VoterSetHistory VoterSetViolation begin_snapshot format_log_directory update_state
+    QuorumVotersError RaftLogError RawSnapshotReader RawSnapshotWriter Record RecordBatch RecordBatchBuilder
+    RecordsSnapshotReader RecordsSnapshotWriter RecoveryReport ReplicaKey ReplicatedLog SegmentPosition
+    SnapshotError SnapshotFrozenError SnapshotNotFoundError SnapshotPositionError StorageError SupportedVersionRange
+    TimestampType TooManyVoterChangesError TreeMapLogHistory TruncatedBatchError TruncationBelowHighWatermarkError
+    UnknownEpochError UnsupportedCompressionError UnsupportedMagicError UnsupportedVersionError ValidOffsetAndEpoch
+    ValidationKind VoterNode VoterNotFoundError VoterSet VoterSetError VoterSetHistory VoterSetProblem
+    VoterSetViolation begin_snapshot check_voter_set_change format_log_directory parse_controller_quorum_voters
+    static_voter_set update_state voter_set_change_problems
 """
 
 

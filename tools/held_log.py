@@ -75,8 +75,7 @@ def opened_log(file_system: FileSystem, path: str) -> Iterator[HeldLog]:
         directory = stack.enter_context(LogDirectory.open(file_system, path))
         log = FileLog.open(file_system, directory.log_path)
         stack.callback(log.close)
-        # Not strict: Kafka may have written a voter set that ours would refuse.
-        state_machine = KRaftControlRecordStateMachine(VoterSet(), strict=False)
+        state_machine = KRaftControlRecordStateMachine(VoterSet())
         update_state(state_machine, log)
         yield HeldLog(directory, log, state_machine, _open_quorum_state(file_system, directory.log_path, log))
 

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Final
 
 from raftlog.control_record_state_machine import update_state
-from raftlog.errors import BatchTooLargeError, FencedEpochError, NoOverlappingMajorityError
+from raftlog.errors import BatchTooLargeError, FencedEpochError
 from raftlog.records import limits
 from raftlog.records.accumulator import BatchAccumulator
 from raftlog.records.compression import CompressionType
@@ -69,7 +69,8 @@ def run(given: argparse.Namespace, now_ms: int) -> int:
     _check_sizes(values)
     with held_log(given.directory) as held:
         held.check_is_only_voter(is_forced=given.force)
-        _check_change(held.state_machine.last_voter_set, voters)
+        if voters is not None:
+            held.state_machine.check_voter_set(voters)
         first_offset = held.log.end_offset.offset
         accumulator = BatchAccumulator(
             _next_epoch(held, given.epoch),
@@ -77,6 +78,7 @@ def run(given: argparse.Namespace, now_ms: int) -> int:
             linger_ms=None,
             max_batch_records=given.batch_records,
             compression_type=CompressionType[given.compression_type.upper()],
+            voters_in_force=held.state_machine.voters_in_force,
         )
         accumulator.append_control_records(_first_records(held), now_ms)
         _begin_epoch(held, accumulator.epoch)
@@ -101,11 +103,6 @@ def _check_sizes(values: Iterable[bytes]) -> None:
     largest = max(map(len, values), default=0)
     if largest > most:
         raise BatchTooLargeError(f"a record of {largest} bytes, and {most} are the most")
-
-
-def _check_change(voters: VoterSet, new_voters: VoterSet | None) -> None:
-    if new_voters is not None and not voters.has_overlapping_majority(new_voters):
-        raise NoOverlappingMajorityError(f"majorities of {voters} and {new_voters} need not share a voter")
 
 
 def _next_epoch(held: HeldLog, wanted: int | None) -> int:

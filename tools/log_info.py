@@ -126,7 +126,12 @@ def _voters(held: HeldLog) -> Iterator[Fact]:
         members = {"offset": entry.offset, "voters": record["voters"]}
         yield Fact(f"voters {entry.value} from offset {entry.offset} on", "voters", members)
     for violation in held.state_machine.violations():
-        yield Fact(str(violation), "voters_violation", {"offset": violation.offset})
+        members = {
+            "offset": violation.offset,
+            "previous_offset": violation.previous_offset,
+            "problems": [problem.value for problem in violation.problems],
+        }
+        yield Fact(f"voters that should not have been written: {violation}", "voters_violation", members)
 
 
 def _quorum_state(held: HeldLog) -> Fact:
