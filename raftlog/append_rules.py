@@ -19,13 +19,15 @@ from raftlog.errors import (
     RaftLogError,
     TruncatedBatchError,
 )
-from raftlog.records.batch import CONTROL_FLAG, CRC_START, NO_TIMESTAMP, read_batch
+from raftlog.records.batch import CONTROL_FLAG, CRC_START, NO_TIMESTAMP, RecordBatch, read_batch
 from raftlog.records.builder import MAGIC
 from raftlog.records.checksum import crc32c_function
-from raftlog.records.control_batch import control_batch_problem
+from raftlog.records.control_batch import check_leaders_control_batch, control_batch_problem
+from raftlog.records.data_batch import check_data_records
 from raftlog.records.kernel_choice import kernel
 from raftlog.records.limits import BATCH_OVERHEAD, LOG_OVERHEAD, MAX_BATCH_SIZE
 from raftlog.replicated_log import LogAppendInfo
+from raftlog.voter_set import VoterSet
 
 _MAX_END_OFFSET: Final = (1 << 63) - 1
 _MAX_SPAN: Final = 1 << 31
@@ -83,6 +85,9 @@ def check_append(  # noqa: C901 - one function for all rules, in place of one fo
 ) -> CheckedAppend:
     """Check what a leader is about to append, or what a follower takes of what one has sent.
 
+    A leader is refused all that an audit would call damaged, as far as its batches alone show it. Of a follower's
+    batches no data record is looked at, and voters may be whoever they are: what its quorum commits, it must take.
+
     Args:
         data: whole batches.
         epoch: of the leader, which all of its batches carry; None as a follower.
@@ -93,13 +98,18 @@ def check_append(  # noqa: C901 - one function for all rules, in place of one fo
         NonContiguousAppendError: a batch's base offset is not the offset after the batch before it, or there are more
             than 2^31 offsets.
         InvalidRecordError: a batch of another epoch than the leader's, or of one below that of the batch before it; a
-            control batch that a state machine cannot follow; or no batch at all.
+            control batch that a state machine cannot follow; or no batch at all. A leader's too, if a record has
+            headers, or a time of its own, or does not read, or a control record is none that raft writes.
+        EmptyVoterSetError, NoOverlappingMajorityError, TooManyVoterChangesError: a leader's VotersRecord is empty, or
+            must not follow another one in the same append. What is in force before it, only its writer knows.
         BatchTooLargeError: a leader's batch of more than 8 MiB, or 2 GiB in all.
         CorruptBatchError, TruncatedBatchError: a batch does not check, or has not a record for each of its offsets.
+        DecodeError, MissingExtraError: a leader's batch does not decompress.
 
-    Source: KafkaRaftLog#appendAsLeader, UnifiedLog#analyzeAndValidateRecords. Differs: DECISIONS.md 14.
+    Source: KafkaRaftLog#appendAsLeader, UnifiedLog#analyzeAndValidateRecords. Differs: DECISIONS.md 14, 40.
     """
     view, batches, position, newest = memoryview(data), [], 0, NO_TIMESTAMP
+    voters = VoterSet()
     first_offset, size_bytes = end_offset, len(view)
     if not 0 < size_bytes <= _MAX_APPEND_SIZE:
         raise _wrong_size(size_bytes)
@@ -128,6 +138,8 @@ def check_append(  # noqa: C901 - one function for all rules, in place of one fo
             raise _corrupt(f"{count} records for {delta + 1} offsets", "raft-batch", position, base_offset)
         if attributes & CONTROL_FLAG:
             _check_control_batch(view, position)
+        if epoch is not None:
+            voters = _check_leaders_batch(view, position, size, voters)
         batches.append(CheckedBatch(base_offset, batch_epoch, next_offset - 1, timestamp, size))
         end_offset, last_fetched_epoch, position = next_offset, batch_epoch, position + size
         newest = max(newest, timestamp)
@@ -145,7 +157,8 @@ def check_plain_append(data: bytes | memoryview, epoch: int, end_offset: int) ->
         end_offset: as for ``check_append``.
 
     Returns:
-        What ``check_append`` would find; or None where it has to look, because something is wrong or special.
+        What ``check_append`` would find; or None where it has to look, because something is wrong or special: a batch
+        is compressed, say, or has a number in more bytes than it takes.
     """
     return kernel.plain_append(data, epoch, end_offset, MAX_BATCH_SIZE, CheckedBatch, LogAppendInfo)
 
@@ -188,6 +201,18 @@ def _check_control_batch(view: memoryview, position: int) -> None:
     problem = control_batch_problem(batch, knows_levels=True)
     if problem is not None:
         raise _invalid(problem, position, batch.base_offset)
+
+
+def _check_leaders_batch(view: memoryview, position: int, size: int, voters: VoterSet) -> VoterSet:
+    """Check the records of a batch whose header is sound; return the voters that are known to be in force behind it."""
+    batch = RecordBatch(view[position : position + size], position, crc_is_checked=True)
+    try:
+        if batch.is_control:
+            return check_leaders_control_batch(batch, voters)
+        check_data_records(batch)
+    except DecodeError as error:
+        raise error.located(position=position, base_offset=batch.base_offset) from None
+    return voters
 
 
 def _wrong_size(size_bytes: int) -> RaftLogError:

@@ -283,7 +283,7 @@ class KRaftControlRecordStateMachine:
             return
         for offset, record in enumerate(batch.records(), batch.base_offset):
             try:
-                check_is_bare(record, offset)
+                check_is_bare(record)
                 if (state := self._state(record)) is not None:
                     yield offset, state
             except DecodeError as error:

@@ -27,8 +27,14 @@ from raftlog.records.control import (
 from raftlog.records.record import Record
 from raftlog.records.voters import voter_set, voters_problem
 from raftlog.voter_set import VoterSet
+from raftlog.voter_set_change import check_voter_set_change
 
 _RAFT_TYPES: Final = frozenset(ControlRecordType) - {ControlRecordType.ABORT, ControlRecordType.COMMIT}
+_OUT_OF_PLACE: Final = frozenset(ControlRecordType) - {
+    ControlRecordType.LEADER_CHANGE,
+    ControlRecordType.KRAFT_VERSION,
+    ControlRecordType.KRAFT_VOTERS,
+}
 _REMEMBERED_SIZE_BYTES: Final = 1024
 """More than a record of a few voters takes."""
 
@@ -120,15 +126,16 @@ def named_voters(batch: RecordBatch) -> Iterator[VoterSet]:
             yield voter_set(value)
 
 
-def check_is_bare(record: Record, offset: int) -> None:
-    """Check that a control record stands at its offset, and has nothing that raft gives none.
+def check_is_bare(record: Record) -> None:
+    """Check that a control record has nothing that raft's readers stop at. They count records, and pass over offsets.
 
     Raises:
-        InvalidRecordError: it stands elsewhere, or has headers or a time of its own.
+        InvalidRecordError: it has headers or a time of its own.
+
+    Source: RecordsIterator#readRecord.
     """
-    if not _is_bare(record, offset):
-        reason = f"a control record at offset {record.offset}, not {offset}, or with headers or a time of its own"
-        raise InvalidRecordError(reason, "raft-batch")
+    if record.timestamp_delta != 0 or record.headers:
+        raise InvalidRecordError("a control record has headers, or a time of its own", "raft-batch")
 
 
 def _is_bare(record: Record, offset: int) -> bool:
@@ -148,8 +155,8 @@ def control_batch_problem(batch: RecordBatch, *, knows_levels: bool = False) -> 
     """
     try:
         records = batch.records(check_crc=False, max_size=limits.MAX_BATCH_SIZE)
-        for offset, record in enumerate(records, batch.base_offset):
-            check_is_bare(record, offset)
+        for record in records:
+            check_is_bare(record)
             value = _read(record.key, record.value)
             if knows_levels and isinstance(value, KRaftVersionRecord):
                 KRaftVersion.from_level(value.kraft_version)
@@ -158,6 +165,37 @@ def control_batch_problem(batch: RecordBatch, *, knows_levels: bool = False) -> 
     except MissingExtraError:
         return None
     return None
+
+
+def check_leaders_control_batch(batch: RecordBatch, voters: VoterSet) -> VoterSet:
+    """Check of a control batch that others read what a leader must not write all the same.
+
+    Args:
+        batch: for which ``control_batch_problem`` says nothing.
+        voters: the last set that is known to be in force before it; empty where none is known.
+
+    Returns:
+        The last set that is known to be in force behind it.
+
+    Raises:
+        InvalidRecordError: a record is at another offset than its place in the batch says, is a mark of a snapshot or
+            of a transaction, or names a voter, directory or listener twice.
+        EmptyVoterSetError, NoOverlappingMajorityError, TooManyVoterChangesError: as for ``check_voter_set_change``.
+        MissingExtraError: the codec's package is not installed, so that nobody can tell.
+    """
+    for offset, record in enumerate(batch.records(check_crc=False, max_size=limits.MAX_BATCH_SIZE), batch.base_offset):
+        if record.offset != offset:
+            raise InvalidRecordError(f"a control record of offset {record.offset} at {offset}", "raft-batch")
+        found = read_control_record(record.key, record.value)
+        if found.type in _OUT_OF_PLACE:
+            raise InvalidRecordError(f"a record of type {found.type!r} in a log of raft", "control-place")
+        if isinstance(found.value, VotersRecord):
+            if found.value.voters and (problem := voters_problem(found.value)):
+                raise InvalidRecordError(problem, "voters-schema")
+            named = voter_set(found.value)
+            check_voter_set_change(voters, named)
+            voters = named
+    return voters
 
 
 def _read(key: bytes | None, value: bytes | None) -> ControlValue | None:

@@ -102,7 +102,7 @@ class StateMachineBesideALog(RuleBasedStateMachine):
         self.machine.handle_batch(batch_of(batch))
         if not is_fed_first:
             self.machine.truncate_new_entries(self._end_offset())
-        self.log.append_as_leader(batch, self.epoch)
+        self.log.append_as_follower(batch, self.epoch)  # Which must take whoever votes.
         update_state(self.machine, self.log)
 
     @rule(plans=st.lists(plans, min_size=1, max_size=4), is_fed_first=st.booleans())
