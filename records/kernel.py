@@ -2298,8 +2298,10 @@ def _varint_of(
     source: cython.pointer(cython.const[cython.uchar]), at: cython.Py_ssize_t, end: cython.Py_ssize_t
 ) -> tuple[cython.longlong, cython.Py_ssize_t]:
     """Read a signed varint of at most 32 bits within ``[at, end)``; the position after it is -1 where there is none."""
-    if at < end and source[at] < 0x80:
+    if at < end and source[at] < 0x80:  # Most have one byte or two: spare them the loop.
         return _zigzag(source[at]), at + 1
+    if at + 1 < end and source[at + 1] < 0x80:
+        return _zigzag((source[at] & 0x7F) | cython.cast(cython.uint, source[at + 1]) << 7), at + 2
     value: cython.ulonglong = 0
     byte: cython.ulonglong
     shift: cython.int = 0

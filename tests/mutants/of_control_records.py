@@ -8,6 +8,8 @@ import attrs
 from raftlog import control_record_state_machine, voter_set_change
 from raftlog.control_record_state_machine import KRaftControlRecordStateMachine
 from raftlog.log_history import TreeMapLogHistory
+from raftlog.records import data_batch
+from raftlog.records.accumulator import BatchAccumulator
 from raftlog.voter_set import VoterNode, VoterSet
 from raftlog.voter_set_change import VoterSetProblem
 from raftlog.voter_set_history import VoterSetHistory
@@ -238,5 +240,19 @@ MUTANTS: Final = (
         "KRaftControlRecordStateMachine#maybeLoadSnapshot",
         swapped(control_record_state_machine, "update_state", _reloading_at_the_log_start),
         (f"{MACHINE}::test_only_what_was_not_read_is_taken_from_the_snapshot",),
+    ),
+    Mutant(
+        "K41-records",
+        "a leader writes no record that raft's readers stop at",
+        "RecordsIterator#readRecord",
+        missing(data_batch, "check_data_records"),
+        ("tests/core/test_leader_appends.py::test_a_leader_writes_nothing_that_an_audit_calls_damaged",),
+    ),
+    Mutant(
+        "R31-accumulator",
+        "a leader proposes no voter set that must not follow the one in force",
+        "AddVoterHandler",
+        missing(BatchAccumulator, "_voters_after"),
+        ("tests/records/test_accumulator_voters.py",),
     ),
 )
