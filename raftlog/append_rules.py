@@ -85,8 +85,7 @@ def check_append(  # noqa: C901 - one function for all rules, in place of one fo
 ) -> CheckedAppend:
     """Check what a leader is about to append, or what a follower takes of what one has sent.
 
-    A leader is refused all that an audit would call damaged, as far as its batches alone show it. Of a follower's
-    batches no data record is looked at, and voters may be whoever they are: what its quorum commits, it must take.
+    A leader's is held to the audit, a follower's to what raft's readers can read (DECISIONS.md 40).
 
     Args:
         data: whole batches.
@@ -98,18 +97,14 @@ def check_append(  # noqa: C901 - one function for all rules, in place of one fo
         NonContiguousAppendError: a batch's base offset is not the offset after the batch before it, or there are more
             than 2^31 offsets.
         InvalidRecordError: a batch of another epoch than the leader's, or of one below that of the batch before it; a
-            control batch that a state machine cannot follow; or no batch at all. A leader's too, if a record has
-            headers, or a time of its own, or does not read, or a control record is none that raft writes.
-        EmptyVoterSetError, NoOverlappingMajorityError, TooManyVoterChangesError: a leader's VotersRecord is empty, or
-            must not follow another one in the same append. What is in force before it, only its writer knows.
+            control batch that a state machine cannot follow; or no batch. A leader's record that raft does not write.
+        VoterSetError: a leader's voters must not follow others of the append.
         BatchTooLargeError: a leader's batch of more than 8 MiB, or 2 GiB in all.
-        CorruptBatchError, TruncatedBatchError: a batch does not check, or has not a record for each of its offsets.
-        DecodeError, MissingExtraError: a leader's batch does not decompress.
+        DecodeError, MissingExtraError: a batch does not check, or not decompress, or lacks a record for an offset.
 
     Source: KafkaRaftLog#appendAsLeader, UnifiedLog#analyzeAndValidateRecords. Differs: DECISIONS.md 14, 40.
     """
-    view, batches, position, newest = memoryview(data), [], 0, NO_TIMESTAMP
-    voters = VoterSet()
+    view, batches, position, newest, voters = memoryview(data), [], 0, NO_TIMESTAMP, VoterSet()
     first_offset, size_bytes = end_offset, len(view)
     if not 0 < size_bytes <= _MAX_APPEND_SIZE:
         raise _wrong_size(size_bytes)
@@ -138,8 +133,7 @@ def check_append(  # noqa: C901 - one function for all rules, in place of one fo
             raise _corrupt(f"{count} records for {delta + 1} offsets", "raft-batch", position, base_offset)
         if attributes & CONTROL_FLAG:
             _check_control_batch(view, position)
-        if epoch is not None:
-            voters = _check_leaders_batch(view, position, size, voters)
+        voters = voters if epoch is None else _check_leaders_batch(view, position, size, voters)
         batches.append(CheckedBatch(base_offset, batch_epoch, next_offset - 1, timestamp, size))
         end_offset, last_fetched_epoch, position = next_offset, batch_epoch, position + size
         newest = max(newest, timestamp)
