@@ -34,6 +34,7 @@ __all__ = [
     "DrainedBatches",
     "DuplicateVoterError",
     "DynamicVoter",
+    "EmptyVoterSetError",
     "EndTxnMarker",
     "Endpoints",
     "EpochEntry",
@@ -87,6 +88,7 @@ __all__ = [
     "QuorumError",
     "QuorumStateData",
     "QuorumStateStore",
+    "QuorumVotersError",
     "RaftLogError",
     "RawSnapshotReader",
     "RawSnapshotWriter",
@@ -113,6 +115,7 @@ __all__ = [
     "StorageError",
     "SupportedVersionRange",
     "TimestampType",
+    "TooManyVoterChangesError",
     "TornTail",
     "Transactions",
     "TreeMapLogHistory",
@@ -130,6 +133,7 @@ __all__ = [
     "VoterSet",
     "VoterSetError",
     "VoterSetHistory",
+    "VoterSetProblem",
     "VoterSetViolation",
     "VotersRecord",
     "VotersRecordEndpoint",
@@ -137,21 +141,26 @@ __all__ = [
     "WorkUnderWayError",
     "ZeroPadding",
     "begin_snapshot",
+    "check_voter_set_change",
     "format_log_directory",
     "lead_epoch",
     "map_segments",
     "open_segment",
+    "parse_controller_quorum_voters",
     "prepare_to_lead",
     "read_columns",
     "read_control_record",
     "read_records",
     "split",
+    "static_voter_set",
     "update_state",
+    "voter_set_change_problems",
 ]
 
 TYPE_CHECKING = False  # as in typing, which takes longer to import than all of this
 if TYPE_CHECKING:
     from raftlog.control_record_state_machine import KRaftControlRecordStateMachine, update_state
+    from raftlog.controller_quorum_voters import parse_controller_quorum_voters, static_voter_set
     from raftlog.disk_work import DiskResult, DiskWork
     from raftlog.errors import (
         AlreadyFormattedError,
@@ -163,6 +172,7 @@ if TYPE_CHECKING:
         DirectoryLockedError,
         DivergedLogError,
         DuplicateVoterError,
+        EmptyVoterSetError,
         FencedEpochError,
         ForeignDirectoryError,
         IllegalTransitionError,
@@ -183,12 +193,14 @@ if TYPE_CHECKING:
         OutOfSpaceError,
         QuarantinedLogError,
         QuorumError,
+        QuorumVotersError,
         RaftLogError,
         SnapshotError,
         SnapshotFrozenError,
         SnapshotNotFoundError,
         SnapshotPositionError,
         StorageError,
+        TooManyVoterChangesError,
         TruncatedBatchError,
         TruncationBelowHighWatermarkError,
         UnknownEpochError,
@@ -264,6 +276,7 @@ if TYPE_CHECKING:
         VoterNode,
         VoterSet,
     )
+    from raftlog.voter_set_change import VoterSetProblem, check_voter_set_change, voter_set_change_problems
     from raftlog.voter_set_history import VoterSetHistory, VoterSetViolation
 else:
     _HOMES = (  # in this order, the cheapest to import first
@@ -273,6 +286,8 @@ else:
         "raftlog.file_system",
         "raftlog.disk_work",
         "raftlog.voter_set",
+        "raftlog.voter_set_change",
+        "raftlog.controller_quorum_voters",
         "raftlog.log_history",
         "raftlog.voter_set_history",
         "raftlog.leader_epoch_cache",

@@ -19,14 +19,16 @@ from raftlog.errors import (
     RaftLogError,
     TruncatedBatchError,
 )
-from raftlog.records.batch import CONTROL_FLAG, CRC_START, NO_TIMESTAMP, read_batch
+from raftlog.records.batch import CONTROL_FLAG, CRC_START, NO_TIMESTAMP, RecordBatch, read_batch
 from raftlog.records.builder import MAGIC
 from raftlog.records.checksum import crc32c_function
-from raftlog.records.control_batch import control_batch_problem
+from raftlog.records.control_batch import check_leaders_control_batch, control_batch_problem
+from raftlog.records.data_batch import check_data_records
 from raftlog.records.kernel_choice import kernel
 from raftlog.records.limits import BATCH_OVERHEAD, LOG_OVERHEAD, MAX_BATCH_SIZE
 from raftlog.records.raft_frames import length_problem
 from raftlog.replicated_log import LogAppendInfo
+from raftlog.voter_set import VoterSet
 
 _MAX_END_OFFSET: Final = (1 << 63) - 1
 _CODEC: Final = 7
@@ -86,6 +88,8 @@ def check_append(  # noqa: C901 - one function for all rules, in place of one fo
 ) -> CheckedAppend:
     """Check what a leader is about to append, or what a follower takes of what one has sent.
 
+    A leader's is held to the audit, a follower's to what raft's readers can read (DECISIONS.md 40).
+
     Args:
         data: whole batches.
         epoch: of the leader, which all of its batches carry; None as a follower.
@@ -96,14 +100,15 @@ def check_append(  # noqa: C901 - one function for all rules, in place of one fo
         NonContiguousAppendError: a batch's base offset is not the offset after the batch before it, or there are more
             than 2^31 offsets.
         InvalidRecordError: a batch of another epoch than the leader's, or of one below that of the batch before it; a
-            control batch that a state machine cannot follow; a leader's compressed batch with a record that Kafka's
-            raft readers find too long (DECISIONS.md 42), or that does not decompress; or no batch at all.
+            control batch that a state machine cannot follow; or no batch. A leader's record that raft does not write,
+            or in a compressed batch that Kafka's raft readers find it too long for (DECISIONS.md 42).
+        VoterSetError: a leader's voters must not follow others of the append.
         BatchTooLargeError: a leader's batch of more than 8 MiB, or 2 GiB in all.
-        CorruptBatchError, TruncatedBatchError: a batch does not check, or has not a record for each of its offsets.
+        DecodeError, MissingExtraError: a batch does not check, or not decompress, or lacks a record for an offset.
 
-    Source: KafkaRaftLog#appendAsLeader, UnifiedLog#analyzeAndValidateRecords. Differs: DECISIONS.md 14.
+    Source: KafkaRaftLog#appendAsLeader, UnifiedLog#analyzeAndValidateRecords. Differs: DECISIONS.md 14, 40.
     """
-    view, batches, position, newest = memoryview(data), [], 0, NO_TIMESTAMP
+    view, batches, position, newest, voters = memoryview(data), [], 0, NO_TIMESTAMP, VoterSet()
     first_offset, size_bytes = end_offset, len(view)
     if not 0 < size_bytes <= _MAX_APPEND_SIZE:
         raise _wrong_size(size_bytes)
@@ -130,10 +135,9 @@ def check_append(  # noqa: C901 - one function for all rules, in place of one fo
             raise _corrupt(f"the stored CRC is {crc}, that of the bytes {found}", "batch-crc", position, base_offset)
         if count != delta + 1:
             raise _corrupt(f"{count} records for {delta + 1} offsets", "raft-batch", position, base_offset)
-        if epoch is not None and attributes & _CODEC:
-            _check_lengths(view, position)
         if attributes & CONTROL_FLAG:
             _check_control_batch(view, position)
+        voters = voters if epoch is None else _check_leaders_batch(view, position, size, voters)
         batches.append(CheckedBatch(base_offset, batch_epoch, next_offset - 1, timestamp, size))
         end_offset, last_fetched_epoch, position = next_offset, batch_epoch, position + size
         newest = max(newest, timestamp)
@@ -151,8 +155,8 @@ def check_plain_append(data: bytes | memoryview, epoch: int, end_offset: int) ->
         end_offset: as for ``check_append``.
 
     Returns:
-        What ``check_append`` would find; or None where it has to look, because something is wrong or special: a
-        control batch, or one that is compressed.
+        What ``check_append`` would find; or None where it has to look, because something is wrong or special: a batch
+        is compressed, say, or has a number in more bytes than it takes.
     """
     return kernel.plain_append(data, epoch, end_offset, MAX_BATCH_SIZE, CheckedBatch, LogAppendInfo)
 
@@ -197,12 +201,20 @@ def _check_control_batch(view: memoryview, position: int) -> None:
         raise _invalid(problem, position, batch.base_offset)
 
 
-def _check_lengths(view: memoryview, position: int) -> None:
-    """Refuse to write a batch that Kafka's raft readers would stop at. A follower takes it: its leader has it."""
-    batch, _ = read_batch(view, position)
-    problem = length_problem(batch)
+def _check_leaders_batch(view: memoryview, position: int, size: int, voters: VoterSet) -> VoterSet:
+    """Check the records of a batch whose header is sound; return the voters that are known to be in force behind it."""
+    batch = RecordBatch(view[position : position + size], position, crc_is_checked=True)
+    try:
+        if batch.is_control:
+            voters = check_leaders_control_batch(batch, voters)
+        else:
+            check_data_records(batch)
+        problem = length_problem(batch) if batch.attributes & _CODEC else None
+    except DecodeError as error:
+        raise error.located(position=position, base_offset=batch.base_offset) from None
     if problem is not None:
         raise _invalid(problem, position, batch.base_offset)
+    return voters
 
 
 def _wrong_size(size_bytes: int) -> RaftLogError:

@@ -13,7 +13,6 @@ from raftlog.errors import (
     CorruptBatchError,
     DecodeError,
     NonContiguousAppendError,
-    NoOverlappingMajorityError,
     OffsetOutOfRangeError,
     SnapshotNotFoundError,
 )
@@ -36,6 +35,7 @@ from raftlog.records.voters import voter_set
 from raftlog.replicated_log import Isolation, ReplicatedLog
 from raftlog.snapshot.reader import RecordsSnapshotReader
 from raftlog.voter_set import VoterSet
+from raftlog.voter_set_change import check_voter_set_change
 from raftlog.voter_set_history import VoterSetHistory, VoterSetViolation
 
 NOTHING_READ: Final = -1
@@ -50,17 +50,19 @@ class KRaftControlRecordStateMachine:
     Its owner feeds it, with ``update_state`` or batch by batch, and serialises access to it: nothing is locked. A batch
     that is refused leaves it as it was.
 
+    It refuses what cannot be read, and no voter set: a replica must be able to follow what its quorum has committed.
+    ``violations`` names the sets that should not have been written (DECISIONS.md 39). Who writes one asks
+    ``check_voter_set`` first.
+
     Args:
         static_voters: the set by configuration, in force until a record names another; it may be empty.
-        strict: whether to refuse a voter set that breaks the rule of ``VoterSetHistory``. Without that, ``violations``
-            names it.
 
     Source: KRaftControlRecordStateMachine. Differs: truncation moves ``next_offset`` back, so that what is written
     there instead is read; offsets of which nothing is known are errors, also below the oldest that is kept.
     """
 
-    def __init__(self, static_voters: VoterSet, *, strict: bool = True) -> None:
-        self._voter_sets = VoterSetHistory(static_voters, strict=strict)
+    def __init__(self, static_voters: VoterSet) -> None:
+        self._voter_sets = VoterSetHistory(static_voters)
         self._kraft_versions: TreeMapLogHistory[KRaftVersion] = TreeMapLogHistory()
         self._sets_by_bytes: weakref.WeakValueDictionary[bytes | None, VoterSet] = weakref.WeakValueDictionary()
         self._start_offset = NOTHING_READ
@@ -132,8 +134,30 @@ class KRaftControlRecordStateMachine:
         """Yield the levels of kraft.version that are known with the offsets of their records, oldest first."""
         return self._kraft_versions.entries()
 
-    def violations(self) -> Iterator[VoterSetViolation]:
-        """Yield the voter sets that do not overlap the one before them: never, if the state machine is strict."""
+    @property
+    def voters_in_force(self) -> VoterSet:
+        """The last voter set that a record has named; empty where none has, as static voters bind nobody.
+
+        It is what ``BatchAccumulator`` must know to take a VotersRecord. An empty set is the start of a history, and of
+        one alone: no record can put it in force.
+        """
+        return VoterSet() if self._voter_sets.last_entry() is None else self._voter_sets.last_value()
+
+    def check_voter_set(self, voters: VoterSet) -> None:
+        """Check that a voter set may be written at the end of what was read. Nothing is changed.
+
+        The set of a bootstrap snapshot counts too, although replay lets any set follow it: it is in force.
+
+        Raises:
+            EmptyVoterSetError, NoOverlappingMajorityError, TooManyVoterChangesError: as for ``check_voter_set_change``.
+        """
+        check_voter_set_change(self.voters_in_force, voters)
+
+    def violations(self) -> tuple[VoterSetViolation, ...]:
+        """Return the voter sets that should not have been written, oldest first, of those that are not trimmed.
+
+        The set of a snapshot is not compared with one before it; it is here where it is empty.
+        """
         return self._voter_sets.violations()
 
     def handle_batch(self, batch: RecordBatch) -> None:
@@ -144,20 +168,14 @@ class KRaftControlRecordStateMachine:
             CorruptBatchError: its CRC does not hold, or it does not hold a record for each of its offsets.
             InvalidRecordError: a control record is damaged, or none that raft writes.
             UnsupportedVersionError: a KRaftVersionRecord has a level that is not known.
-            NoOverlappingMajorityError: a voter set breaks the rule of ``VoterSetHistory``.
             DecodeError, MissingExtraError: as ``RecordBatch.records``.
 
         Source: KRaftControlRecordStateMachine#handleBatch.
         """
         if batch.base_offset != self._expected_offset:
             raise NonContiguousAppendError(f"a batch at {batch.base_offset}, not at {self._expected_offset}")
-        states = list(self._states(batch))
-        try:
-            for offset, state in states:
-                self._add(offset, state)
-        except NoOverlappingMajorityError:
-            self._truncate_histories(batch.base_offset)
-            raise
+        for offset, state in list(self._states(batch)):  # All of them are read before one counts.
+            self._add(offset, state)
         self._next_offset = batch.next_offset
 
     def handle_run(self, run: BatchRun) -> None:
@@ -265,7 +283,7 @@ class KRaftControlRecordStateMachine:
             return
         for offset, record in enumerate(batch.records(), batch.base_offset):
             try:
-                check_is_bare(record, offset)
+                check_is_bare(record)
                 if (state := self._state(record)) is not None:
                     yield offset, state
             except DecodeError as error:

@@ -10,7 +10,8 @@
     ├─ LogError            OffsetOutOfRangeError · NonContiguousAppendError · TruncationBelowHighWatermarkError
     │                      BatchTooLargeError · BufferExhaustedError · QuarantinedLogError · DivergedLogError
     │                      InvalidControlBatchError · WorkUnderWayError
-    ├─ VoterSetError       NoOverlappingMajorityError · DuplicateVoterError · VoterNotFoundError
+    ├─ VoterSetError       EmptyVoterSetError · NoOverlappingMajorityError · TooManyVoterChangesError
+    │                      DuplicateVoterError · VoterNotFoundError · QuorumVotersError (text, position, reason)
     ├─ SnapshotError       SnapshotFrozenError · SnapshotNotFoundError · InvalidSnapshotIdError
     │                      IncompleteSnapshotError (also a DecodeError) · SnapshotPositionError
     ├─ QuorumError         NotLeaderError · FencedEpochError · UnknownEpochError · IllegalTransitionError
@@ -150,8 +151,16 @@ class VoterSetError(RaftLogError):
     """A voter set, or a change of one, is refused."""
 
 
+class EmptyVoterSetError(VoterSetError, ValueError):
+    """A voter set without voters is to be written."""
+
+
 class NoOverlappingMajorityError(VoterSetError, ValueError):
     """Some majority of the old set shares no voter with some majority of the new one."""
+
+
+class TooManyVoterChangesError(VoterSetError, ValueError):
+    """More than one voter is added, or more than one removed: Kafka's guard refuses that."""
 
 
 class DuplicateVoterError(VoterSetError, ValueError):
@@ -159,7 +168,25 @@ class DuplicateVoterError(VoterSetError, ValueError):
 
 
 class VoterNotFoundError(VoterSetError, LookupError):
-    """No voter with this id, or not with this directory id."""
+    """No voter has this id, or it has no address of this listener."""
+
+
+@attrs.define
+class QuorumVotersError(VoterSetError, ValueError):
+    """A text that is no value of ``controller.quorum.voters``.
+
+    Attributes:
+        text: the whole value.
+        position: of the character in it, from 0 on, where what is wrong begins.
+        reason: what is wrong there.
+    """
+
+    text: str
+    position: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"controller.quorum.voters, character {self.position}: {self.reason}"
 
 
 class SnapshotError(RaftLogError):

@@ -141,14 +141,19 @@ class ReplicatedLog(Protocol):
         Raises:
             QuarantinedLogError: the log is damaged.
             NonContiguousAppendError: a batch's base offset is not the offset after the batch before it.
-            InvalidRecordError: a batch of another epoch, no batch at all, or a control batch that no state machine
-                can follow.
+            InvalidRecordError: a batch of another epoch, no batch at all, a control batch that no state machine can
+                follow, or a record that an audit would call damaged: a data record with headers or a time of its own,
+                say.
+            EmptyVoterSetError, NoOverlappingMajorityError, TooManyVoterChangesError: a VotersRecord is empty, or must
+                not follow another one in the same append. Which voters are in force the log does not know:
+                ``BatchAccumulator`` is told, and checks each VotersRecord that is appended through it.
             BatchTooLargeError: a batch of more than 8 MiB, or 2 GiB in all.
             CorruptBatchError, TruncatedBatchError: a batch does not check.
+            DecodeError, MissingExtraError: a batch does not decompress.
             OutOfSpaceError: the bytes did not fit; the log is as it was.
             StorageError: see above.
 
-        Source: KafkaRaftLog#appendAsLeader. Differs: DECISIONS.md 14, gaps are refused.
+        Source: KafkaRaftLog#appendAsLeader. Differs: DECISIONS.md 14, gaps are refused; and 40.
         """
         ...
 
@@ -167,6 +172,7 @@ class ReplicatedLog(Protocol):
         """Append batches that the leader of an epoch has sent. They are not durable until ``flush``.
 
         A cut-off batch at the end is left out, and so is the first batch of an epoch above ``epoch`` with all behind.
+        What a quorum has committed is taken, whoever votes by it and whatever its data records are; audits report it.
 
         Returns:
             What was added, or None when nothing was left to add.

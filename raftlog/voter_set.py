@@ -14,7 +14,7 @@ from typing import NamedTuple, Self
 
 import attrs
 
-from raftlog.errors import DuplicateVoterError
+from raftlog.errors import DuplicateVoterError, VoterNotFoundError
 from raftlog.uuid_text import ZERO_UUID, uuid_from_text, uuid_to_text
 
 
@@ -173,6 +173,29 @@ class VoterSet:
                 raise DuplicateVoterError(f"voter {one.voter_key.id} is there twice")
         return cls(tuple(in_order))
 
+    @classmethod
+    def from_inet_addresses(cls, listener: str, addresses: Mapping[int, HostPort | None]) -> Self:
+        """Make the set of static voters: without directory ids, at kraft.version 0 alone.
+
+        Args:
+            listener: name of the listener that the addresses are of, in any case.
+            addresses: by voter id; None where the address is not known, which leaves the voter without endpoints.
+
+        Raises:
+            ValueError: the listener name is blank, or a port is not in 0..65535.
+
+        Source: VoterSet#fromInetSocketAddresses.
+        """
+        Endpoints.of({listener: (listener, 0)})  # A blank name is refused, whoever has an address.
+        return cls.of(
+            VoterNode(
+                ReplicaKey(voter_id),
+                Endpoints() if address is None else Endpoints.of({listener: address}),
+                SupportedVersionRange(0, 0),
+            )
+            for voter_id, address in addresses.items()
+        )
+
     @functools.cached_property
     def voters(self) -> Mapping[int, VoterNode]:
         """The voters by id, in the order of their ids, read-only."""
@@ -197,6 +220,26 @@ class VoterSet:
         """Return where a voter listens: nowhere if there is no such voter."""
         node = self.voters.get(voter_id)
         return node.listeners if node else Endpoints()
+
+    def voter_nodes(self, voter_ids: Iterable[int], listener: str) -> dict[int, HostPort]:
+        """Return where some voters listen, by their ids, in the order in which they were asked for.
+
+        Args:
+            voter_ids: of voters.
+            listener: name of the listener, in any case.
+
+        Raises:
+            VoterNotFoundError: there is no voter of an id, or it has no address of that listener.
+
+        Source: VoterSet#voterNodes.
+        """
+        found: dict[int, HostPort] = {}
+        for voter_id in voter_ids:
+            address = self.listeners(voter_id).address(listener)
+            if address is None:
+                raise VoterNotFoundError(f"no address of voter {voter_id} at listener {listener} in {self}")
+            found[voter_id] = address
+        return found
 
     def is_voter(self, key: ReplicaKey) -> bool:
         """Say whether a replica is a voter.

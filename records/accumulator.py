@@ -22,8 +22,10 @@ from raftlog.errors import (
     NotLeaderError,
     OffsetOutOfRangeError,
     UnknownEpochError,
+    VoterSetError,
 )
 from raftlog.records import limits
+from raftlog.records.batch import RecordBatch
 from raftlog.records.builder import RecordBatchBuilder
 from raftlog.records.compression import CompressionType, compress
 from raftlog.records.control import (
@@ -34,9 +36,11 @@ from raftlog.records.control import (
     SnapshotHeaderRecord,
     VotersRecord,
 )
-from raftlog.records.control_batch import read_control_batch, write_control_batch
+from raftlog.records.control_batch import named_voters, read_control_batch, write_control_batch
 from raftlog.records.memory_pool import MemoryPool
 from raftlog.records.open_batch import CompletedBatch, DrainedBatches, KeyedRecord, OpenBatch
+from raftlog.voter_set import VoterSet
+from raftlog.voter_set_change import check_voter_set_change
 
 if TYPE_CHECKING:
     from raftlog.records.kernel import Row
@@ -76,6 +80,9 @@ class BatchAccumulator:
         compression_type: how to compress batches that get smaller by it, and in which no record is longer than the
             whole batch as it is stored: Kafka's raft readers stop there. A raft leader of Kafka does not compress.
         memory: the pool; share it among the accumulators of successive epochs.
+        voters_in_force: the voter set that records have named up to the base offset, as
+            ``KRaftControlRecordStateMachine.voters_in_force`` says it; empty where none has. A VotersRecord must follow
+            it, and is in force from then on. None where it is not known: then no VotersRecord is taken.
 
     Raises:
         ValueError: an argument is out of its range, or the pool has no place for the largest batch.
@@ -93,6 +100,7 @@ class BatchAccumulator:
     max_undrained_batches: int = attrs.field(default=MAX_UNDRAINED_BATCHES, kw_only=True)
     compression_type: CompressionType = attrs.field(default=CompressionType.NONE, kw_only=True)
     memory: MemoryPool = attrs.field(factory=MemoryPool, kw_only=True)
+    voters_in_force: VoterSet | None = attrs.field(default=None, kw_only=True)
     _next_offset: int = attrs.field(init=False)
     _open: OpenBatch | None = attrs.field(default=None, init=False)
     _completed: deque[CompletedBatch] = attrs.field(factory=deque, init=False)
@@ -235,6 +243,9 @@ class BatchAccumulator:
             NotLeaderError: the accumulator is closed.
             InvalidControlBatchError: the bytes are not exactly one batch, or it is no control batch, has another base
                 offset or epoch, no records, or what a raft reader would stop at: a record, or more than 8 MiB of them.
+            EmptyVoterSetError, NoOverlappingMajorityError, TooManyVoterChangesError: a VotersRecord of it must not
+                follow the voters in force (``check_voter_set_change``).
+            VoterSetError: it has a VotersRecord, and ``voters_in_force`` is None.
             BatchTooLargeError: the batch is larger than batches may be.
             BufferExhaustedError: too many bytes are held already. The number of batches does not matter here.
             OffsetOutOfRangeError: there is no offset after 2**63 - 1.
@@ -247,13 +258,25 @@ class BatchAccumulator:
         data = bytes(create(self._next_offset, now_ms))
         self._check_size(len(data))
         batch = read_control_batch(data, base_offset=self._next_offset, epoch=self.epoch)
+        voters = self._voters_after(batch)
         memory = self.memory.lease()
         memory.resize(len(data))
         self.force_drain()
+        self.voters_in_force = voters
         completed = CompletedBatch(batch.base_offset, batch.record_count, batch.max_timestamp, data, memory)
         self._completed.append(completed)
         self._next_offset += batch.record_count
         return completed.last_offset
+
+    def _voters_after(self, batch: RecordBatch) -> VoterSet | None:
+        """Give the voters in force behind a control batch, after a check of each set in it."""
+        voters = self.voters_in_force
+        for named in named_voters(batch):
+            if voters is None:
+                raise VoterSetError(f"voters {named} after voters that are not known: voters_in_force was not given")
+            check_voter_set_change(voters, named)
+            voters = named
+        return voters
 
     def append_control_records(self, values: Sequence[ControlValue], now_ms: int) -> int:
         """Append control records as one batch of their own, and return the offset of the last one.

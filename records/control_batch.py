@@ -7,7 +7,7 @@ Source: MemoryRecords#withVotersRecord and its like, BatchAccumulator#appendCont
 """
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from raftlog.errors import DecodeError, InvalidControlBatchError, InvalidRecordError, MissingExtraError
@@ -24,11 +24,18 @@ from raftlog.records.control import (
     read_control_record,
     write_control_record,
 )
-from raftlog.records.raft_frames import length_problem, too_long_for_raft
+from raftlog.records.raft_frames import too_long_for_raft
 from raftlog.records.record import Record
-from raftlog.records.voters import voter_set
+from raftlog.records.voters import voter_set, voters_problem
+from raftlog.voter_set import VoterSet
+from raftlog.voter_set_change import check_voter_set_change
 
 _RAFT_TYPES: Final = frozenset(ControlRecordType) - {ControlRecordType.ABORT, ControlRecordType.COMMIT}
+_OUT_OF_PLACE: Final = frozenset(ControlRecordType) - {
+    ControlRecordType.LEADER_CHANGE,
+    ControlRecordType.KRAFT_VERSION,
+    ControlRecordType.KRAFT_VOTERS,
+}
 _REMEMBERED_SIZE_BYTES: Final = 1024
 """More than a record of a few voters takes."""
 
@@ -106,21 +113,36 @@ def _header_problem(batch: RecordBatch, base_offset: int, epoch: int) -> str | N
 
 def _record_problem(batch: RecordBatch) -> str | None:
     for index, record in enumerate(batch.records(max_size=limits.MAX_BATCH_SIZE)):
-        type_ = read_control_record(record.key, record.value).type
-        if type_ not in _RAFT_TYPES or not _is_bare(record, batch.base_offset + index):
-            return f"record {index} of the control batch, of type {type_!r}, is none that a raft log has"
-    return length_problem(batch, limits.MAX_BATCH_SIZE)
+        found = read_control_record(record.key, record.value)
+        if found.type not in _RAFT_TYPES or not _is_bare(record, batch.base_offset + index):
+            return f"record {index} of the control batch, of type {found.type!r}, is none that a raft log has"
+        if isinstance(found.value, VotersRecord) and found.value.voters and (problem := voters_problem(found.value)):
+            return f"record {index} of the control batch: {problem}"
+    return None
 
 
-def check_is_bare(record: Record, offset: int) -> None:
-    """Check that a control record stands at its offset, and has nothing that raft gives none.
+def named_voters(batch: RecordBatch) -> Iterator[VoterSet]:
+    """Yield the voter sets that the VotersRecords of a control batch name, in order.
 
     Raises:
-        InvalidRecordError: it stands elsewhere, or has headers or a time of its own.
+        DecodeError, MissingExtraError: as ``RecordBatch.records`` and ``control_batch_problem``.
     """
-    if not _is_bare(record, offset):
-        reason = f"a control record at offset {record.offset}, not {offset}, or with headers or a time of its own"
-        raise InvalidRecordError(reason, "raft-batch")
+    for record in batch.records(max_size=limits.MAX_BATCH_SIZE):
+        value = _read(record.key, record.value)
+        if isinstance(value, VotersRecord):
+            yield voter_set(value)
+
+
+def check_is_bare(record: Record) -> None:
+    """Check that a control record has nothing that raft's readers stop at. They count records, and pass over offsets.
+
+    Raises:
+        InvalidRecordError: it has headers or a time of its own.
+
+    Source: RecordsIterator#readRecord.
+    """
+    if record.timestamp_delta != 0 or record.headers:
+        raise InvalidRecordError("a control record has headers, or a time of its own", "raft-batch")
 
 
 def _is_bare(record: Record, offset: int) -> bool:
@@ -140,8 +162,8 @@ def control_batch_problem(batch: RecordBatch, *, knows_levels: bool = False) -> 
     """
     try:
         records = batch.records(check_crc=False, max_size=limits.MAX_BATCH_SIZE)
-        for offset, record in enumerate(records, batch.base_offset):
-            check_is_bare(record, offset)
+        for record in records:
+            check_is_bare(record)
             value = _read(record.key, record.value)
             if knows_levels and isinstance(value, KRaftVersionRecord):
                 KRaftVersion.from_level(value.kraft_version)
@@ -150,6 +172,37 @@ def control_batch_problem(batch: RecordBatch, *, knows_levels: bool = False) -> 
     except MissingExtraError:
         return None
     return None
+
+
+def check_leaders_control_batch(batch: RecordBatch, voters: VoterSet) -> VoterSet:
+    """Check of a control batch that others read what a leader must not write all the same.
+
+    Args:
+        batch: for which ``control_batch_problem`` says nothing.
+        voters: the last set that is known to be in force before it; empty where none is known.
+
+    Returns:
+        The last set that is known to be in force behind it.
+
+    Raises:
+        InvalidRecordError: a record is at another offset than its place in the batch says, is a mark of a snapshot or
+            of a transaction, or names a voter, directory or listener twice.
+        EmptyVoterSetError, NoOverlappingMajorityError, TooManyVoterChangesError: as for ``check_voter_set_change``.
+        MissingExtraError: the codec's package is not installed, so that nobody can tell.
+    """
+    for offset, record in enumerate(batch.records(check_crc=False, max_size=limits.MAX_BATCH_SIZE), batch.base_offset):
+        if record.offset != offset:
+            raise InvalidRecordError(f"a control record of offset {record.offset} at {offset}", "raft-batch")
+        found = read_control_record(record.key, record.value)
+        if found.type in _OUT_OF_PLACE:
+            raise InvalidRecordError(f"a record of type {found.type!r} in a log of raft", "control-place")
+        if isinstance(found.value, VotersRecord):
+            if found.value.voters and (problem := voters_problem(found.value)):
+                raise InvalidRecordError(problem, "voters-schema")
+            named = voter_set(found.value)
+            check_voter_set_change(voters, named)
+            voters = named
+    return voters
 
 
 def _read(key: bytes | None, value: bytes | None) -> ControlValue | None:

@@ -2643,6 +2643,10 @@ def _plain_append(
             return None
         if _crc32c_of(source, at + 21, at + batch_size, lets_others_in) != _uint32_of(source, at + 17):
             return None
+        if source[at + 22] & 7:  # Who unpacks it sees whether its records are as they must be.
+            return None
+        if not _has_raft_records(source, at + _BATCH_OVERHEAD, at + batch_size, delta + 1, lets_others_in):
+            return None
         timestamp = _int64_of(source, at + 35)
         max_timestamp = max(max_timestamp, timestamp)
         batches.append(tuple.__new__(kind, (end_offset, epoch, end_offset + delta, timestamp, batch_size)))
@@ -2670,6 +2674,112 @@ def _crc32c_of(
     with cython.nogil:
         crc = crc32c_by_instruction(source + at, end - at)
     return crc
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _varint_of(
+    source: cython.pointer(cython.const[cython.uchar]), at: cython.Py_ssize_t, end: cython.Py_ssize_t
+) -> tuple[cython.longlong, cython.Py_ssize_t]:
+    """Read a signed varint of at most 32 bits within ``[at, end)``; the position after it is -1 where there is none."""
+    if at < end and source[at] < 0x80:  # Most have one byte or two: spare them the loop.
+        return _zigzag(source[at]), at + 1
+    if at + 1 < end and source[at + 1] < 0x80:
+        return _zigzag((source[at] & 0x7F) | cython.cast(cython.uint, source[at + 1]) << 7), at + 2
+    value: cython.ulonglong = 0
+    byte: cython.ulonglong
+    shift: cython.int = 0
+    while at < end and shift <= 28:
+        byte = source[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if value >> 32:
+                return 0, -1
+            return _zigzag(value), at
+        shift += 7
+    return 0, -1
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _are_raft_records(
+    source: cython.pointer(cython.const[cython.uchar]),
+    at: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    count: cython.longlong,
+) -> cython.bint:
+    """Look at the records in ``[at, end)`` as ``are_raft_records`` does; no byte outside of that is looked at."""
+    index: cython.longlong = 0
+    number: cython.longlong
+    record_end: cython.Py_ssize_t
+    while index < count:
+        number, at = _varint_of(source, at, end)
+        if at < 0 or number < 2 or number > end - at:
+            return False
+        record_end = at + cython.cast(cython.Py_ssize_t, number)
+        if source[at + 1] != 0:  # After the attributes, the timestamp delta.
+            return False
+        number, at = _varint_of(source, at + 2, record_end)
+        if at < 0 or number != index:
+            return False
+        number, at = _varint_of(source, at, record_end)  # The key.
+        if at < 0 or number < -1 or number > record_end - at:
+            return False
+        if number > 0:
+            at += cython.cast(cython.Py_ssize_t, number)
+        number, at = _varint_of(source, at, record_end)  # The value.
+        if at < 0 or number < -1 or number > record_end - at:
+            return False
+        if number > 0:
+            at += cython.cast(cython.Py_ssize_t, number)
+        if record_end - at != 1 or source[at] != 0:  # How many headers there are.
+            return False
+        at = record_end
+        index += 1
+    return at == end
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _has_raft_records(
+    source: cython.pointer(cython.const[cython.uchar]),
+    at: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    count: cython.longlong,
+    lets_others_in: cython.bint,
+) -> cython.bint:
+    """Look at records, and let other threads go on meanwhile where that is worth while."""
+    found: cython.bint
+    if not lets_others_in:
+        return _are_raft_records(source, at, end, count)
+    with cython.nogil:
+        found = _are_raft_records(source, at, end, count)
+    return found
+
+
+def are_raft_records(
+    view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cython.Py_ssize_t, count: cython.longlong
+) -> bool:
+    """Say whether data records are as raft writes them, and fill their bytes exactly.
+
+    There is one for each offset from the batch's first on; each has the time of its batch, and no headers. What is
+    sound and written in more bytes than it takes is left to others: then it is False too.
+
+    Args:
+        view: what holds the records, uncompressed.
+        at, end: where they stand, from the first byte to behind the last.
+        count: how many there must be.
+    """
+    if not 0 <= at < end <= len(view):
+        return False
+    if not cython.compiled:
+        return _are_raft_records(view, at, end, count)
+    return _are_raft_records(_bytes_at(view, at, end - at), 0, end - at, count)
 
 
 _INT64_MAX = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)

@@ -4,9 +4,16 @@
 Source: VoterSet#toVotersRecord, VoterSet#fromVotersRecord.
 """
 
+from collections import Counter
+from collections.abc import Iterable
+from typing import TypeVar
+
 from raftlog.errors import InvalidRecordError
 from raftlog.records.control import VotersRecord, VotersRecordEndpoint, VotersRecordVoter
+from raftlog.uuid_text import uuid_to_text
 from raftlog.voter_set import Endpoints, ReplicaKey, SupportedVersionRange, VoterNode, VoterSet
+
+T = TypeVar("T")
 
 
 def voters_record(voters: VoterSet) -> VotersRecord:
@@ -25,6 +32,28 @@ def voter_set(record: VotersRecord) -> VoterSet:
     """
     by_id = {voter.id: _node(voter) for voter in record.voters}
     return VoterSet.of(by_id.values())
+
+
+def voters_problem(record: VotersRecord) -> str | None:
+    """Say why a record names no voter set that should be written, or None. Readers take more: see ``voter_set``."""
+    if not record.voters:
+        return "a voter set without voters"
+    for twice in _repeated(voter.id for voter in record.voters):
+        return f"voter {twice} is there twice"
+    for directory_id in _repeated(voter.directory_id for voter in record.voters if voter.directory_id):
+        return f"two voters have directory {uuid_to_text(directory_id)}"
+    for voter in record.voters:
+        for name in _repeated(endpoint.name.upper() for endpoint in voter.endpoints):
+            return f"voter {voter.id} has listener {name} twice"
+    try:
+        voter_set(record)
+    except InvalidRecordError as error:
+        return error.reason
+    return None
+
+
+def _repeated(values: Iterable[T]) -> list[T]:
+    return [value for value, count in Counter(values).items() if count > 1]
 
 
 def _record_voter(node: VoterNode) -> VotersRecordVoter:

@@ -48,6 +48,7 @@ class RecordsSnapshotWriter(Closing):
     Raises:
         SnapshotError: the raw writer is not empty.
         UnsupportedVersionError: there is a voter set, and this level has no VotersRecord.
+        EmptyVoterSetError: the voter set is empty.
         BatchTooLargeError: the voters do not fit in a batch.
         InvalidRecordError: a field of a voter does not fit its type.
         ValueError: a time, or the size of batches, is out of its range.
@@ -78,6 +79,7 @@ class RecordsSnapshotWriter(Closing):
             max_batch_size_bytes=max_batch_size_bytes,
             compression_type=compression_type,
             memory=MemoryPool(2 * max_batch_size_bytes),  # One that is complete, and one that is open.
+            voters_in_force=VoterSet(),  # A snapshot has one set, and nothing before it.
         )
         header = _header(last_contained_log_timestamp, kraft_version, voter_set)
         self._accumulator.append_control_records(header, now_ms)

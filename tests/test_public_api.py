@@ -22,24 +22,26 @@ PUBLIC_NAMES = """
     BufferExhaustedError BufferSource ByteSource Chunk CompletedBatch CompressionType ControlRecord
     ControlRecordType CorruptBatchError CorruptFileError Corruption DecodeError DirectoryFormat
     DirectoryLockedError DiskResult DiskWork DivergedLogError DrainedBatches DuplicateVoterError DynamicVoter
-    EndTxnMarker Endpoints EpochEntry FencedEpochError FileLock FileLog FileSystem ForeignDirectoryError Header
-    HistoryEntry HostPort IllegalTransitionError IncompleteSnapshotError InvalidControlBatchError
-    InvalidRecordError InvalidSnapshotIdError InvariantViolation Isolation KRaftControlRecordStateMachine
-    KRaftVersion KRaftVersionRecord KeyedRecord LeaderChangeMessage LeaderEpochCache LegacyBatch LegacyRecord
-    LocalFileSystem LogAppendInfo LogConfig LogDirectory LogDirectoryError LogError LogFetchInfo LogHistory
-    LogOffsetMetadata MemoryLog MemoryPool MetaProperties MissingExtraError MissingFileError
-    NoOverlappingMajorityError NonContiguousAppendError NotFormattedError NotLeaderError OffsetAndEpoch
-    OffsetOutOfRangeError OpenFile OutOfSpaceError Quarantine QuarantinedLogError QuorumError QuorumStateData
-    QuorumStateStore RaftLogError RawSnapshotReader RawSnapshotWriter Record RecordBatch RecordBatchBuilder
-    RecordColumns RecordView RecordsSnapshotReader RecordsSnapshotWriter RecoveryAction RecoveryReport
-    ReplicaKey ReplicatedLog Retention Segment SegmentPosition SnapshotError SnapshotFooterRecord
-    SnapshotFrozenError SnapshotHeaderRecord SnapshotNotFoundError SnapshotPositionError StorageError
-    SupportedVersionRange TimestampType TornTail Transactions TreeMapLogHistory TruncatedBatchError
+    EmptyVoterSetError EndTxnMarker Endpoints EpochEntry FencedEpochError FileLock FileLog FileSystem
+    ForeignDirectoryError Header HistoryEntry HostPort IllegalTransitionError IncompleteSnapshotError
+    InvalidControlBatchError InvalidRecordError InvalidSnapshotIdError InvariantViolation Isolation
+    KRaftControlRecordStateMachine KRaftVersion KRaftVersionRecord KeyedRecord LeaderChangeMessage
+    LeaderEpochCache LegacyBatch LegacyRecord LocalFileSystem LogAppendInfo LogConfig LogDirectory
+    LogDirectoryError LogError LogFetchInfo LogHistory LogOffsetMetadata MemoryLog MemoryPool MetaProperties
+    MissingExtraError MissingFileError NoOverlappingMajorityError NonContiguousAppendError NotFormattedError
+    NotLeaderError OffsetAndEpoch OffsetOutOfRangeError OpenFile OutOfSpaceError Quarantine QuarantinedLogError
+    QuorumError QuorumStateData QuorumStateStore QuorumVotersError RaftLogError RawSnapshotReader
+    RawSnapshotWriter Record RecordBatch RecordBatchBuilder RecordColumns RecordView RecordsSnapshotReader
+    RecordsSnapshotWriter RecoveryAction RecoveryReport ReplicaKey ReplicatedLog Retention Segment
+    SegmentPosition SnapshotError SnapshotFooterRecord SnapshotFrozenError SnapshotHeaderRecord
+    SnapshotNotFoundError SnapshotPositionError StorageError SupportedVersionRange TimestampType
+    TooManyVoterChangesError TornTail Transactions TreeMapLogHistory TruncatedBatchError
     TruncationBelowHighWatermarkError UnknownEpochError UnsupportedCompressionError UnsupportedMagicError
     UnsupportedVersionError ValidOffsetAndEpoch ValidationKind Voter VoterNode VoterNotFoundError VoterSet
-    VoterSetError VoterSetHistory VoterSetViolation VotersRecord VotersRecordEndpoint VotersRecordVoter
-    WorkUnderWayError ZeroPadding begin_snapshot format_log_directory lead_epoch map_segments open_segment
-    prepare_to_lead read_columns read_control_record read_records split update_state
+    VoterSetError VoterSetHistory VoterSetProblem VoterSetViolation VotersRecord VotersRecordEndpoint
+    VotersRecordVoter WorkUnderWayError ZeroPadding begin_snapshot check_voter_set_change format_log_directory
+    lead_epoch map_segments open_segment parse_controller_quorum_voters prepare_to_lead read_columns
+    read_control_record read_records split static_voter_set update_state voter_set_change_problems
 """
 
 

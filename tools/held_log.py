@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A log directory with all that is in it, opened for ``raftlog log``."""
 
+import argparse
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Final
 
 import attrs
 
 from raftlog.control_record_state_machine import KRaftControlRecordStateMachine, update_state
+from raftlog.controller_quorum_voters import static_voter_set
 from raftlog.errors import VoterSetError
 from raftlog.file_system import FileSystem
 from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID
@@ -15,7 +18,20 @@ from raftlog.storage.local_file_system import LocalFileSystem
 from raftlog.storage.log_directory import LogDirectory
 from raftlog.storage.quorum_state_store import QuorumStateStore
 from raftlog.tools.standard_error import say
-from raftlog.voter_set import ReplicaKey, VoterSet
+from raftlog.voter_set import ReplicaKey
+
+DEFAULT_LISTENER_NAME: Final = "CONTROLLER"
+"""What Kafka's own examples call the controllers' listener."""
+
+
+def add_static_voters_option(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names static voters, which are configuration: no log directory has them."""
+    parser.add_argument(
+        "--controller-quorum-voters",
+        default="",
+        metavar="ID@HOST:PORT,...",
+        help="the voters by configuration (controller.quorum.voters), in force until a record names voters",
+    )
 
 
 @attrs.frozen
@@ -50,7 +66,9 @@ class HeldLog:
             return
         voters = self.state_machine.last_voter_set
         if not voters.is_only_voter(self.replica_key):
-            found = f"the voters are {voters}" if voters else "the log names no voters"
+            found = (
+                f"the voters are {voters}" if voters else "the log names no voters, nor does --controller-quorum-voters"
+            )
             raise VoterSetError(f"{found}, and this is {self.replica_key}: only with --force")
         if not self.quorum_state.may_vote:
             raise VoterSetError("quorum-state is lost, damaged or older than the log: only with --force")
@@ -62,21 +80,27 @@ class HeldLog:
 
 
 @contextmanager
-def opened_log(file_system: FileSystem, path: str) -> Iterator[HeldLog]:
+def opened_log(file_system: FileSystem, path: str, static_voters: str = "") -> Iterator[HeldLog]:
     """Open a log directory until the block ends.
 
+    Args:
+        file_system: that the directory is on.
+        path: of the directory.
+        static_voters: the value of ``controller.quorum.voters``, for a log whose records name no voters.
+
     Raises:
+        QuorumVotersError: the static voters are none.
         LogDirectoryError: it is not formatted, held by another process, or another topic's.
         DecodeError: a file in it is malformed.
         StorageError: the disk failed.
         RaftLogError: as for ``update_state``.
     """
+    voters = static_voter_set(static_voters, DEFAULT_LISTENER_NAME)
     with ExitStack() as stack:
         directory = stack.enter_context(LogDirectory.open(file_system, path))
         log = FileLog.open(file_system, directory.log_path)
         stack.callback(log.close)
-        # Not strict: Kafka may have written a voter set that ours would refuse.
-        state_machine = KRaftControlRecordStateMachine(VoterSet(), strict=False)
+        state_machine = KRaftControlRecordStateMachine(voters)
         update_state(state_machine, log)
         yield HeldLog(directory, log, state_machine, _open_quorum_state(file_system, directory.log_path, log))
 
@@ -88,13 +112,17 @@ def _open_quorum_state(file_system: FileSystem, log_path: str, log: FileLog) -> 
 
 
 @contextmanager
-def held_log(path: str) -> Iterator[HeldLog]:
+def held_log(path: str, static_voters: str = "") -> Iterator[HeldLog]:
     """Hold a log directory until the block ends; what opening it has repaired is told on standard error.
+
+    Args:
+        path: of the directory.
+        static_voters: as for ``opened_log``.
 
     Raises:
         RaftLogError: as for ``opened_log``.
     """
-    with opened_log(LocalFileSystem(), path) as held:
+    with opened_log(LocalFileSystem(), path, static_voters) as held:
         for action in held.log.recovery.actions:
             say(str(action))
         yield held

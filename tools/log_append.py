@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final
 
-from raftlog.control_record_state_machine import update_state
-from raftlog.errors import BatchTooLargeError, FencedEpochError, NoOverlappingMajorityError, QuarantinedLogError
+from raftlog.control_record_state_machine import KRaftControlRecordStateMachine, update_state
+from raftlog.errors import BatchTooLargeError, FencedEpochError, QuarantinedLogError, VoterSetError
 from raftlog.records import limits
 from raftlog.records.accumulator import BatchAccumulator
 from raftlog.records.compression import CompressionType
@@ -24,12 +24,11 @@ from raftlog.records.voters import voters_record
 from raftlog.storage.local_file_system import LocalFileSystem
 from raftlog.tools.bootstrap_records import first_records, has_data
 from raftlog.tools.exit_codes import EXIT_CLEAN
-from raftlog.tools.held_log import HeldLog, held_log
+from raftlog.tools.held_log import DEFAULT_LISTENER_NAME, HeldLog, add_static_voters_option, held_log
 from raftlog.tools.record_input import read_record_values
 from raftlog.tools.verb_output import Fact, add_format_option, tell
 from raftlog.voter_set import DynamicVoter, VoterSet
 
-_LISTENER: Final = "CONTROLLER"
 _APPENDED_AT_ONCE: Final = 500
 
 
@@ -51,9 +50,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--voters",
         metavar="ID@HOST:PORT:DIRECTORY-ID,...",
-        help="make these the voters, behind the records; no more than one may be new or gone",
+        help="make these the voters, behind the records; at most one is new and one gone, and all majorities overlap",
     )
     parser.add_argument("--force", action="store_true", help="append although this is not the only voter")
+    add_static_voters_option(parser)
     add_format_option(parser)
 
 
@@ -72,9 +72,10 @@ def run(given: argparse.Namespace, now_ms: int) -> int:
     voters = _parse_voters(given.voters)
     values = list(read_record_values(() if sys.stdin is None else sys.stdin.buffer))  # It may be closed.
     _check_sizes(values)
-    with held_log(given.directory) as held:
+    with held_log(given.directory, given.controller_quorum_voters) as held:
         held.check_is_only_voter(is_forced=given.force)
-        _check_change(held.state_machine.last_voter_set, voters)
+        if voters is not None:
+            _check_change(held.state_machine, voters)
         first_offset = held.log.end_offset.offset
         accumulator = BatchAccumulator(
             _next_epoch(held, given.epoch),
@@ -82,6 +83,7 @@ def run(given: argparse.Namespace, now_ms: int) -> int:
             linger_ms=None,
             max_batch_records=given.batch_records,
             compression_type=CompressionType[given.compression_type.upper()],
+            voters_in_force=held.state_machine.voters_in_force,
         )
         accumulator.append_control_records(_first_records(held), now_ms)
         bootstrap = [] if has_data(held.log) else first_records(LocalFileSystem(), held.directory.path)
@@ -100,7 +102,7 @@ def run(given: argparse.Namespace, now_ms: int) -> int:
 def _parse_voters(text: str | None) -> VoterSet | None:
     if text is None:
         return None
-    return VoterSet.of(DynamicVoter.parse(voter).to_voter_node(_LISTENER) for voter in text.split(","))
+    return VoterSet.of(DynamicVoter.parse(voter).to_voter_node(DEFAULT_LISTENER_NAME) for voter in text.split(","))
 
 
 def _check_sizes(values: Iterable[bytes]) -> None:
@@ -110,9 +112,10 @@ def _check_sizes(values: Iterable[bytes]) -> None:
         raise BatchTooLargeError(f"a record of {largest} bytes, and {most} are the most")
 
 
-def _check_change(voters: VoterSet, new_voters: VoterSet | None) -> None:
-    if new_voters is not None and not voters.has_overlapping_majority(new_voters):
-        raise NoOverlappingMajorityError(f"majorities of {voters} and {new_voters} need not share a voter")
+def _check_change(machine: KRaftControlRecordStateMachine, voters: VoterSet) -> None:
+    if not machine.last_kraft_version.is_reconfiguration_supported:
+        raise VoterSetError("--voters needs kraft.version 1: at 0 the configuration names the voters")
+    machine.check_voter_set(voters)
 
 
 def _next_epoch(held: HeldLog, wanted: int | None) -> int:
@@ -141,7 +144,8 @@ def _leader_state(held: HeldLog, epoch: int) -> QuorumStateData:
     if held.state_machine.last_kraft_version.is_reconfiguration_supported:
         return QuorumStateData(1, leader_id=leader_id, leader_epoch=epoch)
     before = held.quorum_state.state
-    voter_ids = (leader_id,) if before is None else before.current_voters
+    static_ids = tuple(held.state_machine.last_voter_set.voters) or (leader_id,)
+    voter_ids = static_ids if before is None else before.current_voters
     return QuorumStateData(0, leader_id=leader_id, leader_epoch=epoch, current_voters=voter_ids)
 
 

@@ -22,10 +22,11 @@ from raftlog.storage.quorum_state_store import StoredQuorumState
 from raftlog.storage.recovery_report import ActionKind, RecoveryReport
 from raftlog.tools.bootstrap_records import has_bootstrap_file, has_data, sets_metadata_version
 from raftlog.tools.exit_codes import EXIT_CLEAN, EXIT_DAMAGE, EXIT_SUSPICIOUS
-from raftlog.tools.held_log import HeldLog, opened_log
+from raftlog.tools.held_log import HeldLog, add_static_voters_option, opened_log
 from raftlog.tools.overlay_file_system import OverlayFileSystem
 from raftlog.tools.verb_output import Fact, add_format_option, tell
 from raftlog.uuid_text import uuid_to_text
+from raftlog.voter_set import VoterSet
 
 _DAMAGE: Final = frozenset({ActionKind.SET_ASIDE, ActionKind.IGNORED})
 
@@ -33,6 +34,7 @@ _DAMAGE: Final = frozenset({ActionKind.SET_ASIDE, ActionKind.IGNORED})
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``raftlog log info``."""
     parser.epilog = f"Nothing is written, and no lock is taken. {parser.epilog}"
+    add_static_voters_option(parser)
     add_format_option(parser)
 
 
@@ -42,7 +44,10 @@ def run(given: argparse.Namespace, now_ms: int) -> int:
     Raises:
         RaftLogError: as for ``opened_log``.
     """
-    with closing(OverlayFileSystem(LocalFileSystem())) as file_system, opened_log(file_system, given.directory) as held:
+    with (
+        closing(OverlayFileSystem(LocalFileSystem())) as file_system,
+        opened_log(file_system, given.directory, given.controller_quorum_voters) as held,
+    ):
         lacks_version = _lacks_metadata_version(file_system, held)
         tell(given.format, list(_facts(file_system, held, lacks_version=lacks_version)))
         return _exit_code(held.log.recovery, held.quorum_state.recovered, lacks_version=lacks_version)
@@ -136,12 +141,24 @@ def _snapshots(file_system: FileSystem, held: HeldLog) -> Iterator[Fact]:
 
 
 def _voters(held: HeldLog) -> Iterator[Fact]:
+    static = held.state_machine.static_voters
+    if static:
+        ignored = "" if held.state_machine.last_voter_set_offset is None else ", which records have replaced"
+        yield Fact(f"static voters {static}{ignored}", "static_voters", {"voters": _voters_json(static)})
     for entry in held.state_machine.voter_sets():
-        record = json.loads(control_json(voters_record(entry.value)))
-        members = {"offset": entry.offset, "voters": record["voters"]}
+        members = {"offset": entry.offset, "voters": _voters_json(entry.value)}
         yield Fact(f"voters {entry.value} from offset {entry.offset} on", "voters", members)
     for violation in held.state_machine.violations():
-        yield Fact(str(violation), "voters_violation", {"offset": violation.offset})
+        members = {
+            "offset": violation.offset,
+            "previous_offset": violation.previous_offset,
+            "problems": [problem.value for problem in violation.problems],
+        }
+        yield Fact(f"voters that should not have been written: {violation}", "voters_violation", members)
+
+
+def _voters_json(voters: VoterSet) -> Any:
+    return json.loads(control_json(voters_record(voters)))["voters"]
 
 
 def _quorum_state(held: HeldLog) -> Fact:

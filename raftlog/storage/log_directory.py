@@ -47,6 +47,7 @@ from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID, parse_snapshot_name
 from raftlog.snapshot.writer import RecordsSnapshotWriter
 from raftlog.uuid_text import uuid_to_text
 from raftlog.voter_set import ReplicaKey, VoterNode, VoterSet
+from raftlog.voter_set_change import check_voter_set_change
 
 METADATA_TOPIC_ID: Final = uuid.UUID(int=1)
 METADATA_DIRECTORY_NAME: Final = f"{METADATA_TOPIC}-0"
@@ -71,6 +72,7 @@ class DirectoryFormat:
             They stand in ``bootstrap.checkpoint``, which is not made where there are none.
 
     Raises:
+        EmptyVoterSetError: the set of initial controllers is empty.
         ValueError: the cluster id is empty, an id is negative or reserved, or the voters do not go with the rest.
 
     Source: Formatter, StorageTool.
@@ -90,6 +92,7 @@ class DirectoryFormat:
             raise ValueError(f"a reserved directory id: {uuid_to_text(self.directory_id)}")
         if self.voters is None:
             return
+        check_voter_set_change(VoterSet(), self.voters)
         if not self.kraft_version.is_reconfiguration_supported:
             raise ValueError(f"initial controllers, and kraft.version {self.kraft_version.value}")
         if not self.voters.is_voter(ReplicaKey(self.node_id, self.directory_id)):

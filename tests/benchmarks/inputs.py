@@ -132,6 +132,23 @@ def file(folder: Path, shape_name: str, size_mib: float) -> Path:
     return path
 
 
+def appended_batches(shape_name: str, at_least_mib: float) -> Iterator[bytes]:
+    """Yield such batches as a raft leader may append them: records have the time of their batch, and no headers."""
+    base_offset = 0
+    shape = attrs.evolve(SHAPES[shape_name], has_header=False)
+    templates = [_template(shape, _of_one_time(rows)) for rows in row_batches(shape_name)]
+    for template in itertools.cycle(templates):
+        yield base_offset.to_bytes(8, "big") + template.data[8:]
+        base_offset += template.offset_span
+        at_least_mib -= template.size_bytes / MIB
+        if at_least_mib <= 0:
+            break
+
+
+def _of_one_time(rows: list[Row]) -> list[Row]:
+    return [(rows[0][0], key, value) for _, key, value in rows]
+
+
 def batches(shape_name: str, at_least_mib: float) -> Iterator[bytes]:
     """Yield batches end to end, at least one, until they have a size before compression."""
     base_offset = size = 0
@@ -178,7 +195,7 @@ def _templates(shape_name: str) -> Iterator[_Template]:
         return
     for rows in row_batches(_OF_RAFT.get(shape_name, shape_name)):
         if shape_name == RAFT_LOG:
-            rows = [(rows[0][0], key, value) for _, key, value in rows]
+            rows = _of_one_time(rows)
         yield _template(SHAPES[_OF_RAFT.get(shape_name, shape_name)], rows)
 
 

@@ -55,7 +55,7 @@ def _source(needs: str, folder: Path, shape: str, size_mib: float) -> tuple[Any,
     if needs == "rows":
         return _row_batches(shape, size_mib), 0
     if needs == "batches":
-        batches = inputs.Batches(folder, tuple(inputs.batches(shape, size_mib)))
+        batches = inputs.Batches(folder, tuple(inputs.appended_batches(shape, size_mib)))
         return batches, batches.size_bytes
     path = inputs.file(folder, shape, size_mib)
     return (path if needs == "path" else path.read_bytes()), path.stat().st_size

@@ -4,17 +4,19 @@
 import gc
 from typing import Any, cast
 
+import attrs
 import pytest
 
 from raftlog.control_record_state_machine import NOTHING_READ, KRaftControlRecordStateMachine, update_state
 from raftlog.errors import (
     CorruptBatchError,
+    EmptyVoterSetError,
     InvalidRecordError,
     NonContiguousAppendError,
-    NoOverlappingMajorityError,
     OffsetOutOfRangeError,
     RaftLogError,
     SnapshotNotFoundError,
+    TooManyVoterChangesError,
     UnsupportedVersionError,
 )
 from raftlog.kraft_version import KRaftVersion
@@ -31,7 +33,11 @@ from raftlog.records.control import (
 )
 from raftlog.records.voters import voters_record
 from raftlog.replicated_log import LogFetchInfo, ReplicatedLog
+from raftlog.snapshot.raw import RawSnapshotReader
 from raftlog.snapshot.reader import RecordsSnapshotReader
+from raftlog.voter_set import Endpoints, SupportedVersionRange, VoterSet
+from raftlog.voter_set_change import VoterSetProblem
+from raftlog.voter_set_history import VoterSetViolation
 from tests.core.raft_batches import (
     LEADER_CHANGE,
     TIMESTAMP,
@@ -49,9 +55,9 @@ VERSION_0, VERSION_1 = KRaftVersion
 FIRST, SECOND = voters(1, 2, 3), voters(1, 2, 3, 4)
 
 
-def machine_of(*batches: bytes, strict: bool = True) -> KRaftControlRecordStateMachine:
+def machine_of(*batches: bytes) -> KRaftControlRecordStateMachine:
     """Make a state machine that has read these batches."""
-    machine = KRaftControlRecordStateMachine(STATIC, strict=strict)
+    machine = KRaftControlRecordStateMachine(STATIC)
     machine.handle_no_snapshot()
     for batch in batches:
         machine.handle_batch(batch_of(batch))
@@ -213,20 +219,72 @@ def test_only_the_next_batch_is_read(base_offset: int) -> None:
     assert machine.next_offset == 3
 
 
-def test_a_swap_is_refused_with_its_whole_batch() -> None:
-    """The set that overlaps, in the same batch, does not count either."""
-    machine = machine_of(bootstrap_records())
-    batch = batch_of(control_bytes(3, [voters_record(SECOND), voters_record(voters(4, 5, 6))]))
-    with pytest.raises(NoOverlappingMajorityError):
-        machine.handle_batch(batch)
-    assert (machine.next_offset, machine.last_voter_set, machine.last_voter_set_offset) == (3, FIRST, 2)
+def test_a_set_that_should_not_have_been_written_is_taken_and_named() -> None:
+    """A follower whose quorum has committed it goes on, and says where; truncation takes both back."""
+    rewritten = control_bytes(3, [voters_record(SECOND), voters_record(voters(7, 8, 9))])
+    machine = machine_of(bootstrap_records(), rewritten, control_bytes(5, [voters_record(voters(7, 8))]))
+    assert (machine.next_offset, machine.last_voter_set, machine.last_voter_set_offset) == (6, voters(7, 8), 5)
+    assert machine.violations() == (
+        VoterSetViolation(
+            4,
+            voters(7, 8, 9),
+            3,
+            SECOND,
+            (VoterSetProblem.NO_OVERLAPPING_MAJORITY, VoterSetProblem.TOO_MANY_CHANGES),
+        ),
+    )
+    machine.truncate_new_entries(3)
+    assert (machine.last_voter_set, machine.violations()) == (FIRST, ())
 
 
-def test_a_lax_state_machine_names_the_violation() -> None:
-    """It takes the set, as Kafka does, and says where."""
-    machine = machine_of(bootstrap_records(), control_bytes(3, [voters_record(voters(1, 2, 4))]), strict=False)
-    assert machine.last_voter_set == voters(1, 2, 4)
-    assert [(found.previous_offset, found.offset) for found in machine.violations()] == [(2, 3)]
+def test_an_empty_voters_record_leaves_the_set_before_in_force() -> None:
+    """In the log, and as all that a snapshot says of voters."""
+    machine = machine_of(bootstrap_records(), control_bytes(3, [VotersRecord()]))
+    assert (machine.next_offset, machine.last_voter_set, machine.last_voter_set_offset) == (4, FIRST, 2)
+    assert machine.voter_set_at_offset(3) == FIRST
+    assert [(each.offset, each.problems) for each in machine.violations()] == [(3, (VoterSetProblem.EMPTY,))]
+    machine.handle_snapshot(snapshot_at(7, KRaftVersionRecord(1), VotersRecord()))
+    assert (machine.next_offset, machine.last_voter_set, machine.last_voter_set_offset) == (7, STATIC, None)
+    assert [each.offset for each in machine.violations()] == [6]
+
+
+def test_a_writer_is_held_to_what_replay_takes() -> None:
+    """What may be written follows the set that a record has named, a bootstrap snapshot's too, but not static ones."""
+    machine = machine_of()
+    assert machine.voters_in_force == VoterSet()
+    machine.check_voter_set(voters(1, 2, 3))
+    machine.handle_snapshot(snapshot_at(0, KRaftVersionRecord(1), voters_record(voters(1, 2))))
+    assert machine.voters_in_force == voters(1, 2)
+    machine.check_voter_set(voters(1, 2, 3))
+    with pytest.raises(TooManyVoterChangesError):
+        machine.check_voter_set(voters(1, 2, 3, 4))
+    with pytest.raises(EmptyVoterSetError):
+        machine.check_voter_set(VoterSet())
+    machine.handle_batch(batch_of(control_bytes(0, [voters_record(voters(1, 2, 3, 4))])))
+    assert (machine.voters_in_force, machine.violations()) == (voters(1, 2, 3, 4), ())
+
+
+def test_what_a_record_says_stays_what_it_says_where_the_next_one_says_the_same_or_less() -> None:
+    """A key that does not change, an endpoint that does: at each offset the machine has what its own record said."""
+    other_port = VoterSet.of(
+        attrs.evolve(node, listeners=Endpoints.of({"CONTROLLER": ("elsewhere", 9999)}))
+        for node in FIRST.voters.values()
+    )
+    other_versions = VoterSet.of(
+        attrs.evolve(node, supported_kraft_versions=SupportedVersionRange(1, 1)) for node in FIRST.voters.values()
+    )
+    sets = [FIRST, FIRST, other_port, other_port, other_versions, FIRST]
+    machine = machine_of(*(control_bytes(offset, [voters_record(each)]) for offset, each in enumerate(sets)))
+    assert [machine.voter_set_at_offset(offset) for offset in range(6)] == sets
+    assert machine.last_voter_set_offset == 5
+    machine.truncate_new_entries(1)
+    assert (machine.last_voter_set, machine.last_voter_set_offset) == (FIRST, 0)
+    levels = machine_of(*(control_bytes(offset, [KRaftVersionRecord(1)]) for offset in range(3)))
+    assert [entry.offset for entry in levels.kraft_versions()] == [0, 1, 2]
+    levels.truncate_new_entries(1)
+    assert levels.last_kraft_version == VERSION_1
+    levels.truncate_new_entries(0)
+    assert levels.last_kraft_version == VERSION_0
 
 
 def raw_control(base_offset: int = 3, **arguments: Any) -> bytes:
@@ -331,6 +389,37 @@ def test_a_log_that_was_truncated_is_gone_back_with() -> None:
     log.truncate_to(3)
     update_state(machine, log)
     assert (machine.next_offset, machine.last_voter_set) == (3, FIRST)
+
+
+class CountedSnapshots(MemoryLog):
+    """A log that counts how often a snapshot of it is opened."""
+
+    opened = 0
+
+    def read_snapshot(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotReader | None:
+        """Open a snapshot, and count it."""
+        self.opened += 1
+        return super().read_snapshot(snapshot_id)
+
+
+@pytest.mark.parametrize(("read_to", "opened"), [(3, 1), (4, 1), (5, 0), (6, 0)])
+def test_only_what_was_not_read_is_taken_from_the_snapshot(read_to: int, opened: int) -> None:
+    """Who has read up to the log's start or further needs no snapshot, and goes on to know what is below it."""
+    log = CountedSnapshots()
+    log.append_as_leader(bootstrap_records(), 0)
+    machine = KRaftControlRecordStateMachine(STATIC)
+    for offset in range(3, 8):
+        if machine.next_offset < read_to:
+            update_state(machine, log)
+        log.append_as_leader(data_bytes(offset), 0)
+    assert machine.next_offset == read_to
+    install(log, snapshot_at(5, KRaftVersionRecord(1), voters_record(FIRST)))
+    log.update_high_watermark(8)
+    assert log.delete_before_snapshot(OffsetAndEpoch(5, 0))
+    log.opened = 0
+    update_state(machine, log)
+    assert (log.opened, machine.next_offset, machine.start_offset) == (opened, 8, 4 if opened else -1)
+    assert machine.last_voter_set_offset == (4 if opened else 2)
 
 
 def test_the_bytes_of_voters_are_voters_only_in_a_voters_record() -> None:

@@ -48,7 +48,7 @@ def read_log(
             log.append_as_leader(data_bytes(offset, 2, epoch=epoch), epoch)
     log.flush()
     log.update_high_watermark(log.end_offset.offset)
-    machine = KRaftControlRecordStateMachine(STATIC, strict=False)
+    machine = KRaftControlRecordStateMachine(STATIC)
     update_state(machine, log)
     return log, machine, changes
 

@@ -56,9 +56,10 @@ def open_log(directory: Path) -> Iterator[FileLog]:
 
 
 def state_of(log: FileLog) -> KRaftControlRecordStateMachine:
-    """What the control records of a log say, by the strict rule."""
+    """What the control records of a log say, none of which should not have been written."""
     state_machine = KRaftControlRecordStateMachine(VoterSet())
     update_state(state_machine, log)
+    assert not state_machine.violations()
     return state_machine
 
 
@@ -112,7 +113,8 @@ def append_epoch(
 
 
 def _accumulator(log: FileLog, epoch: int, codec: CompressionType) -> BatchAccumulator:
-    return BatchAccumulator(epoch, log.end_offset.offset, compression_type=codec)
+    in_force = state_of(log).voters_in_force
+    return BatchAccumulator(epoch, log.end_offset.offset, compression_type=codec, voters_in_force=in_force)
 
 
 def _append(log: FileLog, accumulator: BatchAccumulator) -> None:

@@ -5,10 +5,14 @@ from typing import Any, Final
 
 import attrs
 
-from raftlog import control_record_state_machine
+from raftlog import control_record_state_machine, voter_set_change
 from raftlog.control_record_state_machine import KRaftControlRecordStateMachine
 from raftlog.log_history import TreeMapLogHistory
+from raftlog.records import data_batch
+from raftlog.records.accumulator import BatchAccumulator
 from raftlog.voter_set import VoterNode, VoterSet
+from raftlog.voter_set_change import VoterSetProblem
+from raftlog.voter_set_history import VoterSetHistory
 from tests.mutants.planting import Mutant, Wrong, instead, missing, swapped
 
 MACHINE: Final = "tests/core/test_control_record_state_machine.py"
@@ -81,6 +85,36 @@ def _without_undo(right: Wrong) -> Wrong:
         machine._next_offset = batch.next_offset
 
     return handle_batch
+
+
+def _taking_what_is_empty(right: Wrong) -> Wrong:
+    def add(history: Any, offset: int, value: Any) -> None:
+        right(history, offset, value)
+        if not value:
+            TreeMapLogHistory.add(history, offset, value)
+
+    return add
+
+
+def _keeping_what_has_the_same_keys(right: Wrong) -> Wrong:
+    def add(history: Any, offset: int, value: Any) -> None:
+        last = history.last_value()
+        right(history, offset, last if last.voter_keys == value.voter_keys else value)
+
+    return add
+
+
+def _overlapping_alone(before: VoterSet, after: VoterSet) -> tuple[VoterSetProblem, ...]:
+    return () if before.has_overlapping_majority(after) else (VoterSetProblem.NO_OVERLAPPING_MAJORITY,)
+
+
+def _reloading_at_the_log_start(right: Wrong) -> Wrong:
+    def update_state(machine: Any, log: Any) -> None:
+        if machine.next_offset <= log.start_offset:
+            control_record_state_machine._load_latest_snapshot(machine, log)
+        right(machine, log)
+
+    return update_state
 
 
 def _by_id_alone(node: VoterNode, key: Any) -> bool:
@@ -163,7 +197,7 @@ MUTANTS: Final = (
         "a batch that is refused leaves nothing behind",
         "openraft c8fccb22",
         swapped(KRaftControlRecordStateMachine, "handle_batch", _without_undo),
-        (f"{MACHINE}::test_a_swap_is_refused_with_its_whole_batch",),
+        (f"{MACHINE}::test_what_raft_does_not_write_is_refused",),
     ),
     Mutant(
         "R22",
@@ -177,6 +211,48 @@ MUTANTS: Final = (
         "majorities of sets that follow one another overlap",
         "VoterSet#hasOverlappingMajority",
         instead(VoterSet, "has_overlapping_majority", _one_in_one_out),
-        (f"{VOTERS}::test_swaps_in_odd_sets_are_refused",),
+        (f"{VOTERS}::test_swaps_in_odd_sets_are_violations",),
+    ),
+    Mutant(
+        "R31-empty",
+        "an empty voter set is never in force",
+        "VoterSetHistory#addAt",
+        swapped(VoterSetHistory, "add", _taking_what_is_empty),
+        (f"{VOTERS}::test_an_empty_set_does_not_come_into_force_and_does_not_wash_away_what_binds",),
+    ),
+    Mutant(
+        "R31-writer",
+        "a writer keeps Kafka's guard too",
+        "VoterSet#hasOverlappingMajority",
+        instead(voter_set_change, "voter_set_change_problems", _overlapping_alone),
+        ("tests/core/test_voter_set_change.py::test_each_refusal_has_its_error",),
+    ),
+    Mutant(
+        "R9-endpoint",
+        "a set with the same voters is another one where they listen elsewhere",
+        "VoterSet#equals",
+        swapped(VoterSetHistory, "add", _keeping_what_has_the_same_keys),
+        (f"{VOTERS}::test_every_set_is_taken_and_what_is_wrong_is_named",),
+    ),
+    Mutant(
+        "R15-start",
+        "a snapshot that ends at the log start is not read by who has read up to there",
+        "KRaftControlRecordStateMachine#maybeLoadSnapshot",
+        swapped(control_record_state_machine, "update_state", _reloading_at_the_log_start),
+        (f"{MACHINE}::test_only_what_was_not_read_is_taken_from_the_snapshot",),
+    ),
+    Mutant(
+        "K41-records",
+        "a leader writes no record that raft's readers stop at",
+        "RecordsIterator#readRecord",
+        missing(data_batch, "check_data_records"),
+        ("tests/core/test_leader_appends.py::test_a_leader_writes_nothing_that_an_audit_calls_damaged",),
+    ),
+    Mutant(
+        "R31-accumulator",
+        "a leader proposes no voter set that must not follow the one in force",
+        "AddVoterHandler",
+        missing(BatchAccumulator, "_voters_after"),
+        ("tests/records/test_accumulator_voters.py",),
     ),
 )

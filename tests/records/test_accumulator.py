@@ -44,6 +44,7 @@ from raftlog.records.limits import MAX_BATCH_SIZE
 from raftlog.records.memory_pool import MemoryPool
 from raftlog.records.open_batch import KeyedRecord
 from raftlog.uuid_text import uuid_from_text
+from raftlog.voter_set import VoterSet
 from tests.golden_files import GOLDEN, golden_id, record_files
 from tests.raft_frames import batch_with_a_record_longer_by
 from tests.records import vectors
@@ -145,7 +146,8 @@ def test_every_metadata_file_is_re_made() -> None:
         for batch in split(BufferSource(data)):
             assert isinstance(batch, RecordBatch), golden_id(path)
             if one is None or one.epoch != batch.partition_leader_epoch:
-                one = BatchAccumulator(batch.partition_leader_epoch, batch.base_offset)
+                voters = VoterSet() if one is None else one.voters_in_force
+                one = BatchAccumulator(batch.partition_leader_epoch, batch.base_offset, voters_in_force=voters)
             assert _append_again(one, batch) == batch.last_offset, golden_id(path)
             written += drained_bytes(one)
             kinds |= {type(value) for value in _control_values(batch)} if batch.is_control else {bytes}
@@ -160,7 +162,7 @@ def test_the_start_of_an_epoch_is_re_made() -> None:
     assert isinstance(first, RecordBatch)
     values = _control_values(first)
     assert [type(value) for value in values] == [LeaderChangeMessage, KRaftVersionRecord, VotersRecord]
-    one = BatchAccumulator(2, 0)
+    one = BatchAccumulator(2, 0, voters_in_force=VoterSet())
     assert one.append_control_records(values, first.max_timestamp) == 2
     assert drained_bytes(one) == [bytes(first.buffer)]
     one.append_kraft_version(KRaftVersionRecord(1), TIMESTAMP)

@@ -56,13 +56,13 @@ def test_an_unknown_type_is_sound() -> None:
 
 
 def test_what_raft_does_not_write_is_told() -> None:
-    """Headers, a time or an offset of its own, and voters that are none, are problems."""
+    """Headers or a time of its own, and voters that are none, are problems; readers pass over an offset of its own."""
     key, value = write_control_record(KRaftVersionRecord(1))
     for timestamp, headers, offset in ((0, [(b"h", b"")], None), (0, (), 7), (1, (), None)):
         builder = RecordBatchBuilder(0, partition_leader_epoch=1, is_control=True)
         builder.append(TIMESTAMP, key, value)
         builder.append(TIMESTAMP + timestamp, key, value, headers, offset=offset)
-        assert control_batch_problem(RecordBatch(builder.build())) is not None
+        assert (control_batch_problem(RecordBatch(builder.build())) is None) == (offset is not None)
     nameless = VotersRecordVoter(1, DIRECTORY_ID, (VotersRecordEndpoint("", "localhost", 9093),), 0, 1)
     voters = control_batch(write_control_record(VotersRecord((nameless,))))
     assert control_batch_problem(voters) is not None

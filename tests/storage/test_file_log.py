@@ -352,7 +352,8 @@ def segment_bases(file_system: MemoryFileSystem) -> list[int]:
 
 def stamped(offset: int, timestamp: int) -> bytes:
     """A batch of one offset with a timestamp."""
-    return batch_bytes(base_offset=offset, epoch=1, base_timestamp=timestamp, max_timestamp=timestamp, count=1)
+    area = b"\x0c\0\0\0\1\1\0"  # A record of nulls.
+    return batch_bytes(area, base_offset=offset, epoch=1, base_timestamp=timestamp, max_timestamp=timestamp, count=1)
 
 
 def test_segments_roll_by_age() -> None:
@@ -379,10 +380,10 @@ def test_segments_roll_by_full_indexes_and_far_offsets() -> None:
     log = open_log(file_system, LogConfig(max_index_size_bytes=36, index_interval_bytes=0))
     fill(log, 5)
     assert segment_bases(file_system) == [0, 3]
-    log.append_as_leader(batch_bytes(base_offset=5, epoch=1, last_offset_delta=2**31 - 2, count=2**31 - 1), 1)
+    log.append_as_follower(batch_bytes(base_offset=5, epoch=1, last_offset_delta=2**31 - 2, count=2**31 - 1), 1)
     assert segment_bases(file_system) == [0, 3, 5]
     for offset in (2**31 + 4, 2**31 + 5):
-        log.append_as_leader(batch_bytes(base_offset=offset, epoch=1, count=1), 1)
+        log.append_as_follower(batch_bytes(base_offset=offset, epoch=1, count=1), 1)
     assert segment_bases(file_system) == [0, 3, 5, 2**31 + 5]
 
 

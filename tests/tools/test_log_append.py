@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``raftlog log append``: an epoch of its own for each run, and refusals that change nothing."""
 
+import uuid
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,21 @@ from raftlog.records.metadata import read_metadata_record
 from raftlog.records.quorum_state import QuorumStateData, read_quorum_state
 from raftlog.storage.local_file_system import LocalFileSystem
 from raftlog.storage.log_directory import LogDirectory
-from tests.tools.console import dump_jsonl
-from tests.tools.log_console import ONE, TOPIC, TWO, damaged, everything, info, log, segment, the
+from raftlog.uuid_text import uuid_to_text
+from tests.tools.console import dump_jsonl, run
+from tests.tools.log_console import (
+    CLUSTER,
+    DIRECTORY_ID,
+    ONE,
+    TOPIC,
+    TWO,
+    damaged,
+    everything,
+    info,
+    log,
+    segment,
+    the,
+)
 from tests.tools.log_console import own_init as init
 
 
@@ -122,6 +136,59 @@ def test_other_voters_are_not_passed_over(directory: Path) -> None:
         assert (refused.exit_code, len(refused.complaints)) == (1, 1)
         assert "--force" in refused.messages
     assert log("append", "--force", directory).exit_code == 0
+
+
+THREE, FOUR = (f"{number}@[::1]:9094:{uuid_to_text(uuid.UUID(int=number + 200))}" for number in (3, 4))
+
+
+@pytest.mark.parametrize(
+    ("voters", "reason"),
+    [
+        ([ONE, TWO, THREE, FOUR], "more than one voter is new"),
+        ([ONE, THREE, FOUR], "majorities without a common voter"),
+        ([TWO, ONE, THREE], None),
+        ([ONE], None),
+    ],
+)
+def test_voters_must_follow_those_before(voters: list[str], reason: str | None, directory: Path) -> None:
+    """By the exact overlap and by Kafka's guard; what is refused changes nothing, what is written verifies."""
+    assert log("append", directory, "--voters", f"{ONE},{TWO}").exit_code == 0
+    before = info(directory)
+    outcome = log("append", "--force", directory, "--voters", ",".join(voters))
+    if reason is not None:
+        assert (outcome.exit_code, len(outcome.complaints)) == (1, 1)
+        assert reason in outcome.messages
+        assert info(directory) == before
+    else:
+        assert outcome.exit_code == 0
+        assert "voters_violation" not in {each["kind"] for each in info(directory)}
+        rules = {each.get("rule", "") for each in run("verify", "--format", "jsonl", directory).objects}
+        assert not [rule for rule in rules if rule.startswith("voters")]
+
+
+def test_static_voters_are_named_by_the_user(tmp_path: Path) -> None:
+    """At kraft.version 0 nothing on the disk names them; who is the only one of them may append."""
+    path = tmp_path / "static"
+    given = ("--cluster-id", CLUSTER, "--node-id", "1", "--directory-id", DIRECTORY_ID)
+    assert log("init", path, *given).exit_code == 0
+    refused = log("append", path)
+    assert refused.exit_code == 1
+    assert "--controller-quorum-voters" in refused.messages
+    for voters, exit_code in (("2@b:9093", 1), ("1@a:9093,2@b:9093", 1), ("1@a", 1), ("1@a:9093", 0)):
+        assert log("append", path, "--controller-quorum-voters", voters).exit_code == exit_code
+    refused = log("append", path, "--controller-quorum-voters", "1@a:9093", "--voters", ONE)
+    assert (refused.exit_code, "kraft.version" in refused.messages) == (1, True)
+    named = log("info", "--format", "jsonl", path, "--controller-quorum-voters", "1@a:9093").objects
+    assert [voter["voterId"] for voter in the(named, "static_voters")["voters"]] == [1]
+    assert "static_voters" not in {each["kind"] for each in info(path)}
+    damage = log("info", path, "--controller-quorum-voters", "1@a:9093,1@b:9093")
+    assert (damage.exit_code, damage.messages.count("character 9: voter 1 is there twice")) == (1, 1)
+
+
+def test_static_voters_are_out_of_force_once_a_record_names_voters(directory: Path) -> None:
+    """They are told all the same."""
+    text = log("info", directory, "--controller-quorum-voters", "7@a:9093").text
+    assert "static voters {7}, which records have replaced" in text
 
 
 def test_a_lost_vote_is_not_passed_over(directory: Path) -> None:

@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from raftlog.records.control_batch import write_control_batch
+from raftlog.records.voters import voters_record
+from tests.core.raft_batches import voters
 from tests.golden_files import GOLDEN
 from tests.tools.log_console import CLUSTER, DIRECTORY_ID, TOPIC, damaged, everything, info, log, segment, the
 from tests.tools.log_console import own_init as init
@@ -79,3 +82,20 @@ def test_a_directory_of_kafkas_does_not_look_alarming(node: str) -> None:
     assert outcome.exit_code == 0
     for action in outcome.of_kind("recovery_action"):
         assert action["action"] == "removed" or "harmless" in action["detail"]
+
+
+def test_voters_that_should_not_have_been_written_are_told(directory: Path) -> None:
+    """Such a log opens and reads as any other; where, after which set, and by which tests, is said."""
+    log("append", directory)
+    sets = [voters_record(voters(*ids)) for ids in ((1, 2, 3), (), (4, 5, 6))]
+    written = segment(directory)
+    end = written.read_bytes()
+    written.write_bytes(end + write_control_batch(sets, base_offset=3, epoch=1, timestamp=1))
+    found = [each for each in info(directory) if each["kind"] == "voters_violation"]
+    both = ["no-overlapping-majority", "too-many-changes"]
+    assert [(each["offset"], each["previous_offset"], each["problems"]) for each in found] == [
+        (3, 2, both),
+        (4, 3, ["empty"]),
+        (5, 3, both),
+    ]
+    assert "offset 5, voters of offset 3: voters {4:" in log("info", directory).text

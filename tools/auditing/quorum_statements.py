@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the files of one raft log say about its quorum: the control records of its segments, and its snapshots."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from collections.abc import Iterator
 
 import attrs
 
-from raftlog.errors import DecodeError
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.control import (
     KRaftVersionRecord,
@@ -16,13 +13,10 @@ from raftlog.records.control import (
     VotersRecord,
 )
 from raftlog.records.rules import Severity
-from raftlog.records.voters import voter_set
+from raftlog.records.voters import voter_set, voters_problem
 from raftlog.tools.auditing.evidence import ControlSeen, FileEvidence, PartitionEvidence
 from raftlog.tools.findings import Finding
-from raftlog.uuid_text import uuid_to_text
 from raftlog.voter_set import VoterSet
-
-T = TypeVar("T")
 
 
 @attrs.frozen
@@ -89,31 +83,9 @@ class SnapshotStatement:
 
 def voters_of(statement: Statement) -> VoterSet | None:
     """Return the set that a VotersRecord names; None of other records, and of one that names none that can be."""
-    if not isinstance(statement.value, VotersRecord) or schema_problem(statement.value) is not None:
+    if not isinstance(statement.value, VotersRecord) or voters_problem(statement.value) is not None:
         return None
     return voter_set(statement.value)
-
-
-def schema_problem(record: VotersRecord) -> str | None:
-    """Say why a record names no voter set that can be, or None."""
-    if not record.voters:
-        return "a voter set without voters"
-    for twice in _repeated(voter.id for voter in record.voters):
-        return f"voter {twice} is there twice"
-    for directory_id in _repeated(voter.directory_id for voter in record.voters if voter.directory_id):
-        return f"two voters have directory {uuid_to_text(directory_id)}"
-    for voter in record.voters:
-        for name in _repeated(endpoint.name.upper() for endpoint in voter.endpoints):
-            return f"voter {voter.id} has listener {name} twice"
-    try:
-        voter_set(record)
-    except DecodeError as error:
-        return error.reason
-    return None
-
-
-def _repeated(values: Iterable[T]) -> list[T]:
-    return [value for value, count in Counter(values).items() if count > 1]
 
 
 def log_statements(evidence: PartitionEvidence) -> list[Statement]:

@@ -14,7 +14,7 @@ from typing import Final, TypeGuard, TypeVar
 
 from raftlog.kraft_version import KRaftVersion
 from raftlog.records.control import KRaftVersionRecord, LeaderChangeMessage, VotersRecord
-from raftlog.records.voters import voter_set
+from raftlog.records.voters import voter_set, voters_problem
 from raftlog.tools.auditing.evidence import PartitionEvidence
 from raftlog.tools.auditing.quorum_statements import (
     SnapshotStatement,
@@ -22,7 +22,6 @@ from raftlog.tools.auditing.quorum_statements import (
     gaps,
     is_damaged,
     log_statements,
-    schema_problem,
     snapshot_statements,
     voters_of,
 )
@@ -138,7 +137,7 @@ class _Reading:
     def _read_voters(self, statement: Statement, record: VotersRecord) -> Iterator[Finding]:
         before = self._voters
         yield from self._end_voters()
-        problem = schema_problem(record)
+        problem = voters_problem(record)
         if problem is not None:
             self._bad_sets.add(statement.seen.value)
             yield statement.finding("voters-schema", problem)
@@ -260,7 +259,7 @@ def _snapshot_problems(snapshot: SnapshotStatement) -> Iterator[Finding]:
         reason = f"kraft.version {snapshot.kraft_version}, where only 0 and 1 are known"
         yield snapshot.version.finding("kraft-version-known", reason)
     if snapshot.voters is not None and isinstance(snapshot.voters.value, VotersRecord):
-        problem = schema_problem(snapshot.voters.value)
+        problem = voters_problem(snapshot.voters.value)
         if problem is not None:
             yield snapshot.voters.finding("voters-schema", problem)
         if snapshot.kraft_version < 1:
