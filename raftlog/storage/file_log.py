@@ -15,9 +15,11 @@ import attrs
 
 from raftlog.append_rules import CheckedAppend, check_append, check_append_as_follower, check_plain_append
 from raftlog.errors import (
+    CorruptBatchError,
     OffsetOutOfRangeError,
     OutOfSpaceError,
     QuarantinedLogError,
+    StorageError,
 )
 from raftlog.file_system import FileSystem
 from raftlog.leader_epoch_cache import LeaderEpochCache
@@ -30,6 +32,7 @@ from raftlog.log_rules import (
     check_truncation,
     is_superseded,
     may_start_at_snapshot,
+    proven_end_offset,
     snapshot_ahead_of_log,
     snapshot_to_start_at,
     truncation_offset,
@@ -50,7 +53,7 @@ from raftlog.storage.log_segment import LogSegment
 from raftlog.storage.no_return import NO_RETURN
 from raftlog.storage.recovery import RecoveredLog, recover
 from raftlog.storage.recovery_point import DurablePoint, RecoveryPoint
-from raftlog.storage.recovery_report import ActionKind, RecoveryAction, RecoveryReport
+from raftlog.storage.recovery_report import RecoveryReport
 from raftlog.storage.segment_list import SegmentList
 from raftlog.storage.write_guard import WriteGuard
 
@@ -76,6 +79,7 @@ class FileLog(Closing, OutlinedLog):
         for snapshot_id in recovered.snapshot_ids:
             self._snapshot_ids.add(snapshot_id)
         self._start_offset = self._high_watermark = recovered.start_offset
+        self._high_watermark = proven_end_offset(self._outline())
         self._flushed_offset = self._segments.active.next_offset
         self._bytes_since_recovery_point = 0
         self._quarantine = recovered.report.quarantine
@@ -102,7 +106,9 @@ class FileLog(Closing, OutlinedLog):
             config: of the log; Kafka's defaults where it is left out.
 
         Raises:
-            OutOfSpaceError, StorageError: the disk failed. Opening it again goes on where this has ended.
+            OutOfSpaceError, StorageError: the disk failed, or has no room for a copy of what a start would cut. Opening
+                it again goes on where this has ended.
+            TruncationBelowHighWatermarkError: two snapshots contradict each other in what is committed.
             MissingExtraError: a snapshot cannot be verified, for want of a codec's package.
         """
         config = config or LogConfig()
@@ -113,27 +119,7 @@ class FileLog(Closing, OutlinedLog):
             for segment in (*recovered.segments, *recovered.damaged_segments):
                 segment.close()
             raise
-        if recovered.snapshot_to_start_at is not None:
-            # A crash came between the snapshot and the truncation that it is the reason for.
-            try:
-                log._start_anew_and_report(recovered.snapshot_to_start_at)
-            except BaseException:
-                log._let_go()
-                raise
         return log
-
-    def _start_anew_and_report(self, snapshot_id: OffsetAndEpoch) -> None:
-        found = self._report
-        self._start_anew_at(snapshot_id)
-        detail = f"offsets {found.start_offset} to {found.end_offset} (exclusive): {snapshot_id} is ahead of them"
-        action = RecoveryAction(ActionKind.REMOVED, self._directory, detail)
-        self._report = attrs.evolve(
-            found,
-            start_offset=snapshot_id.offset,
-            end_offset=snapshot_id.offset,
-            actions=(*found.actions, action),
-            quarantine=self._quarantine,
-        )
 
     @property
     def recovery(self) -> RecoveryReport:
@@ -152,8 +138,11 @@ class FileLog(Closing, OutlinedLog):
 
     @property
     def high_watermark(self) -> LogOffsetMetadata:
-        """The end, exclusive, of what is known to be committed."""
-        return self._segments.locate(self._high_watermark)
+        """The end, exclusive, of what is known to be committed; without its place, where that no longer reads."""
+        try:
+            return self._segments.locate(self._high_watermark)
+        except (CorruptBatchError, StorageError):
+            return LogOffsetMetadata(self._high_watermark)
 
     @property
     def flushed_offset(self) -> int:
@@ -307,11 +296,16 @@ class FileLog(Closing, OutlinedLog):
             self._set_damage_aside()
             # What was durable is taken back before it goes.
             self._take_back(min(self._flushed_offset, end_offset), kept)
+            # From here on the log is as it will be, also where it fails: what is asked then is answered from memory.
+            self._flushed_offset = min(self._flushed_offset, end_offset)
+            has_changed = self._epochs.truncate_from_end(end_offset)
             with NO_RETURN:
                 self._segments.truncate(end)
             self._flushed_offset = end_offset
+        else:
+            has_changed = self._epochs.truncate_from_end(end_offset)
         self._quarantine = None if kept is None else attrs.evolve(kept, first_bad_offset=end_offset)
-        if self._epochs.truncate_from_end(end_offset):
+        if has_changed:
             self._store_epochs_if_there_is_room()
 
     def truncate_to_latest_snapshot(self) -> bool:
@@ -325,7 +319,10 @@ class FileLog(Closing, OutlinedLog):
     def _start_anew_at(self, snapshot_id: OffsetAndEpoch) -> None:
         offset = snapshot_id.offset
         with self._guard:
-            self._take_back(min(self._flushed_offset, offset), self._quarantine)
+            # In quarantine a start must find the damage, and set it aside; else it finishes what has begun here.
+            start_offset = offset if self._quarantine is None else self._start_offset
+            self._take_back(min(self._flushed_offset, offset), self._quarantine, start_offset)
+            self._flushed_offset = min(self._flushed_offset, offset)
             is_damaged = self._damaged_segments is not None
             with NO_RETURN:
                 self._segments.start_anew(offset, self._damaged_segments or (), active_is_damaged=is_damaged)
@@ -362,6 +359,7 @@ class FileLog(Closing, OutlinedLog):
     def _take_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
         if not is_superseded(self._outline(), snapshot_id):
             self._snapshot_ids.add(snapshot_id)
+            self._high_watermark = max(self._high_watermark, proven_end_offset(self._outline()))
             return
         with self._guard, NO_RETURN:
             self._snapshots.delete(snapshot_id)
@@ -382,9 +380,10 @@ class FileLog(Closing, OutlinedLog):
             # First, so that a start knows segments below for what they are, whichever of them a crash brings back.
             self._durable.store(attrs.evolve(self._recovery_point(), log_start_offset=snapshot_id.offset))
             self._start_offset = snapshot_id.offset
+            has_changed = self._epochs.truncate_from_start(self._start_offset)
             with NO_RETURN:
                 self._segments.remove_below(self._start_offset)
-            if self._epochs.truncate_from_start(self._start_offset):
+            if has_changed:
                 self._store_epochs_if_there_is_room()
             self._delete_snapshots_before(snapshot_id)
             return True
@@ -455,12 +454,17 @@ class FileLog(Closing, OutlinedLog):
         epochs = self._epochs if self._damaged_segments is None else self._witnessed_epochs
         return RecoveryPoint(end_offset, self._start_offset, self._generation, epochs=epochs.entries())
 
-    def _take_back(self, durable_end_offset: int, quarantine: Quarantine | None) -> None:
-        """Say that no more is durable than what lies below an offset, before the rest goes."""
+    def _take_back(
+        self, durable_end_offset: int, quarantine: Quarantine | None, start_offset: int | None = None
+    ) -> None:
+        """Say that no more is durable than what lies below an offset, and where the log starts, before that is so."""
         if quarantine is not None:
             durable_end_offset = max(durable_end_offset, quarantine.durable_end_offset)
         point = attrs.evolve(self._recovery_point(), durable_end_offset=durable_end_offset)
-        self._durable.store(attrs.evolve(point, generation=self._generation + 1))
+        point = attrs.evolve(point, generation=self._generation + 1)
+        if start_offset is not None:
+            point = attrs.evolve(point, log_start_offset=start_offset)
+        self._durable.store(point)
         self._generation += 1
 
     def _store_recovery_point_if_there_is_room(self) -> None:

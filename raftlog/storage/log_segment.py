@@ -177,20 +177,30 @@ class LogSegment:
             raise CorruptBatchError(f"{size} bytes, {len(data)} of them there", "tail-torn", self.path, position)
         return data
 
-    def truncate(self, position: int, next_offset: int) -> None:
-        """Drop all batches from one on; durable on return.
+    def forget_from(self, position: int, next_offset: int) -> None:
+        """Let the segment end where a batch starts, in memory alone; ``truncate`` must follow.
 
         Args:
             position: of the start of the first batch to go, or the segment's end.
             next_offset: its base offset, or the segment's next offset.
+        """
+        self._found = None
+        self.size_bytes, self.next_offset = position, next_offset
+
+    def truncate(self, position: int, next_offset: int) -> None:
+        """Drop all batches from one on; durable on return.
+
+        Args:
+            position: as for ``forget_from``.
+            next_offset: likewise.
 
         Raises:
             StorageError: the file may be cut or not.
         """
+        self.forget_from(position, next_offset)
         self.file.truncate(position)
         self.file.sync()
         self._reserved_bytes = 0  # Likewise.
-        self.size_bytes, self.next_offset = position, next_offset
         self._rewind_indexes()
 
     def cut_damage(self) -> None:
@@ -213,7 +223,6 @@ class LogSegment:
         self.file = self._file_system.open(self.path)
 
     def _rewind_indexes(self) -> None:
-        self._found = None
         position = self._indexes.rewind(self.size_bytes)
         if self.size_bytes == 0:
             self._first_timestamp = None

@@ -138,8 +138,12 @@ class SegmentList:
         """
         self.active.seal()
         segment = self._new_segment(self.active.next_offset)
-        with NO_RETURN:
-            self._file_system.sync_directory(self._directory)
+        try:
+            with NO_RETURN:
+                self._file_system.sync_directory(self._directory)
+        except BaseException:
+            segment.close()
+            raise
         self._segments.append(segment)
         self.active = segment
 
@@ -150,16 +154,24 @@ class SegmentList:
             start: of the first batch to go, as ``batch_start`` has found it.
 
         Raises:
-            StorageError: some of it may be done.
+            StorageError: some of it may be done on the disk; here all of it is.
         """
         place = start.segment_position
         assert place is not None
         self._located = None
-        while len(self._segments) > 1 and self.active.base_offset > place.base_offset:
+        count = bisect_right(self._segments, place.base_offset, key=_base_offset)
+        going = self._segments[count:]
+        del self._segments[count:]
+        self.active = self._segments[-1]
+        self.active.forget_from(place.position, start.offset)
+        try:
             # From the end, one durable step after the other: a crash in between leaves a log without a hole.
-            self._segments.pop().remove()
-            self.active = self._segments[-1]
-            self._file_system.sync_directory(self._directory)
+            for segment in reversed(going):
+                segment.remove()
+                self._file_system.sync_directory(self._directory)
+        finally:
+            for segment in going:
+                segment.close()
         self.active.truncate(place.position, start.offset)
 
     def remove_below(self, offset: int) -> bool:
