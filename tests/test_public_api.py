@@ -19,6 +19,7 @@ PUBLIC_NAMES = """
     AlreadyFormattedError BatchAccumulator BatchTooLargeError BufferExhaustedError CompletedBatch CompressionType
     CorruptBatchError CorruptFileError DecodeError DirectoryFormat DirectoryLockedError DivergedLogError
     DuplicateVoterError DynamicVoter Endpoints EpochEntry FencedEpochError FileLog FileSystem ForeignDirectoryError
+    ForkedProcessError
     Header HistoryEntry HostPort IllegalTransitionError IncompleteSnapshotError InvalidControlBatchError
     InvalidRecordError InvalidSnapshotIdError InvariantViolation Isolation KRaftControlRecordStateMachine
     KRaftVersion KeyedRecord LeaderEpochCache LocalFileSystem LogAppendInfo LogConfig LogDirectory LogDirectoryError

@@ -299,6 +299,8 @@ class FileLog(Closing, OutlinedLog):
             # From here on the log is as it will be, also where it fails: what is asked then is answered from memory.
             self._flushed_offset = min(self._flushed_offset, end_offset)
             has_changed = self._epochs.truncate_from_end(end_offset)
+            if self._quarantine is not None:
+                self._quarantine = attrs.evolve(self._quarantine, first_bad_offset=end_offset)
             with NO_RETURN:
                 self._segments.truncate(end)
             self._flushed_offset = end_offset

@@ -1,18 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wrong starts: what they cut or replace without keeping it, or without a word; and what snapshots prove."""
+"""Wrong starts: what they cut or replace without keeping it, or without a word; what snapshots prove; who owns it."""
 
 from typing import Any, Final
 
 from raftlog import log_rules
 from raftlog.log_rules import LogOutline
+from raftlog.process_ownership import Owned
 from raftlog.storage import damaged_files, log_start
+from raftlog.storage.file_log import FileLog
+from raftlog.storage.local_file_system import LocalFileLock
 from raftlog.storage.log_segment import LogSegment
 from raftlog.storage.scanned_segments import ScannedSegments
 from raftlog.storage.segment_scan import Problem
 from raftlog.storage.snapshot_takeover import SnapshotTakeover
-from tests.mutants.planting import Mutant, Wrong, instead, missing, swapped
+from tests.mutants.planting import Mutant, Wrong, instead, instead_of_property, missing, swapped
 
+ANSWERS: Final = "tests/storage/test_answers_after_failures.py"
 COPIES: Final = "tests/storage/test_recovery_copies.py"
+FORKS: Final = "tests/storage/test_forks.py"
 PROVEN: Final = "tests/contracts/test_proven_high_watermark.py"
 
 
@@ -55,6 +60,34 @@ def _by_high_watermark_alone(right: Wrong) -> Wrong:
 
 
 MUTANTS: Final = (
+    Mutant(
+        "S-answers",
+        "what a log knows without its disk it answers, whatever the disk does",
+        "EIO",
+        instead_of_property(FileLog, "high_watermark", lambda log: log._segments.locate(log._high_watermark)),
+        (f"{ANSWERS}::test_a_high_watermark_whose_place_has_rotted_is_known",),
+    ),
+    Mutant(
+        "S-answers-half",
+        "a truncation that fails leaves a log whose answers agree",
+        "EIO",
+        missing(LogSegment, "forget_from"),
+        (f"{ANSWERS}::test_a_log_answers_whatever_has_failed",),
+    ),
+    Mutant(
+        "S-fork",
+        "a process that was forked from the owner of a log changes nothing",
+        "SQLite, how to corrupt",
+        missing(Owned, "disown"),
+        (f"{FORKS}::test_a_child_is_refused",),
+    ),
+    Mutant(
+        "S-fork-lock",
+        "a descriptor of a lock that was inherited does not release the lock when it is closed",
+        "SQLite, how to corrupt",
+        instead(LocalFileLock, "disown", lambda lock: None),
+        (f"{FORKS}::test_a_child_may_take_over_when_the_parent_has_let_go",),
+    ),
     Mutant(
         "W1-kafkas-torn",
         "a complete batch that does not check is no torn tail, where nothing says how far the log was durable",
@@ -126,21 +159,21 @@ MUTANTS: Final = (
         (f"{COPIES}::test_first_segments_that_a_snapshot_covers_are_missed",),
     ),
     Mutant(
-        "H-proven",
+        "W-proven",
         "a snapshot proves what is committed, after a start too",
         "KafkaRaftLog#createLog",
         instead(log_rules, "proven_end_offset", lambda log: log.start_offset),
         (f"{PROVEN}::test_a_snapshot_of_its_own_stays_committed",),
     ),
     Mutant(
-        "H-parted",
+        "W-parted",
         "a snapshot of another history proves nothing of this log",
         "KAFKA-10661",
         instead(log_rules, "proven_end_offset", _by_offset_alone),
         (f"{PROVEN}::test_a_fetched_snapshot_of_this_log_proves_it_committed",),
     ),
     Mutant(
-        "H-guard",
+        "W-guard",
         "a truncation looks at the snapshots too, and not at the high watermark alone",
         "KafkaRaftLog#truncateTo",
         swapped(log_rules, "check_truncation", _by_high_watermark_alone),

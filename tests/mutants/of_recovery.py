@@ -292,14 +292,14 @@ MUTANTS: Final = (
         "a crash while a log starts anew leaves no hole in it",
         "openraft 674e78aa",
         swapped(SnapshotTakeover, "run", _taking_from_the_front),
-        (f"{RECOVERY}::test_a_crash_while_starting_anew_leaves_no_hole",),
+        ("tests/storage/test_recovery_copies.py::test_a_crash_while_a_snapshot_takes_the_place",),
     ),
     Mutant(
         "K31-hole-live",
         "a crash while a follower starts anew at a snapshot leaves no hole in its log",
         "openraft 674e78aa",
         swapped(SegmentList, "start_anew", _from_the_front),
-        (f"{CRASHES}::test_a_crash_loses_and_invents_nothing[install_another_history]",),
+        (f"{CRASHES}::test_a_crash_loses_and_invents_nothing",),
     ),
     Mutant(
         "K31-durable",
@@ -313,7 +313,7 @@ MUTANTS: Final = (
         "what was durable is taken back before a follower starts anew below it",
         "Pillai et al., OSDI 2014",
         swapped(FileLog, "_start_anew_at", _without_taking_back),
-        (f"{CRASHES}::test_a_crash_loses_and_invents_nothing[install_another_history]",),
+        (f"{CRASHES}::test_a_crash_loses_and_invents_nothing",),
     ),
     Mutant(
         "K31-empty",
