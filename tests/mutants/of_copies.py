@@ -4,6 +4,7 @@
 from typing import Any, Final
 
 from raftlog import log_rules
+from raftlog.errors import StorageError
 from raftlog.log_rules import LogOutline
 from raftlog.process_ownership import Owned
 from raftlog.storage import damaged_files, log_start
@@ -59,6 +60,18 @@ def _by_high_watermark_alone(right: Wrong) -> Wrong:
     return check_truncation
 
 
+def _still_flushed(right: Wrong) -> Wrong:
+    def _truncate(log: Any, offset: int, *, ends_quarantine: bool) -> None:
+        flushed_offset = log._flushed_offset
+        try:
+            right(log, offset, ends_quarantine=ends_quarantine)
+        except StorageError:
+            log._flushed_offset = flushed_offset
+            raise
+
+    return _truncate
+
+
 MUTANTS: Final = (
     Mutant(
         "S-answers",
@@ -71,7 +84,7 @@ MUTANTS: Final = (
         "S-answers-half",
         "a truncation that fails leaves a log whose answers agree",
         "EIO",
-        missing(LogSegment, "forget_from"),
+        swapped(FileLog, "_truncate", _still_flushed),
         (f"{ANSWERS}::test_a_log_answers_whatever_has_failed",),
     ),
     Mutant(
