@@ -227,7 +227,7 @@ class _Recovery:
             name = str(FileName(FileKind.LOG, base_offset=lost))
             detail = f"offsets {lost} to {bases[0]} (exclusive) are gone, and nobody has deleted them; the snapshot "
             self._note(ActionKind.LOST, name, f"{detail}{covering[-1]} stands for them")
-        if not bases and stored.durable_end_offset is None and checkpoint is not None and checkpoint.latest_epoch:
+        if not bases and stored.durable_end_offset is None and checkpoint:
             # Kafka has had records here: epochs are noted for them, and a log is never without a segment.
             self._known_end_offset = checkpoint.entries()[-1].start_offset + 1
 

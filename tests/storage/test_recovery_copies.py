@@ -417,6 +417,39 @@ def test_what_was_decided_is_finished(operation: Operation) -> None:
     assert skip > 3
 
 
+@pytest.mark.parametrize("is_full", [False, True])
+@pytest.mark.parametrize("is_rotten", [False, True])
+def test_a_snapshot_takes_the_place_after_any_failure(*, is_rotten: bool, is_full: bool) -> None:
+    """Whichever operation fails, the next start finds all of the bytes, and comes to the same."""
+    if is_rotten:
+        flip(source := covered(), segment_path(6), BATCH_SIZE + 70)
+    else:
+        log = open_log(source := MemoryFileSystem())
+        fill(log, 8)
+        log.flush()
+        install_snapshot(log, 20, 4)
+        source = kill(source)
+    before = [data for path, data in source.contents().items() if path.endswith((".log", ".checkpoint"))]
+    for skip in range(1000):
+        file_system = source.settled()
+        has_failed = False
+        for operation in (Operation.RENAME, Operation.SYNC, Operation.WRITE):  # A read that fails would be damage.
+            file_system.faults[:] = [Fault(operation, skip=skip, is_full=is_full)]
+            try:
+                open_log(file_system)
+            except StorageError:
+                has_failed = True
+                file_system = kill(file_system)
+        file_system.faults.clear()
+        log = open_log(file_system)
+        assert log.quarantine is None
+        assert log.start_offset == log.end_offset.offset == (8 if is_rotten else 20)
+        assert set(before) <= set(file_system.contents().values())
+        if not has_failed:
+            break
+    assert skip > 2
+
+
 @pytest.mark.parametrize("is_rotten", [False, True])
 def test_a_crash_while_a_snapshot_takes_the_place(*, is_rotten: bool) -> None:
     """After every crash all bytes are there; rot is told until a start has come through, and nothing else is."""
