@@ -15,7 +15,7 @@
     ├─ SnapshotError       SnapshotFrozenError · SnapshotNotFoundError · InvalidSnapshotIdError
     │                      IncompleteSnapshotError (also a DecodeError) · SnapshotPositionError
     ├─ QuorumError         NotLeaderError · FencedEpochError · UnknownEpochError · IllegalTransitionError
-    ├─ LogDirectoryError   DirectoryLockedError · NotFormattedError · AlreadyFormattedError
+    ├─ LogDirectoryError   DirectoryLockedError · NotFormattedError · AlreadyFormattedError · ForkedProcessError
     │  └─ ForeignDirectoryError (path, subject, found, expected)
     ├─ MissingExtraError (extra; also an ImportError) · NoJavaError (least_version, looked_at)
     ├─ SparkJobError (work, reason)
@@ -247,6 +247,10 @@ class NotFormattedError(LogDirectoryError):
 
 class AlreadyFormattedError(LogDirectoryError):
     """The directory belongs to somebody, or holds a log."""
+
+
+class ForkedProcessError(LogDirectoryError):
+    """This process was forked from the one that opened the log or directory, and owns nothing of it."""
 
 
 @attrs.define

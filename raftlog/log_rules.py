@@ -191,18 +191,34 @@ def truncation_offset(log: LogOutline, end_offset: OffsetAndEpoch) -> int:
     return min(here.offset, end_offset.offset) if here.epoch == end_offset.epoch else here.offset
 
 
+def proven_end_offset(log: LogOutline) -> int:
+    """Return up to where, exclusive, a log is committed because a snapshot says so; its start where none does.
+
+    Only what is committed gets into a snapshot. Its id names the epoch of its last record. What the log has of that
+    epoch below the snapshot's end is in the snapshot, with all that is before: a leader writes each offset once. Where
+    the log has nothing of that epoch the snapshot proves nothing of it: the two may have parted before.
+    """
+    ends = [log.start_offset]
+    for snapshot_id in log.snapshot_ids:
+        epoch_end = log.epochs.end_offset_for(snapshot_id.epoch, log.end_offset)
+        end_offset = 0 if epoch_end is None else min(snapshot_id.offset, epoch_end.offset)
+        if end_offset > log.start_offset and log.epochs.epoch_for_offset(end_offset - 1) == snapshot_id.epoch:
+            ends.append(end_offset)
+    return max(ends)
+
+
 def check_truncation(log: LogOutline, end_offset: int) -> None:
     """Check that nothing committed goes where a log is cut to an end offset, exclusive.
 
     Raises:
-        TruncationBelowHighWatermarkError: something would.
+        TruncationBelowHighWatermarkError: something would: it lies below the high watermark, or below the end of a
+            snapshot that is of this log.
 
-    Source: KafkaRaftLog#truncateTo.
+    Source: KafkaRaftLog#truncateTo. Differs: DECISIONS.md 37, Kafka does not look at the snapshots.
     """
-    if end_offset < log.high_watermark:
-        raise TruncationBelowHighWatermarkError(
-            f"a truncation to {end_offset}, below the high watermark {log.high_watermark}"
-        )
+    least = max(log.high_watermark, proven_end_offset(log))
+    if end_offset < least:
+        raise TruncationBelowHighWatermarkError(f"a truncation to {end_offset}, below the high watermark {least}")
 
 
 def clamped_high_watermark(log: LogOutline, offset: int) -> int:

@@ -24,6 +24,7 @@ from raftlog.log_rules import (
     check_truncation,
     is_superseded,
     may_start_at_snapshot,
+    proven_end_offset,
     snapshot_ahead_of_log,
     snapshot_to_start_at,
     truncation_offset,
@@ -259,6 +260,7 @@ class MemoryLog(OutlinedLog):
             del self._snapshots[snapshot_id]
         else:
             self._snapshot_ids.add(snapshot_id)
+            self._high_watermark = max(self._high_watermark, proven_end_offset(self._outline()))
 
     def read_snapshot(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotReader | None:
         """Open a snapshot: None where there is none of this id."""
@@ -331,9 +333,10 @@ class MemoryLog(OutlinedLog):
         if count < len(self._batches):
             self._keep_first(count)
         self._flushed_offset = self._end_offset
-        self._high_watermark = self._start_offset
+        self._high_watermark = self._start_offset  # Until the snapshots have said more, below.
         self._epochs.truncate_from_end(self._end_offset)
         for stale in [each for each in self._snapshot_ids if each.offset < self._start_offset]:
             self._snapshot_ids.discard(stale)
             del self._snapshots[stale]
+        self._high_watermark = proven_end_offset(self._outline())
         self.truncate_to_latest_snapshot()

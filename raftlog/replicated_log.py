@@ -7,8 +7,9 @@
 
 ``log start``, inclusive, moves up when a snapshot takes the place of records (``delete_before_snapshot``,
 ``truncate_to_latest_snapshot``). ``log end``, exclusive, moves up by appends and down by truncation. ``high
-watermark``, exclusive, is told by consensus; it is not durable, and never moves down but with the log's end.
-``flushed``, exclusive, moves up when a sync has returned.
+watermark``, exclusive, is told by consensus, and by every snapshot that is of this log: only what is committed gets
+into one. After a start it is the end of the newest such snapshot; what consensus said is not durable. No truncation
+goes below it (DECISIONS.md 37). ``flushed``, exclusive, moves up when a sync has returned.
 
 Source: ReplicatedLog, KafkaRaftLog.
 """
@@ -90,7 +91,8 @@ class ReplicatedLog(Protocol):
 
     Unless a docstring says otherwise, an error leaves the log as it was. A ``StorageError`` of a write or sync is the
     exception: what is on the disk is not known, and opening the directory anew finds out. Until then all that writes,
-    syncs or begins and freezes snapshots raises it again, and so does ``read``; what is answered from memory goes on.
+    syncs or begins and freezes snapshots raises it again, and so does ``read``; what is answered from memory goes on:
+    the properties agree with each other, and ``flushed_offset`` promises no more than is true.
     """
 
     @property
@@ -105,7 +107,7 @@ class ReplicatedLog(Protocol):
 
     @property
     def high_watermark(self) -> LogOffsetMetadata:
-        """The end, exclusive, of what is known to be committed."""
+        """The end, exclusive, of what is known to be committed; without its place, where the disk does not tell it."""
         ...
 
     @property
@@ -325,7 +327,8 @@ class ReplicatedLog(Protocol):
         """Drop every batch that holds ``offset`` or lies behind it; durable when it returns.
 
         Raises:
-            TruncationBelowHighWatermarkError: committed records would go.
+            TruncationBelowHighWatermarkError: committed records would go: below the high watermark, or the end of a
+                snapshot of this log.
             StorageError: see above.
 
         Source: KafkaRaftLog#truncateTo. Differs: the log ends where its last whole batch does.
@@ -417,7 +420,8 @@ class ReplicatedLog(Protocol):
     def create_snapshot_unchecked(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotWriter | None:
         """Begin a snapshot that is fetched from the leader, wherever this log stands.
 
-        Freezing it does as for ``create_snapshot``.
+        Freezing it does as for ``create_snapshot``. What the log has of the snapshot's epoch below its end is committed
+        then, with all before: the high watermark moves up to there.
 
         Returns:
             The writer; None where a snapshot of this id is there.

@@ -16,15 +16,17 @@ from raftlog.disk_work import DiskStep, DiskWork, nothing
 from raftlog.errors import SnapshotFrozenError, StorageError
 from raftlog.file_system import FileSystem, OpenFile, join, remove_if_there
 from raftlog.offsets import OffsetAndEpoch
+from raftlog.process_ownership import Owned
 from raftlog.snapshot.closing import Closing
 from raftlog.snapshot.paths import partial_name, snapshot_name
 from raftlog.snapshot.raw import RawSnapshotWriter
 
 
-class FileRawSnapshotWriter(Closing, RawSnapshotWriter):
+class FileRawSnapshotWriter(Closing, RawSnapshotWriter, Owned):
     """A ``RawSnapshotWriter`` into a directory; what was written can be read back until it is frozen.
 
-    After a ``StorageError`` of its own methods it is closed, and its part is removed if the disk lets it.
+    After a ``StorageError`` of its own methods it is closed, and its part is removed if the disk lets it. A process
+    that was forked from the one that has made it can only close it, which leaves the part alone.
 
     Args:
         file_system: where the directory is.
@@ -44,6 +46,7 @@ class FileRawSnapshotWriter(Closing, RawSnapshotWriter):
         self._snapshot_id = snapshot_id
         self._name = snapshot_name(snapshot_id)
         self._part_path = join(directory, partial_name(snapshot_id, digits))
+        Owned.__init__(self, self._part_path)
         self._size_bytes = 0
         self._is_frozen = False
         self._freezing: DiskWork[None] | None = None
@@ -127,10 +130,13 @@ class FileRawSnapshotWriter(Closing, RawSnapshotWriter):
         file, self._file = self._file, None
         if file is not None:
             file.close()
+            if self.disowned is not None:
+                return
             with contextlib.suppress(StorageError):
                 self._file_system.remove(self._part_path)
 
     def _open_file(self) -> OpenFile:
+        self.check_owner()
         if self._freezing is not None:
             raise SnapshotFrozenError(f"snapshot {self._name} is being frozen")
         return self._unfrozen_file()

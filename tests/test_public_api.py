@@ -23,17 +23,17 @@ PUBLIC_NAMES = """
     ControlRecordType CorruptBatchError CorruptFileError Corruption DecodeError DirectoryFormat
     DirectoryLockedError DiskResult DiskWork DivergedLogError DrainedBatches DuplicateVoterError DynamicVoter
     EmptyVoterSetError EndTxnMarker Endpoints EpochEntry FencedEpochError FileLock FileLog FileSystem
-    ForeignDirectoryError Header HistoryEntry HostPort IllegalTransitionError IncompleteSnapshotError
-    InvalidControlBatchError InvalidRecordError InvalidSnapshotIdError InvariantViolation Isolation
-    KRaftControlRecordStateMachine KRaftVersion KRaftVersionRecord KeyedRecord LeaderChangeMessage
-    LeaderEpochCache LegacyBatch LegacyRecord LocalFileSystem LogAppendInfo LogConfig LogDirectory
-    LogDirectoryError LogError LogFetchInfo LogHistory LogOffsetMetadata MemoryLog MemoryPool MetaProperties
-    MissingExtraError MissingFileError NoOverlappingMajorityError NonContiguousAppendError NotFormattedError
-    NotLeaderError OffsetAndEpoch OffsetOutOfRangeError OpenFile OutOfSpaceError Quarantine QuarantinedLogError
-    QuorumError QuorumStateData QuorumStateStore QuorumVotersError RaftLogError RawSnapshotReader
-    RawSnapshotWriter Record RecordBatch RecordBatchBuilder RecordColumns RecordView RecordsSnapshotReader
-    RecordsSnapshotWriter RecoveryAction RecoveryReport ReplicaKey ReplicatedLog Retention Segment
-    SegmentPosition SnapshotError SnapshotFooterRecord SnapshotFrozenError SnapshotHeaderRecord
+    ForeignDirectoryError ForkedProcessError Header HistoryEntry HostPort IllegalTransitionError
+    IncompleteSnapshotError InvalidControlBatchError InvalidRecordError InvalidSnapshotIdError
+    InvariantViolation Isolation KRaftControlRecordStateMachine KRaftVersion KRaftVersionRecord KeyedRecord
+    LeaderChangeMessage LeaderEpochCache LegacyBatch LegacyRecord LocalFileSystem LogAppendInfo LogConfig
+    LogDirectory LogDirectoryError LogError LogFetchInfo LogHistory LogOffsetMetadata MemoryLog MemoryPool
+    MetaProperties MissingExtraError MissingFileError NoOverlappingMajorityError NonContiguousAppendError
+    NotFormattedError NotLeaderError OffsetAndEpoch OffsetOutOfRangeError OpenFile OutOfSpaceError Quarantine
+    QuarantinedLogError QuorumError QuorumStateData QuorumStateStore QuorumVotersError RaftLogError
+    RawSnapshotReader RawSnapshotWriter Record RecordBatch RecordBatchBuilder RecordColumns RecordView
+    RecordsSnapshotReader RecordsSnapshotWriter RecoveryAction RecoveryReport ReplicaKey ReplicatedLog Retention
+    Segment SegmentPosition SnapshotError SnapshotFooterRecord SnapshotFrozenError SnapshotHeaderRecord
     SnapshotNotFoundError SnapshotPositionError StorageError SupportedVersionRange TimestampType
     TooManyVoterChangesError TornTail Transactions TreeMapLogHistory TruncatedBatchError
     TruncationBelowHighWatermarkError UnknownEpochError UnsupportedCompressionError UnsupportedMagicError

@@ -28,7 +28,7 @@ from raftlog.tools.verb_output import Fact, add_format_option, tell
 from raftlog.uuid_text import uuid_to_text
 from raftlog.voter_set import VoterSet
 
-_DAMAGE: Final = frozenset({ActionKind.SET_ASIDE, ActionKind.IGNORED})
+_DAMAGE: Final = frozenset({ActionKind.SET_ASIDE, ActionKind.IGNORED, ActionKind.LOST})
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -177,7 +177,7 @@ def _quorum_state(held: HeldLog) -> Fact:
 
 def _recovery(report: RecoveryReport) -> Iterator[Fact]:
     for action in report.actions:
-        members = {"action": action.kind.value, "file": action.path, "detail": action.detail}
+        members = {"action": action.kind.value, "file": action.path, "detail": action.detail, "copy": action.copy}
         yield Fact(f"the next start: {action}", "recovery_action", members)
     if report.quarantine is not None:
         bad = report.quarantine

@@ -7,7 +7,7 @@ That decides to live without records that may have been acknowledged, which is w
 
 import argparse
 
-from raftlog.errors import OffsetOutOfRangeError
+from raftlog.errors import OffsetOutOfRangeError, TruncationBelowHighWatermarkError
 from raftlog.storage.file_log import FileLog
 from raftlog.tools.exit_codes import EXIT_CLEAN, EXIT_ERROR
 from raftlog.tools.held_log import held_log
@@ -33,16 +33,18 @@ def run(given: argparse.Namespace, now_ms: int) -> int:
     """Cut the log, or say what would go, and return the exit code.
 
     Raises:
-        OffsetOutOfRangeError: the offset is below the latest snapshot's end or the log start, or above the log end.
-            Nothing was changed.
+        TruncationBelowHighWatermarkError: the offset is below the log start, or the end of a snapshot of this log: what
+            lies below was committed. Nothing was changed.
+        OffsetOutOfRangeError: the offset is above the log end. Nothing was changed.
         VoterSetError: others have a vote in what is committed. Nothing was changed.
         RaftLogError: as for ``held_log`` and ``FileLog.truncate_to``.
     """
     with held_log(given.directory) as held:
         log, end_offset = held.log, held.log.end_offset.offset
-        least = _least_end_offset(log)
+        least = log.high_watermark.offset
         if not least <= given.to <= end_offset:
-            raise OffsetOutOfRangeError(f"offset {given.to}: the log can be cut at offsets {least} to {end_offset}")
+            kind = OffsetOutOfRangeError if given.to > end_offset else TruncationBelowHighWatermarkError
+            raise kind(f"offset {given.to}: the log can be cut at offsets {least} to {end_offset}")
         held.check_is_only_voter(is_forced=given.force)
         if not given.yes:
             damage = " and what is damaged" if log.quarantine is not None else ""
@@ -55,11 +57,6 @@ def run(given: argparse.Namespace, now_ms: int) -> int:
         log.truncate_to(given.to)
         tell(given.format, [_fact(log, end_offset, was_quarantined=was_quarantined)])
     return EXIT_CLEAN
-
-
-def _least_end_offset(log: FileLog) -> int:
-    latest = log.latest_snapshot_id
-    return max(log.start_offset, 0 if latest is None else latest.offset)
 
 
 def _fact(log: FileLog, former_end_offset: int, *, was_quarantined: bool) -> Fact:

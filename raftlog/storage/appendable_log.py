@@ -9,10 +9,16 @@ import attrs
 
 from raftlog.append_rules import CheckedAppend, check_append, check_append_as_follower, check_plain_append
 from raftlog.disk_work import DiskResult, DiskStep, DiskWork
-from raftlog.errors import OffsetOutOfRangeError, OutOfSpaceError, QuarantinedLogError
+from raftlog.errors import (
+    CorruptBatchError,
+    OffsetOutOfRangeError,
+    OutOfSpaceError,
+    QuarantinedLogError,
+    StorageError,
+)
 from raftlog.file_system import FileSystem, OpenFile, join
 from raftlog.leader_epoch_cache import LeaderEpochCache
-from raftlog.log_rules import LogOutline, SnapshotIds, check_leader_epoch
+from raftlog.log_rules import LogOutline, SnapshotIds, check_leader_epoch, proven_end_offset
 from raftlog.offsets import LogOffsetMetadata
 from raftlog.outlined_log import OutlinedLog
 from raftlog.records.limits import MAX_BATCH_SIZE
@@ -66,6 +72,7 @@ class AppendableLog(Closing, OutlinedLog):
         for snapshot_id in recovered.snapshot_ids:
             self._snapshot_ids.add(snapshot_id)
         self._start_offset = self._high_watermark = recovered.start_offset
+        self._high_watermark = proven_end_offset(self._outline())
         self._flushed_offset = self._segments.active.next_offset
         self._bytes_since_recovery_point = 0
         self._quarantine = recovered.report.quarantine
@@ -91,14 +98,17 @@ class AppendableLog(Closing, OutlinedLog):
 
     @property
     def high_watermark(self) -> LogOffsetMetadata:
-        """The end, exclusive, of what is known to be committed."""
+        """The end, exclusive, of what is known to be committed; without its place, where that no longer reads."""
         under_way = self._under_way
         if under_way is not None:
             if under_way.cut is not None and self._high_watermark >= under_way.cut.offset:
                 return under_way.cut  # What stands there may be gone from the file already.
             if under_way.holds_reads:
                 return LogOffsetMetadata(self._high_watermark)
-        return self._segments.locate(self._high_watermark)
+        try:
+            return self._segments.locate(self._high_watermark)
+        except (CorruptBatchError, StorageError):
+            return LogOffsetMetadata(self._high_watermark)
 
     @property
     def flushed_offset(self) -> int:

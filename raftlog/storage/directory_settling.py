@@ -5,10 +5,13 @@
 
     *.log.deleted, *.index.deleted ...      removed
     *.cleaned                               removed, and with it every .swap of its base offset or above
-    *.swap                                  renamed into its place
+    *.swap                                  renamed into its place; a segment that is there is set aside
     *.tmp                                   removed: the file of the plain name is whole
     *.checkpoint.part, .checkpoint.deleted  removed
     *.index, *.timeindex, *.txnindex        removed where their segment is gone
+
+Whoever gave a file one of the names that are removed has decided that it goes, or had not finished it; indexes follow
+from segments.
 
 Source: LogLoader#removeTempFilesAndCollectSwapFiles, KafkaRaftLog#recoverSnapshots.
 """
@@ -18,7 +21,7 @@ from typing import Final
 
 from raftlog.file_system import FileSystem, join, remove_if_there
 from raftlog.records.file_names import FileKind, FileName, FileState, parse_file_name
-from raftlog.storage.damaged_files import is_half_copied
+from raftlog.storage.damaged_files import is_half_copied, set_file_aside
 from raftlog.storage.recovery_point import RECOVERY_POINT_NAME
 from raftlog.storage.recovery_report import ActionKind, RecoveryAction
 
@@ -46,7 +49,7 @@ def settle_names(file_system: FileSystem, directory: str) -> Iterator[RecoveryAc
     for text, name in _names(file_system, directory):
         path = join(directory, text)
         if name.state is FileState.SWAP:
-            yield _settle_swap(file_system, path, name, first_cleaned)
+            yield from _settle_swap(file_system, path, name, first_cleaned)
         elif name.state in _UNFINISHED:
             yield _remove(file_system, path, _UNFINISHED[name.state])
     for text in file_system.list(directory):
@@ -55,11 +58,19 @@ def settle_names(file_system: FileSystem, directory: str) -> Iterator[RecoveryAc
     yield from _remove_orphans(file_system, directory)
 
 
-def _settle_swap(file_system: FileSystem, path: str, name: FileName, first_cleaned: int | None) -> RecoveryAction:
-    if first_cleaned is not None and (name.base_offset or 0) >= first_cleaned:
-        return _remove(file_system, path, "what it comes with was never finished")
-    file_system.rename(path, path.removesuffix(FileState.SWAP.value))
-    return RecoveryAction(ActionKind.RENAMED, path, "it was on its way in")
+def _settle_swap(
+    file_system: FileSystem, path: str, name: FileName, first_cleaned: int | None
+) -> Iterator[RecoveryAction]:
+    target = path.removesuffix(FileState.SWAP.value)
+    is_segment, is_there = name.kind is FileKind.LOG, file_system.exists(target)
+    if first_cleaned is not None and (name.base_offset or 0) >= first_cleaned and (is_there or not is_segment):
+        yield _remove(file_system, path, "what it comes with was never finished")
+        return
+    if is_segment and is_there:
+        copy = set_file_aside(file_system, target)
+        yield RecoveryAction(ActionKind.SET_ASIDE, target, "another file takes its name", copy)
+    file_system.rename(path, target)
+    yield RecoveryAction(ActionKind.RENAMED, path, "it was on its way in")
 
 
 def _remove_orphans(file_system: FileSystem, directory: str) -> Iterator[RecoveryAction]:

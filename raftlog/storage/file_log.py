@@ -21,6 +21,7 @@ from raftlog.log_rules import (
     check_truncation,
     is_superseded,
     may_start_at_snapshot,
+    proven_end_offset,
     snapshot_ahead_of_log,
     snapshot_to_start_at,
     truncation_offset,
@@ -36,7 +37,7 @@ from raftlog.storage.log_config import LogConfig
 from raftlog.storage.no_return import NO_RETURN
 from raftlog.storage.recovery import RecoveredLog, recover
 from raftlog.storage.recovery_point import RecoveryPoint
-from raftlog.storage.recovery_report import ActionKind, RecoveryAction, RecoveryReport
+from raftlog.storage.recovery_report import RecoveryReport
 
 
 class FileLog(AppendableLog):
@@ -62,7 +63,9 @@ class FileLog(AppendableLog):
             config: of the log; Kafka's defaults where it is left out.
 
         Raises:
-            OutOfSpaceError, StorageError: the disk failed. Opening it again goes on where this has ended.
+            OutOfSpaceError, StorageError: the disk failed, or has no room for a copy of what a start would cut. Opening
+                it again goes on where this has ended.
+            TruncationBelowHighWatermarkError: two snapshots contradict each other in what is committed.
             MissingExtraError: a snapshot cannot be verified, for want of a codec's package.
         """
         config = config or LogConfig()
@@ -73,28 +76,7 @@ class FileLog(AppendableLog):
             for segment in (*recovered.segments, *recovered.damaged_segments):
                 segment.close()
             raise
-        if recovered.snapshot_to_start_at is not None:
-            # A crash came between the snapshot and the truncation that it is the reason for.
-            try:
-                log._start_anew_and_report(recovered.snapshot_to_start_at)
-            except BaseException:
-                log._let_go()
-                raise
         return log
-
-    def _start_anew_and_report(self, snapshot_id: OffsetAndEpoch) -> None:
-        found = self._report
-        with self._guard:
-            self._begin(self._starting_anew_at(snapshot_id), lambda: True).complete()
-        detail = f"offsets {found.start_offset} to {found.end_offset} (exclusive): {snapshot_id} is ahead of them"
-        action = RecoveryAction(ActionKind.REMOVED, self._directory, detail)
-        self._report = attrs.evolve(
-            found,
-            start_offset=snapshot_id.offset,
-            end_offset=snapshot_id.offset,
-            actions=(*found.actions, action),
-            quarantine=self._quarantine,
-        )
 
     @property
     def recovery(self) -> RecoveryReport:
@@ -136,9 +118,11 @@ class FileLog(AppendableLog):
         kept = None if ends_quarantine else self._quarantine
         if kept is not None:
             kept = attrs.evolve(kept, first_bad_offset=end_offset)
+        epochs = LeaderEpochCache(self._epochs.entries())
+        has_fewer_epochs = epochs.truncate_from_end(end_offset)
         steps: list[DiskStep] = []
-        is_shorter = end_offset < self._segments.end_offset
-        if is_shorter or (kept is None and self._quarantine is not None):
+        point = self._recovery_point(epochs=epochs)
+        if end_offset < self._segments.end_offset or (kept is None and self._quarantine is not None):
             # As long as damage stands where it was found, a start must know up to where the log was durable.
             steps += self._setting_aside()
             # What was durable is taken back before it goes.
@@ -146,18 +130,13 @@ class FileLog(AppendableLog):
             cut = self._segments.truncating(end)
 
             def forget(outcome: object) -> None:
-                cut.memory(outcome)
                 self._flushed_offset, self._quarantine = end_offset, kept
+                self._epochs, self._epochs_are_stored = epochs, not has_fewer_epochs
+                cut.memory(outcome)
 
             steps.append(attrs.evolve(cut, memory=forget, on_failure=self._note_failure))
-        epochs = LeaderEpochCache(self._epochs.entries())
-        if epochs.truncate_from_end(end_offset):
-            is_cut = bool(steps)
-            point = (
-                self._point_after_truncation(end_offset, kept, epochs)
-                if is_cut
-                else self._recovery_point(epochs=epochs)
-            )
+            point = self._point_after_truncation(end_offset, kept, epochs)
+        if has_fewer_epochs:
             steps.append(self._keeping_epochs(epochs, point))
         return self._begin(steps, lambda: self._segments.end_offset, cut=end)
 
@@ -186,11 +165,14 @@ class FileLog(AppendableLog):
         def take(new: object) -> None:
             replace.memory(new)
             self._damaged_segments, self._quarantine = None, quarantine
+            self._epochs, self._epochs_are_stored = epochs, False
             self._start_offset = self._high_watermark = self._flushed_offset = offset
 
         point = self._point_after_truncation(offset, quarantine, epochs)
+        # In quarantine a start must find the damage, and set it aside; else it finishes what has begun here.
+        start_offset = offset if self._quarantine is None else self._start_offset
         return [
-            self._taking_back(min(self._flushed_offset, offset), self._quarantine),
+            self._taking_back(min(self._flushed_offset, offset), self._quarantine, start_offset=start_offset),
             attrs.evolve(replace, memory=take, on_failure=self._note_failure),
             self._keeping_epochs(epochs, attrs.evolve(point, log_start_offset=offset)),
             self._deleting_snapshots_before(snapshot_id),
@@ -234,6 +216,7 @@ class FileLog(AppendableLog):
     def _take_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
         if not is_superseded(self._outline(), snapshot_id):
             self._snapshot_ids.add(snapshot_id)
+            self._high_watermark = max(self._high_watermark, proven_end_offset(self._outline()))
             return
         with self._guard, NO_RETURN:
             self._snapshots.delete(snapshot_id)  # If the log has moved on meanwhile, a crash may bring it back.
@@ -259,15 +242,18 @@ class FileLog(AppendableLog):
             steps = self._rolling(end_offset) if rolls else [] if flush is None else [self._flushing(flush)]
             point = attrs.evolve(self._recovery_point(end_offset), log_start_offset=start_offset)
 
+            epochs = LeaderEpochCache(self._epochs.entries())
+            has_fewer_epochs = epochs.truncate_from_start(start_offset)
+
             def move_start(_: object) -> None:
                 self._start_offset = start_offset
+                self._epochs, self._epochs_are_stored = epochs, not has_fewer_epochs
 
             # First, so that a start knows segments below for what they are, whichever of them a crash brings back.
             steps.append(self._step(lambda: self._durable.store(point), move_start, *self._point_paths))
             remove = self._segments.removing_below(start_offset, end_offset if rolls else None)
             steps.append(attrs.evolve(remove, on_failure=self._note_failure))
-            epochs = LeaderEpochCache(self._epochs.entries())
-            if epochs.truncate_from_start(start_offset):
+            if has_fewer_epochs:
                 steps.append(self._keeping_epochs(epochs, attrs.evolve(point, epochs=epochs.entries())))
             steps.append(self._deleting_snapshots_before(snapshot_id))
             return self._begin(steps, lambda: True, holds_appends=rolls)
@@ -350,10 +336,16 @@ class FileLog(AppendableLog):
         return attrs.evolve(point, generation=self._generation + 1)
 
     def _taking_back(
-        self, durable_end_offset: int, quarantine: Quarantine | None, epochs: LeaderEpochCache | None = None
+        self,
+        durable_end_offset: int,
+        quarantine: Quarantine | None,
+        epochs: LeaderEpochCache | None = None,
+        start_offset: int | None = None,
     ) -> DiskStep:
-        """Return the step that says that no more is durable than what lies below an offset, before the rest goes."""
+        """Return the step that says how far the log is durable and where it starts, before the rest goes."""
         point = self._point_after_truncation(durable_end_offset, quarantine, epochs)
+        if start_offset is not None:
+            point = attrs.evolve(point, log_start_offset=start_offset)
 
         def take(_: object) -> None:
             self._generation = point.generation

@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Final, cast
 
 from raftlog.errors import DirectoryLockedError, MissingFileError, OutOfSpaceError, StorageError
+from raftlog.process_ownership import Owned
 
 _NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _REFUSALS: Final = (OSError, ValueError, OverflowError)
@@ -288,9 +289,10 @@ class LocalFileSystem:
 
         Source: FileLock#tryLock.
         """
-        with _Reported(path, "lock"), _HELD_LOCKS_GUARD:
+        with _Reported(path, "lock"), _HELD_LOCKS.guard:
+            identity = _identity(path)
             # Looked up before it is opened: closing any descriptor of the file would release the process's lock on it.
-            if _identity(path) in _HELD_LOCKS:
+            if any(held.identity == identity for held in _HELD_LOCKS):
                 raise DirectoryLockedError(f"{path}: another owner in this process holds the lock")
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _NEW_FILE_MODE)
             try:
@@ -304,28 +306,53 @@ class LocalFileSystem:
             return LocalFileLock(path, descriptor)
 
 
-_HELD_LOCKS_GUARD: Final = threading.Lock()
-_HELD_LOCKS: Final[set[tuple[int, int]]] = set()
-"""Device and inode of each file whose lock this process holds."""
+class LocalFileLock(Owned):
+    """A lock that is held. ``LocalFileSystem.lock`` makes it.
 
+    A process that is forked from the owner does not hold it. It lets go of the descriptor at once: closed later, when
+    it has taken the same lock for itself, it would release that.
 
-class LocalFileLock:
-    """A lock that is held. ``LocalFileSystem.lock`` makes it."""
+    Attributes:
+        path: of the file.
+        identity: device and inode of the file.
+    """
 
     def __init__(self, path: str, descriptor: int) -> None:
+        super().__init__(path)
         self.path = path
         self._descriptor = descriptor
         status = os.fstat(descriptor)
-        self._identity = (status.st_dev, status.st_ino)
-        _HELD_LOCKS.add(self._identity)
+        self.identity = (status.st_dev, status.st_ino)
+        _HELD_LOCKS.add(self)
 
     def close(self) -> None:
         """Release the lock. The file stays. Closing twice is harmless."""
-        with _HELD_LOCKS_GUARD:
-            descriptor, self._descriptor = self._descriptor, _CLOSED
-            if descriptor != _CLOSED:
-                _HELD_LOCKS.discard(self._identity)
-                os.close(descriptor)
+        with _HELD_LOCKS.guard:
+            self._let_go()
+
+    def disown(self) -> None:
+        """Take note, in a child, that the parent holds the lock."""
+        super().disown()
+        _HELD_LOCKS.guard = threading.Lock()  # A thread that is not in the child may have held it.
+        with contextlib.suppress(OSError):
+            self._let_go()
+
+    def _let_go(self) -> None:
+        descriptor, self._descriptor = self._descriptor, _CLOSED
+        if descriptor != _CLOSED:
+            _HELD_LOCKS.discard(self)
+            os.close(descriptor)
+
+
+class _HeldLocks(set[LocalFileLock]):
+    """The locks that this process holds; ``guard`` is held where they are looked at and changed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.guard = threading.Lock()
+
+
+_HELD_LOCKS: Final = _HeldLocks()
 
 
 def _identity(path: str) -> tuple[int, int] | None:

@@ -43,6 +43,7 @@ from raftlog.errors import (
     without_frames,
 )
 from raftlog.file_system import FileSystem, join, read_file, remove_if_there, replace_file
+from raftlog.process_ownership import Owned
 from raftlog.records.checksum import crc32c
 from raftlog.records.file_names import FileKind
 from raftlog.records.quorum_state import UNKNOWN_ID, QuorumStateData, read_quorum_state, write_quorum_state
@@ -222,7 +223,7 @@ class _Loading:
         return None
 
 
-class QuorumStateStore:
+class QuorumStateStore(Owned):
     """Keeps the state of a replica that is running; ``open`` makes it.
 
     Attributes:
@@ -233,6 +234,7 @@ class QuorumStateStore:
     """
 
     def __init__(self, file_system: FileSystem, directory: str, recovered: StoredQuorumState) -> None:
+        super().__init__(join(directory, FileKind.QUORUM_STATE.value))
         self._file_system = file_system
         self._directory = directory
         self._sequence = recovered.last_sequence
@@ -280,6 +282,7 @@ class QuorumStateStore:
             OutOfSpaceError: there was no room, not even with that of the reserve. After a crash the replica may find
                 the state or the one before.
             StorageError: likewise; and every later call raises it again, as what is on the disk is not known.
+            ForkedProcessError: this process was forked from the one that has opened the store. Nothing was changed.
 
         Source: FileQuorumStateStore#writeElectionState.
         """
@@ -293,7 +296,9 @@ class QuorumStateStore:
         Raises:
             WorkUnderWayError, FencedEpochError, IllegalTransitionError: as for ``write``.
             StorageError: a state could not be written before.
+            ForkedProcessError: this process was forked from the one that has opened the store.
         """
+        self.check_owner()
         if self._failure is not None:
             raise fresh_copy(self._failure)
         if self._is_writing:

@@ -2,15 +2,19 @@
 """Opening a log directory: reading all of it, and telling a write that was cut from damage.
 
 The first thing that is wrong in a log is a **torn tail** if nobody was told that those bytes are there: it lies in the
-last segment, at or above the durable point, and nothing behind it checks. A torn tail is cut. Anything else is
-**damage**, and so is a log that ends below its durable point: nothing is cut or deleted then, and the log is
-quarantined.
+last segment, at or above the durable point, and nothing behind it checks. A torn tail is copied, and cut. Anything else
+is **damage**, and so is a log that ends below its durable point: nothing is cut or deleted then, and the log is
+quarantined. Where a newer snapshot stands for all that is damaged, the log starts anew there, and the report says what
+was lost (``snapshot_takeover``).
 
 The durable point is what ``recovery_point`` knows. A directory that Kafka wrote has none: there it is the end of the
-newest snapshot that verifies.
+newest snapshot that verifies, and above that a torn tail is only what looks like one by itself (DECISIONS.md 7).
 
-Source: LogLoader, LogSegment#recover, KafkaRaftLog#createLog. Differs: DECISIONS.md 14; Kafka cuts the log at the first
-bad batch, and deletes all segments behind it.
+What is removed, and not kept under another name, is derived from the log; was never finished, or is named as on its way
+out; or lies below the log start that the recovery point has noted, so that an earlier owner has decided to remove it.
+
+Source: LogLoader, LogSegment#recover, KafkaRaftLog#createLog. Differs: DECISIONS.md 14, 15 and 36; Kafka cuts the log
+at the first bad batch, and deletes all segments behind it.
 """
 
 import contextlib
@@ -22,20 +26,22 @@ from raftlog.errors import DecodeError, MissingFileError, SnapshotError, Storage
 from raftlog.file_system import FileSystem, join, make_durable_directory, remove_if_there
 from raftlog.leader_epoch_cache import LeaderEpochCache
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.records.file_names import FileKind, FileState, parse_file_name
+from raftlog.records.file_names import FileKind, FileName, FileState, parse_file_name
 from raftlog.replicated_log import Quarantine
 from raftlog.snapshot.directory import SnapshotDirectory
 from raftlog.snapshot.paths import snapshot_name
-from raftlog.storage.damaged_files import set_file_aside
+from raftlog.storage.damaged_files import cut_torn_tail, set_file_aside, supersede_file
 from raftlog.storage.directory_settling import settle_names
 from raftlog.storage.epoch_witnesses import EpochWitnesses
 from raftlog.storage.index_file import StoredIndex
 from raftlog.storage.leader_epoch_checkpoint import LeaderEpochCheckpoint
 from raftlog.storage.log_segment import LogSegment
+from raftlog.storage.log_start import lost_start
 from raftlog.storage.recovery_point import StoredDurablePoint, load_durable_point
 from raftlog.storage.recovery_report import ActionKind, RecoveryAction, RecoveryReport
+from raftlog.storage.scanned_segments import ScannedSegments
 from raftlog.storage.segment_indexes import IndexLimits
-from raftlog.storage.segment_scan import Problem
+from raftlog.storage.snapshot_takeover import SnapshotTakeover, check_takeover
 
 _INDEX_DETAILS: Final = {
     StoredIndex.BEHIND: "it was not there, or lacked the last entries, as after a crash; harmless",
@@ -48,12 +54,12 @@ class RecoveredLog:
     """The parts of a log whose directory was read.
 
     Attributes:
-        segments: one at least, in order, and whole; of the last one, what stands before the damage.
+        segments: one at least, in order, and whole; of the last one, what stands before the damage. A single empty one
+            where the log starts anew at a snapshot.
         damaged_segments: those behind the damage.
         start_offset: of the log, inclusive.
         epochs: where they start.
         snapshot_ids: of the snapshots that verify, oldest first.
-        snapshot_to_start_at: the newest, where it is ahead of everything sound that was found; else None.
         stored: what was known of the durable point.
         report: what was found and done.
     """
@@ -63,91 +69,17 @@ class RecoveredLog:
     start_offset: int
     epochs: LeaderEpochCache
     snapshot_ids: tuple[OffsetAndEpoch, ...]
-    snapshot_to_start_at: OffsetAndEpoch | None
     stored: StoredDurablePoint
     report: RecoveryReport
-
-
-@attrs.define
-class ScannedSegments:
-    """What reading all segments has found.
-
-    Attributes:
-        sound: the segments up to the problem; the last one perhaps in part.
-        behind: those behind it.
-        problem: None where all is sound.
-        end_offset: of the sound part, exclusive.
-        last_epoch: of the sound part.
-        epochs: of the sound part.
-        sound_end_behind, sound_epoch_behind: as of ``SegmentScan``, of all segments.
-        witnesses: of the epochs.
-    """
-
-    sound: list[LogSegment] = attrs.field(factory=list)
-    behind: list[LogSegment] = attrs.field(factory=list)
-    problem: Problem | None = None
-    end_offset: int = 0
-    last_epoch: int = 0
-    epochs: LeaderEpochCache = attrs.field(factory=LeaderEpochCache)
-    sound_end_behind: int | None = None
-    sound_epoch_behind: int = -1
-    witnesses: EpochWitnesses = attrs.field(factory=EpochWitnesses)
-
-    def take(self, segment: LogSegment) -> None:
-        """Read the next segment."""
-        if self.problem is None and self.sound and segment.base_offset != self.end_offset:
-            reason = f"the next segment starts at {segment.base_offset}, where {self.end_offset} must follow"
-            self.problem = Problem(self.sound[-1].size_bytes, reason, may_be_torn=False)
-        if self.problem is not None:
-            self._take_behind(segment)
-            return
-        scan = segment.scan(self.last_epoch, self.witnesses)
-        self.sound.append(segment)
-        self.end_offset, self.last_epoch, self.problem = scan.next_offset, scan.last_epoch, scan.problem
-        for entry in scan.epochs:
-            self.epochs.assign(entry.epoch, entry.start_offset)
-        self._note_behind(scan.sound_end_behind, scan.sound_epoch_behind)
-
-    def _take_behind(self, segment: LogSegment) -> None:
-        scan = segment.scan(0, EpochWitnesses())
-        self.behind.append(segment)
-        if segment.size_bytes > 0:
-            self._note_behind(scan.next_offset, scan.last_epoch)
-        self._note_behind(scan.sound_end_behind, scan.sound_epoch_behind)
-
-    def _note_behind(self, end_offset: int | None, epoch: int) -> None:
-        if end_offset is not None:
-            self.sound_end_behind = max(self.sound_end_behind or 0, end_offset)
-            self.sound_epoch_behind = max(self.sound_epoch_behind, epoch)
-
-    @property
-    def furthest(self) -> OffsetAndEpoch:
-        """The end of all that is sound, before the problem and behind it, and the greatest epoch there."""
-        return OffsetAndEpoch(
-            max(self.end_offset, self.sound_end_behind or 0), max(self.last_epoch, self.sound_epoch_behind)
-        )
-
-    def judge(self, durable_end_offset: int) -> Quarantine | None:
-        """Say what is damaged; None where nothing is wrong, or what is wrong is a torn tail."""
-        problem, path = self.problem, self.sound[-1].path
-        if problem is None:
-            if self.end_offset >= durable_end_offset:
-                return None
-            reason = f"the log ends at {self.end_offset}, and was durable up to {durable_end_offset}"
-            return Quarantine(self.end_offset, durable_end_offset, reason, path, self.sound[-1].size_bytes)
-        is_last = problem.may_be_torn and not self.behind and self.sound_end_behind is None
-        if is_last and self.end_offset >= durable_end_offset:
-            return None
-        # At least one record is missing. Its end must be reached again, and that of what is sound behind it.
-        end_offset = max(durable_end_offset, self.sound_end_behind or 0, self.end_offset + 1)
-        return Quarantine(self.end_offset, end_offset, problem.reason, path, problem.position)
 
 
 def recover(file_system: FileSystem, directory: str, index_limits: IndexLimits) -> RecoveredLog:
     """Read and settle a log directory, which is made where it is missing; what is done is durable on return.
 
     Raises:
-        OutOfSpaceError, StorageError: the disk failed. Doing it again goes on where this has ended.
+        OutOfSpaceError, StorageError: the disk failed, or is full. Nothing is cut that was not copied before, and doing
+            it again goes on where this has ended.
+        TruncationBelowHighWatermarkError: two snapshots contradict each other in what is committed.
     """
     if not file_system.exists(directory):
         make_durable_directory(file_system, directory)
@@ -164,6 +96,8 @@ class _Recovery:
         self._snapshots: Final = SnapshotDirectory(file_system, directory)
         self._actions: list[RecoveryAction] = []
         self._opened: list[LogSegment] = []
+        self._known_end_offset = 0
+        """Up to where there were records, whatever the snapshots say."""
 
     def run(self) -> RecoveredLog:
         try:
@@ -179,37 +113,65 @@ class _Recovery:
         if stored.problem is not None:
             self._note(ActionKind.IGNORED, "", str(stored.problem))
         snapshot_ids = self._verified_snapshots()
-        start_offset, base_offsets = self._start(stored, snapshot_ids)
         checkpoint, problem = self._epoch_checkpoint()
+        start_offset, base_offsets = self._start(stored, snapshot_ids, checkpoint)
         scanned, quarantine = self._read_segments(base_offsets, start_offset, snapshot_ids, stored, checkpoint)
         start_offset = scanned.sound[0].base_offset if scanned.end_offset < start_offset else start_offset
-        self._repair(scanned, quarantine)
         scanned.epochs.truncate_from_start(start_offset)
+        snapshot_ids = self._without_old(snapshot_ids, start_offset, stored)
+        ahead = _snapshot_ahead(snapshot_ids, start_offset, scanned.furthest)
+        if ahead is not None:
+            return self._started_anew(ahead, scanned, start_offset, snapshot_ids, stored, quarantine)
+        self._repair(scanned, quarantine)
         if quarantine is None:  # Else what bears witness against a batch must be there at the next start, too.
             self._settle_epochs(scanned.epochs, scanned.end_offset, checkpoint, problem)
-        snapshot_ids = self._without_old(snapshot_ids, start_offset)
         self._file_system.sync_directory(self._directory)
-        report = RecoveryReport(
-            start_offset,
-            scanned.end_offset,
-            stored.durable_end_offset,
-            None if stored.recovery_point is None else stored.recovery_point.is_clean,
-            tuple(self._actions),
-            quarantine,
-        )
         return RecoveredLog(
             scanned.sound,
             tuple(scanned.behind),
             start_offset,
             scanned.epochs,
             snapshot_ids,
-            _snapshot_ahead(snapshot_ids, start_offset, scanned.furthest),
             stored,
-            report,
+            self._report(start_offset, scanned.end_offset, stored, quarantine),
         )
 
-    def _note(self, kind: ActionKind, name: str, detail: str) -> None:
-        self._actions.append(RecoveryAction(kind, join(self._directory, name) if name else self._directory, detail))
+    def _started_anew(
+        self,
+        ahead: OffsetAndEpoch,
+        scanned: ScannedSegments,
+        start_offset: int,
+        snapshot_ids: tuple[OffsetAndEpoch, ...],
+        stored: StoredDurablePoint,
+        quarantine: Quarantine | None,
+    ) -> RecoveredLog:
+        """Return the log as it is once a snapshot that is ahead of it has taken its place."""
+        check_takeover(ahead, snapshot_ids, scanned, start_offset)
+        takeover = SnapshotTakeover(self._file_system, self._directory, ahead, stored, self._known_end_offset)
+        noted = takeover.run(scanned, start_offset, snapshot_ids, quarantine)
+        segment = takeover.begin_segment(self._index_limits)
+        self._actions.extend(takeover.actions)
+        return RecoveredLog(
+            [segment],
+            (),
+            ahead.offset,
+            LeaderEpochCache(),
+            tuple(each for each in snapshot_ids if each >= ahead),
+            noted,
+            self._report(ahead.offset, ahead.offset, stored, takeover.quarantine),
+        )
+
+    def _report(
+        self, start_offset: int, end_offset: int, stored: StoredDurablePoint, quarantine: Quarantine | None
+    ) -> RecoveryReport:
+        was_closed = None if stored.recovery_point is None else stored.recovery_point.is_clean
+        return RecoveryReport(
+            start_offset, end_offset, stored.durable_end_offset, was_closed, tuple(self._actions), quarantine
+        )
+
+    def _note(self, kind: ActionKind, name: str, detail: str, copy: str | None = None) -> None:
+        path = join(self._directory, name) if name else self._directory
+        self._actions.append(RecoveryAction(kind, path, detail, copy))
 
     def _verified_snapshots(self) -> tuple[OffsetAndEpoch, ...]:
         """Return the snapshots that verify; one that does not is set aside, lest somebody trusts its name."""
@@ -220,25 +182,30 @@ class _Recovery:
                 verified.append(snapshot_id)
             except (DecodeError, SnapshotError) as error:
                 name = snapshot_name(snapshot_id)
-                set_file_aside(self._file_system, join(self._directory, name))
-                self._note(ActionKind.SET_ASIDE, name, f"a snapshot that does not verify: {error}")
+                copy = set_file_aside(self._file_system, join(self._directory, name))
+                self._note(ActionKind.SET_ASIDE, name, f"a snapshot that does not verify: {error}", copy)
             except StorageError as error:
                 # It may read the next time; until then nobody is told of it.
                 self._note(ActionKind.IGNORED, snapshot_name(snapshot_id), str(error))
         return tuple(verified)
 
     def _start(
-        self, stored: StoredDurablePoint, snapshot_ids: tuple[OffsetAndEpoch, ...]
+        self,
+        stored: StoredDurablePoint,
+        snapshot_ids: tuple[OffsetAndEpoch, ...],
+        checkpoint: LeaderEpochCache | None,
     ) -> tuple[int, tuple[int, ...]]:
         """Return where the log starts, and the base offsets of its segments.
 
         Kafka forgets a start inside a segment; ours is remembered, and counts as long as a snapshot stands for what is
-        below. Segments all below it are what a crash left of a deletion.
+        below. Segments all below it are what a crash left of a deletion. Where segments are missing below the first one
+        and a snapshot stands for them, that is reported; without a snapshot it is a quarantine.
         """
         bases = self._base_offsets()
         if len(bases) > 1 and self._is_empty(bases[0]) and any(each.offset >= bases[1] for each in snapshot_ids):
             # A start that could not read the snapshot has begun anew below, and nothing has come of it.
             self._remove_segment(bases.pop(0))
+        self._note_lost_start(bases, stored, snapshot_ids, checkpoint)
         start_offset = bases[0] if bases else 0
         stored_start = 0 if stored.recovery_point is None else stored.recovery_point.log_start_offset
         if stored_start > start_offset and any(each.offset >= stored_start for each in snapshot_ids):
@@ -246,6 +213,23 @@ class _Recovery:
         while len(bases) > 1 and bases[1] <= start_offset:
             self._remove_segment(bases.pop(0))
         return start_offset, tuple(bases) or (start_offset,)
+
+    def _note_lost_start(
+        self,
+        bases: list[int],
+        stored: StoredDurablePoint,
+        snapshot_ids: tuple[OffsetAndEpoch, ...],
+        checkpoint: LeaderEpochCache | None,
+    ) -> None:
+        covering = [each for each in snapshot_ids if bases and each.offset >= bases[0]]
+        lost = lost_start(stored, checkpoint, bases[0]) if covering else None
+        if lost is not None:
+            name = str(FileName(FileKind.LOG, base_offset=lost))
+            detail = f"offsets {lost} to {bases[0]} (exclusive) are gone, and nobody has deleted them; the snapshot "
+            self._note(ActionKind.LOST, name, f"{detail}{covering[-1]} stands for them")
+        if not bases and stored.durable_end_offset is None and checkpoint:
+            # Kafka has had records here: epochs are noted for them, and a log is never without a segment.
+            self._known_end_offset = checkpoint.entries()[-1].start_offset + 1
 
     def _is_empty(self, base_offset: int) -> bool:
         with contextlib.closing(self._segment(base_offset)) as segment:
@@ -278,7 +262,8 @@ class _Recovery:
         checkpoint: LeaderEpochCache | None,
     ) -> tuple[ScannedSegments, Quarantine | None]:
         witnesses = EpochWitnesses(each for each in (checkpoint, stored.epochs) if each is not None)
-        scanned = ScannedSegments(end_offset=base_offsets[0], witnesses=witnesses)
+        is_ours = stored.durable_end_offset is not None
+        scanned = ScannedSegments(end_offset=base_offsets[0], witnesses=witnesses, is_ours=is_ours)
         for base_offset in base_offsets:
             scanned.take(self._segment(base_offset))
         durable_end_offset = self._durable_end_offset(stored, snapshot_ids, scanned.epochs, checkpoint)
@@ -307,22 +292,24 @@ class _Recovery:
         """Return the offset, exclusive, up to which whatever is missing has been acknowledged."""
         end_offset = stored.durable_end_offset
         if end_offset is None:
-            return max((each.offset for each in snapshot_ids), default=0)
+            return max((self._known_end_offset, *(each.offset for each in snapshot_ids)))
         by_others = stored.overwritten_by(epochs, checkpoint or LeaderEpochCache())
-        if by_others is None:
-            return end_offset
-        detail = f"somebody else began epoch {by_others.epoch} at offset {by_others.start_offset} meanwhile, where"
-        self._note(ActionKind.TAKEN, "", f"{detail} the log had been durable up to {end_offset}")
-        return by_others.start_offset
+        self._known_end_offset = end_offset if by_others is None else by_others.start_offset
+        if by_others is not None:
+            detail = f"somebody else began epoch {by_others.epoch} at offset {by_others.start_offset} meanwhile, where"
+            self._note(ActionKind.TAKEN, "", f"{detail} the log had been durable up to {end_offset}")
+        return self._known_end_offset
 
     def _repair(self, scanned: ScannedSegments, quarantine: Quarantine | None) -> None:
         """Cut a torn tail, and make good what follows from the log. A damaged segment stays as it is."""
         last = scanned.sound[-1]
         if quarantine is None and scanned.problem is not None:
             size_bytes = last.file.size() - last.size_bytes
-            last.cut_damage()
+            copy, removed = cut_torn_tail(self._file_system, self._directory, last)
             detail = f"{size_bytes} bytes from position {last.size_bytes}, which nobody was told of: "
-            self._actions.append(RecoveryAction(ActionKind.CUT, last.path, detail + scanned.problem.reason))
+            self._actions.append(RecoveryAction(ActionKind.CUT, last.path, detail + scanned.problem.reason, copy))
+            for path in removed:
+                self._actions.append(RecoveryAction(ActionKind.REMOVED, path, "there are newer copies of torn tails"))
         elif quarantine is None:
             last.file.sync()  # What a killed process wrote is there, and perhaps nowhere but in memory.
         if quarantine is None:
@@ -363,13 +350,26 @@ class _Recovery:
         if found is None or found.entries() != entries:
             self._actions.append(RecoveryAction(ActionKind.REBUILT, checkpoint.path, problem))
 
-    def _without_old(self, snapshot_ids: tuple[OffsetAndEpoch, ...], start_offset: int) -> tuple[OffsetAndEpoch, ...]:
-        """Remove the snapshots that end below the log start: what a crash left of a deletion."""
-        old = [each for each in snapshot_ids if each.offset < start_offset]
-        for snapshot_id in old:
-            self._snapshots.delete(snapshot_id)
-            self._note(ActionKind.REMOVED, snapshot_name(snapshot_id), f"the log starts at {start_offset}")
-        return tuple(each for each in snapshot_ids if each not in old)
+    def _without_old(
+        self, snapshot_ids: tuple[OffsetAndEpoch, ...], start_offset: int, stored: StoredDurablePoint
+    ) -> tuple[OffsetAndEpoch, ...]:
+        """Take away the snapshots that end below the log start, and return the others.
+
+        Below the start that the recovery point has noted they are what a crash left of a deletion, and are removed.
+        """
+        noted = 0 if stored.recovery_point is None else stored.recovery_point.log_start_offset
+        current = tuple(each for each in snapshot_ids if each.offset >= start_offset)
+        for snapshot_id in snapshot_ids:
+            if snapshot_id in current:
+                continue
+            name, detail = snapshot_name(snapshot_id), f"the log starts at {start_offset}"
+            if snapshot_id.offset < noted:
+                self._snapshots.delete(snapshot_id)
+                self._note(ActionKind.REMOVED, name, detail)
+            elif current:
+                copy = supersede_file(self._file_system, join(self._directory, name), max(current))
+                self._note(ActionKind.SUPERSEDED, name, detail, copy)
+        return current
 
 
 def _snapshot_ahead(

@@ -12,7 +12,9 @@ class ActionKind(enum.Enum):
     """What was done to a file; the value is the word for it."""
 
     CUT = "cut"
-    """A torn tail, which nobody was told of, is gone."""
+    """A torn tail, which nobody was told of, is gone from the log; ``copy`` has it."""
+    LOST = "lost"
+    """Records that were there are rotten or gone, and a newer snapshot stands for them; what is left is kept."""
     REBUILT = "rebuilt"
     """It follows from the log, and was not what it must be."""
     REMOVED = "removed"
@@ -21,6 +23,8 @@ class ActionKind(enum.Enum):
     """It was on its way in."""
     SET_ASIDE = "set aside"
     """It is damaged, and kept under a name that nothing reads."""
+    SUPERSEDED = "superseded"
+    """It is sound, a newer snapshot takes its place, and it is kept under a name that nothing reads."""
     TAKEN = "taken"
     """It is somebody else's later write, and counts."""
     IGNORED = "ignored"
@@ -35,14 +39,17 @@ class RecoveryAction:
         kind: what.
         path: to which file.
         detail: why, in one clause.
+        copy: the path at which the bytes are kept; None where none were taken away.
     """
 
     kind: ActionKind
     path: str
     detail: str
+    copy: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.kind.value}: {self.detail}"
+        kept = "" if self.copy is None else f"; kept as {self.copy}"
+        return f"{self.path}: {self.kind.value}: {self.detail}{kept}"
 
 
 @attrs.frozen

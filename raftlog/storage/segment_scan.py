@@ -37,13 +37,16 @@ class Problem:
     Attributes:
         position: byte position where the sound part of the segment ends.
         reason: what is wrong there.
-        may_be_torn: whether a write that was cut can leave such bytes; out of order batches and bytes that the disk
-            does not give back cannot be that.
+        may_be_torn: whether a write that was cut can leave such bytes; out of order batches, sound ones of magic 0
+            and 1, and bytes that the disk does not give back cannot be that.
+        looks_torn: whether they look like that by themselves (DECISIONS.md 7): the end of the file, or zeros from a
+            sector on, stand for the rest of a batch. A complete batch whose CRC fails does not.
     """
 
     position: int
     reason: str
     may_be_torn: bool
+    looks_torn: bool = False
 
 
 @attrs.define
@@ -189,6 +192,8 @@ def _problem(piece: LegacyBatch | TornTail | ZeroPadding | Corruption) -> Proble
         case LegacyBatch():
             return Problem(piece.position, f"a batch of magic {piece.magic}", may_be_torn=False)
         case ZeroPadding():
-            return Problem(piece.position, f"{piece.size_bytes} bytes of zeros", may_be_torn=True)
-        case TornTail() | Corruption():
+            return Problem(piece.position, f"{piece.size_bytes} bytes of zeros", may_be_torn=True, looks_torn=True)
+        case TornTail():
+            return Problem(piece.position, piece.reason, may_be_torn=True, looks_torn=True)
+        case Corruption():
             return Problem(piece.position, piece.reason, may_be_torn=True)

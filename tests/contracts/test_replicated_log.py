@@ -311,7 +311,7 @@ def test_a_crash_takes_what_is_not_flushed(kafkas: LogHarness) -> None:
 
 
 def test_a_closed_log_opens_as_it_was(kafkas: LogHarness) -> None:
-    """Closing flushes; what is opened again is the same, but for the high watermark, which nobody keeps."""
+    """Closing flushes; what is opened again is the same, but for the high watermark, which only snapshots keep."""
     fill(kafkas.log, 6, 3)
     kafkas.log.update_high_watermark(50)
     snapshot_id = write_snapshot(kafkas.log, 30, 3)
@@ -319,7 +319,7 @@ def test_a_closed_log_opens_as_it_was(kafkas: LogHarness) -> None:
     kafkas.reopen()
     log = kafkas.log
     assert contents(log) == whole
-    assert (log.high_watermark.offset, log.flushed_offset) == (0, 56)
+    assert (log.high_watermark.offset, log.flushed_offset) == (30, 56)
     assert log.snapshot_ids == (snapshot_id,)
     assert log.end_offset_for_epoch(5) == OffsetAndEpoch(50, 5)
     log.close()
@@ -438,8 +438,8 @@ def test_what_a_snapshot_stands_for_is_durable(kafkas: LogHarness) -> None:
 
 
 def test_only_committed_snapshots_take_the_place(kafkas: LogHarness) -> None:
-    """A snapshot above the high watermark does not move the log start."""
-    snapshot_id = install_snapshot(kafkas.log, 40, 3)
+    """A snapshot above the high watermark, of another history than the log's, does not move the log start."""
+    snapshot_id = install_snapshot(kafkas.log, 40, 9)
     assert not kafkas.log.delete_before_snapshot(snapshot_id)
     assert (kafkas.log.start_offset, len(kafkas.log.snapshot_ids)) == (0, 1)
 

@@ -170,12 +170,34 @@ class LogAgainstList(RuleBasedStateMachine):
         else:
             self.freeze(self.log.create_snapshot(snapshot_id))
 
+    @rule(data=st.data())
+    def create_a_snapshot_of_what_is_committed(self, data: st.DataObject) -> None:
+        latest = max((each.offset for each in self.snapshots), default=0)
+        ends = [
+            each
+            for each in range(max(latest, self.start) + 1, self.high_watermark + 1)
+            if self.batch_start(each) == each
+        ]
+        if ends:
+            offset = data.draw(st.sampled_from(ends))
+            self.freeze(self.log.create_snapshot(OffsetAndEpoch(offset, self.record_epoch(offset - 1))))
+
     def freeze(self, writer) -> None:  # type: ignore[no-untyped-def]
         data = snapshot_bytes(writer.snapshot_id)
         with writer:
             writer.append(data)
             writer.freeze()
         self.snapshots[writer.snapshot_id] = data
+        self.high_watermark = max(self.high_watermark, self.proven)
+
+    @property
+    def proven(self) -> int:
+        """Up to where snapshots of this very log go."""
+        ends = [self.start]
+        for snapshot_id in self.snapshots:
+            offsets = range(self.start, min(snapshot_id.offset, self.end))
+            ends += [each + 1 for each in offsets if self.record_epoch(each) == snapshot_id.epoch]
+        return max(ends)
 
     @rule(ahead=small, more_epochs=small, starts_anew=st.booleans())
     def install_snapshot(self, ahead: int, more_epochs: int, starts_anew: bool) -> None:
@@ -230,7 +252,7 @@ class LogAgainstList(RuleBasedStateMachine):
     def opened(self) -> None:
         self.entered_epoch = 0
         self.flushed = self.end
-        self.high_watermark = self.start
+        self.high_watermark = self.proven
 
     @rule(offset=anywhere, isolation=st.sampled_from(Isolation), max_size_bytes=st.integers(-1, 400))
     def read(self, offset: int, isolation: Isolation, max_size_bytes: int) -> None:

@@ -216,6 +216,7 @@ control_values = st.sampled_from(
     ]
     + [(struct.pack(">hh", 0, 77), b"new"), (struct.pack(">hh", -1, 2), b""), (KEY_OF_VOTERS, b""), (b"\0", None)]
 )
+LOG_APPEND_TIME: Final = 8
 data_values = st.tuples(st.none() | st.binary(max_size=3), st.none() | st.binary(max_size=70))
 
 
@@ -250,7 +251,8 @@ def test_a_leader_is_refused_exactly_what_an_audit_calls_damaged(data: bytes) ->
         try:
             log.append_as_leader(data, EPOCH)
         except (DecodeError, LogError):
-            assert is_damaged, "an audit finds nothing in it"
+            # Where the broker's time stands for those of the records, an audit does not look at these.
+            assert is_damaged or data[22] & LOG_APPEND_TIME, "an audit finds nothing in it"
         else:
             assert not is_damaged, damage(data)
             update_state(KRaftControlRecordStateMachine(VoterSet()), log)
@@ -309,13 +311,16 @@ def test_the_records_of_a_control_batch_have_8_mib_at_most(
     """Whoever sends it, as every state machine has to unpack it."""
     data = control_batch_of(MIB_8 + more, CompressionType.GZIP)
     assert len(data) < MIB_8 // 10
-    for name in ("append_as_leader", "append_as_follower"):
-        log = opened(make)
-        if is_taken:
-            assert getattr(log, name)(data, EPOCH).last_offset == BASE
-        else:
-            with pytest.raises(DecodeError):
-                getattr(log, name)(data, EPOCH)
+    log = opened(make)
+    with pytest.raises(DecodeError, match="longer" if is_taken else None):  # A leader's is too long for Kafka as well.
+        log.append_as_leader(data, EPOCH)
+    if is_taken:
+        taken = log.append_as_follower(data, EPOCH)
+        assert taken is not None
+        assert taken.last_offset == BASE
+    else:
+        with pytest.raises(DecodeError):
+            log.append_as_follower(data, EPOCH)
 
 
 @logs

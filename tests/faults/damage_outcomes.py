@@ -43,7 +43,10 @@ class Outcome(enum.Enum):
     SET_ASIDE = "set aside"
     """A damaged snapshot is not listed; the log has all of its records."""
     CUT = "cut"
-    """The last batch is gone: it was above the durable point, nothing sound was behind it, and the report says so."""
+    """The last batch is gone: it was above the durable point, nothing sound was behind it, and the report says so.
+    It is kept under another name."""
+    LOST = "lost"
+    """The log starts anew at a snapshot of all that it had. The report says what is damaged, and all of it is kept."""
     QUARANTINED = "quarantined"
     """The log serves what is below the damage, refuses to lead, and keeps the bytes."""
     NO_VOTE = "no vote"
@@ -224,9 +227,12 @@ class Judge:
             assert attrs.evolve(again, actions=found.actions) == found, "another start finds something else"
         if found.quarantine is not None:
             return self._quarantined(damage, found, found.quarantine, before, file_system.contents())
+        after = file_system.contents()
+        if ActionKind.LOST in found.actions:
+            return self._lost(damage, found, before, after)
         assert found.start_offset <= self.sound.start_offset
         if found.end_offset != self.sound.end_offset:
-            return self._cut(damage, found)
+            return self._cut(damage, found, before, after)
         path, _ = self._scene.files[damage.name]
         return self._whole(found, is_untouched=file_system.contents().get(path) == before[path])
 
@@ -263,7 +269,22 @@ class Judge:
             assert not path.endswith(".log") or after[path] == data, f"{path} was changed"
         return Outcome.QUARANTINED
 
-    def _cut(self, damage: Damage, found: Found) -> Outcome:
+    def _lost(self, damage: Damage, found: Found, before: dict[str, bytes], after: dict[str, bytes]) -> Outcome:
+        newest = max(self.sound.snapshots)
+        assert found.start_offset == found.end_offset == newest.offset == self.sound.end_offset
+        assert damage.name.endswith(".log"), "something else than a segment is damaged, and records are lost"
+        last = self._scene.base_offset_at(damage.name, damage.position)
+        assert RecordBatch(self._scene.history[last]).next_offset == newest.offset, "more than the last batch is lost"
+        kept = [data for path, data in after.items() if ".damaged-" in path or ".superseded-" in path]
+        for path, data in before.items():
+            is_old = path.endswith((".log", ".checkpoint")) and data not in after.values()
+            assert not is_old or data in kept, f"{path} is gone"
+        return Outcome.LOST
+
+    def _cut(self, damage: Damage, found: Found, before: dict[str, bytes], after: dict[str, bytes]) -> Outcome:
+        assert self._scene.is_ours, "a complete batch of Kafka's is cut"
+        path, _ = self._scene.files[damage.name]
+        assert before[path] == after[path] + after[f"{path}.torn-{len(after[path])}"], "what was cut is not kept"
         assert found.end_offset >= self._scene.durable_end_offset, "silently shorter"
         assert ActionKind.CUT in found.actions, "silently shorter, by something that was not durable"
         assert self._scene.base_offset_at(damage.name, damage.position) == found.end_offset
@@ -300,12 +321,12 @@ BLIND_SPOTS: Final = (
         "No CRC covers it, as brokers fill it in afterwards. Where it breaks the order of epochs it is found, but "
         "the batch behind it may get the blame; else leader-epoch-checkpoint alone contradicts it, which has no CRC "
         "and follows from the log. Once raftlog has opened the directory there are two witnesses, and no blind spot.",
-        lambda scene, damage: scene.name == "kafkas" and _is_epoch_of_batch(scene, damage),
+        lambda scene, damage: not scene.is_ours and _is_epoch_of_batch(scene, damage),
     ),
     Blind(
         "a number of quorum-state, in a directory of Kafka's",
         "The file has no checksum, and there are no copies yet: another digit is another vote.",
-        lambda scene, damage: scene.name == "kafkas" and damage.name == "quorum-state",
+        lambda scene, damage: not scene.is_ours and damage.name == "quorum-state",
     ),
     Blind(
         "a higher epoch in quorum-state",

@@ -96,6 +96,11 @@ class Scene:
         return {path.rpartition("/")[2]: (path, data) for path, data, _ in self.state if data is not None}
 
     @property
+    def is_ours(self) -> bool:
+        """Whether something in it says how far the log was durable."""
+        return RECOVERY_POINT_NAME in self.files
+
+    @property
     def size_bytes(self) -> int:
         """All files together."""
         return sum(len(data) for _, data in self.files.values())
@@ -230,6 +235,10 @@ class _Writer:
             writer.freeze()
         return snapshot_id
 
+    def forget_what_is_ours(self) -> None:
+        for name in (RECOVERY_POINT_NAME, FLUSH_MARK_NAME, RESERVE_NAME, *COPY_NAMES):
+            self.files.remove(join(LOG_PATH, name))
+
     def scene(self, name: str, durable_end_offset: int) -> Scene:
         assert sum(path.endswith(".log") for path in self.files.contents()) == 3
         contents = {path: (data, path.endswith(".checkpoint")) for path, data in self.files.contents().items()}
@@ -287,16 +296,34 @@ def _trimmed() -> Scene:
     return writer.scene("trimmed", writer.log.end_offset.offset)
 
 
+def _covered() -> Scene:
+    """Closed in order, with a snapshot of all that the log has."""
+    writer = _written()
+    writer.snapshot(writer.log.end_offset.offset)
+    writer.log.close()
+    return writer.scene("covered", writer.log.end_offset.offset)
+
+
 def _kafkas() -> Scene:
     """As Kafka would have written it: nothing beside the log is ours."""
     writer = _written()
     writer.log.close()
-    for name in (RECOVERY_POINT_NAME, FLUSH_MARK_NAME, RESERVE_NAME, *COPY_NAMES):
-        writer.files.remove(join(LOG_PATH, name))
+    writer.forget_what_is_ours()
     return writer.scene("kafkas", SNAPSHOTS[-1])
+
+
+def _kafkas_covered() -> Scene:
+    """As Kafka would have written it, with a snapshot of all that the log has."""
+    writer = _written()
+    writer.snapshot(writer.log.end_offset.offset)
+    writer.log.close()
+    writer.forget_what_is_ours()
+    return writer.scene("kafkas-covered", writer.log.end_offset.offset)
 
 
 @functools.cache
 def scenes() -> dict[str, Scene]:
     """Return all directories by name."""
-    return {scene.name: scene for scene in (_closed(), _crashed(), _trimmed(), _kafkas())}
+    return {
+        scene.name: scene for scene in (_closed(), _crashed(), _trimmed(), _covered(), _kafkas(), _kafkas_covered())
+    }

@@ -126,6 +126,12 @@ def install_another_history(story: LogStory) -> None:
     story.flush()
 
 
+def install_a_shorter_history(story: LogStory) -> None:
+    story.install(extended((), leader_batch(3), data_batch(3, 30)))
+    story.append(data_batch(3, 20))
+    story.flush()
+
+
 def clean(story: LogStory) -> None:
     story.clean()
 
@@ -189,6 +195,7 @@ LIFE: Final[dict[str, tuple[Story, Story]]] = {
         (with_a_snapshot, start_at_the_end),
         (with_a_snapshot, install_a_snapshot),
         (with_a_snapshot, install_another_history),
+        (some_records, install_a_shorter_history),
         (with_two_snapshots, clean),
         (with_a_torn_tail, recover),
         (some_records, close_and_open),

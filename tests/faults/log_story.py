@@ -192,7 +192,10 @@ class LogStory:
         assert writer is not None
         with writer:
             writer.append(snapshot_data(snapshot_id, leaders))
-            self._tell(histories=(self.history, leaders), starts=self.promised.starts | {offset})
+            # What the snapshot does not have was flushed, and yet never committed.
+            flushed_offset = min(self.promised.flushed_offset, offset)
+            starts = self.promised.starts | {offset}
+            self._tell(histories=(self.history, leaders), starts=starts, flushed_offset=flushed_offset)
             writer.freeze()
         self._tell(snapshots=self.promised.snapshots | {snapshot_id})
         assert self.log.truncate_to_latest_snapshot()
@@ -295,6 +298,9 @@ def check_log(file_system: MemoryFileSystem, promised: Promised) -> Promised:
     """
     log = FileLog.open(file_system, DIRECTORY, CONFIG)
     assert log.quarantine is None, log.recovery.lines()
+    alarms = {ActionKind.LOST, ActionKind.SET_ASIDE, ActionKind.IGNORED}
+    is_sound = promised.damaged_bytes is None
+    assert not (is_sound and alarms & {each.kind for each in log.recovery.actions}), log.recovery.lines()
     batches = contents(log)
     history = check_contents(log, batches, promised)
     check_state_machine(log, history)
@@ -393,7 +399,8 @@ def check_contents(log: FileLog, batches: list[bytes], promised: Promised) -> Hi
     assert end == start or end == end_of(tuple(batches))
     assert end >= promised.flushed_offset, "an acknowledged record is lost"
     assert start in promised.starts
-    assert log.last_fetched_epoch == epoch_at(fitting[0], end)
+    fitting = [each for each in fitting if log.last_fetched_epoch == epoch_at(each, end)]
+    assert fitting, "an epoch that the log does not have"
     assert log.flushed_offset == end
     listed = frozenset(log.snapshot_ids)
     assert {each for each in promised.snapshots if each.offset >= start} <= listed <= promised.possible_snapshots

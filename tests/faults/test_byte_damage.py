@@ -12,13 +12,13 @@ import pytest
 
 from raftlog.errors import CorruptBatchError
 from raftlog.file_system import join
-from raftlog.records.batch import RecordBatch
+from raftlog.records.batch import read_batch
 from raftlog.replicated_log import Isolation
 from raftlog.storage.file_log import FileLog
 from tests.faults import campaign
 from tests.faults.campaign import Tally, replay, run, sample
 from tests.faults.damage_outcomes import BLIND_SPOTS, Judge, Outcome
-from tests.faults.damaged_directories import CONFIG, LOG_PATH, ZEROED, Damage, scenes
+from tests.faults.damaged_directories import CONFIG, FLIPS, LOG_PATH, ZEROED, Damage, scenes
 
 DEFAULT_SAMPLE: Final = 500
 SLOW_SAMPLE: Final = 20_000
@@ -72,6 +72,37 @@ def test_a_sound_directory_is_left_alone(scene: str) -> None:
     assert judge.sound.batches == served
 
 
+def last_batch(scene: str) -> tuple[str, int]:
+    """Return the last segment of a scene, and the position of its last batch."""
+    name = max(name for name in scenes()[scene].files if name.endswith(".log"))
+    _, data = scenes()[scene].files[name]
+    return name, batch_positions(data)[-1]
+
+
+def batch_positions(data: bytes) -> list[int]:
+    """Return where the batches of a segment start."""
+    positions, end = [], 0
+    while end < len(data):
+        positions.append(end)
+        _, end = read_batch(data, end)
+    return positions
+
+
+@pytest.mark.parametrize("scene", ["kafkas", "covered", "kafkas-covered", "crashed"])
+def test_the_last_batch(scene: str) -> None:
+    """Each byte of it: of Kafka's log it is quarantined, where nobody was told of it cut and kept; a snapshot tells."""
+    name, position = last_batch(scene)
+    size = len(scenes()[scene].files[name][1])
+    damages = [Damage(name, at, (at + change) % FLIPS) for at in range(position, size) for change in (0, 3)]
+    expected = {"kafkas": Outcome.QUARANTINED, "crashed": Outcome.CUT}.get(scene, Outcome.LOST)
+    without_crc = {Outcome.UNDETECTABLE.value, Outcome.QUARANTINED.value, Outcome.IDENTICAL.value}
+    judge = Judge(scenes()[scene])
+    for damage in damages:
+        outcome = judge.judge(damage, starts_again=damage.position % 10 == 0).value
+        has_no_crc = damage.position - position < EPOCH_POSITION + 4
+        assert outcome == expected.value or (has_no_crc and outcome in without_crc), str(damage)
+
+
 @pytest.mark.parametrize("scene", ["closed", "crashed", "trimmed"])
 def test_an_epoch_is_under_no_crc(scene: str) -> None:
     """A bit of an epoch that is another one is found all the same, in whichever batch, and blamed on that batch."""
@@ -79,10 +110,8 @@ def test_an_epoch_is_under_no_crc(scene: str) -> None:
     damages = []
     for name, (_, data) in directory.files.items():
         if name.endswith(".log"):
-            position = 0
-            while position < len(data):
+            for position in batch_positions(data):
                 damages += [Damage(name, position + EPOCH_POSITION + byte, change) for byte, change in ((0, 7), (3, 1))]
-                position += RecordBatch(data, position).size_bytes
     tally = run(scene, damages)
     assert not tally.failures, told(tally)
     assert outcomes(tally) <= {Outcome.QUARANTINED.value, Outcome.IDENTICAL.value}

@@ -31,6 +31,7 @@ QUICK: Final = (
     "clean",
     "truncate_across_segments",
     "install_another_history",
+    "install_a_shorter_history",
 )
 
 

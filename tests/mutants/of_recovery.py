@@ -14,10 +14,11 @@ from raftlog.storage import directory_settling, log_directory, recovery, segment
 from raftlog.storage.epoch_witnesses import EpochWitnesses
 from raftlog.storage.file_log import FileLog
 from raftlog.storage.index_file import IndexFile, StoredIndex
-from raftlog.storage.recovery import ScannedSegments
 from raftlog.storage.recovery_report import ActionKind
+from raftlog.storage.scanned_segments import ScannedSegments
 from raftlog.storage.segment_list import SegmentList
 from raftlog.storage.segment_scan import SegmentScan
+from raftlog.storage.snapshot_takeover import SnapshotTakeover
 from raftlog.testing.memory_file_system import MemoryFileSystem
 from tests.mutants.planting import Mutant, Wrong, instead, instead_of_property, missing, swapped
 
@@ -132,6 +133,14 @@ def _from_the_front(right: Wrong) -> Wrong:
         return right(segments, *arguments, **keywords)
 
     return starting_anew
+
+
+def _taking_from_the_front(right: Wrong) -> Wrong:
+    def run(takeover: Any, scanned: Any, *arguments: Any) -> Any:
+        scanned.sound.reverse()
+        return right(takeover, scanned, *arguments)
+
+    return run
 
 
 def _without_taking_back(right: Wrong) -> Wrong:
@@ -258,7 +267,7 @@ MUTANTS: Final = (
         "K28-back",
         "a snapshot below the log start does not come back",
         "KafkaRaftLog#deleteBeforeSnapshot",
-        instead(recovery._Recovery, "_without_old", lambda start, snapshot_ids, start_offset: snapshot_ids),
+        instead(recovery._Recovery, "_without_old", lambda start, snapshot_ids, *_: snapshot_ids),
         (f"{RECOVERY}::test_segments_that_a_deletion_left_are_removed",),
     ),
     Mutant(
@@ -279,15 +288,29 @@ MUTANTS: Final = (
         "K31-hole",
         "a crash while a log starts anew leaves no hole in it",
         "openraft 674e78aa",
+        swapped(SnapshotTakeover, "run", _taking_from_the_front),
+        ("tests/storage/test_recovery_copies.py::test_a_crash_while_a_snapshot_takes_the_place",),
+    ),
+    Mutant(
+        "K31-hole-live",
+        "a crash while a follower starts anew at a snapshot leaves no hole in its log",
+        "openraft 674e78aa",
         swapped(SegmentList, "starting_anew", _from_the_front),
-        (f"{RECOVERY}::test_a_crash_while_starting_anew_leaves_no_hole",),
+        (f"{CRASHES}::test_a_crash_loses_and_invents_nothing",),
     ),
     Mutant(
         "K31-durable",
         "what was durable is taken back before a log starts anew below it",
         "Pillai et al., OSDI 2014",
-        swapped(FileLog, "_starting_anew_at", _without_taking_back),
+        instead(SnapshotTakeover, "_note_start", lambda takeover: takeover._stored),
         (f"{RECOVERY}::test_a_crash_while_starting_anew_leaves_no_hole",),
+    ),
+    Mutant(
+        "K31-durable-live",
+        "what was durable is taken back before a follower starts anew below it",
+        "Pillai et al., OSDI 2014",
+        swapped(FileLog, "_starting_anew_at", _without_taking_back),
+        (f"{CRASHES}::test_a_crash_loses_and_invents_nothing",),
     ),
     Mutant(
         "K31-empty",

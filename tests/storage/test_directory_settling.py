@@ -37,6 +37,7 @@ def settled(*names: str) -> tuple[list[str], set[ActionKind]]:
         "raftlog-recovery-point.tmp",
         f"{0:020}.log.damaged-12.tmp",
         f"{0:020}.log.damaged-12-1.tmp",
+        f"{0:020}.log.torn-12.tmp",
     ],
 )
 def test_what_is_on_its_way_is_removed(name: str) -> None:
@@ -54,6 +55,9 @@ def test_what_is_on_its_way_is_removed(name: str) -> None:
         "raftlog-recovery-point",
         "raftlog-flush-mark",
         f"{0:020}.log.damaged-12",
+        f"{0:020}.log.torn-12",
+        f"{0:020}.log.superseded-{7:020}-{1:010}",
+        f"{3:020}-{1:010}.checkpoint.superseded-{7:020}-{1:010}",
         "notes.tmp",
         "somebody-elses-file",
     ],
@@ -66,8 +70,19 @@ def test_all_else_stays(name: str) -> None:
 def test_a_swap_file_gets_its_place() -> None:
     """A file that was complete and on its way in takes its name, unless it came with one that was not."""
     assert settled(f"{3:020}.log.swap") == ([f"{3:020}.log"], {ActionKind.RENAMED})
-    left, kinds = settled(f"{1:020}.log.swap", f"{3:020}.log.cleaned", f"{3:020}.log.swap")
-    assert (left, kinds) == ([f"{1:020}.log"], {ActionKind.RENAMED, ActionKind.REMOVED})
+    left, kinds = settled(f"{1:020}.log.swap", f"{3:020}.log", f"{3:020}.log.cleaned", f"{3:020}.log.swap")
+    assert (left, kinds) == ([f"{1:020}.log", f"{3:020}.log"], {ActionKind.RENAMED, ActionKind.REMOVED})
+
+
+def test_a_swap_file_takes_no_segment_with_it() -> None:
+    """The segment whose name it takes is kept; and where there is none, it is not removed for others' sake."""
+    left, kinds = settled(f"{3:020}.log", f"{3:020}.log.swap")
+    assert (left, kinds) == (
+        [f"{3:020}.log", f"{3:020}.log.damaged-0"],
+        {ActionKind.RENAMED, ActionKind.SET_ASIDE},
+    )
+    left, kinds = settled(f"{3:020}.log.cleaned", f"{3:020}.log.swap")
+    assert (left, kinds) == ([f"{3:020}.log"], {ActionKind.RENAMED, ActionKind.REMOVED})
 
 
 @pytest.mark.parametrize(
@@ -85,8 +100,9 @@ def test_a_swap_file_gets_its_place() -> None:
     ],
 )
 def test_what_comes_in_with_something_unfinished_goes(swap: int, cleaned: tuple[int, ...], is_kept: bool) -> None:
-    """A segment on its way in is kept only if nothing at or below it is unfinished; offset 0 is an offset too."""
-    left, kinds = settled(f"{swap:020}.log.swap", *(f"{each:020}.log.cleaned" for each in cleaned))
-    assert left == [f"{swap:020}.log"] * is_kept
+    """It takes a segment's place only if nothing at or below it is unfinished; offset 0 is an offset too."""
+    names = [f"{swap:020}.log.swap", *(f"{each:020}.log.cleaned" for each in cleaned)]
+    left, kinds = settled(f"{swap:020}.log", *names)
+    assert left == [f"{swap:020}.log", *[f"{swap:020}.log.damaged-0"] * is_kept]
     assert (ActionKind.RENAMED in kinds) == is_kept
     assert (ActionKind.REMOVED in kinds) == (not is_kept or bool(cleaned))

@@ -216,7 +216,7 @@ def test_an_append_that_was_interrupted_is_the_last() -> None:
 
 
 class CountingFiles(LocalFileSystem):
-    """Counts the files that are open, and fails to remove segments."""
+    """Counts the files that are open, and fails to remove or rename segments."""
 
     def __init__(self) -> None:
         self.opened: list[LocalFile] = []
@@ -236,6 +236,12 @@ class CountingFiles(LocalFileSystem):
         if path.endswith(".log"):
             raise StorageError(path, "remove", "input/output error")
         super().remove(path)
+
+    def rename(self, source: str, target: str) -> None:
+        """Rename a file, unless it is a segment."""
+        if source.endswith(".log"):
+            raise StorageError(source, "rename", "input/output error")
+        super().rename(source, target)
 
     def open_paths(self) -> list[str]:
         """Return the paths of the files that are open."""

@@ -4,10 +4,12 @@
 import random
 
 import attrs
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
+from raftlog.errors import TruncationBelowHighWatermarkError
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.replicated_log import Isolation
 from raftlog.storage.recovery_report import ActionKind
@@ -103,6 +105,13 @@ class FileLogAgainstList(RuleBasedStateMachine):
         self.batches = []
         self.start = self.flushed = self.high_watermark = self.snapshot.offset
 
+    @precondition(lambda self: self.start < max(self.high_watermark, self.snapshot.offset) <= self.end)
+    @rule()
+    def truncate_too_much(self) -> None:
+        """What a snapshot proves does not go, nor what consensus has said, though it be one record."""
+        with pytest.raises(TruncationBelowHighWatermarkError):
+            self.log.truncate_to(max(self.high_watermark, self.snapshot.offset) - 1)
+
     @rule(data=st.data())
     def truncate(self, data: st.DataObject) -> None:
         offset = data.draw(st.integers(max(self.high_watermark, self.snapshot.offset), self.end))
@@ -119,14 +128,14 @@ class FileLogAgainstList(RuleBasedStateMachine):
         self.log = open_log(self.file_system)
         assert not self.log.recovery.actions
         self.flushed = self.end
-        self.high_watermark = self.start
+        self.high_watermark = max(self.start, self.snapshot.offset)
 
     @rule(seed=seeds)
     def crash(self, seed: int) -> None:
         """What was flushed is there, what was not may be, and nothing else; damage is no more than a doubt."""
         self.file_system = self.file_system.crash(random.Random(seed).randrange)
         self.log = open_log(self.file_system)
-        self.high_watermark = self.start
+        self.learn_high_watermark()
         if self.log.start_offset > self.start:
             assert self.log.start_offset == self.log.end_offset.offset == self.snapshot.offset
             self.start_anew()
@@ -140,6 +149,12 @@ class FileLogAgainstList(RuleBasedStateMachine):
         self.batches = [batch for batch in self.batches if batch.next_offset <= end_offset]
         self.flushed = self.end
 
+    def learn_high_watermark(self) -> None:
+        """The snapshot says it, as far as the log goes; where it lacks the end of an epoch, the snapshot says less."""
+        self.high_watermark = self.log.high_watermark.offset
+        least = self.snapshot.offset if self.snapshot.offset <= self.log.end_offset.offset else self.log.start_offset
+        assert least <= self.high_watermark <= max(self.snapshot.offset, self.log.start_offset)
+
     @precondition(lambda self: self.batches)
     @rule(data=st.data(), at=seeds)
     def rot(self, data: st.DataObject, at: int) -> None:
@@ -149,11 +164,15 @@ class FileLogAgainstList(RuleBasedStateMachine):
         size = len(self.file_system.contents()[bad])
         if size:
             flip(self.file_system, bad, at % size)
+        data_of_bad = self.file_system.contents()[bad]
         self.log = open_log(self.file_system)
-        self.flushed, self.high_watermark = self.end, self.log.start_offset
+        self.flushed = self.end
+        self.learn_high_watermark()
         if size and self.log.quarantine is None:
-            # Nothing sound is left that the snapshot does not stand for.
+            # Nothing sound is left that the snapshot does not stand for; what has rotted is told, and kept.
             assert self.log.start_offset == self.log.end_offset.offset == self.snapshot.offset >= self.end
+            assert bad in [each.path for each in self.log.recovery.actions if each.kind is ActionKind.LOST]
+            assert data_of_bad in self.file_system.contents().values()
             self.start_anew()
         elif size:
             self.repair()

@@ -310,16 +310,21 @@ def test_a_snapshot_that_was_refused_is_refused_by_a_restart() -> None:
 
 
 def test_starting_anew_at_a_snapshot_is_reported_and_done_once() -> None:
-    """What went for a snapshot that is ahead is told; the next start finds nothing to do, and keeps what is there."""
+    """What a snapshot takes the place of is kept, and told; the next start finds nothing to do."""
     file_system = MemoryFileSystem()
     log = open_log(file_system)
     fill(log, 5)
     log.flush()
+    make_snapshot(log, 3)
     install_snapshot(log, 20, 4)
+    before = file_system.contents()
     log = open_log(file_system := kill(file_system))
-    (action,) = [each for each in log.recovery.actions if each.kind is ActionKind.REMOVED]
-    assert action.path == DIRECTORY
-    assert action.detail.startswith("offsets 0 to 5 (exclusive)")
+    after = file_system.contents()
+    assert {action.kind for action in log.recovery.actions} == {ActionKind.SUPERSEDED}
+    kept = {action.path: action.copy for action in log.recovery.actions}
+    older = join(DIRECTORY, f"{3:020}-{1:010}.checkpoint")
+    assert kept == {path: f"{path}.superseded-{20:020}-{4:010}" for path in (segment_path(0), segment_path(3), older)}
+    assert all(after[str(copy)] == before[path] and path not in after for path, copy in kept.items())
     for _ in range(2):
         log = open_log(file_system := kill(file_system))
         assert (log.recovery.actions, log.start_offset) == ((), 20)

@@ -9,6 +9,7 @@ from raftlog.records.control_batch import write_control_batch
 from raftlog.records.voters import voters_record
 from tests.core.raft_batches import voters
 from tests.golden_files import GOLDEN
+from tests.tools.console import dump_jsonl
 from tests.tools.log_console import CLUSTER, DIRECTORY_ID, TOPIC, damaged, everything, info, log, segment, the
 from tests.tools.log_console import own_init as init
 
@@ -70,8 +71,34 @@ def test_a_torn_tail_is_suspicious(directory: Path) -> None:
     path.write_bytes(path.read_bytes() + path.read_bytes()[:40])
     outcome = log("info", "--format", "jsonl", directory)
     assert outcome.exit_code == 3
-    assert "cut" in [each["action"] for each in outcome.of_kind("recovery_action")]
+    (cut,) = (each for each in outcome.of_kind("recovery_action") if each["action"] == "cut")
+    assert cut["copy"] == f"{path}.torn-{len(path.read_bytes()) - 40}"
     assert "cut" in log("append", directory).messages
+    assert log("info", directory).exit_code == 0
+
+
+def test_damage_that_a_snapshot_covers_is_damage(directory: Path) -> None:
+    """The next start goes on at the snapshot, and yet info names file, position and offset, and exits with 2."""
+    log("append", directory, lines=(TOPIC,))
+    assert log("snapshot", directory).exit_code == 0
+    path = segment(directory)
+    data = bytearray(path.read_bytes())
+    last = dump_jsonl(path).of_kind("batch")[-1]
+    data[last["position"] + 70] ^= 4
+    path.write_bytes(data)
+    before = everything(directory)
+    outcome = log("info", "--format", "jsonl", directory)
+    assert outcome.exit_code == 2
+    (lost,) = (each for each in outcome.of_kind("recovery_action") if each["action"] == "lost")
+    assert lost["file"] == str(path)
+    assert f"from offset {last['base_offset']} (position {last['position']}) on" in lost["detail"]
+    kept = {each["file"]: each["copy"] for each in outcome.of_kind("recovery_action") if each["copy"]}
+    assert kept[str(path)] == f"{path}.damaged-0"
+    assert not outcome.of_kind("quarantine")
+    assert everything(directory) == before
+    appended = log("append", directory)
+    assert ": lost: " in appended.messages
+    assert Path(f"{path}.damaged-0").read_bytes() == bytes(data)
     assert log("info", directory).exit_code == 0
 
 

@@ -37,7 +37,12 @@ _LEFT_OVER: Final = {
     FileState.PART: "it was being written; the next start removes it",
     FileState.TEMPORARY: "it was being written; the next one takes its place",
 }
-_SET_ASIDE: Final = re.compile(r".+\.damaged-[0-9-]+(?:\.tmp)?")
+_SET_ASIDE: Final = re.compile(r".+\.(damaged|torn|superseded)-[0-9-]+(?:\.tmp)?")
+_SET_ASIDE_BYTES: Final = {
+    "damaged": "damaged bytes",
+    "torn": "the tail of a log that a crash had cut short",
+    "superseded": "what a newer snapshot took the place of",
+}
 _SILENT_KINDS: Final = frozenset({FileKind.LOCK, FileKind.CLEAN_SHUTDOWN})
 """What matters of these is whether they are there."""
 _OFFSET_CHECKPOINTS: Final = frozenset(
@@ -98,8 +103,8 @@ def _findings_of_other_file(task: SurveyTask, name: str) -> tuple[Finding, ...]:
     """Say what a file without contents is doing here."""
     if task.kind in _SILENT_KINDS:
         return ()
-    if _SET_ASIDE.fullmatch(name):
-        return (Finding(task.path, "file-left-over", "raftlog has set damaged bytes aside here"),)
+    if aside := _SET_ASIDE.fullmatch(name):
+        return (Finding(task.path, "file-left-over", f"raftlog has set {_SET_ASIDE_BYTES[aside[1]]} aside here"),)
     if name.removesuffix(FileState.TEMPORARY.value) in {*_RAFTLOG_READERS, RESERVE_NAME}:
         is_reserve = name == RESERVE_NAME
         reason = _LEFT_OVER[FileState.TEMPORARY]

@@ -120,6 +120,8 @@ def test_contents(name: str, data: bytes, contents: dict[str, Any]) -> None:
         ("raftlog-recovery-point.tmp", "file-left-over"),
         ("raftlog-reserve.tmp", "file-left-over"),
         ("00000000000000000042.log.damaged-512", "file-left-over"),
+        ("00000000000000000042.log.torn-512-1", "file-left-over"),
+        ("00000000000000000042.log.superseded-00000000000000000090-0000000007", "file-left-over"),
         ("00000000000000000042-0000000003.checkpoint.deleted", "file-left-over"),
         ("00000000000000000042-0000000003-123.checkpoint.part", "snapshot-unfinished"),
         (".lock", None),

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wrong starts: what they cut or replace without keeping it, or without a word; what snapshots prove; who owns it."""
+
+from typing import Any, Final
+
+from raftlog import log_rules
+from raftlog.errors import StorageError
+from raftlog.log_rules import LogOutline
+from raftlog.process_ownership import Owned
+from raftlog.storage import damaged_files, log_start
+from raftlog.storage.file_log import FileLog
+from raftlog.storage.local_file_system import LocalFileLock
+from raftlog.storage.log_segment import LogSegment
+from raftlog.storage.scanned_segments import ScannedSegments
+from raftlog.storage.segment_scan import Problem
+from raftlog.storage.snapshot_takeover import SnapshotTakeover
+from tests.mutants.planting import Mutant, Wrong, instead, instead_of_property, missing, swapped
+
+ANSWERS: Final = "tests/storage/test_answers_after_failures.py"
+COPIES: Final = "tests/storage/test_recovery_copies.py"
+FORKS: Final = "tests/storage/test_forks.py"
+PROVEN: Final = "tests/contracts/test_proven_high_watermark.py"
+
+
+def _whosever_it_is(scanned: ScannedSegments, problem: Problem) -> bool:
+    return problem.may_be_torn and not scanned.behind and scanned.sound_end_behind is None
+
+
+def _just_cutting(file_system: Any, directory: str, segment: LogSegment) -> tuple[str, tuple[str, ...]]:
+    segment.cut_damage()
+    return f"{segment.path}.torn-{segment.size_bytes}", ()
+
+
+def _cutting_first(right: Wrong) -> Wrong:
+    def cut_torn_tail(file_system: Any, directory: str, segment: LogSegment) -> Any:
+        segment.cut_damage()
+        return right(file_system, directory, segment)
+
+    return cut_torn_tail
+
+
+def _removing(takeover: Any, segment: LogSegment, *, is_damaged: bool) -> None:
+    segment.remove()
+
+
+def _keeping_nothing(right: Wrong) -> Wrong:
+    return lambda takeover, snapshot_ids, *, keeps: right(takeover, snapshot_ids, keeps=False)
+
+
+def _by_offset_alone(log: LogOutline) -> int:
+    ends = (min(each.offset, log.end_offset) for each in log.snapshot_ids)
+    return max((log.start_offset, *ends))
+
+
+def _by_high_watermark_alone(right: Wrong) -> Wrong:
+    def check_truncation(log: LogOutline, end_offset: int) -> None:
+        if end_offset < log.high_watermark:
+            right(log, end_offset)
+
+    return check_truncation
+
+
+def _still_flushed(right: Wrong) -> Wrong:
+    def _truncate(log: Any, offset: int, *, ends_quarantine: bool) -> None:
+        flushed_offset = log._flushed_offset
+        try:
+            right(log, offset, ends_quarantine=ends_quarantine)
+        except StorageError:
+            log._flushed_offset = flushed_offset
+            raise
+
+    return _truncate
+
+
+MUTANTS: Final = (
+    Mutant(
+        "S-answers",
+        "what a log knows without its disk it answers, whatever the disk does",
+        "EIO",
+        instead_of_property(FileLog, "high_watermark", lambda log: log._segments.locate(log._high_watermark)),
+        (f"{ANSWERS}::test_a_high_watermark_whose_place_has_rotted_is_known",),
+    ),
+    Mutant(
+        "S-answers-half",
+        "a truncation that fails leaves a log whose answers agree",
+        "EIO",
+        swapped(FileLog, "_truncate", _still_flushed),
+        (f"{ANSWERS}::test_a_log_answers_whatever_has_failed",),
+    ),
+    Mutant(
+        "S-fork",
+        "a process that was forked from the owner of a log changes nothing",
+        "SQLite, how to corrupt",
+        missing(Owned, "disown"),
+        (f"{FORKS}::test_a_child_is_refused",),
+    ),
+    Mutant(
+        "S-fork-lock",
+        "a descriptor of a lock that was inherited does not release the lock when it is closed",
+        "SQLite, how to corrupt",
+        instead(LocalFileLock, "disown", lambda lock: None),
+        (f"{FORKS}::test_a_child_may_take_over_when_the_parent_has_let_go",),
+    ),
+    Mutant(
+        "W1-kafkas-torn",
+        "a complete batch that does not check is no torn tail, where nothing says how far the log was durable",
+        "LogLoader#recoverLog",
+        instead(ScannedSegments, "_is_torn", _whosever_it_is),
+        (f"{COPIES}::test_rot_in_the_last_batch_of_kafkas_log_is_quarantined",),
+    ),
+    Mutant(
+        "R17-copy",
+        "a torn tail is kept",
+        "LogLoader#recoverLog",
+        instead(damaged_files, "cut_torn_tail", _just_cutting),
+        (f"{COPIES}::test_a_torn_tail_of_ours_is_kept",),
+    ),
+    Mutant(
+        "R17-copy-first",
+        "a torn tail is copied before it is cut",
+        "ENOSPC",
+        swapped(damaged_files, "cut_torn_tail", _cutting_first),
+        (f"{COPIES}::test_without_room_for_the_copy_nothing_is_cut",),
+    ),
+    Mutant(
+        "R17-copy-again",
+        "a start that is killed again and again makes one copy",
+        "ENOSPC",
+        instead(damaged_files, "_has_bytes", lambda *_: False),
+        (f"{COPIES}::test_a_crash_between_copy_and_cut_makes_no_second_copy",),
+    ),
+    Mutant(
+        "R17-copy-bound",
+        "copies of torn tails do not fill a disk",
+        "ENOSPC",
+        instead(damaged_files, "_torn_tails_too_many", lambda *_: ()),
+        (f"{COPIES}::test_no_more_than_some_torn_tails_are_kept",),
+    ),
+    Mutant(
+        "K31-silent",
+        "what a snapshot stands for, and was lost, is told",
+        "KafkaRaftLog#createLog",
+        missing(SnapshotTakeover, "_tell_loss"),
+        (f"{COPIES}::test_rot_that_a_snapshot_covers_is_said_and_kept",),
+    ),
+    Mutant(
+        "K31-kept",
+        "segments that a snapshot takes the place of at a start are kept",
+        "KafkaRaftLog#createLog",
+        instead(SnapshotTakeover, "_set_segment_aside", _removing),
+        (f"{COPIES}::test_rot_that_a_snapshot_covers_is_said_and_kept",),
+    ),
+    Mutant(
+        "K31-kept-snapshots",
+        "older snapshots that one takes the place of at a start are kept",
+        "KafkaRaftLog#createLog",
+        swapped(SnapshotTakeover, "_drop_snapshots", _keeping_nothing),
+        (f"{COPIES}::test_rot_that_a_snapshot_covers_is_said_and_kept",),
+    ),
+    Mutant(
+        "K31-alarm",
+        "a start that goes on with what another one began does not take it for a loss",
+        "raftlog, while it was made",
+        instead(SnapshotTakeover, "_is_loss", lambda takeover, scanned: True),
+        (f"{COPIES}::test_a_crash_while_a_snapshot_takes_the_place",),
+    ),
+    Mutant(
+        "K28-lost",
+        "first segments that nobody has deleted are missed, though a snapshot stands for them",
+        "LogLoader",
+        instead(log_start, "lost_start", lambda *_: None),
+        (f"{COPIES}::test_first_segments_that_a_snapshot_covers_are_missed",),
+    ),
+    Mutant(
+        "W-proven",
+        "a snapshot proves what is committed, after a start too",
+        "KafkaRaftLog#createLog",
+        instead(log_rules, "proven_end_offset", lambda log: log.start_offset),
+        (f"{PROVEN}::test_a_snapshot_of_its_own_stays_committed",),
+    ),
+    Mutant(
+        "W-parted",
+        "a snapshot of another history proves nothing of this log",
+        "KAFKA-10661",
+        instead(log_rules, "proven_end_offset", _by_offset_alone),
+        (f"{PROVEN}::test_a_fetched_snapshot_of_this_log_proves_it_committed",),
+    ),
+    Mutant(
+        "W-guard",
+        "a truncation looks at the snapshots too, and not at the high watermark alone",
+        "KafkaRaftLog#truncateTo",
+        swapped(log_rules, "check_truncation", _by_high_watermark_alone),
+        (f"{PROVEN}::test_a_snapshot_beyond_the_log_proves_all_of_its_epoch",),
+    ),
+)
