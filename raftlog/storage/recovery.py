@@ -36,6 +36,7 @@ from raftlog.storage.recovery_point import StoredDurablePoint, load_durable_poin
 from raftlog.storage.recovery_report import ActionKind, RecoveryAction, RecoveryReport
 from raftlog.storage.segment_indexes import IndexLimits
 from raftlog.storage.segment_scan import Problem
+from raftlog.storage.written_anew import give_names_anew, write_recovery_point_anew, write_tails_anew
 
 _INDEX_DETAILS: Final = {
     StoredIndex.BEHIND: "it was not there, or lacked the last entries, as after a crash; harmless",
@@ -164,6 +165,7 @@ class _Recovery:
         self._snapshots: Final = SnapshotDirectory(file_system, directory)
         self._actions: list[RecoveryAction] = []
         self._opened: list[LogSegment] = []
+        self._durable_point = 0
 
     def run(self) -> RecoveredLog:
         try:
@@ -178,6 +180,7 @@ class _Recovery:
         stored = load_durable_point(self._file_system, self._directory)
         if stored.problem is not None:
             self._note(ActionKind.IGNORED, "", str(stored.problem))
+        write_recovery_point_anew(self._file_system, self._directory, stored)
         snapshot_ids = self._verified_snapshots()
         start_offset, base_offsets = self._start(stored, snapshot_ids)
         checkpoint, problem = self._epoch_checkpoint()
@@ -189,6 +192,8 @@ class _Recovery:
             self._settle_epochs(scanned.epochs, scanned.end_offset, checkpoint, problem)
         snapshot_ids = self._without_old(snapshot_ids, start_offset)
         self._file_system.sync_directory(self._directory)
+        segments = (*scanned.sound, *scanned.behind)
+        give_names_anew(self._file_system, self._directory, stored, segments, snapshot_ids, self._durable_point)
         report = RecoveryReport(
             start_offset,
             scanned.end_offset,
@@ -282,6 +287,8 @@ class _Recovery:
         for base_offset in base_offsets:
             scanned.take(self._segment(base_offset))
         durable_end_offset = self._durable_end_offset(stored, snapshot_ids, scanned.epochs, checkpoint)
+        self._durable_point = durable_end_offset
+        write_tails_anew(scanned.sound, durable_end_offset)
         quarantine = scanned.judge(durable_end_offset)
         if start_offset == 0 or any(each.offset >= start_offset for each in snapshot_ids):
             return scanned, quarantine
