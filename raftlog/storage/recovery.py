@@ -288,7 +288,7 @@ class _Recovery:
             scanned.take(self._segment(base_offset))
         durable_end_offset = self._durable_end_offset(stored, snapshot_ids, scanned.epochs, checkpoint)
         self._durable_point = durable_end_offset
-        write_tails_anew(scanned.sound, durable_end_offset)
+        write_tails_anew(scanned.sound, durable_end_offset, stored)
         quarantine = scanned.judge(durable_end_offset)
         if start_offset == 0 or any(each.offset >= start_offset for each in snapshot_ids):
             return scanned, quarantine

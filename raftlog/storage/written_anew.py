@@ -7,6 +7,7 @@ itself that a sync has returned, and writes the rest again before it is told of:
 
     batches below the durable point     believed: the flush mark and the recovery point are written after a sync
     batches at or above it              written in place, the same bytes, and synced
+    the length of the last segment      given again: one byte more and back, and synced. A truncation may not be there
     the recovery point                  replaced by itself, before anything is cut or removed by what it says
     a segment that begins at the        its name is given again: renamed to *.swap and back, and the directory synced.
     durable point or above              Below it the name is durable, as something in the file is
@@ -24,7 +25,7 @@ Source: Rebello et al., "Can Applications Recover from fsync Failures?" (ATC 202
 believes what it reads.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from raftlog.errors import StorageError
@@ -54,12 +55,13 @@ def write_recovery_point_anew(file_system: FileSystem, directory: str, stored: S
         replace_file(file_system, join(directory, RECOVERY_POINT_NAME), point.encode())
 
 
-def write_tails_anew(segments: Iterable[LogSegment], durable_end_offset: int) -> None:
-    """Write what segments hold at or above an offset once more, in place, and sync it.
+def write_tails_anew(segments: Sequence[LogSegment], durable_end_offset: int, stored: StoredDurablePoint) -> None:
+    """Write what segments hold at or above an offset once more, in place, and the last one's length, and sync it.
 
     Args:
         segments: that were scanned; what lies behind the sound part of one is left as it is.
         durable_end_offset: below which a sync has returned (exclusive).
+        stored: what was known of the durable point.
 
     Raises:
         OutOfSpaceError, StorageError: the disk failed, or gives other bytes now than those that the scan found sound.
@@ -70,6 +72,24 @@ def write_tails_anew(segments: Iterable[LogSegment], durable_end_offset: int) ->
             position, _ = segment.locate(max(segment.base_offset, durable_end_offset))
             _write_batches_anew(segment, position)
             segment.file.sync()
+    if not _is_as_it_was_closed(stored, segments, durable_end_offset):
+        _give_length_anew(segments[-1])
+
+
+def _is_as_it_was_closed(stored: StoredDurablePoint, segments: Sequence[LogSegment], durable_end_offset: int) -> bool:
+    point = stored.recovery_point
+    return point is not None and point.is_clean and segments[-1].next_offset == durable_end_offset
+
+
+def _give_length_anew(segment: LogSegment) -> None:
+    """Have the file's length written down again, unless what is wrong behind its batches is cut later, or must stay.
+
+    A byte that a crash leaves behind the batches is a torn tail.
+    """
+    if segment.file.size() == segment.size_bytes:
+        segment.file.write_at(segment.size_bytes, b"\0")
+        segment.file.truncate(segment.size_bytes)
+        segment.file.sync()
 
 
 def _write_batches_anew(segment: LogSegment, position: int) -> None:
@@ -93,7 +113,7 @@ def give_names_anew(
     file_system: FileSystem,
     directory: str,
     stored: StoredDurablePoint,
-    segments: Iterable[LogSegment],
+    segments: Sequence[LogSegment],
     snapshot_ids: Iterable[OffsetAndEpoch],
     durable_end_offset: int,
 ) -> None:
@@ -110,9 +130,7 @@ def give_names_anew(
     Raises:
         StorageError: a name may be the one or the other.
     """
-    segments = list(segments)
-    point = stored.recovery_point
-    if point is not None and point.is_clean and segments[-1].next_offset == durable_end_offset:
+    if _is_as_it_was_closed(stored, segments, durable_end_offset):
         return
     paths = [segment.path for segment in segments if segment.base_offset >= durable_end_offset]
     paths += [join(directory, snapshot_name(snapshot_id)) for snapshot_id in snapshot_ids]

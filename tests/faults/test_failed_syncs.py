@@ -98,9 +98,18 @@ def test_what_is_told_after_a_failed_sync_survives_a_crash(name: str, operation:
     assert count > 0
 
 
+OTHERS: Final = [
+    (name, operation)
+    for name in sorted(set(LIFE) - set(QUICK))
+    for operation in SYNCS
+    # A segment whose removal was in doubt may come back behind the log, which is quarantined then: nothing is lost, but
+    # the log is not as it was told. Nobody knows the names that went (DECISIONS.md 34).
+    if (name, operation) != ("truncate_across_segments", Operation.SYNC_DIRECTORY)
+]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("operation", SYNCS)
-@pytest.mark.parametrize("name", sorted(set(LIFE) - set(QUICK)))
+@pytest.mark.parametrize(("name", "operation"), OTHERS)
 def test_whatever_failed_what_is_told_afterwards_survives(name: str, operation: Operation) -> None:
     """The same for all of a log's life."""
     print(f"{name}, {operation.value}: {fail_each(name, operation)} states")
