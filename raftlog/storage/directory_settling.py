@@ -5,7 +5,8 @@
 
     *.log.deleted, *.index.deleted ...      removed
     *.cleaned                               removed, and with it every .swap of its base offset or above
-    *.swap                                  renamed into its place; a segment that is there is set aside
+    *.swap                                  renamed into its place; a segment that is there is set aside. So are
+                                            snapshots, of which Kafka has none
     *.tmp                                   removed: the file of the plain name is whole
     *.checkpoint.part, .checkpoint.deleted  removed
     *.index, *.timeindex, *.txnindex        removed where their segment is gone
@@ -53,7 +54,9 @@ def settle_names(file_system: FileSystem, directory: str) -> Iterator[RecoveryAc
         elif name.state in _UNFINISHED:
             yield _remove(file_system, path, _UNFINISHED[name.state])
     for text in file_system.list(directory):
-        if text == f"{RECOVERY_POINT_NAME}{FileState.TEMPORARY.value}" or is_half_copied(text):
+        if _is_swapped_snapshot(text):
+            yield _rename_in(file_system, join(directory, text))
+        elif text == f"{RECOVERY_POINT_NAME}{FileState.TEMPORARY.value}" or is_half_copied(text):
             yield _remove(file_system, join(directory, text), _UNFINISHED[FileState.TEMPORARY])
     yield from _remove_orphans(file_system, directory)
 
@@ -69,8 +72,19 @@ def _settle_swap(
     if is_segment and is_there:
         copy = set_file_aside(file_system, target)
         yield RecoveryAction(ActionKind.SET_ASIDE, target, "another file takes its name", copy)
-    file_system.rename(path, target)
-    yield RecoveryAction(ActionKind.RENAMED, path, "it was on its way in")
+    yield _rename_in(file_system, path)
+
+
+def _is_swapped_snapshot(text: str) -> bool:
+    """Whether a name is that of a snapshot whose name a start was about to give anew (``written_anew``)."""
+    name = parse_file_name(text.removesuffix(FileState.SWAP.value))
+    is_snapshot = name is not None and name.kind is FileKind.SNAPSHOT and name.state is FileState.CURRENT
+    return is_snapshot and text.endswith(FileState.SWAP.value)
+
+
+def _rename_in(file_system: FileSystem, path: str) -> RecoveryAction:
+    file_system.rename(path, path.removesuffix(FileState.SWAP.value))
+    return RecoveryAction(ActionKind.RENAMED, path, "it was on its way in")
 
 
 def _remove_orphans(file_system: FileSystem, directory: str) -> Iterator[RecoveryAction]:

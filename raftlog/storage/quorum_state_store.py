@@ -12,7 +12,8 @@ checksum, so the copies decide; Kafka knows nothing of them, and leaves them alo
 
 Both copies are replaced durably, one after the other, and then ``quorum-state``. A crash in between leaves some with
 the old state and some with the new one, of which nobody was told. Opening the store settles on one of them and writes
-it to all three before it is acted upon.
+it to all three before it is acted upon, even if all three agree: what is read may be in memory alone
+(``written_anew``).
 
 A full disk must not take the vote from a replica that can still read: ``raftlog-reserve`` holds the room of one such
 file, is removed when a state does not fit, and made again when there is room. The files are replaced one after the
@@ -246,7 +247,7 @@ class QuorumStateStore(Owned):
 
     @classmethod
     def open(cls, file_system: FileSystem, directory: str, *, has_log: bool, last_epoch: int = 0) -> Self:
-        """Find out what the replica remembers, and make all three files say so; ``recovered`` tells what was found.
+        """Find out what the replica remembers, and write it to all three files; ``recovered`` tells what was found.
 
         Args:
             file_system: that the directory is on.
@@ -255,11 +256,13 @@ class QuorumStateStore(Owned):
             last_epoch: likewise.
 
         Raises:
-            StorageError: the files do not agree, and cannot be written.
+            OutOfSpaceError: they cannot be written, not even with the room of the reserve.
+            StorageError: they cannot be written. Nobody may be told of what was read.
         """
         recovered = load_quorum_state(file_system, directory, has_log=has_log, last_epoch=last_epoch)
         store = cls(file_system, directory, recovered)
-        if recovered.state is not None and not recovered.is_settled:
+        if recovered.state is not None:
+            # Also where all three agree: a sync of another process may have failed, which the cache does not tell.
             store._writing(recovered.state).complete()
         store._keep_reserve()
         return store

@@ -42,6 +42,7 @@ from raftlog.storage.recovery_report import ActionKind, RecoveryAction, Recovery
 from raftlog.storage.scanned_segments import ScannedSegments
 from raftlog.storage.segment_indexes import IndexLimits
 from raftlog.storage.snapshot_takeover import SnapshotTakeover, check_takeover
+from raftlog.storage.written_anew import give_names_anew, write_recovery_point_anew, write_tails_anew
 
 _INDEX_DETAILS: Final = {
     StoredIndex.BEHIND: "it was not there, or lacked the last entries, as after a crash; harmless",
@@ -98,6 +99,7 @@ class _Recovery:
         self._opened: list[LogSegment] = []
         self._known_end_offset = 0
         """Up to where there were records, whatever the snapshots say."""
+        self._durable_point = 0
 
     def run(self) -> RecoveredLog:
         try:
@@ -112,6 +114,7 @@ class _Recovery:
         stored = load_durable_point(self._file_system, self._directory)
         if stored.problem is not None:
             self._note(ActionKind.IGNORED, "", str(stored.problem))
+        write_recovery_point_anew(self._file_system, self._directory, stored)
         snapshot_ids = self._verified_snapshots()
         checkpoint, problem = self._epoch_checkpoint()
         start_offset, base_offsets = self._start(stored, snapshot_ids, checkpoint)
@@ -126,6 +129,8 @@ class _Recovery:
         if quarantine is None:  # Else what bears witness against a batch must be there at the next start, too.
             self._settle_epochs(scanned.epochs, scanned.end_offset, checkpoint, problem)
         self._file_system.sync_directory(self._directory)
+        segments = (*scanned.sound, *scanned.behind)
+        give_names_anew(self._file_system, self._directory, stored, segments, snapshot_ids, self._durable_point)
         return RecoveredLog(
             scanned.sound,
             tuple(scanned.behind),
@@ -147,6 +152,8 @@ class _Recovery:
     ) -> RecoveredLog:
         """Return the log as it is once a snapshot that is ahead of it has taken its place."""
         check_takeover(ahead, snapshot_ids, scanned, start_offset)
+        # Before anything goes for it: a sync of its name may have failed.
+        give_names_anew(self._file_system, self._directory, stored, scanned.sound, (ahead,), self._durable_point)
         takeover = SnapshotTakeover(self._file_system, self._directory, ahead, stored, self._known_end_offset)
         noted = takeover.run(scanned, start_offset, snapshot_ids, quarantine)
         segment = takeover.begin_segment(self._index_limits)
@@ -267,6 +274,8 @@ class _Recovery:
         for base_offset in base_offsets:
             scanned.take(self._segment(base_offset))
         durable_end_offset = self._durable_end_offset(stored, snapshot_ids, scanned.epochs, checkpoint)
+        self._durable_point = durable_end_offset
+        write_tails_anew(scanned.sound, durable_end_offset, stored)
         quarantine = scanned.judge(durable_end_offset)
         if start_offset == 0 or any(each.offset >= start_offset for each in snapshot_ids):
             return scanned, quarantine

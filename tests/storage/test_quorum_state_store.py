@@ -258,7 +258,7 @@ def test_without_room_for_a_reserve_there_is_none(operation: Operation) -> None:
     """A store opens and writes without one, and its errors are then those of the write."""
     file_system = stored(UNDECIDED)
     file_system.remove(RESERVE_NAME)
-    file_system.faults.append(Fault(operation, is_full=True))
+    file_system.faults.append(Fault(operation, path_end=f"{RESERVE_NAME}.tmp", is_full=True))
     store = QuorumStateStore.open(file_system, ".", has_log=True)
     assert not file_system.exists(RESERVE_NAME)
     file_system.faults.append(Fault(Operation.WRITE, is_full=True))
@@ -266,6 +266,22 @@ def test_without_room_for_a_reserve_there_is_none(operation: Operation) -> None:
         store.write(VOTED)
     store.write(VOTED)
     assert store.state == VOTED
+
+
+def test_a_start_believes_no_file_that_another_process_wrote() -> None:
+    """Also where all three agree, they are written before anyone is told; a disk that is full keeps the vote back."""
+    file_system = stored(VOTED)
+    file_system = file_system.settled()
+    QuorumStateStore.open(file_system, ".", has_log=True)
+    renamed = [step.detail for step in file_system.steps if step.operation is Operation.RENAME]
+    assert renamed == ["to ./raftlog-quorum-state-1", "to ./raftlog-quorum-state-2", "to ./quorum-state"]
+    file_system.faults.append(Fault(Operation.WRITE, skip=1, is_full=True))
+    assert QuorumStateStore.open(file_system, ".", has_log=True).state == VOTED  # With the reserve's room.
+    file_system.faults.append(Fault(Operation.WRITE, is_full=True, is_lasting=True))
+    with pytest.raises(OutOfSpaceError):
+        QuorumStateStore.open(file_system, ".", has_log=True)
+    file_system.faults.clear()
+    assert QuorumStateStore.open(file_system, ".", has_log=True).state == VOTED
 
 
 def test_every_crash_keeps_the_vote() -> None:

@@ -478,7 +478,9 @@ def test_a_crash_while_a_snapshot_takes_the_place(*, is_rotten: bool) -> None:
             assert not told(log, ActionKind.LOST)
         elif any(segment_path(each) in before and segment_path(each) in file_system.contents() for each in (0, 3, 6)):
             assert is_done or told(log, ActionKind.LOST)
-        assert set(before.values()) <= set(file_system.contents().values())
+        # Writing a length anew adds a zero for a moment, which a crash may leave.
+        kept = {each.rstrip(b"\0") for each in file_system.contents().values()}
+        assert {each.rstrip(b"\0") for each in before.values()} <= kept
 
     assert enumerate_crashes(scenario, check, start=source, crashes=2).is_complete
 
