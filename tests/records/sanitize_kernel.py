@@ -124,10 +124,12 @@ def _run_all(options: Mapping[str, str], seconds: float, tests: Sequence[str]) -
         print(f"built in {time.monotonic() - started:.0f} s", flush=True)
         command = [sys.executable, "-m", "pytest", "-p", "tests.records.built_kernel", "-p", "no:cacheprovider"]
         command += ["-q", "-n", "2", "-m", "not slow", *tests]
+        if "RAFTLOG_TABLE_CRC" in options:
+            command += ["--deselect", f"{_TESTS[3]}::test_the_instruction_is_used_where_the_processor_has_it"]
         holds = subprocess.run(command, cwd=ROOT, env=watched(kernel), check=False).returncode == 0
         limits = "--cases", str(10**9), "--seconds", str(seconds), "--races", "200"
         for done in pool.map(lambda seed: fuzz(kernel, seed, *limits), (1, 2)):
-            print(done.stdout + done.stderr, end="", flush=True)
+            print(done.stdout if done.returncode == 0 else done.stdout + done.stderr, end="", flush=True)
             holds = holds and done.returncode == 0
         for edit, caught in zip(canaries, pool.map(lambda edit: is_caught(edit, options), canaries), strict=True):
             print(f"{edit.name}: {'caught' if caught else 'NOT CAUGHT'}", flush=True)
