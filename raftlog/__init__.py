@@ -146,6 +146,7 @@ __all__ = [
     "format_log_directory",
     "lead_epoch",
     "map_segments",
+    "open_quorum_state",
     "open_segment",
     "parse_controller_quorum_voters",
     "prepare_to_lead",
@@ -262,7 +263,7 @@ if TYPE_CHECKING:
     from raftlog.snapshot.reader import RecordsSnapshotReader
     from raftlog.snapshot.writer import RecordsSnapshotWriter
     from raftlog.storage.file_log import FileLog
-    from raftlog.storage.leading import lead_epoch, prepare_to_lead
+    from raftlog.storage.leading import lead_epoch, open_quorum_state, prepare_to_lead
     from raftlog.storage.local_file_system import LocalFileSystem
     from raftlog.storage.log_config import LogConfig
     from raftlog.storage.log_directory import DirectoryFormat, LogDirectory, format_log_directory

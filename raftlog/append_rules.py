@@ -100,8 +100,7 @@ def check_append(  # noqa: C901 - one function for all rules, in place of one fo
         NonContiguousAppendError: a batch's base offset is not the offset after the batch before it, or there are more
             than 2^31 offsets.
         InvalidRecordError: a batch of another epoch than the leader's, or of one below that of the batch before it; a
-            control batch that a state machine cannot follow; or no batch. A leader's record that raft does not write,
-            or in a compressed batch that Kafka's raft readers find it too long for (DECISIONS.md 42).
+            control batch that a state machine cannot follow; or no batch. A leader's record that raft does not write.
         VoterSetError: a leader's voters must not follow others of the append.
         BatchTooLargeError: a leader's batch of more than 8 MiB, or 2 GiB in all.
         DecodeError, MissingExtraError: a batch does not check, or not decompress, or lacks a record for an offset.

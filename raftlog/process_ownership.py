@@ -12,7 +12,7 @@ import os
 import weakref
 from typing import Final
 
-from raftlog.errors import ForkedProcessError
+from raftlog.errors import ForkedProcessError, fresh_copy
 
 
 class Owned:
@@ -37,7 +37,7 @@ class Owned:
             ForkedProcessError: this process was forked from the owner.
         """
         if self.disowned is not None:
-            raise self.disowned
+            raise fresh_copy(self.disowned)
 
     def disown(self) -> None:
         """Take note, in a child, that this belongs to the parent."""

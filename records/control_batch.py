@@ -24,7 +24,7 @@ from raftlog.records.control import (
     read_control_record,
     write_control_record,
 )
-from raftlog.records.raft_frames import too_long_for_raft
+from raftlog.records.raft_frames import length_problem, too_long_for_raft
 from raftlog.records.record import Record
 from raftlog.records.voters import voter_set, voters_problem
 from raftlog.voter_set import VoterSet
@@ -118,7 +118,7 @@ def _record_problem(batch: RecordBatch) -> str | None:
             return f"record {index} of the control batch, of type {found.type!r}, is none that a raft log has"
         if isinstance(found.value, VotersRecord) and found.value.voters and (problem := voters_problem(found.value)):
             return f"record {index} of the control batch: {problem}"
-    return None
+    return length_problem(batch, limits.MAX_BATCH_SIZE)
 
 
 def named_voters(batch: RecordBatch) -> Iterator[VoterSet]:

@@ -6,7 +6,7 @@ Source: BatchBuilder, RecordsIterator#readRecord.
 
 from typing import Final
 
-from raftlog.errors import CorruptBatchError, InvalidRecordError
+from raftlog.errors import CorruptBatchError, InvalidRecordError, fresh_copy
 from raftlog.records.batch import RecordBatch
 from raftlog.records.batch_run import BatchRun
 from raftlog.records.compression import CompressionType
@@ -42,7 +42,7 @@ def check_data_records(batch: RecordBatch) -> None:
         return
     found = summarize_records(BatchRun.of(batch), may_be_compressed=is_compressed)
     for _, error in found.errors:
-        raise error
+        raise fresh_copy(error)
     if found.all_traits & (OFFSETS_GO_BACK | OFFSETS_GO_BEYOND):
         raise CorruptBatchError("offsets of records do not increase within those of their batch", "record-offset")
     if found.all_traits & OFFSETS_HAVE_GAPS:

@@ -26,7 +26,10 @@ CODE_BUT_GENERATED = rf"(?!records/schema_json\.py){CODE}"
 PURE = r"(raftlog/[^/]*|records/.*|snapshot/.*)\.py"
 LIBRARY = r"(raftlog|records|snapshot)/.*\.py"
 TESTS = r"tests/.*\.py"
-UNTIMED_TESTS = r"tests/(?!benchmarks/|faults/campaign\.py|kafka/controller\.py|mutants/kill_matrix\.py).*\.py"
+UNTIMED_TESTS = (
+    r"tests/(?!benchmarks/|faults/campaign\.py|kafka/controller\.py|records/(fuzz|sanitize)_kernel\.py"
+    r"|mutants/kill_matrix\.py).*\.py"
+)
 """All but those that say how long something took, and the one that waits for a server which tells nobody."""
 PYTHON = r".*\.py"
 MARKDOWN = r".*\.md"

@@ -12,8 +12,8 @@ from raftlog.control_record_state_machine import KRaftControlRecordStateMachine,
 from raftlog.controller_quorum_voters import static_voter_set
 from raftlog.errors import VoterSetError
 from raftlog.file_system import FileSystem
-from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID
 from raftlog.storage.file_log import FileLog
+from raftlog.storage.leading import open_quorum_state
 from raftlog.storage.local_file_system import LocalFileSystem
 from raftlog.storage.log_directory import LogDirectory
 from raftlog.storage.quorum_state_store import QuorumStateStore
@@ -102,13 +102,7 @@ def opened_log(file_system: FileSystem, path: str, static_voters: str = "") -> I
         stack.callback(log.close)
         state_machine = KRaftControlRecordStateMachine(voters)
         update_state(state_machine, log)
-        yield HeldLog(directory, log, state_machine, _open_quorum_state(file_system, directory.log_path, log))
-
-
-def _open_quorum_state(file_system: FileSystem, log_path: str, log: FileLog) -> QuorumStateStore:
-    has_records = log.end_offset.offset > 0 or log.latest_snapshot_id not in (None, BOOTSTRAP_SNAPSHOT_ID)
-    has_log = has_records or log.quarantine is not None
-    return QuorumStateStore.open(file_system, log_path, has_log=has_log, last_epoch=log.last_fetched_epoch)
+        yield HeldLog(directory, log, state_machine, open_quorum_state(file_system, directory.log_path, log))
 
 
 @contextmanager

@@ -14,13 +14,14 @@ from itertools import islice
 from typing import Final
 
 from raftlog.control_record_state_machine import KRaftControlRecordStateMachine, update_state
-from raftlog.errors import BatchTooLargeError, FencedEpochError, QuarantinedLogError, VoterSetError
+from raftlog.errors import BatchTooLargeError, FencedEpochError, VoterSetError
 from raftlog.records import limits
 from raftlog.records.accumulator import BatchAccumulator
 from raftlog.records.compression import CompressionType
 from raftlog.records.control import ControlValue, KRaftVersionRecord, LeaderChangeMessage, Voter
 from raftlog.records.quorum_state import QuorumStateData
 from raftlog.records.voters import voters_record
+from raftlog.storage.leading import lead_epoch
 from raftlog.storage.local_file_system import LocalFileSystem
 from raftlog.tools.bootstrap_records import first_records, has_data
 from raftlog.tools.exit_codes import EXIT_CLEAN
@@ -131,12 +132,9 @@ def _begin_epoch(held: HeldLog, epoch: int) -> None:
     Raises:
         QuarantinedLogError: the log is damaged. Nothing was changed.
     """
-    if held.log.quarantine is not None:
-        raise QuarantinedLogError(f"{held.log.quarantine.path}: {held.log.quarantine.reason}")
     if held.state_machine.last_voter_set.is_only_voter(held.replica_key):
         held.quorum_state.accept_loss()  # Whoever forces it decides; and nobody else counts votes.
-    held.quorum_state.write(_leader_state(held, epoch))
-    held.log.initialize_leader_epoch(epoch)
+    lead_epoch(held.log, held.quorum_state, _leader_state(held, epoch))
 
 
 def _leader_state(held: HeldLog, epoch: int) -> QuorumStateData:

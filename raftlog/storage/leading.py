@@ -8,10 +8,28 @@ Source: KafkaRaftClient#onBecomeLeader, which stores the election state before i
 """
 
 from raftlog.disk_work import DiskResult, DiskWork
+from raftlog.file_system import FileSystem
 from raftlog.records.accumulator import BatchAccumulator
 from raftlog.records.quorum_state import UNKNOWN_ID, QuorumStateData
 from raftlog.replicated_log import ReplicatedLog
+from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID
 from raftlog.storage.quorum_state_store import QuorumStateStore
+
+
+def open_quorum_state(file_system: FileSystem, directory: str, log: ReplicatedLog) -> QuorumStateStore:
+    """Open the election state of the replica that has a log.
+
+    Args:
+        file_system: that the directory is on.
+        directory: of the log.
+        log: that is open. One that holds anything, or is damaged, has been through elections.
+
+    Raises:
+        StorageError: as for ``QuorumStateStore.open``.
+    """
+    has_records = log.end_offset.offset > 0 or log.latest_snapshot_id not in (None, BOOTSTRAP_SNAPSHOT_ID)
+    has_log = has_records or log.quarantine is not None
+    return QuorumStateStore.open(file_system, directory, has_log=has_log, last_epoch=log.last_fetched_epoch)
 
 
 def lead_epoch(log: ReplicatedLog, quorum_state: QuorumStateStore, state: QuorumStateData) -> BatchAccumulator:

@@ -267,6 +267,11 @@ class QuorumStateStore(Owned):
         store._keep_reserve()
         return store
 
+    @property
+    def last_epoch(self) -> int:
+        """The latest epoch that the replica knows of; 0 if it knows of none."""
+        return 0 if self.state is None else self.state.leader_epoch
+
     def accept_loss(self) -> None:
         """Let a replica vote that may have forgotten a vote. The next ``write`` makes that durable.
 

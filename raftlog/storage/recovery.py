@@ -125,6 +125,7 @@ class _Recovery:
         ahead = _snapshot_ahead(snapshot_ids, start_offset, scanned.furthest)
         if ahead is not None:
             return self._started_anew(ahead, scanned, start_offset, snapshot_ids, stored, quarantine)
+        write_tails_anew(scanned.sound, self._durable_point, stored)
         self._repair(scanned, quarantine)
         if quarantine is None:  # Else what bears witness against a batch must be there at the next start, too.
             self._settle_epochs(scanned.epochs, scanned.end_offset, checkpoint, problem)
@@ -275,7 +276,6 @@ class _Recovery:
             scanned.take(self._segment(base_offset))
         durable_end_offset = self._durable_end_offset(stored, snapshot_ids, scanned.epochs, checkpoint)
         self._durable_point = durable_end_offset
-        write_tails_anew(scanned.sound, durable_end_offset, stored)
         quarantine = scanned.judge(durable_end_offset)
         if start_offset == 0 or any(each.offset >= start_offset for each in snapshot_ids):
             return scanned, quarantine

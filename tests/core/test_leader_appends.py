@@ -312,7 +312,7 @@ def test_the_records_of_a_control_batch_have_8_mib_at_most(
     data = control_batch_of(MIB_8 + more, CompressionType.GZIP)
     assert len(data) < MIB_8 // 10
     log = opened(make)
-    with pytest.raises(DecodeError, match="long, the batch" if is_taken else None):  # A leader's is too long for Kafka as well.
+    with pytest.raises(DecodeError, match="long, the batch" if is_taken else None):
         log.append_as_leader(data, EPOCH)
     if is_taken:
         taken = log.append_as_follower(data, EPOCH)

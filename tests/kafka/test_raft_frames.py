@@ -11,6 +11,7 @@ from raftlog.records.accumulator import BatchAccumulator
 from raftlog.records.batch import RecordBatch
 from raftlog.records.compression import CompressionType
 from raftlog.records.raft_frames import too_long_for_raft
+from tests.hang_limit import HANG_S
 from tests.kafka import dump_tool
 from tests.kafka.controller import install_server
 from tests.raft_frames import batch_with_a_record_longer_by
@@ -35,7 +36,7 @@ def read_as_kafka(batches: list[bytes], folder: Path) -> list[str]:
     source = Path(__file__).with_name("ReadRaft.java")
     subprocess.run(["javac", "-d", str(folder), "-cp", class_path, str(source)], check=True, capture_output=True)
     command = ["java", *dump_tool.JVM_OPTIONS, "-cp", class_path, "ReadRaft", *names]
-    done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True, timeout=HANG_S)
     return done.stdout.splitlines()
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.hang_limit import HANG_S
 from tests.records.guarded_memory import IS_THERE
 from tests.records.kernel_forms import needs_compiled
 
@@ -26,7 +27,7 @@ def test_the_fuzzer_finds_nothing() -> None:
         env=os.environ | {"PYTHONMALLOC": "debug"},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=HANG_S,
         check=False,
     )
     assert (done.returncode, done.stdout[:9]) == (0, "200 cases"), done.stderr

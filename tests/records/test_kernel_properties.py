@@ -218,8 +218,8 @@ _BATCH_TEMPLATES = b"".join(
 
 
 def _batch_line(batch: RecordBatch) -> bytes | None:
-    """The line of a batch, or None if it has no template."""
-    if batch.attributes & 64 or batch.attributes & 7 > 4:
+    """The line of a batch, or None if it has no template, or is one of which something else is to be said."""
+    if batch.attributes & 64 or batch.attributes & 7 > 4 or batch.record_count < 0:
         return None
     numbers = (
         batch.base_offset,
