@@ -21,7 +21,7 @@
     ├─ SparkJobError (work, reason)
     ├─ OptionError (option; also a ValueError) · DivergedStreamError
     └─ StorageError (path, operation; also an OSError)              the disk failed
-       └─ MissingFileError · OutOfSpaceError
+       └─ MissingFileError · OutOfSpaceError · TooManyOpenFilesError (an OutOfSpaceError)
     InvariantViolation(AssertionError)                              we have a bug; not a RaftLogError on purpose
 
 Unless a docstring says otherwise, an error means that nothing was changed. An error that is kept goes through
@@ -388,6 +388,10 @@ class MissingFileError(StorageError, FileNotFoundError):
 
 class OutOfSpaceError(StorageError):
     """The disk is full, or a quota or size limit is reached."""
+
+
+class TooManyOpenFilesError(OutOfSpaceError):
+    """No descriptor was to be had. Likewise for want of room, of another kind: it may be tried again."""
 
 
 class InvariantViolation(AssertionError):  # noqa: N818 - it is not an error of the caller

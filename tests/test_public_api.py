@@ -35,7 +35,7 @@ PUBLIC_NAMES = """
     RecordsSnapshotReader RecordsSnapshotWriter RecoveryAction RecoveryReport ReplicaKey ReplicatedLog Retention
     Segment SegmentPosition SnapshotError SnapshotFooterRecord SnapshotFrozenError SnapshotHeaderRecord
     SnapshotNotFoundError SnapshotPositionError StorageError SupportedVersionRange TimestampType
-    TooManyVoterChangesError TornTail Transactions TreeMapLogHistory TruncatedBatchError
+    TooManyOpenFilesError TooManyVoterChangesError TornTail Transactions TreeMapLogHistory TruncatedBatchError
     TruncationBelowHighWatermarkError UnknownEpochError UnsupportedCompressionError UnsupportedMagicError
     UnsupportedVersionError ValidOffsetAndEpoch ValidationKind Voter VoterNode VoterNotFoundError VoterSet
     VoterSetError VoterSetHistory VoterSetProblem VoterSetViolation VotersRecord VotersRecordEndpoint

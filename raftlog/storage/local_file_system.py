@@ -18,10 +18,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, cast
 
-from raftlog.errors import DirectoryLockedError, MissingFileError, OutOfSpaceError, StorageError
+from raftlog.errors import (
+    DirectoryLockedError,
+    MissingFileError,
+    OutOfSpaceError,
+    StorageError,
+    TooManyOpenFilesError,
+)
 from raftlog.process_ownership import Owned
+from raftlog.storage.directory_descriptors import DirectoryDescriptors
 
 _NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_NO_DESCRIPTOR: Final = {errno.EMFILE, errno.ENFILE}
 _REFUSALS: Final = (OSError, ValueError, OverflowError)
 """The last two are Python's: of a zero byte in a path, and of a number that is no place in a file."""
 _CLOSED: Final = -1
@@ -58,6 +66,8 @@ def _storage_error(error: Exception, path: str, operation: str) -> StorageError:
         return StorageError(path, operation, str(error))
     if error.errno in _NO_ROOM:
         kind: type[StorageError] = OutOfSpaceError
+    elif error.errno in _NO_DESCRIPTOR:
+        kind = TooManyOpenFilesError
     else:
         kind = MissingFileError if error.errno == errno.ENOENT else StorageError
     return kind(path, operation, error.strerror or str(error))
@@ -174,7 +184,13 @@ class LocalFile:
 
 
 class LocalFileSystem:
-    """The file system of this machine. It is a ``raftlog.file_system.FileSystem``, and holds nothing itself."""
+    """The file system of this machine; a ``raftlog.file_system.FileSystem``.
+
+    It keeps descriptors of the directories that it has synced last, so that a sync needs no new one.
+    """
+
+    def __init__(self) -> None:
+        self._directories = DirectoryDescriptors()
 
     def open(self, path: str, *, create: bool = False) -> LocalFile:
         """Open a file for reads and writes.
@@ -258,11 +274,7 @@ class LocalFileSystem:
             StorageError: as for ``LocalFile.sync``.
         """
         with _Reported(directory, "sync directory"):
-            descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            self._directories.sync(directory)
 
     def set_read_only(self, path: str) -> None:
         """Take the right to write from a file, so that no slip changes it, and from others than its owner all rights.

@@ -39,6 +39,7 @@ from raftlog.errors import (
     MissingFileError,
     OutOfSpaceError,
     StorageError,
+    TooManyOpenFilesError,
     WorkUnderWayError,
     fresh_copy,
     without_frames,
@@ -355,8 +356,10 @@ class QuorumStateStore(Owned):
     def _store(self, state: QuorumStateData, first_copy: bytes, second_copy: bytes) -> None:
         try:
             self._store_in_files(state, first_copy)
-        except OutOfSpaceError:
-            if not remove_if_there(self._file_system, join(self._directory, RESERVE_NAME)):
+        except OutOfSpaceError as error:
+            # The reserve is room on the disk, and of use for nothing else.
+            is_for_room = not isinstance(error, TooManyOpenFilesError)
+            if not is_for_room or not remove_if_there(self._file_system, join(self._directory, RESERVE_NAME)):
                 raise
             self._store_in_files(state, second_copy)
             self._keep_reserve()

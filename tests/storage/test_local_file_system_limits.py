@@ -98,15 +98,17 @@ def test_what_is_no_regular_file_is_let_go_of(tmp_path: Path) -> None:
 @needs_descriptors
 def test_what_was_used_is_let_go_of(tmp_path: Path) -> None:
     """Files that are written, read and closed, twice, and directories that are listed and synced, are all closed."""
+    files = LocalFileSystem()
+    files.sync_directory(str(tmp_path))  # That one is kept.
     with _nothing_left_open():
         for _ in range(2):
-            file = FILES.open(f"{tmp_path}/file", create=True)
+            file = files.open(f"{tmp_path}/file", create=True)
             file.append(b"x")
             file.sync()
             file.close()
             file.close()
-            reader = FILES.open_for_reads(f"{tmp_path}/file")
+            reader = files.open_for_reads(f"{tmp_path}/file")
             assert bytes(reader.read_at(0, 9))
             reader.close()
-        FILES.sync_directory(str(tmp_path))
-        assert list(FILES.list(str(tmp_path))) == ["file"]
+        files.sync_directory(str(tmp_path))
+        assert list(files.list(str(tmp_path))) == ["file"]
