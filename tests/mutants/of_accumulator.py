@@ -66,7 +66,7 @@ MUTANTS: Final = (
         "no record is longer than the batch that it is compressed in",
         "RecordsIterator",
         instead(open_batch, "too_long_for_raft", lambda *_: None),
-        (f"{ACCUMULATOR}::test_what_kafka_would_find_too_long_is_stored_uncompressed",),
+        ("tests/records/test_accumulator_compression.py::test_what_kafka_would_find_too_long_is_stored_uncompressed",),
     ),
     Mutant(
         "R-compressed-leader",
