@@ -81,6 +81,20 @@ class OpenFile(Protocol):
         """
         ...
 
+    def drop_cache(self) -> bool:
+        """Have what is read from here on come from the disk, and not from memory, where that can be had.
+
+        After a sync that failed, memory may hold bytes as if they were on the disk. So the file is synced first, and
+        what memory holds of it then is let go of.
+
+        Returns:
+            Whether that was done. Otherwise what is read may be in memory alone, though a sync succeeds.
+
+        Raises:
+            StorageError: as for ``sync``.
+        """
+        ...
+
     def close(self) -> None:
         """Let go of the file, without a sync. Closing twice is harmless."""
         ...

@@ -98,6 +98,10 @@ class OverlayFile:
             raise StorageError(self._path, f"truncate to {size_bytes} bytes", f"it has {self._content.size_bytes}")
         self._content.truncate(size_bytes)
 
+    def drop_cache(self) -> bool:
+        """Return False: nothing is written, and nothing told of."""
+        return False
+
     def reserve(self, size_bytes: int) -> None:
         """Do nothing: there is room."""
 

@@ -35,6 +35,8 @@ _REFUSALS: Final = (OSError, ValueError, OverflowError)
 _CLOSED: Final = -1
 _FULL_SYNC: Final[int | None] = getattr(fcntl, "F_FULLFSYNC", None)
 """What it takes on macOS, which has it alone."""
+_DROP_CACHE: Final[int | None] = getattr(os, "POSIX_FADV_DONTNEED", None)
+"""Which Linux heeds at once for pages that are clean, as all are behind a sync that has failed."""
 _KEEP_LENGTH: Final = 1
 """Linux's FALLOC_FL_KEEP_SIZE, which is not among what Python knows of this call."""
 _NEW_FILE_MODE: Final = 0o666
@@ -174,6 +176,25 @@ class LocalFile:
                 fcntl.fcntl(self._descriptor, _FULL_SYNC)
         except _REFUSALS as error:
             raise _storage_error(error, self._path, "sync") from error
+
+    def drop_cache(self) -> bool:
+        """Have what is read from here on come from the disk, and not from memory, where that can be had.
+
+        After a sync that failed, memory may hold bytes as if they were on the disk. So the file is synced first, and
+        what memory holds of it then is let go of.
+
+        Returns:
+            Whether that was done. Otherwise what is read may be in memory alone, though a sync succeeds.
+
+        Raises:
+            StorageError: as for ``sync``.
+        """
+        if _DROP_CACHE is None:
+            return False
+        self.sync()
+        with _Reported(self._path, "drop cache"):
+            os.posix_fadvise(self._descriptor, 0, 0, _DROP_CACHE)  # Of what is not dirty, which the sync has seen to.
+        return True
 
     def close(self) -> None:
         """Let go of the file, without a sync. Closing twice is harmless."""

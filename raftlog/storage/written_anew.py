@@ -6,7 +6,8 @@ finds them, its own sync has nothing to write, and succeeds. So a start believes
 itself that a sync has returned, and writes the rest again before it is told of::
 
     batches below the durable point     believed: the flush mark and the recovery point are written after a sync
-    batches at or above it              written in place, the same bytes, and synced
+    batches at or above it              read from the disk: the file is synced, and what memory has of it dropped first.
+                                        Where that cannot be had, written in place, the same bytes, and synced
     the length of the last segment      given again: one byte more and back, and synced. A truncation may not be there
     the recovery point                  replaced by itself, before anything is cut or removed by what it says
     a segment that begins at the        its name is given again: renamed to *.swap and back, and the directory synced.
@@ -18,6 +19,9 @@ itself that a sync has returned, and writes the rest again before it is told of:
 
 Nothing of the log is written anew after it was closed in order, as long as it still ends where it did then.
 
+Writing in place does not do where dropping can be had: ext4 keeps blocks that were reserved, and whose first write has
+failed, marked as unwritten when the second one succeeds, and reads zeros there after the next mount.
+
 A start that is cut short leaves the same bytes, or a ``*.swap`` that the next one renames back (Kafka does so too, with
 segments).
 
@@ -25,7 +29,7 @@ Source: Rebello et al., "Can Applications Recover from fsync Failures?" (ATC 202
 believes what it reads.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from typing import Final
 
 from raftlog.errors import StorageError
@@ -55,20 +59,44 @@ def write_recovery_point_anew(file_system: FileSystem, directory: str, stored: S
         replace_file(file_system, join(directory, RECOVERY_POINT_NAME), point.encode())
 
 
-def write_tails_anew(segments: Sequence[LogSegment], durable_end_offset: int, stored: StoredDurablePoint) -> None:
+def is_believed(
+    stored: StoredDurablePoint, snapshot_ids: Iterable[OffsetAndEpoch], next_base_offset: int | None
+) -> bool:
+    """Whether all that a segment holds may be read from memory, before anybody has looked inside.
+
+    Args:
+        stored: what was known of the durable point.
+        snapshot_ids: of the snapshots that verify.
+        next_base_offset: of the segment behind it; None for the last one, which is believed after an orderly end alone.
+    """
+    if next_base_offset is None:
+        return stored.recovery_point is not None and stored.recovery_point.is_clean
+    durable_end_offset = stored.durable_end_offset
+    if durable_end_offset is None:
+        durable_end_offset = max((each.offset for each in snapshot_ids), default=0)
+    return next_base_offset <= durable_end_offset
+
+
+def write_tails_anew(
+    segments: Sequence[LogSegment],
+    durable_end_offset: int,
+    stored: StoredDurablePoint,
+    read_from_disk: Set[LogSegment] = frozenset(),
+) -> None:
     """Write what segments hold at or above an offset once more, in place, and the last one's length, and sync it.
 
     Args:
         segments: that were scanned; what lies behind the sound part of one is left as it is.
         durable_end_offset: below which a sync has returned (exclusive).
         stored: what was known of the durable point.
+        read_from_disk: those of them that were not read from memory: what they hold is there.
 
     Raises:
         OutOfSpaceError, StorageError: the disk failed, or gives other bytes now than those that the scan found sound.
             The files hold what they did.
     """
     for segment in segments:
-        if segment.next_offset > durable_end_offset:
+        if segment.next_offset > durable_end_offset and segment not in read_from_disk:
             position, _ = segment.locate(max(segment.base_offset, durable_end_offset))
             _write_batches_anew(segment, position)
             segment.file.sync()

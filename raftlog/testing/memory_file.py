@@ -106,6 +106,10 @@ class MemoryFile:
             covered = self._inode.open_changes()
         self._steps.run_sync(step, fault, covered, self._inode.tidy)
 
+    def drop_cache(self) -> bool:
+        """Return False: which of the bytes in doubt are on the disk is not decided before a crash."""
+        return False
+
     def close(self) -> None:
         """Let go of the file, without a sync. Closing twice is harmless."""
         self._is_closed = True
