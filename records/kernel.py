@@ -2634,7 +2634,8 @@ def _plain_append(
         batch_size = cython.cast(cython.Py_ssize_t, _int32_of(source, at + 8)) + _LOG_OVERHEAD
         if not _BATCH_OVERHEAD <= batch_size <= min(size - at, max_batch_size):
             return None
-        if source[at + 16] != 2 or source[at + 22] & 39:  # The magic; a control batch, or one that is compressed.
+        # The magic; a control batch, or one that is compressed: who unpacks it sees whether its records are sound.
+        if source[at + 16] != 2 or source[at + 22] & 39:
             return None
         if _int64_of(source, at) != end_offset or _int32_of(source, at + 12) != epoch:
             return None
@@ -2642,8 +2643,6 @@ def _plain_append(
         if delta < 0 or delta >= max_end_offset - end_offset or _int32_of(source, at + 57) != delta + 1:
             return None
         if _crc32c_of(source, at + 21, at + batch_size, lets_others_in) != _uint32_of(source, at + 17):
-            return None
-        if source[at + 22] & 7:  # Who unpacks it sees whether its records are as they must be.
             return None
         if not _has_raft_records(source, at + _BATCH_OVERHEAD, at + batch_size, delta + 1, lets_others_in):
             return None
@@ -2704,6 +2703,58 @@ def _varint_of(
 
 
 @cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _after_usual_record(
+    source: cython.pointer(cython.const[cython.uchar]),
+    at: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    index: cython.uint,
+) -> cython.Py_ssize_t:
+    """Return the position after a record of raft that is as nearly all are, or -1 where it must be looked at closely.
+
+    It has a value and no key, and its lengths and its offset take two bytes at most. No byte outside of ``[at, end)``
+    is looked at.
+    """
+    if end - at < 9 or index >= 8192:  # The bytes in front of the value, at most.
+        return -1
+    size: cython.Py_ssize_t = source[at]
+    field: cython.Py_ssize_t = source[at + 1]
+    at += 1
+    if size >= 0x80:
+        if field >= 0x80:
+            return -1
+        size = (size & 0x7F) | field << 7
+        at += 1
+    if size & 1 or (size >> 1) > end - at:
+        return -1
+    size >>= 1
+    end = at + size  # Of the record.
+    # The timestamp delta, 0, the offset delta, and the length of a key that is null, -1: its varint is a 1.
+    fields: cython.uint = _uint32_of(source, at + 1)
+    if index < 64:
+        if fields >> 8 != (index << 9 | 1):
+            return -1
+        at += 4
+    else:
+        if fields != (0x800001 | (index & 63) << 17 | (index >> 6) << 8):
+            return -1
+        at += 5
+    # Between here and the end: the value's length, the value, and one byte for no headers.
+    size = end - at - 2
+    field = source[at]
+    if field >= 0x80:
+        if source[at + 1] >= 0x80:
+            return -1
+        field = (field & 0x7F) | cython.cast(cython.Py_ssize_t, source[at + 1]) << 7
+        size -= 1
+    if field != 2 * size or source[end - 1] != 0:
+        return -1
+    return end
+
+
+@cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
 def _are_raft_records(
@@ -2717,6 +2768,11 @@ def _are_raft_records(
     number: cython.longlong
     record_end: cython.Py_ssize_t
     while index < count:
+        record_end = _after_usual_record(source, at, end, cython.cast(cython.uint, index))
+        if record_end >= 0:
+            at = record_end
+            index += 1
+            continue
         number, at = _varint_of(source, at, end)
         if at < 0 or number < 2 or number > end - at:
             return False
