@@ -2706,6 +2706,80 @@ def _varint_of(
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
+def _has_usual_fields(
+    source: cython.pointer(cython.const[cython.uchar]), at: cython.Py_ssize_t, index: cython.uint
+) -> cython.bint:
+    """Say whether a timestamp delta of 0, an offset delta below 8192, and no key stand in the four bytes at a place."""
+    fields: cython.uint = _uint32_of(source, at)
+    if index < 64:  # A zero, a varint of one byte, and the 1 which is the length of a key that is null.
+        return fields >> 8 == (index << 9 | 1)
+    return fields == (0x800001 | (index & 63) << 17 | (index >> 6) << 8)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _four_bytes(
+    source: cython.pointer(cython.const[cython.uchar]),
+    at: cython.Py_ssize_t,
+    second: cython.Py_ssize_t,
+    third: cython.Py_ssize_t,
+    fourth: cython.Py_ssize_t,
+) -> cython.uint:
+    """Return as one number the byte at a place, and three that lie so far behind it."""
+    return (
+        source[at]
+        | cython.cast(cython.uint, source[at + second]) << 8
+        | cython.cast(cython.uint, source[at + third]) << 16
+        | cython.cast(cython.uint, source[at + fourth]) << 24
+    )
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _count_alike(
+    source: cython.pointer(cython.const[cython.uchar]),
+    at: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    size: cython.Py_ssize_t,
+    index: cython.uint,
+    count: cython.uint,
+) -> cython.uint:
+    """Return how many usual records follow one with the same lengths: what a length is need not be waited for then.
+
+    Args:
+        source: what holds them.
+        at, end: where they may stand; the one before them ends at ``at``.
+        size: of that one, in bytes.
+        index: of the first that may follow.
+        count: behind the index of the last.
+    """
+    first: cython.uint = index
+    # An offset delta of two bytes is not like one of one.
+    if index == 64 or at == end or source[at] != source[at - size]:
+        return 0
+    count = min(count, 64 if index < 64 else 8192)
+    length_end: cython.Py_ssize_t = 0 if source[at - size] < 0x80 else 1  # The last byte of the record's length.
+    value: cython.Py_ssize_t = length_end + (5 if index < 64 else 6)  # Of the value's length, likewise.
+    value_end: cython.Py_ssize_t = value if source[at - size + value] < 0x80 else value + 1
+    lengths: cython.uint = _four_bytes(source, at - size, length_end, value, value_end)
+    while index < count and end - at >= size:
+        if lengths != _four_bytes(source, at, length_end, value, value_end):
+            break
+        if source[at + size - 1] != 0 or not _has_usual_fields(source, at + length_end + 2, index):
+            break
+        at += size
+        index += 1
+    return index - first
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
 def _after_usual_record(
     source: cython.pointer(cython.const[cython.uchar]),
     at: cython.Py_ssize_t,
@@ -2731,16 +2805,9 @@ def _after_usual_record(
         return -1
     size >>= 1
     end = at + size  # Of the record.
-    # The timestamp delta, 0, the offset delta, and the length of a key that is null, -1: its varint is a 1.
-    fields: cython.uint = _uint32_of(source, at + 1)
-    if index < 64:
-        if fields >> 8 != (index << 9 | 1):
-            return -1
-        at += 4
-    else:
-        if fields != (0x800001 | (index & 63) << 17 | (index >> 6) << 8):
-            return -1
-        at += 5
+    if not _has_usual_fields(source, at + 1, index):
+        return -1
+    at += 4 if index < 64 else 5
     # Between here and the end: the value's length, the value, and one byte for no headers.
     size = end - at - 2
     field = source[at]
@@ -2767,11 +2834,18 @@ def _are_raft_records(
     index: cython.longlong = 0
     number: cython.longlong
     record_end: cython.Py_ssize_t
+    size: cython.Py_ssize_t
+    alike: cython.uint
     while index < count:
         record_end = _after_usual_record(source, at, end, cython.cast(cython.uint, index))
         if record_end >= 0:
-            at = record_end
+            size = record_end - at
             index += 1
+            alike = _count_alike(
+                source, record_end, end, size, cython.cast(cython.uint, index), cython.cast(cython.uint, count)
+            )
+            index += alike
+            at = record_end + size * alike
             continue
         number, at = _varint_of(source, at, end)
         if at < 0 or number < 2 or number > end - at:
