@@ -10,7 +10,13 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from operator import attrgetter
 
-from raftlog.append_rules import CheckedAppend, check_append, check_append_as_follower
+from raftlog.append_rules import (
+    CheckedAppend,
+    CheckedBatch,
+    check_append,
+    check_append_as_follower,
+    check_plain_append,
+)
 from raftlog.disk_work import DiskResult, DiskStep, DiskWork, nothing
 from raftlog.errors import OffsetOutOfRangeError
 from raftlog.leader_epoch_cache import LeaderEpochCache
@@ -104,6 +110,12 @@ class MemoryLog(OutlinedLog):
     def append_as_leader(self, batches: bytes | memoryview, epoch: int) -> LogAppendInfo:
         """Append what this replica has made as leader; the bytes are copied."""
         self._refuse_appends_under_way()
+        if epoch == self._epochs.latest_epoch:
+            plain = check_plain_append(batches, epoch, self._end_offset)
+            if plain is not None:
+                checked, next_offset, _, info = plain
+                self._keep(batches, checked, next_offset)
+                return info
         return self._append(check_append(batches, epoch, self._end_offset, self.last_fetched_epoch))
 
     def prepare_append_as_leader(self, batches: bytes | memoryview, epoch: int) -> DiskWork[DiskResult[LogAppendInfo]]:
@@ -123,15 +135,19 @@ class MemoryLog(OutlinedLog):
         return None if checked is None else self._append(checked)
 
     def _append(self, checked: CheckedAppend) -> LogAppendInfo:
-        data, start = memoryview(bytes(checked.data)), 0
-        for base_offset, epoch, _, _, size_bytes in checked.batches:
-            end = start + size_bytes
+        for base_offset, epoch, *_ in checked.batches:
             self._epochs.assign(epoch, base_offset)
-            self._batches.append(RecordBatch(data[start:end], self._end_position, crc_is_checked=True))
+        self._keep(checked.data, checked.batches, checked.next_offset)
+        return checked.info
+
+    def _keep(self, data: bytes | memoryview, batches: list[CheckedBatch], next_offset: int) -> None:
+        held, start = memoryview(bytes(data)), 0
+        for *_, size_bytes in batches:
+            end = start + size_bytes
+            self._batches.append(RecordBatch(held[start:end], self._end_position, crc_is_checked=True))
             self._end_position += size_bytes
             start = end
-        self._end_offset = checked.next_offset
-        return checked.info
+        self._end_offset = next_offset
 
     def read(self, start_offset: int, isolation: Isolation, max_size_bytes: int = MAX_BATCH_SIZE) -> LogFetchInfo:
         """Read batches from an offset on; what is returned is a copy."""

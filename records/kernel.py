@@ -2634,7 +2634,8 @@ def _plain_append(
         batch_size = cython.cast(cython.Py_ssize_t, _int32_of(source, at + 8)) + _LOG_OVERHEAD
         if not _BATCH_OVERHEAD <= batch_size <= min(size - at, max_batch_size):
             return None
-        if source[at + 16] != 2 or source[at + 22] & 39:  # The magic; a control batch, or one that is compressed.
+        # The magic; a control batch, or one that is compressed: who unpacks it sees whether its records are sound.
+        if source[at + 16] != 2 or source[at + 22] & 39:
             return None
         if _int64_of(source, at) != end_offset or _int32_of(source, at + 12) != epoch:
             return None
@@ -2642,8 +2643,6 @@ def _plain_append(
         if delta < 0 or delta >= max_end_offset - end_offset or _int32_of(source, at + 57) != delta + 1:
             return None
         if _crc32c_of(source, at + 21, at + batch_size, lets_others_in) != _uint32_of(source, at + 17):
-            return None
-        if source[at + 22] & 7:  # Who unpacks it sees whether its records are as they must be.
             return None
         if not _has_raft_records(source, at + _BATCH_OVERHEAD, at + batch_size, delta + 1, lets_others_in):
             return None
@@ -2704,6 +2703,125 @@ def _varint_of(
 
 
 @cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _has_usual_fields(
+    source: cython.pointer(cython.const[cython.uchar]), at: cython.Py_ssize_t, index: cython.uint
+) -> cython.bint:
+    """Say whether a timestamp delta of 0, an offset delta below 8192, and no key stand in the four bytes at a place."""
+    fields: cython.uint = _uint32_of(source, at)
+    if index < 64:  # A zero, a varint of one byte, and the 1 which is the length of a key that is null.
+        return fields >> 8 == (index << 9 | 1)
+    return fields == (0x800001 | (index & 63) << 17 | (index >> 6) << 8)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _four_bytes(
+    source: cython.pointer(cython.const[cython.uchar]),
+    at: cython.Py_ssize_t,
+    second: cython.Py_ssize_t,
+    third: cython.Py_ssize_t,
+    fourth: cython.Py_ssize_t,
+) -> cython.uint:
+    """Return as one number the byte at a place, and three that lie so far behind it."""
+    return (
+        source[at]
+        | cython.cast(cython.uint, source[at + second]) << 8
+        | cython.cast(cython.uint, source[at + third]) << 16
+        | cython.cast(cython.uint, source[at + fourth]) << 24
+    )
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _count_alike(
+    source: cython.pointer(cython.const[cython.uchar]),
+    at: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    size: cython.Py_ssize_t,
+    index: cython.uint,
+    count: cython.uint,
+) -> cython.uint:
+    """Return how many usual records follow one with the same lengths: what a length is need not be waited for then.
+
+    Args:
+        source: what holds them.
+        at, end: where they may stand; the one before them ends at ``at``.
+        size: of that one, in bytes.
+        index: of the first that may follow.
+        count: behind the index of the last.
+    """
+    first: cython.uint = index
+    # An offset delta of two bytes is not like one of one.
+    if index == 64 or at == end or source[at] != source[at - size]:
+        return 0
+    count = min(count, 64 if index < 64 else 8192)
+    length_end: cython.Py_ssize_t = 0 if source[at - size] < 0x80 else 1  # The last byte of the record's length.
+    value: cython.Py_ssize_t = length_end + (5 if index < 64 else 6)  # Of the value's length, likewise.
+    value_end: cython.Py_ssize_t = value if source[at - size + value] < 0x80 else value + 1
+    lengths: cython.uint = _four_bytes(source, at - size, length_end, value, value_end)
+    while index < count and end - at >= size:
+        if lengths != _four_bytes(source, at, length_end, value, value_end):
+            break
+        if source[at + size - 1] != 0 or not _has_usual_fields(source, at + length_end + 2, index):
+            break
+        at += size
+        index += 1
+    return index - first
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _after_usual_record(
+    source: cython.pointer(cython.const[cython.uchar]),
+    at: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    index: cython.uint,
+) -> cython.Py_ssize_t:
+    """Return the position after a record of raft that is as nearly all are, or -1 where it must be looked at closely.
+
+    It has a value and no key, and its lengths and its offset take two bytes at most. No byte outside of ``[at, end)``
+    is looked at.
+    """
+    if end - at < 9 or index >= 8192:  # The bytes in front of the value, at most.
+        return -1
+    size: cython.Py_ssize_t = source[at]
+    field: cython.Py_ssize_t = source[at + 1]
+    at += 1
+    if size >= 0x80:
+        if field >= 0x80:
+            return -1
+        size = (size & 0x7F) | field << 7
+        at += 1
+    if size & 1 or (size >> 1) > end - at:
+        return -1
+    size >>= 1
+    end = at + size  # Of the record.
+    if not _has_usual_fields(source, at + 1, index):
+        return -1
+    at += 4 if index < 64 else 5
+    # Between here and the end: the value's length, the value, and one byte for no headers.
+    size = end - at - 2
+    field = source[at]
+    if field >= 0x80:
+        if source[at + 1] >= 0x80:
+            return -1
+        field = (field & 0x7F) | cython.cast(cython.Py_ssize_t, source[at + 1]) << 7
+        size -= 1
+    if field != 2 * size or source[end - 1] != 0:
+        return -1
+    return end
+
+
+@cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
 def _are_raft_records(
@@ -2716,7 +2834,19 @@ def _are_raft_records(
     index: cython.longlong = 0
     number: cython.longlong
     record_end: cython.Py_ssize_t
+    size: cython.Py_ssize_t
+    alike: cython.uint
     while index < count:
+        record_end = _after_usual_record(source, at, end, cython.cast(cython.uint, index))
+        if record_end >= 0:
+            size = record_end - at
+            index += 1
+            alike = _count_alike(
+                source, record_end, end, size, cython.cast(cython.uint, index), cython.cast(cython.uint, count)
+            )
+            index += alike
+            at = record_end + size * alike
+            continue
         number, at = _varint_of(source, at, end)
         if at < 0 or number < 2 or number > end - at:
             return False

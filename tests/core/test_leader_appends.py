@@ -286,6 +286,31 @@ def test_usual_records_are_taken_in_one_go(form: Any, size: int, count: int) -> 
         assert not form.are_raft_records(view, at, to, count)
 
 
+@pytest.mark.parametrize("count", [8191, 8192, 8193, 8194])
+def test_offsets_of_three_bytes_are_taken_too(count: int) -> None:
+    """They are those from 8192 on."""
+    area = b"".join(record(index, value=b"v") for index in range(count))
+    for form in BUILT_FORMS:
+        assert form.are_raft_records(memoryview(area), 0, len(area), count)
+        assert not form.are_raft_records(memoryview(area), 0, len(area), count - 1)
+
+
+@pytest.mark.parametrize("size", [0, 1, 57, 63, 64, 100])
+@pytest.mark.parametrize("index", [0, 1, 63, 64, 65])
+def test_no_byte_in_front_of_a_value_may_be_another(index: int, size: int) -> None:
+    """Nor the one behind it: what is taken with another byte there, an audit finds sound."""
+    before = b"".join(record(each, value=b"v" * size) for each in range(index))
+    last = record(index, value=b"v" * size)
+    for at in (*range(9), -1):
+        for byte in (0, 1, 2, 3, 0x7E, 0x7F, 0x80, 0x81, 0xFE, 0xFF, last[-1] ^ 1):
+            changed = bytearray(last)
+            changed[min(at, len(last) - 1)] = byte
+            area = before + changed
+            found = {form.are_raft_records(memoryview(area), 0, len(area), index + 1) for form in BUILT_FORMS}
+            assert len(found) == 1
+            assert found == {False} or not damage(batch(area, index + 1))
+
+
 @logs
 def test_a_number_in_more_bytes_than_it_takes_is_sound(make: Callable[[], MemoryLog | FileLog]) -> None:
     """The quick look passes it on; the audit and the log take it."""

@@ -136,6 +136,7 @@ class Fuzzer:
             (kernel.skip_uneventful, [log, positions, sizes, 0, 0]),
             (kernel.plain_append, [log, 3, 0, 1 << 23, CheckedBatch, LogAppendInfo]),
             (kernel.plain_append, [bytes(log), 3, 0, 1 << 23, CheckedBatch, LogAppendInfo]),
+            (kernel.are_raft_records, [log, 61, len(log), self.chance.choice((1, 2, 70))]),
             (kernel.Records, [bytes(log), capacity, columns, numbers, 0, rows]),
         ]
 
