@@ -23,7 +23,7 @@ from raftlog.offsets import LogOffsetMetadata, OffsetAndEpoch, SegmentPosition
 from raftlog.records.batch import read_batch
 from raftlog.replicated_log import LogAppendInfo, LogFetchInfo
 from raftlog.snapshot.notifying import NotifyingRawSnapshotWriter
-from raftlog.storage import file_log, segment_list
+from raftlog.storage import recovery, segment_list
 from raftlog.storage.appendable_log import AppendableLog
 from raftlog.storage.file_log import FileLog
 from raftlog.storage.log_segment import LogSegment
@@ -116,10 +116,6 @@ def _without_snapshots(right: Wrong) -> Wrong:
         return right(attrs.evolve(log, snapshot_ids=SnapshotIds()), offset, epoch)
 
     return validate_offset_and_epoch
-
-
-def _not_finishing(right: Wrong) -> Wrong:
-    return lambda *arguments: attrs.evolve(right(*arguments), snapshot_to_start_at=None)
 
 
 def _forgetting_old_segments(right: Wrong) -> Wrong:
@@ -323,7 +319,7 @@ MUTANTS: Final = (
         "K31",
         "a start finishes what a crash has left between a snapshot and the truncation for it",
         "KafkaMetadataLogTest#testCreateReplicatedLogTruncatesFully",
-        swapped(file_log, "recover", _not_finishing),
+        instead(recovery, "_snapshot_ahead", lambda *_: None),
         (f"{CONTRACT}::test_a_crash_before_the_log_starts_anew",),
     ),
     Mutant(

@@ -10,7 +10,7 @@ from raftlog.offsets import LogOffsetMetadata, OffsetAndEpoch
 from raftlog.records import control_batch
 from raftlog.records.limits import MIN_RECORD_SIZE
 from raftlog.snapshot.directory import SnapshotDirectory
-from raftlog.storage import directory_settling, log_directory, recovery, segment_scan
+from raftlog.storage import directory_settling, log_directory, recovery, segment_scan, written_anew
 from raftlog.storage.epoch_witnesses import EpochWitnesses
 from raftlog.storage.file_log import FileLog
 from raftlog.storage.index_file import IndexFile, StoredIndex
@@ -103,18 +103,6 @@ def _without_report(right: Wrong) -> Wrong:
     return _repair
 
 
-def _without_sync(right: Wrong) -> Wrong:
-    def _repair(start: Any, scanned: Any, quarantine: Any) -> None:
-        file = scanned.sound[-1].file
-        vars(file)["sync"] = lambda: None
-        try:
-            right(start, scanned, quarantine)
-        finally:
-            del vars(file)["sync"]
-
-    return _repair
-
-
 def _forgetting_the_start(right: Wrong) -> Wrong:
     return lambda start, stored, *more: right(start, attrs.evolve(stored, recovery_point=None), *more)
 
@@ -125,14 +113,6 @@ def _whatever_it_starts_at(right: Wrong) -> Wrong:
 
 def _up_to_the_problem(scanned: ScannedSegments) -> OffsetAndEpoch:
     return OffsetAndEpoch(scanned.end_offset, scanned.last_epoch)
-
-
-def _from_the_front(right: Wrong) -> Wrong:
-    def starting_anew(segments: Any, *arguments: Any, **keywords: Any) -> Any:
-        segments._segments.reverse()
-        return right(segments, *arguments, **keywords)
-
-    return starting_anew
 
 
 def _taking_from_the_front(right: Wrong) -> Wrong:
@@ -253,8 +233,8 @@ MUTANTS: Final = (
         "K34-start",
         "what a killed process wrote is on the disk before a start counts it",
         "etcd 14370",
-        swapped(recovery._Recovery, "_repair", _without_sync),
-        (f"{RECOVERY}::test_what_a_start_has_found_is_durable",),
+        instead(written_anew, "write_tails_anew", lambda *_: None),
+        ("tests/storage/test_written_anew.py",),
     ),
     Mutant(
         "K28-inside",
@@ -290,13 +270,6 @@ MUTANTS: Final = (
         "openraft 674e78aa",
         swapped(SnapshotTakeover, "run", _taking_from_the_front),
         ("tests/storage/test_recovery_copies.py::test_a_crash_while_a_snapshot_takes_the_place",),
-    ),
-    Mutant(
-        "K31-hole-live",
-        "a crash while a follower starts anew at a snapshot leaves no hole in its log",
-        "openraft 674e78aa",
-        swapped(SegmentList, "starting_anew", _from_the_front),
-        (f"{CRASHES}::test_a_crash_loses_and_invents_nothing",),
     ),
     Mutant(
         "K31-durable",
