@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from raftlog.errors import DecodeError, MissingExtraError
-from raftlog.records.batch import RecordBatch
+from raftlog.records.batch import CONTROL_FLAG, RecordBatch
 from raftlog.records.file_names import METADATA_TOPIC, FileKind
 from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID
 from raftlog.tools.auditing.batch_table import BatchTable
@@ -43,12 +43,14 @@ class VersionSearch:
 
     def take(self, table: BatchTable) -> None:
         """Look at the batches that come next. What cannot be decompressed counts as one that may set it."""
-        if not self.found:
-            batches = (batch for batch in table.run.batches() if not batch.is_control)
-            for batch in batches:
-                self.found = _sets_version(batch)
-                if self.found:
-                    return
+        if self.found or (table.all_attributes & CONTROL_FLAG and table.are_control.all()):
+            return
+        self.found = False
+        # All bytes at once, most often: a batch is looked at by itself only where there may be something to find.
+        may_set = _find(table.run.data) is not None
+        if may_set or table.may_be_compressed:
+            candidates = ~table.are_control if may_set else ~table.are_control & (table.attributes & _CODEC != 0)
+            self.found = any(_sets_version(table.run.batch(row)) for row in candidates.nonzero()[0].tolist())
 
 
 def _sets_version(batch: RecordBatch) -> bool:
