@@ -264,7 +264,7 @@ class _Splitter:
         return batch
 
     def _checked_batch(self, position: int, claim: _Claim) -> RecordBatch | LegacyBatch | None:
-        if claim.size > _IN_ONE_PIECE and not self._long_crc_holds(position, claim):
+        if claim.size > _IN_ONE_PIECE and not self._crc_holds_in_parts(position, claim):
             return None
         view = self._window.view(position, claim.size)
         if len(view) < claim.size:
@@ -279,7 +279,8 @@ class _Splitter:
         self._seen_legacy = True
         return message
 
-    def _long_crc_holds(self, position: int, claim: _Claim) -> bool:
+    def _crc_holds_in_parts(self, position: int, claim: _Claim) -> bool:
+        """Whether the CRC holds, in the memory of a chunk."""
         at, checksum = (CRC_START, crc32c) if claim.magic == 2 else (legacy.CRC_START, crc32)
         stored = int.from_bytes(self._window.view(position, limits.BATCH_OVERHEAD)[at - 4 : at], "big")
         crc = 0
@@ -344,11 +345,10 @@ class _Splitter:
     def _is_all_there(self, position: int) -> bool:
         """Whether the CRC of a batch holds for all bytes to the end of the input: then its length is what is wrong."""
         size = self._window.end - position
-        if not limits.BATCH_OVERHEAD <= size <= _IN_ONE_PIECE or not self._may_check(size):
+        if size < limits.BATCH_OVERHEAD or not self._may_check(size):
             return False
         self._bytes_checked_in_vain += size
-        view = self._window.view(position, size)
-        return len(view) == size and crc32c(view[CRC_START:]) == int.from_bytes(view[17:21], "big")
+        return self._crc_holds_in_parts(position, _Claim(size))
 
     def _corruption(self, position: int, rule: str, reason: str) -> Corruption:
         """Damage from a position to the next batch whose CRC holds, or to the padding at the end."""

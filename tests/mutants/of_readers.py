@@ -4,6 +4,7 @@
 from typing import Any, Final
 
 from raftlog import log_iteration
+from raftlog.records.iterator import _Splitter
 from raftlog.records.open_batch import DrainedBatches
 from raftlog.records.record_selection import RecordSelection, Rows
 from raftlog.records.transactions import AbortedIndex, Transactions
@@ -21,6 +22,10 @@ def _behind_the_first(right: Wrong) -> Wrong:
     return holds
 
 
+def _up_to_a_window(right: Wrong) -> Wrong:
+    return lambda splitter, position: splitter._window.end - position <= 16 * 2**20 and right(splitter, position)
+
+
 def _and_not_at_a_boundary(right: Wrong) -> Wrong:
     def is_forgotten(comparison: Any, checkpoint: Any, span: Any) -> Any:
         return right(comparison, checkpoint, span) and span.end_offset != checkpoint.epochs[0].start_offset
@@ -29,6 +34,20 @@ def _and_not_at_a_boundary(right: Wrong) -> Wrong:
 
 
 MUTANTS: Final = (
+    Mutant(
+        "R-zeros-remembered",
+        "zeros of a file that grows are looked at again",
+        "a bug that was planted, and lived",
+        instead(_Splitter, "_has_grown", lambda splitter: splitter._window.has_grown()),
+        ("tests/records/test_iterator.py::test_zeros_are_looked_at_again_when_a_file_has_grown",),
+    ),
+    Mutant(
+        "R-long-tail-torn",
+        "a length that is wrong is told from a cut, however long the batch",
+        "test_the_window_does_not_show, by chance",
+        swapped(_Splitter, "_is_all_there", _up_to_a_window),
+        ("tests/records/test_iterator.py::test_a_long_batch_that_is_all_there_is_not_torn",),
+    ),
     Mutant(
         "W-control-as-data",
         "a consumer is given no control record",

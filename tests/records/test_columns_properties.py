@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from raftlog.errors import DecodeError
@@ -228,6 +228,7 @@ def test_every_rule_is_broken_alike() -> None:
 
     @examples(6000)
     @given(batches().flatmap(lambda data: mutated(data, repair=True)) | with_mutated_area() | extreme_batches())
+    @example(batch_bytes(b"\x0c\0\0\0\x01\x01\0", count=1, attributes=5))  # Of a codec that there is not.
     def check(data: bytes) -> None:
         for form in BUILT_FORMS:
             _check(data, form)

@@ -15,6 +15,7 @@ from raftlog.records.batch_run import BatchRun
 from raftlog.records.checksum import crc32c
 from raftlog.records.iterator import (
     BufferSource,
+    ByteSource,
     Corruption,
     Piece,
     TornTail,
@@ -153,6 +154,29 @@ def test_a_flipped_bit_is_damage_wherever_the_file_ends() -> None:
         last = _split(filler + _flip(ONE, 66))[-1]
         assert isinstance(last, Corruption)
         assert (last.rule, last.size_bytes) == ("batch-crc", len(ONE))
+
+
+def test_a_long_batch_that_is_all_there_is_not_torn() -> None:
+    """A length that is wrong is told from a cut by the CRC of what is there, also above 16 MiB, a chunk at a time."""
+    whole = batch_bytes(b"x" * (16 * MIB + 1))
+    source = _File(_with_length(whole, len(whole)))
+    (piece,) = split(source)
+    assert isinstance(piece, Corruption)
+    assert (piece.rule, piece.size_bytes) == ("batch-overrun", len(whole))
+    assert source.largest_read <= 2 * MIB
+    assert [type(piece) for piece in _split(_flip(source.data, len(whole) - 1))] == [TornTail]
+
+
+@pytest.mark.parametrize("grown", [0, 1, 8, 9, 1000])
+def test_zeros_are_looked_at_again_when_a_file_has_grown(grown: int) -> None:
+    """Zeros that a growing file got more of are padding to its new end; data after them is none."""
+    padding = 8
+    whole = batch_bytes(b"x" * (512 - BATCH_OVERHEAD) + bytes(padding))
+    data = _flip(whole, 17) + bytes(grown)
+    sizes = iter([len(whole)])
+    source = mock.Mock(spec=ByteSource, read_at=BufferSource(data).read_at)
+    source.size = lambda: next(sizes, len(data))
+    assert list(split(source))[1:] == [ZeroPadding(512, padding + grown)]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from unittest import mock
 
 import attrs
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from raftlog.errors import DecodeError
@@ -16,11 +16,14 @@ from raftlog.records.batch import RecordBatch
 from raftlog.records.iterator import BufferSource, ByteSource, Corruption, Piece, TornTail, ZeroPadding, split
 from raftlog.records.legacy import LegacyBatch
 from raftlog.records.rules import RULES, Severity
-from tests.strategies import legacy_batches, logs, mutated, ready_made_batches
+from tests.strategies import batch_bytes, legacy_batches, logs, mutated, ready_made_batches
 
 zeros = st.integers(1, 1200).map(bytes)
 torn = st.tuples(ready_made_batches, st.integers(1, 60)).map(lambda pair: pair[0][: -pair[1]])
 chunk_sizes = st.sampled_from([61, 64, 100, 512, 1000])
+_whole = batch_bytes(b"\x0c\0\0\0\x01\x01\0", count=1)
+TOO_LONG = _whole[:8] + (len(_whole) - 11).to_bytes(4) + _whole[12:]
+"""A whole batch whose length says a byte more than there is."""
 
 
 def _messy(max_size: int) -> st.SearchStrategy[bytes]:
@@ -101,6 +104,7 @@ def _check_window(data: bytes, chunk_size: int) -> None:
 
 @settings(deadline=None, max_examples=35)
 @given(_messy(5), chunk_sizes)
+@example(TOO_LONG, 61)
 def test_the_window_does_not_show(data: bytes, chunk_size: int) -> None:
     """However little is read at once, the pieces are the same."""
     _check_window(data, chunk_size)
