@@ -1174,7 +1174,6 @@ def _summarize_batch(
     append_time: cython.bint = (log[header + 22] & 8) != 0
     base_offset: cython.longlong = _int64(log, header)
     base_timestamp: cython.longlong = _int64(log, header + (35 if append_time else 27))
-    timestamp_bits: cython.longlong = 0 if append_time else -1
     left: cython.longlong = count
     first_offset: cython.longlong = 0
     last_offset: cython.longlong = -1
@@ -1198,13 +1197,13 @@ def _summarize_batch(
         if plain_end != 0:
             at = plain_end
             offset = _wrapped_sum(base_offset, _zigzag(offset_delta))
-            timestamp = _wrapped_sum(base_timestamp, _zigzag(timestamp_delta) & timestamp_bits)
+            timestamp = _wrapped_sum(base_timestamp, _zigzag(timestamp_delta))
             if key_size != 1:
                 bits |= 64
             if value_size <= 1:
                 bits |= 128
         else:
-            at = _walk_record(view, at, area_end, base_offset, base_timestamp, timestamp_bits, 0, 31, 1, longs, ints)
+            at = _walk_record(view, at, area_end, base_offset, base_timestamp, -1, 0, 31, 1, longs, ints)
             if at < 0:
                 return cython.cast(cython.int, -at)
             offset = longs[0]
@@ -1215,6 +1214,10 @@ def _summarize_batch(
                 bits |= 64
             if ints[3] <= 0:
                 bits |= 128
+        if timestamp != base_timestamp:
+            bits |= 8
+            if append_time:
+                timestamp = base_timestamp
         if left == count:
             first_offset = offset
             greatest = timestamp
@@ -1227,8 +1230,6 @@ def _summarize_batch(
                 bits |= 2
             greatest = max(greatest, timestamp)
         last_offset = offset
-        if timestamp != base_timestamp:
-            bits |= 8
         left -= 1
     if count > 0:
         if last_offset > _wrapped_sum(base_offset, _int32(log, header + 23)):

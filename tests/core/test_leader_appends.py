@@ -147,6 +147,7 @@ def test_a_leader_writes_nothing_that_an_audit_calls_damaged(
     "data",
     [
         BROKEN["raft-record"],
+        batch(record(0, 5), 1, attributes=8),
         batch(record(headers=(Header(b"h", b"x"),)), 1),
         batch(record(0) + record(0), 2),
         BROKEN["batch-trailing"],
@@ -157,7 +158,19 @@ def test_a_leader_writes_nothing_that_an_audit_calls_damaged(
         control_bytes(BASE, [voters_record(voters(1, 2)), voters_record(voters(3, 4))], epoch=EPOCH),
         batch(record(5, key=LEADER_CHANGE[0], value=LEADER_CHANGE[1]), 1, attributes=CONTROL),
     ],
-    ids=["time", "headers", "offsets", "trailing", "codec", "footer", "marker", "empty", "swap", "control offset"],
+    ids=[
+        "time",
+        "append time",
+        "headers",
+        "offsets",
+        "trailing",
+        "codec",
+        "footer",
+        "marker",
+        "empty",
+        "swap",
+        "control offset",
+    ],
 )
 def test_a_follower_takes_what_its_leader_has_sent(data: bytes, make: Callable[[], MemoryLog | FileLog]) -> None:
     """A leader is refused it; once a quorum has it, a replica must not be stuck, at once or after a start."""

@@ -45,14 +45,13 @@ def _expected(batch: RecordBatch) -> Summary | DecodeError:
     offsets = [record.offset for record in records]
     pairs = list(itertools.pairwise(offsets))
     greatest = max(record.timestamp for record in records)
-    base_timestamp = batch.max_timestamp if batch.timestamp_type else batch.base_timestamp
     is_within = batch.base_offset <= offsets[0] and offsets[-1] <= batch.last_offset
     has_gaps = offsets[0] > batch.base_offset or any(later > earlier + 1 for earlier, later in pairs)
     traits = {
         OFFSETS_GO_BACK: any(later <= earlier for earlier, later in pairs),
         OFFSETS_HAVE_GAPS: has_gaps,
         OFFSETS_GO_BEYOND: not is_within,
-        HAS_TIME_DELTA: any(record.timestamp != base_timestamp for record in records),
+        HAS_TIME_DELTA: any(record.timestamp_delta != 0 for record in records),
         MAX_TIMESTAMP_DIFFERS: greatest != batch.max_timestamp,
         HAS_HEADERS: any(record.headers for record in records),
         HAS_KEY: any(record.key is not None for record in records),

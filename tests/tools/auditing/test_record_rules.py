@@ -7,6 +7,7 @@ import pytest
 
 from raftlog.errors import MissingExtraError
 from raftlog.records import batch as batch_module
+from raftlog.records.batch import RecordBatch
 from raftlog.records.builder import RecordBatchBuilder
 from raftlog.records.compression import CompressionType, compress
 from raftlog.records.record import Header, RawRecord, encode_record
@@ -101,6 +102,11 @@ def test_a_time_of_its_own() -> None:
     builder.extend([(TIMESTAMP, None, b"v"), (TIMESTAMP + 1, None, b"v")])
     assert places(survey(builder.build())) == [("raft-record", 0, 0)]
     assert survey(builder.build(), is_raft=False).findings == ()
+    behind = encode_record(RawRecord(0, 5, 0, None, b"v", ()))
+    one_time = batch_bytes(behind, epoch=1, attributes=8, count=1)
+    assert [record.timestamp for record in RecordBatch(memoryview(one_time), 0).records()] == [TIMESTAMP]
+    assert places(survey(one_time)) == [("raft-record", 0, 0)]  # Kafka's reader does not ask what kind of time it is.
+    assert survey(one_time, is_raft=False).findings == ()
 
 
 def test_a_control_record_that_is_not_bare() -> None:
