@@ -8,6 +8,7 @@ when it is opened, and from then on it needs none.
 
 import os
 import threading
+import weakref
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +22,8 @@ class DirectoryDescriptors:
     def __init__(self) -> None:
         self._guard = threading.Lock()
         self._kept: dict[str, int] = {}
+        # At the end of the process they go with it.
+        weakref.finalize(self, _close_all, self._kept).atexit = False
 
     def sync(self, path: str) -> None:
         """Sync a directory (fsync); one after the other.
@@ -56,11 +59,12 @@ class DirectoryDescriptors:
     def close(self) -> None:
         """Let go of all of them; they are opened again when they are needed."""
         with self._guard:
-            while self._kept:
-                os.close(self._kept.popitem()[1])
+            _close_all(self._kept)
 
-    def __del__(self) -> None:
-        self.close()
+
+def _close_all(kept: dict[str, int]) -> None:
+    while kept:
+        os.close(kept.popitem()[1])
 
 
 def _is_of(descriptor: int, path: str) -> bool:

@@ -14,6 +14,7 @@ from raftlog.storage import directory_settling, log_directory, recovery, segment
 from raftlog.storage.epoch_witnesses import EpochWitnesses
 from raftlog.storage.file_log import FileLog
 from raftlog.storage.index_file import IndexFile, StoredIndex
+from raftlog.storage.local_file_system import LocalFile
 from raftlog.storage.recovery_report import ActionKind
 from raftlog.storage.scanned_segments import ScannedSegments
 from raftlog.storage.segment_list import SegmentList
@@ -23,6 +24,7 @@ from raftlog.testing.memory_file_system import MemoryFileSystem
 from tests.mutants.planting import Mutant, Wrong, instead, instead_of_property, missing, swapped
 
 RECOVERY: Final = "tests/storage/test_recovery.py"
+DROPPED: Final = "tests/storage/test_dropped_cache.py"
 QUARANTINE: Final = "tests/storage/test_recovery_quarantine.py"
 SETTLING: Final = "tests/storage/test_directory_settling.py"
 STATE: Final = "tests/storage/test_quorum_state_store.py"
@@ -235,6 +237,27 @@ MUTANTS: Final = (
         "etcd 14370",
         instead(written_anew, "write_tails_anew", lambda *_: None),
         ("tests/storage/test_written_anew.py",),
+    ),
+    Mutant(
+        "S-cache-kept",
+        "what no sync has spoken for is read from the disk",
+        "Rebello et al., ATC 2020",
+        instead(LocalFile, "drop_cache", lambda _: False),
+        (f"{DROPPED}::test_each_segment_in_doubt_is_dropped_before_it_is_read",),
+    ),
+    Mutant(
+        "S-cache-believed",
+        "the last segment is in doubt, unless the log was closed",
+        "Rebello et al., ATC 2020",
+        instead(written_anew, "is_believed", lambda *_: True),
+        (f"{DROPPED}::test_each_segment_in_doubt_is_dropped_before_it_is_read",),
+    ),
+    Mutant(
+        "S-cache-dirty",
+        "what is dropped was synced",
+        "posix_fadvise(2)",
+        instead(LocalFile, "sync", lambda _: None),
+        (f"{DROPPED}::test_what_is_dropped_was_synced",),
     ),
     Mutant(
         "K28-inside",

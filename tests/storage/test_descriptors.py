@@ -178,3 +178,24 @@ def test_it_is_of_the_disk_and_for_want_of_something() -> None:
     error = TooManyOpenFilesError("f", "open", "too many open files")
     assert isinstance(error, OutOfSpaceError)
     assert isinstance(error, StorageError)
+
+
+def test_what_is_kept_goes_with_its_owner(tmp_path: Path) -> None:
+    """Descriptors of a file system that nobody has any more are closed, and its end says nothing of them."""
+    code = f"""
+import gc, os
+from raftlog import LocalFileSystem
+files = LocalFileSystem()
+before = len(os.listdir("/proc/self/fd"))
+files.sync_directory({str(tmp_path)!r})
+assert len(os.listdir("/proc/self/fd")) == before + 1
+del files
+gc.collect()
+assert len(os.listdir("/proc/self/fd")) == before
+kept = LocalFileSystem()
+kept.sync_directory({str(tmp_path)!r})
+import builtins
+builtins.kept = kept  # What goes last.
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG_S, check=True)
+    assert done.stderr == ""
