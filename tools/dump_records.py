@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dumping files of batches: segments and snapshots."""
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final, TypeGuard
 
 import attrs
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 Line = str | bytes | Finding | MissingExtraError
 """What a dump gives, in order: text to print, findings to report, and what could not be done for want of a package."""
 
+_TailPiece = TornTail | ZeroPadding | Corruption
 _NOTHING: Final = Payload()
 
 
@@ -69,16 +70,20 @@ class RecordsDump:
             progress = Progress(file.path, source.size())
             coverage = Coverage()
             quick = self._quick_lines(selection)
+            tail: list[_TailPiece] = []
             with progress:
                 for piece in self._pieces(source, start, is_quick=quick is not None):
                     coverage.add(piece)
                     progress.reached(piece.position)
+                    tail = [*tail, piece] if _may_be_tail(piece) else []
                     if isinstance(piece, Piece):
-                        yield from self._piece(file, piece, decoder, selection, source)
+                        yield from self._piece(file, piece, decoder, selection)
                         if self.left == 0 or _is_past(piece, selection):
                             break
                     elif quick is not None:
                         yield from self._many(file, piece, quick, decoder)
+            if self.max_bytes is None and (size_bytes := _tail_size(tail)):  # With a limit, Kafka says nothing.
+                yield self.renderer.tail(file, size_bytes)
             yield self.renderer.end(file, coverage)
 
     def _quick_lines(self, selection: Selection) -> KafkaLines | None:
@@ -136,32 +141,24 @@ class RecordsDump:
             return quick.chunk(chunk, decoder.value_texts(chunk.records.values()))
         return map(Place, range(len(chunk.batches)))
 
-    def _piece(
-        self, file: InputFile, piece: Piece, decoder: PayloadDecoder, selection: Selection, source: ByteSource
-    ) -> Iterator[Line]:
+    def _piece(self, file: InputFile, piece: Piece, decoder: PayloadDecoder, selection: Selection) -> Iterator[Line]:
         match piece:
             case RecordBatch() | LegacyBatch():
                 yield from self._batch(file, piece, decoder, selection)
             case TornTail():
-                yield self.renderer.tail(file, piece.size_bytes)
                 yield Finding(file.path, piece.rule, piece.reason, piece.position, piece.size_bytes)
             case ZeroPadding():
-                # Too few for a header: whatever they are, Kafka calls them invalid bytes.
-                if piece.size_bytes <= limits.HEADER_UP_TO_MAGIC:
-                    yield self.renderer.tail(file, piece.size_bytes)
                 yield Finding(file.path, piece.rule, "nothing but zeros", piece.position, piece.size_bytes)
             case Corruption():
-                yield from self._corruption(file, piece, decoder, selection, source)
+                yield from self._corruption(file, piece, decoder, selection)
 
     def _corruption(
-        self, file: InputFile, piece: Corruption, decoder: PayloadDecoder, selection: Selection, source: ByteSource
+        self, file: InputFile, piece: Corruption, decoder: PayloadDecoder, selection: Selection
     ) -> Iterator[Line]:
         offset = None
         if piece.batch is not None:
             offset = piece.batch.base_offset
             yield from self._batch(file, piece.batch, decoder, selection)
-        elif piece.rule == "batch-overrun" and piece.position + piece.size_bytes == source.size():
-            yield self.renderer.tail(file, piece.size_bytes)
         yield Finding(file.path, piece.rule, piece.reason, piece.position, piece.size_bytes, offset)
 
     def _batch(
@@ -232,6 +229,18 @@ class RecordsDump:
         if counts and self.left is not None:
             self.left -= 1
         return text
+
+
+def _may_be_tail(piece: "Piece | BatchRun | Chunk") -> TypeGuard[_TailPiece]:
+    return isinstance(piece, TornTail | ZeroPadding) or (isinstance(piece, Corruption) and piece.batch is None)
+
+
+def _tail_size(tail: Sequence[_TailPiece]) -> int:
+    """Return how many bytes Kafka calls invalid of what stands behind the last batch; 0 if it dies of them."""
+    size_bytes = sum(piece.size_bytes for piece in tail)
+    is_cut = bool(tail) and tail[0].rule in {"tail-torn", "batch-overrun"}
+    # Too few for a header: whatever they are, Kafka calls them invalid bytes.
+    return size_bytes if is_cut or size_bytes <= limits.HEADER_UP_TO_MAGIC else 0
 
 
 def _control_decoder() -> Callable[[AnyRecord], Payload]:

@@ -108,3 +108,38 @@ def test_an_unknown_state_of_a_transaction_is_told(state: int, dialect: Dialect,
     assert (f"unknown transaction state {state}" in outcome.messages) == (not is_known)
     printed = "state=" if dialect < Dialect.V4_1 else f'"transactionStatus":{state}'
     assert printed in outcome.text
+
+
+OVERRUN = second()[:8] + int32(79) + second()[12:]
+TAILS = {
+    # What stands behind the sound batch: how many bytes Kafka's format calls invalid at the end; 0 is no line.
+    "nothing": (b"", 0),
+    "17 zeros": (bytes(17), 17),
+    "18 zeros": (bytes(18), 0),
+    "a batch that is cut": (second()[:-1], 89),
+    "zeros from a sector on": (TORN[:CUT] + bytes(len(TORN) - CUT), len(TORN)),
+    "zeros from a sector on, and more": (TORN[:CUT] + bytes(len(TORN) - CUT + 17), len(TORN) + 17),
+    "a length beyond the end": (OVERRUN, len(OVERRUN)),
+    "a length beyond the end, before a batch": (OVERRUN[:-1] + NEXT, 0),
+    "letters, and zeros": (b"x" * 40 + bytes(100), 140),
+    "12 bytes and 5 zeros": (b"\xff" * 12 + bytes(5), 17),
+    "12 bytes and 6 zeros": (b"\xff" * 12 + bytes(6), 0),
+    "17 bytes before a batch": (b"\xff" * 17 + NEXT, 0),
+    "a damaged batch, and 17 zeros": (flipped_value() + bytes(17), 17),
+}
+
+
+@pytest.mark.parametrize("options", [(), ("--limit", "99"), ("--deep-iteration",)])
+@pytest.mark.parametrize("name", TAILS)
+def test_the_tail_has_one_line(name: str, options: tuple[str, ...], tmp_path: Path) -> None:
+    """What follows the last batch is counted once, with the zeros behind it; not where `--max-bytes` is given."""
+    rest, size = TAILS[name]
+    path = tmp_path / LOG_NAME
+    path.write_bytes(SOUND + rest)
+
+    lines = run("dump-log", *options, path).text.splitlines()
+    limited = run("dump-log", *options, "--max-bytes", "99999", path).text.splitlines()
+
+    said = [line for line in lines if line.startswith("Found")]
+    assert said == ([f"Found {size} invalid bytes at the end of {LOG_NAME}"] if size else [])
+    assert limited == [line for line in lines if line not in said]
