@@ -81,11 +81,14 @@ class OpenFile(Protocol):
         """
         ...
 
-    def drop_cache(self) -> bool:
-        """Have what is read from here on come from the disk, and not from memory, where that can be had.
+    def drop_cache(self, position: int) -> bool:
+        """Have what is read from a position on come from the disk, and not from memory, where that can be had.
 
         After a sync that failed, memory may hold bytes as if they were on the disk. So the file is synced first, and
         what memory holds of it then is let go of.
+
+        Args:
+            position: byte position, inclusive; of what is before it, some may be let go of too.
 
         Returns:
             Whether that was done. Otherwise what is read may be in memory alone, though a sync succeeds.

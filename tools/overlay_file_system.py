@@ -98,7 +98,7 @@ class OverlayFile:
             raise StorageError(self._path, f"truncate to {size_bytes} bytes", f"it has {self._content.size_bytes}")
         self._content.truncate(size_bytes)
 
-    def drop_cache(self) -> bool:
+    def drop_cache(self, position: int) -> bool:
         """Return False: nothing is written, and nothing told of."""
         return False
 

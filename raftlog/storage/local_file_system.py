@@ -9,6 +9,7 @@ import contextlib
 import errno
 import fcntl
 import functools
+import mmap
 import os
 import stat
 import sys
@@ -37,6 +38,8 @@ _FULL_SYNC: Final[int | None] = getattr(fcntl, "F_FULLFSYNC", None)
 """What it takes on macOS, which has it alone."""
 _DROP_CACHE: Final[int | None] = getattr(os, "POSIX_FADV_DONTNEED", None)
 """Which Linux heeds at once for pages that are clean, as all are behind a sync that has failed."""
+_LARGEST_CACHED_PIECE: Final = mmap.PAGESIZE << 11
+"""Linux caches a file in pieces of up to so many bytes (MAX_XAS_ORDER); one that begins earlier would stay whole."""
 _KEEP_LENGTH: Final = 1
 """Linux's FALLOC_FL_KEEP_SIZE, which is not among what Python knows of this call."""
 _NEW_FILE_MODE: Final = 0o666
@@ -177,11 +180,14 @@ class LocalFile:
         except _REFUSALS as error:
             raise _storage_error(error, self._path, "sync") from error
 
-    def drop_cache(self) -> bool:
-        """Have what is read from here on come from the disk, and not from memory, where that can be had.
+    def drop_cache(self, position: int) -> bool:
+        """Have what is read from a position on come from the disk, and not from memory, where that can be had.
 
         After a sync that failed, memory may hold bytes as if they were on the disk. So the file is synced first, and
         what memory holds of it then is let go of.
+
+        Args:
+            position: byte position, inclusive; of what is before it, some may be let go of too.
 
         Returns:
             Whether that was done. Otherwise what is read may be in memory alone, though a sync succeeds.
@@ -193,7 +199,8 @@ class LocalFile:
             return False
         self.sync()
         with _Reported(self._path, "drop cache"):
-            os.posix_fadvise(self._descriptor, 0, 0, _DROP_CACHE)  # Of what is not dirty, which the sync has seen to.
+            start = position - position % _LARGEST_CACHED_PIECE
+            os.posix_fadvise(self._descriptor, start, 0, _DROP_CACHE)  # Of what is not dirty: the sync has seen to it.
         return True
 
     def close(self) -> None:

@@ -69,9 +69,9 @@ class LogSegment:
         self.file: OpenFile = file_system.open(self.path, create=True)
         self._reserved_bytes = 0
 
-    def scan(self, last_epoch: int, witnesses: EpochWitnesses) -> SegmentScan:
+    def scan(self, last_epoch: int, witnesses: EpochWitnesses, durable_end_offset: int) -> SegmentScan:
         """Read all that the file holds, and take its sound batches for the segment's; once, before anything else."""
-        scan = scan_segment(self.file, self.base_offset, last_epoch, self._indexes, witnesses)
+        scan = scan_segment(self.file, self.base_offset, last_epoch, self._indexes, witnesses, durable_end_offset)
         self.next_offset, self.size_bytes = scan.next_offset, scan.end_position
         self._first_timestamp = scan.first_timestamp
         return scan

@@ -42,7 +42,12 @@ from raftlog.storage.recovery_report import ActionKind, RecoveryAction, Recovery
 from raftlog.storage.scanned_segments import ScannedSegments
 from raftlog.storage.segment_indexes import IndexLimits
 from raftlog.storage.snapshot_takeover import SnapshotTakeover, check_takeover
-from raftlog.storage.written_anew import give_names_anew, is_believed, write_recovery_point_anew, write_tails_anew
+from raftlog.storage.written_anew import (
+    believed_end_offset,
+    give_names_anew,
+    write_recovery_point_anew,
+    write_tails_anew,
+)
 
 _INDEX_DETAILS: Final = {
     StoredIndex.BEHIND: "it was not there, or lacked the last entries, as after a crash; harmless",
@@ -100,7 +105,6 @@ class _Recovery:
         self._known_end_offset = 0
         """Up to where there were records, whatever the snapshots say."""
         self._durable_point = 0
-        self._read_from_disk: set[LogSegment] = set()
 
     def run(self) -> RecoveredLog:
         try:
@@ -126,7 +130,7 @@ class _Recovery:
         ahead = _snapshot_ahead(snapshot_ids, start_offset, scanned.furthest)
         if ahead is not None:
             return self._started_anew(ahead, scanned, start_offset, snapshot_ids, stored, quarantine)
-        write_tails_anew(scanned.sound, self._durable_point, stored, self._read_from_disk)
+        write_tails_anew(scanned.sound, self._durable_point, stored, scanned.from_disk_offsets)
         self._repair(scanned, quarantine)
         if quarantine is None:  # Else what bears witness against a batch must be there at the next start, too.
             self._settle_epochs(scanned.epochs, scanned.end_offset, checkpoint, problem)
@@ -272,12 +276,14 @@ class _Recovery:
     ) -> tuple[ScannedSegments, Quarantine | None]:
         witnesses = EpochWitnesses(each for each in (checkpoint, stored.epochs) if each is not None)
         is_ours = stored.durable_end_offset is not None
-        scanned = ScannedSegments(end_offset=base_offsets[0], witnesses=witnesses, is_ours=is_ours)
-        for base_offset, next_base_offset in zip(base_offsets, (*base_offsets[1:], None), strict=True):
-            segment = self._segment(base_offset)
-            if not is_believed(stored, snapshot_ids, next_base_offset) and segment.file.drop_cache():
-                self._read_from_disk.add(segment)
-            scanned.take(segment)
+        scanned = ScannedSegments(
+            end_offset=base_offsets[0],
+            witnesses=witnesses,
+            believed_end_offset=believed_end_offset(stored, snapshot_ids),
+            is_ours=is_ours,
+        )
+        for base_offset in base_offsets:
+            scanned.take(self._segment(base_offset))
         durable_end_offset = self._durable_end_offset(stored, snapshot_ids, scanned.epochs, checkpoint)
         self._durable_point = durable_end_offset
         quarantine = scanned.judge(durable_end_offset)

@@ -11,7 +11,7 @@ from raftlog.offsets import OffsetAndEpoch
 from raftlog.replicated_log import Quarantine
 from raftlog.storage.epoch_witnesses import EpochWitnesses
 from raftlog.storage.log_segment import LogSegment
-from raftlog.storage.segment_scan import Problem
+from raftlog.storage.segment_scan import Problem, SegmentScan
 
 
 @attrs.define
@@ -27,6 +27,8 @@ class ScannedSegments:
         epochs: of the sound part.
         sound_end_behind, sound_epoch_behind: as of ``SegmentScan``, of all segments.
         witnesses: of the epochs.
+        believed_end_offset: below which, exclusive, what is read may come from memory.
+        from_disk_offsets: as of ``SegmentScan``, by base offset of the segment.
         is_ours: whether something says how far the log was durable. In a directory of which nothing does, which Kafka
             wrote, a torn tail is only what looks like one: whatever else does not check may have been committed.
     """
@@ -40,6 +42,8 @@ class ScannedSegments:
     sound_end_behind: int | None = None
     sound_epoch_behind: int = -1
     witnesses: EpochWitnesses = attrs.field(factory=EpochWitnesses)
+    believed_end_offset: int = 0
+    from_disk_offsets: dict[int, int] = attrs.field(factory=dict)
     is_ours: bool = True
 
     def take(self, segment: LogSegment) -> None:
@@ -50,7 +54,7 @@ class ScannedSegments:
         if self.problem is not None:
             self._take_behind(segment)
             return
-        scan = segment.scan(self.last_epoch, self.witnesses)
+        scan = self._scan(segment, self.last_epoch, self.witnesses)
         self.sound.append(segment)
         self.end_offset, self.last_epoch, self.problem = scan.next_offset, scan.last_epoch, scan.problem
         for entry in scan.epochs:
@@ -58,11 +62,16 @@ class ScannedSegments:
         self._note_behind(scan.sound_end_behind, scan.sound_epoch_behind)
 
     def _take_behind(self, segment: LogSegment) -> None:
-        scan = segment.scan(0, EpochWitnesses())
+        scan = self._scan(segment, 0, EpochWitnesses())
         self.behind.append(segment)
         if segment.size_bytes > 0:
             self._note_behind(scan.next_offset, scan.last_epoch)
         self._note_behind(scan.sound_end_behind, scan.sound_epoch_behind)
+
+    def _scan(self, segment: LogSegment, last_epoch: int, witnesses: EpochWitnesses) -> SegmentScan:
+        scan = segment.scan(last_epoch, witnesses, self.believed_end_offset)
+        self.from_disk_offsets[segment.base_offset] = scan.from_disk_offset
+        return scan
 
     def _note_behind(self, end_offset: int | None, epoch: int) -> None:
         if end_offset is not None:

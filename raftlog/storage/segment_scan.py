@@ -7,8 +7,9 @@ that was cut from damage.
 Source: LogSegment#recover. Differs: Kafka stops at the first bad batch, and does not look at order and structure.
 """
 
+import operator
 import sys
-from typing import Final
+from typing import Final, Protocol
 
 import attrs
 
@@ -28,6 +29,15 @@ from raftlog.storage.segment_indexes import MAX_INDEXED_POSITION, SegmentIndexes
 _MAX_OFFSET: Final = (1 << 63) - 2
 _MOST_RECORDS: Final = MAX_BATCH_SIZE // MIN_RECORD_SIZE
 """Of a batch that a raft leader writes, however well they compress."""
+_Piece = Chunk | LegacyBatch | TornTail | ZeroPadding | Corruption
+
+
+class ScannedFile(ByteSource, Protocol):
+    """What a scan needs of a file."""
+
+    def drop_cache(self, position: int) -> bool:
+        """Have what is read from a position on come from the disk, as ``OpenFile.drop_cache``."""
+        ...
 
 
 @attrs.frozen
@@ -66,6 +76,8 @@ class SegmentScan:
             be of this log; None where there are none. At least ``next_offset``.
         sound_epoch_behind: the greatest epoch of those.
         first_gap: byte position from which on some bytes could not be read.
+        from_disk_offset: from which on, inclusive, whatever there is was read from the disk; behind all where that was
+            not to be had.
     """
 
     next_offset: int
@@ -79,6 +91,7 @@ class SegmentScan:
     sound_end_behind: int | None = None
     sound_epoch_behind: int = -1
     first_gap: int = sys.maxsize
+    from_disk_offset: int = sys.maxsize
 
     def take(self, batches: BatchColumns) -> None:
         """Take note of batches whose CRCs hold, which stand behind what was taken before."""
@@ -159,32 +172,66 @@ class SegmentScan:
 
 
 def scan_segment(
-    source: ByteSource, base_offset: int, last_epoch: int, indexes: SegmentIndexes, witnesses: EpochWitnesses
+    file: ScannedFile,
+    base_offset: int,
+    last_epoch: int,
+    indexes: SegmentIndexes,
+    witnesses: EpochWitnesses,
+    durable_end_offset: int,
 ) -> SegmentScan:
-    """Read all of a segment.
+    """Read all of a segment: from memory what a sync has spoken for, and from the disk what follows.
 
     Args:
-        source: the bytes of its ``.log`` file.
+        file: its ``.log`` file.
         base_offset: that its first batch must have.
         last_epoch: below which its epochs must not go.
         indexes: empty ones, to be filled.
         witnesses: of the epochs.
+        durable_end_offset: below which, exclusive, a sync has spoken for what there is.
+
+    Raises:
+        StorageError: the file could not be synced, or what memory has of it not let go of.
     """
     scan = SegmentScan(base_offset, last_epoch, indexes, witnesses)
-    readable = ReadableBytes(source)
+    readable = ReadableBytes(file)
+    in_doubt = _read(readable, 0, scan, durable_end_offset)
+    if in_doubt is not None:
+        if file.drop_cache(in_doubt):
+            scan.from_disk_offset = scan.next_offset
+        _read(readable, in_doubt, scan, None)
+    if scan.problem is not None and readable.failure is not None:
+        scan.problem = Problem(scan.problem.position, f"{scan.problem.reason}; {readable.failure}", may_be_torn=False)
+    return scan
+
+
+def _read(readable: ReadableBytes, start: int, scan: SegmentScan, durable_end_offset: int | None) -> int | None:
+    """Take what is there from a position on: all of it, or up to the first piece that may not be durable.
+
+    Returns:
+        Where that piece starts; None where all was taken.
+    """
     try:
-        for piece in read_columns(readable, (), data_only=False):
+        for piece in read_columns(readable, (), start=start, data_only=False):
             scan.first_gap = readable.first_gap
+            if durable_end_offset is not None and not _is_below(piece, durable_end_offset):
+                return start
             if isinstance(piece, Chunk):
                 scan.take(piece.batches)
+                start = piece.batches.run.end
             else:
                 scan.fail(_problem(piece))
     except StorageError as error:
         # What the disk does not give back is as bad as what it gives back wrong.
         scan.fail(Problem(scan.end_position, str(error), may_be_torn=False))
-    if scan.problem is not None and readable.failure is not None:
-        scan.problem = Problem(scan.problem.position, f"{scan.problem.reason}; {readable.failure}", may_be_torn=False)
-    return scan
+    return None
+
+
+def _is_below(piece: _Piece, offset: int) -> bool:
+    """Whether a piece is batches, and none of them claims to reach an offset."""
+    if not isinstance(piece, Chunk):
+        return False
+    last_offsets = map(operator.add, piece.batches.column("base_offset"), piece.batches.column("last_offset_delta"))
+    return all(last_offset < offset for last_offset in last_offsets)
 
 
 def _problem(piece: LegacyBatch | TornTail | ZeroPadding | Corruption) -> Problem:

@@ -6,8 +6,8 @@ finds them, its own sync has nothing to write, and succeeds. So a start believes
 itself that a sync has returned, and writes the rest again before it is told of::
 
     batches below the durable point     believed: the flush mark and the recovery point are written after a sync
-    batches at or above it              read from the disk: the file is synced, and what memory has of it dropped first.
-                                        Where that cannot be had, written in place, the same bytes, and synced
+    batches at or above it              read from the disk: the file is synced, and what memory has of them dropped
+                                        first. Where that cannot be had, written in place, the same bytes, and synced
     the length of the last segment      given again: one byte more and back, and synced. A truncation may not be there
     the recovery point                  replaced by itself, before anything is cut or removed by what it says
     a segment that begins at the        its name is given again: renamed to *.swap and back, and the directory synced.
@@ -29,7 +29,7 @@ Source: Rebello et al., "Can Applications Recover from fsync Failures?" (ATC 202
 believes what it reads.
 """
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from raftlog.errors import StorageError
@@ -59,29 +59,23 @@ def write_recovery_point_anew(file_system: FileSystem, directory: str, stored: S
         replace_file(file_system, join(directory, RECOVERY_POINT_NAME), point.encode())
 
 
-def is_believed(
-    stored: StoredDurablePoint, snapshot_ids: Iterable[OffsetAndEpoch], next_base_offset: int | None
-) -> bool:
-    """Whether all that a segment holds may be read from memory, before anybody has looked inside.
+def believed_end_offset(stored: StoredDurablePoint, snapshot_ids: Iterable[OffsetAndEpoch]) -> int:
+    """Return the offset, exclusive, up to which a log may be read from memory, before anybody has looked inside.
 
     Args:
         stored: what was known of the durable point.
         snapshot_ids: of the snapshots that verify.
-        next_base_offset: of the segment behind it; None for the last one, which is believed after an orderly end alone.
     """
-    if next_base_offset is None:
-        return stored.recovery_point is not None and stored.recovery_point.is_clean
-    durable_end_offset = stored.durable_end_offset
-    if durable_end_offset is None:
-        durable_end_offset = max((each.offset for each in snapshot_ids), default=0)
-    return next_base_offset <= durable_end_offset
+    if stored.durable_end_offset is not None:
+        return stored.durable_end_offset
+    return max((each.offset for each in snapshot_ids), default=0)
 
 
 def write_tails_anew(
     segments: Sequence[LogSegment],
     durable_end_offset: int,
     stored: StoredDurablePoint,
-    read_from_disk: Set[LogSegment] = frozenset(),
+    from_disk_offsets: Mapping[int, int],
 ) -> None:
     """Write what segments hold at or above an offset once more, in place, and the last one's length, and sync it.
 
@@ -89,14 +83,14 @@ def write_tails_anew(
         segments: that were scanned; what lies behind the sound part of one is left as it is.
         durable_end_offset: below which a sync has returned (exclusive).
         stored: what was known of the durable point.
-        read_from_disk: those of them that were not read from memory: what they hold is there.
+        from_disk_offsets: from which on, by base offset of the segment, it was not read from memory: that is there.
 
     Raises:
         OutOfSpaceError, StorageError: the disk failed, or gives other bytes now than those that the scan found sound.
             The files hold what they did.
     """
     for segment in segments:
-        if segment.next_offset > durable_end_offset and segment not in read_from_disk:
+        if segment.next_offset > durable_end_offset < from_disk_offsets[segment.base_offset]:
             position, _ = segment.locate(max(segment.base_offset, durable_end_offset))
             _write_batches_anew(segment, position)
             segment.file.sync()

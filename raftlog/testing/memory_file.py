@@ -106,7 +106,7 @@ class MemoryFile:
             covered = self._inode.open_changes()
         self._steps.run_sync(step, fault, covered, self._inode.tidy)
 
-    def drop_cache(self) -> bool:
+    def drop_cache(self, position: int) -> bool:
         """Return False: which of the bytes in doubt are on the disk is not decided before a crash."""
         return False
 

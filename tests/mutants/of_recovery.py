@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Wrong starts: what they take for sound, for torn, for lost, and what they believe of files beside the log."""
 
+import sys
 from typing import Any, Final
 
 import attrs
@@ -247,9 +248,9 @@ MUTANTS: Final = (
     ),
     Mutant(
         "S-cache-believed",
-        "the last segment is in doubt, unless the log was closed",
+        "what is above the durable point is in doubt",
         "Rebello et al., ATC 2020",
-        instead(written_anew, "is_believed", lambda *_: True),
+        instead(written_anew, "believed_end_offset", lambda *_: sys.maxsize),
         (f"{DROPPED}::test_each_segment_in_doubt_is_dropped_before_it_is_read",),
     ),
     Mutant(

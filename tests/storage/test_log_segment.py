@@ -91,7 +91,7 @@ def test_a_scan_finds_what_was_appended(batch_counts: list[int]) -> None:
     segment = segment_of(batch_counts, file_system)
     segment.seal()
     again = LogSegment(file_system, ".", 10, LIMITS)
-    scan = again.scan(0, EpochWitnesses())
+    scan = again.scan(0, EpochWitnesses(), 0)
     assert scan.problem is None
     assert (again.next_offset, again.end) == (segment.next_offset, segment.end)
     assert again.settle_indexes(is_last=True) == ()

@@ -67,7 +67,7 @@ def test_age_counts_from_the_first_batch_also_after_a_scan() -> None:
     files = MemoryFileSystem()
     segment_of([1, 1, 1], files)
     again = LogSegment(files, ".", 10, IndexLimits())
-    again.scan(0, EpochWitnesses())
+    again.scan(0, EpochWitnesses(), 0)
     first = TIMESTAMP + 10
     assert [again.has_room_for(SIZE, 14, first + age, RollLimits(MUCH, 5)) for age in (4, 5, 6)] == [True, True, False]
 
@@ -124,7 +124,7 @@ def test_the_last_time_entry_is_for_good_once_the_segment_ends(is_last: bool) ->
     files = MemoryFileSystem()
     segment_of([1, 1], files)
     segment = LogSegment(files, ".", 10, IndexLimits())
-    segment.scan(0, EpochWitnesses())
+    segment.scan(0, EpochWitnesses(), 0)
     assert segment.settle_indexes(is_last=is_last)
     (stored,) = [data for path, data in files.contents().items() if path.endswith(".timeindex")]
     assert len(stored) == 12
@@ -234,7 +234,7 @@ def test_room_that_is_left_is_given_back() -> None:
     segment.seal()
     assert file.asked[1:] == [SIZE]
     again = LogSegment(files, ".", 10, IndexLimits())
-    again.scan(0, EpochWitnesses())
+    again.scan(0, EpochWitnesses(), 0)
     file = _watched(again)
     again.seal()
     assert file.asked == []

@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a scan takes for sound, and what it believes of what lies behind the first problem."""
 
+import sys
+from typing import Any
+from unittest import mock
+
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,15 +13,15 @@ from hypothesis import strategies as st
 from raftlog.errors import StorageError
 from raftlog.leader_epoch_cache import LeaderEpochCache
 from raftlog.offsets import EpochEntry
+from raftlog.records import iterator
 from raftlog.records.builder import RecordBatchBuilder
 from raftlog.records.compression import CompressionType
 from raftlog.records.control import LeaderChangeMessage
 from raftlog.records.control_batch import write_control_batch
-from raftlog.records.iterator import BufferSource
 from raftlog.storage.epoch_witnesses import EpochWitnesses
 from raftlog.storage.readable_bytes import BLOCK_SIZE
 from raftlog.storage.segment_indexes import IndexLimits, SegmentIndexes
-from raftlog.storage.segment_scan import SegmentScan, scan_segment
+from raftlog.storage.segment_scan import ScannedFile, SegmentScan, scan_segment
 from raftlog.testing.memory_file_system import MemoryFileSystem
 from tests.raft_batches import raft_batch
 from tests.strategies import batch_bytes, with_crc
@@ -24,9 +29,40 @@ from tests.strategies import batch_bytes, with_crc
 
 def scan(data: bytes, base_offset: int = 0, last_epoch: int = 0, *witnesses: LeaderEpochCache) -> SegmentScan:
     """Scan some bytes."""
-    return scan_segment(
-        BufferSource(data), base_offset, last_epoch, indexes_from(base_offset), EpochWitnesses(witnesses)
-    )
+    return scanned(CachedFile(data, data), base_offset, last_epoch, *witnesses)
+
+
+def scanned(
+    file: ScannedFile, base_offset: int = 0, last_epoch: int = 0, *witnesses: LeaderEpochCache, durable: int = 0
+) -> SegmentScan:
+    """Scan a file."""
+    return scan_segment(file, base_offset, last_epoch, indexes_from(base_offset), EpochWitnesses(witnesses), durable)
+
+
+@attrs.define
+class CachedFile:
+    """A file of which memory may hold other bytes than the disk, if it has a disk."""
+
+    memory: bytes
+    disk: bytes | None
+    dropped_from: int | None = None
+
+    def size(self) -> int:
+        """Return the length, which both agree on."""
+        return len(self.memory)
+
+    def read_at(self, position: int, size: int) -> memoryview:
+        """Return some bytes, as far as was dropped those of the disk."""
+        return memoryview(self.memory)[position : position + size]
+
+    def drop_cache(self, position: int) -> bool:
+        """Have the disk's bytes from a position on."""
+        if self.disk is None:
+            return False
+        assert self.dropped_from is None
+        self.dropped_from = position
+        self.memory = self.memory[:position] + self.disk[position:]
+        return True
 
 
 def indexes_from(base_offset: int) -> SegmentIndexes:
@@ -137,6 +173,10 @@ class FailingSource:
             raise StorageError("x.log", f"read at {position}", f"no {size} bytes")
         return memoryview(self.data)[position : position + size]
 
+    def drop_cache(self, position: int) -> bool:
+        """Say that the disk is not asked."""
+        return False
+
 
 def test_what_a_disk_does_not_give_back_is_a_problem_where_it_is() -> None:
     """Scanning goes on before and behind the range, which is no torn tail wherever it lies."""
@@ -144,7 +184,7 @@ def test_what_a_disk_does_not_give_back_is_a_problem_where_it_is() -> None:
     data, size = b"".join(batches), len(batches[0])
     for position in range(0, len(data), 1000):
         block = position - position % BLOCK_SIZE
-        found = scan_segment(FailingSource(data, position), 0, 0, indexes_from(0), EpochWitnesses())
+        found = scanned(FailingSource(data, position))
         assert found.problem is not None
         assert not found.problem.may_be_torn
         assert f"read at {block}" in found.problem.reason
@@ -157,14 +197,46 @@ def test_what_a_disk_does_not_give_back_is_a_problem_where_it_is() -> None:
 def test_zeros_that_are_right_are_no_bytes_of_the_disk() -> None:
     """Zeros stand for what cannot be read; that they check, as zeros were there, makes nothing readable."""
     data = raft_batch(0, 1) + raft_batch(1, 1, 1, bytes(3 * BLOCK_SIZE)) + raft_batch(2, 1)
-    found = scan_segment(FailingSource(data, BLOCK_SIZE + 1), 0, 0, indexes_from(0), EpochWitnesses())
+    found = scanned(FailingSource(data, BLOCK_SIZE + 1))
     assert found.problem is not None
     assert (found.next_offset, found.problem.may_be_torn, found.sound_end_behind) == (1, False, 3)
 
 
+@given(st.data())
+def test_what_no_sync_has_spoken_for_is_the_disk_s(draw: st.DataObject) -> None:
+    """Whatever memory says from the durable point on, a scan finds what the disk has, and reads no less from memory."""
+    log = [raft_batch(offset, 1 + offset // 5, 1, b"%d" % offset) for offset in range(draw.draw(st.integers(0, 9)))]
+    durable = draw.draw(st.integers(0, len(log)))
+    size = len(b"".join(log[:durable]))
+    memory = b"".join(log)
+    tail = memory[size:]
+    at = draw.draw(st.integers(0, len(tail)))
+    lost = draw.draw(st.sampled_from([bytes(len(tail) - at), b"\xff" * (len(tail) - at), tail[at:]]))
+    disk = memory[:size] + tail[:at] + lost
+    chunk_size = draw.draw(st.sampled_from([61, 200, 1000]))
+    with mock.patch.object(iterator, "CHUNK_SIZE", chunk_size):
+        file = CachedFile(memory, disk)
+        found = scanned(file, durable=durable)
+        expected = scan(disk)
+        assert attrs.asdict(found, filter=_is_told) == attrs.asdict(expected, filter=_is_told)
+    assert (file.dropped_from is None) == (durable == len(log))
+    if file.dropped_from is not None:
+        assert size - chunk_size < file.dropped_from <= size
+        assert found.from_disk_offset <= durable
+    else:
+        assert found.from_disk_offset == sys.maxsize
+    undroppable = scanned(CachedFile(memory, None), durable=durable)
+    assert undroppable.from_disk_offset == sys.maxsize
+    assert attrs.asdict(undroppable, filter=_is_told) == attrs.asdict(scan(memory), filter=_is_told)
+
+
+def _is_told(attribute: "attrs.Attribute[Any]", _: Any) -> bool:
+    return attribute.name not in {"indexes", "witnesses", "from_disk_offset"}
+
+
 def test_a_failing_disk_is_a_problem_at_the_end_of_what_was_read() -> None:
     """An error of a read is damage, and never a torn tail."""
-    found = scan_segment(FailingSource(raft_batch(0, 1)), 0, 0, indexes_from(0), EpochWitnesses())
+    found = scanned(FailingSource(raft_batch(0, 1)))
     assert found.problem is not None
     assert (found.problem.position, found.problem.may_be_torn) == (0, False)
 

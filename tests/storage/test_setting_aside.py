@@ -30,7 +30,7 @@ def _segment(file_system: FileSystem, directory: str, base_offset: int, data: by
     file.append(data)
     file.close()
     segment = LogSegment(file_system, directory, base_offset, IndexLimits())
-    segment.scan(0, EpochWitnesses())
+    segment.scan(0, EpochWitnesses(), 0)
     return segment
 
 
