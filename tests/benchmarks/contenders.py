@@ -200,6 +200,7 @@ OPERATIONS: Final = {
     "raftlog append": Operation(_of_log("append"), "batches"),
     "raftlog append and sync": Operation(_of_log("append_and_sync"), "batches"),
     "raftlog recovery": Operation(_of_log("recover"), "path"),
+    "raftlog take over": Operation(_of_log("take_over"), "path"),
     "raftlog open": Operation(_of_log("reopen"), "path"),
     "raftlog control records": Operation(_of_log("read_control_records")),
     "raftlog voter set at offset": Operation(_of_log("look_up_voter_sets")),

@@ -39,6 +39,7 @@ class LogFigures:
             yield f"append-{shape}", partial(self._appends, shape, size_mib, is_synced=False)
         yield "recovery", partial(self._opening, "raftlog recovery", "recovery of a log that was not closed")
         yield "open", partial(self._opening, "raftlog open", "open a log that was closed")
+        yield "take-over", partial(self._opening, "raftlog take over", "open a segment with nothing beside it")
         yield "state-machine", self._state_machine
         yield "voter-set-at-offset", self._voter_set_at_offset
         yield "snapshot-write", self._snapshot_write

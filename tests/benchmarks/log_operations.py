@@ -8,6 +8,7 @@ import contextlib
 import functools
 import os
 import random
+import shutil
 import statistics
 import tempfile
 import time
@@ -100,10 +101,20 @@ def _new_log(folder: Path) -> Iterator[FileLog]:
             yield log
 
 
-def recover(path: Path) -> Timing:
-    """Open a log of which nothing but the segment is left: indexes and epochs are made anew, and written."""
+def take_over(path: Path) -> Timing:
+    """Open a directory with nothing but a segment: read from the disk, with indexes and epochs made and written."""
     with _directory_of(path) as directory:
         return _open(path, directory)
+
+
+def recover(path: Path) -> Timing:
+    """Open a log whose process was killed after a flush."""
+    with _directory_of(path) as live, _directory_of(path) as killed:
+        with contextlib.closing(FileLog.open(LocalFileSystem(), live)):
+            for each in Path(live).iterdir():
+                if each.name != path.name:
+                    shutil.copy(each, killed)
+        return _open(path, killed)
 
 
 def reopen(path: Path) -> Timing:

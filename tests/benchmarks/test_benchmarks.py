@@ -94,7 +94,7 @@ def test_an_operation_on_a_log_sees_all_of_it(name: str, shape: str, batches: in
     assert (result["beside_s"] is not None) == ("append" in name)
 
 
-@pytest.mark.parametrize("name", ["raftlog recovery", "raftlog open"])
+@pytest.mark.parametrize("name", ["raftlog recovery", "raftlog open", "raftlog take over"])
 def test_a_log_that_is_opened_has_all_records(name: str, tmp_path: Path) -> None:
     """The input stays as it is, so that each round finds the same."""
     results = [worker.run(tmp_path, name, "small", 0.2) for _ in range(2)]
