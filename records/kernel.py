@@ -79,6 +79,7 @@ _BATCH_OVERHEAD = cython.declare(cython.Py_ssize_t, 61)
 _LOG_OVERHEAD = cython.declare(cython.Py_ssize_t, 12)
 _INT32_MAX = cython.declare(cython.longlong, 0x7FFFFFFF)
 _CRC_POSITION = cython.declare(cython.Py_ssize_t, 17)
+_USUAL_RECORDS = cython.declare(cython.uint, 1 << 20)
 _MAX_VARINT_SIZE = cython.declare(cython.Py_ssize_t, 10)
 _USUAL_RECORD_SIZE = cython.declare(cython.Py_ssize_t, 128)
 _LARGE_FIELD = cython.declare(cython.Py_ssize_t, 256)
@@ -2708,13 +2709,33 @@ def _varint_of(
 @cython.nogil
 @cython.exceptval(check=False)
 def _has_usual_fields(
-    source: cython.pointer(cython.const[cython.uchar]), at: cython.Py_ssize_t, index: cython.uint
+    source: cython.pointer(cython.const[cython.uchar]), at: cython.Py_ssize_t, index: cython.uint, key: cython.uint
 ) -> cython.bint:
-    """Say whether a timestamp delta of 0, an offset delta below 8192, and no key stand in the four bytes at a place."""
+    """Say whether there are a timestamp delta of 0, an offset delta below 2^20, and the length of a key in one byte."""
     fields: cython.uint = _uint32_of(source, at)
-    if index < 64:  # A zero, a varint of one byte, and the 1 which is the length of a key that is null.
-        return fields >> 8 == (index << 9 | 1)
-    return fields == (0x800001 | (index & 63) << 17 | (index >> 6) << 8)
+    if index < 64:  # A zero, a varint of one byte, and the key's length.
+        return fields >> 8 == (index << 9 | key)
+    if index < 8192:
+        return fields == (0x800000 | (index & 63) << 17 | (index >> 6) << 8 | key)
+    return fields == (0x808000 | (index & 63) << 17 | (index >> 6 & 127) << 8 | index >> 13) and source[at + 4] == key
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _offset_size(index: cython.uint) -> cython.Py_ssize_t:
+    """Return how many bytes an offset delta below 2^20 takes."""
+    return 1 if index < 64 else 2 if index < 8192 else 3
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _usual_key_size(key: cython.uint) -> cython.Py_ssize_t:
+    """Return how many bytes a key takes whose length is stored in one byte: 1, that of -1, says that it is null."""
+    return 0 if key == 1 else key >> 1
 
 
 @cython.cfunc
@@ -2759,18 +2780,20 @@ def _count_alike(
         count: behind the index of the last.
     """
     first: cython.uint = index
-    # An offset delta of two bytes is not like one of one.
-    if index == 64 or at == end or source[at] != source[at - size]:
+    # An offset delta of two bytes is not like one of one, nor one of three.
+    if index in (64, 8192) or at == end or source[at] != source[at - size]:
         return 0
-    count = min(count, 64 if index < 64 else 8192)
+    count = min(count, 64 if index < 64 else 8192 if index < 8192 else _USUAL_RECORDS)
     length_end: cython.Py_ssize_t = 0 if source[at - size] < 0x80 else 1  # The last byte of the record's length.
-    value: cython.Py_ssize_t = length_end + (5 if index < 64 else 6)  # Of the value's length, likewise.
+    value: cython.Py_ssize_t = length_end + 4 + _offset_size(index)  # Of the value's length, likewise.
+    key: cython.uint = source[at - size + value - 1]
+    value += _usual_key_size(key)
     value_end: cython.Py_ssize_t = value if source[at - size + value] < 0x80 else value + 1
     lengths: cython.uint = _four_bytes(source, at - size, length_end, value, value_end)
     while index < count and end - at >= size:
         if lengths != _four_bytes(source, at, length_end, value, value_end):
             break
-        if source[at + size - 1] != 0 or not _has_usual_fields(source, at + length_end + 2, index):
+        if source[at + size - 1] != 0 or not _has_usual_fields(source, at + length_end + 2, index, key):
             break
         at += size
         index += 1
@@ -2789,10 +2812,11 @@ def _after_usual_record(
 ) -> cython.Py_ssize_t:
     """Return the position after a record of raft that is as nearly all are, or -1 where it must be looked at closely.
 
-    It has a value and no key, and its lengths and its offset take two bytes at most. No byte outside of ``[at, end)``
-    is looked at.
+    It has a value; the length of its key takes one byte, its other lengths two at most, and its offset three. No byte
+    outside of ``[at, end)`` is looked at.
     """
-    if end - at < 9 or index >= 8192:  # The bytes in front of the value, at most.
+    key: cython.uint
+    if end - at < 10 or index >= _USUAL_RECORDS:  # The bytes in front of the value, at most, but for the key.
         return -1
     size: cython.Py_ssize_t = source[at]
     field: cython.Py_ssize_t = source[at + 1]
@@ -2806,9 +2830,12 @@ def _after_usual_record(
         return -1
     size >>= 1
     end = at + size  # Of the record.
-    if not _has_usual_fields(source, at + 1, index):
+    key = source[at + 2 + _offset_size(index)]
+    if (key & 1 and key != 1) or key >= 0x80 or not _has_usual_fields(source, at + 1, index, key):
         return -1
-    at += 4 if index < 64 else 5
+    at += 3 + _offset_size(index) + _usual_key_size(key)
+    if end - at < 2:
+        return -1
     # Between here and the end: the value's length, the value, and one byte for no headers.
     size = end - at - 2
     field = source[at]
