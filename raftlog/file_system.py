@@ -14,7 +14,7 @@ disk, and a second one would wrongly succeed: it is never repeated (fsyncgate).
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol, cast
 
 from raftlog.errors import CorruptFileError, MissingFileError, OutOfSpaceError, StorageError
 
@@ -179,6 +179,10 @@ class FileSystem(Protocol):
         """
         ...
 
+    def failed_directory_syncs(self, directory: str) -> int:
+        """Return how many syncs of a directory have failed, whoever asked for them, since this object was made."""
+        ...
+
     def set_read_only(self, path: str) -> None:
         """Take the right to write from a file, so that no slip changes it."""
         ...
@@ -202,6 +206,46 @@ def parent_directory(path: str) -> str:
 def join(directory: str, name: str) -> str:
     """Return the path of a name in a directory."""
     return f"{directory.removesuffix('/')}/{name}"
+
+
+class OwnView:
+    """A file system as one of its users sees it, who learns of each failed sync of a directory, also of another's.
+
+    After a sync that failed, the next one has nothing to do, and succeeds: whoever shares a directory with others would
+    take names for durable that are not. ``own_view`` makes it.
+    """
+
+    def __init__(self, files: FileSystem) -> None:
+        self.files = files
+        self._failures_seen: dict[str, int] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.files, name)
+
+    def begin(self, directory: str) -> None:
+        """Take what failed in a directory before for known: of it nobody has changed a name through this view yet."""
+        self._failures_seen[directory] = self.files.failed_directory_syncs(directory)
+
+    def sync_directory(self, directory: str) -> None:
+        """Make names that appeared, changed or went in a directory durable.
+
+        Raises:
+            StorageError: as for ``OpenFile.sync``; or a sync of that directory has failed since the last one here.
+        """
+        seen = self._failures_seen.get(directory, 0)
+        try:
+            self.files.sync_directory(directory)
+        finally:
+            failures = self._failures_seen[directory] = self.files.failed_directory_syncs(directory)
+        if failures != seen:
+            raise StorageError(directory, "sync directory", "a sync of it has failed that others have asked for")
+
+
+def own_view(file_system: FileSystem, directory: str) -> FileSystem:
+    """Return a view of a file system for one who changes names in a directory, beside others."""
+    view = OwnView(file_system.files if isinstance(file_system, OwnView) else file_system)
+    view.begin(directory)
+    return cast("FileSystem", view)
 
 
 def make_durable_directory(file_system: FileSystem, path: str) -> None:

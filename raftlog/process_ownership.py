@@ -8,6 +8,7 @@ child, at the fork, that it is not the owner any more; who asks pays nothing for
 It takes a fork that Python knows of: ``os.fork``, ``multiprocessing``, and what C code does through Python's API.
 """
 
+import contextlib
 import os
 import weakref
 from typing import Final
@@ -51,7 +52,9 @@ _OWNED: Final[weakref.WeakSet[Owned]] = weakref.WeakSet()
 
 def _disown_all() -> None:
     for each in list(_OWNED):
-        each.disown()
+        # What had only half come to be in another thread, at the fork, is nobody's here.
+        with contextlib.suppress(Exception):
+            each.disown()
 
 
 if hasattr(os, "register_at_fork"):

@@ -14,7 +14,7 @@ import contextlib
 
 from raftlog.disk_work import DiskStep, DiskWork, nothing
 from raftlog.errors import SnapshotFrozenError, StorageError
-from raftlog.file_system import FileSystem, OpenFile, join, remove_if_there
+from raftlog.file_system import FileSystem, OpenFile, join, own_view, remove_if_there
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.process_ownership import Owned
 from raftlog.snapshot.closing import Closing
@@ -41,7 +41,7 @@ class FileRawSnapshotWriter(Closing, RawSnapshotWriter, Owned):
     """
 
     def __init__(self, file_system: FileSystem, directory: str, snapshot_id: OffsetAndEpoch, digits: str) -> None:
-        self._file_system = file_system
+        self._file_system = own_view(file_system, directory)
         self._directory = directory
         self._snapshot_id = snapshot_id
         self._name = snapshot_name(snapshot_id)

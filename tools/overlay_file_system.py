@@ -216,6 +216,10 @@ class OverlayFileSystem:
     def sync_directory(self, directory: str) -> None:
         """Do nothing: nothing here is ever durable."""
 
+    def failed_directory_syncs(self, directory: str) -> int:
+        """Return 0: none fails."""
+        return 0
+
     def set_read_only(self, path: str) -> None:
         """Do nothing: what is here can be written."""
 

@@ -6,6 +6,7 @@ in the middle of a change that cannot be taken back, though nothing of the disk 
 when it is opened, and from then on it needs none.
 """
 
+import collections
 import os
 import threading
 import weakref
@@ -20,10 +21,12 @@ class DirectoryDescriptors:
     """The directories that were synced last. Any thread may use it."""
 
     def __init__(self) -> None:
-        self._guard = threading.Lock()
+        self.guard = threading.Lock()
         self._kept: dict[str, int] = {}
+        self._failures: collections.Counter[str] = collections.Counter()
         # At the end of the process they go with it.
         weakref.finalize(self, _close_all, self._kept).atexit = False
+        _ALL.add(self)
 
     def sync(self, path: str) -> None:
         """Sync a directory (fsync); one after the other.
@@ -32,12 +35,17 @@ class DirectoryDescriptors:
             OSError: it cannot be opened, and then nothing was synced; or the sync failed.
         """
         # Held as long as it lasts: nobody may close the descriptor meanwhile, and a copy would be one more.
-        with self._guard:
+        with self.guard:
             try:
                 os.fsync(self._descriptor(path))
             except OSError:
+                self._failures[path] += 1
                 self._forget(path)  # It has told of the failure, and would never again.
                 raise
+
+    def failures(self, path: str) -> int:
+        """Return how many syncs of a directory have failed."""
+        return self._failures[path]
 
     def _descriptor(self, path: str) -> int:
         kept = self._kept.pop(path, None)
@@ -58,8 +66,21 @@ class DirectoryDescriptors:
 
     def close(self) -> None:
         """Let go of all of them; they are opened again when they are needed."""
-        with self._guard:
+        with self.guard:
             _close_all(self._kept)
+
+
+_ALL: Final[weakref.WeakSet[DirectoryDescriptors]] = weakref.WeakSet()
+
+
+def _renew_guards() -> None:
+    """A thread that is not in a forked child may have held one, in the middle of a sync."""
+    for each in list(_ALL):
+        each.guard = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_guards)
 
 
 def _close_all(kept: dict[str, int]) -> None:

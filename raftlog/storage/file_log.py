@@ -13,7 +13,7 @@ from typing import Self
 import attrs
 
 from raftlog.disk_work import DiskResult, DiskStep, DiskWork
-from raftlog.file_system import FileSystem, join
+from raftlog.file_system import FileSystem, join, own_view
 from raftlog.leader_epoch_cache import LeaderEpochCache
 from raftlog.log_rules import (
     StoredSnapshot,
@@ -69,6 +69,7 @@ class FileLog(AppendableLog):
             MissingExtraError: a snapshot cannot be verified, for want of a codec's package.
         """
         config = config or LogConfig()
+        file_system = own_view(file_system, directory)
         recovered = recover(file_system, directory, config.index_limits)
         try:
             log = cls(file_system, directory, config, recovered)
@@ -314,7 +315,8 @@ class FileLog(AppendableLog):
                 self.flush()
                 if self._damaged_segments is None:
                     self._segments.active.seal()
-                    self._file_system.sync_directory(self._directory)
+                # Whose failure, or that of a snapshot's writer, keeps the next start from believing names.
+                self._file_system.sync_directory(self._directory)
                 self._durable.store(attrs.evolve(self._recovery_point(), is_clean=True))
         finally:
             self._guard.is_closed = True

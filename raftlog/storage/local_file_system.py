@@ -304,6 +304,10 @@ class LocalFileSystem:
         with _Reported(directory, "sync directory"):
             self._directories.sync(directory)
 
+    def failed_directory_syncs(self, directory: str) -> int:
+        """Return how many syncs of a directory have failed, whoever asked for them, since this object was made."""
+        return self._directories.failures(directory)
+
     def set_read_only(self, path: str) -> None:
         """Take the right to write from a file, so that no slip changes it, and from others than its owner all rights.
 
@@ -358,11 +362,11 @@ class LocalFileLock(Owned):
     """
 
     def __init__(self, path: str, descriptor: int) -> None:
-        super().__init__(path)
         self.path = path
         self._descriptor = descriptor
         status = os.fstat(descriptor)
         self.identity = (status.st_dev, status.st_ino)
+        super().__init__(path)  # From here on a fork lets go of it.
         _HELD_LOCKS.add(self)
 
     def close(self) -> None:
@@ -373,7 +377,6 @@ class LocalFileLock(Owned):
     def disown(self) -> None:
         """Take note, in a child, that the parent holds the lock."""
         super().disown()
-        _HELD_LOCKS.guard = threading.Lock()  # A thread that is not in the child may have held it.
         with contextlib.suppress(OSError):
             self._let_go()
 
@@ -393,6 +396,14 @@ class _HeldLocks(set[LocalFileLock]):
 
 
 _HELD_LOCKS: Final = _HeldLocks()
+
+
+def _renew_guard() -> None:
+    _HELD_LOCKS.guard = threading.Lock()  # A thread that is not in the child may have held it.
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_guard)
 
 
 def _identity(path: str) -> tuple[int, int] | None:

@@ -44,7 +44,7 @@ from raftlog.errors import (
     fresh_copy,
     without_frames,
 )
-from raftlog.file_system import FileSystem, join, read_file, remove_if_there, replace_file
+from raftlog.file_system import FileSystem, join, own_view, read_file, remove_if_there, replace_file
 from raftlog.process_ownership import Owned
 from raftlog.records.checksum import crc32c
 from raftlog.records.file_names import FileKind
@@ -261,7 +261,7 @@ class QuorumStateStore(Owned):
             StorageError: they cannot be written. Nobody may be told of what was read.
         """
         recovered = load_quorum_state(file_system, directory, has_log=has_log, last_epoch=last_epoch)
-        store = cls(file_system, directory, recovered)
+        store = cls(own_view(file_system, directory), directory, recovered)
         if recovered.state is not None:
             # Also where all three agree: a sync of another process may have failed, which the cache does not tell.
             store._writing(recovered.state).complete()

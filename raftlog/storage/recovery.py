@@ -177,7 +177,7 @@ class _Recovery:
     def _report(
         self, start_offset: int, end_offset: int, stored: StoredDurablePoint, quarantine: Quarantine | None
     ) -> RecoveryReport:
-        was_closed = None if stored.recovery_point is None else stored.recovery_point.is_clean
+        was_closed = None if stored.recovery_point is None else stored.is_clean
         return RecoveryReport(
             start_offset, end_offset, stored.durable_end_offset, was_closed, tuple(self._actions), quarantine
         )
@@ -275,7 +275,8 @@ class _Recovery:
         checkpoint: LeaderEpochCache | None,
     ) -> tuple[ScannedSegments, Quarantine | None]:
         witnesses = EpochWitnesses(each for each in (checkpoint, stored.epochs) if each is not None)
-        is_ours = stored.durable_end_offset is not None
+        # What stands behind a log that was closed in order is not ours, either.
+        is_ours = stored.durable_end_offset is not None and not stored.is_clean
         scanned = ScannedSegments(
             end_offset=base_offsets[0],
             witnesses=witnesses,

@@ -182,6 +182,11 @@ class StoredDurablePoint:
         return max(ends, default=None)
 
     @property
+    def is_clean(self) -> bool:
+        """Whether the log was closed in order, and nothing of ours was appended since."""
+        return self.recovery_point is not None and self.recovery_point.is_clean
+
+    @property
     def epochs(self) -> LeaderEpochCache | None:
         """Where epochs start, as the recovery point has it; None where it says nothing."""
         if self.recovery_point is None:

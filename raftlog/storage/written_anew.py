@@ -99,8 +99,7 @@ def write_tails_anew(
 
 
 def _is_as_it_was_closed(stored: StoredDurablePoint, segments: Sequence[LogSegment], durable_end_offset: int) -> bool:
-    point = stored.recovery_point
-    return point is not None and point.is_clean and segments[-1].next_offset == durable_end_offset
+    return stored.is_clean and segments[-1].next_offset == durable_end_offset
 
 
 def _give_length_anew(segment: LogSegment) -> None:

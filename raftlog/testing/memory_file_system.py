@@ -22,6 +22,7 @@ settles it. Bytes that are written again after it are changes like others: a syn
 they are in. So it is with names: one that is given again is settled by a sync of the directory.
 """
 
+import collections
 from collections.abc import Callable, Iterator, Sequence
 
 from raftlog.errors import DirectoryLockedError, MissingFileError, StorageError
@@ -79,6 +80,7 @@ class MemoryFileSystem(DiskSteps):
     def __init__(self, state: DiskState = ()) -> None:
         super().__init__()
         self._held_locks: set[int] = set()
+        self._failed_directory_syncs: collections.Counter[str] = collections.Counter()
         self._last_number = DIRECTORY
         self._inodes: dict[int, Inode] = {}
         self._names = Names(
@@ -202,7 +204,12 @@ class MemoryFileSystem(DiskSteps):
         with self.mutex:
             step, fault = self.begin(Operation.SYNC_DIRECTORY, directory)
             covered = self._names.open_changes(self._directory(step, _plain(directory)))
+        self._failed_directory_syncs[directory] += fault is not None
         self.run_sync(step, fault, covered, self._tidy_names)
+
+    def failed_directory_syncs(self, directory: str) -> int:
+        """Return how many syncs of a directory have failed or are about to, since this object was made."""
+        return self._failed_directory_syncs[directory]
 
     def set_read_only(self, path: str) -> None:
         """Take the right to write from a file, so that no slip changes it. A crash does not give it back.

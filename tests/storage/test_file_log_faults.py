@@ -219,6 +219,7 @@ class CountingFiles(LocalFileSystem):
     """Counts the files that are open, and fails to remove or rename segments."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.opened: list[LocalFile] = []
 
     def open(self, path: str, *, create: bool = False) -> LocalFile:

@@ -381,6 +381,34 @@ def test_a_kafka_that_went_on_with_the_log_is_believed() -> None:
     assert (log.quarantine, log.end_offset.offset, log.last_fetched_epoch) == (None, 5, 5)
 
 
+@pytest.mark.parametrize("rotten", range(3, 8))
+def test_rot_behind_a_log_that_was_closed_is_no_torn_tail(rotten: int) -> None:
+    """What stands there was Kafka's to acknowledge: where a complete batch does not check, something is lost."""
+    file_system = write_log(3)
+    open_log(file_system).close()
+    data = bytearray(b"".join(raft_batch(offset, 1) for offset in range(3, 8)))
+    data[(rotten - 3) * BATCH_SIZE + BATCH_SIZE - 3] ^= 1
+    overwrite(file_system, segment_path(0), 3 * BATCH_SIZE, bytes(data))
+    log = open_log(file_system)
+    assert log.quarantine is not None
+    assert log.quarantine.first_bad_offset == rotten
+    assert {each.kind for each in log.recovery.actions} & {ActionKind.CUT} == set()
+
+
+@pytest.mark.parametrize("size", [1, 16, 17, BATCH_SIZE - 1])
+def test_a_torn_write_behind_a_log_that_was_closed_is_cut(size: int) -> None:
+    """What looks torn is, also there; and what was appended by ourselves since is torn wherever it does not check."""
+    file_system = write_log(3)
+    open_log(file_system).close()
+    overwrite(file_system, segment_path(0), 3 * BATCH_SIZE, raft_batch(3, 1)[:size])
+    log = open_log(file_system)
+    assert (log.quarantine, log.end_offset.offset) == (None, 3)
+    log.append_as_leader(raft_batch(3, 1), 1)
+    overwrite(file_system, segment_path(3) if file_system.exists(segment_path(3)) else segment_path(0), 20, b"\xff")
+    again = open_log(kill(file_system))
+    assert (again.quarantine, again.end_offset.offset) == (None, 3)
+
+
 def _continued_by_kafka(offset: int, checkpoint: bytes) -> MemoryFileSystem:
     """Return a log that was durable up to 8, and that somebody else has cut at an offset, to write two batches."""
     file_system = write_log(8)
