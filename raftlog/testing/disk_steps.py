@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from raftlog.errors import StorageError
-from raftlog.testing.crash_states import Fate
+from raftlog.testing.crash_states import Fate, Write
 from raftlog.testing.faults import Fault, Operation, Step
 from raftlog.testing.pending_changes import Pending, decide
 
@@ -26,6 +26,7 @@ class DiskSteps:
         self.step_count = 0
         self.on_change: Callable[[], object] | None = None
         self.during_sync: Callable[[Step], object] | None = None
+        self.has_arrived: Callable[[Write], bool] | None = None
         self.under_way: list[Step] = []
         self.mutex = threading.RLock()
         self.has_crashed = False

@@ -107,8 +107,20 @@ class MemoryFile:
         self._steps.run_sync(step, fault, covered, self._inode.tidy)
 
     def drop_cache(self, position: int) -> bool:
-        """Return False: which of the bytes in doubt are on the disk is not decided before a crash."""
-        return False
+        """Sync, and find out which of the writes whose sync has failed have arrived, if that may be asked.
+
+        Returns:
+            Whether it may be: ``has_arrived`` of the file system.
+
+        Raises:
+            StorageError: as for ``sync``.
+        """
+        if self._steps.has_arrived is None:
+            return False
+        self.sync()
+        with self._steps.mutex:
+            self._inode.drop_cache(self._steps.has_arrived)
+        return True
 
     def close(self) -> None:
         """Let go of the file, without a sync. Closing twice is harmless."""

@@ -72,6 +72,8 @@ class MemoryFileSystem(DiskSteps):
             sync, too.
         during_sync: is called with the step between the beginning and the end of each sync, of a file or a directory.
             It may do anything with this file system; syncs that begin in it call it again.
+        has_arrived: says of a write whose sync has failed whether the disk has it all the same, when the cache of its
+            file is dropped; None where no cache can be dropped, and nobody knows before a crash.
         under_way: the syncs that have begun, and have not ended.
         mutex: is held by whoever does a step, and by nobody while a sync is under way or a hook is called.
         has_crashed: whether it is dead, and all files that were opened from it.

@@ -6,6 +6,7 @@ the file costs its length, once after each change of what is durable.
 """
 
 import itertools
+from collections.abc import Callable
 
 from raftlog.testing.crash_states import Change, Fate, FileImage, Truncate, Write, cut, write
 from raftlog.testing.pending_changes import Pending
@@ -41,6 +42,27 @@ class Inode:
     def open_changes(self) -> list[Pending[Change]]:
         """Return what a sync that begins now will decide."""
         return [each for each in self._pending if each.fate is Fate.OPEN]
+
+    def drop_cache(self, has_arrived: Callable[[Write], bool]) -> None:
+        """Let a reader find what the disk has: of a write whose sync has failed, its bytes, or what was there before.
+
+        The file has been synced since, so that its length is not in doubt; a truncation stays so.
+        """
+        content = bytearray(self._durable)
+        pending: list[Pending[Change]] = []
+        for each in self._pending:
+            change, fate = each.change, each.fate
+            if fate is Fate.DOUBTFUL and isinstance(change, Write):
+                fate = Fate.SETTLED
+                if not has_arrived(change):
+                    end = change.position + len(change.data)
+                    before = bytes(content[change.position : end])
+                    change = Write(change.position, before.ljust(len(change.data), b"\0"))
+            _apply(content, change)
+            pending.append(Pending(change, fate))
+        self._pending, self.content = pending, content
+        self.tidy()
+        self._image = None
 
     def tidy(self) -> None:
         """Take into what is durable what a sync has settled, as far as nothing that is in doubt stands before it."""
