@@ -91,7 +91,7 @@ class DiskWork(Generic[T_co]):
         self._result = result
         self._on_end = on_end
         self._on_failure = on_failure
-        self._tickets = [None]
+        self._tickets = [None] if self._steps else []
         """Who pops it may run; a list's pop is one step, in any thread."""
         self._done: list[Any] = []
         self._failure: BaseException | None = None
@@ -118,9 +118,19 @@ class DiskWork(Generic[T_co]):
     def run(self) -> None:
         """Do what the disk must do; on any thread, once. A failure is kept for ``finish`` to raise.
 
+        Where there is nothing to do, nothing is done, however often.
+
         Raises:
             WorkUnderWayError: it was begun already, or cancelled. Nothing has changed.
+            BaseException: what is no error but an end of the thread, such as ``KeyboardInterrupt``; ``finish`` raises
+                it too.
         """
+        if self._steps:
+            self._run()
+            if not isinstance(self._failure, Exception | None):
+                raise fresh_copy(self._failure)
+
+    def _run(self) -> None:
         try:
             self._tickets.pop()
         except IndexError:
@@ -180,20 +190,21 @@ class DiskWork(Generic[T_co]):
 
     def complete(self) -> T_co:
         """Run and finish it, here and now: the blocking form."""
-        if self.is_needed:
-            self.run()
+        if self._steps:
+            self._run()
         return self.finish()
 
     def precede(self, *steps: DiskStep) -> Self:
         """Have some steps done before those that are here, and return this."""
-        self._steps = (*steps, *self._steps)
-        self._has_run = not self._steps
-        return self
+        return self._with((*steps, *self._steps))
 
     def add(self, *steps: DiskStep) -> Self:
         """Have some more steps done behind those that are here, and return this."""
-        self._steps = (*self._steps, *steps)
-        self._has_run = not self._steps
+        return self._with((*self._steps, *steps))
+
+    def _with(self, steps: tuple[DiskStep, ...]) -> Self:
+        self._steps, self._has_run = steps, not steps
+        self._tickets = [None] if steps else []
         return self
 
     def follow(self, first: "DiskWork[Any]") -> Self:

@@ -417,6 +417,9 @@ def fresh_copy(error: _AnyError) -> _AnyError:
     """Return a copy of one of raftlog's errors that was raised nowhere yet: without traceback, cause and context.
 
     To keep an error that is on its way up, and to raise one that is kept: the error itself would gather frames with
-    each raise.
+    each raise. One that cannot be copied is returned itself, without its frames.
     """
-    return copy.copy(error)
+    try:
+        return copy.copy(error)
+    except Exception:
+        return without_frames(error)

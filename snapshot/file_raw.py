@@ -88,6 +88,7 @@ class FileRawSnapshotWriter(Closing, RawSnapshotWriter, Owned):
         path = join(self._directory, self._name)
 
         def store() -> None:
+            self.check_owner()
             file.sync()
             self._file_system.set_read_only(self._part_path)
             self._file_system.rename(self._part_path, path)

@@ -361,6 +361,7 @@ class AppendableLog(Closing, OutlinedLog):
 
             def take() -> None:
                 self._epochs = epochs
+                self._epochs_are_stored = self._epochs_are_stored or bool(steps)
 
             return self._begin(steps, take)
 

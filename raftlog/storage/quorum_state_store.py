@@ -26,7 +26,7 @@ import contextlib
 import enum
 import re
 from collections.abc import Callable
-from typing import Final, Self, TypeVar
+from typing import Final, Self, TypeVar, cast
 
 import attrs
 
@@ -239,7 +239,7 @@ class QuorumStateStore(Owned):
         super().__init__(join(directory, FileKind.QUORUM_STATE.value))
         self._file_system = file_system
         self._directory = directory
-        self._sequence = recovered.last_sequence
+        self._sequence = self._generation = recovered.last_sequence
         self._failure: StorageError | None = None
         self._is_writing = False
         self.recovered: Final = recovered
@@ -330,11 +330,13 @@ class QuorumStateStore(Owned):
 
     def _writing(self, state: QuorumStateData) -> DiskWork[DiskResult[QuorumStateData]]:
         # The second one is for another try, with the room that the reserve has kept.
+        sequences = self._sequence + 1, self._sequence + 2
         copies = self._copy(state), self._copy(state)
         self._is_writing = True
 
-        def take(_: object) -> None:
+        def take(written: object) -> None:
             self.state = state
+            self._generation = sequences[cast("int", written)]
 
         def end() -> None:
             self._is_writing = False
@@ -342,7 +344,7 @@ class QuorumStateStore(Owned):
         names = (*COPY_NAMES, FileKind.QUORUM_STATE.value, RESERVE_NAME)
         paths = (*(join(self._directory, name) for name in names), self._directory)
         step = DiskStep(lambda: self._store(state, *copies), take, paths, self._note_failure)
-        return DiskWork([step], lambda: DiskResult(state, state.leader_epoch, self._sequence), on_end=end)
+        return DiskWork([step], lambda: DiskResult(state, state.leader_epoch, self._generation), on_end=end)
 
     def _copy(self, state: QuorumStateData) -> bytes:
         self._sequence += 1
@@ -353,9 +355,12 @@ class QuorumStateStore(Owned):
         if isinstance(error, StorageError) and not isinstance(error, OutOfSpaceError):
             self._failure = fresh_copy(error)
 
-    def _store(self, state: QuorumStateData, first_copy: bytes, second_copy: bytes) -> None:
+    def _store(self, state: QuorumStateData, first_copy: bytes, second_copy: bytes) -> int:
+        """Write one copy or the other, and return which: 0 or 1."""
+        self.check_owner()
         try:
             self._store_in_files(state, first_copy)
+            return 0
         except OutOfSpaceError as error:
             # The reserve is room on the disk, and of use for nothing else.
             is_for_room = not isinstance(error, TooManyOpenFilesError)
@@ -363,6 +368,7 @@ class QuorumStateStore(Owned):
                 raise
             self._store_in_files(state, second_copy)
             self._keep_reserve()
+            return 1
 
     def _keep_reserve(self) -> None:
         """Make the reserve, unless it is there; where there is no room for it, there is none."""

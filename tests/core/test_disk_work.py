@@ -198,3 +198,54 @@ def test_what_follows_is_cancelled_with_it() -> None:
     work = second.work(1).follow(first.work(1))
     assert work.cancel(ERROR)
     assert first.lines == second.lines == [("end", -1)]
+
+
+def test_what_needs_no_run_cannot_be_cancelled() -> None:
+    """It has happened; running it does nothing. With steps that come later it can be."""
+    work = DiskWork.done(5)
+    assert not work.cancel(ERROR)
+    work.run()
+    work.run()
+    assert work.finish() == 5
+    diary = Diary()
+    later = DiskWork.done(5).add(diary.step(1))
+    assert later.cancel(ERROR)
+    assert diary.lines == []
+
+
+@pytest.mark.parametrize("end", [KeyboardInterrupt, SystemExit, GeneratorExit])
+def test_what_ends_a_thread_goes_on(end: type[BaseException]) -> None:
+    """It is raised where it came, and by whoever finishes the work."""
+
+    def interrupted() -> None:
+        raise end
+
+    work = DiskWork([DiskStep(interrupted)], lambda: None)
+    with pytest.raises(end):
+        work.run()
+    with pytest.raises(end):
+        work.finish()
+    ended: list[int] = []
+    with pytest.raises(end):
+        DiskWork([DiskStep(interrupted)], lambda: None, on_end=lambda: ended.append(1)).complete()
+    assert ended == [1]
+
+
+class OddError(Exception):
+    """An error that cannot be copied."""
+
+    def __init__(self, code: int, *, place: str) -> None:
+        super().__init__(f"{code} at {place}")
+
+
+def test_an_error_that_cannot_be_copied_is_told_all_the_same() -> None:
+    """Whoever finishes the work sees what has failed, and no error of the copy's."""
+
+    def fail() -> None:
+        raise OddError(5, place="x")
+
+    work = DiskWork([DiskStep(fail)], lambda: None)
+    work.run()
+    for _ in range(2):
+        with pytest.raises(OddError, match="5 at x"):
+            work.finish()

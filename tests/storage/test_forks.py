@@ -11,6 +11,7 @@ from typing import Any
 import attrs
 import pytest
 
+from raftlog.disk_work import DiskWork
 from raftlog.errors import DirectoryLockedError, ForkedProcessError, StorageError
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.process_ownership import Owned
@@ -123,6 +124,37 @@ def test_a_child_is_refused(opened: Opened, name: str) -> None:
     opened.log.flush()
     opened.store.write(QuorumStateData(1, leader_epoch=2, voted_id=1))
     assert records_of(opened.log) == expected(0, 5)
+
+
+def whole(writer: RawSnapshotWriter) -> RawSnapshotWriter:
+    """Write the rest of the snapshot."""
+    writer.append(snapshot_bytes(SNAPSHOT)[100:])
+    return writer
+
+
+PREPARED: dict[str, Callable[[Opened], DiskWork[Any]]] = {
+    "append": lambda opened: opened.log.prepare_append_as_leader(raft_batch(4, 2), 2),
+    "flush": lambda opened: opened.log.prepare_flush(),
+    "truncate": lambda opened: opened.log.prepare_truncate_to(3),
+    "freeze": lambda opened: whole(opened.writer).prepare_freeze(),
+    "vote": lambda opened: opened.store.prepare_write(QuorumStateData(1, leader_epoch=9, voted_id=2)),
+}
+
+
+@pytest.mark.parametrize("name", PREPARED)
+def test_a_child_runs_no_work_of_its_parent(opened: Opened, name: str) -> None:
+    """What was prepared before the fork is the parent's to run: in the child no byte changes."""
+    work = PREPARED[name](opened)
+    before = everything(opened.path)
+
+    def run() -> None:
+        work.run()
+        work.check()
+
+    assert in_child(run).startswith("ForkedProcessError: ")
+    assert everything(opened.path) == before
+    work.run()
+    work.finish()
 
 
 def test_a_child_that_closes_changes_nothing(opened: Opened) -> None:

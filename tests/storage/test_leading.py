@@ -14,6 +14,7 @@ from raftlog.memory_log import MemoryLog
 from raftlog.records.quorum_state import QuorumStateData
 from raftlog.storage.file_log import FileLog
 from raftlog.storage.leading import lead_epoch, prepare_to_lead
+from raftlog.storage.log_config import LogConfig
 from raftlog.storage.quorum_state_store import QuorumStateStore
 from raftlog.testing.faults import Fault, Operation
 from raftlog.testing.memory_file_system import MemoryFileSystem
@@ -174,3 +175,16 @@ def test_a_log_in_memory_is_led_likewise() -> None:
     log = MemoryLog()
     assert lead_epoch(log, store, leader(2)).base_offset == 0
     assert log.last_fetched_epoch == 2
+
+
+@pytest.mark.parametrize("in_parts", [False, True])
+def test_the_first_batch_of_an_epoch_that_was_entered_syncs_nothing(in_parts: bool) -> None:
+    """To enter it has written it down: what comes behind is one write, also for a second epoch."""
+    file_system = MemoryFileSystem()
+    log = open_log(file_system, LogConfig())
+    for epoch in (1, 2):
+        log.prepare_leader_epoch(epoch).complete() if in_parts else log.initialize_leader_epoch(epoch)
+        assert not log.prepare_leader_epoch(epoch).is_needed
+        file_system.steps.clear()
+        fill(log, 1, epoch=epoch)
+        assert [step.operation for step in file_system.steps] == [Operation.WRITE]

@@ -7,7 +7,7 @@ import pytest
 
 from raftlog.errors import FencedEpochError, IllegalTransitionError, OutOfSpaceError, StorageError, WorkUnderWayError
 from raftlog.records.quorum_state import QuorumStateData
-from raftlog.storage.quorum_state_store import QuorumStateStore
+from raftlog.storage.quorum_state_store import COPY_NAMES, QuorumStateStore, read_quorum_state_copy
 from raftlog.testing.faults import Fault, Operation
 from raftlog.testing.memory_file_system import MemoryFileSystem
 from tests.file_logs import DIRECTORY, kill
@@ -49,6 +49,8 @@ def test_a_vote_is_known_once_it_is_finished() -> None:
         assert step.path.removesuffix(".tmp") in work.paths
     result = work.finish()
     assert (syncs_of(file_system), store.state, result.value, result.epoch) == (before + 6, VOTE, VOTE, 5)
+    copies = [read_quorum_state_copy(file_system.contents()[f"{DIRECTORY}/{name}"]) for name in COPY_NAMES]
+    assert {(copy.state, copy.sequence) for copy in copies} == {(VOTE, result.generation)}
     later = store.prepare_write(QuorumStateData(leader_epoch=6, voted_id=1, data_version=1)).complete()
     assert later.generation > result.generation
 
