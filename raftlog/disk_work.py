@@ -188,6 +188,20 @@ class DiskWork(Generic[T_co]):
         self._on_end()
         return True
 
+    def end(self, reason: RaftLogError) -> None:
+        """Cancel it where it was not run, and finish it otherwise: what it is for is about to be closed.
+
+        Whoever calls ``finish`` is told of the reason then, or of what the run has failed by.
+
+        Raises:
+            WorkUnderWayError: it is being run now. Nothing has changed.
+        """
+        if self.is_needed and not self.cancel(reason):
+            if not self._has_run:
+                raise WorkUnderWayError("work that still runs must be finished first")
+            with contextlib.suppress(RaftLogError):
+                self.finish()
+
     def complete(self) -> T_co:
         """Run and finish it, here and now: the blocking form."""
         if self._steps:

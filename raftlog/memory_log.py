@@ -21,7 +21,6 @@ from raftlog.disk_work import DiskResult, DiskStep, DiskWork, nothing
 from raftlog.errors import OffsetOutOfRangeError
 from raftlog.leader_epoch_cache import LeaderEpochCache
 from raftlog.log_rules import (
-    LogOutline,
     Retention,
     SnapshotIds,
     StoredSnapshot,
@@ -36,7 +35,7 @@ from raftlog.log_rules import (
     truncation_offset,
 )
 from raftlog.offsets import LogOffsetMetadata, OffsetAndEpoch, SegmentPosition
-from raftlog.outlined_log import OutlinedLog
+from raftlog.outlined_log import Cut, OutlinedLog
 from raftlog.records.batch import RecordBatch
 from raftlog.records.limits import MAX_BATCH_SIZE
 from raftlog.replicated_log import Isolation, LogAppendInfo, LogFetchInfo, Quarantine
@@ -71,8 +70,8 @@ class MemoryLog(OutlinedLog):
         self._start_offset = self._end_offset = self._high_watermark = self._flushed_offset = offset
         self._end_position = 0
 
-    def _outline(self) -> LogOutline:
-        return LogOutline(self._start_offset, self._end_offset, self._high_watermark, self._epochs, self._snapshot_ids)
+    def _written_end(self) -> LogOffsetMetadata:
+        return self._located(self._end_offset, len(self._batches))
 
     def _batch_holding(self, offset: int) -> int:
         """Return the index of the batch that holds an offset: one behind the last where that is the log end."""
@@ -88,19 +87,15 @@ class MemoryLog(OutlinedLog):
         return self._start_offset
 
     @property
-    def end_offset(self) -> LogOffsetMetadata:
-        """The offset that the next record gets; positions count from where the log last started anew."""
-        return self._located(self._end_offset, len(self._batches))
-
-    @property
     def high_watermark(self) -> LogOffsetMetadata:
         """The end, exclusive, of what is known to be committed."""
         return self._located(self._high_watermark, self._batch_holding(self._high_watermark))
 
     @property
     def flushed_offset(self) -> int:
-        """The end, exclusive, of what ``crash`` does not take."""
-        return self._flushed_offset
+        """The end, exclusive, of what ``crash`` does not take, and what stays."""
+        cut = self._cut
+        return self._flushed_offset if cut is None else min(self._flushed_offset, cut.end.offset)
 
     @property
     def quarantine(self) -> Quarantine | None:
@@ -135,6 +130,8 @@ class MemoryLog(OutlinedLog):
         return None if checked is None else self._append(checked)
 
     def _append(self, checked: CheckedAppend) -> LogAppendInfo:
+        if checked.batches[-1].epoch != self._epochs.latest_epoch:
+            self._refuse_while_under_way()  # A log in files has to write the epoch down.
         for base_offset, epoch, *_ in checked.batches:
             self._epochs.assign(epoch, base_offset)
         self._keep(checked.data, checked.batches, checked.next_offset)
@@ -207,15 +204,17 @@ class MemoryLog(OutlinedLog):
         end_offset = self._batches[count].base_offset if count < len(self._batches) else self._end_offset
         end = self._located(end_offset, count)
         check_truncation(self._outline(), end_offset)
+        epochs = LeaderEpochCache(self._epochs.entries())
+        epochs.truncate_from_end(end_offset)
 
         def cut() -> int:
             if count < len(self._batches):
                 self._keep_first(count)
                 self._generation += 1
-            self._epochs.truncate_from_end(self._end_offset)
-            return self._end_offset
+            self._epochs = epochs
+            return end_offset
 
-        return self._begin([DiskStep(nothing)], cut, cut=end)
+        return self._begin([DiskStep(nothing)], cut, cut=Cut(end, epochs))
 
     def _keep_first(self, count: int) -> None:
         """Drop all batches but some at the start; there is one to drop."""

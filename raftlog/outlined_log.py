@@ -7,13 +7,12 @@ does not touch goes on; the rest is refused with ``WorkUnderWayError``, so that 
 Source: KafkaRaftLog, ReplicatedLog.
 """
 
-import contextlib
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from raftlog.disk_work import DiskResult, DiskStep, DiskWork, nothing
-from raftlog.errors import OutOfSpaceError, StorageError, WorkUnderWayError
+from raftlog.errors import StorageError, WorkUnderWayError
 from raftlog.leader_epoch_cache import LeaderEpochCache
 from raftlog.log_iteration import iterate_batches, iterate_records
 from raftlog.log_rules import (
@@ -33,6 +32,18 @@ from raftlog.replicated_log import Isolation, ReplicatedLog
 T = TypeVar("T")
 
 
+class Cut(NamedTuple):
+    """What a truncation leaves.
+
+    Attributes:
+        end: of the log then.
+        epochs: of the log then.
+    """
+
+    end: LogOffsetMetadata
+    epochs: LeaderEpochCache
+
+
 class UnderWay(NamedTuple):
     """Work that was prepared, and not finished yet.
 
@@ -40,13 +51,14 @@ class UnderWay(NamedTuple):
         work: the work itself.
         holds_appends: whether nothing may be appended until it is finished.
         holds_reads: whether nothing may be read.
-        cut: where the log will end once it is finished; None where that does not change. Nothing is read from there on.
+        cut: what will be left once it is finished; None where nothing is cut off. The log answers as it will be then,
+            and nothing is read from its end on: what stands there may be gone already.
     """
 
     work: DiskWork[Any]
     holds_appends: bool = True
     holds_reads: bool = False
-    cut: LogOffsetMetadata | None = None
+    cut: Cut | None = None
 
 
 class OutlinedLog(ReplicatedLog):
@@ -71,7 +83,7 @@ class OutlinedLog(ReplicatedLog):
         *,
         holds_appends: bool = True,
         holds_reads: bool = False,
-        cut: LogOffsetMetadata | None = None,
+        cut: Cut | None = None,
     ) -> DiskWork[DiskResult[T]]:
         """Have work under way, unless there is none to do."""
         if not steps:
@@ -110,9 +122,9 @@ class OutlinedLog(ReplicatedLog):
         if self._under_way is None:
             return limit
         cut = self._under_way.cut
-        if self._under_way.holds_reads or (cut is not None and start_offset >= cut.offset):
+        if self._under_way.holds_reads or (cut is not None and start_offset >= cut.end.offset):
             self._refuse_while_under_way()
-        return limit if cut is None else min(limit, cut.offset)
+        return limit if cut is None else min(limit, cut.end.offset)
 
     def _end_work(self, path: str) -> None:
         """Cancel the work that is under way, or finish it if it was run: the log is about to be closed.
@@ -120,25 +132,39 @@ class OutlinedLog(ReplicatedLog):
         Raises:
             WorkUnderWayError: it is being run now. Nothing has changed.
         """
-        work = DiskWork.done(None) if self._under_way is None else self._under_way.work
-        if work.is_needed and not work.cancel(StorageError(path, "use", "the log is closed")):
-            with contextlib.suppress(OutOfSpaceError, StorageError):  # Whoever finishes it himself is told.
-                work.finish()
+        if self._under_way is not None:
+            self._under_way.work.end(StorageError(path, "use", "the log is closed"))
 
     def _step(self, disk: Callable[[], object], memory: Callable[[Any], object] | None, *paths: str) -> DiskStep:
         return DiskStep(disk, memory or nothing, paths, self._note_failure)
 
     @abstractmethod
+    def _written_end(self) -> LogOffsetMetadata:
+        """Return the end of what stands in the log, be it about to be cut off or not."""
+
+    @property
+    def _cut(self) -> Cut | None:
+        return None if self._under_way is None else self._under_way.cut
+
+    @property
+    def end_offset(self) -> LogOffsetMetadata:
+        """The offset that the next record gets."""
+        cut = self._cut
+        return self._written_end() if cut is None else cut.end
+
     def _outline(self) -> LogOutline:
-        """Return what the log is like now."""
+        cut = self._cut or Cut(self._written_end(), self._epochs)
+        return LogOutline(self._start_offset, cut.end.offset, self._high_watermark, cut.epochs, self._snapshot_ids)
 
     @property
     def last_fetched_epoch(self) -> int:
         """The epoch of the last batch, or of the snapshot that the log starts from; 0 where there is neither."""
-        latest = self._epochs.latest_epoch
+        cut = self._cut
+        epochs = self._epochs if cut is None else cut.epochs
+        latest = epochs.latest_epoch
         if latest is not None:
             return latest  # Every append asks: it makes do with this.
-        return last_fetched_epoch(self._epochs, self._snapshot_ids, self._start_offset)
+        return last_fetched_epoch(epochs, self._snapshot_ids, self._start_offset)
 
     def update_high_watermark(self, offset: int) -> None:
         """Learn how far the log is committed."""

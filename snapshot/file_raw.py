@@ -125,9 +125,9 @@ class FileRawSnapshotWriter(Closing, RawSnapshotWriter, Owned):
 
     def close(self) -> None:
         """Let go of it, and remove the part if it was not frozen. What cannot be removed is so at the next start."""
-        freezing = self._freezing
-        if freezing is not None and not freezing.cancel(SnapshotFrozenError(f"snapshot {self._name} is closed")):
-            freezing.finish()
+        freezing = self._freezing if self.disowned is None else None
+        if freezing is not None:
+            freezing.end(SnapshotFrozenError(f"snapshot {self._name} is closed"))
         file, self._file = self._file, None
         if file is not None:
             file.close()

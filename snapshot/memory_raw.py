@@ -85,8 +85,8 @@ class MemoryRawSnapshotWriter(Closing, RawSnapshotWriter):
     def close(self) -> None:
         """Let go of it, and of the bytes if it was not frozen."""
         freezing = self._freezing
-        if freezing is not None and not freezing.cancel(SnapshotFrozenError(f"snapshot {self._name} is closed")):
-            freezing.finish()
+        if freezing is not None:
+            freezing.end(SnapshotFrozenError(f"snapshot {self._name} is closed"))
         self._data = None
 
     def _open_data(self) -> bytearray:

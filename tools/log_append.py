@@ -134,7 +134,8 @@ def _begin_epoch(held: HeldLog, epoch: int) -> None:
     """
     if held.state_machine.last_voter_set.is_only_voter(held.replica_key):
         held.quorum_state.accept_loss()  # Whoever forces it decides; and nobody else counts votes.
-    lead_epoch(held.log, held.quorum_state, _leader_state(held, epoch))
+    # Whether a vote may be forgotten was asked before (``check_is_only_voter``), or the user has forced it.
+    lead_epoch(held.log, held.quorum_state, _leader_state(held, epoch), is_forced=True)
 
 
 def _leader_state(held: HeldLog, epoch: int) -> QuorumStateData:

@@ -18,7 +18,7 @@ from raftlog.errors import (
 )
 from raftlog.file_system import FileSystem, OpenFile, join
 from raftlog.leader_epoch_cache import LeaderEpochCache
-from raftlog.log_rules import LogOutline, SnapshotIds, check_leader_epoch, proven_end_offset
+from raftlog.log_rules import SnapshotIds, check_leader_epoch, proven_end_offset
 from raftlog.offsets import LogOffsetMetadata
 from raftlog.outlined_log import OutlinedLog
 from raftlog.records.limits import MAX_BATCH_SIZE
@@ -91,9 +91,7 @@ class AppendableLog(Closing, OutlinedLog):
         """The first offset, inclusive."""
         return self._start_offset
 
-    @property
-    def end_offset(self) -> LogOffsetMetadata:
-        """The offset that the next record gets."""
+    def _written_end(self) -> LogOffsetMetadata:
         return self._segments.end
 
     @property
@@ -101,8 +99,8 @@ class AppendableLog(Closing, OutlinedLog):
         """The end, exclusive, of what is known to be committed; without its place, where that no longer reads."""
         under_way = self._under_way
         if under_way is not None:
-            if under_way.cut is not None and self._high_watermark >= under_way.cut.offset:
-                return under_way.cut  # What stands there may be gone from the file already.
+            if under_way.cut is not None and self._high_watermark >= under_way.cut.end.offset:
+                return under_way.cut.end  # What stands there may be gone from the file already.
             if under_way.holds_reads:
                 return LogOffsetMetadata(self._high_watermark)
         try:
@@ -112,8 +110,9 @@ class AppendableLog(Closing, OutlinedLog):
 
     @property
     def flushed_offset(self) -> int:
-        """The end, exclusive, of what was synced."""
-        return self._flushed_offset
+        """The end, exclusive, of what was synced, and stays."""
+        cut = self._cut
+        return self._flushed_offset if cut is None else min(self._flushed_offset, cut.end.offset)
 
     @property
     def quarantine(self) -> Quarantine | None:
@@ -161,17 +160,37 @@ class AppendableLog(Closing, OutlinedLog):
 
     def append_as_follower(self, batches: bytes | memoryview, epoch: int) -> LogAppendInfo | None:
         """Append what the leader has sent. In quarantine, what is damaged is set aside first."""
-        with self._guard:
-            return self.prepare_append_as_follower(batches, epoch).complete().value
+        guard = self._guard
+        if guard.failure is not None or guard.is_closed:
+            guard.check()
+        try:
+            info = self._follow_plainly(batches, epoch)
+            return self._prepare_append_as_follower(batches, epoch).complete().value if info is None else info
+        except BaseException as error:
+            guard.note(error)
+            raise
 
     def prepare_append_as_follower(
         self, batches: bytes | memoryview, epoch: int
     ) -> DiskWork[DiskResult[LogAppendInfo | None]]:
         """Append at once where nothing needs a sync; otherwise ``finish`` appends."""
         with self._guard:
-            self._refuse_appends_under_way()
-            checked = check_append_as_follower(batches, epoch, self._segments.end_offset, self.last_fetched_epoch)
-            return self._finished(None) if checked is None else self._append(checked)
+            info = self._follow_plainly(batches, epoch)
+            return self._prepare_append_as_follower(batches, epoch) if info is None else self._finished(info)
+
+    def _follow_plainly(self, batches: bytes | memoryview, epoch: int) -> LogAppendInfo | None:
+        """Append what goes on with the epoch of the log, as nearly all that a leader sends does."""
+        latest = self._epochs.latest_epoch
+        if self._quarantine is not None or latest is None or latest > epoch:
+            return None
+        return self._append_plainly(batches, latest)
+
+    def _prepare_append_as_follower(
+        self, batches: bytes | memoryview, epoch: int
+    ) -> DiskWork[DiskResult[LogAppendInfo | None]]:
+        self._refuse_appends_under_way()
+        checked = check_append_as_follower(batches, epoch, self._segments.end_offset, self.last_fetched_epoch)
+        return self._finished(None) if checked is None else self._append(checked)
 
     def _append(self, checked: CheckedAppend) -> DiskWork[DiskResult[LogAppendInfo]]:
         """Return the work that is needed before some batches may be written, and then writes them."""
@@ -285,7 +304,7 @@ class AppendableLog(Closing, OutlinedLog):
         if self._under_way is not None:
             limit = self._readable_end(start_offset, limit)
             cut = self._under_way.cut
-            cut_place = cut.segment_position if cut is not None and cut.offset == limit else None
+            cut_place = cut.end.segment_position if cut is not None and cut.end.offset == limit else None
         if start_offset >= limit:
             return LogFetchInfo(memoryview(b""), self._segments.locate(limit))
         return self._segments.read(start_offset, limit, max_size_bytes, self._epochs, cut_place)
@@ -380,13 +399,6 @@ class AppendableLog(Closing, OutlinedLog):
     @property
     def _point_paths(self) -> tuple[str, ...]:
         return (*(join(self._directory, name) for name in (FLUSH_MARK_NAME, RECOVERY_POINT_NAME)), self._directory)
-
-    def _outline(self) -> LogOutline:
-        """Return what the log is like now, or will be once the work that is under way is finished, if it is shorter."""
-        end_offset = self._segments.end_offset
-        if self._under_way is not None and self._under_way.cut is not None:
-            end_offset = min(end_offset, self._under_way.cut.offset)
-        return LogOutline(self._start_offset, end_offset, self._high_watermark, self._epochs, self._snapshot_ids)
 
     def _refuse_in_quarantine(self) -> None:
         if self._quarantine is not None:

@@ -27,6 +27,7 @@ from raftlog.log_rules import (
     truncation_offset,
 )
 from raftlog.offsets import OffsetAndEpoch
+from raftlog.outlined_log import Cut
 from raftlog.replicated_log import Quarantine
 from raftlog.snapshot.notifying import NotifyingRawSnapshotWriter
 from raftlog.snapshot.paths import snapshot_name
@@ -139,7 +140,7 @@ class FileLog(AppendableLog):
             point = self._point_after_truncation(end_offset, kept, epochs)
         if has_fewer_epochs:
             steps.append(self._keeping_epochs(epochs, point))
-        return self._begin(steps, lambda: self._segments.end_offset, cut=end)
+        return self._begin(steps, lambda: self._segments.end_offset, cut=Cut(end, epochs))
 
     def prepare_truncate_to_latest_snapshot(self) -> DiskWork[DiskResult[bool]]:
         """Prepare ``truncate_to_latest_snapshot``; nothing is appended until it is finished."""
@@ -187,6 +188,10 @@ class FileLog(AppendableLog):
         return self._snapshot_writer(snapshot_id)
 
     def _ends_batch(self, offset: int) -> bool:
+        if self._cut is not None and offset == self._cut.end.offset:
+            return True  # What stands there may be gone from the file already.
+        if self._under_way is not None and self._under_way.holds_reads:
+            self._refuse_while_under_way()
         return self._segments.batch_start(offset).offset == offset
 
     def create_snapshot_unchecked(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotWriter | None:
@@ -224,6 +229,7 @@ class FileLog(AppendableLog):
 
     def read_snapshot(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotReader | None:
         """Open a snapshot: None where there is none of this id."""
+        self._guard.check_owner()
         return self._snapshots.open(snapshot_id) if snapshot_id in self._snapshot_ids else None
 
     def delete_before_snapshot(self, snapshot_id: OffsetAndEpoch) -> bool:
@@ -309,7 +315,8 @@ class FileLog(AppendableLog):
         """
         if self._guard.is_closed:
             return
-        self._end_work(self._directory)
+        if self._guard.disowned is None:  # Otherwise the work is the parent's, which may be running it.
+            self._end_work(self._directory)
         try:
             if self._guard.failure is None:
                 self.flush()

@@ -8,6 +8,7 @@ Source: KafkaRaftClient#onBecomeLeader, which stores the election state before i
 """
 
 from raftlog.disk_work import DiskResult, DiskWork
+from raftlog.errors import IllegalTransitionError
 from raftlog.file_system import FileSystem
 from raftlog.records.accumulator import BatchAccumulator
 from raftlog.records.quorum_state import UNKNOWN_ID, QuorumStateData
@@ -32,7 +33,9 @@ def open_quorum_state(file_system: FileSystem, directory: str, log: ReplicatedLo
     return QuorumStateStore.open(file_system, directory, has_log=has_log, last_epoch=log.last_fetched_epoch)
 
 
-def lead_epoch(log: ReplicatedLog, quorum_state: QuorumStateStore, state: QuorumStateData) -> BatchAccumulator:
+def lead_epoch(
+    log: ReplicatedLog, quorum_state: QuorumStateStore, state: QuorumStateData, *, is_forced: bool = False
+) -> BatchAccumulator:
     """Enter an epoch as its leader, and return what collects the leader's records, from the log end on.
 
     Its first record is to be a LeaderChange. It has the defaults of ``BatchAccumulator``; whoever wants others makes
@@ -42,22 +45,27 @@ def lead_epoch(log: ReplicatedLog, quorum_state: QuorumStateStore, state: Quorum
         log: that the replica leads.
         quorum_state: of the same replica.
         state: with the epoch, and this replica as its leader. The replica was elected, or is the only voter.
+        is_forced: lead though a vote may be forgotten, because an operator says so. It may not vote, as before.
 
     Raises:
         ValueError: the state names no leader.
+        IllegalTransitionError: the replica may have forgotten a vote, and of this epoch none for itself is known.
+            Nothing was changed.
         QuarantinedLogError, FencedEpochError, UnknownEpochError: as for ``ReplicatedLog.initialize_leader_epoch``.
         FencedEpochError, IllegalTransitionError: as for ``QuorumStateStore.write``.
         WorkUnderWayError: the log, or the election state, has other work under way.
         OutOfSpaceError, StorageError: the disk failed. The election state may be written, and the epoch not: then the
             replica leads an epoch in which there is no record.
     """
-    return prepare_to_lead(log, quorum_state, state).complete().value
+    return prepare_to_lead(log, quorum_state, state, is_forced=is_forced).complete().value
 
 
 def prepare_to_lead(
-    log: ReplicatedLog, quorum_state: QuorumStateStore, state: QuorumStateData
+    log: ReplicatedLog, quorum_state: QuorumStateStore, state: QuorumStateData, *, is_forced: bool = False
 ) -> DiskWork[DiskResult[BatchAccumulator]]:
     """Prepare ``lead_epoch``; until it is finished, nothing is appended, and no other election state is written.
+
+    A log that is in the epoch already, as after a ``lead_epoch`` before this, has nothing to wait for: it goes on.
 
     Raises:
         ValueError, QuarantinedLogError, FencedEpochError, UnknownEpochError, IllegalTransitionError, WorkUnderWayError:
@@ -65,6 +73,14 @@ def prepare_to_lead(
     """
     if state.leader_id == UNKNOWN_ID:
         raise ValueError(f"epoch {state.leader_epoch} without a leader")
+    before = quorum_state.state
+    was_elected = (
+        before is not None
+        and before.leader_epoch == state.leader_epoch
+        and state.leader_id in (before.voted_id, before.leader_id)
+    )
+    if not (quorum_state.may_vote or was_elected or is_forced):
+        raise IllegalTransitionError(f"epoch {state.leader_epoch} led by a replica that may have forgotten a vote")
     entering = log.prepare_leader_epoch(state.leader_epoch)
     try:
         voting = quorum_state.prepare_write(state)

@@ -236,7 +236,8 @@ class SegmentList:
     ) -> DiskStep:
         """Return the step that removes all segments, and begins one at an offset.
 
-        Until the step is done nothing may be appended or read.
+        Until the step is done nothing may be appended; what is read comes from files whose names may be gone, and where
+        damage is set aside nothing may be read either.
 
         Args:
             offset: base offset of the only segment then.

@@ -231,7 +231,7 @@ def _is_below(piece: _Piece, offset: int) -> bool:
     if not isinstance(piece, Chunk):
         return False
     last_offsets = map(operator.add, piece.batches.column("base_offset"), piece.batches.column("last_offset_delta"))
-    return all(last_offset < offset for last_offset in last_offsets)
+    return max(last_offsets, default=-1) < offset
 
 
 def _problem(piece: LegacyBatch | TornTail | ZeroPadding | Corruption) -> Problem:

@@ -198,6 +198,7 @@ OPERATIONS: Final = {
     "raftlog segment": Operation(_segment, "path"),
     "raftlog verify": Operation(_verify, "path"),
     "raftlog append": Operation(_of_log("append"), "batches"),
+    "raftlog append as follower": Operation(_of_log("follow"), "batches"),
     "raftlog append and sync": Operation(_of_log("append_and_sync"), "batches"),
     "raftlog recovery": Operation(_of_log("recover"), "path"),
     "raftlog take over": Operation(_of_log("take_over"), "path"),

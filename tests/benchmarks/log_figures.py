@@ -34,9 +34,11 @@ class LogFigures:
     def all(self) -> Iterator[tuple[str, Callable[[str], Comparison]]]:
         """Yield the start of the ids of their rows, and what makes a comparison, given that."""
         for shape, size_mib in self._sizes.appended.items():
-            yield f"append-sync-{shape}", partial(self._appends, shape, size_mib, is_synced=True)
+            yield f"append-sync-{shape}", partial(self._appends, shape, size_mib, " and sync")
         for shape, size_mib in self._sizes.appended.items():
-            yield f"append-{shape}", partial(self._appends, shape, size_mib, is_synced=False)
+            yield f"append-{shape}", partial(self._appends, shape, size_mib, "")
+        small = "1-KiB-batches"
+        yield f"follow-{small}", partial(self._appends, small, self._sizes.appended[small], " as follower")
         yield "recovery", partial(self._opening, "raftlog recovery", "recovery of a log that was not closed")
         yield "open", partial(self._opening, "raftlog open", "open a log that was closed")
         yield "take-over", partial(self._opening, "raftlog take over", "open a segment with nothing beside it")
@@ -46,12 +48,12 @@ class LogFigures:
         yield "snapshot-verify", self._snapshot_verify
         yield "accumulate", self._accumulate
 
-    def _appends(self, shape: str, size_mib: float, row: str, *, is_synced: bool) -> Comparison:
-        sync, write_only = (" and sync", " and fdatasync") if is_synced else ("", "")
+    def _appends(self, shape: str, size_mib: float, how: str, row: str) -> Comparison:
+        is_synced, is_leaders = "sync" in how, "follower" not in how
         worker = self._workers["compiled"]
-        ours = Speed(worker, f"raftlog append{sync}", shape, size_mib, unit=1, clock="wall_s")
-        against = f"write{write_only}"
-        what = f"append{sync} as leader, a batch of {_APPENDED[shape]} at a time"
+        ours = Speed(worker, f"raftlog append{how}", shape, size_mib, unit=1, clock="wall_s")
+        against = "write and fdatasync" if is_synced else "write"
+        what = f"append{how}{' as leader' if is_leaders else ''}, a batch of {_APPENDED[shape]} at a time"
         goals: dict[tuple[Mode, str], float] = {("compiled", against): _LEAST_SHARE_OF_RAW_APPENDS}
         return Comparison(
             row, what, "a second", {"compiled": ours}, {against: Beside(ours)}, goals if is_synced else {}

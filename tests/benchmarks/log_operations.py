@@ -47,6 +47,13 @@ def append(source: Batches) -> Timing:
     return _in_turns(source, _append, lambda file, batch: file.write(batch))
 
 
+def follow(source: Batches) -> Timing:
+    """Append batches to a new log, as a follower; and write the same bytes to a file."""
+    return _in_turns(
+        source, lambda log, batch: log.append_as_follower(batch, EPOCH), lambda file, batch: file.write(batch)
+    )
+
+
 def append_and_sync(source: Batches) -> Timing:
     """Append batches to a new log, and wait for the disk after each; and the same with a file."""
 

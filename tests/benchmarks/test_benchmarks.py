@@ -79,6 +79,7 @@ def test_a_comparison_takes_no_more_rounds_than_it_is_worth() -> None:
     ("name", "shape", "batches", "times"),
     [
         ("raftlog append", "1-KiB-batches", 5, 4),
+        ("raftlog append as follower", "1-KiB-batches", 5, 4),
         ("raftlog append and sync", "1-KiB-batches", 5, 4),
         ("raftlog snapshot", "1-KiB-batches", 64, 1),
         ("raftlog verify snapshot", "1-KiB-batches", 64, 1),

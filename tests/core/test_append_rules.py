@@ -153,6 +153,12 @@ def test_the_kernel_knows_the_rules(append: tuple[int, int, bytes]) -> None:
         ):
             plain = check_plain_append(data, epoch, end_offset)
         assert plain == (expected if can_check else None)
+        if plain is not None:  # A follower, whose leader may be in a later epoch by then, takes the same.
+            for leader_epoch in (epoch, epoch + 1, INT32_MAX):
+                followed = check_append_as_follower(data, leader_epoch, end_offset, epoch)
+                assert followed is not None
+                assert (followed.batches, followed.next_offset, followed.max_timestamp, followed.info) == plain
+                assert bytes(followed.data) == data
 
 
 def starts_of(batches: list[CheckedBatch]) -> list[int]:

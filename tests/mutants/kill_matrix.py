@@ -2,7 +2,8 @@
 """Who tests the tests: each mutant must be killed by a test of the default tier (``make kill-matrix``).
 
 First the named tests run as they are, and must pass. Then they run once for each mutant, in a process of its own, up to
-the first failure. The matrix is printed; it ends with 1 if a mutant survives.
+the first failure. One that falls over by itself, as by a wrong number of arguments, has shown nothing. The matrix is
+printed; it ends with 1 if a mutant survives, or falls over.
 """
 
 import argparse
@@ -24,7 +25,9 @@ from tests.mutants.planting import Mutant
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
 DEFAULT_TIER: Final = "not slow and not kafka and not packaging and not browser"
-_FAILED: Final = re.compile(r"^FAILED (\S+)", re.MULTILINE)
+_FAILED: Final = re.compile(r"^FAILED (\S+)(?: - (\w+))?", re.MULTILINE)
+_SLIPS: Final = ("TypeError", "AttributeError", "NameError", "ImportError", "UnboundLocalError")
+"""What a mutant raises that no longer fits the code around it: it dies, and no rule was tried."""
 _PASSED, _SOME_FAILED = 0, 1
 _LIMIT_SECONDS: Final = 300
 _TAIL: Final = 2000
@@ -56,7 +59,7 @@ def run_tests(tests: Iterable[str], name: str = "") -> Verdict:
     command = [sys.executable, "-m", "pytest", "-p", "tests.mutants.plugin", "-p", "no:cacheprovider", "-n", "0"]
     command += ["-q", "-x", "--no-cov", "--tb=line", "-m", DEFAULT_TIER, *tests]
     # The same examples each time, and none that a mutant has left in a data base for those who come after it.
-    environment = os.environ | {VARIABLE: name, "HYPOTHESIS_PROFILE": "ci"}
+    environment = os.environ | {VARIABLE: name, "HYPOTHESIS_PROFILE": "ci", "COLUMNS": "400"}
     started = time.monotonic()
     try:
         done = subprocess.run(
@@ -65,6 +68,8 @@ def run_tests(tests: Iterable[str], name: str = "") -> Verdict:
     except subprocess.TimeoutExpired:
         return Verdict(name, None, time.monotonic() - started, f"not done after {_LIMIT_SECONDS} s")
     seconds, failed = time.monotonic() - started, _FAILED.search(done.stdout)
+    if name and failed and failed[2] in _SLIPS:
+        return Verdict(name, None, seconds, f"falls over by itself, at {failed[1]}: {failed[2]}")
     if done.returncode == _SOME_FAILED and failed:
         return Verdict(name, failed[1], seconds)
     if done.returncode < 0:  # A wrong kernel need not stop at a wrong result.

@@ -3,8 +3,10 @@
 
 from typing import Any, Final
 
+import attrs
+
 from raftlog import log_rules
-from raftlog.errors import StorageError
+from raftlog.disk_work import nothing
 from raftlog.log_rules import LogOutline
 from raftlog.process_ownership import Owned
 from raftlog.storage import damaged_files, log_start
@@ -61,15 +63,7 @@ def _by_high_watermark_alone(right: Wrong) -> Wrong:
 
 
 def _still_flushed(right: Wrong) -> Wrong:
-    def _truncate(log: Any, offset: int, *, ends_quarantine: bool) -> None:
-        flushed_offset = log._flushed_offset
-        try:
-            right(log, offset, ends_quarantine=ends_quarantine)
-        except StorageError:
-            log._flushed_offset = flushed_offset
-            raise
-
-    return _truncate
+    return lambda *arguments, **keywords: attrs.evolve(right(*arguments, **keywords), memory=nothing)
 
 
 MUTANTS: Final = (
@@ -84,7 +78,7 @@ MUTANTS: Final = (
         "S-answers-half",
         "a truncation that fails leaves a log whose answers agree",
         "EIO",
-        swapped(FileLog, "_truncate", _still_flushed),
+        swapped(FileLog, "_taking_back", _still_flushed),
         (f"{ANSWERS}::test_a_log_answers_whatever_has_failed",),
     ),
     Mutant(

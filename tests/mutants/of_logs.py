@@ -20,6 +20,7 @@ from raftlog.leader_epoch_cache import LeaderEpochCache
 from raftlog.log_rules import LogOutline, SnapshotIds
 from raftlog.memory_log import MemoryLog
 from raftlog.offsets import LogOffsetMetadata, OffsetAndEpoch, SegmentPosition
+from raftlog.outlined_log import OutlinedLog
 from raftlog.records.batch import read_batch
 from raftlog.replicated_log import LogAppendInfo, LogFetchInfo
 from raftlog.snapshot.notifying import NotifyingRawSnapshotWriter
@@ -46,6 +47,16 @@ APPENDS: Final = "tests/core/test_append_rules.py"
 CONTRACT: Final = "tests/contracts/test_replicated_log.py"
 FAULTS: Final = "tests/storage/test_file_log_faults.py"
 FILE_LOG: Final = "tests/storage/test_file_log.py"
+
+
+def _with_all_epochs(log: Any) -> LogOutline:
+    end_offset = log.end_offset.offset
+    return LogOutline(log._start_offset, end_offset, log._high_watermark, log._epochs, log._snapshot_ids)
+
+
+def _unchecked_plainly(data: Any, *_: object) -> Any:
+    checked = _unchecked(data)
+    return checked.batches, checked.next_offset, checked.max_timestamp, checked.info
 
 
 def _unchecked(data: Any, *_: object) -> CheckedAppend:
@@ -221,8 +232,15 @@ MUTANTS: Final = (
         "K21-plain",
         "a leader checks what it appends, where nothing is special too",
         "KAFKA-18723",
-        instead(append_rules, "check_plain_append", _unchecked),
+        instead(append_rules, "check_plain_append", _unchecked_plainly),
         (f"{APPENDS}::test_a_byte_that_has_changed_is_not_plain",),
+    ),
+    Mutant(
+        "R-cut-epochs",
+        "a log that is about to be cut has neither offsets nor epochs from there on",
+        "KafkaRaftLog#truncateToEndOffset",
+        instead(OutlinedLog, "_outline", _with_all_epochs),
+        ("tests/contracts/test_answers_under_way.py::test_a_log_answers_as_it_will_be_after_a_truncation",),
     ),
     Mutant(
         "K21-epoch",

@@ -7,7 +7,7 @@ import attrs
 
 from raftlog import file_system
 from raftlog.errors import OutOfSpaceError
-from raftlog.storage import quorum_state_store
+from raftlog.storage import leading, quorum_state_store
 from raftlog.storage.quorum_state_store import (
     RESERVE_NAME,
     QuorumStateOrigin,
@@ -20,6 +20,10 @@ from tests.mutants.planting import Mutant, Wrong, instead, missing, swapped
 
 STATE: Final = "tests/storage/test_quorum_state_store.py"
 DAMAGE: Final = "tests/faults/test_byte_damage.py"
+
+
+def _by_force(right: Wrong) -> Wrong:
+    return lambda *arguments, is_forced=False: right(*arguments, is_forced=True)
 
 
 def _fresh_where_lost(right: Wrong) -> Wrong:
@@ -110,14 +114,21 @@ def _without_sequence(right: Wrong) -> Wrong:
     return lambda data: attrs.evolve(right(data), sequence=0)
 
 
-def _without_a_new_reserve(store: Any, state: Any, first_copy: bytes, second_copy: bytes) -> None:
+def _without_a_reserve(store: Any, state: Any, first_copy: bytes, _: bytes) -> int:
+    store._store_in_files(state, first_copy)
+    return 0
+
+
+def _without_a_new_reserve(store: Any, state: Any, first_copy: bytes, second_copy: bytes) -> int:
     try:
         store._store_in_files(state, first_copy)
+        return 0
     except OutOfSpaceError:
         path = file_system.join(store._directory, RESERVE_NAME)
         if not file_system.remove_if_there(store._file_system, path):
             raise
         store._store_in_files(state, second_copy)
+        return 1
 
 
 def _at_any_price(store: Any) -> None:
@@ -197,6 +208,13 @@ MUTANTS: Final = (
         (f"{STATE}::test_a_replica_that_may_not_vote_does_not",),
     ),
     Mutant(
+        "W3-leads",
+        "a replica that may have forgotten a vote does not lead",
+        "DECISIONS.md 48",
+        swapped(leading, "prepare_to_lead", _by_force),
+        ("tests/storage/test_leading.py::test_who_may_have_forgotten_a_vote_does_not_lead",),
+    ),
+    Mutant(
         "W3-behind",
         "a state of an epoch below the log's is an old one, and votes are lost",
         "PySyncObj 202",
@@ -235,7 +253,7 @@ MUTANTS: Final = (
         "S-reserve",
         "a full disk leaves room for a vote",
         "ENOSPC",
-        instead(QuorumStateStore, "_store", lambda store, state: store._store_in_files(state)),
+        instead(QuorumStateStore, "_store", _without_a_reserve),
         (f"{STATE}::test_a_full_disk_has_room_for_a_vote",),
     ),
     Mutant(

@@ -243,7 +243,7 @@ MUTANTS: Final = (
         "S-cache-kept",
         "what no sync has spoken for is read from the disk",
         "Rebello et al., ATC 2020",
-        instead(LocalFile, "drop_cache", lambda _: False),
+        instead(LocalFile, "drop_cache", lambda *_: False),
         (f"{DROPPED}::test_each_segment_in_doubt_is_dropped_before_it_is_read",),
     ),
     Mutant(

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """No mutant survives the default tier: what ``make kill-matrix`` prints, as tests."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.mutants import kill_matrix
@@ -39,6 +41,18 @@ def test_what_survives_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     verdict = run_tests(["tests/core/test_offsets.py::test_that_is_not_there"])
     assert verdict.killer is None
     assert verdict.problem is not None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("raised", "is_killed"), [("TypeError", False), ("AttributeError", False), ("KeyError", True)])
+def test_who_falls_over_was_not_killed(tmp_path: Path, raised: str, is_killed: bool) -> None:
+    """A mutant that no longer fits the code around it shows nothing of the tests; without one, a test fails for it."""
+    test = tmp_path / "test_x.py"
+    test.write_text(f"def test_y():\n    raise {raised}('x')\n")
+    verdict = run_tests([str(test)], "K21-crc")
+    assert (verdict.killer is not None) == is_killed
+    assert is_killed or raised in (verdict.problem or "")
+    assert run_tests([str(test)]).killer is not None
 
 
 def test_a_verdict_is_a_line() -> None:

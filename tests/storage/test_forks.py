@@ -103,6 +103,7 @@ CALLS: dict[str, Callable[[Opened], object]] = {
     "truncate": lambda opened: opened.log.truncate_to(3),
     "truncate as a leader says": lambda opened: opened.log.truncate_to_end_offset(OffsetAndEpoch(3, 1)),
     "start anew": lambda opened: opened.log.truncate_to_latest_snapshot(),
+    "read a snapshot": lambda opened: opened.log.read_snapshot(SNAPSHOT),
     "begin a snapshot": lambda opened: opened.log.create_snapshot(OffsetAndEpoch(2, 1)),
     "fetch a snapshot": lambda opened: opened.log.create_snapshot_unchecked(OffsetAndEpoch(9, 1)),
     "go on with a snapshot": lambda opened: opened.writer.append(b"more"),
@@ -146,6 +147,12 @@ def test_a_child_runs_no_work_of_its_parent(opened: Opened, name: str) -> None:
     """What was prepared before the fork is the parent's to run: in the child no byte changes."""
     work = PREPARED[name](opened)
     before = everything(opened.path)
+    close = (opened.writer.close, opened.log.close)
+    # Be it about to run, be it running in another thread of the parent, or run.
+    assert [in_child(each) for each in close] == ["None", "None"]
+    tickets, work._tickets = work._tickets, []
+    assert [in_child(each) for each in close] == ["None", "None"]
+    work._tickets = tickets
 
     def run() -> None:
         work.run()
@@ -154,6 +161,9 @@ def test_a_child_runs_no_work_of_its_parent(opened: Opened, name: str) -> None:
     assert in_child(run).startswith("ForkedProcessError: ")
     assert everything(opened.path) == before
     work.run()
+    before = everything(opened.path)
+    assert [in_child(each) for each in close] == ["None", "None"]
+    assert everything(opened.path) == before
     work.finish()
 
 

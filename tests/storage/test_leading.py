@@ -167,6 +167,52 @@ def test_a_damaged_log_does_not_lead() -> None:
     assert store.state == leader(3)
 
 
+def forgotten(before: QuorumStateData | None) -> tuple[FileLog, QuorumStateStore]:
+    """A replica that has lost its election state, and knows of one since."""
+    file_system = MemoryFileSystem()
+    log = open_log(file_system)
+    fill(log, 2)
+    store = QuorumStateStore.open(file_system, DIRECTORY, has_log=True)
+    if before is not None:
+        store.write(before)
+    return log, store
+
+
+NOT_ELECTED = (None, leader(3), leader(3, leader_id=2), leader(4, leader_id=2), QuorumStateData(1, leader_epoch=4))
+
+
+@pytest.mark.parametrize("before", NOT_ELECTED)
+def test_who_may_have_forgotten_a_vote_does_not_lead(before: QuorumStateData | None) -> None:
+    """Another leader may have been elected by that vote: only an operator says otherwise, and votes stay refused."""
+    log, store = forgotten(before)
+    epoch = 5 if before == leader(4, leader_id=2) else 4
+    for lead in (lead_epoch, prepare_to_lead):
+        with pytest.raises(IllegalTransitionError, match=f"epoch {epoch} led by a replica that may have forgotten"):
+            lead(log, store, leader(epoch))
+    assert (log.last_fetched_epoch, store.state) == (1, before)
+    assert lead_epoch(log, store, leader(epoch), is_forced=True).epoch == epoch
+    assert (log.last_fetched_epoch, store.state, store.may_vote) == (epoch, leader(epoch), False)
+
+
+def test_who_was_elected_leads_whatever_is_forgotten_besides() -> None:
+    """It leads the epoch already: to enter that again changes nothing."""
+    log, store = forgotten(leader(4))
+    assert lead_epoch(log, store, leader(4)).epoch == 4
+    with pytest.raises(IllegalTransitionError):
+        lead_epoch(log, store, leader(5))
+    store.accept_loss()
+    store.write(QuorumStateData(1, leader_epoch=5, voted_id=1))
+    assert lead_epoch(log, store, leader(5)).epoch == 5
+
+
+def test_a_log_that_is_in_the_epoch_goes_on() -> None:
+    """It has nothing to wait for while the election state is written anew."""
+    _, log, store = begin()
+    work = prepare_to_lead(log, store, leader(3))
+    fill(log, 1, epoch=3)
+    assert work.complete().value.base_offset == log.end_offset.offset == 3
+
+
 def test_a_log_in_memory_is_led_likewise() -> None:
     """The operation knows logs by their protocol alone."""
     file_system = MemoryFileSystem()

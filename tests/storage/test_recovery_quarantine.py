@@ -3,7 +3,7 @@
 
 import pytest
 
-from raftlog.errors import OutOfSpaceError, QuarantinedLogError
+from raftlog.errors import OutOfSpaceError, QuarantinedLogError, WorkUnderWayError
 from raftlog.file_system import join
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.builder import RecordBatchBuilder
@@ -90,6 +90,29 @@ def test_bit_rot_is_quarantined_wherever_it_is(offset: int) -> None:
     after = {path: data for path, data in file_system.contents().items() if path.endswith(".log")}
     assert after == before
     assert any("quarantined from offset" in line for line in log.recovery.lines())
+
+
+@pytest.mark.parametrize("offset", range(1, 8))
+def test_nothing_is_read_while_damage_is_set_aside(offset: int) -> None:
+    """The file that it is cut from may be another one by then; what follows it appends without a wait."""
+    file_system = write_log(8)
+    flip(file_system, segment_path(offset // 3 * 3), offset % 3 * BATCH_SIZE + 70)
+    log = open_log(file_system)
+    log.update_high_watermark(offset)
+    work = log.prepare_append_as_follower(raft_batch(offset, 1), 1)
+    for runs in (False, True):
+        if runs:
+            work.run()
+        with pytest.raises(WorkUnderWayError):
+            log.read(0, Isolation.UNCOMMITTED)
+        with pytest.raises(WorkUnderWayError):
+            log.create_snapshot(OffsetAndEpoch(offset, 1))
+        assert log.end_offset.offset == offset
+    work.finish()
+    assert records_of(log) == expected(0, offset + 1)
+    if offset % 3 != 2:  # Otherwise the segment is full.
+        assert not log.prepare_append_as_follower(raft_batch(offset + 1, 1), 1).is_needed
+    assert log.quarantine is not None
 
 
 @pytest.mark.parametrize("offset", range(8))

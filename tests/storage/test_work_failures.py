@@ -88,7 +88,7 @@ def test_what_fails_meanwhile_lets_nothing_count(name: str) -> None:
     for runs_first in (True, False):
         log = begin(file_system := MemoryFileSystem())
         work = WORKS[name](log)
-        before = log.flushed_offset
+        before = log._flushed_offset
         if runs_first:
             work.run()
         log._guard.note(StorageError("f", "write", "it failed meanwhile"))
@@ -98,7 +98,7 @@ def test_what_fails_meanwhile_lets_nothing_count(name: str) -> None:
         assert runs_first or [step for step in file_system.steps if step.operation in SYNCS] == syncs
         with pytest.raises(StorageError, match="meanwhile"):
             work.finish()
-        assert log.flushed_offset == before
+        assert log._flushed_offset == before
 
 
 @pytest.mark.parametrize("name", ["append in a new epoch", "append that rolls", "new epoch", "start anew"])

@@ -14,13 +14,17 @@ import pytest
 from raftlog.disk_work import DiskWork
 from raftlog.errors import (
     SnapshotFrozenError,
+    StorageError,
     WorkUnderWayError,
 )
 from raftlog.offsets import OffsetAndEpoch
+from raftlog.records.quorum_state import QuorumStateData
 from raftlog.snapshot.raw import RawSnapshotWriter
 from raftlog.storage.file_log import FileLog
+from raftlog.storage.leading import open_quorum_state, prepare_to_lead
 from raftlog.storage.local_file_system import LocalFileSystem
 from raftlog.storage.log_config import LogConfig
+from raftlog.testing.faults import Fault, Operation
 from raftlog.testing.memory_file_system import MemoryFileSystem
 from tests.file_logs import (
     fill,
@@ -39,6 +43,11 @@ def snapshot_under_way(log: FileLog) -> tuple[RawSnapshotWriter, DiskWork[None]]
     assert writer is not None
     writer.append(snapshot_bytes(OffsetAndEpoch(8, 1)))
     return writer, writer.prepare_freeze()
+
+
+def snapshot_files(file_system: MemoryFileSystem) -> list[str]:
+    """The names of snapshots, and of parts of them."""
+    return sorted(os.path.basename(path) for path in file_system.contents() if ".checkpoint" in path)
 
 
 def test_a_snapshot_is_frozen_beside_other_work() -> None:
@@ -91,8 +100,22 @@ def test_the_log_may_move_on_while_a_snapshot_is_frozen() -> None:
     freeze.finish()
     assert len([step for step in file_system.steps if step.operation in SYNCS]) == syncs
     assert log.snapshot_ids == (START,)
+    assert snapshot_files(file_system) == ["00000000000000000004-0000000001.checkpoint"]
     log.close()
     assert open_log(kill(file_system)).snapshot_ids == (START,)
+
+
+def test_leaving_a_writer_whose_freeze_has_failed_raises_nothing() -> None:
+    """Whoever finishes the freeze is told, before and after."""
+    log = begin(file_system := MemoryFileSystem())
+    writer, freeze = snapshot_under_way(log)
+    with writer:
+        file_system.faults.append(Fault(Operation.SYNC))
+        freeze.run()
+    for _ in range(2):
+        with pytest.raises(StorageError):
+            freeze.finish()
+    assert (log.snapshot_ids, writer.is_frozen) == ((START,), False)
 
 
 class WatchedThreads:
@@ -111,10 +134,21 @@ class WatchedThreads:
         return watched
 
 
+def snapshot_at(
+    create: Callable[[OffsetAndEpoch], RawSnapshotWriter | None], snapshot_id: OffsetAndEpoch
+) -> DiskWork[None]:
+    """A snapshot that is about to be frozen."""
+    writer = create(snapshot_id)
+    assert writer is not None
+    writer.append(snapshot_bytes(snapshot_id))
+    return writer.prepare_freeze()
+
+
 def test_the_owner_of_real_files_never_waits_for_a_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All that syncs, by the second forms, in another thread: appends and reads go on, and all of it is there again."""
     files, directory = LocalFileSystem(), str(tmp_path / "log")
-    log = FileLog.open(files, directory, LogConfig(segment_size_bytes=1000))
+    log = FileLog.open(files, directory, LogConfig(segment_size_bytes=1000, retention_bytes=1000))
+    votes = open_quorum_state(files, directory, log)
     watched = WatchedThreads(monkeypatch)
     with concurrent.futures.ThreadPoolExecutor(1) as disk:
 
@@ -124,7 +158,9 @@ def test_the_owner_of_real_files_never_waits_for_a_disk(tmp_path: Path, monkeypa
             return work.finish().value
 
         for epoch in (1, 2, 3):
-            finished(log.prepare_leader_epoch(epoch))
+            finished(votes.prepare_write(QuorumStateData(1, leader_epoch=epoch, voted_id=1)))
+            led = finished(prepare_to_lead(log, votes, QuorumStateData(1, leader_id=1, leader_epoch=epoch)))
+            assert (led.epoch, led.base_offset) == (epoch, log.end_offset.offset)
             for _ in range(20):
                 flush = log.prepare_flush()
                 running = disk.submit(flush.run) if flush.is_needed else None
@@ -139,15 +175,23 @@ def test_the_owner_of_real_files_never_waits_for_a_disk(tmp_path: Path, monkeypa
         finished(log.prepare_truncate_to(50))
         finished(log.prepare_flush())
         log.update_high_watermark(50)
-        writer = log.create_snapshot(OffsetAndEpoch(30, 2))
-        assert writer is not None
-        writer.append(snapshot_bytes(OffsetAndEpoch(30, 2)))
-        freeze = writer.prepare_freeze()
+        freeze = snapshot_at(log.create_snapshot, OffsetAndEpoch(30, 2))
         disk.submit(freeze.run).result()
         freeze.finish()
         assert finished(log.prepare_delete_before_snapshot(OffsetAndEpoch(30, 2)))
+        freeze = snapshot_at(log.create_snapshot, OffsetAndEpoch(40, 2))
+        disk.submit(freeze.run).result()
+        freeze.finish()
+        assert finished(log.prepare_clean(0))
+        assert log.start_offset == 40
+        freeze = snapshot_at(log.create_snapshot_unchecked, OffsetAndEpoch(70, 4))
+        disk.submit(freeze.run).result()
+        freeze.finish()
+        assert finished(log.prepare_truncate_to_latest_snapshot())
+        finished(log.prepare_append_as_follower(raft_batch(70, 4), 4))
+        finished(log.prepare_truncate_to_end_offset(OffsetAndEpoch(71, 4)))
     assert watched.threads
     assert threading.get_ident() not in watched.threads
     log.close()
     again = FileLog.open(files, directory)
-    assert (again.start_offset, again.end_offset.offset, again.quarantine) == (30, 50, None)
+    assert (again.start_offset, again.end_offset.offset, again.quarantine) == (70, 71, None)

@@ -156,9 +156,9 @@ def test_the_vote_is_durable_before_the_log_is_entered(directory: Path) -> None:
     write, enter = QuorumStateStore._store, AppendableLog._store_epochs
 
     def noted(name: str, right: Any) -> Any:
-        def call(*arguments: Any) -> None:
+        def call(*arguments: Any) -> Any:
             done.append(name)
-            right(*arguments)
+            return right(*arguments)
 
         return call
 
