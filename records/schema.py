@@ -15,11 +15,12 @@ Readers, writers and renderers are compiled when first asked for, once for a ver
 too: whoever reads a log needs no others.
 """
 
+import errno
 import functools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from raftlog.errors import InvalidRecordError, UnsupportedVersionError
+from raftlog.errors import InvalidRecordError, StorageError, TooManyOpenFilesError, UnsupportedVersionError
 from raftlog.records.primitives import RULE, Buffer, Reader, Writer
 from raftlog.records.schema_reader import compile_reader
 from raftlog.records.schema_text import LEVELS, NEWEST, UNKNOWN_TAGS, MessageSchema, Versions, knows, parse_schemas
@@ -183,10 +184,19 @@ def message_types(file: str) -> Mapping[str, MessageType]:
 
     Args:
         file: a name of FILES; or ``early-share-records``, whose messages have other layouts under names of FILES.
+
+    Raises:
+        TooManyOpenFilesError: the process has no descriptor left to read the text with; nothing has failed.
+        StorageError: the text cannot be read.
     """
     import pkgutil  # Only when a schema is wanted; importlib.resources would take five times as long.
 
-    text = pkgutil.get_data("raftlog.records.schemas", f"{file}.txt")
+    name = f"{file}.txt"
+    try:
+        text = pkgutil.get_data("raftlog.records.schemas", name)
+    except OSError as error:
+        kind = TooManyOpenFilesError if error.errno in (errno.EMFILE, errno.ENFILE) else StorageError
+        raise kind(name, "open", error.strerror or str(error)) from error
     assert text is not None
     return {name: MessageType(schema) for name, schema in parse_schemas(text.decode("utf-8")).items()}
 

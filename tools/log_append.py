@@ -14,16 +14,17 @@ from itertools import islice
 from typing import Final
 
 from raftlog.control_record_state_machine import KRaftControlRecordStateMachine, update_state
-from raftlog.errors import BatchTooLargeError, FencedEpochError, VoterSetError
+from raftlog.errors import BatchTooLargeError, DecodeError, FencedEpochError, VoterSetError
 from raftlog.records import limits
 from raftlog.records.accumulator import BatchAccumulator
 from raftlog.records.compression import CompressionType
 from raftlog.records.control import ControlValue, KRaftVersionRecord, LeaderChangeMessage, Voter
+from raftlog.records.metadata import read_metadata_record
 from raftlog.records.quorum_state import QuorumStateData
 from raftlog.records.voters import voters_record
 from raftlog.storage.leading import lead_epoch
 from raftlog.storage.local_file_system import LocalFileSystem
-from raftlog.tools.bootstrap_records import first_records, has_data
+from raftlog.tools.bootstrap_records import first_records, has_bootstrap_file, has_data
 from raftlog.tools.exit_codes import EXIT_CLEAN
 from raftlog.tools.held_log import DEFAULT_LISTENER_NAME, HeldLog, add_static_voters_option, held_log
 from raftlog.tools.record_input import read_record_values
@@ -53,7 +54,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="ID@HOST:PORT:DIRECTORY-ID,...",
         help="make these the voters, behind the records; at most one is new and one gone, and all majorities overlap",
     )
-    parser.add_argument("--force", action="store_true", help="append although this is not the only voter")
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="append although this is not the only voter, and records that Kafka cannot read",
+    )
     add_static_voters_option(parser)
     add_format_option(parser)
 
@@ -62,7 +67,8 @@ def run(given: argparse.Namespace, now_ms: int) -> int:
     """Append, and return the exit code.
 
     Raises:
-        ValueError: an option or a line of standard input is wrong. Nothing was changed.
+        ValueError: an option or a line of standard input is wrong, or in a directory for Kafka a record is none of its
+            metadata. Nothing was changed.
         VoterSetError: this is not the only voter, or the new voters do not go with it. Nothing was changed.
         FencedEpochError: the epoch is not above those that were. Nothing was changed.
         QuarantinedLogError: the log is damaged. Nothing was changed.
@@ -75,6 +81,8 @@ def run(given: argparse.Namespace, now_ms: int) -> int:
     _check_sizes(values)
     with held_log(given.directory, given.controller_quorum_voters) as held:
         held.check_is_only_voter(is_forced=given.force)
+        if not given.force and has_bootstrap_file(LocalFileSystem(), held.directory.path):
+            _check_metadata(values)
         if voters is not None:
             _check_change(held.state_machine, voters)
         first_offset = held.log.end_offset.offset
@@ -111,6 +119,20 @@ def _check_sizes(values: Iterable[bytes]) -> None:
     largest = max(map(len, values), default=0)
     if largest > most:
         raise BatchTooLargeError(f"a record of {largest} bytes, and {most} are the most")
+
+
+def _check_metadata(values: Iterable[bytes]) -> None:
+    """Refuse records that controllers of Kafka would die of.
+
+    Raises:
+        ValueError: one of them is no metadata record.
+    """
+    for number, value in enumerate(values, 1):
+        try:
+            read_metadata_record(value)
+        except DecodeError as error:
+            reason = "which controllers of this directory cannot read; only with --force"
+            raise ValueError(f"record {number} is none of Kafka's metadata: {error}, {reason}") from None
 
 
 def _check_change(machine: KRaftControlRecordStateMachine, voters: VoterSet) -> None:

@@ -2,7 +2,10 @@
 """Messages by name: every message at every version, versions and levels, and what is refused."""
 
 import doctest
+import errno
 import math
+import os
+import pkgutil
 import struct
 import uuid
 from typing import Any
@@ -12,7 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import raftlog.records.schema
-from raftlog.errors import DecodeError, InvalidRecordError, TruncatedBatchError, UnsupportedVersionError
+from raftlog.errors import (
+    DecodeError,
+    InvalidRecordError,
+    StorageError,
+    TooManyOpenFilesError,
+    TruncatedBatchError,
+    UnsupportedVersionError,
+)
 from raftlog.records.schema import FILES, LEVELS, UNKNOWN_TAGS, MessageType, message_type, message_types
 from raftlog.records.schema_text import Field, Struct
 from tests.records.outcome import outcome
@@ -293,3 +303,30 @@ def test_messages_share_nothing() -> None:
     first["directories"].append(uuid.UUID(int=1))
     kind.default()["isr"].append(1)
     assert kind.decode(data, version=0) == kind.default()
+
+
+@pytest.mark.parametrize(
+    ("number", "kind"),
+    [
+        (errno.EMFILE, TooManyOpenFilesError),
+        (errno.ENFILE, TooManyOpenFilesError),
+        (errno.EIO, StorageError),
+        (errno.ENOENT, StorageError),
+    ],
+)
+def test_a_text_that_cannot_be_opened_is_told(
+    number: int, kind: type[StorageError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its name, as any file; want of descriptors is no failure, and the next call reads it."""
+
+    def fail(*_: object) -> bytes:
+        raise OSError(number, os.strerror(number))
+
+    read = pkgutil.get_data
+    monkeypatch.setattr(pkgutil, "get_data", fail)
+    message_types.cache_clear()
+    with pytest.raises(StorageError, match=f"{FILES[0]}.txt: open failed: {os.strerror(number)}") as raised:
+        message_types(FILES[0])
+    assert type(raised.value) is kind
+    monkeypatch.setattr(pkgutil, "get_data", read)
+    assert message_types(FILES[0])

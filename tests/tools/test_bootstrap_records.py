@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The records that a cluster of Kafka begins with: the first append writes them, and a log without them is named."""
 
+import base64
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -109,6 +110,30 @@ def test_a_damaged_file_refuses_the_first_append(directory: Path, damage: bytes 
     assert not list(directory.glob("__cluster_metadata-0/*.log")) or types(directory) == []
     with pytest.raises(DecodeError):
         first_records(FILES, str(directory))
+
+
+UNKNOWN_TYPE = base64.b64encode(bytes.fromhex("01e70f00")).decode()
+GARBAGE_BEHIND = base64.b64encode(bytes.fromhex("010c0010") + bytes(40)).decode()
+
+
+@pytest.mark.parametrize("line", [{"value": "mine"}, {"value_base64": UNKNOWN_TYPE}, {"value_base64": GARBAGE_BEHIND}])
+def test_records_that_kafka_cannot_read_are_refused(directory: Path, line: dict[str, str]) -> None:
+    """Its controllers would die of them: in a directory for Kafka only who forces it writes them."""
+
+    def written() -> bytes:
+        return b"".join(path.read_bytes() for path in directory.glob("__cluster_metadata-0/*.log"))
+
+    for is_first in (True, False):
+        before = written()
+        refused = log("append", directory, lines=(TOPIC, line))
+        assert (refused.exit_code, len(refused.complaints)) == (1, 1)
+        assert "record 2 is none of Kafka's metadata: " in refused.messages
+        assert written() == before
+        if is_first:
+            log("append", directory, lines=(TOPIC,))
+    known = types(directory)
+    assert log("append", "--force", directory, lines=(TOPIC, line)).exit_code == 0
+    assert len(types(directory)) == len(known) + 3
 
 
 def test_an_unreadable_file_refuses_the_first_append(directory: Path) -> None:
