@@ -74,6 +74,8 @@ class SurveyTask:
         next_base_offset: of the segment behind a segment, or None.
         fingerprint: a text that is another one once the file, or one of ``indexes``, was written to; may be empty.
         reads_messages: whether to read the messages in records of ``__cluster_metadata`` too.
+        has_bootstrap: whether this is a file of ``__cluster_metadata``, and ``bootstrap.checkpoint`` stands in the log
+            directory: what that sets, the log must set.
     """
 
     place: Place
@@ -91,6 +93,7 @@ class SurveyTask:
     next_base_offset: int | None = None
     fingerprint: str = ""
     reads_messages: bool = False
+    has_bootstrap: bool = False
 
     @property
     def indexes_size_bytes(self) -> int:

@@ -183,6 +183,7 @@ class _Files:
             snapshot_offsets=snapshot_offsets,
             next_base_offset=next_base_offset,
             fingerprint="|".join(status.fingerprint for status in statuses),
+            has_bootstrap=self._has_bootstrap,
         )
 
     @functools.cached_property
@@ -199,6 +200,14 @@ class _Files:
         if self._directory.names is None:
             return name in self._statuses
         return self._listing.exists(self._path(name))
+
+    @functools.cached_property
+    def _has_bootstrap(self) -> bool:
+        directory = self._directory
+        if directory.names is not None or directory.place.topic != METADATA_TOPIC:
+            return False  # Nobody asks what is in a log directory that was not looked at as a whole.
+        name = FileKind.BOOTSTRAP_SNAPSHOT.value
+        return self._listing.exists(join_path(directory.place.log_directory, name))
 
     def _should_have_segments(self) -> bool:
         """Whether Kafka leaves no such directory without a segment; a formatted one it does, until the first start.

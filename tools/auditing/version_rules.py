@@ -11,7 +11,7 @@ from typing import Final
 
 from raftlog.errors import DecodeError, MissingExtraError
 from raftlog.records.batch import CONTROL_FLAG, RecordBatch
-from raftlog.records.file_names import METADATA_TOPIC, FileKind
+from raftlog.records.file_names import FileKind
 from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID
 from raftlog.tools.auditing.batch_table import BatchTable
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, SurveyTask
@@ -23,12 +23,15 @@ _find: Final = re.compile(re.escape(VERSION_RECORD_START), re.DOTALL).search
 
 
 def may_set_version(task: SurveyTask) -> bool:
-    """Whether a file is one in which metadata.version has to be set, if in any: the first segment, or a snapshot."""
+    """Whether a file is one in which metadata.version has to be set, if in any: the first segment, or a snapshot.
+
+    Only beside ``bootstrap.checkpoint``: to look through a whole log takes as long as all that an audit does with it.
+    """
     if task.kind is FileKind.BOOTSTRAP_SNAPSHOT:
         return True
     is_first = task.kind is FileKind.LOG and task.base_offset == 0
     is_snapshot = task.kind is FileKind.SNAPSHOT and task.snapshot_id != BOOTSTRAP_SNAPSHOT_ID
-    return task.is_raft and task.place.topic == METADATA_TOPIC and (is_first or is_snapshot)
+    return task.is_raft and task.has_bootstrap and (is_first or is_snapshot)
 
 
 class VersionSearch:

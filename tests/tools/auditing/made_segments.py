@@ -24,9 +24,9 @@ TINY_CHUNK: Final = 200
 
 
 def task(base_offset: int | None = 0, *, is_raft: bool = True) -> SurveyTask:
-    """Return the task of a segment of the metadata log, or of a topic's."""
+    """Return the task of a segment of a metadata log beside ``bootstrap.checkpoint``, or of a topic's."""
     place = Place("logs", "__cluster_metadata" if is_raft else "orders", 0)
-    return SurveyTask(place, PATH, FileKind.LOG, base_offset=base_offset, is_raft=is_raft)
+    return SurveyTask(place, PATH, FileKind.LOG, base_offset=base_offset, is_raft=is_raft, has_bootstrap=is_raft)
 
 
 def survey(

@@ -380,3 +380,22 @@ def test_standard_input() -> None:
     (task,) = tasks_of("-")
 
     assert (task.path, task.kind, task.was_named) == ("-", FileKind.LOG, True)
+
+
+def test_what_stands_beside_the_metadata_log_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether there is a bootstrap.checkpoint, to files of the metadata log, wherever they are found from."""
+    kafkas = make(tmp_path / "kafkas", "bootstrap.checkpoint", f"{METADATA}/{SEGMENT}", f"orders-0/{SEGMENT}")
+    own = make(tmp_path / "own", f"{METADATA}/{SEGMENT}")
+
+    def known(*paths: str | Path) -> list[tuple[str, bool]]:
+        return [(each.place.topic, each.has_bootstrap) for each in tasks_of(*paths) if each.kind is FileKind.LOG]
+
+    both = [("__cluster_metadata", True), ("orders", False)]
+    assert known(kafkas) == both
+    assert known(kafkas / METADATA) == both[:1]
+    assert known(own) == [("__cluster_metadata", False)]
+    assert known(kafkas / METADATA / SEGMENT) == [("__cluster_metadata", False)]
+    assert sorted(known(tmp_path)) == sorted([*both, ("__cluster_metadata", False)])
+    monkeypatch.chdir(kafkas)
+    assert known(".") == both
+    assert known(METADATA) == both[:1]

@@ -49,19 +49,21 @@ def test_what_cannot_be_read_may_set_it() -> None:
 
 
 def test_only_where_it_has_to_be() -> None:
-    """Later segments, other topics and the bootstrap snapshot of the log are not asked."""
+    """Later segments, other topics, the bootstrap snapshot of the log, and logs without the file are not asked."""
+    snapshot = SurveyTask(METADATA, "x.checkpoint", FileKind.SNAPSHOT, is_raft=True, has_bootstrap=True)
     asked = [
         task(),
         BOOTSTRAP,
-        SurveyTask(METADATA, "1.checkpoint", FileKind.SNAPSHOT, snapshot_id=OffsetAndEpoch(1, 1), is_raft=True),
+        attrs.evolve(snapshot, snapshot_id=OffsetAndEpoch(1, 1)),
     ]
     not_asked = [
         task(1),
         task(is_raft=False),
-        SurveyTask(METADATA, "0.checkpoint", FileKind.SNAPSHOT, snapshot_id=OffsetAndEpoch(0, 0), is_raft=True),
-        attrs.evolve(task(), place=Place("logs", "own", 0)),
+        attrs.evolve(snapshot, snapshot_id=OffsetAndEpoch(0, 0)),
+        attrs.evolve(task(), has_bootstrap=False),
+        attrs.evolve(snapshot, snapshot_id=OffsetAndEpoch(1, 1), has_bootstrap=False),
     ]
-    assert [may_set_version(each) for each in (*asked, *not_asked)] == [True] * 3 + [False] * 4
+    assert [may_set_version(each) for each in (*asked, *not_asked)] == [True] * 3 + [False] * 5
     assert survey_segment(task(1), BufferSource(data_batch(1)), {}).sets_metadata_version is None
 
 
