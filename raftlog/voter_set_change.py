@@ -49,6 +49,9 @@ def voter_set_change_problems(before: VoterSet, after: VoterSet) -> tuple[VoterS
         return (VoterSetProblem.EMPTY,)
     if not before:
         return ()
+    keys, later_keys = before.voter_keys, after.voter_keys
+    if len(keys) + len(later_keys) - 2 * len(keys & later_keys) <= 1:
+        return ()  # The usual change, of one voter that comes or goes, keeps both rules.
     problems = []
     if not before.has_overlapping_majority(after):
         problems.append(VoterSetProblem.NO_OVERLAPPING_MAJORITY)
