@@ -299,7 +299,7 @@ class _Splitter:
         reason = "the stored CRC is not that of the bytes"
         if not self._may_check(claim.size):
             reason = "its CRC was not checked: too many lengths before it were wrong"
-        if not self._starts_a_piece(end):
+        if not self._starts_a_piece(end) or end > self._window.end:
             return self._corruption(position, "batch-crc", reason)
         damage = self._with_length_confirmed(position, claim, "batch-crc", reason)
         if damage.size_bytes == claim.size and self._last_sector_is_missing(position, end):
@@ -308,9 +308,10 @@ class _Splitter:
 
     def _with_length_confirmed(self, position: int, claim: _Claim, rule: str, reason: str) -> Corruption:
         """Damage that ends where its length says, unless that would cost a batch inside it that is not part of it."""
-        inner = self._next_batch(position + 1, position + claim.size, in_its_own_right=True)
-        if inner is not None:
-            return Corruption(position, inner - position, reason, rule)
+        # Where no message of magic 0 or 1 has been, a sound batch inside what looks like one says that it is none.
+        may_hold_batches = claim.magic >= 2 or self._seen_legacy
+        if self._next_batch(position + 1, position + claim.size, in_its_own_right=may_hold_batches) is not None:
+            return self._corruption(position, rule, reason)
         batch: RecordBatch | LegacyBatch | None = None
         if claim.size <= _IN_ONE_PIECE and len(view := self._window.view(position, claim.size)) == claim.size:
             if claim.magic < 2:
@@ -331,7 +332,8 @@ class _Splitter:
         """The header is not possible: padding, a torn tail, or damage."""
         if self._is_zero(position):
             return ZeroPadding(position, self._window.end - position)
-        if claim.rule == "batch-magic" and self._starts_a_piece(position + claim.size):
+        end = position + claim.size
+        if claim.rule == "batch-magic" and self._starts_a_piece(end) and end <= self._window.end:
             return self._with_length_confirmed(position, claim, claim.rule, claim.reason)
         if claim.rule != "tail-torn":
             return self._corruption(position, str(claim.rule), claim.reason)

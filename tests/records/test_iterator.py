@@ -253,6 +253,15 @@ def test_a_length_that_covers_the_next_batches_does_not_hide_them() -> None:
             assert [type(piece) for piece in pieces[:4]] == [Corruption] + [RecordBatch] * 3
 
 
+def test_what_covers_others_and_is_no_batch_hides_none() -> None:
+    """Where a length was wrong, every batch behind it counts, also one that garbage follows."""
+    pieces = _split(_with_length(ONE, 3 * len(ONE) + 1 - 12) + ONE + b"\x99" + ONE)
+    assert [type(piece) for piece in pieces] == [Corruption, RecordBatch, Corruption, RecordBatch]
+    # Four zeros, and a batch whose base offset is then read as the length of a message of magic 0.
+    log = bytes(4) + batch_bytes(b"record", base_offset=4 + 67 + 1 - 12) + b"\x99"
+    assert [type(piece) for piece in _split(log)] == [Corruption, RecordBatch, TornTail]
+
+
 def test_a_batch_inside_a_damaged_batch_is_part_of_it() -> None:
     """A record may hold a batch; while the length of what it is in holds, it is not given as one of the log's."""
     outer = batch_bytes(b"value: " + ONE + b" and more", attributes=1)

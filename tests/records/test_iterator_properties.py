@@ -312,6 +312,7 @@ class _LyingSource:
 
 @settings(deadline=None, max_examples=40)
 @given(_messy(4))
+@example(TOO_LONG[:16] + b"\x03" + TOO_LONG[17:])
 def test_a_source_that_lies_about_its_size_does_not_hold_us(data: bytes) -> None:
     """A source that claims more bytes than it gives is read to the end of what it gives."""
     assert _end_of(split(_LyingSource(data))) == len(data)
