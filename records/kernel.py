@@ -196,6 +196,27 @@ def _int64_of(source: cython.pointer(cython.const[cython.uchar]), at: cython.Py_
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
+def _uint64_of(source: cython.pointer(cython.const[cython.uchar]), at: cython.Py_ssize_t) -> cython.ulonglong:
+    """Read a big-endian uint64."""
+    if not cython.compiled:
+        return _int64(source, at) & 0xFFFFFFFFFFFFFFFF
+    high: cython.ulonglong = _big_endian(source + at)
+    return high << 32 | _big_endian(source + at + 4)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _uint16_of(source: cython.pointer(cython.const[cython.uchar]), at: cython.Py_ssize_t) -> cython.uint:
+    """Read a big-endian uint16."""
+    return cython.cast(cython.uint, source[at]) << 8 | source[at + 1]
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
 def _int16(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.int:
     """Read a big-endian int16."""
     return (cython.cast(cython.int, view[at] ^ 0x80) - 0x80) * 256 + view[at + 1]
@@ -2742,20 +2763,13 @@ def _usual_key_size(key: cython.uint) -> cython.Py_ssize_t:
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _four_bytes(
-    source: cython.pointer(cython.const[cython.uchar]),
-    at: cython.Py_ssize_t,
-    second: cython.Py_ssize_t,
-    third: cython.Py_ssize_t,
-    fourth: cython.Py_ssize_t,
-) -> cython.uint:
-    """Return as one number the byte at a place, and three that lie so far behind it."""
-    return (
-        source[at]
-        | cython.cast(cython.uint, source[at + second]) << 8
-        | cython.cast(cython.uint, source[at + third]) << 16
-        | cython.cast(cython.uint, source[at + fourth]) << 24
-    )
+def _stored_offset(index: cython.uint) -> cython.ulonglong:
+    """Return an offset delta below 2^20 as it is stored, its first byte the highest."""
+    if index < 64:
+        return index << 1
+    if index < 8192:
+        return (0x80 | (index & 63) << 1) << 8 | index >> 6
+    return (0x80 | (index & 63) << 1) << 16 | (0x80 | (index >> 6 & 127)) << 8 | index >> 13
 
 
 @cython.cfunc
@@ -2772,6 +2786,9 @@ def _count_alike(
 ) -> cython.uint:
     """Return how many usual records follow one with the same lengths: what a length is need not be waited for then.
 
+    The first eight bytes of a usual record hold its length, attributes, timestamp delta, offset delta and the length of
+    its key. But for the attributes and the offset delta, they must be those of the record before.
+
     Args:
         source: what holds them.
         at, end: where they may stand; the one before them ends at ``at``.
@@ -2781,22 +2798,36 @@ def _count_alike(
     """
     first: cython.uint = index
     # An offset delta of two bytes is not like one of one, nor one of three.
-    if index in (64, 8192) or at == end or source[at] != source[at - size]:
+    if index in (64, 8192) or size < 8 or end - at < size or source[at] != source[at - size]:
         return 0
     count = min(count, 64 if index < 64 else 8192 if index < 8192 else _USUAL_RECORDS)
-    length_end: cython.Py_ssize_t = 0 if source[at - size] < 0x80 else 1  # The last byte of the record's length.
-    value: cython.Py_ssize_t = length_end + 4 + _offset_size(index)  # Of the value's length, likewise.
-    key: cython.uint = source[at - size + value - 1]
-    value += _usual_key_size(key)
-    value_end: cython.Py_ssize_t = value if source[at - size + value] < 0x80 else value + 1
-    lengths: cython.uint = _four_bytes(source, at - size, length_end, value, value_end)
-    while index < count and end - at >= size:
-        if lengths != _four_bytes(source, at, length_end, value, value_end):
-            break
-        if source[at + size - 1] != 0 or not _has_usual_fields(source, at + length_end + 2, index, key):
-            break
-        at += size
-        index += 1
+    count = cython.cast(cython.uint, min(count, index + (end - at) // size))
+    attributes: cython.Py_ssize_t = 1 if source[at - size] < 0x80 else 2
+    key: cython.Py_ssize_t = attributes + 2 + _offset_size(index)
+    value: cython.Py_ssize_t = key + 1 + _usual_key_size(source[at - size + key])
+    to_offset: cython.int = cython.cast(cython.int, 64 - 8 * key)
+    mask: cython.ulonglong = _UINT64_MAX << (to_offset - 8) ^ cython.cast(cython.ulonglong, 0xFF) << (
+        56 - 8 * attributes
+    )
+    fields: cython.ulonglong = _uint64_of(source, at - size) & mask ^ _stored_offset(index - 1) << to_offset
+    step: cython.ulonglong = cython.cast(cython.ulonglong, 2) << (
+        40 - 8 * attributes
+    )  # In the first byte of the offset.
+    value_mask: cython.uint = 0xFF00 if source[at - size + value] < 0x80 else 0xFFFF
+    value_size: cython.uint = _uint16_of(source, at - size + value) & value_mask
+    expected: cython.ulonglong
+    until: cython.uint
+    while index < count:
+        expected = fields | _stored_offset(index) << to_offset
+        until = min(count, (index | 63) + 1)  # So far the first byte of the offset alone changes.
+        while index < until:
+            if _uint64_of(source, at) & mask != expected or _uint16_of(source, at + value) & value_mask != value_size:
+                return index - first
+            if source[at + size - 1] != 0:
+                return index - first
+            expected += step
+            at += size
+            index += 1
     return index - first
 
 
@@ -2941,6 +2972,7 @@ def are_raft_records(
 
 
 _INT64_MAX = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
+_UINT64_MAX = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 _MAX_SPAN = cython.declare(cython.longlong, 1 << 31)
 _WORTH_LETTING_OTHERS_IN = cython.declare(cython.Py_ssize_t, 1 << 16)
 """In bytes: the check of less is over before another thread has begun."""
