@@ -196,21 +196,29 @@ def _int64_of(source: cython.pointer(cython.const[cython.uchar]), at: cython.Py_
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _uint64_of(source: cython.pointer(cython.const[cython.uchar]), at: cython.Py_ssize_t) -> cython.ulonglong:
-    """Read a big-endian uint64."""
+def _four_bytes(source: cython.pointer(cython.const[cython.uchar]), at: cython.Py_ssize_t) -> cython.uint:
+    """Return four bytes as one number, the first of them the lowest."""
     if not cython.compiled:
-        return _int64(source, at) & 0xFFFFFFFFFFFFFFFF
-    high: cython.ulonglong = _big_endian(source + at)
-    return high << 32 | _big_endian(source + at + 4)
+        return int.from_bytes(source[at : at + 4], "little")
+    return _little_endian(source + at)
 
 
 @cython.cfunc
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _uint16_of(source: cython.pointer(cython.const[cython.uchar]), at: cython.Py_ssize_t) -> cython.uint:
-    """Read a big-endian uint16."""
-    return cython.cast(cython.uint, source[at]) << 8 | source[at + 1]
+def _two_bytes(source: cython.pointer(cython.const[cython.uchar]), at: cython.Py_ssize_t) -> cython.uint:
+    """Return two bytes as one number, the first of them the lowest."""
+    return source[at] | cython.cast(cython.uint, source[at + 1]) << 8
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _eight_bytes(source: cython.pointer(cython.const[cython.uchar]), at: cython.Py_ssize_t) -> cython.ulonglong:
+    """Return eight bytes as one number, the first of them the lowest."""
+    return _four_bytes(source, at) | cython.cast(cython.ulonglong, _four_bytes(source, at + 4)) << 32
 
 
 @cython.cfunc
@@ -2647,6 +2655,7 @@ def _plain_append(
     batch_size: cython.Py_ssize_t
     delta: cython.longlong
     lets_others_in: cython.bint = size >= _WORTH_LETTING_OTHERS_IN
+    is_sound: cython.bint
     if size == 0 or size > _INT32_MAX:
         return None
     if end_offset < max_end_offset - _MAX_SPAN:
@@ -2665,9 +2674,12 @@ def _plain_append(
         delta = _int32_of(source, at + 23)
         if delta < 0 or delta >= max_end_offset - end_offset or _int32_of(source, at + 57) != delta + 1:
             return None
-        if _crc32c_of(source, at + 21, at + batch_size, lets_others_in) != _uint32_of(source, at + 17):
-            return None
-        if not _has_raft_records(source, at + _BATCH_OVERHEAD, at + batch_size, delta + 1, lets_others_in):
+        if lets_others_in:
+            with cython.nogil:
+                is_sound = _is_raft_batch(source, at, at + batch_size, delta + 1)
+        else:
+            is_sound = _is_raft_batch(source, at, at + batch_size, delta + 1)
+        if not is_sound:
             return None
         timestamp = _int64_of(source, at + 35)
         max_timestamp = max(max_timestamp, timestamp)
@@ -2680,22 +2692,21 @@ def _plain_append(
 
 @cython.cfunc
 @cython.inline
+@cython.nogil
 @cython.exceptval(check=False)
-def _crc32c_of(
+def _is_raft_batch(
     source: cython.pointer(cython.const[cython.uchar]),
     at: cython.Py_ssize_t,
     end: cython.Py_ssize_t,
-    lets_others_in: cython.bint,
-) -> cython.uint:
-    """Compute the CRC-32C of ``[at, end)``, which has a byte at least, where there is an instruction for it."""
-    crc: cython.uint
-    if not cython.compiled:
-        return _crc32c(source, at, end, _CRC_TABLES, False)
-    if not lets_others_in:
-        return crc32c_by_instruction(source + at, end - at)
-    with cython.nogil:
-        crc = crc32c_by_instruction(source + at, end - at)
-    return crc
+    count: cython.longlong,
+) -> cython.bint:
+    """Say whether the CRC of a batch holds, by the instruction for it, and its records are as raft writes them."""
+    crc: cython.uint = (
+        crc32c_by_instruction(source + at + 21, end - at - 21)
+        if cython.compiled
+        else _crc32c(source, at + 21, end, _CRC_TABLES, False)
+    )
+    return crc == _uint32_of(source, at + 17) and _are_raft_records(source, at + _BATCH_OVERHEAD, end, count)
 
 
 @cython.cfunc
@@ -2764,12 +2775,12 @@ def _usual_key_size(key: cython.uint) -> cython.Py_ssize_t:
 @cython.nogil
 @cython.exceptval(check=False)
 def _stored_offset(index: cython.uint) -> cython.ulonglong:
-    """Return an offset delta below 2^20 as it is stored, its first byte the highest."""
+    """Return an offset delta below 2^20 as it is stored, the first of its bytes the lowest."""
     if index < 64:
         return index << 1
     if index < 8192:
-        return (0x80 | (index & 63) << 1) << 8 | index >> 6
-    return (0x80 | (index & 63) << 1) << 16 | (0x80 | (index >> 6 & 127)) << 8 | index >> 13
+        return 0x80 | (index & 63) << 1 | index >> 6 << 8
+    return 0x8080 | (index & 63) << 1 | (index >> 6 & 127) << 8 | index >> 13 << 16
 
 
 @cython.cfunc
@@ -2805,23 +2816,19 @@ def _count_alike(
     attributes: cython.Py_ssize_t = 1 if source[at - size] < 0x80 else 2
     key: cython.Py_ssize_t = attributes + 2 + _offset_size(index)
     value: cython.Py_ssize_t = key + 1 + _usual_key_size(source[at - size + key])
-    to_offset: cython.int = cython.cast(cython.int, 64 - 8 * key)
-    mask: cython.ulonglong = _UINT64_MAX << (to_offset - 8) ^ cython.cast(cython.ulonglong, 0xFF) << (
-        56 - 8 * attributes
-    )
-    fields: cython.ulonglong = _uint64_of(source, at - size) & mask ^ _stored_offset(index - 1) << to_offset
-    step: cython.ulonglong = cython.cast(cython.ulonglong, 2) << (
-        40 - 8 * attributes
-    )  # In the first byte of the offset.
-    value_mask: cython.uint = 0xFF00 if source[at - size + value] < 0x80 else 0xFFFF
-    value_size: cython.uint = _uint16_of(source, at - size + value) & value_mask
+    to_offset: cython.int = cython.cast(cython.int, 8 * attributes + 16)
+    mask: cython.ulonglong = _UINT64_MAX >> (56 - 8 * key) ^ cython.cast(cython.ulonglong, 0xFF) << (to_offset - 16)
+    fields: cython.ulonglong = _eight_bytes(source, at - size) & mask ^ _stored_offset(index - 1) << to_offset
+    step: cython.ulonglong = cython.cast(cython.ulonglong, 2) << to_offset
+    value_mask: cython.uint = 0xFF if source[at - size + value] < 0x80 else 0xFFFF
+    value_size: cython.uint = _two_bytes(source, at - size + value) & value_mask
     expected: cython.ulonglong
     until: cython.uint
     while index < count:
         expected = fields | _stored_offset(index) << to_offset
         until = min(count, (index | 63) + 1)  # So far the first byte of the offset alone changes.
         while index < until:
-            if _uint64_of(source, at) & mask != expected or _uint16_of(source, at + value) & value_mask != value_size:
+            if _eight_bytes(source, at) & mask != expected or _two_bytes(source, at + value) & value_mask != value_size:
                 return index - first
             if source[at + size - 1] != 0:
                 return index - first
@@ -2930,25 +2937,6 @@ def _are_raft_records(
         at = record_end
         index += 1
     return at == end
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _has_raft_records(
-    source: cython.pointer(cython.const[cython.uchar]),
-    at: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
-    count: cython.longlong,
-    lets_others_in: cython.bint,
-) -> cython.bint:
-    """Look at records, and let other threads go on meanwhile where that is worth while."""
-    found: cython.bint
-    if not lets_others_in:
-        return _are_raft_records(source, at, end, count)
-    with cython.nogil:
-        found = _are_raft_records(source, at, end, count)
-    return found
 
 
 def are_raft_records(
