@@ -26,3 +26,10 @@ MAX_STORED_BATCH_SIZE: Final = 2**31 - 1
 
 MAX_DECOMPRESSED_SIZE: Final = 256 * 1024 * 1024
 """What the records of one batch may decompress to, unless the caller says otherwise."""
+
+MAX_MESSAGE_ITEMS: Final = 200_000
+"""The items of arrays, nested ones included, and the unknown tagged fields that are read of one message.
+
+As objects they take up to a hundred times their bytes, and bytes that compress well are cheap: no message of Kafka
+comes near it.
+"""

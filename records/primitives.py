@@ -14,9 +14,11 @@ import functools
 import struct
 import uuid
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any, Final
 
 from raftlog.errors import InvalidRecordError, TruncatedBatchError
+from raftlog.records.limits import MAX_MESSAGE_ITEMS
 from raftlog.records.varint import uvarint
 
 Buffer = bytes | bytearray | memoryview
@@ -163,6 +165,27 @@ def string_reader(name: str, read_length: LengthReader, *, nullable: bool) -> Re
     return read
 
 
+_items_read: ContextVar[int] = ContextVar("items_read", default=0)
+"""Of the message that is being read; each thread has its own."""
+
+
+def begin_message() -> None:
+    """Say that what is read from here on is another message."""
+    _items_read.set(0)
+
+
+def count_items(count: int, position: int) -> None:
+    """Count items of a message that are about to be read.
+
+    Raises:
+        InvalidRecordError: there are more than ``limits.MAX_MESSAGE_ITEMS`` in the message.
+    """
+    count += _items_read.get()
+    if count > MAX_MESSAGE_ITEMS:
+        raise invalid(f"a message of {count} items or more, where at most {MAX_MESSAGE_ITEMS} are read", position)
+    _items_read.set(count)
+
+
 def array_reader(name: str, read_length: LengthReader, read_item: Reader, *, nullable: bool) -> Reader:
     """Give the reader of the array field ``name``, whose items ``read_item`` reads one by one."""
 
@@ -173,6 +196,7 @@ def array_reader(name: str, read_length: LengthReader, read_item: Reader, *, nul
             return None, start
         if count > len(buffer) - start:
             raise _too_many(count, len(buffer) - start, position)
+        count_items(count, position)
         items = []
         for _ in range(count):
             item, start = read_item(buffer, start)
@@ -197,6 +221,7 @@ def fixed_array_reader(name: str, read_length: LengthReader, type_name: str, *, 
         end = start + count * size
         if end > len(buffer):
             raise ended(position)
+        count_items(count, position)
         return list(_layout(letter, count).unpack_from(buffer, start)), end
 
     return read

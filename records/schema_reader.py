@@ -20,7 +20,9 @@ from raftlog.records.primitives import (
     LengthReader,
     Reader,
     array_reader,
+    begin_message,
     bytes_reader,
+    count_items,
     ended,
     fixed_array_reader,
     fixed_reader,
@@ -40,7 +42,13 @@ Step = Callable[[Buffer, int, dict[str, Any]], int]
 
 def compile_reader(schema: MessageSchema, version: int, level: str) -> Reader:
     """Make the reader of one version of a message, as a level knows it; an unknown version is read by the nearest."""
-    return _Compiler(schema, version, level).struct_reader(schema.struct)
+    read = _Compiler(schema, version, level).struct_reader(schema.struct)
+
+    def read_message(buffer: Buffer, position: int) -> tuple[dict[str, Any], int]:
+        begin_message()
+        return read(buffer, position)
+
+    return read_message
 
 
 class _Compiler:
@@ -180,6 +188,7 @@ def _tags_step(known: dict[int | None, tuple[str, Reader]]) -> Step:
                 name, read = known[tag]
                 values[name], position = read(buffer, position)
             else:
+                count_items(1, position)
                 data, position = _read_unknown(buffer, position, size)
                 values.setdefault(UNKNOWN_TAGS, {})[tag & 0xFFFFFFFF] = data
         return position

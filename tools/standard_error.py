@@ -1,21 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a tool says to people: one message a line, on standard error."""
 
-import re
 import sys
 from typing import Final
 
-_UNPRINTABLE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_ESCAPES: Final = {code: f"\\x{code:02x}" for code in [*range(0x20), *range(0x7F, 0xA0)]} | {
+    0x2028: "\\u2028",
+    0x2029: "\\u2029",
+}
 
 
 def printable(text: str) -> str:
     """Show as escapes what a terminal would act upon, and what would end the line."""
-    return _UNPRINTABLE.sub(_escape, text)
-
-
-def _escape(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    return text.translate(_ESCAPES)
 
 
 def unicode_text(text: str) -> str:

@@ -23,7 +23,8 @@ from raftlog.errors import (
     TruncatedBatchError,
     UnsupportedVersionError,
 )
-from raftlog.records.schema import FILES, LEVELS, UNKNOWN_TAGS, MessageType, message_type, message_types
+from raftlog.records import primitives
+from raftlog.records.schema import FILES, LEVELS, UNKNOWN_TAGS, Message, MessageType, message_type, message_types
 from raftlog.records.schema_text import Field, Struct
 from tests.records.outcome import outcome
 from tests.records.schema_strategies import ALL_TYPES, ALL_VERSIONS, messages
@@ -33,6 +34,27 @@ every_version = pytest.mark.parametrize(
 )
 versions = st.sampled_from(ALL_VERSIONS)
 quick = settings(max_examples=3, deadline=None)
+
+
+@pytest.mark.parametrize("items", [4, 5, 6])
+def test_a_message_has_so_many_items_and_no_more(items: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrays of structs, of ids, nested ones, and unknown tagged fields count together, and each message anew."""
+    monkeypatch.setattr(primitives, "MAX_MESSAGE_ITEMS", 5)
+    endpoints = [{"name": f"n{index}", "host": "h", "port": 1} for index in range(items - 2)]
+    kinds: list[tuple[str, Message]] = [
+        ("VotersRecord", {"voters": [{"voterId": 1, "endpoints": endpoints}, {"voterId": 2}]}),
+        ("PartitionRecord", {"replicas": list(range(items - 2)), "isr": [1, 2]}),
+        ("PartitionRecord", {"replicas": [1, 2], UNKNOWN_TAGS: {100 + index: b"" for index in range(items - 2)}}),
+    ]
+    for name, message in kinds:
+        kind = message_type(name)
+        data = kind.write(message, version=0)
+        for _ in range(2):
+            if items <= 5:
+                assert kind.write(kind.decode(data, version=0), version=0) == data
+            else:
+                with pytest.raises(InvalidRecordError, match="6 items or more, where at most 5 are read"):
+                    kind.decode(data, version=0)
 
 
 @every_version
