@@ -162,8 +162,6 @@ __all__ = [
 
 TYPE_CHECKING = False  # as in typing, which takes longer to import than all of this
 if TYPE_CHECKING:
-    from raftlog.control_record_state_machine import KRaftControlRecordStateMachine, update_state
-    from raftlog.controller_quorum_voters import parse_controller_quorum_voters, static_voter_set
     from raftlog.disk_work import DiskResult, DiskWork
     from raftlog.errors import (
         AlreadyFormattedError,
@@ -217,12 +215,12 @@ if TYPE_CHECKING:
         WorkUnderWayError,
     )
     from raftlog.file_system import FileLock, FileSystem, OpenFile
-    from raftlog.kraft_version import KRaftVersion
-    from raftlog.leader_epoch_cache import LeaderEpochCache
-    from raftlog.log_history import HistoryEntry, LogHistory, TreeMapLogHistory
-    from raftlog.log_rules import Retention
-    from raftlog.log_snapshots import begin_snapshot
-    from raftlog.memory_log import MemoryLog
+    from raftlog.log.control_records import KRaftControlRecordStateMachine, update_state
+    from raftlog.log.decisions import Retention
+    from raftlog.log.epochs import LeaderEpochCache
+    from raftlog.log.memory_log import MemoryLog
+    from raftlog.log.replicated_log import Isolation, LogAppendInfo, LogFetchInfo, Quarantine, ReplicatedLog
+    from raftlog.log.snapshots import begin_snapshot
     from raftlog.offsets import (
         EpochEntry,
         LogOffsetMetadata,
@@ -231,13 +229,22 @@ if TYPE_CHECKING:
         ValidationKind,
         ValidOffsetAndEpoch,
     )
-    from raftlog.records.accumulator import BatchAccumulator
-    from raftlog.records.batch import RecordBatch, TimestampType
-    from raftlog.records.builder import RecordBatchBuilder
-    from raftlog.records.column_values import BatchColumns, Chunk, RecordColumns
-    from raftlog.records.columns import read_columns, read_records
-    from raftlog.records.compression import CompressionType
-    from raftlog.records.control import (
+    from raftlog.records.batches.accumulator import BatchAccumulator
+    from raftlog.records.batches.batch import RecordBatch, TimestampType
+    from raftlog.records.batches.builder import RecordBatchBuilder
+    from raftlog.records.batches.compression import CompressionType
+    from raftlog.records.batches.iterator import BufferSource, Corruption, TornTail, ZeroPadding, split
+    from raftlog.records.batches.legacy import LegacyBatch, LegacyRecord
+    from raftlog.records.batches.memory_pool import MemoryPool
+    from raftlog.records.batches.open_batch import CompletedBatch, DrainedBatches, KeyedRecord
+    from raftlog.records.batches.record import Header, Record, RecordView
+    from raftlog.records.batches.window import ByteSource
+    from raftlog.records.columns.column_values import BatchColumns, Chunk, RecordColumns
+    from raftlog.records.columns.columns import read_columns, read_records
+    from raftlog.records.columns.transactions import AbortedRange, Transactions
+    from raftlog.records.files.property_files import MetaProperties
+    from raftlog.records.files.quorum_state import QuorumStateData
+    from raftlog.records.messages.control import (
         ControlRecord,
         ControlRecordType,
         EndTxnMarker,
@@ -251,28 +258,21 @@ if TYPE_CHECKING:
         VotersRecordVoter,
         read_control_record,
     )
-    from raftlog.records.iterator import BufferSource, Corruption, TornTail, ZeroPadding, split
-    from raftlog.records.legacy import LegacyBatch, LegacyRecord
-    from raftlog.records.memory_pool import MemoryPool
-    from raftlog.records.open_batch import CompletedBatch, DrainedBatches, KeyedRecord
-    from raftlog.records.property_files import MetaProperties
-    from raftlog.records.quorum_state import QuorumStateData
-    from raftlog.records.record import Header, Record, RecordView
-    from raftlog.records.transactions import AbortedRange, Transactions
-    from raftlog.records.window import ByteSource
-    from raftlog.replicated_log import Isolation, LogAppendInfo, LogFetchInfo, Quarantine, ReplicatedLog
     from raftlog.snapshot.raw import RawSnapshotReader, RawSnapshotWriter
     from raftlog.snapshot.reader import RecordsSnapshotReader
     from raftlog.snapshot.writer import RecordsSnapshotWriter
-    from raftlog.storage.file_log import FileLog
-    from raftlog.storage.leading import lead_epoch, open_quorum_state, prepare_to_lead
     from raftlog.storage.local_file_system import LocalFileSystem
-    from raftlog.storage.log_config import LogConfig
-    from raftlog.storage.log_directory import DirectoryFormat, LogDirectory, format_log_directory
-    from raftlog.storage.quorum_state_store import QuorumStateStore
-    from raftlog.storage.recovery_report import ActionKind, RecoveryAction, RecoveryReport
-    from raftlog.storage.segment_reader import Segment, map_segments, open_segment
-    from raftlog.voter_set import (
+    from raftlog.storage.log.file_log import FileLog
+    from raftlog.storage.reading.segment_reader import Segment, map_segments, open_segment
+    from raftlog.storage.recovery.recovery_report import ActionKind, RecoveryAction, RecoveryReport
+    from raftlog.storage.segments.log_config import LogConfig
+    from raftlog.storage.state.leading import lead_epoch, open_quorum_state, prepare_to_lead
+    from raftlog.storage.state.log_directory import DirectoryFormat, LogDirectory, format_log_directory
+    from raftlog.storage.state.quorum_state_store import QuorumStateStore
+    from raftlog.voters.controller_quorum_voters import parse_controller_quorum_voters, static_voter_set
+    from raftlog.voters.history import HistoryEntry, LogHistory, TreeMapLogHistory
+    from raftlog.voters.kraft_version import KRaftVersion
+    from raftlog.voters.voter_set import (
         DynamicVoter,
         Endpoints,
         HostPort,
@@ -281,53 +281,53 @@ if TYPE_CHECKING:
         VoterNode,
         VoterSet,
     )
-    from raftlog.voter_set_change import VoterSetProblem, check_voter_set_change, voter_set_change_problems
-    from raftlog.voter_set_history import VoterSetHistory, VoterSetViolation
+    from raftlog.voters.voter_set_change import VoterSetProblem, check_voter_set_change, voter_set_change_problems
+    from raftlog.voters.voter_set_history import VoterSetHistory, VoterSetViolation
 else:
     _HOMES = (  # in this order, the cheapest to import first
         "raftlog.errors",
-        "raftlog.kraft_version",
+        "raftlog.voters.kraft_version",
         "raftlog.offsets",
         "raftlog.file_system",
         "raftlog.disk_work",
-        "raftlog.voter_set",
-        "raftlog.voter_set_change",
-        "raftlog.controller_quorum_voters",
-        "raftlog.log_history",
-        "raftlog.voter_set_history",
-        "raftlog.leader_epoch_cache",
-        "raftlog.records.batch",
-        "raftlog.records.builder",
-        "raftlog.records.compression",
-        "raftlog.records.record",
-        "raftlog.records.window",
-        "raftlog.records.legacy",
-        "raftlog.records.iterator",
-        "raftlog.records.transactions",
-        "raftlog.records.column_values",
-        "raftlog.records.columns",
-        "raftlog.records.property_files",
-        "raftlog.records.quorum_state",
-        "raftlog.records.control",
-        "raftlog.records.memory_pool",
-        "raftlog.records.open_batch",
-        "raftlog.records.accumulator",
+        "raftlog.voters.voter_set",
+        "raftlog.voters.voter_set_change",
+        "raftlog.voters.controller_quorum_voters",
+        "raftlog.voters.history",
+        "raftlog.voters.voter_set_history",
+        "raftlog.log.epochs",
+        "raftlog.records.batches.batch",
+        "raftlog.records.batches.builder",
+        "raftlog.records.batches.compression",
+        "raftlog.records.batches.record",
+        "raftlog.records.batches.window",
+        "raftlog.records.batches.legacy",
+        "raftlog.records.batches.iterator",
+        "raftlog.records.columns.transactions",
+        "raftlog.records.columns.column_values",
+        "raftlog.records.columns.columns",
+        "raftlog.records.files.property_files",
+        "raftlog.records.files.quorum_state",
+        "raftlog.records.messages.control",
+        "raftlog.records.batches.memory_pool",
+        "raftlog.records.batches.open_batch",
+        "raftlog.records.batches.accumulator",
         "raftlog.snapshot.raw",
         "raftlog.snapshot.reader",
         "raftlog.snapshot.writer",
-        "raftlog.replicated_log",
-        "raftlog.log_rules",
-        "raftlog.memory_log",
-        "raftlog.control_record_state_machine",
-        "raftlog.log_snapshots",
+        "raftlog.log.replicated_log",
+        "raftlog.log.decisions",
+        "raftlog.log.memory_log",
+        "raftlog.log.control_records",
+        "raftlog.log.snapshots",
         "raftlog.storage.local_file_system",
-        "raftlog.storage.log_config",
-        "raftlog.storage.recovery_report",
-        "raftlog.storage.file_log",
-        "raftlog.storage.leading",
-        "raftlog.storage.quorum_state_store",
-        "raftlog.storage.log_directory",
-        "raftlog.storage.segment_reader",
+        "raftlog.storage.segments.log_config",
+        "raftlog.storage.recovery.recovery_report",
+        "raftlog.storage.log.file_log",
+        "raftlog.storage.state.leading",
+        "raftlog.storage.state.quorum_state_store",
+        "raftlog.storage.state.log_directory",
+        "raftlog.storage.reading.segment_reader",
     )
 
     def __getattr__(name: str) -> object:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What raftlog asks of a file system: everything that writes a log directory goes through this protocol.
 
-``raftlog.storage.local_file_system`` is the real one; ``raftlog.testing.memory_file_system`` knows which writes are not
-durable yet, and crashes and fails as it is told. Paths are text, with ``/`` between their parts.
+``raftlog.storage.local_file_system`` is the real one. ``raftlog.testing.file_system.memory_file_system`` knows which
+writes are not durable yet, and crashes and fails as it is told. Paths are text, with ``/`` between their parts.
 
 What is durable, and when, is the point of the protocol:
 

@@ -1381,7 +1381,7 @@ def _piece(data: bytes, position: cython.Py_ssize_t, size: cython.Py_ssize_t) ->
 class Record:
     """One record, whose key, value and headers are cut out of the log when they are asked for.
 
-    It has these attributes of ``raftlog.records.record.Record``: offset, timestamp (ms), key, value, headers,
+    It has these attributes of ``raftlog.records.batches.record.Record``: offset, timestamp (ms), key, value, headers,
     is_control and is_transactional. It does not change, so a copy is the record itself. It does not pickle, since it
     leans on positions that were checked.
     """
@@ -1448,7 +1448,7 @@ class Record:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            "a record cut out of a log does not pickle: pickle a raftlog.records.record.Record of its fields"
+            "a record cut out of a log does not pickle: pickle a raftlog.records.batches.record.Record of its fields"
         )
 
 
@@ -2601,7 +2601,7 @@ def plain_append(
     kind: type[Batch],
     info_kind: type[Info],
 ) -> tuple[list[Batch], int, int, Info] | None:
-    """Check data batches in one go, by all that ``raftlog.append_rules.check_append`` asks of a leader's.
+    """Check data batches in one go, by all that ``raftlog.log.append_validation.check_append`` asks of a leader's.
 
     Args:
         data: batches that stand end to end, and nothing else; a memoryview has one dimension, of bytes.

@@ -10,7 +10,7 @@ from typing import Final
 import attrs
 
 from raftlog.errors import DecodeError, InvalidRecordError
-from raftlog.records.compression import CompressionType, decompress
+from raftlog.records.batches.compression import CompressionType, decompress
 from raftlog.records.rules import RULES
 
 _CASTAGNOLI_REFLECTED: Final = 0x82F63B78

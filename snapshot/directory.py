@@ -7,7 +7,7 @@ Source: Snapshots, KafkaRaftLog#recoverSnapshots.
 from raftlog.errors import MissingFileError
 from raftlog.file_system import FileSystem, join, remove_if_there
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.records.file_names import FileState
+from raftlog.records.files.file_names import FileState
 from raftlog.snapshot.file_raw import FileRawSnapshotReader, FileRawSnapshotWriter
 from raftlog.snapshot.paths import SnapshotName, parse_snapshot_name, snapshot_name
 from raftlog.snapshot.reader import SnapshotSummary, verify_snapshot

@@ -21,12 +21,11 @@ from typing import Final
 import attrs
 
 from raftlog.errors import CorruptFileError, DecodeError, IncompleteSnapshotError, without_frames
-from raftlog.kraft_version import KRaftVersion
 from raftlog.records import limits
-from raftlog.records.batch import CONTROL_FLAG, RecordBatch
-from raftlog.records.batch_run import BatchRun
-from raftlog.records.columns import BatchColumns
-from raftlog.records.control import (
+from raftlog.records.batches.batch import CONTROL_FLAG, RecordBatch
+from raftlog.records.batches.batch_run import BatchRun
+from raftlog.records.columns.columns import BatchColumns
+from raftlog.records.messages.control import (
     ControlRecord,
     ControlRecordType,
     KRaftVersionRecord,
@@ -34,8 +33,9 @@ from raftlog.records.control import (
     VotersRecord,
     read_control_record,
 )
-from raftlog.records.voters import voter_set
-from raftlog.voter_set import VoterSet
+from raftlog.records.messages.voters import voter_set
+from raftlog.voters.kraft_version import KRaftVersion
+from raftlog.voters.voter_set import VoterSet
 
 _HEADER_TYPES: Final = (
     ControlRecordType.SNAPSHOT_HEADER,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names of snapshot files, and back. ``raftlog.records.file_names`` draws them.
+"""The names of snapshot files, and back. ``raftlog.records.files.file_names`` draws them.
 
 Source: Snapshots, SnapshotPath.
 """
@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from raftlog.errors import InvalidSnapshotIdError
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.records.file_names import FileKind, FileName, FileState, parse_file_name
+from raftlog.records.files.file_names import FileKind, FileName, FileState, parse_file_name
 
 BOOTSTRAP_SNAPSHOT_ID: Final = OffsetAndEpoch(0, 0)
 """The snapshot that formatting a directory writes; it stands for no records. Source: Snapshots."""

@@ -17,16 +17,16 @@ from raftlog.errors import (
     UnsupportedMagicError,
     fresh_copy,
 )
-from raftlog.kraft_version import KRaftVersion
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.records.batch import RecordBatch
-from raftlog.records.batch_run import BatchRun
-from raftlog.records.iterator import ByteSource, Corruption, TornTail, ZeroPadding, split_runs
-from raftlog.records.legacy import LegacyBatch
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.batches.batch_run import BatchRun
+from raftlog.records.batches.iterator import ByteSource, Corruption, TornTail, ZeroPadding, split_runs
+from raftlog.records.batches.legacy import LegacyBatch
 from raftlog.snapshot.order import ControlBatch, SnapshotHeader, SnapshotOrder, read_header
 from raftlog.snapshot.paths import snapshot_name
 from raftlog.snapshot.raw import RawSnapshotReader
-from raftlog.voter_set import VoterSet
+from raftlog.voters.kraft_version import KRaftVersion
+from raftlog.voters.voter_set import VoterSet
 
 __all__ = [
     "ControlBatch",

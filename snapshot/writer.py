@@ -10,18 +10,23 @@ import attrs
 
 from raftlog.disk_work import DiskWork
 from raftlog.errors import SnapshotError, SnapshotFrozenError, StorageError
-from raftlog.kraft_version import KRaftVersion
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.records import limits
-from raftlog.records.accumulator import BatchAccumulator
-from raftlog.records.compression import CompressionType
-from raftlog.records.control import ControlValue, KRaftVersionRecord, SnapshotFooterRecord, SnapshotHeaderRecord
-from raftlog.records.memory_pool import MemoryPool
-from raftlog.records.open_batch import KeyedRecord
-from raftlog.records.voters import voters_record
+from raftlog.records.batches.accumulator import BatchAccumulator
+from raftlog.records.batches.compression import CompressionType
+from raftlog.records.batches.memory_pool import MemoryPool
+from raftlog.records.batches.open_batch import KeyedRecord
+from raftlog.records.messages.control import (
+    ControlValue,
+    KRaftVersionRecord,
+    SnapshotFooterRecord,
+    SnapshotHeaderRecord,
+)
+from raftlog.records.messages.voters import voters_record
 from raftlog.snapshot.closing import Closing
 from raftlog.snapshot.raw import RawSnapshotWriter
-from raftlog.voter_set import VoterSet
+from raftlog.voters.kraft_version import KRaftVersion
+from raftlog.voters.voter_set import VoterSet
 
 
 class RecordsSnapshotWriter(Closing):

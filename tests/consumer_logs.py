@@ -6,9 +6,9 @@ from typing import Any
 import attrs
 from hypothesis import strategies as st
 
-from raftlog.records.builder import RecordBatchBuilder
-from raftlog.records.compression import CompressionType
-from raftlog.records.control import EndTxnMarker, write_control_record
+from raftlog.records.batches.builder import RecordBatchBuilder
+from raftlog.records.batches.compression import CompressionType
+from raftlog.records.messages.control import EndTxnMarker, write_control_record
 
 TIMESTAMP = 1_700_000_000_000
 _CODECS = [CompressionType.NONE, CompressionType.NONE, CompressionType.GZIP, CompressionType.ZSTD]

@@ -4,11 +4,11 @@
 from typing import Final
 
 from raftlog.file_system import join
+from raftlog.log.replicated_log import Isolation
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.replicated_log import Isolation
-from raftlog.storage.file_log import FileLog
-from raftlog.storage.log_config import LogConfig
-from raftlog.testing.memory_file_system import MemoryFileSystem
+from raftlog.storage.log.file_log import FileLog
+from raftlog.storage.segments.log_config import LogConfig
+from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 from tests.raft_batches import raft_batch, snapshot_bytes
 
 DIRECTORY: Final = "log"

@@ -3,7 +3,7 @@
 
 import struct
 
-from raftlog.storage.recovery_point import FlushMark
+from raftlog.storage.recovery.recovery_point import FlushMark
 
 
 def slot_of(mark: FlushMark) -> bytes:

@@ -8,6 +8,9 @@ from typing import Final
 GOLDEN: Final = Path(__file__).parent / "golden"
 """The root of the golden files: one folder a scenario."""
 
+KAFKA_FOLDERS: Final = [folder for folder in GOLDEN.iterdir() if (folder / "steps.txt").is_file()]
+"""What each scripted Kafka left."""
+
 _DAMAGED: Final = "damaged"
 """The folder of files that were broken on purpose."""
 

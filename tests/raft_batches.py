@@ -3,11 +3,11 @@
 
 import functools
 
-from raftlog.kraft_version import KRaftVersion
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.records.builder import RecordBatchBuilder
+from raftlog.records.batches.builder import RecordBatchBuilder
 from raftlog.snapshot.memory_raw import MemoryRawSnapshotWriter
 from raftlog.snapshot.writer import RecordsSnapshotWriter
+from raftlog.voters.kraft_version import KRaftVersion
 from tests.strategies import TIMESTAMP
 
 

@@ -5,11 +5,11 @@ import struct
 import zlib
 from typing import Any, Final
 
-from raftlog.records.batch import RecordBatch
-from raftlog.records.control import LeaderChangeMessage, Voter, write_control_record
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.batches.record import RawRecord, encode_record
 from raftlog.records.limits import BATCH_OVERHEAD
-from raftlog.records.metadata import metadata_record, write_metadata_record
-from raftlog.records.record import RawRecord, encode_record
+from raftlog.records.messages.control import LeaderChangeMessage, Voter, write_control_record
+from raftlog.records.messages.metadata import metadata_record, write_metadata_record
 from raftlog.records.varint import read_varint
 from tests.strategies import batch_bytes
 

@@ -8,7 +8,9 @@ import sys
 from pathlib import Path
 from typing import Final
 
-README: Final = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
+from tests.checkout import ROOT
+
+README: Final = (ROOT / "README.md").read_text("utf-8")
 
 
 def blocks(language: str) -> list[str]:

@@ -8,11 +8,11 @@ from typing import Final
 import attrs
 from hypothesis import strategies as st
 
-from raftlog.records.batch import TimestampType
-from raftlog.records.builder import RecordBatchBuilder
+from raftlog.records.batches.batch import TimestampType
+from raftlog.records.batches.builder import RecordBatchBuilder
+from raftlog.records.batches.compression import CompressionType, compress
+from raftlog.records.batches.record import Header
 from raftlog.records.checksum import crc32c
-from raftlog.records.compression import CompressionType, compress
-from raftlog.records.record import Header
 from raftlog.records.varint import uvarint, varint
 
 INT32_MAX: Final = 2**31 - 1

@@ -4,15 +4,15 @@
 import uuid
 from pathlib import Path
 
-from raftlog.control_record_state_machine import KRaftControlRecordStateMachine, update_state
-from raftlog.log_snapshots import begin_snapshot
+from raftlog.log.control_records import KRaftControlRecordStateMachine, update_state
+from raftlog.log.snapshots import begin_snapshot
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.records.accumulator import BatchAccumulator
-from raftlog.records.control import LeaderChangeMessage, Voter
-from raftlog.storage.file_log import FileLog
+from raftlog.records.batches.accumulator import BatchAccumulator
+from raftlog.records.messages.control import LeaderChangeMessage, Voter
 from raftlog.storage.local_file_system import LocalFileSystem
-from raftlog.storage.log_directory import DirectoryFormat, LogDirectory, format_log_directory
-from raftlog.voter_set import Endpoints, ReplicaKey, SupportedVersionRange, VoterNode, VoterSet
+from raftlog.storage.log.file_log import FileLog
+from raftlog.storage.state.log_directory import DirectoryFormat, LogDirectory, format_log_directory
+from raftlog.voters.voter_set import Endpoints, ReplicaKey, SupportedVersionRange, VoterNode, VoterSet
 
 
 def embedded_example(path: str, now_ms: int) -> VoterSet | None:

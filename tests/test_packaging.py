@@ -18,9 +18,9 @@ import pytest
 
 from raftlog.errors import NoJavaError
 from raftlog.tools.spark.java_runtime import java_home
+from tests.checkout import ROOT
 from tests.hang_limit import HANG_S
 
-ROOT = Path(__file__).resolve().parent.parent
 LINKED_FOLDERS = ("records", "snapshot", "tools")
 SPARK_PRELUDE = """\
 from pyspark.sql import SparkSession, Window
@@ -112,11 +112,12 @@ def test_links_lead_to_the_folders() -> None:
 
 
 def test_pyproject_lists_the_packages_on_disk() -> None:
-    """`packages` and `package-dir` name each folder that has Python files, and no other."""
+    """`packages` names each folder that has Python files, and no other; `package-dir` says where they are."""
     table = setuptools_table()
     folders = folders_on_disk()
     assert sorted(table["packages"]) == sorted(folders)
-    assert table["package-dir"] == {name: path for name, path in folders.items() if path != name.replace(".", "/")}
+    tops = {f"raftlog.{folder}": folder for folder in LINKED_FOLDERS}
+    assert table["package-dir"] == tops | {package: folders[package] for package in DOORS.values()}
 
 
 def test_each_package_has_an_init() -> None:
@@ -158,7 +159,7 @@ def test_the_sdist_keeps_the_layout(built: Built) -> None:
     """The source distribution has the folders where the checkout has them, what the kernel needs, and no tests."""
     names = built.sdist_names()
     assert {
-        "records/batch.py",
+        "records/batches/batch.py",
         "records/crc_instruction.pxd",
         "raftlog/errors.py",
         "LICENSE",
@@ -174,12 +175,12 @@ def test_the_installed_wheel_is_what_runs(installed: Path) -> None:
     code = """
         import importlib.resources, raftlog.records
         print(raftlog.records.__file__)
-        schemas = importlib.resources.files("raftlog.records.schemas")
+        schemas = importlib.resources.files("raftlog.records.messages.schemas")
         print(sum(file.name.endswith(".txt") for file in schemas.iterdir()))
     """
     path, texts = run(installed / "python", "-c", inspect.cleandoc(code), cwd=installed).splitlines()
     assert Path(path).is_relative_to(installed.parent)
-    assert int(texts) == len(list((ROOT / "records" / "schemas").glob("*.txt")))
+    assert int(texts) == len(list((ROOT / "records" / "messages" / "schemas").glob("*.txt")))
 
 
 @pytest.mark.packaging
@@ -211,7 +212,7 @@ def test_documented_python_passes_a_strict_type_check(installed: Path, tmp_path:
     run(*mypy, "--cache-dir", tmp_path / "cache", *sorted(tmp_path.glob("*.py")), cwd=tmp_path)
 
     (tmp_path / "wrong.py").write_text(
-        "from raftlog.storage.segment_reader import open_segment\n"
+        "from raftlog.storage.reading.segment_reader import open_segment\n"
         'with open_segment("x") as segment:\n'
         "    for chunk in segment.chunks():\n"
         "        print(chunk.records.to_arrow())\n",

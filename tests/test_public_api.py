@@ -3,19 +3,18 @@
 
 import ast
 import inspect
+import itertools
 import json
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from importlib import import_module
-from pathlib import Path
 
 import pytest
 
 import raftlog
-
-ROOT = Path(__file__).resolve().parent.parent
+from tests.checkout import ROOT
 
 PUBLIC_NAMES = """
     AbortedRange ActionKind AlreadyFormattedError BatchAccumulator BatchColumns BatchTooLargeError
@@ -108,8 +107,9 @@ def _annotations(name: str) -> Iterator[str]:
 
 def test_what_a_signature_mentions_is_public_too() -> None:
     """Who gets a value from a public function, or has to make one for it, can import its type from `raftlog`."""
-    folders = ("raftlog", "raftlog/records", "raftlog/snapshot", "raftlog/storage")
-    trees = [ast.parse(path.read_text("utf-8")) for folder in folders for path in (ROOT / folder).glob("*.py")]
+    folders = ("raftlog/voters", "raftlog/log", "raftlog/storage", "records", "snapshot")
+    paths = itertools.chain((ROOT / "raftlog").glob("*.py"), *((ROOT / folder).rglob("*.py") for folder in folders))
+    trees = [ast.parse(path.read_text("utf-8")) for path in paths]
     ours = {node.name for tree in trees for node in tree.body if isinstance(node, ast.ClassDef)}
     mentioned = {
         word for name in raftlog.__all__ for text in _annotations(name) for word in re.findall(r"\w+", text)

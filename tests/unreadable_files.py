@@ -4,8 +4,8 @@
 from typing import Any
 
 from raftlog.errors import StorageError
-from raftlog.testing.memory_file import MemoryFile
-from raftlog.testing.memory_file_system import MemoryFileSystem
+from raftlog.testing.file_system.memory_file import MemoryFile
+from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 
 
 class UnreadableFiles(MemoryFileSystem):

@@ -5,15 +5,15 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from raftlog.tools.audit_options import add_fail_on_option, add_messages_option, add_processes_option
-from raftlog.tools.auditing.own_fault import tell_faults
-from raftlog.tools.command_line import Parser
-from raftlog.tools.exit_codes import EXIT_CODES_HELP
-from raftlog.tools.spool_option import add_spool_option
-from raftlog.tools.standard_error import printable
+from raftlog.tools.auditing.crash_isolation import tell_faults
+from raftlog.tools.terminal.argument_parser import Parser
+from raftlog.tools.terminal.audit_options import add_fail_on_option, add_messages_option, add_processes_option
+from raftlog.tools.terminal.exit_codes import EXIT_CODES_HELP
+from raftlog.tools.terminal.spool_option import add_spool_option
+from raftlog.tools.terminal.standard_error import printable
 
 if TYPE_CHECKING:
-    from raftlog.tools.auditing.full_audit import Engine
+    from raftlog.tools.auditing.run.full_audit import Engine
 
 
 def audit_on(engine: "Engine", given: argparse.Namespace, program: str) -> int:
@@ -27,7 +27,7 @@ def audit_on(engine: "Engine", given: argparse.Namespace, program: str) -> int:
     Raises:
         RaftLogError: the engine or the output directory fails.
     """
-    from raftlog.tools.auditing.full_audit import audit_into  # Only now: numpy comes with it.
+    from raftlog.tools.auditing.run.full_audit import audit_into  # Only now: numpy comes with it.
     from raftlog.tools.report.page import Report
 
     page = Report(given.paths)

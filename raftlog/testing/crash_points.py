@@ -13,7 +13,7 @@
 
     print(enumerate_crashes(scenario, check))
 
-What "may be in" means is told in ``raftlog.testing.crash_states``.
+What "may be in" means is told in ``raftlog.testing.file_system.crash_states``.
 """
 
 from collections.abc import Callable, Hashable
@@ -21,8 +21,8 @@ from typing import Any, Final
 
 import attrs
 
-from raftlog.testing.crash_states import CrashModel, DiskImage, DiskState, PossibleStates
-from raftlog.testing.memory_file_system import MemoryFileSystem
+from raftlog.testing.file_system.crash_states import CrashModel, DiskImage, DiskState, PossibleStates
+from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 
 Promise = Callable[[Hashable], None]
 """Tells the check what holds from now on; the last value is the one that counts."""

@@ -14,10 +14,12 @@ import attrs
 
 from raftlog.errors import MissingExtraError
 from raftlog.offsets import EpochEntry, OffsetAndEpoch
-from raftlog.records.batch import RecordBatch
-from raftlog.records.builder import RecordBatchBuilder
-from raftlog.records.compression import CompressionType
-from raftlog.records.control import (
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.batches.builder import RecordBatchBuilder
+from raftlog.records.batches.compression import CompressionType
+from raftlog.records.batches.control_batch import write_control_batch
+from raftlog.records.batches.record import Header
+from raftlog.records.messages.control import (
     ControlValue,
     KRaftVersionRecord,
     LeaderChangeMessage,
@@ -25,10 +27,8 @@ from raftlog.records.control import (
     SnapshotHeaderRecord,
     Voter,
 )
-from raftlog.records.control_batch import write_control_batch
-from raftlog.records.record import Header
-from raftlog.records.voters import voters_record
-from raftlog.voter_set import Endpoints, ReplicaKey, SupportedVersionRange, VoterNode, VoterSet
+from raftlog.records.messages.voters import voters_record
+from raftlog.voters.voter_set import Endpoints, ReplicaKey, SupportedVersionRange, VoterNode, VoterSet
 
 try:
     from hypothesis import strategies as st

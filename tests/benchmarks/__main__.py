@@ -11,9 +11,10 @@ from pathlib import Path
 
 from tests.benchmarks import machine, report
 from tests.benchmarks.figures import Figures
-from tests.benchmarks.measure import MODES, ROOT, Comparison, Row, medians
+from tests.benchmarks.measure import MODES, Comparison, Row, medians
 from tests.benchmarks.operations import Worker
 from tests.benchmarks.works import FULL, QUICK, SPARK, Sizes
+from tests.checkout import ROOT
 from tests.kafka import dump_tool
 
 _RESULTS = ROOT / "benchmarks" / "results.json"

@@ -6,10 +6,10 @@ from pathlib import Path
 import attrs
 
 from raftlog.records.rules import Severity
-from raftlog.tools.auditing.engine import survey_all
 from raftlog.tools.auditing.evidence import SurveyTask, in_partitions
-from raftlog.tools.auditing.judgement import judge
-from raftlog.tools.auditing.tasks import find_tasks
+from raftlog.tools.auditing.judgement.judgement import judge
+from raftlog.tools.auditing.run.engine import survey_all
+from raftlog.tools.auditing.survey.tasks import find_tasks
 
 
 def verify(path: Path) -> int:

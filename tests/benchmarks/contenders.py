@@ -13,9 +13,9 @@ from typing import Any, Final, Literal
 
 import attrs
 
-from raftlog.records.builder import RecordBatchBuilder
-from raftlog.records.columns import RECORD_COLUMNS, Chunk, RecordColumns, read_columns, read_records
-from raftlog.storage.segment_reader import Segment, map_segments, open_segment
+from raftlog.records.batches.builder import RecordBatchBuilder
+from raftlog.records.columns.columns import RECORD_COLUMNS, Chunk, RecordColumns, read_columns, read_records
+from raftlog.storage.reading.segment_reader import Segment, map_segments, open_segment
 from tests.benchmarks import machine
 from tests.benchmarks.inputs import Row
 from tests.benchmarks.measure import Timing

@@ -5,10 +5,10 @@ import uuid
 from collections.abc import Iterator
 from typing import Final
 
-from raftlog.records.control import ControlValue, LeaderChangeMessage, Voter
-from raftlog.records.control_batch import write_control_batch
-from raftlog.records.voters import voters_record
-from raftlog.voter_set import Endpoints, ReplicaKey, SupportedVersionRange, VoterNode, VoterSet
+from raftlog.records.batches.control_batch import write_control_batch
+from raftlog.records.messages.control import ControlValue, LeaderChangeMessage, Voter
+from raftlog.records.messages.voters import voters_record
+from raftlog.voters.voter_set import Endpoints, ReplicaKey, SupportedVersionRange, VoterNode, VoterSet
 
 VOTER_IDS: Final = ((3001, 3002, 3003), (3001, 3002, 3003, 3004))
 """Of the voter sets, which take turns: a voter comes and goes."""

@@ -13,10 +13,10 @@ from typing import Final
 
 import attrs
 
-from raftlog.records.batch import RecordBatch
-from raftlog.records.builder import RecordBatchBuilder
-from raftlog.records.compression import CompressionType
-from raftlog.records.iterator import BufferSource, split
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.batches.builder import RecordBatchBuilder
+from raftlog.records.batches.compression import CompressionType
+from raftlog.records.batches.iterator import BufferSource, split
 from tests.golden_files import GOLDEN
 
 Row = tuple[int, bytes | None, bytes | None]

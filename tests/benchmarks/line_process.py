@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from tests.benchmarks.measure import ROOT
+from tests.checkout import ROOT
 
 
 class LineProcess:

@@ -16,19 +16,19 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final, cast
 
-from raftlog.control_record_state_machine import KRaftControlRecordStateMachine
-from raftlog.kraft_version import KRaftVersion
+from raftlog.log.control_records import KRaftControlRecordStateMachine
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.records.accumulator import BatchAccumulator
-from raftlog.records.batch_run import BatchRun
-from raftlog.records.builder import RecordBatchBuilder
-from raftlog.records.iterator import BufferSource, split_runs
+from raftlog.records.batches.accumulator import BatchAccumulator
+from raftlog.records.batches.batch_run import BatchRun
+from raftlog.records.batches.builder import RecordBatchBuilder
+from raftlog.records.batches.iterator import BufferSource, split_runs
 from raftlog.snapshot.file_raw import FileRawSnapshotReader, FileRawSnapshotWriter
 from raftlog.snapshot.reader import verify_snapshot
 from raftlog.snapshot.writer import RecordsSnapshotWriter
-from raftlog.storage.file_log import FileLog
 from raftlog.storage.local_file_system import LocalFileSystem
-from raftlog.voter_set import VoterSet
+from raftlog.storage.log.file_log import FileLog
+from raftlog.voters.kraft_version import KRaftVersion
+from raftlog.voters.voter_set import VoterSet
 from tests.benchmarks import machine
 from tests.benchmarks.elections import VOTER_IDS
 from tests.benchmarks.inputs import EPOCH, Batches, Row

@@ -10,7 +10,6 @@ import re
 import statistics
 import sys
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Final, Literal, Protocol
 
 import attrs
@@ -18,7 +17,6 @@ import attrs
 Mode = Literal["compiled", "interpreted"]
 
 MODES: Final[tuple[Mode, Mode]] = ("compiled", "interpreted")
-ROOT: Final = Path(__file__).resolve().parents[2]
 PEAK_UNIT: Final = 1 if sys.platform == "darwin" else 1024
 """Bytes in one of ``ru_maxrss``."""
 

@@ -16,12 +16,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from raftlog.tools.auditing.full_audit import audit_into
-from raftlog.tools.command_line import collect_garbage_seldom
+from raftlog.tools.auditing.run.full_audit import audit_into
 from raftlog.tools.report.page import Report
-from raftlog.tools.spark.audit_engine import SparkEngine
+from raftlog.tools.spark.audit.audit_engine import SparkEngine
 from raftlog.tools.spark.session import register, session
-from raftlog.tools.spark.source import RaftLogDataSource
+from raftlog.tools.spark.source.source import RaftLogDataSource
+from raftlog.tools.terminal.garbage_collector import collect_garbage_seldom
 
 
 class TupleReader(DataSourceReader):

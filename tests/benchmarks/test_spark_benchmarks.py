@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from raftlog.tools.spark.source import RaftLogDataSource
-from raftlog.tools.spark.views import view_schema
+from raftlog.tools.spark.rows.views import view_schema
+from raftlog.tools.spark.source.source import RaftLogDataSource
 from tests.benchmarks import inputs, spark_operations
 from tests.benchmarks.measure import Comparison, Limit, Row
 from tests.benchmarks.process_tree import MemoryWatch

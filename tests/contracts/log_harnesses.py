@@ -10,14 +10,14 @@ import pytest
 
 from raftlog.disk_work import DiskResult, DiskWork
 from raftlog.errors import WorkUnderWayError
-from raftlog.log_rules import Retention
-from raftlog.memory_log import MemoryLog
+from raftlog.log.decisions import Retention
+from raftlog.log.memory_log import MemoryLog
+from raftlog.log.replicated_log import ReplicatedLog
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.replicated_log import ReplicatedLog
-from raftlog.storage.file_log import FileLog
-from raftlog.storage.log_config import LogConfig
-from raftlog.testing.faults import Operation, Step
-from raftlog.testing.memory_file_system import MemoryFileSystem
+from raftlog.storage.log.file_log import FileLog
+from raftlog.storage.segments.log_config import LogConfig
+from raftlog.testing.file_system.faults import Operation, Step
+from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 
 KEEP_ALL: Final = Retention(max_bytes=None, max_age_ms=None)
 

@@ -8,8 +8,8 @@ import pytest
 
 from raftlog.disk_work import DiskWork
 from raftlog.errors import RaftLogError, WorkUnderWayError
+from raftlog.log.replicated_log import ReplicatedLog
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.replicated_log import ReplicatedLog
 from tests.contracts.log_harnesses import HARNESSES, KEEP_ALL, LogHarness
 from tests.raft_batches import raft_batch
 

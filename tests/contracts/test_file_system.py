@@ -23,7 +23,7 @@ from raftlog.errors import (
 )
 from raftlog.file_system import FileSystem, OpenFile, join, parent_directory, read_file, remove_if_there, replace_file
 from raftlog.storage.local_file_system import LocalFileSystem
-from raftlog.testing.memory_file_system import MemoryFileSystem
+from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 from tests.hang_limit import HANG_S
 
 

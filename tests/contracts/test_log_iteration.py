@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raftlog.errors import DivergedLogError, OffsetOutOfRangeError, StorageError
-from raftlog.log_rules import Retention
+from raftlog.log.decisions import Retention
+from raftlog.log.replicated_log import Isolation, ReplicatedLog
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.records.control import LeaderChangeMessage
-from raftlog.records.control_batch import write_control_batch
-from raftlog.replicated_log import Isolation, ReplicatedLog
+from raftlog.records.batches.control_batch import write_control_batch
+from raftlog.records.messages.control import LeaderChangeMessage
 from tests.contracts.log_harnesses import HARNESSES, KEEP_ALL, FileHarness, LogHarness
 from tests.raft_batches import raft_batch, snapshot_bytes
 from tests.strategies import TIMESTAMP

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import pytest
 
 from raftlog.errors import TruncationBelowHighWatermarkError
+from raftlog.log.replicated_log import Isolation, ReplicatedLog
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.replicated_log import Isolation, ReplicatedLog
 from tests.contracts.log_harnesses import HARNESSES, KEEP_ALL, LogHarness
 from tests.raft_batches import raft_batch, snapshot_bytes
 

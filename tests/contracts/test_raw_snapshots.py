@@ -17,7 +17,7 @@ from raftlog.snapshot.notifying import NotifyingRawSnapshotWriter
 from raftlog.snapshot.raw import RawSnapshotReader, RawSnapshotWriter
 from raftlog.snapshot.verifying import ReadableRawSnapshotWriter
 from raftlog.storage.local_file_system import LocalFileSystem
-from raftlog.testing.memory_file_system import MemoryFileSystem
+from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 
 ID = OffsetAndEpoch(42, 3)
 OTHER_ID = OffsetAndEpoch(50, 3)

@@ -19,10 +19,10 @@ from raftlog.errors import (
     TruncatedBatchError,
     TruncationBelowHighWatermarkError,
 )
-from raftlog.log_rules import Retention
+from raftlog.log.decisions import Retention
+from raftlog.log.replicated_log import Isolation, LogAppendInfo, ReplicatedLog
 from raftlog.offsets import OffsetAndEpoch, ValidOffsetAndEpoch
-from raftlog.records.batch import read_batch
-from raftlog.replicated_log import Isolation, LogAppendInfo, ReplicatedLog
+from raftlog.records.batches.batch import read_batch
 from tests.contracts.log_harnesses import HARNESSES, KEEP_ALL, LogHarness
 from tests.raft_batches import raft_batch, snapshot_bytes
 from tests.strategies import TIMESTAMP, batch_bytes

@@ -14,8 +14,8 @@ from raftlog.errors import (
     OffsetOutOfRangeError,
     TruncationBelowHighWatermarkError,
 )
+from raftlog.log.replicated_log import Isolation
 from raftlog.offsets import OffsetAndEpoch, ValidationKind
-from raftlog.replicated_log import Isolation
 from tests.contracts.log_harnesses import HARNESSES, KEEP_ALL
 from tests.raft_batches import raft_batch, snapshot_bytes
 

@@ -23,7 +23,8 @@ from typing import Final, TextIO
 
 import attrs
 
-from raftlog.records import control, file_names
+from raftlog.records.files import file_names
+from raftlog.records.messages import control
 from tests.faults.damage_outcomes import BLIND_SPOTS, Judge, Outcome
 from tests.faults.damaged_directories import FLIPS, Damage, scenes
 from tests.mutants.planting import swap

@@ -16,9 +16,9 @@ import pytest
 
 from raftlog.testing import crash_points
 from raftlog.testing.crash_points import CrashCounts
+from tests.checkout import ROOT
 from tests.mutants.planting import swap
 
-ROOT: Final = Path(__file__).resolve().parent.parent.parent
 NAMES: Final = ("enumerate_crashes", "crash_states(", "fail_each(")
 """What a file of tests calls that crashes something."""
 

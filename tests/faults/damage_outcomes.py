@@ -13,21 +13,21 @@ from typing import Final
 
 import attrs
 
-from raftlog.control_record_state_machine import KRaftControlRecordStateMachine, update_state
 from raftlog.errors import QuarantinedLogError, RaftLogError
+from raftlog.log.control_records import KRaftControlRecordStateMachine, update_state
+from raftlog.log.replicated_log import Isolation, Quarantine
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.records.batch import RecordBatch
-from raftlog.records.iterator import BufferSource, split
-from raftlog.records.quorum_state import QuorumStateData
-from raftlog.replicated_log import Isolation, Quarantine
-from raftlog.storage.file_log import FileLog
-from raftlog.storage.log_directory import LogDirectory
-from raftlog.storage.quorum_state_store import QuorumStateStore
-from raftlog.storage.recovery_report import ActionKind
-from raftlog.testing.memory_file_system import MemoryFileSystem
-from raftlog.voter_set import VoterSet
-from tests.core.raft_batches import State
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.batches.iterator import BufferSource, split
+from raftlog.records.files.quorum_state import QuorumStateData
+from raftlog.storage.log.file_log import FileLog
+from raftlog.storage.recovery.recovery_report import ActionKind
+from raftlog.storage.state.log_directory import LogDirectory
+from raftlog.storage.state.quorum_state_store import QuorumStateStore
+from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
+from raftlog.voters.voter_set import VoterSet
 from tests.faults.damaged_directories import CLUSTER_ID, CONFIG, NODE_ID, PATH, VOTE, Damage, Scene
+from tests.log.control_batches import State
 
 MOST_STEPS: Final = 1000
 """Disk operations of one start, and of reading everything after it."""

@@ -13,26 +13,31 @@ from typing import Final
 import attrs
 
 from raftlog.file_system import join
-from raftlog.kraft_version import KRaftVersion
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.records.batch import RecordBatch
-from raftlog.records.builder import RecordBatchBuilder
-from raftlog.records.compression import CompressionType
-from raftlog.records.control import ControlValue, KRaftVersionRecord
-from raftlog.records.control_batch import write_control_batch
-from raftlog.records.quorum_state import QuorumStateData
-from raftlog.records.voters import voters_record
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.batches.builder import RecordBatchBuilder
+from raftlog.records.batches.compression import CompressionType
+from raftlog.records.batches.control_batch import write_control_batch
+from raftlog.records.files.quorum_state import QuorumStateData
+from raftlog.records.messages.control import ControlValue, KRaftVersionRecord
+from raftlog.records.messages.voters import voters_record
 from raftlog.snapshot.memory_raw import MemoryRawSnapshotWriter
 from raftlog.snapshot.writer import RecordsSnapshotWriter
-from raftlog.storage.file_log import FileLog
-from raftlog.storage.log_config import LogConfig
-from raftlog.storage.log_directory import METADATA_DIRECTORY_NAME, DirectoryFormat, LogDirectory, format_log_directory
-from raftlog.storage.quorum_state_store import COPY_NAMES, RESERVE_NAME, QuorumStateStore
-from raftlog.storage.recovery_point import FLUSH_MARK_NAME, RECOVERY_POINT_NAME
-from raftlog.testing.crash_states import DiskState
-from raftlog.testing.memory_file_system import MemoryFileSystem
-from raftlog.voter_set import Endpoints, ReplicaKey, SupportedVersionRange, VoterNode, VoterSet
-from tests.core.raft_batches import LEADER_CHANGE, TIMESTAMP
+from raftlog.storage.log.file_log import FileLog
+from raftlog.storage.recovery.recovery_point import FLUSH_MARK_NAME, RECOVERY_POINT_NAME
+from raftlog.storage.segments.log_config import LogConfig
+from raftlog.storage.state.log_directory import (
+    METADATA_DIRECTORY_NAME,
+    DirectoryFormat,
+    LogDirectory,
+    format_log_directory,
+)
+from raftlog.storage.state.quorum_state_store import COPY_NAMES, RESERVE_NAME, QuorumStateStore
+from raftlog.testing.file_system.crash_states import DiskState
+from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
+from raftlog.voters.kraft_version import KRaftVersion
+from raftlog.voters.voter_set import Endpoints, ReplicaKey, SupportedVersionRange, VoterNode, VoterSet
+from tests.log.control_batches import LEADER_CHANGE, TIMESTAMP
 
 PATH: Final = "data"
 LOG_PATH: Final = join(PATH, METADATA_DIRECTORY_NAME)

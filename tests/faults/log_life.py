@@ -4,7 +4,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from raftlog.testing.memory_file_system import MemoryFileSystem
+from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 from tests.faults.log_story import LogStory, Promised, data_batch, extended, fetch, leader_batch, voters_batch
 
 Story = Callable[[LogStory], object]

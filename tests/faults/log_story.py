@@ -7,31 +7,31 @@ from typing import Final
 
 import attrs
 
-from raftlog.control_record_state_machine import KRaftControlRecordStateMachine, update_state
 from raftlog.errors import QuarantinedLogError
-from raftlog.kraft_version import KRaftVersion
+from raftlog.log.control_records import KRaftControlRecordStateMachine, update_state
+from raftlog.log.replicated_log import Isolation, ReplicatedLog
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.records.batch import RecordBatch, read_batch
-from raftlog.records.builder import RecordBatchBuilder
-from raftlog.records.control import (
+from raftlog.records.batches.batch import RecordBatch, read_batch
+from raftlog.records.batches.builder import RecordBatchBuilder
+from raftlog.records.batches.control_batch import write_control_batch
+from raftlog.records.messages.control import (
     ControlValue,
     KRaftVersionRecord,
     VotersRecord,
     read_control_record,
 )
-from raftlog.records.control_batch import write_control_batch
-from raftlog.records.voters import voter_set, voters_record
-from raftlog.replicated_log import Isolation, ReplicatedLog
+from raftlog.records.messages.voters import voter_set, voters_record
 from raftlog.snapshot.memory_raw import MemoryRawSnapshotWriter
 from raftlog.snapshot.writer import RecordsSnapshotWriter
-from raftlog.storage.file_log import FileLog
-from raftlog.storage.log_config import LogConfig
-from raftlog.storage.recovery_report import ActionKind
+from raftlog.storage.log.file_log import FileLog
+from raftlog.storage.recovery.recovery_report import ActionKind
+from raftlog.storage.segments.log_config import LogConfig
 from raftlog.testing.crash_points import Promise
-from raftlog.testing.crash_states import CrashModel, DiskState, PossibleStates
-from raftlog.testing.memory_file_system import MemoryFileSystem
-from raftlog.voter_set import VoterSet
-from tests.core.raft_batches import LEADER_CHANGE, TIMESTAMP, voters
+from raftlog.testing.file_system.crash_states import CrashModel, DiskState, PossibleStates
+from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
+from raftlog.voters.kraft_version import KRaftVersion
+from raftlog.voters.voter_set import VoterSet
+from tests.log.control_batches import LEADER_CHANGE, TIMESTAMP, voters
 
 DIRECTORY: Final = "log"
 CONFIG: Final = LogConfig(

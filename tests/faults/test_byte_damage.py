@@ -12,9 +12,9 @@ import pytest
 
 from raftlog.errors import CorruptBatchError
 from raftlog.file_system import join
-from raftlog.records.batch import read_batch
-from raftlog.replicated_log import Isolation
-from raftlog.storage.file_log import FileLog
+from raftlog.log.replicated_log import Isolation
+from raftlog.records.batches.batch import read_batch
+from raftlog.storage.log.file_log import FileLog
 from tests.faults import campaign
 from tests.faults.campaign import Tally, replay, run, sample
 from tests.faults.damage_outcomes import BLIND_SPOTS, Judge, Outcome

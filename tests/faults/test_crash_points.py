@@ -10,12 +10,12 @@ from typing import Any, Final, cast
 import pytest
 
 from raftlog.errors import RaftLogError
-from raftlog.records.quorum_state import QuorumStateData
-from raftlog.storage.quorum_state_store import QuorumStateOrigin, QuorumStateStore
+from raftlog.records.files.quorum_state import QuorumStateData
+from raftlog.storage.state.quorum_state_store import QuorumStateOrigin, QuorumStateStore
 from raftlog.testing.crash_points import Check, CrashCounts, Promise, enumerate_crashes
-from raftlog.testing.crash_states import CrashModel
-from raftlog.testing.memory_file import MemoryFile
-from raftlog.testing.memory_file_system import MemoryFileSystem
+from raftlog.testing.file_system.crash_states import CrashModel
+from raftlog.testing.file_system.memory_file import MemoryFile
+from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 from tests.faults.log_life import DAMAGED_LIFE, LIFE, lived
 from tests.faults.log_story import DIRECTORY, LogStory, check_damaged_log, check_log, check_log_or_quarantine
 

@@ -15,12 +15,19 @@ import attrs
 import pytest
 
 from raftlog.errors import RaftLogError, StorageError
-from raftlog.records.quorum_state import QuorumStateData, read_quorum_state
-from raftlog.storage.file_log import FileLog
-from raftlog.storage.quorum_state_store import QuorumStateStore
-from raftlog.testing.crash_states import CrashModel, DiskImage, DiskState, PossibleStates, Write, picked_state
-from raftlog.testing.faults import Fault, Operation
-from raftlog.testing.memory_file_system import MemoryFileSystem
+from raftlog.records.files.quorum_state import QuorumStateData, read_quorum_state
+from raftlog.storage.log.file_log import FileLog
+from raftlog.storage.state.quorum_state_store import QuorumStateStore
+from raftlog.testing.file_system.crash_states import (
+    CrashModel,
+    DiskImage,
+    DiskState,
+    PossibleStates,
+    Write,
+    picked_state,
+)
+from raftlog.testing.file_system.faults import Fault, Operation
+from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 from tests.faults.log_life import LIFE, lived
 from tests.faults.log_story import CONFIG, DIRECTORY, LogStory, Promised, check_log, leader_batch, part
 

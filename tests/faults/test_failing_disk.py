@@ -8,9 +8,9 @@ import attrs
 import pytest
 
 from raftlog.errors import OutOfSpaceError, RaftLogError, StorageError
-from raftlog.storage.file_log import FileLog
-from raftlog.testing.faults import Fault
-from raftlog.testing.memory_file_system import MemoryFileSystem
+from raftlog.storage.log.file_log import FileLog
+from raftlog.testing.file_system.faults import Fault
+from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 from tests.faults.log_life import LIFE, Story, lived
 from tests.faults.log_story import CONFIG, DIRECTORY, LogStory, Promised, check_log, contents, leader_batch
 

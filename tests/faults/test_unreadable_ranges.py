@@ -7,11 +7,11 @@ from typing import Final
 import pytest
 
 from raftlog.errors import StorageError
-from raftlog.storage.file_log import FileLog
-from raftlog.storage.log_config import LogConfig
-from raftlog.storage.readable_bytes import BLOCK_SIZE
-from raftlog.storage.recovery_point import FLUSH_MARK_NAME, RECOVERY_POINT_NAME
-from raftlog.testing.memory_file_system import MemoryFileSystem
+from raftlog.storage.log.file_log import FileLog
+from raftlog.storage.reading.readable_bytes import BLOCK_SIZE
+from raftlog.storage.recovery.recovery_point import FLUSH_MARK_NAME, RECOVERY_POINT_NAME
+from raftlog.storage.segments.log_config import LogConfig
+from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 from tests.faults.log_story import (
     DIRECTORY,
     History,

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import attrs
 
-from raftlog.records.batch import RecordBatch
-from raftlog.records.control import LeaderChangeMessage, read_control_record
-from raftlog.records.iterator import BufferSource, split
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.batches.iterator import BufferSource, split
+from raftlog.records.messages.control import LeaderChangeMessage, read_control_record
 from tests.hang_limit import HANG_S
 from tests.kafka.dump_tool import JVM_OPTIONS
 

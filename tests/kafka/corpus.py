@@ -6,9 +6,9 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.golden_files import GOLDEN
 from tests.kafka.edge_case import SHAPES
 
-GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 FOLDERS = ("data-topics", "dynamic-quorum", "groups", "killed", "mirror", "static-upgrade", "wire")
 SEGMENT_SHAPES = ("shallow", "deep", "print", "skip", "deep-skip")
 TOPIC_SHAPES = {

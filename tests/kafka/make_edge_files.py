@@ -7,10 +7,11 @@ python -m tests.kafka.make_edge_files
 import shutil
 from pathlib import Path
 
+from tests.golden_files import GOLDEN
 from tests.kafka import edge_indexes, edge_logs, edge_values
 from tests.kafka.edge_case import Case
 
-DAMAGED = Path(__file__).resolve().parents[1] / "golden" / "damaged"
+DAMAGED = GOLDEN / "damaged"
 
 
 def all_cases() -> list[Case]:

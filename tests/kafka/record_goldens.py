@@ -14,11 +14,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from tests.golden_files import GOLDEN
 from tests.kafka import corpus, dump_tool, make_edge_files
 from tests.kafka.dump_tool import DIALECTS, Dump
 from tests.kafka.edge_case import SHAPES
 
-DIALECT_GOLDENS = corpus.GOLDEN / "dialects"
+DIALECT_GOLDENS = GOLDEN / "dialects"
 # Real files on which the releases differ, and a few on which they must not.
 CHOSEN = (
     ("static-upgrade", "before-upgrade/n1/__cluster_metadata-0", ("deep", "metadata", "metadata-skip")),
@@ -83,7 +84,7 @@ def chosen_calls() -> list[tuple[str, str, list[str]]]:
     """Folder, name of the output and arguments of each call of the selection."""
     out = []
     for folder, place, shapes in CHOSEN:
-        for path in sorted((corpus.GOLDEN / folder / place).iterdir()):
+        for path in sorted((GOLDEN / folder / place).iterdir()):
             own = corpus.SUFFIX_SHAPES.get(path.suffix, shapes if path.suffix in {".log", ".checkpoint"} else ())
             for shape in ("shallow",) if path.name == "quorum-state" else own:
                 name = f"{folder}.{place.split('/', 1)[1].replace('/', '.')}.{path.name}.{shape}.txt"

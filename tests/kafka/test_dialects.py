@@ -13,6 +13,7 @@ from pathlib import Path
 import attrs
 import pytest
 
+from tests.golden_files import GOLDEN
 from tests.kafka import corpus, dump_tool, make_edge_files
 from tests.kafka.comparison import Answer, Call, differences, is_compared
 from tests.kafka.dump_tool import DIALECTS, Dump
@@ -136,10 +137,10 @@ def test_the_goldens_are_what_the_releases_print(edge_stage: Stage, edge_answers
 @pytest.mark.parametrize("folder", corpus.FOLDERS)
 def test_the_corpus_was_dumped_by_this_tool(folder: str, corpus_stage: Stage) -> None:
     """4.3.1, run here, repeats the outputs that came with the corpus."""
-    expected = json.loads((corpus.GOLDEN / folder / "manifest.json").read_text(encoding="utf-8"))["expected"]
+    expected = json.loads((GOLDEN / folder / "manifest.json").read_text(encoding="utf-8"))["expected"]
     dumped = [entry for entry in expected if entry["argv"][0] == "kafka-dump-log"]
     answers = dump_tool.dump_many("4.3", [entry["argv"][1:] for entry in dumped], corpus_stage.folder / folder)
 
     for entry, dump in zip(dumped, answers, strict=True):
-        assert dump.out == (corpus.GOLDEN / folder / "expected" / entry["out"]).read_bytes(), entry["out"]
+        assert dump.out == (GOLDEN / folder / "expected" / entry["out"]).read_bytes(), entry["out"]
         assert dump.exit == entry["exit"], entry["out"]

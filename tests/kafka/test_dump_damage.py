@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.checkout import ROOT
 from tests.kafka import dump_tool
 from tests.kafka.damage_cases import CRC_BELIEVED, DEEP, Damage, Look, cases
 from tests.kafka.dump_tool import DIALECTS, Dump
 from tests.tools.console import dump
 from tests.tools.made_logs import LOG_NAME
 
-DOCUMENT = Path(__file__).parents[2] / "docs/dump-log.md"
+DOCUMENT = ROOT / "docs/dump-log.md"
 CASES = {f"{case.row}: {case.name}": case for case in cases()}
 LINE = re.compile(
     r"(?P<kind>baseOffset: |offset: |\| offset: |Found )(?P<number>-?\d+)"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from raftlog.records.metadata import read_metadata_record
-from raftlog.records.quorum_state import UNKNOWN_ID
-from raftlog.storage.quorum_state_store import COPY_NAMES, QuorumStateCopy, read_quorum_state_copy
+from raftlog.records.files.quorum_state import UNKNOWN_ID
+from raftlog.records.messages.metadata import read_metadata_record
+from raftlog.storage.state.quorum_state_store import COPY_NAMES, QuorumStateCopy, read_quorum_state_copy
 from tests.kafka import dump_tool
 from tests.kafka.controller import Controller
 from tests.kafka.test_interchange import log_verb, messages, wait_until_registered

@@ -11,8 +11,8 @@ import attrs
 import pytest
 
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.records.batch import RecordBatch
-from raftlog.records.metadata import read_metadata_record
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.messages.metadata import read_metadata_record
 from tests.kafka import dump_tool
 from tests.kafka.comparison import differences
 from tests.kafka.controller import METADATA_DIRECTORY, Controller, leaders_in

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from raftlog.records.accumulator import BatchAccumulator
-from raftlog.records.batch import RecordBatch
-from raftlog.records.compression import CompressionType
-from raftlog.records.raft_frames import too_long_for_raft
+from raftlog.records.batches.accumulator import BatchAccumulator
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.batches.compression import CompressionType
+from raftlog.records.batches.raft_frames import too_long_for_raft
 from tests.hang_limit import HANG_S
 from tests.kafka import dump_tool
 from tests.kafka.controller import install_server

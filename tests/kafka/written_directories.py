@@ -7,25 +7,25 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from raftlog.control_record_state_machine import KRaftControlRecordStateMachine, update_state
-from raftlog.kraft_version import KRaftVersion
+from raftlog.log.control_records import KRaftControlRecordStateMachine, update_state
+from raftlog.log.replicated_log import Isolation
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.records.accumulator import BatchAccumulator
-from raftlog.records.batch import RecordBatch
-from raftlog.records.compression import CompressionType
-from raftlog.records.control import ControlValue, KRaftVersionRecord, LeaderChangeMessage, Voter
-from raftlog.records.iterator import BufferSource, split
-from raftlog.records.metadata import metadata_record, write_metadata_record
-from raftlog.records.quorum_state import QuorumStateData
-from raftlog.records.voters import voters_record
-from raftlog.replicated_log import Isolation
+from raftlog.records.batches.accumulator import BatchAccumulator
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.batches.compression import CompressionType
+from raftlog.records.batches.iterator import BufferSource, split
+from raftlog.records.files.quorum_state import QuorumStateData
+from raftlog.records.messages.control import ControlValue, KRaftVersionRecord, LeaderChangeMessage, Voter
+from raftlog.records.messages.metadata import metadata_record, write_metadata_record
+from raftlog.records.messages.voters import voters_record
 from raftlog.snapshot.writer import RecordsSnapshotWriter
-from raftlog.storage.file_log import FileLog
 from raftlog.storage.local_file_system import LocalFileSystem
-from raftlog.storage.log_config import LogConfig
-from raftlog.storage.log_directory import DirectoryFormat, LogDirectory, format_log_directory
-from raftlog.storage.quorum_state_store import QuorumStateStore
-from raftlog.voter_set import Endpoints, ReplicaKey, SupportedVersionRange, VoterNode, VoterSet
+from raftlog.storage.log.file_log import FileLog
+from raftlog.storage.segments.log_config import LogConfig
+from raftlog.storage.state.log_directory import DirectoryFormat, LogDirectory, format_log_directory
+from raftlog.storage.state.quorum_state_store import QuorumStateStore
+from raftlog.voters.kraft_version import KRaftVersion
+from raftlog.voters.voter_set import Endpoints, ReplicaKey, SupportedVersionRange, VoterNode, VoterSet
 
 CLUSTER_ID: Final = "AAECAwQFBgcICQoLDA0ODw"
 DIRECTORY_ID: Final = uuid.UUID(int=0x5102030405060708090A0B0C0D0E0F10)

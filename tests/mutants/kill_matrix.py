@@ -15,15 +15,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Final
 
 import attrs
 
+from tests.checkout import ROOT
 from tests.mutants.catalogue import MUTANTS, VARIABLE
 from tests.mutants.planting import Mutant
 
-ROOT: Final = Path(__file__).resolve().parent.parent.parent
 DEFAULT_TIER: Final = "not slow and not kafka and not packaging and not browser"
 _FAILED: Final = re.compile(r"^FAILED (\S+)(?: - (\w+))?", re.MULTILINE)
 _SLIPS: Final = ("TypeError", "AttributeError", "NameError", "ImportError", "UnboundLocalError")

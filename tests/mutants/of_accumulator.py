@@ -3,14 +3,14 @@
 
 from typing import Any, Final
 
-from raftlog import append_rules
-from raftlog.records import accumulator, open_batch
-from raftlog.records.accumulator import BatchAccumulator
-from raftlog.records.batch import RecordBatch
-from raftlog.records.memory_pool import MemoryPool
+from raftlog.log import append_validation
+from raftlog.records.batches import accumulator, open_batch
+from raftlog.records.batches.accumulator import BatchAccumulator
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.batches.memory_pool import MemoryPool
 from tests.mutants.planting import Mutant, Wrong, instead, missing, swapped
 
-ACCUMULATOR: Final = "tests/records/test_accumulator.py"
+ACCUMULATOR: Final = "tests/records/batches/test_accumulator.py"
 
 
 def _unlimited(pool: Any, size_bytes: int) -> None:
@@ -66,14 +66,16 @@ MUTANTS: Final = (
         "no record is longer than the batch that it is compressed in",
         "RecordsIterator",
         instead(open_batch, "too_long_for_raft", lambda *_: None),
-        ("tests/records/test_accumulator_compression.py::test_what_kafka_would_find_too_long_is_stored_uncompressed",),
+        (
+            "tests/records/batches/test_accumulator_compression.py::test_what_kafka_would_find_too_long_is_stored_uncompressed",
+        ),
     ),
     Mutant(
         "R-compressed-leader",
         "a leader writes no compressed record that is longer than its batch",
         "RecordsIterator",
-        instead(append_rules, "length_problem", lambda *_: None),
-        ("tests/core/test_append_rules.py::test_a_leader_writes_no_record_that_kafka_finds_too_long",),
+        instead(append_validation, "length_problem", lambda *_: None),
+        ("tests/log/test_append_validation.py::test_a_leader_writes_no_record_that_kafka_finds_too_long",),
     ),
     Mutant(
         "K1-fenced",
@@ -136,6 +138,6 @@ MUTANTS: Final = (
         "what is held is bounded",
         "BatchMemoryPool",
         instead(MemoryPool, "take", _unlimited),
-        (f"{ACCUMULATOR}::test_memory_is_held_until_the_release", "tests/records/test_memory_pool.py"),
+        (f"{ACCUMULATOR}::test_memory_is_held_until_the_release", "tests/records/batches/test_memory_pool.py"),
     ),
 )

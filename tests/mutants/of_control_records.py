@@ -5,19 +5,20 @@ from typing import Any, Final
 
 import attrs
 
-from raftlog import control_record_state_machine, voter_set_change
-from raftlog.control_record_state_machine import KRaftControlRecordStateMachine
-from raftlog.log_history import TreeMapLogHistory
-from raftlog.records import data_batch
-from raftlog.records.accumulator import BatchAccumulator
-from raftlog.voter_set import VoterNode, VoterSet
-from raftlog.voter_set_change import VoterSetProblem
-from raftlog.voter_set_history import VoterSetHistory
+from raftlog.log import control_records
+from raftlog.log.control_records import KRaftControlRecordStateMachine
+from raftlog.records.batches.accumulator import BatchAccumulator
+from raftlog.records.columns import data_batch
+from raftlog.voters import voter_set_change
+from raftlog.voters.history import TreeMapLogHistory
+from raftlog.voters.voter_set import VoterNode, VoterSet
+from raftlog.voters.voter_set_change import VoterSetProblem
+from raftlog.voters.voter_set_history import VoterSetHistory
 from tests.mutants.planting import Mutant, Wrong, instead, missing, swapped
 
-MACHINE: Final = "tests/core/test_control_record_state_machine.py"
-HISTORY: Final = "tests/core/test_log_history.py"
-VOTERS: Final = "tests/core/test_voter_set_history.py"
+MACHINE: Final = "tests/log/test_control_records.py"
+HISTORY: Final = "tests/voters/test_history.py"
+VOTERS: Final = "tests/voters/test_voter_set_history.py"
 
 
 def _one_level(history: Any, end_offset: int) -> None:
@@ -111,7 +112,7 @@ def _overlapping_alone(before: VoterSet, after: VoterSet) -> tuple[VoterSetProbl
 def _reloading_at_the_log_start(right: Wrong) -> Wrong:
     def update_state(machine: Any, log: Any) -> None:
         if machine.next_offset <= log.start_offset:
-            control_record_state_machine._load_latest_snapshot(machine, log)
+            control_records._load_latest_snapshot(machine, log)
         right(machine, log)
 
     return update_state
@@ -133,7 +134,7 @@ MUTANTS: Final = (
         "K33-machine",
         "no control record is believed whose batch does not check",
         "KAFKA-14104",
-        missing(control_record_state_machine, "_check_header"),
+        missing(control_records, "_check_header"),
         (f"{MACHINE}::test_what_raft_does_not_write_is_refused",),
     ),
     Mutant(
@@ -162,13 +163,13 @@ MUTANTS: Final = (
         "a voter is an id and a directory id",
         "openraft, dynamic membership",
         instead(VoterNode, "is_voter", _by_id_alone),
-        ("tests/core/test_voter_set.py",),
+        ("tests/voters/test_voter_set.py",),
     ),
     Mutant(
         "R11",
         "a voter set is in force from its append on, not once it is committed",
         "etcd 12359",
-        swapped(control_record_state_machine, "update_state", _once_committed),
+        swapped(control_records, "update_state", _once_committed),
         (f"{MACHINE}::test_a_log_that_was_truncated_is_gone_back_with",),
     ),
     Mutant(
@@ -225,7 +226,7 @@ MUTANTS: Final = (
         "a writer keeps Kafka's guard too",
         "VoterSet#hasOverlappingMajority",
         instead(voter_set_change, "voter_set_change_problems", _overlapping_alone),
-        ("tests/core/test_voter_set_change.py::test_each_refusal_has_its_error",),
+        ("tests/voters/test_voter_set_change.py::test_each_refusal_has_its_error",),
     ),
     Mutant(
         "R9-endpoint",
@@ -238,7 +239,7 @@ MUTANTS: Final = (
         "R15-start",
         "a snapshot that ends at the log start is not read by who has read up to there",
         "KRaftControlRecordStateMachine#maybeLoadSnapshot",
-        swapped(control_record_state_machine, "update_state", _reloading_at_the_log_start),
+        swapped(control_records, "update_state", _reloading_at_the_log_start),
         (f"{MACHINE}::test_only_what_was_not_read_is_taken_from_the_snapshot",),
     ),
     Mutant(
@@ -246,13 +247,13 @@ MUTANTS: Final = (
         "a leader writes no record that raft's readers stop at",
         "RecordsIterator#readRecord",
         missing(data_batch, "check_data_records"),
-        ("tests/core/test_leader_appends.py::test_a_leader_writes_nothing_that_an_audit_calls_damaged",),
+        ("tests/log/test_leader_appends.py::test_a_leader_writes_nothing_that_an_audit_calls_damaged",),
     ),
     Mutant(
         "R31-accumulator",
         "a leader proposes no voter set that must not follow the one in force",
         "AddVoterHandler",
         missing(BatchAccumulator, "_voters_after"),
-        ("tests/records/test_accumulator_voters.py",),
+        ("tests/records/batches/test_accumulator_voters.py",),
     ),
 )

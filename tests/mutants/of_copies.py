@@ -5,22 +5,23 @@ from typing import Any, Final
 
 import attrs
 
-from raftlog import log_rules
 from raftlog.disk_work import nothing
-from raftlog.log_rules import LogOutline
+from raftlog.log import decisions
+from raftlog.log.decisions import LogOutline
 from raftlog.process_ownership import Owned
-from raftlog.storage import damaged_files, log_start
-from raftlog.storage.file_log import FileLog
 from raftlog.storage.local_file_system import LocalFileLock
-from raftlog.storage.log_segment import LogSegment
-from raftlog.storage.scanned_segments import ScannedSegments
-from raftlog.storage.segment_scan import Problem
-from raftlog.storage.snapshot_takeover import SnapshotTakeover
+from raftlog.storage.log.file_log import FileLog
+from raftlog.storage.recovery import log_start
+from raftlog.storage.recovery.scanned_segments import ScannedSegments
+from raftlog.storage.recovery.snapshot_takeover import SnapshotTakeover
+from raftlog.storage.segments import damaged_files
+from raftlog.storage.segments.log_segment import LogSegment
+from raftlog.storage.segments.segment_scan import Problem
 from tests.mutants.planting import Mutant, Wrong, instead, instead_of_property, missing, swapped
 
-ANSWERS: Final = "tests/storage/test_answers_after_failures.py"
-COPIES: Final = "tests/storage/test_recovery_copies.py"
-FORKS: Final = "tests/storage/test_forks.py"
+ANSWERS: Final = "tests/storage/log/test_answers_after_failures.py"
+COPIES: Final = "tests/storage/recovery/test_startup_copies.py"
+FORKS: Final = "tests/storage/log/test_forks.py"
 PROVEN: Final = "tests/contracts/test_proven_high_watermark.py"
 
 
@@ -169,21 +170,21 @@ MUTANTS: Final = (
         "W-proven",
         "a snapshot proves what is committed, after a start too",
         "KafkaRaftLog#createLog",
-        instead(log_rules, "proven_end_offset", lambda log: log.start_offset),
+        instead(decisions, "proven_end_offset", lambda log: log.start_offset),
         (f"{PROVEN}::test_a_snapshot_of_its_own_stays_committed",),
     ),
     Mutant(
         "W-parted",
         "a snapshot of another history proves nothing of this log",
         "KAFKA-10661",
-        instead(log_rules, "proven_end_offset", _by_offset_alone),
+        instead(decisions, "proven_end_offset", _by_offset_alone),
         (f"{PROVEN}::test_a_fetched_snapshot_of_this_log_proves_it_committed",),
     ),
     Mutant(
         "W-guard",
         "a truncation looks at the snapshots too, and not at the high watermark alone",
         "KafkaRaftLog#truncateTo",
-        swapped(log_rules, "check_truncation", _by_high_watermark_alone),
+        swapped(decisions, "check_truncation", _by_high_watermark_alone),
         (f"{PROVEN}::test_a_snapshot_beyond_the_log_proves_all_of_its_epoch",),
     ),
 )

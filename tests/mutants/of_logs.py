@@ -6,8 +6,6 @@ from typing import Any, Final
 
 import attrs
 
-from raftlog import append_rules, log_rules
-from raftlog.append_rules import CheckedAppend, CheckedBatch
 from raftlog.disk_work import DiskStep, nothing
 from raftlog.errors import (
     CorruptBatchError,
@@ -16,22 +14,25 @@ from raftlog.errors import (
     NonContiguousAppendError,
     OutOfSpaceError,
 )
-from raftlog.leader_epoch_cache import LeaderEpochCache
-from raftlog.log_rules import LogOutline, SnapshotIds
-from raftlog.memory_log import MemoryLog
+from raftlog.log import append_validation, decisions
+from raftlog.log.append_validation import CheckedAppend, CheckedBatch
+from raftlog.log.decisions import LogOutline, SnapshotIds
+from raftlog.log.epochs import LeaderEpochCache
+from raftlog.log.memory_log import MemoryLog
+from raftlog.log.queries import OutlinedLog
+from raftlog.log.replicated_log import LogAppendInfo, LogFetchInfo
 from raftlog.offsets import LogOffsetMetadata, OffsetAndEpoch, SegmentPosition
-from raftlog.outlined_log import OutlinedLog
-from raftlog.records.batch import read_batch
-from raftlog.replicated_log import LogAppendInfo, LogFetchInfo
+from raftlog.records.batches.batch import read_batch
 from raftlog.snapshot.notifying import NotifyingRawSnapshotWriter
-from raftlog.storage import recovery, segment_list
-from raftlog.storage.appendable_log import AppendableLog
-from raftlog.storage.file_log import FileLog
-from raftlog.storage.log_segment import LogSegment
-from raftlog.storage.no_return import NoReturn
-from raftlog.storage.recovery_point import DurablePoint
-from raftlog.storage.segment_list import SegmentList
-from raftlog.storage.write_guard import WriteGuard
+from raftlog.storage.log.appendable_log import AppendableLog
+from raftlog.storage.log.fail_stop import WriteGuard
+from raftlog.storage.log.file_log import FileLog
+from raftlog.storage.recovery import startup
+from raftlog.storage.recovery.recovery_point import DurablePoint
+from raftlog.storage.segments import segment_list
+from raftlog.storage.segments.indeterminate_writes import NoReturn
+from raftlog.storage.segments.log_segment import LogSegment
+from raftlog.storage.segments.segment_list import SegmentList
 from tests.mutants.planting import (
     Mutant,
     Wrong,
@@ -42,11 +43,11 @@ from tests.mutants.planting import (
     swapped,
 )
 
-RULES: Final = "tests/core/test_log_rules.py"
-APPENDS: Final = "tests/core/test_append_rules.py"
+RULES: Final = "tests/log/test_decisions.py"
+APPENDS: Final = "tests/log/test_append_validation.py"
 CONTRACT: Final = "tests/contracts/test_replicated_log.py"
-FAULTS: Final = "tests/storage/test_file_log_faults.py"
-FILE_LOG: Final = "tests/storage/test_file_log.py"
+FAULTS: Final = "tests/storage/log/test_file_log_faults.py"
+FILE_LOG: Final = "tests/storage/log/test_file_log.py"
 
 
 def _with_all_epochs(log: Any) -> LogOutline:
@@ -196,7 +197,7 @@ def _leaving_the_epochs(right: Wrong) -> Wrong:
 
 def _deleting_first(right: Wrong) -> Wrong:
     def delete_before_snapshot(log: Any, snapshot_id: OffsetAndEpoch) -> Any:
-        if log_rules.may_start_at_snapshot(log._outline(), snapshot_id):
+        if decisions.may_start_at_snapshot(log._outline(), snapshot_id):
             log._segments.removing_below(snapshot_id.offset).do()
         return right(log, snapshot_id)
 
@@ -225,14 +226,14 @@ MUTANTS: Final = (
         "K21-crc",
         "a follower checks the CRC of what it appends",
         "KAFKA-18723",
-        forgiving(append_rules, "check_append", CorruptBatchError, _unchecked),
+        forgiving(append_validation, "check_append", CorruptBatchError, _unchecked),
         (f"{APPENDS}::test_bad_bytes_are_never_taken", f"{CONTRACT}::test_a_follower_takes_what_it_can_use"),
     ),
     Mutant(
         "K21-plain",
         "a leader checks what it appends, where nothing is special too",
         "KAFKA-18723",
-        instead(append_rules, "check_plain_append", _unchecked_plainly),
+        instead(append_validation, "check_plain_append", _unchecked_plainly),
         (f"{APPENDS}::test_a_byte_that_has_changed_is_not_plain",),
     ),
     Mutant(
@@ -246,28 +247,28 @@ MUTANTS: Final = (
         "K21-epoch",
         "a follower takes no batch of an epoch above that of its fetch",
         "KAFKA-18723",
-        swapped(append_rules, "check_append_as_follower", _any_epoch),
+        swapped(append_validation, "check_append_as_follower", _any_epoch),
         (f"{APPENDS}::test_a_follower_stops_at_a_higher_epoch",),
     ),
     Mutant(
         "K21-gap",
         "what is appended continues the log",
         "KAFKA-18838",
-        forgiving(append_rules, "check_append", NonContiguousAppendError, _unchecked),
+        forgiving(append_validation, "check_append", NonContiguousAppendError, _unchecked),
         (f"{APPENDS}::test_gaps_and_overlaps_are_refused",),
     ),
     Mutant(
         "K21-order",
         "epochs do not fall from batch to batch",
         "KAFKA-18723",
-        forgiving(append_rules, "check_append", InvalidRecordError, _unchecked),
+        forgiving(append_validation, "check_append", InvalidRecordError, _unchecked),
         (f"{APPENDS}::test_epochs_do_not_fall",),
     ),
     Mutant(
         "K1",
         "a leader enters no epoch below its log's",
         "KAFKA-10527",
-        forgiving(log_rules, "check_leader_epoch", FencedEpochError, lambda *_: None),
+        forgiving(decisions, "check_leader_epoch", FencedEpochError, lambda *_: None),
         (f"{RULES}::test_an_epoch_that_is_over_is_not_entered",),
     ),
     Mutant(
@@ -281,7 +282,7 @@ MUTANTS: Final = (
         "K24",
         "the high watermark is within the log, whatever one is told",
         "KAFKA-14704",
-        instead(log_rules, "clamped_high_watermark", lambda log, offset: max(log.high_watermark, offset)),
+        instead(decisions, "clamped_high_watermark", lambda log, offset: max(log.high_watermark, offset)),
         (f"{RULES}::test_the_high_watermark_stays_inside",),
     ),
     Mutant(
@@ -295,14 +296,14 @@ MUTANTS: Final = (
         "K26-high-watermark",
         "a diverging log is cut where epochs say, not at the high watermark",
         "KAFKA-6361, KIP-101",
-        instead(log_rules, "truncation_offset", _by_high_watermark),
+        instead(decisions, "truncation_offset", _by_high_watermark),
         (f"{RULES}::test_where_a_diverging_log_is_cut",),
     ),
     Mutant(
         "K26-offset",
         "a diverging log is cut by its own end of the common epoch, too",
         "KIP-279",
-        instead(log_rules, "truncation_offset", _by_leaders_offset),
+        instead(decisions, "truncation_offset", _by_leaders_offset),
         (f"{RULES}::test_where_a_diverging_log_is_cut",),
     ),
     Mutant(
@@ -316,28 +317,28 @@ MUTANTS: Final = (
         "K27-uncommitted",
         "only a committed snapshot moves the log start",
         "KAFKA-14238",
-        instead(log_rules, "may_start_at_snapshot", _uncommitted),
+        instead(decisions, "may_start_at_snapshot", _uncommitted),
         (f"{RULES}::test_the_log_start_moves_to_committed_snapshots",),
     ),
     Mutant(
         "K27-late",
         "a snapshot that comes late does not stand before the one that the log starts at",
         "KafkaRaftLog#deleteBeforeSnapshot",
-        instead(log_rules, "is_superseded", lambda log, snapshot_id: False),
+        instead(decisions, "is_superseded", lambda log, snapshot_id: False),
         ("tests/contracts/test_useless_snapshots.py::test_a_snapshot_that_comes_late_is_deleted",),
     ),
     Mutant(
         "K30",
         "a snapshot ends where a batch ends",
         "KAFKA-14619",
-        swapped(log_rules, "check_new_snapshot_id", _wherever),
+        swapped(decisions, "check_new_snapshot_id", _wherever),
         (f"{CONTRACT}::test_a_wrong_snapshot_id_is_refused",),
     ),
     Mutant(
         "K31",
         "a start finishes what a crash has left between a snapshot and the truncation for it",
         "KafkaMetadataLogTest#testCreateReplicatedLogTruncatesFully",
-        instead(recovery, "_snapshot_ahead", lambda *_: None),
+        instead(startup, "_snapshot_ahead", lambda *_: None),
         (f"{CONTRACT}::test_a_crash_before_the_log_starts_anew",),
     ),
     Mutant(
@@ -408,7 +409,7 @@ MUTANTS: Final = (
         "the high watermark does not fall",
         "CCF 5674",
         instead(
-            log_rules,
+            decisions,
             "clamped_high_watermark",
             lambda log, offset: max(log.start_offset, min(offset, log.end_offset)),
         ),
@@ -418,7 +419,7 @@ MUTANTS: Final = (
         "R3-truncation",
         "no truncation takes what is committed",
         "CCF 5674",
-        missing(log_rules, "check_truncation"),
+        missing(decisions, "check_truncation"),
         (f"{RULES}::test_committed_records_are_not_cut",),
     ),
     Mutant(
@@ -439,7 +440,7 @@ MUTANTS: Final = (
         "R19",
         "a fetch below the log start is answered with a snapshot, and is no divergence",
         "openraft 44381b0c",
-        swapped(log_rules, "validate_offset_and_epoch", _without_snapshots),
+        swapped(decisions, "validate_offset_and_epoch", _without_snapshots),
         (f"{RULES}", f"{CONTRACT}::test_a_snapshot_takes_the_place_of_records"),
     ),
     Mutant(
@@ -461,7 +462,7 @@ MUTANTS: Final = (
         "a failure for want of room, where half is done, promises nothing",
         "ENOSPC",
         missing(NoReturn, "__exit__"),
-        ("tests/storage/test_no_return.py::test_a_full_disk_is_no_promise",),
+        ("tests/storage/segments/test_indeterminate_writes.py::test_a_full_disk_is_no_promise",),
     ),
     Mutant(
         "S-short-write",

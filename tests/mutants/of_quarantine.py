@@ -7,15 +7,16 @@ import attrs
 
 from raftlog.errors import OutOfSpaceError, StorageError
 from raftlog.records.checksum import crc32c
-from raftlog.storage import damaged_files, recovery, recovery_point
-from raftlog.storage.appendable_log import AppendableLog
-from raftlog.storage.file_log import FileLog
-from raftlog.storage.recovery_point import DurablePoint, FlushMark, StoredDurablePoint
+from raftlog.storage.log.appendable_log import AppendableLog
+from raftlog.storage.log.file_log import FileLog
+from raftlog.storage.recovery import recovery_point, startup
+from raftlog.storage.recovery.recovery_point import DurablePoint, FlushMark, StoredDurablePoint
+from raftlog.storage.segments import damaged_files
 from tests.mutants.planting import Mutant, Wrong, forgiving, instead, instead_of_property, missing, swapped
 
-POINT: Final = "tests/storage/test_recovery_point.py"
-RECOVERY: Final = "tests/storage/test_recovery.py"
-QUARANTINE: Final = "tests/storage/test_recovery_quarantine.py"
+POINT: Final = "tests/storage/recovery/test_recovery_point.py"
+RECOVERY: Final = "tests/storage/recovery/test_startup.py"
+QUARANTINE: Final = "tests/storage/recovery/test_startup_quarantine.py"
 DAMAGE: Final = "tests/faults/test_byte_damage.py"
 
 
@@ -203,7 +204,7 @@ MUTANTS: Final = (
         "W1-kafkas",
         "what a snapshot covers was durable, in a directory of Kafka's too",
         "KafkaRaftLog#createLog",
-        swapped(recovery._Recovery, "_durable_end_offset", _without_snapshots),
+        swapped(startup._Recovery, "_durable_end_offset", _without_snapshots),
         (f"{RECOVERY}::test_a_log_of_kafkas_that_ends_below_a_snapshot_of_a_lower_epoch_is_damaged",),
     ),
     Mutant(
@@ -301,7 +302,7 @@ MUTANTS: Final = (
         "W1-witness-two",
         "as long as a batch has a damaged epoch, both witnesses of it stay: the checkpoint",
         "DefaultRecordBatch",
-        swapped(recovery._Recovery, "_read_segments", _settling_all_the_same),
+        swapped(startup._Recovery, "_read_segments", _settling_all_the_same),
         (f"{DAMAGE}::test_an_epoch_is_under_no_crc",),
     ),
 )

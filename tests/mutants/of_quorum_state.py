@@ -7,8 +7,8 @@ import attrs
 
 from raftlog import file_system
 from raftlog.errors import OutOfSpaceError
-from raftlog.storage import leading, quorum_state_store
-from raftlog.storage.quorum_state_store import (
+from raftlog.storage.state import leading, quorum_state_store
+from raftlog.storage.state.quorum_state_store import (
     RESERVE_NAME,
     QuorumStateOrigin,
     QuorumStateStore,
@@ -18,7 +18,7 @@ from raftlog.storage.quorum_state_store import (
 from raftlog.uuid_text import ZERO_UUID, uuid_to_text
 from tests.mutants.planting import Mutant, Wrong, instead, missing, swapped
 
-STATE: Final = "tests/storage/test_quorum_state_store.py"
+STATE: Final = "tests/storage/state/test_quorum_state_store.py"
 DAMAGE: Final = "tests/faults/test_byte_damage.py"
 
 
@@ -212,7 +212,7 @@ MUTANTS: Final = (
         "a replica that may have forgotten a vote does not lead",
         "DECISIONS.md 48",
         swapped(leading, "prepare_to_lead", _by_force),
-        ("tests/storage/test_leading.py::test_who_may_have_forgotten_a_vote_does_not_lead",),
+        ("tests/storage/state/test_leading.py::test_who_may_have_forgotten_a_vote_does_not_lead",),
     ),
     Mutant(
         "W3-behind",

@@ -3,15 +3,16 @@
 
 from typing import Any, Final
 
-from raftlog import log_iteration
-from raftlog.records.iterator import _Splitter
-from raftlog.records.open_batch import DrainedBatches
-from raftlog.records.record_selection import RecordSelection, Rows
-from raftlog.records.transactions import AbortedIndex, Transactions
-from raftlog.tools.auditing import epoch_rules, quorum_view
+from raftlog.log import iteration
+from raftlog.records.batches.iterator import _Splitter
+from raftlog.records.batches.open_batch import DrainedBatches
+from raftlog.records.columns.record_selection import RecordSelection, Rows
+from raftlog.records.columns.transactions import AbortedIndex, Transactions
+from raftlog.tools.auditing.history import quorum_view
+from raftlog.tools.auditing.judgement import epoch_rules
 from tests.mutants.planting import Mutant, Wrong, instead, instead_of_property, missing, swapped
 
-SELECTION: Final = "tests/records/test_record_selection.py"
+SELECTION: Final = "tests/records/columns/test_record_selection.py"
 ITERATION: Final = "tests/contracts/test_log_iteration.py"
 
 
@@ -39,14 +40,14 @@ MUTANTS: Final = (
         "zeros of a file that grows are looked at again",
         "a bug that was planted, and lived",
         instead(_Splitter, "_has_grown", lambda splitter: splitter._window.has_grown()),
-        ("tests/records/test_iterator.py::test_zeros_are_looked_at_again_when_a_file_has_grown",),
+        ("tests/records/batches/test_iterator.py::test_zeros_are_looked_at_again_when_a_file_has_grown",),
     ),
     Mutant(
         "R-long-tail-torn",
         "a length that is wrong is told from a cut, however long the batch",
         "test_the_window_does_not_show, by chance",
         swapped(_Splitter, "_is_all_there", _up_to_a_window),
-        ("tests/records/test_iterator.py::test_a_long_batch_that_is_all_there_is_not_torn",),
+        ("tests/records/batches/test_iterator.py::test_a_long_batch_that_is_all_there_is_not_torn",),
     ),
     Mutant(
         "W-control-as-data",
@@ -87,14 +88,14 @@ MUTANTS: Final = (
         "R-two-histories",
         "records of a later epoch do not follow ones that were truncated",
         "Raft, log matching",
-        missing(log_iteration, "_check_given"),
+        missing(iteration, "_check_given"),
         (f"{ITERATION}::test_a_truncation_of_what_was_given_is_an_error",),
     ),
     Mutant(
         "R-stale-read",
         "what was truncated after it was read is not given",
         "Raft, log matching",
-        instead(log_iteration, "_is_held", lambda *_: True),
+        instead(iteration, "_is_held", lambda *_: True),
         (f"{ITERATION}::test_a_truncation_behind_what_was_given_ends_it",),
     ),
     Mutant(
@@ -102,20 +103,20 @@ MUTANTS: Final = (
         "what an accumulator has lent comes back, also after an error",
         "BatchMemoryPool",
         missing(DrainedBatches, "release"),
-        ("tests/records/test_accumulator.py::test_a_block_around_what_was_drained_releases_it",),
+        ("tests/records/batches/test_accumulator.py::test_a_block_around_what_was_drained_releases_it",),
     ),
     Mutant(
         "R-longer-log",
         "an election compares epochs before lengths",
         "Raft, 5.4.1",
         instead(quorum_view, "_grants", lambda voter, candidate: voter.end.offset <= candidate.end.offset),
-        ("tests/tools/auditing/test_quorum_view.py::test_an_election_compares_epochs_first",),
+        ("tests/tools/auditing/history/test_quorum_view.py::test_an_election_compares_epochs_first",),
     ),
     Mutant(
         "W-forgotten",
         "a log that starts where an epoch does has no entry of the epoch before",
         "LeaderEpochFileCache#truncateFromStartAsyncFlush",
         swapped(epoch_rules._Comparison, "_is_forgotten", _and_not_at_a_boundary),
-        ("tests/tools/auditing/test_epoch_rules.py::test_epochs_beside_a_checkpoint",),
+        ("tests/tools/auditing/judgement/test_epoch_rules.py::test_epochs_beside_a_checkpoint",),
     ),
 )

@@ -8,29 +8,31 @@ import attrs
 
 from raftlog import file_system
 from raftlog.offsets import LogOffsetMetadata, OffsetAndEpoch
-from raftlog.records import control_batch
+from raftlog.records.batches import control_batch
 from raftlog.records.limits import MIN_RECORD_SIZE
 from raftlog.snapshot.directory import SnapshotDirectory
-from raftlog.storage import directory_settling, log_directory, recovery, segment_scan, written_anew
-from raftlog.storage.epoch_witnesses import EpochWitnesses
-from raftlog.storage.file_log import FileLog
-from raftlog.storage.index_file import IndexFile, StoredIndex
 from raftlog.storage.local_file_system import LocalFile
-from raftlog.storage.recovery_report import ActionKind
-from raftlog.storage.scanned_segments import ScannedSegments
-from raftlog.storage.segment_list import SegmentList
-from raftlog.storage.segment_scan import SegmentScan
-from raftlog.storage.snapshot_takeover import SnapshotTakeover
-from raftlog.testing.memory_file_system import MemoryFileSystem
+from raftlog.storage.log.file_log import FileLog
+from raftlog.storage.recovery import directory_settling, startup, written_anew
+from raftlog.storage.recovery.recovery_report import ActionKind
+from raftlog.storage.recovery.scanned_segments import ScannedSegments
+from raftlog.storage.recovery.snapshot_takeover import SnapshotTakeover
+from raftlog.storage.segments import segment_scan
+from raftlog.storage.segments.epoch_witnesses import EpochWitnesses
+from raftlog.storage.segments.index_file import IndexFile, StoredIndex
+from raftlog.storage.segments.segment_list import SegmentList
+from raftlog.storage.segments.segment_scan import SegmentScan
+from raftlog.storage.state import log_directory
+from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 from tests.mutants.planting import Mutant, Wrong, instead, instead_of_property, missing, swapped
 
-RECOVERY: Final = "tests/storage/test_recovery.py"
-DROPPED: Final = "tests/storage/test_dropped_cache.py"
-QUARANTINE: Final = "tests/storage/test_recovery_quarantine.py"
-SETTLING: Final = "tests/storage/test_directory_settling.py"
-STATE: Final = "tests/storage/test_quorum_state_store.py"
-DIRECTORY: Final = "tests/storage/test_log_directory.py"
-SCAN: Final = "tests/storage/test_segment_scan.py"
+RECOVERY: Final = "tests/storage/recovery/test_startup.py"
+DROPPED: Final = "tests/storage/recovery/test_dropped_cache.py"
+QUARANTINE: Final = "tests/storage/recovery/test_startup_quarantine.py"
+SETTLING: Final = "tests/storage/recovery/test_directory_settling.py"
+STATE: Final = "tests/storage/state/test_quorum_state_store.py"
+DIRECTORY: Final = "tests/storage/state/test_log_directory.py"
+SCAN: Final = "tests/storage/segments/test_segment_scan.py"
 CRASHES: Final = "tests/faults/test_crash_points.py"
 DAMAGE: Final = "tests/faults/test_byte_damage.py"
 
@@ -166,7 +168,7 @@ MUTANTS: Final = (
         "K28",
         "a log that starts above 0 has a snapshot for what is below",
         "KAFKA-14240",
-        swapped(recovery._Recovery, "_read_segments", _without_start),
+        swapped(startup._Recovery, "_read_segments", _without_start),
         (f"{QUARANTINE}::test_log_start_without_a_snapshot_is_quarantined",),
     ),
     Mutant(
@@ -229,7 +231,7 @@ MUTANTS: Final = (
         "R17-silent",
         "what a start cuts it tells of",
         "LogLoader#recoverLog",
-        swapped(recovery._Recovery, "_repair", _without_report),
+        swapped(startup._Recovery, "_repair", _without_report),
         (f"{RECOVERY}::test_torn_tail_above_the_durable_point_is_cut",),
     ),
     Mutant(
@@ -237,7 +239,7 @@ MUTANTS: Final = (
         "what a killed process wrote is on the disk before a start counts it",
         "etcd 14370",
         instead(written_anew, "write_tails_anew", lambda *_: None),
-        ("tests/storage/test_written_anew.py",),
+        ("tests/storage/recovery/test_written_anew.py",),
     ),
     Mutant(
         "S-cache-kept",
@@ -264,21 +266,21 @@ MUTANTS: Final = (
         "K28-inside",
         "a log start inside a segment is remembered",
         "UnifiedLog#maybeIncrementLogStartOffset",
-        swapped(recovery._Recovery, "_start", _forgetting_the_start),
+        swapped(startup._Recovery, "_start", _forgetting_the_start),
         (f"{RECOVERY}::test_a_start_inside_a_segment_is_remembered",),
     ),
     Mutant(
         "K28-back",
         "a snapshot below the log start does not come back",
         "KafkaRaftLog#deleteBeforeSnapshot",
-        instead(recovery._Recovery, "_without_old", lambda start, snapshot_ids, *_: snapshot_ids),
+        instead(startup._Recovery, "_without_old", lambda start, snapshot_ids, *_: snapshot_ids),
         (f"{RECOVERY}::test_segments_that_a_deletion_left_are_removed",),
     ),
     Mutant(
         "K31-once",
         "a log starts anew at a snapshot once",
         "KafkaMetadataLogTest#testCreateReplicatedLogTruncatesFully",
-        swapped(recovery, "_snapshot_ahead", _whatever_it_starts_at),
+        swapped(startup, "_snapshot_ahead", _whatever_it_starts_at),
         (f"{RECOVERY}::test_starting_anew_at_a_snapshot_is_reported_and_done_once", f"{RECOVERY}"),
     ),
     Mutant(
@@ -293,7 +295,7 @@ MUTANTS: Final = (
         "a crash while a log starts anew leaves no hole in it",
         "openraft 674e78aa",
         swapped(SnapshotTakeover, "run", _taking_from_the_front),
-        ("tests/storage/test_recovery_copies.py::test_a_crash_while_a_snapshot_takes_the_place",),
+        ("tests/storage/recovery/test_startup_copies.py::test_a_crash_while_a_snapshot_takes_the_place",),
     ),
     Mutant(
         "K31-durable",
@@ -313,7 +315,7 @@ MUTANTS: Final = (
         "K31-empty",
         "a start that could not read the snapshot leaves nothing in the way of one that can",
         "EIO",
-        instead(recovery._Recovery, "_is_empty", lambda *_: False),
+        instead(startup._Recovery, "_is_empty", lambda *_: False),
         (f"{RECOVERY}::test_a_snapshot_that_reads_again_makes_the_log_whole_again",),
     ),
     Mutant(
@@ -348,7 +350,7 @@ MUTANTS: Final = (
         "R29",
         "a start gets past a snapshot that is damaged",
         "camunda 7136",
-        instead(recovery._Recovery, "_verified_snapshots", _stopping_at_a_bad_snapshot),
+        instead(startup._Recovery, "_verified_snapshots", _stopping_at_a_bad_snapshot),
         (f"{RECOVERY}::test_rotten_snapshot_is_set_aside_and_an_older_one_used",),
     ),
     Mutant(

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.checkout import ROOT
 from tests.mutants.catalogue import MUTANTS
 from tests.mutants.kernel_edits import EDITS, KernelEdit
-from tests.mutants.kill_matrix import ROOT
 from tests.mutants.planting import forgiving, missing, swap
 
 NAME = re.compile(r"[KRWSM][0-9]*(-[a-z-]+)?")

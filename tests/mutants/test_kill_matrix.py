@@ -11,7 +11,7 @@ from tests.mutants.kill_matrix import Verdict, judge, run_tests
 from tests.mutants.planting import Mutant
 from tests.records.kernel_forms import COMPILED
 
-HARMLESS = Mutant("none", "nothing", "nowhere", lambda: None, ("tests/core/test_offsets.py",))
+HARMLESS = Mutant("none", "nothing", "nowhere", lambda: None, ("tests/test_offsets.py",))
 
 
 @pytest.mark.slow
@@ -38,7 +38,7 @@ def test_what_survives_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     monkeypatch.setitem(MUTANTS, "none", HARMLESS)
     assert kill_matrix.main(["none"]) == 1
     assert "1 survive: none" in capsys.readouterr().out
-    verdict = run_tests(["tests/core/test_offsets.py::test_that_is_not_there"])
+    verdict = run_tests(["tests/test_offsets.py::test_that_is_not_there"])
     assert verdict.killer is None
     assert verdict.problem is not None
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import attrs
 
-from raftlog.tools.findings import Finding
+from raftlog.tools.catalogue.findings import Finding
 from tests.planted.ground import Ground
 
 

@@ -5,8 +5,8 @@ import zlib
 
 import attrs
 
-from raftlog.records.checkpoint_files import PartitionOffset, write_offset_checkpoint
-from raftlog.records.control import (
+from raftlog.records.files.checkpoint_files import PartitionOffset, write_offset_checkpoint
+from raftlog.records.messages.control import (
     ControlRecordType,
     LeaderChangeMessage,
     SnapshotFooterRecord,

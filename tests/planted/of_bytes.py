@@ -3,8 +3,8 @@
 
 from pathlib import Path
 
-from raftlog.records.batch import HEADER
-from raftlog.records.index_entries import TIME_INDEX
+from raftlog.records.batches.batch import HEADER
+from raftlog.records.files.index_entries import TIME_INDEX
 from tests.planted.fault import Faults, Spot
 from tests.planted.ground import QUORUMS, TOPICS, Ground, has_batches
 from tests.planted.segments import Segment, in_the_middle

@@ -4,8 +4,8 @@
 import shutil
 from pathlib import Path
 
-from raftlog.records.checkpoint_files import read_leader_epoch_checkpoint
-from raftlog.storage.recovery_point import RECOVERY_POINT_NAME, RecoveryPoint
+from raftlog.records.files.checkpoint_files import read_leader_epoch_checkpoint
+from raftlog.storage.recovery.recovery_point import RECOVERY_POINT_NAME, RecoveryPoint
 from tests.golden_files import GOLDEN
 from tests.planted.fault import Faults, Spot
 from tests.planted.ground import METADATA, QUORUMS, SOURCES, TOPICS, Ground

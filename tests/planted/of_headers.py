@@ -3,7 +3,7 @@
 
 import functools
 
-from raftlog.records.batch import HEADER
+from raftlog.records.batches.batch import HEADER
 from tests.planted.fault import Fault, Faults, Spot
 from tests.planted.ground import METADATA, QUORUMS, TOPICS, Ground
 from tests.planted.segments import (

@@ -4,7 +4,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from raftlog.records.index_entries import (
+from raftlog.records.files.index_entries import (
     OFFSET_INDEX,
     TIME_INDEX,
     TRANSACTION_INDEX,

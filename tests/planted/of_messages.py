@@ -3,7 +3,7 @@
 
 from collections.abc import Collection
 
-from raftlog.records.record import RawRecord
+from raftlog.records.batches.record import RawRecord
 from tests.planted.fault import Faults, Spot
 from tests.planted.ground import METADATA, QUORUMS, Ground
 from tests.planted.segments import Segment, change_record, records_of

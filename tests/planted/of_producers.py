@@ -5,9 +5,9 @@ from pathlib import Path
 
 import attrs
 
-from raftlog.records.batch import TRANSACTIONAL_FLAG
-from raftlog.records.control import EndTxnMarker
-from raftlog.records.producer_snapshot import ProducerStateEntry, read_producer_snapshot, write_producer_snapshot
+from raftlog.records.batches.batch import TRANSACTIONAL_FLAG
+from raftlog.records.files.producer_snapshot import ProducerStateEntry, read_producer_snapshot, write_producer_snapshot
+from raftlog.records.messages.control import EndTxnMarker
 from tests.planted.fault import Faults, Spot
 from tests.planted.ground import Ground
 from tests.planted.segments import Segment, change_record, flip_bit, with_control, with_fields

@@ -3,8 +3,8 @@
 
 from collections.abc import Callable
 
-from raftlog.records.batch import HEADER
-from raftlog.records.record import Header, read_record
+from raftlog.records.batches.batch import HEADER
+from raftlog.records.batches.record import Header, read_record
 from raftlog.records.varint import read_varint, read_varlong, varint
 from tests.planted.fault import Faults, Spot
 from tests.planted.ground import DYNAMIC, METADATA, QUORUMS, Ground

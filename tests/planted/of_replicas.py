@@ -8,10 +8,10 @@ from pathlib import Path
 import attrs
 
 from raftlog.offsets import EpochEntry
-from raftlog.records.batch import RecordBatch
-from raftlog.records.checkpoint_files import read_leader_epoch_checkpoint, write_leader_epoch_checkpoint
-from raftlog.records.control import LeaderChangeMessage, Voter, VotersRecord
-from raftlog.records.quorum_state import read_quorum_state, write_quorum_state
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.files.checkpoint_files import read_leader_epoch_checkpoint, write_leader_epoch_checkpoint
+from raftlog.records.files.quorum_state import read_quorum_state, write_quorum_state
+from raftlog.records.messages.control import LeaderChangeMessage, Voter, VotersRecord
 from tests.golden_files import GOLDEN
 from tests.planted.fault import Faults, Spot
 from tests.planted.ground import DYNAMIC, METADATA, QUORUMS, Ground

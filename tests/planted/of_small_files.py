@@ -7,15 +7,15 @@ from pathlib import Path
 import attrs
 
 from raftlog.offsets import EpochEntry
-from raftlog.records.checkpoint_files import (
+from raftlog.records.files.checkpoint_files import (
     PartitionOffset,
     read_leader_epoch_checkpoint,
     read_offset_checkpoint,
     write_leader_epoch_checkpoint,
     write_offset_checkpoint,
 )
-from raftlog.records.quorum_state import QuorumStateData, read_quorum_state, write_quorum_state
-from raftlog.storage.quorum_state_store import COPY_NAMES, QuorumStateCopy
+from raftlog.records.files.quorum_state import QuorumStateData, read_quorum_state, write_quorum_state
+from raftlog.storage.state.quorum_state_store import COPY_NAMES, QuorumStateCopy
 from tests.planted.fault import Faults, Spot
 from tests.planted.ground import DYNAMIC, METADATA, QUORUMS, TOPICS, Ground
 from tests.planted.segments import Segment

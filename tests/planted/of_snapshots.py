@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from raftlog.records.control import (
+from raftlog.records.messages.control import (
     ControlValue,
     KRaftVersionRecord,
     SnapshotHeaderRecord,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import attrs
 
-from raftlog.records.control import (
+from raftlog.records.messages.control import (
     ControlValue,
     KRaftVersionRecord,
     LeaderChangeMessage,

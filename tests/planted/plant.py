@@ -9,9 +9,9 @@ import attrs
 from raftlog.records.checksum import crc32c
 from raftlog.records.rules import Severity
 from raftlog.tools.auditing.evidence import FileEvidence, SurveyTask
-from raftlog.tools.auditing.run import audit
-from raftlog.tools.auditing.survey import survey
-from raftlog.tools.findings import Finding
+from raftlog.tools.auditing.run.run import audit
+from raftlog.tools.auditing.survey.survey import survey
+from raftlog.tools.catalogue.findings import Finding
 from tests.planted.fault import Fault, Spot
 from tests.planted.ground import CleanCopy, Ground
 

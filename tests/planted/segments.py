@@ -5,13 +5,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from raftlog.records.batch import CRC_START, HEADER, RecordBatch
-from raftlog.records.builder import RecordBatchBuilder
+from raftlog.records.batches.batch import CRC_START, HEADER, RecordBatch
+from raftlog.records.batches.builder import RecordBatchBuilder
+from raftlog.records.batches.iterator import BufferSource, split
+from raftlog.records.batches.record import RawRecord, encode_record, read_record
 from raftlog.records.checksum import crc32c
-from raftlog.records.control import ControlValue, read_control_record, write_control_record
-from raftlog.records.index_entries import OFFSET_INDEX, TIME_INDEX, OffsetIndexEntry, TimeIndexEntry
-from raftlog.records.iterator import BufferSource, split
-from raftlog.records.record import RawRecord, encode_record, read_record
+from raftlog.records.files.index_entries import OFFSET_INDEX, TIME_INDEX, OffsetIndexEntry, TimeIndexEntry
+from raftlog.records.messages.control import ControlValue, read_control_record, write_control_record
 from tests.planted.fault import Spot
 from tests.planted.ground import METADATA, Ground
 

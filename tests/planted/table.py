@@ -3,16 +3,16 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Final
 
 import attrs
 
+from tests.checkout import ROOT
 from tests.planted.fault import Fault
 from tests.planted.faults import SUBJECTS
 from tests.planted.plant import Planted
 
-DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "audit.md"
+DOCUMENT: Final = ROOT / "docs" / "audit.md"
 PLACES: Final = 12
 """At how many places each kind is planted for the table."""
 

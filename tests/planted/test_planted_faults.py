@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from raftlog.records.rules import Severity
-from raftlog.tools.audit_rules import CATALOGUE
+from raftlog.tools.catalogue.audit_rules import CATALOGUE
 from tests.planted.fault import Faults
 from tests.planted.faults import FAULTS, SUBJECTS
 from tests.planted.ground import SOURCES, CleanCopy

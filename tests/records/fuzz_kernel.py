@@ -19,8 +19,8 @@ from typing import Any, Final
 
 import crc32c
 
-from raftlog.append_rules import CheckedBatch
-from raftlog.replicated_log import LogAppendInfo
+from raftlog.log.append_validation import CheckedBatch
+from raftlog.log.replicated_log import LogAppendInfo
 from tests.records.fuzzed_logs import SIZES, log_of, payload, rows_of
 from tests.records.guarded_memory import GuardedMemory
 from tests.records.kernel_forms import COMPILED, ints, longs

@@ -17,13 +17,11 @@ from unittest import mock
 import pytest
 from hypothesis import settings
 
-from raftlog.records import (
-    batch_run,
-    builder,
+from raftlog.records import kernel_choice
+from raftlog.records.batches import batch_run, builder, iterator
+from raftlog.records.columns import (
     column_values,
     columns,
-    iterator,
-    kernel_choice,
     record_areas,
     record_marks,
     record_selection,

@@ -16,10 +16,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from tests.checkout import ROOT
 from tests.mutants.kernel_edits import EDITS, KernelEdit
 from tests.records.built_kernel import VARIABLE
 
-ROOT: Final = Path(__file__).resolve().parent.parent.parent
 _TESTS: Final = (
     "tests/records/test_kernel_contracts.py",
     "tests/records/test_kernel_rows.py",
@@ -27,14 +27,14 @@ _TESTS: Final = (
     "tests/records/test_kernel.py",
     "tests/records/test_kernel_facts.py",
     "tests/records/test_kernel_properties.py",
-    "tests/records/test_columns.py",
-    "tests/records/test_columns_properties.py",
-    "tests/records/test_batch_run.py",
-    "tests/records/test_record_summaries.py",
-    "tests/records/test_builder.py",
-    "tests/records/test_accumulator.py",
-    "tests/records/test_iterator.py",
-    "tests/records/test_iterator_properties.py",
+    "tests/records/columns/test_columns.py",
+    "tests/records/columns/test_columns_properties.py",
+    "tests/records/batches/test_batch_run.py",
+    "tests/records/columns/test_record_summaries.py",
+    "tests/records/batches/test_builder.py",
+    "tests/records/batches/test_accumulator.py",
+    "tests/records/batches/test_iterator.py",
+    "tests/records/batches/test_iterator_properties.py",
 )
 _CAUGHT: Final = ("AddressSanitizer", "runtime error")
 _BUILD_LIMIT_S: Final = 300

@@ -6,8 +6,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from raftlog.records.schema import FILES, UNKNOWN_TAGS, Message, MessageType, message_types
-from raftlog.records.schema_text import Field, Struct, fresh
+from raftlog.records.messages.schema import FILES, UNKNOWN_TAGS, Message, MessageType, message_types
+from raftlog.records.messages.schema_text import Field, Struct, fresh
 from raftlog.uuid_text import ZERO_UUID
 
 ALL_TYPES = [each for file in FILES for each in message_types(file).values()]

@@ -5,15 +5,14 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
+from tests.checkout import ROOT
 from tests.hang_limit import HANG_S
 from tests.records.guarded_memory import IS_THERE
 from tests.records.kernel_forms import needs_compiled
 
-_ROOT = Path(__file__).resolve().parent.parent.parent
 _needs_pages = pytest.mark.skipif(not IS_THERE, reason="no pages of which nothing is allowed")
 
 
@@ -23,7 +22,7 @@ def test_the_fuzzer_finds_nothing() -> None:
     """A few hundred cases, at pages that nobody may touch, and with marks around what Python allocates."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.records.fuzz_kernel", "--cases", "200"],
-        cwd=_ROOT,
+        cwd=ROOT,
         env=os.environ | {"PYTHONMALLOC": "debug"},
         capture_output=True,
         text=True,
@@ -49,6 +48,6 @@ assert ctypes.string_at(last, 1) in b"ac"
 print("so far", flush=True)
 ctypes.string_at(last + {behind}, 1) if {action == "read"} else ctypes.memset(last + {behind}, 0, 1)
 """
-    done = subprocess.run([sys.executable, "-c", program], cwd=_ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.stdout == "so far\n"
     assert -done.returncode in (signal.SIGSEGV, signal.SIGBUS)

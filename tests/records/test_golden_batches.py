@@ -5,10 +5,10 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from raftlog.records.batch import RecordBatch
-from raftlog.records.builder import re_encode
-from raftlog.records.compression import CompressionType
-from raftlog.records.iterator import BufferSource, Piece, split
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.batches.builder import re_encode
+from raftlog.records.batches.compression import CompressionType
+from raftlog.records.batches.iterator import BufferSource, Piece, split
 from tests.golden_files import golden_id, record_files
 
 FILES = 195

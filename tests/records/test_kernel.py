@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 
 from raftlog.errors import DecodeError
 from raftlog.records import reference
-from raftlog.records.batch import add_sequence, wrap_int64
-from raftlog.records.java_text import decode_utf8
-from raftlog.records.record import encode_record, read_record
+from raftlog.records.batches.batch import add_sequence, wrap_int64
+from raftlog.records.batches.record import encode_record, read_record
+from raftlog.records.messages.java_text import decode_utf8
 from raftlog.records.rules import RULES
 from tests.records.kernel_forms import COMPILED, FORMS, examples, ints, longs, needs_compiled
 from tests.strategies import batch_bytes

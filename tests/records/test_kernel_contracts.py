@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raftlog.records.columns import Chunk, read_columns
+from raftlog.records.columns.columns import Chunk, read_columns
 from tests.records.kernel_forms import FORMS, examples, ints, longs, using
 from tests.strategies import batch_bytes
 

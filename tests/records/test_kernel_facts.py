@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raftlog.records.batch import RecordBatch
+from raftlog.records.batches.batch import RecordBatch
 from tests.records.kernel_forms import BUILT_FORMS, COMPILED, FORMS, INTERPRETED, examples, longs, needs_compiled
 from tests.strategies import batch_bytes
 

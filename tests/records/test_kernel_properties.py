@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raftlog.records import reference
-from raftlog.records.batch import RecordBatch, add_sequence
-from raftlog.records.batch_run import BatchRun
-from raftlog.records.columns import RECORD_COLUMNS, Chunk, read_columns
-from raftlog.records.java_text import decode_utf8
-from raftlog.records.record import Header, RawRecord, encode_record
+from raftlog.records.batches.batch import RecordBatch, add_sequence
+from raftlog.records.batches.batch_run import BatchRun
+from raftlog.records.batches.record import Header, RawRecord, encode_record
+from raftlog.records.columns.columns import RECORD_COLUMNS, Chunk, read_columns
+from raftlog.records.messages.java_text import decode_utf8
 from tests.records.extreme_batches import extreme_batches
 from tests.records.kernel_forms import BUILT_FORMS, INTERPRETED, examples, ints, longs, using
 from tests.strategies import (

@@ -7,8 +7,8 @@ from typing import Any
 import crc32c
 import pytest
 
-from raftlog.records.batch import RecordBatch
-from raftlog.records.builder import RecordBatchBuilder
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.batches.builder import RecordBatchBuilder
 from tests.records.kernel_forms import FORMS, using_to_write
 
 _forms = pytest.mark.parametrize("kernel", FORMS)

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from raftlog.errors import DecodeError
 from raftlog.records import reference
-from raftlog.records.batch import RecordBatch
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.batches.iterator import BufferSource, Corruption, Piece, TornTail, ZeroPadding, split
+from raftlog.records.batches.legacy import LegacyBatch
 from raftlog.records.checksum import crc32c
-from raftlog.records.iterator import BufferSource, Corruption, Piece, TornTail, ZeroPadding, split
-from raftlog.records.legacy import LegacyBatch
 from raftlog.records.rules import RULES
 from tests.strategies import batch_bytes, batches, mutated, with_mutated_area
 

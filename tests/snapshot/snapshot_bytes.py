@@ -3,14 +3,19 @@
 
 from collections.abc import Sequence
 
-from raftlog.kraft_version import KRaftVersion
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.records.builder import RecordBatchBuilder
-from raftlog.records.control import ControlValue, KRaftVersionRecord, SnapshotFooterRecord, SnapshotHeaderRecord
-from raftlog.records.control_batch import write_control_batch
+from raftlog.records.batches.builder import RecordBatchBuilder
+from raftlog.records.batches.control_batch import write_control_batch
+from raftlog.records.messages.control import (
+    ControlValue,
+    KRaftVersionRecord,
+    SnapshotFooterRecord,
+    SnapshotHeaderRecord,
+)
 from raftlog.snapshot.memory_raw import MemoryRawSnapshotWriter
 from raftlog.snapshot.writer import RecordsSnapshotWriter
-from raftlog.voter_set import VoterSet
+from raftlog.voters.kraft_version import KRaftVersion
+from raftlog.voters.voter_set import VoterSet
 from tests.strategies import TIMESTAMP
 
 ID = OffsetAndEpoch(42, 3)

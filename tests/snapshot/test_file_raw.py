@@ -16,10 +16,10 @@ from raftlog.snapshot.file_raw import FileRawSnapshotReader, FileRawSnapshotWrit
 from raftlog.snapshot.notifying import NotifyingRawSnapshotWriter
 from raftlog.snapshot.paths import snapshot_name
 from raftlog.testing.crash_points import CrashCounts, enumerate_crashes
-from raftlog.testing.crash_states import CrashModel
-from raftlog.testing.faults import Fault, Operation
-from raftlog.testing.memory_file import MemoryFile
-from raftlog.testing.memory_file_system import MemoryFileSystem
+from raftlog.testing.file_system.crash_states import CrashModel
+from raftlog.testing.file_system.faults import Fault, Operation
+from raftlog.testing.file_system.memory_file import MemoryFile
+from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 from tests.snapshot.snapshot_bytes import ID, written
 
 DIRECTORY = "log"

@@ -8,8 +8,8 @@ import pytest
 
 from raftlog.errors import DecodeError
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.records.batch import RecordBatch
-from raftlog.records.iterator import BufferSource
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.batches.iterator import BufferSource
 from raftlog.snapshot.memory_raw import MemoryRawSnapshotWriter
 from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID, parse_snapshot_name
 from raftlog.snapshot.reader import ControlBatch, RecordsSnapshotReader, verify_snapshot

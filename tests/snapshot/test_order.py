@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raftlog.errors import DecodeError
-from raftlog.records.batch import RecordBatch
-from raftlog.records.batch_run import BatchRun
-from raftlog.records.iterator import BufferSource, split_runs
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.batches.batch_run import BatchRun
+from raftlog.records.batches.iterator import BufferSource, split_runs
 from raftlog.snapshot.order import SnapshotOrder, read_header
 from tests.snapshot.snapshot_bytes import FOOTER, HEADER, ID, control, data
 from tests.strategies import TIMESTAMP

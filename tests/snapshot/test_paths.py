@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from raftlog.errors import InvalidSnapshotIdError
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.records.file_names import FileName, FileState
+from raftlog.records.files.file_names import FileName, FileState
 from raftlog.snapshot.paths import SnapshotName, parse_snapshot_name, partial_name, snapshot_name
 
 ids = st.builds(OffsetAndEpoch, st.integers(0, 2**63 - 1), st.integers(0, 2**31 - 1))

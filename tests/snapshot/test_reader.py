@@ -16,12 +16,14 @@ from raftlog.errors import (
     UnsupportedMagicError,
     UnsupportedVersionError,
 )
-from raftlog.kraft_version import KRaftVersion
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.records.batch import RecordBatch
-from raftlog.records.builder import RecordBatchBuilder
-from raftlog.records.compression import CompressionType
-from raftlog.records.control import (
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.batches.builder import RecordBatchBuilder
+from raftlog.records.batches.compression import CompressionType
+from raftlog.records.batches.control_batch import write_control_batch
+from raftlog.records.batches.iterator import BufferSource
+from raftlog.records.limits import MAX_BATCH_SIZE
+from raftlog.records.messages.control import (
     ControlRecordType,
     EndTxnMarker,
     KRaftVersionRecord,
@@ -32,12 +34,10 @@ from raftlog.records.control import (
     VotersRecordVoter,
     control_key,
 )
-from raftlog.records.control_batch import write_control_batch
-from raftlog.records.iterator import BufferSource
-from raftlog.records.limits import MAX_BATCH_SIZE
 from raftlog.snapshot.memory_raw import MemoryRawSnapshotReader
 from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID, snapshot_name
 from raftlog.snapshot.reader import ControlBatch, RecordsSnapshotReader, SnapshotSummary, verify_snapshot
+from raftlog.voters.kraft_version import KRaftVersion
 from tests.records import vectors
 from tests.snapshot.snapshot_bytes import FOOTER, HEADER, ID, control, data, written
 from tests.strategies import TIMESTAMP, batch_bytes, legacy_message, mutated, with_crc

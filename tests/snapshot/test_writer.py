@@ -15,21 +15,21 @@ from raftlog.errors import (
     StorageError,
     UnsupportedVersionError,
 )
-from raftlog.kraft_version import KRaftVersion
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.records.batch import RecordBatch
-from raftlog.records.builder import RecordBatchBuilder
-from raftlog.records.compression import CompressionType
-from raftlog.records.iterator import BufferSource, split
-from raftlog.records.open_batch import KeyedRecord
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.batches.builder import RecordBatchBuilder
+from raftlog.records.batches.compression import CompressionType
+from raftlog.records.batches.iterator import BufferSource, split
+from raftlog.records.batches.open_batch import KeyedRecord
 from raftlog.snapshot.directory import SnapshotDirectory
 from raftlog.snapshot.memory_raw import MemoryRawSnapshotWriter
 from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID
 from raftlog.snapshot.raw import RawSnapshotWriter
 from raftlog.snapshot.reader import ControlBatch, RecordsSnapshotReader, verify_snapshot
 from raftlog.snapshot.writer import RecordsSnapshotWriter
-from raftlog.testing.memory_file_system import MemoryFileSystem
-from raftlog.voter_set import Endpoints, ReplicaKey, SupportedVersionRange, VoterNode, VoterSet
+from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
+from raftlog.voters.kraft_version import KRaftVersion
+from raftlog.voters.voter_set import Endpoints, ReplicaKey, SupportedVersionRange, VoterNode, VoterSet
 from tests.records import vectors
 from tests.snapshot.snapshot_bytes import ID
 from tests.strategies import TIMESTAMP, codecs, headers, nullable_bytes

@@ -4,9 +4,9 @@
 from pathlib import Path
 from random import Random
 
-from raftlog.storage.file_log import FileLog
 from raftlog.storage.local_file_system import LocalFileSystem
-from raftlog.storage.log_config import LogConfig
+from raftlog.storage.log.file_log import FileLog
+from raftlog.storage.segments.log_config import LogConfig
 from tests.file_logs import make_snapshot
 from tests.raft_batches import raft_batch
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from raftlog.tools.auditing.full_audit import AuditOutcome
-from raftlog.tools.auditing.run import Account
-from raftlog.tools.exit_codes import EXIT_ERROR
+from raftlog.tools.auditing.run.full_audit import AuditOutcome
+from raftlog.tools.auditing.run.run import Account
 from raftlog.tools.spark.spark_failure import INSTALL
+from raftlog.tools.terminal.exit_codes import EXIT_ERROR
 from tests.golden_files import GOLDEN
 from tests.spark.audit_results import audit_locally, results
 from tests.spark.own_process import python_without_raftlog, run_python
@@ -42,14 +42,14 @@ JOB_AND_QUERY = """
 """
 JOB_THAT_LOSES_AN_EXECUTOR = """
     import os, signal, subprocess, sys
-    from raftlog.tools.auditing.full_audit import audit_into
-    from raftlog.tools.auditing.survey import survey
+    from raftlog.tools.auditing.run.full_audit import audit_into
+    from raftlog.tools.auditing.survey.survey import survey
     from raftlog.tools.report.page import Report
-    from raftlog.tools.spark import audit_engine, bin_files
+    from raftlog.tools.spark.audit import audit_engine, survey_queue
     from raftlog.tools.spark.session import session
 
     master, source, out, last, notes = sys.argv[1:]
-    bin_files._MOST_FILES = 5
+    survey_queue._MOST_FILES = 5
 
     def survey_and_die(task):
         with open(notes, "a") as file:

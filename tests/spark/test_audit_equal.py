@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from raftlog.records.rules import Severity
-from raftlog.tools.findings import Finding
+from raftlog.tools.catalogue.findings import Finding
 from tests.golden_files import GOLDEN
 from tests.planted.fault import Spot
 from tests.planted.faults import FAULTS

@@ -14,8 +14,9 @@ from pyspark.sql import SparkSession
 
 from raftlog.errors import MissingExtraError, SparkJobError
 from raftlog.tools.auditing.evidence import FileEvidence, SurveyTask
-from raftlog.tools.auditing.survey import survey
-from raftlog.tools.spark import audit_job, bin_files, bins, worker_check
+from raftlog.tools.auditing.survey.survey import survey
+from raftlog.tools.spark import audit_job
+from raftlog.tools.spark.audit import bins, survey_queue, worker_check
 from tests.golden_files import GOLDEN
 from tests.spark.audit_results import audit_locally, audit_on_spark, results
 from tests.spark.conftest import QUICK_START
@@ -28,7 +29,7 @@ QUORUM = GOLDEN / "dynamic-quorum" / "data"
 Survey = Callable[[SurveyTask], FileEvidence]
 DIES_WHEN_JUDGED = f"""
     import os, signal, sys
-    from raftlog.tools.spark import audit_engine
+    from raftlog.tools.spark.audit import audit_engine
     from raftlog.tools.spark.audit_job import main
     from raftlog.tools.spark.session import session
 
@@ -118,7 +119,7 @@ def test_a_run_goes_on_where_another_was_stopped(
     spark: SparkSession, quorum: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What tasks have surveyed that were done is not surveyed again, and the results are those of one run."""
-    monkeypatch.setattr(bin_files, "_MOST_FILES", 10)
+    monkeypatch.setattr(survey_queue, "_MOST_FILES", 10)
     path, notes = victim(quorum), tmp_path / "notes"
 
     def stop(task: SurveyTask) -> None:

@@ -13,17 +13,17 @@ from typing import Any, Final
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from raftlog.records.batch import RecordBatch
-from raftlog.records.control import VotersRecord, read_control_record
-from raftlog.records.iterator import BufferSource, split
-from raftlog.records.record import RecordView
-from raftlog.records.schema import NEWEST
-from raftlog.tools.message_payloads import MetadataDecoder
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.batches.iterator import BufferSource, split
+from raftlog.records.batches.record import RecordView
+from raftlog.records.messages.control import VotersRecord, read_control_record
+from raftlog.records.messages.schema import NEWEST
+from raftlog.tools.payloads.message_payloads import MetadataDecoder
+from tests.checkout import ROOT
 from tests.golden_files import GOLDEN
 
 pytestmark = pytest.mark.spark
 
-ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = (ROOT / "docs/spark.md").read_text("utf-8")
 README: Final = (ROOT / "README.md").read_text("utf-8")
 BROKER: Final = "/var/lib/kafka"

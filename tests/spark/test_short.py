@@ -3,7 +3,7 @@
 
 from pyspark.sql import SparkSession
 
-from raftlog.records.columns import read_records
+from raftlog.records.columns.columns import read_records
 from tests.golden_files import GOLDEN
 
 

@@ -8,8 +8,8 @@ from pyspark.errors import AnalysisException, PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
-from raftlog.tools.spark.options import VIEWS
-from raftlog.tools.spark.views import view_schema
+from raftlog.tools.spark.rows.options import VIEWS
+from raftlog.tools.spark.rows.views import view_schema
 from tests.golden_files import GOLDEN
 from tests.tools.made_logs import batch, flip, write_log
 from tests.tools.spark import source_reads

@@ -8,7 +8,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
-from raftlog.records.batch import read_batch
+from raftlog.records.batches.batch import read_batch
 from tests.golden_files import GOLDEN
 from tests.tools.made_logs import batch, write_log
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from raftlog.records.columns import read_records
+from raftlog.records.columns.columns import read_records
 from tests.golden_files import GOLDEN
 from tests.spark.own_process import run_python
 from tests.spark.standalone_cluster import Cluster, standalone_cluster
@@ -20,7 +20,7 @@ COUNT = """
     import pyarrow as pa
     from pyspark import TaskContext
 
-    from raftlog.records.columns import read_records
+    from raftlog.records.columns.columns import read_records
     from raftlog.tools.spark.session import session
 
     def parent(process):

@@ -8,9 +8,9 @@ import pytest
 
 from raftlog.disk_work import DiskWork
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.storage.file_log import FileLog
-from raftlog.testing.faults import Operation
-from raftlog.testing.memory_file_system import MemoryFileSystem
+from raftlog.storage.log.file_log import FileLog
+from raftlog.testing.file_system.faults import Operation
+from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 from tests.file_logs import (
     fill,
     install_snapshot,

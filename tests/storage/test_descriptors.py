@@ -11,13 +11,13 @@ import pytest
 
 from raftlog.errors import MissingFileError, OutOfSpaceError, StorageError, TooManyOpenFilesError
 from raftlog.storage.local_file_system import LocalFileSystem
-from raftlog.testing.faults import Fault, Operation
-from raftlog.testing.memory_file_system import MemoryFileSystem
+from raftlog.testing.file_system.faults import Fault, Operation
+from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
+from tests.checkout import ROOT
 from tests.file_logs import fill, kill, make_snapshot, open_log, records_of
 from tests.hang_limit import HANG_S
 from tests.raft_batches import raft_batch
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 LIVE = """
 import os, resource, sys
 from raftlog import FileLog, LocalFileSystem, LogConfig, OffsetAndEpoch, QuorumStateData, QuorumStateStore, StorageError

@@ -11,15 +11,15 @@ import pytest
 from raftlog.errors import StorageError
 from raftlog.file_system import FileSystem, own_view
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.records.quorum_state import QuorumStateData
+from raftlog.records.files.quorum_state import QuorumStateData
 from raftlog.storage.local_file_system import LocalFileSystem
-from raftlog.storage.quorum_state_store import QuorumStateStore
-from raftlog.testing.faults import Fault, Operation
-from raftlog.testing.memory_file_system import MemoryFileSystem
+from raftlog.storage.state.quorum_state_store import QuorumStateStore
+from raftlog.testing.file_system.faults import Fault, Operation
+from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 from tests.file_logs import fill, open_log
 from tests.hang_limit import HANG_S
 from tests.raft_batches import raft_batch, snapshot_bytes
-from tests.storage.test_forks import in_child
+from tests.storage.log.test_forks import in_child
 
 SNAPSHOT = OffsetAndEpoch(4, 1)
 DIRECTORY = "log"

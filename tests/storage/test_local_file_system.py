@@ -16,8 +16,8 @@ import pytest
 
 from raftlog.errors import DirectoryLockedError, MissingFileError, OutOfSpaceError, StorageError
 from raftlog.storage import local_file_system
-from raftlog.storage.file_log import FileLog
 from raftlog.storage.local_file_system import LocalFileSystem
+from raftlog.storage.log.file_log import FileLog
 from tests.raft_batches import raft_batch
 
 FILES = LocalFileSystem()

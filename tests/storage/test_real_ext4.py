@@ -14,11 +14,11 @@ from typing import Final
 import attrs
 import pytest
 
+from tests.checkout import ROOT
 from tests.hang_limit import HANG_S
 
 pytestmark = pytest.mark.slow
 
-ROOT: Final = Path(__file__).resolve().parent.parent.parent
 TOOLS: Final = ("mkfs.ext4", "losetup", "mount", "umount", "filefrag", "fallocate")
 MIB: Final = 1024 * 1024
 BLOCK: Final = 4096

@@ -3,8 +3,8 @@
 
 from pathlib import Path
 
-from raftlog.records.index_entries import TRANSACTION_INDEX, AbortedTransaction
-from raftlog.records.producer_snapshot import ProducerStateEntry, write_producer_snapshot
+from raftlog.records.files.index_entries import TRANSACTION_INDEX, AbortedTransaction
+from raftlog.records.files.producer_snapshot import ProducerStateEntry, write_producer_snapshot
 from tests.consumer_logs import ConsumerLog
 from tests.tools.made_logs import write_log
 

@@ -9,8 +9,8 @@ import pytest
 from raftlog.errors import StorageError
 from raftlog.file_system import FileSystem, read_file, replace_file
 from raftlog.testing.crash_points import CrashCounts, Promise, enumerate_crashes
-from raftlog.testing.crash_states import CrashModel
-from raftlog.testing.memory_file_system import MemoryFileSystem
+from raftlog.testing.file_system.crash_states import CrashModel
+from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 from tests.work_counts import calls_made
 
 OLD, NEW = b"old" * 300, b"new!" * 300

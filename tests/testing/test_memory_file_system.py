@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from raftlog.errors import OutOfSpaceError, StorageError
 from raftlog.file_system import parent_directory, replace_file
-from raftlog.testing.crash_states import CrashModel, PossibleStates, choices
-from raftlog.testing.faults import Fault, Operation
-from raftlog.testing.memory_file_system import MemoryFileSystem
+from raftlog.testing.file_system.crash_states import CrashModel, PossibleStates, choices
+from raftlog.testing.file_system.faults import Fault, Operation
+from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 
 SECTOR = 512
 FOUR_BYTE_SECTORS = CrashModel(sector_size_bytes=4)

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from raftlog.errors import MissingExtraError
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.records.batch import RecordBatch
-from raftlog.records.control import ControlRecordType, ControlValue, control_type
-from raftlog.records.control_batch import read_control_batch
-from raftlog.records.iterator import BufferSource, split
-from raftlog.records.voters import voter_set, voters_record
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.batches.control_batch import read_control_batch
+from raftlog.records.batches.iterator import BufferSource, split
+from raftlog.records.messages.control import ControlRecordType, ControlValue, control_type
+from raftlog.records.messages.voters import voter_set, voters_record
 from raftlog.testing import strategies
 from raftlog.testing.strategies import SmallLog
-from raftlog.voter_set import ReplicaKey, VoterSet
+from raftlog.voters.voter_set import ReplicaKey, VoterSet
 
 
 @given(strategies.record_batches())

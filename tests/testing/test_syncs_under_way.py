@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from raftlog.errors import StorageError
 from raftlog.testing.crash_points import enumerate_crashes
-from raftlog.testing.crash_states import CrashModel, DiskState, Fate, PossibleStates, Truncate, Write
-from raftlog.testing.disk_steps import DiskSteps
-from raftlog.testing.faults import Fault, Operation, Step
-from raftlog.testing.memory_file import MemoryFile
-from raftlog.testing.memory_file_system import MemoryFileSystem
-from raftlog.testing.memory_inode import Inode
+from raftlog.testing.file_system.crash_states import CrashModel, DiskState, Fate, PossibleStates, Truncate, Write
+from raftlog.testing.file_system.disk_steps import DiskSteps
+from raftlog.testing.file_system.faults import Fault, Operation, Step
+from raftlog.testing.file_system.memory_file import MemoryFile
+from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
+from raftlog.testing.file_system.memory_inode import Inode
 from tests.hang_limit import HANG_S
 
 SECTOR = 512

@@ -2,12 +2,13 @@
 """Checking JSON lines against the published schema."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 from jsonschema import Draft202012Validator
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "dump-log-1.schema.json").read_text())
+from tests.checkout import ROOT
+
+SCHEMA = json.loads((ROOT / "docs" / "dump-log-1.schema.json").read_text())
 _BY_KIND = {
     reference["$ref"].rsplit("/", 1)[1]: Draft202012Validator({"$defs": SCHEMA["$defs"], **reference})
     for reference in SCHEMA["oneOf"]

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from raftlog.records.builder import RecordBatchBuilder
-from raftlog.records.compression import CompressionType
+from raftlog.records.batches.builder import RecordBatchBuilder
+from raftlog.records.batches.compression import CompressionType
 
 TIMESTAMP = 1_700_000_000_000
 LOG_NAME = "00000000000000000000.log"

@@ -97,7 +97,7 @@ def test_help_imports_little() -> None:
     )
     imported = {line.rsplit("|", 1)[1].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
 
-    assert "raftlog.tools.exit_codes" in imported
+    assert "raftlog.tools.terminal.exit_codes" in imported
     assert not {name for name in imported if name.split(".")[0] in {"attr", "attrs", "importlib.metadata", "json"}}
     assert not {name for name in imported if name.startswith(("raftlog.records", "raftlog.storage", "raftlog.errors"))}
 

@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 
 from raftlog.errors import DecodeError, RaftLogError
-from raftlog.records import primitives
-from raftlog.records.batch_run import BatchRun
-from raftlog.records.columns import Chunk, read_columns, read_records
-from raftlog.records.compression import CompressionType, compress
-from raftlog.records.iterator import BufferSource, split_runs
-from raftlog.records.record_areas import unpack_record_areas
-from raftlog.records.record_summaries import summarize_records
+from raftlog.records.batches.batch_run import BatchRun
+from raftlog.records.batches.compression import CompressionType, compress
+from raftlog.records.batches.iterator import BufferSource, split_runs
+from raftlog.records.columns.columns import Chunk, read_columns, read_records
+from raftlog.records.columns.record_areas import unpack_record_areas
+from raftlog.records.columns.record_summaries import summarize_records
+from raftlog.records.messages import primitives
 from raftlog.tools.auditing.evidence import SurveyTask
-from raftlog.tools.auditing.survey import survey
-from raftlog.tools.auditing.tasks import find_tasks
-from raftlog.tools.spark.survey_child import SurveyChild
+from raftlog.tools.auditing.survey.survey import survey
+from raftlog.tools.auditing.survey.tasks import find_tasks
+from raftlog.tools.spark.audit.survey_child import SurveyChild
 from tests.strategies import batch_bytes
 from tests.tools.console import run
 from tests.tools.made_logs import LOG_NAME, batch, control_batch
@@ -30,10 +30,11 @@ from tests.tools.spark.source_reads import rows
 MOST_MEBIBYTES = 256
 CODECS = [CompressionType.GZIP, CompressionType.SNAPPY, CompressionType.LZ4, CompressionType.ZSTD]
 COMMAND_IMPORTS = (
-    "import numpy, json, pyarrow.parquet, raftlog.tools.audit, raftlog.tools.auditing.full_audit,"
-    " raftlog.tools.auditing.run, raftlog.tools.message_payloads, raftlog.tools.dump_log,"
-    " raftlog.tools.verification, raftlog.tools.explain, raftlog.tools.table_text, raftlog.tools.json_lines,"
-    " raftlog.records.columns, raftlog.tools.auditing.segment_survey, lz4.frame, cramjam, zstandard\n"
+    "import numpy, json, pyarrow.parquet, raftlog.tools.audit_verbs.audit, raftlog.tools.auditing.run.full_audit,"
+    " raftlog.tools.auditing.run.run, raftlog.tools.payloads.message_payloads, raftlog.tools.dump.dump_log,"
+    " raftlog.tools.audit_verbs.verification, raftlog.tools.dump.explain, raftlog.tools.dump.table_text,"
+    " raftlog.tools.dump.json_lines,"
+    " raftlog.records.columns.columns, raftlog.tools.auditing.survey.segment_survey, lz4.frame, cramjam, zstandard\n"
     "from raftlog.tools.command_line import main"
 )
 COMMAND_WORK = "code = main(arguments)"
@@ -59,8 +60,8 @@ for chunk in read_columns(open_source(arguments[0])):
 READER_IMPORTS = """
 import numpy, os, pyarrow, lz4.frame, cramjam, zstandard
 from raftlog.errors import DecodeError, without_frames
-from raftlog.records.columns import read_columns, read_records
-from raftlog.storage.file_source import open_source
+from raftlog.records.columns.columns import read_columns, read_records
+from raftlog.storage.reading.file_source import open_source
 from tests.tools.spark.source_reads import rows
 kept = []
 

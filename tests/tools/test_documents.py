@@ -13,15 +13,15 @@ import pytest
 
 from raftlog.errors import NoJavaError
 from raftlog.records.rules import RULES
-from raftlog.tools.auditing.audit_tables import TABLES, schema
-from raftlog.tools.dump_options import parse_options
+from raftlog.tools.auditing.run.audit_tables import TABLES, schema
+from raftlog.tools.dump.dump_options import parse_options
 from raftlog.tools.spark.java_runtime import LEAST_JAVA
+from tests.checkout import ROOT
 from tests.golden_files import GOLDEN
 from tests.readme import blocks, log_example, log_script, run_shell
 from tests.tools.console import run, run_process
 from tests.tools.log_console import log
 
-ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 
 
@@ -130,7 +130,9 @@ def test_the_options_of_the_readme_exist() -> None:
     """Every option that the README names is one that the help of a verb names."""
     helps = "".join(
         subprocess.run(
-            [sys.executable, "-m", "raftlog.tools.command_line", verb, "--help"], capture_output=True, text=True
+            [sys.executable, "-m", "raftlog.tools.command_line", verb, "--help"],
+            capture_output=True,
+            text=True,
         ).stdout
         for verb in ("dump-log", "verify")
     )

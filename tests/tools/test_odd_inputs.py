@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 
 from raftlog.errors import OptionError, StorageError
-from raftlog.storage.file_log import FileLog
-from raftlog.storage.file_source import (
+from raftlog.storage.local_file_system import LocalFileSystem
+from raftlog.storage.log.file_log import FileLog
+from raftlog.storage.reading.file_source import (
     DEFAULT_SPOOL_LIMIT,
     SPOOL_LIMIT_VARIABLE,
     FileSource,
     parse_size,
     read_file,
 )
-from raftlog.storage.local_file_system import LocalFileSystem
-from raftlog.storage.segment_reader import open_segment
+from raftlog.storage.reading.segment_reader import open_segment
 from tests.tools.console import COMMAND, run, run_process
 from tests.tools.made_logs import LOG_NAME, batch
 from tests.tools.spark.source_reads import rows
@@ -85,7 +85,7 @@ def test_a_socket_is_refused_by_name(verb: str, tmp_path: Path, monkeypatch: pyt
 def test_a_block_device_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """So is a block device, before it is opened."""
     monkeypatch.setattr(stat, "S_ISBLK", lambda mode: True)
-    from raftlog.storage import file_source
+    from raftlog.storage.reading import file_source
 
     monkeypatch.setattr(file_source, "_KINDS", [(lambda mode: True, file_source._KINDS[2][1])])
     monkeypatch.setattr(os, "open", lambda *_: pytest.fail("it was opened"))

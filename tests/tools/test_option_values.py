@@ -7,8 +7,8 @@ from typing import Any, Self
 
 import pytest
 
-from raftlog.tools.auditing import engine, workers
 from raftlog.tools.auditing.evidence import SurveyTask
+from raftlog.tools.auditing.run import engine, workers
 from raftlog.tools.command_line import VERBS
 from tests.golden_files import GOLDEN
 from tests.tools.console import run

@@ -37,7 +37,7 @@ def assert_told(outcome: Outcome, *, in_output: bool) -> None:
 @pytest.mark.parametrize("function", ["log_directories", "by_cluster"])
 def test_where_files_are_put_together(function: str, damaged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where replicas cannot be told, what each file has inside is found all the same."""
-    monkeypatch.setattr(f"{AUDITING}.judgement.{function}", fail)
+    monkeypatch.setattr(f"{AUDITING}.judgement.judgement.{function}", fail)
     outcome = run("verify", "-j", "1", damaged)
 
     assert_told(outcome, in_output=True)
@@ -73,7 +73,7 @@ def test_a_section_of_a_report(function: str, damaged: Path, tmp_path: Path, mon
 def test_timelines_of_an_audit(function: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An audit leaves its tables without the timelines that cannot be made, and counts the fault."""
     pytest.importorskip("pyarrow")
-    monkeypatch.setattr(f"{AUDITING}.audit_tables.{function}", fail)
+    monkeypatch.setattr(f"{AUDITING}.run.audit_tables.{function}", fail)
     outcome = run("audit", "-j", "1", QUORUM, "--out", tmp_path / "out")
 
     assert "1 files or directories could not be read or judged" in outcome.text
@@ -85,7 +85,7 @@ def test_timelines_of_an_audit(function: str, tmp_path: Path, monkeypatch: pytes
 @pytest.mark.parametrize("function", ["quorum.quorum_view", "quorum_files.by_history"])
 def test_a_quorum(function: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A log that cannot be shown is one line."""
-    monkeypatch.setattr(f"raftlog.tools.{function}", fail)
+    monkeypatch.setattr(f"raftlog.tools.audit_verbs.{function}", fail)
     outcome = run("quorum", "-j", "1", QUORUM)
 
     assert_told(outcome, in_output=False)
@@ -94,7 +94,7 @@ def test_a_quorum(function: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_any_verb(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever else fails in a command, it ends with one line."""
-    monkeypatch.setattr("raftlog.tools.explain.run", fail)
+    monkeypatch.setattr("raftlog.tools.dump.explain.run", fail)
     outcome = run("explain", "batch-crc")
 
     assert_told(outcome, in_output=False)

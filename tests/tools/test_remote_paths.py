@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from raftlog.storage import remote_file_source, remote_file_system
+from raftlog.storage.reading import remote_file_source, remote_file_system
 from raftlog.tools.auditing.evidence import SurveyTask
-from raftlog.tools.auditing.tasks import find_tasks
+from raftlog.tools.auditing.survey.tasks import find_tasks
 from tests.golden_files import GOLDEN
 from tests.object_store import ObjectStore
 from tests.tools.console import Outcome, run, run_process

@@ -4,9 +4,9 @@
 from collections.abc import Callable, Iterator
 
 from raftlog.errors import StorageError
-from raftlog.records.batch import RecordBatch
-from raftlog.records.iterator import split
-from raftlog.storage.file_source import open_source
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.batches.iterator import split
+from raftlog.storage.reading.file_source import open_source
 from raftlog.tools.auditing.evidence import FileEvidence
 
 BatchReader = Callable[[FileEvidence, int, int], Iterator[RecordBatch]]

@@ -20,14 +20,14 @@ import attrs
 
 from raftlog.errors import DecodeError, MissingExtraError
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.records.file_names import FileKind, FileState
-from raftlog.tools.coverage import Coverage
-from raftlog.tools.findings import Finding
+from raftlog.records.files.file_names import FileKind, FileState
+from raftlog.tools.catalogue.findings import Finding
+from raftlog.tools.input.coverage import Coverage
 
 if TYPE_CHECKING:
     from cattrs.preconf.json import JsonConverter
 
-    from raftlog.records.control import ControlRecord, ControlValue
+    from raftlog.records.messages.control import ControlRecord, ControlValue
 
 BLOCK_SIZE: Final = 4096
 """Offsets in a block: replicas are first compared block by block."""
@@ -153,7 +153,7 @@ class ControlSeen:
 @functools.lru_cache(maxsize=1024)
 def _read_control_record(key: bytes, value: bytes) -> "ControlRecord":
     """Read a control record; each judgement asks for what the same few say."""
-    from raftlog.records.control import read_control_record  # Most segments have none.
+    from raftlog.records.messages.control import read_control_record  # Most segments have none.
 
     return read_control_record(key, value)
 

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from raftlog.tools.findings import Finding
+from raftlog.tools.catalogue.findings import Finding
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,6 +5,6 @@ Spark imports each module on its path that is called ``pyspark_*`` and registers
 here would break every other Python data source, so what is imported imports what it needs when it is used.
 """
 
-from raftlog.tools.spark.source import RaftLogDataSource as DefaultSource
+from raftlog.tools.spark.source.source import RaftLogDataSource as DefaultSource
 
 __all__ = ["DefaultSource"]

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from raftlog.records.rules import Severity
-from raftlog.tools.auditing.quorum_view import QuorumView
-from raftlog.tools.auditing.run import Account
+from raftlog.tools.auditing.history.quorum_view import QuorumView
+from raftlog.tools.auditing.run.run import Account
 from raftlog.tools.report.gathering import Gathering, LogFacts, ReplicaFacts
 
 _NAMED: Final = 12

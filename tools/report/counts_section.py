@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from raftlog.records.rules import Severity
-from raftlog.tools.audit_rules import CATALOGUE
-from raftlog.tools.auditing.timelines import EpochLead
-from raftlog.tools.findings import Finding
+from raftlog.tools.auditing.history.timelines import EpochLead
+from raftlog.tools.catalogue.audit_rules import CATALOGUE
+from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.report.drawing import share_bar
 from raftlog.tools.report.gathering import Gathering
 from raftlog.tools.report.markup import Markup, element, joined

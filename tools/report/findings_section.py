@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from raftlog.records.rules import Severity
-from raftlog.tools.auditing.audit_tables import command_of
-from raftlog.tools.findings import Finding
+from raftlog.tools.auditing.run.audit_tables import command_of
+from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.report.gathering import Gathering
 from raftlog.tools.report.markup import Markup, element, escaped, joined
 from raftlog.tools.report.severity_label import severity_label

@@ -12,21 +12,21 @@ from typing import Final
 import attrs
 
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.records.file_names import FileKind
-from raftlog.records.quorum_state import QuorumStateData
+from raftlog.records.files.file_names import FileKind
+from raftlog.records.files.quorum_state import QuorumStateData
 from raftlog.records.rules import Severity
-from raftlog.tools.auditing.checks import Checks
+from raftlog.tools.auditing.crash_isolation import attempted
 from raftlog.tools.auditing.evidence import FileEvidence, LogExtent, PartitionEvidence, Place
-from raftlog.tools.auditing.histories import by_history
-from raftlog.tools.auditing.judgement import Judged
-from raftlog.tools.auditing.log_directories import log_directories
-from raftlog.tools.auditing.own_fault import attempted
-from raftlog.tools.auditing.quorum_view import QuorumView, quorum_view
-from raftlog.tools.auditing.replicas import log_end, quorum_state_of
-from raftlog.tools.auditing.run import Account
-from raftlog.tools.auditing.timelines import EpochLead, VoterChange, epoch_timeline, voter_timeline
-from raftlog.tools.coverage import Coverage
-from raftlog.tools.findings import Finding
+from raftlog.tools.auditing.history.histories import by_history
+from raftlog.tools.auditing.history.log_directories import log_directories
+from raftlog.tools.auditing.history.quorum_view import QuorumView, quorum_view
+from raftlog.tools.auditing.history.replicas import log_end, quorum_state_of
+from raftlog.tools.auditing.history.timelines import EpochLead, VoterChange, epoch_timeline, voter_timeline
+from raftlog.tools.auditing.judgement.judgement import Judged
+from raftlog.tools.auditing.run.rule_status import Checks
+from raftlog.tools.auditing.run.run import Account
+from raftlog.tools.catalogue.findings import Finding
+from raftlog.tools.input.coverage import Coverage
 from raftlog.tools.report.worst import Worst, rank_of
 from raftlog.uuid_text import uuid_to_text
 

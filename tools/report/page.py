@@ -7,11 +7,11 @@ from functools import partial
 from typing import Final
 
 from raftlog import __version__
-from raftlog.tools.auditing.checks import Checks, CheckStatus
-from raftlog.tools.auditing.judgement import Judged
-from raftlog.tools.auditing.own_fault import attempted
-from raftlog.tools.auditing.run import Account
-from raftlog.tools.findings import Finding
+from raftlog.tools.auditing.crash_isolation import attempted
+from raftlog.tools.auditing.judgement.judgement import Judged
+from raftlog.tools.auditing.run.rule_status import Checks, CheckStatus
+from raftlog.tools.auditing.run.run import Account
+from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.report.advice import next_steps, safe_texts, verdict_text
 from raftlog.tools.report.counts_section import epoch_lengths, rules_found, severities, sizes
 from raftlog.tools.report.drawing import definitions, share_bar

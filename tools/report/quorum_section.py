@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The quorum of a raft log in a report: who is there, who could be elected, what may be lost."""
 
-from raftlog.records.quorum_state import UNKNOWN_ID, QuorumStateData
-from raftlog.tools.auditing.quorum_view import Member, QuorumView
-from raftlog.tools.quorum import view_words
+from raftlog.records.files.quorum_state import UNKNOWN_ID, QuorumStateData
+from raftlog.tools.auditing.history.quorum_view import Member, QuorumView
+from raftlog.tools.auditing.history.quorum_words import view_words
 from raftlog.tools.report.gathering import LogFacts, ReplicaFacts
 from raftlog.tools.report.markup import Markup, element, joined
 from raftlog.tools.report.tables import Cell, facts, listed, table

@@ -6,18 +6,16 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from raftlog.records.rules import Severity
-from raftlog.tools.auditing.timelines import EpochLead, VoterChange
-from raftlog.tools.auditing.voter_changes import VoterDifference
-from raftlog.tools.epochs import duration_text
-from raftlog.tools.quorum_files import seen_text
+from raftlog.tools.auditing.history.timelines import EpochLead, VoterChange
+from raftlog.tools.auditing.history.voter_changes import VoterDifference
 from raftlog.tools.report.advice import replica_name
 from raftlog.tools.report.drawing import Bar, Lane, Mark, Scale, lanes_figure, legend
 from raftlog.tools.report.gathering import LogFacts, ReplicaFacts
 from raftlog.tools.report.markup import Markup, element, joined
 from raftlog.tools.report.tables import Cell, plain_list, table
-from raftlog.tools.table_text import time_text
+from raftlog.tools.terminal.value_text import duration_text, seen_text, time_text
 from raftlog.uuid_text import uuid_to_text
-from raftlog.voter_set import VoterSet
+from raftlog.voters.voter_set import VoterSet
 
 _MOST_LANES: Final = 24
 _MOST_ROWS: Final = 240

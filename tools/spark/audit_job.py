@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Final
 
 from raftlog.errors import RaftLogError
 from raftlog.tools.audit_command import audit_on, parser_of
-from raftlog.tools.audit_options import prepare_to_survey
-from raftlog.tools.command_line import collect_garbage_seldom
-from raftlog.tools.exit_codes import EXIT_ERROR
-from raftlog.tools.spark.audit_engine import SparkEngine
+from raftlog.tools.spark.audit.audit_engine import SparkEngine
 from raftlog.tools.spark.session import session
-from raftlog.tools.standard_error import say
+from raftlog.tools.terminal.audit_options import prepare_to_survey
+from raftlog.tools.terminal.exit_codes import EXIT_ERROR
+from raftlog.tools.terminal.garbage_collector import collect_garbage_seldom
+from raftlog.tools.terminal.standard_error import say
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

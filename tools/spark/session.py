@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from raftlog.tools.spark.java_runtime import java_home
 from raftlog.tools.spark.masters import check_master
-from raftlog.tools.spark.source import RaftLogDataSource
+from raftlog.tools.spark.source.source import RaftLogDataSource
 from raftlog.tools.spark.spark_failure import failures_of
 
 LOCAL_MASTER: Final = "local[*,4]"

@@ -9,7 +9,8 @@ import attrs
 from hypothesis import strategies as st
 
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.records.control import (
+from raftlog.records.files.file_names import FileKind
+from raftlog.records.messages.control import (
     ControlValue,
     KRaftVersionRecord,
     LeaderChangeMessage,
@@ -18,8 +19,7 @@ from raftlog.records.control import (
     VotersRecord,
     write_control_record,
 )
-from raftlog.records.file_names import FileKind
-from raftlog.records.voters import voters_record
+from raftlog.records.messages.voters import voters_record
 from raftlog.tools.auditing.evidence import (
     ControlSeen,
     EpochSeen,
@@ -29,9 +29,9 @@ from raftlog.tools.auditing.evidence import (
     Place,
     SurveyTask,
 )
-from raftlog.tools.findings import Finding
+from raftlog.tools.catalogue.findings import Finding
 from raftlog.uuid_text import uuid_to_text
-from raftlog.voter_set import Endpoints, ReplicaKey, SupportedVersionRange, VoterNode, VoterSet
+from raftlog.voters.voter_set import Endpoints, ReplicaKey, SupportedVersionRange, VoterNode, VoterSet
 
 TOPIC = "__cluster_metadata"
 START_MS = 1_700_000_000_000

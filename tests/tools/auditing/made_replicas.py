@@ -3,12 +3,12 @@
 
 from collections.abc import Iterator, Sequence
 
-from raftlog.records.batch import RecordBatch
-from raftlog.records.builder import RecordBatchBuilder
-from raftlog.records.file_names import FileKind
-from raftlog.records.iterator import BufferSource, split
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.batches.builder import RecordBatchBuilder
+from raftlog.records.batches.iterator import BufferSource, split
+from raftlog.records.files.file_names import FileKind
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, Place, SurveyTask
-from raftlog.tools.auditing.segment_survey import survey_segment
+from raftlog.tools.auditing.survey.segment_survey import survey_segment
 
 Batch = tuple[int, int, int, bytes]
 """Base offset, how many records, epoch, and what each value is."""

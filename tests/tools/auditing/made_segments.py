@@ -5,17 +5,17 @@ from collections.abc import Sequence
 from typing import Final
 from unittest import mock
 
-from raftlog.records import iterator
-from raftlog.records.builder import RecordBatchBuilder
-from raftlog.records.control import LeaderChangeMessage
-from raftlog.records.control_batch import write_control_batch
-from raftlog.records.file_names import FileKind
-from raftlog.records.iterator import BufferSource
+from raftlog.records.batches import iterator
+from raftlog.records.batches.builder import RecordBatchBuilder
+from raftlog.records.batches.control_batch import write_control_batch
+from raftlog.records.batches.iterator import BufferSource
+from raftlog.records.batches.window import ByteSource
+from raftlog.records.files.file_names import FileKind
+from raftlog.records.messages.control import LeaderChangeMessage
 from raftlog.records.rules import Severity
-from raftlog.records.window import ByteSource
 from raftlog.tools.auditing.evidence import FileEvidence, Place, SurveyTask
-from raftlog.tools.auditing.segment_survey import survey_segment
-from raftlog.tools.findings import Finding
+from raftlog.tools.auditing.survey.segment_survey import survey_segment
+from raftlog.tools.catalogue.findings import Finding
 from tests.strategies import TIMESTAMP
 
 PATH: Final = "logs/00000000000000000000.log"

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 import attrs
 from hypothesis import strategies as st
 
-from raftlog.records.builder import RecordBatchBuilder
-from raftlog.records.columns import BatchColumns, Chunk, read_columns
-from raftlog.records.control import EndTxnMarker, write_control_record
-from raftlog.records.file_names import FileKind
-from raftlog.tools.auditing.batch_table import BatchTable
+from raftlog.records.batches.builder import RecordBatchBuilder
+from raftlog.records.columns.columns import BatchColumns, Chunk, read_columns
+from raftlog.records.files.file_names import FileKind
+from raftlog.records.messages.control import EndTxnMarker, write_control_record
+from raftlog.tools.auditing.batches.batch_table import BatchTable
 from raftlog.tools.auditing.evidence import (
     FileEvidence,
     LogExtent,
@@ -18,9 +18,9 @@ from raftlog.tools.auditing.evidence import (
     Place,
     SurveyTask,
 )
-from raftlog.tools.auditing.index_rules import IndexSurveys
-from raftlog.tools.auditing.producer_rules import ProducerSurvey, judge_producers
-from raftlog.tools.findings import Finding
+from raftlog.tools.auditing.indexes.index_rules import IndexSurveys
+from raftlog.tools.auditing.producers.producer_rules import ProducerSurvey, judge_producers
+from raftlog.tools.catalogue.findings import Finding
 
 TIMESTAMP = 1_700_000_000_000
 PLACE = Place("node", "orders", 0)

@@ -5,11 +5,11 @@ import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from raftlog.records.batch import RecordBatch
-from raftlog.records.iterator import BufferSource, split
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.batches.iterator import BufferSource, split
 from raftlog.tools.auditing.evidence import PartitionEvidence, SurveyTask, group_by_place
-from raftlog.tools.auditing.survey import survey
-from raftlog.tools.auditing.tasks import find_tasks
+from raftlog.tools.auditing.survey.survey import survey
+from raftlog.tools.auditing.survey.tasks import find_tasks
 from tests.golden_files import GOLDEN
 
 METADATA = "__cluster_metadata-0"

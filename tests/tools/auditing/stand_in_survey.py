@@ -5,9 +5,9 @@ import os
 import signal
 
 from raftlog.errors import InvariantViolation, MissingExtraError
-from raftlog.records.file_names import FileKind
+from raftlog.records.files.file_names import FileKind
 from raftlog.tools.auditing.evidence import FileEvidence, LogExtent, Place, SurveyTask
-from raftlog.tools.findings import Finding
+from raftlog.tools.catalogue.findings import Finding
 
 BIG = 32 * 1024 * 1024
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raftlog.tools.auditing.finding_limit import FindingLimit
-from raftlog.tools.findings import Finding
+from raftlog.tools.catalogue.findings import Finding
 
 
 def _found(rule: str, position: int) -> Finding:

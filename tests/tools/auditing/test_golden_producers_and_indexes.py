@@ -7,16 +7,16 @@ from pathlib import Path
 import attrs
 import pytest
 
-from raftlog.records.batch import RecordBatch
-from raftlog.records.file_names import FileKind, FileState
-from raftlog.records.iterator import BufferSource, split
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.batches.iterator import BufferSource, split
+from raftlog.records.files.file_names import FileKind, FileState
 from raftlog.records.rules import Severity
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, SurveyTask, group_by_place
-from raftlog.tools.auditing.producer_rules import judge_producers
-from raftlog.tools.auditing.small_file_survey import survey_small_file
-from raftlog.tools.auditing.survey import survey
-from raftlog.tools.auditing.tasks import find_tasks
-from raftlog.tools.findings import Finding
+from raftlog.tools.auditing.producers.producer_rules import judge_producers
+from raftlog.tools.auditing.survey.small_file_survey import survey_small_file
+from raftlog.tools.auditing.survey.survey import survey
+from raftlog.tools.auditing.survey.tasks import find_tasks
+from raftlog.tools.catalogue.findings import Finding
 from tests.golden_files import GOLDEN
 from tests.tools.auditing.produced_logs import last_stable_offset
 from tests.tools.auditing.produced_logs import survey as survey_alone

@@ -4,17 +4,17 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raftlog.records.control import KRaftVersionRecord, SnapshotHeaderRecord
+from raftlog.records.messages.control import KRaftVersionRecord, SnapshotHeaderRecord
+from raftlog.records.messages.voters import voters_record
 from raftlog.records.rules import Severity
-from raftlog.records.voters import voters_record
-from raftlog.tools.audit_rules import CATALOGUE
-from raftlog.tools.auditing.directory_rules import judge_directories
-from raftlog.tools.auditing.election_rules import judge_election
 from raftlog.tools.auditing.evidence import PartitionEvidence
-from raftlog.tools.auditing.quorum_view import quorum_view
-from raftlog.tools.auditing.timelines import epoch_timeline, voter_timeline
-from raftlog.tools.auditing.voter_rules import judge_voters
-from raftlog.tools.findings import Finding
+from raftlog.tools.auditing.history.quorum_view import quorum_view
+from raftlog.tools.auditing.history.timelines import epoch_timeline, voter_timeline
+from raftlog.tools.auditing.judgement.directory_rules import judge_directories
+from raftlog.tools.auditing.judgement.election_rules import judge_election
+from raftlog.tools.auditing.judgement.voter_rules import judge_voters
+from raftlog.tools.catalogue.audit_rules import CATALOGUE
+from raftlog.tools.catalogue.findings import Finding
 from tests.tools.auditing.made_quorum import MadeLog, leader_change, log_directory, voters
 
 OFFSETS = st.integers(0, 40)

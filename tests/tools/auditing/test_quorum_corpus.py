@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from raftlog.tools.auditing.directory_rules import judge_directories
-from raftlog.tools.auditing.election_rules import judge_election
 from raftlog.tools.auditing.evidence import PartitionEvidence, SurveyTask, group_by_place
-from raftlog.tools.auditing.survey import survey
-from raftlog.tools.auditing.tasks import find_tasks
-from raftlog.tools.auditing.voter_rules import judge_voters
+from raftlog.tools.auditing.judgement.directory_rules import judge_directories
+from raftlog.tools.auditing.judgement.election_rules import judge_election
+from raftlog.tools.auditing.judgement.voter_rules import judge_voters
+from raftlog.tools.auditing.survey.survey import survey
+from raftlog.tools.auditing.survey.tasks import find_tasks
 from tests.golden_files import GOLDEN
 
 CLEAN = (

@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, Place, SurveyTask
-from raftlog.tools.auditing.judgement import judge_in_groups
-from raftlog.tools.auditing.run import audit
-from raftlog.tools.coverage import Coverage
-from raftlog.tools.findings import Finding
+from raftlog.tools.auditing.judgement.judgement import judge_in_groups
+from raftlog.tools.auditing.run.run import audit
+from raftlog.tools.catalogue.findings import Finding
+from raftlog.tools.input.coverage import Coverage
 from raftlog.tools.report.page import Report
+from tests.golden_files import GOLDEN
 from tests.tools.auditing.made_quorum import MadeLog, log_directory, voter, voters
 
-GOLDEN = Path(__file__).parents[2] / "golden"
 QUORUM = GOLDEN / "dynamic-quorum" / "data"
 PARTITION = GOLDEN / "data-topics" / "data" / "n1" / "txn-0"
 METADATA = "__cluster_metadata-0"

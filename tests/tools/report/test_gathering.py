@@ -8,12 +8,12 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raftlog.tools.auditing.checks import Checks
-from raftlog.tools.auditing.judgement import Judged
-from raftlog.tools.auditing.run import Account, audit
+from raftlog.tools.auditing.judgement.judgement import Judged
+from raftlog.tools.auditing.run.rule_status import Checks
+from raftlog.tools.auditing.run.run import Account, audit
 from raftlog.tools.report.gathering import Gathering
 from raftlog.tools.report.page import Report
-from tests.tools.report.made_reports import GOLDEN
+from tests.golden_files import GOLDEN
 
 SOURCES = [str(GOLDEN / name / "data") for name in ("dynamic-quorum", "data-topics")]
 

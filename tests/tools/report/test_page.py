@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raftlog.records.rules import Severity
-from raftlog.tools.audit_rules import CATALOGUE
-from raftlog.tools.auditing.judgement import Judged
-from raftlog.tools.findings import Finding
+from raftlog.tools.auditing.judgement.judgement import Judged
+from raftlog.tools.catalogue.audit_rules import CATALOGUE
+from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.report.page import Report
 from tests.tools.auditing.made_quorum import MadeLog, log_directory, voter, voters
 from tests.tools.report.made_reports import (

@@ -8,15 +8,15 @@ from typing import Any
 import pyarrow as pa
 
 from raftlog.errors import DecodeError
-from raftlog.records.batch import RecordBatch
-from raftlog.records.iterator import BufferSource, split
-from raftlog.records.legacy import LegacyBatch
-from raftlog.tools.spark.filters import Hints
-from raftlog.tools.spark.options import SourceOptions
-from raftlog.tools.spark.parts import Split
-from raftlog.tools.spark.planning import list_partitions, plan
-from raftlog.tools.spark.reading import ReadRequest, read_split
-from raftlog.tools.spark.views import view_schema
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.batches.iterator import BufferSource, split
+from raftlog.records.batches.legacy import LegacyBatch
+from raftlog.tools.spark.rows.filters import Hints
+from raftlog.tools.spark.rows.options import SourceOptions
+from raftlog.tools.spark.rows.parts import Split
+from raftlog.tools.spark.rows.reading import ReadRequest, read_split
+from raftlog.tools.spark.rows.views import view_schema
+from raftlog.tools.spark.source.planning import list_partitions, plan
 
 Rows = list[dict[str, Any]]
 

@@ -21,19 +21,19 @@ from raftlog.errors import (
 )
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.tools.audit_command import parser_of
-from raftlog.tools.explain import run as explain
-from raftlog.tools.spark import filters, options
+from raftlog.tools.dump.explain import run as explain
 from raftlog.tools.spark.java_runtime import LEAST_JAVA
-from raftlog.tools.spark.options import OPTIONS, VIEWS, SourceOptions
+from raftlog.tools.spark.rows import filters, options
+from raftlog.tools.spark.rows.options import OPTIONS, VIEWS, SourceOptions
+from raftlog.tools.spark.rows.views import CORRUPT, view_schema
+from raftlog.tools.spark.source.stream import RaftLogStreamReader
+from raftlog.tools.spark.source.stream_positions import list_logs
 from raftlog.tools.spark.spark_failure import INSTALL
-from raftlog.tools.spark.stream import RaftLogStreamReader
-from raftlog.tools.spark.stream_positions import list_logs
-from raftlog.tools.spark.views import CORRUPT, view_schema
+from tests.checkout import ROOT
 from tests.golden_files import GOLDEN
 from tests.tools.made_logs import batch, write_log
 from tests.tools.spark import source_reads
 
-ROOT: Final = Path(__file__).parents[3]
 PAGE: Final = (ROOT / "docs/spark.md").read_text("utf-8")
 ORDERS: Final = GOLDEN / "mirror/data/n1/orders-0"
 

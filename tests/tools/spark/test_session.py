@@ -2,13 +2,13 @@
 """What a session of ours is started with: decided before any JVM is asked."""
 
 import os
-from pathlib import Path
 
 import pytest
 
 from raftlog.tools.spark import session as spark_session
+from tests.checkout import ROOT
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "spark.md"
+PAGE = ROOT / "docs" / "spark.md"
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from pyspark.errors import PySparkRuntimeError
 
 from raftlog import __version__
 from raftlog.errors import SparkJobError
+from raftlog.tools.spark.audit.worker_check import problem_of
 from raftlog.tools.spark.spark_failure import failures_of, reason_of
-from raftlog.tools.spark.worker_check import problem_of
 
 JOB_ABORTED = """\
 Job aborted due to stage failure: Task 0 in stage 3.0 failed 4 times, most recent failure: Lost task 0.3

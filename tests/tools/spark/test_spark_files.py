@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 
 from raftlog.errors import MissingExtraError, StorageError
 from raftlog.tools.auditing.evidence import Place, SurveyTask
-from raftlog.tools.auditing.full_audit import part_of
+from raftlog.tools.auditing.run.full_audit import part_of
 from raftlog.tools.report.page import Report
-from raftlog.tools.spark import bin_files, plan_file
-from raftlog.tools.spark.bin_files import BinFiles, PlannedSurvey, read_bin
-from raftlog.tools.spark.bins import MEBIBYTE
-from raftlog.tools.spark.evidence_files import EVIDENCE, bins_done, evidence_path, keep_evidence, kept_evidence
-from raftlog.tools.spark.outcome_files import Outcome, outcomes_in, write_outcomes
-from raftlog.tools.spark.plan_file import PLAN, PlanFile
-from raftlog.tools.spark.whole_file import parts_in, whole_file
+from raftlog.tools.spark.audit import plan_file, survey_queue
+from raftlog.tools.spark.audit.bins import MEBIBYTE
+from raftlog.tools.spark.audit.evidence_files import EVIDENCE, bins_done, evidence_path, keep_evidence, kept_evidence
+from raftlog.tools.spark.audit.outcome_files import Outcome, outcomes_in, write_outcomes
+from raftlog.tools.spark.audit.plan_file import PLAN, PlanFile
+from raftlog.tools.spark.audit.survey_queue import BinFiles, PlannedSurvey, read_bin
+from raftlog.tools.spark.audit.whole_file import parts_in, whole_file
 
 
 @given(slices=st.lists(st.integers(0, 99), max_size=20), group=st.integers(1, 8))
@@ -56,7 +56,7 @@ def test_bins_are_found_by_their_numbers(
     slices = [0] * own + others
     surveys = [PlannedSurvey(each, number, "key", named(f"{number}\udcff")) for number, each in enumerate(slices)]
     with pytest.MonkeyPatch.context() as patch, BinFiles(folder, slots=2) as bins:
-        patch.setattr(bin_files, "_MOST_FILES", most)
+        patch.setattr(survey_queue, "_MOST_FILES", most)
         for planned in surveys:
             bins.add(planned)
     found = [read_bin(folder, number) for number in range(bins.count)]

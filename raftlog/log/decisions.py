@@ -1,0 +1,366 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a replicated log allows, and what it answers, as functions of what it holds; ``append_validation`` has appends.
+
+``MemoryLog`` and ``FileLog`` do what these say, so that neither can know better than the other.
+
+Source: KafkaRaftLog, UnifiedLog, ReplicatedLog.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, Self
+
+import attrs
+
+from raftlog.errors import (
+    DecodeError,
+    FencedEpochError,
+    InvalidSnapshotIdError,
+    OffsetOutOfRangeError,
+    TruncationBelowHighWatermarkError,
+    UnknownEpochError,
+)
+from raftlog.log.epochs import LeaderEpochCache
+from raftlog.offsets import OffsetAndEpoch, ValidOffsetAndEpoch
+from raftlog.snapshot.raw import RawSnapshotReader
+from raftlog.snapshot.reader import RecordsSnapshotReader
+
+_MAX_EPOCH: Final = (1 << 31) - 1
+
+
+class SnapshotIds:
+    """The ids of the frozen snapshots of a log, in order: by epoch, then by end offset."""
+
+    def __init__(self) -> None:
+        self._ids: list[OffsetAndEpoch] = []
+
+    def add(self, snapshot_id: OffsetAndEpoch) -> None:
+        """List a snapshot; one that is listed already stays."""
+        if snapshot_id not in self:
+            insort(self._ids, snapshot_id)
+
+    def discard(self, snapshot_id: OffsetAndEpoch) -> None:
+        """Let go of a snapshot, if it is listed."""
+        if snapshot_id in self:
+            del self._ids[bisect_left(self._ids, snapshot_id)]
+
+    def remove_below(self, snapshot_id: OffsetAndEpoch) -> tuple[OffsetAndEpoch, ...]:
+        """Let go of all snapshots before one, and return them, oldest first."""
+        count = bisect_left(self._ids, snapshot_id)
+        removed = tuple(self._ids[:count])
+        del self._ids[:count]
+        return removed
+
+    @property
+    def latest(self) -> OffsetAndEpoch | None:
+        """The last one, or None."""
+        return self._ids[-1] if self._ids else None
+
+    @property
+    def earliest(self) -> OffsetAndEpoch | None:
+        """The first one, or None."""
+        return self._ids[0] if self._ids else None
+
+    def __contains__(self, snapshot_id: OffsetAndEpoch) -> bool:
+        index = bisect_left(self._ids, snapshot_id)
+        return index < len(self._ids) and self._ids[index] == snapshot_id
+
+    def __iter__(self) -> Iterator[OffsetAndEpoch]:
+        return iter(tuple(self._ids))
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+
+@attrs.frozen
+class LogOutline:
+    """All that the rules need to know of a log.
+
+    Attributes:
+        start_offset: inclusive.
+        end_offset: exclusive.
+        high_watermark: exclusive.
+        epochs: where each epoch starts.
+        snapshot_ids: of the frozen snapshots.
+    """
+
+    start_offset: int
+    end_offset: int
+    high_watermark: int
+    epochs: LeaderEpochCache
+    snapshot_ids: SnapshotIds
+
+    @property
+    def last_fetched_epoch(self) -> int:
+        """See the function of that name."""
+        return last_fetched_epoch(self.epochs, self.snapshot_ids, self.start_offset)
+
+
+def last_fetched_epoch(epochs: LeaderEpochCache, snapshot_ids: SnapshotIds, start_offset: int) -> int:
+    """Return the latest epoch of a log; of one without records that of the snapshot that it starts from; else 0.
+
+    Source: KafkaRaftLog#lastFetchedEpoch.
+    """
+    latest = epochs.latest_epoch
+    if latest is not None:
+        return latest
+    return max((each.epoch for each in snapshot_ids if each.offset == start_offset), default=0)
+
+
+def check_leader_epoch(log: LogOutline, epoch: int) -> None:
+    """Check that a log may enter an epoch.
+
+    Raises:
+        FencedEpochError: it has been in a higher one.
+        UnknownEpochError: no epoch is so high.
+
+    Source: KafkaRaftLog#initializeLeaderEpoch.
+    """
+    if epoch > _MAX_EPOCH:
+        raise UnknownEpochError(f"epoch {epoch}, and {_MAX_EPOCH} is the last")
+    if epoch < log.last_fetched_epoch:
+        raise FencedEpochError(f"epoch {epoch}, in a log of epoch {log.last_fetched_epoch}")
+
+
+def epoch_at_offset(log: LogOutline, offset: int) -> int:
+    """Return the epoch that the record at an offset was written in.
+
+    Raises:
+        OffsetOutOfRangeError: the log does not hold that offset.
+
+    Source: LeaderEpochFileCache#epochForOffset.
+    """
+    epoch = log.epochs.epoch_for_offset(offset) if log.start_offset <= offset < log.end_offset else None
+    if epoch is None:
+        raise OffsetOutOfRangeError(f"offset {offset}, of {log.start_offset} to {log.end_offset} (exclusive)")
+    return epoch
+
+
+def end_offset_for_epoch(log: LogOutline, epoch: int) -> OffsetAndEpoch:
+    """Return where an epoch ends in a log: its end offset, exclusive, with the greatest epoch not above it.
+
+    Below all epochs of the log that is its first offset with ``epoch`` itself, or the earliest snapshot where that ends
+    there; above all of them it is the log end.
+
+    Source: KafkaRaftLog#endOffsetForEpoch.
+    """
+    end = log.epochs.end_offset_for(epoch, log.end_offset)
+    if end is None:
+        return OffsetAndEpoch(log.end_offset, log.last_fetched_epoch)
+    earliest = log.snapshot_ids.earliest
+    if earliest is not None and earliest.offset == end.offset and end.epoch == epoch:
+        return earliest
+    return end
+
+
+def validate_offset_and_epoch(log: LogOutline, offset: int, epoch: int) -> ValidOffsetAndEpoch:
+    """Judge a follower's fetch position against a leader's log.
+
+    Args:
+        log: the leader's.
+        offset: from which on the follower wants records, inclusive.
+        epoch: of the follower's last record.
+
+    Source: ReplicatedLog#validateOffsetAndEpoch.
+    """
+    if log.start_offset == 0 and offset == 0:
+        return ValidOffsetAndEpoch.valid(OffsetAndEpoch(0, 0))
+    earliest, latest = log.snapshot_ids.earliest, log.snapshot_ids.latest
+    if earliest is not None and latest is not None:
+        differs_at_start = offset == log.start_offset and epoch != earliest.epoch
+        if offset < log.start_offset or differs_at_start or epoch < earliest.epoch:
+            return ValidOffsetAndEpoch.snapshot(latest)
+    end = end_offset_for_epoch(log, epoch)
+    if end.epoch != epoch or end.offset < offset:
+        return ValidOffsetAndEpoch.diverging(end)
+    return ValidOffsetAndEpoch.valid(OffsetAndEpoch(offset, epoch))
+
+
+def truncation_offset(log: LogOutline, end_offset: OffsetAndEpoch) -> int:
+    """Return where a follower's log must be cut, exclusive, for a leader that said where the logs part.
+
+    Args:
+        log: the follower's.
+        end_offset: of the last common epoch, as the leader knows it.
+
+    Source: ReplicatedLog#truncateToEndOffset.
+    """
+    if end_offset.epoch == 0:
+        return min(end_offset.offset, log.end_offset)
+    here = end_offset_for_epoch(log, end_offset.epoch)
+    return min(here.offset, end_offset.offset) if here.epoch == end_offset.epoch else here.offset
+
+
+def proven_end_offset(log: LogOutline) -> int:
+    """Return up to where, exclusive, a log is committed because a snapshot says so; its start where none does.
+
+    Only what is committed gets into a snapshot. Its id names the epoch of its last record. What the log has of that
+    epoch below the snapshot's end is in the snapshot, with all that is before: a leader writes each offset once. Where
+    the log has nothing of that epoch the snapshot proves nothing of it: the two may have parted before.
+    """
+    ends = [log.start_offset]
+    for snapshot_id in log.snapshot_ids:
+        epoch_end = log.epochs.end_offset_for(snapshot_id.epoch, log.end_offset)
+        end_offset = 0 if epoch_end is None else min(snapshot_id.offset, epoch_end.offset)
+        if end_offset > log.start_offset and log.epochs.epoch_for_offset(end_offset - 1) == snapshot_id.epoch:
+            ends.append(end_offset)
+    return max(ends)
+
+
+def check_truncation(log: LogOutline, end_offset: int) -> None:
+    """Check that nothing committed goes where a log is cut to an end offset, exclusive.
+
+    Raises:
+        TruncationBelowHighWatermarkError: something would: it lies below the high watermark, or below the end of a
+            snapshot that is of this log.
+
+    Source: KafkaRaftLog#truncateTo. Differs: DECISIONS.md 37, Kafka does not look at the snapshots.
+    """
+    least = max(log.high_watermark, proven_end_offset(log))
+    if end_offset < least:
+        raise TruncationBelowHighWatermarkError(f"a truncation to {end_offset}, below the high watermark {least}")
+
+
+def clamped_high_watermark(log: LogOutline, offset: int) -> int:
+    """Return the high watermark that a log takes on when it is told of one: held to its ends, and never a lower one.
+
+    Source: KafkaRaftLog#updateHighWatermark.
+    """
+    return max(log.high_watermark, log.start_offset, min(offset, log.end_offset))
+
+
+def check_new_snapshot_id(log: LogOutline, snapshot_id: OffsetAndEpoch, ends_batch: Callable[[int], bool]) -> bool:
+    """Check the id of a snapshot that is to be made of a log's own records.
+
+    Args:
+        log: the log.
+        snapshot_id: end offset, exclusive, and the epoch of the record before it.
+        ends_batch: says whether a batch ends at an offset, exclusive. It is asked last, and only about an offset above
+            the log start and not above the high watermark.
+
+    Returns:
+        Whether to make it: not where a snapshot of this id is there, or the log starts above it.
+
+    Raises:
+        InvalidSnapshotIdError: the offset is above the high watermark, not where a batch ends, or not of that epoch; or
+            the id is behind the latest snapshot's.
+
+    Source: KafkaRaftLog#createNewSnapshot. Differs: Kafka takes any epoch that ends at the offset or above.
+    """
+    if snapshot_id in log.snapshot_ids or snapshot_id.offset < log.start_offset:
+        return False
+    latest = log.snapshot_ids.latest
+    if snapshot_id.offset > log.high_watermark:
+        raise InvalidSnapshotIdError(f"{snapshot_id} is above the high watermark {log.high_watermark}")
+    if latest is not None and (snapshot_id < latest or snapshot_id.offset < latest.offset):
+        raise InvalidSnapshotIdError(f"{snapshot_id} is behind the latest snapshot {latest}")
+    epoch = log.epochs.epoch_for_offset(snapshot_id.offset - 1) if snapshot_id.offset > 0 else 0
+    if epoch != snapshot_id.epoch:
+        raise InvalidSnapshotIdError(f"{snapshot_id}: the record before it has epoch {epoch}")
+    if snapshot_id.offset > log.start_offset and not ends_batch(snapshot_id.offset):
+        raise InvalidSnapshotIdError(f"{snapshot_id}: no batch ends there")
+    return True
+
+
+def may_start_at_snapshot(log: LogOutline, snapshot_id: OffsetAndEpoch) -> bool:
+    """Whether a snapshot may take the place of all that a log holds below it: it is listed, committed, and moves it.
+
+    Source: KafkaRaftLog#deleteBeforeSnapshot.
+    """
+    return snapshot_id in log.snapshot_ids and log.start_offset < snapshot_id.offset <= log.high_watermark
+
+
+def is_superseded(log: LogOutline, snapshot_id: OffsetAndEpoch) -> bool:
+    """Whether a log starts above a snapshot, or at one that is later: a follower would not get further by it."""
+    earliest = log.snapshot_ids.earliest
+    starts_at_later = earliest is not None and earliest.offset == log.start_offset and snapshot_id < earliest
+    return snapshot_id.offset < log.start_offset or starts_at_later
+
+
+def snapshot_ahead_of_log(log: LogOutline) -> OffsetAndEpoch | None:
+    """Return the latest snapshot where it is ahead of all that a log holds, so that the log must start anew at it.
+
+    Epochs are compared first. A log of a later epoch is left as it is, even where it ends before the snapshot does: a
+    follower that has just installed that snapshot must not go on as if it were there.
+
+    Raises:
+        TruncationBelowHighWatermarkError: it is ahead by its epoch, and lacks records that are committed.
+
+    Source: KafkaRaftLog#truncateToLatestSnapshot; KafkaRaftClient#handleFetchSnapshotResponse fails where it is False.
+    """
+    latest = log.snapshot_ids.latest
+    if latest is None:
+        return None
+    if latest <= OffsetAndEpoch(log.end_offset, log.last_fetched_epoch):
+        return None
+    check_truncation(log, latest.offset)
+    return latest
+
+
+@attrs.frozen
+class Retention:
+    """What old snapshots, with the records below them, may take; None is without limit.
+
+    Attributes:
+        max_bytes: of the log and all its snapshots (``metadata.max.retention.bytes``).
+        max_age_ms: since the last record in a snapshot was appended (``metadata.max.retention.ms``).
+    """
+
+    max_bytes: int | None = 100 * 1024 * 1024
+    max_age_ms: int | None = 7 * 24 * 3600 * 1000
+
+
+@attrs.frozen
+class StoredSnapshot:
+    """What retention looks at.
+
+    Attributes:
+        snapshot_id: end offset, exclusive, and epoch.
+        size_bytes: of its bytes.
+        last_contained_timestamp: as its header says, in ms; None if that cannot be read.
+    """
+
+    snapshot_id: OffsetAndEpoch
+    size_bytes: int
+    last_contained_timestamp: int | None
+
+    @classmethod
+    def of(cls, raw: RawSnapshotReader) -> Self:
+        """Look at a snapshot.
+
+        Raises:
+            StorageError: the disk failed.
+        """
+        try:
+            timestamp = RecordsSnapshotReader.of(raw).last_contained_log_timestamp
+        except DecodeError:
+            timestamp = None
+        return cls(raw.snapshot_id, raw.size(), timestamp)
+
+
+def snapshot_to_start_at(
+    retention: Retention, snapshots: Sequence[StoredSnapshot], log_size_bytes: int, now_ms: int
+) -> OffsetAndEpoch | None:
+    """Return the snapshot before which a log is to be deleted, if the one before that is no longer wanted.
+
+    One step at a time: it is the second oldest, or none; ask again once that is done. So the newest always stays.
+
+    Args:
+        retention: what is wanted.
+        snapshots: all of the log's, oldest first.
+        log_size_bytes: of its segments.
+        now_ms: wall clock.
+
+    Source: KafkaRaftLog#maybeClean.
+    """
+    if len(snapshots) < 2:
+        return None
+    size_bytes = log_size_bytes + sum(each.size_bytes for each in snapshots)
+    is_too_large = retention.max_bytes is not None and size_bytes > retention.max_bytes
+    return snapshots[1].snapshot_id if is_too_large or _is_too_old(snapshots[0], retention, now_ms) else None
+
+
+def _is_too_old(snapshot: StoredSnapshot, retention: Retention, now_ms: int) -> bool:
+    if retention.max_age_ms is None or snapshot.last_contained_timestamp is None:
+        return False
+    return now_ms - snapshot.last_contained_timestamp > retention.max_age_ms

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Going through a log from an offset on, batch by batch or record by record.
+
+Both take a log as it is when they begin: they end at the high watermark, or at the log end, that there is then, and so
+they end, also where the loop appends. Between two batches the log may change; what that means is said here, once:
+
+- it grows: what was added is not given;
+- it is truncated behind what was given: what is gone is not given, and what was appended in its place is, up to the end
+  that the iteration began with;
+- what was given already is truncated: ``DivergedLogError``, for a later record would not belong to those before it;
+- its start moves beyond the next batch, since a snapshot stands for it: ``OffsetOutOfRangeError``. A reader goes on
+  from the snapshot.
+
+Memory is that of one read (1 MiB, or one batch that is larger) and, of records, of one batch's.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from raftlog.errors import DivergedLogError, OffsetOutOfRangeError, TruncatedBatchError
+from raftlog.log.replicated_log import Isolation, ReplicatedLog
+from raftlog.records.batches.batch import RecordBatch, read_batch
+from raftlog.records.batches.record import Record
+
+_READ_SIZE: Final = 1024 * 1024
+
+
+def iterate_batches(
+    log: ReplicatedLog, from_offset: int | None = None, isolation: Isolation = Isolation.COMMITTED
+) -> Iterator[RecordBatch]:
+    """Yield a log's batches, as ``ReplicatedLog.batches`` does."""
+    position = log.start_offset if from_offset is None else from_offset
+    end = (log.high_watermark if isolation is Isolation.COMMITTED else log.end_offset).offset
+    if not log.start_offset <= position <= log.end_offset.offset:
+        raise OffsetOutOfRangeError(f"offset {position}, of {log.start_offset} to {log.end_offset.offset}")
+    given: RecordBatch | None = None
+    while position < end:
+        if given is not None:
+            _check_given(log, given)
+        found = log.read(position, isolation, _READ_SIZE).records
+        if not found:
+            return
+        is_new = True
+        for batch in _whole_batches(found):
+            if batch.base_offset >= end:
+                return
+            if not is_new and not _is_held(log, batch):
+                break  # What was read is old by now: it is read again.
+            yield batch
+            is_new, given, position = False, batch, batch.next_offset
+
+
+def iterate_records(
+    log: ReplicatedLog,
+    from_offset: int | None = None,
+    isolation: Isolation = Isolation.COMMITTED,
+    *,
+    data_only: bool = True,
+) -> Iterator[Record]:
+    """Yield a log's records, as ``ReplicatedLog.records`` does."""
+    for batch in iterate_batches(log, from_offset, isolation):
+        if data_only and batch.is_control:
+            continue
+        for record in batch.records(check_crc=False):  # The log has checked what it reads.
+            if from_offset is None or record.offset >= from_offset:
+                yield record
+
+
+def _is_held(log: ReplicatedLog, batch: RecordBatch) -> bool:
+    """Whether a log has a batch, and so all before it down to its start: two logs agree below what both have."""
+    last_offset: int = batch.last_offset
+    is_there = log.start_offset <= last_offset < log.end_offset.offset
+    return is_there and log.epoch_at_offset(last_offset) == batch.partition_leader_epoch
+
+
+def _check_given(log: ReplicatedLog, given: RecordBatch) -> None:
+    """Refuse to go on where the log does not hold, or stand for, what was given last."""
+    epoch, end = given.partition_leader_epoch, given.next_offset
+    if given.last_offset >= log.start_offset:
+        is_same = _is_held(log, given)
+    else:
+        is_same = all(each.epoch == epoch for each in log.snapshot_ids if each.offset == end)
+    if not is_same:
+        raise DivergedLogError(f"what was read up to offset {end}, of epoch {epoch}, is not in the log any more")
+
+
+def _whole_batches(data: memoryview) -> Iterator[RecordBatch]:
+    position = 0
+    while position < len(data):
+        try:
+            batch, position = read_batch(data, position)
+        except TruncatedBatchError:
+            return
+        yield batch

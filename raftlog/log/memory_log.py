@@ -1,0 +1,357 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A replicated log in memory, for tests and simulations: it passes the same contract suite as ``FileLog``.
+
+It is one segment without end. What a disk would lose in a crash, ``crash`` loses.
+
+Source: MockLog.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from operator import attrgetter
+
+from raftlog.disk_work import DiskResult, DiskStep, DiskWork, nothing
+from raftlog.errors import OffsetOutOfRangeError
+from raftlog.log.append_validation import (
+    CheckedAppend,
+    CheckedBatch,
+    check_append,
+    check_append_as_follower,
+    check_plain_append,
+)
+from raftlog.log.decisions import (
+    Retention,
+    SnapshotIds,
+    StoredSnapshot,
+    check_leader_epoch,
+    check_new_snapshot_id,
+    check_truncation,
+    is_superseded,
+    may_start_at_snapshot,
+    proven_end_offset,
+    snapshot_ahead_of_log,
+    snapshot_to_start_at,
+    truncation_offset,
+)
+from raftlog.log.epochs import LeaderEpochCache
+from raftlog.log.queries import Cut, OutlinedLog
+from raftlog.log.replicated_log import Isolation, LogAppendInfo, LogFetchInfo, Quarantine
+from raftlog.offsets import LogOffsetMetadata, OffsetAndEpoch, SegmentPosition
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.limits import MAX_BATCH_SIZE
+from raftlog.snapshot.memory_raw import MemoryRawSnapshotReader, MemoryRawSnapshotWriter
+from raftlog.snapshot.notifying import NotifyingRawSnapshotWriter
+from raftlog.snapshot.raw import RawSnapshotReader, RawSnapshotWriter
+from raftlog.snapshot.verifying import VerifyingRawSnapshotWriter
+
+_next_offset = attrgetter("next_offset")
+
+
+class MemoryLog(OutlinedLog):
+    """A ``ReplicatedLog`` in memory. Its docstrings say what is special; the protocol's say the rest.
+
+    Args:
+        retention: what ``clean`` keeps.
+    """
+
+    def __init__(self, retention: Retention | None = None) -> None:
+        self._retention = retention or Retention()
+        self._batches: list[RecordBatch] = []
+        self._epochs = LeaderEpochCache()
+        self._snapshot_ids = SnapshotIds()
+        self._snapshots: dict[OffsetAndEpoch, bytes] = {}
+        self._generation = 0
+        self._start_anew(0)
+
+    def _start_anew(self, offset: int) -> None:
+        self._batches.clear()
+        self._epochs.clear()
+        self._segment_base_offset = offset
+        self._start_offset = self._end_offset = self._high_watermark = self._flushed_offset = offset
+        self._end_position = 0
+
+    def _written_end(self) -> LogOffsetMetadata:
+        return self._located(self._end_offset, len(self._batches))
+
+    def _batch_holding(self, offset: int) -> int:
+        """Return the index of the batch that holds an offset: one behind the last where that is the log end."""
+        return bisect_right(self._batches, offset, key=_next_offset)
+
+    def _located(self, offset: int, index: int) -> LogOffsetMetadata:
+        position = self._batches[index].position if index < len(self._batches) else self._end_position
+        return LogOffsetMetadata(offset, SegmentPosition(self._segment_base_offset, position))
+
+    @property
+    def start_offset(self) -> int:
+        """The first offset, inclusive."""
+        return self._start_offset
+
+    @property
+    def high_watermark(self) -> LogOffsetMetadata:
+        """The end, exclusive, of what is known to be committed."""
+        return self._located(self._high_watermark, self._batch_holding(self._high_watermark))
+
+    @property
+    def flushed_offset(self) -> int:
+        """The end, exclusive, of what ``crash`` does not take, and what stays."""
+        cut = self._cut
+        return self._flushed_offset if cut is None else min(self._flushed_offset, cut.end.offset)
+
+    @property
+    def quarantine(self) -> Quarantine | None:
+        """None: memory does not rot."""
+        return None
+
+    def append_as_leader(self, batches: bytes | memoryview, epoch: int) -> LogAppendInfo:
+        """Append what this replica has made as leader; the bytes are copied."""
+        self._refuse_appends_under_way()
+        if epoch == self._epochs.latest_epoch:
+            plain = check_plain_append(batches, epoch, self._end_offset)
+            if plain is not None:
+                checked, next_offset, _, info = plain
+                self._keep(batches, checked, next_offset)
+                return info
+        return self._append(check_append(batches, epoch, self._end_offset, self.last_fetched_epoch))
+
+    def prepare_append_as_leader(self, batches: bytes | memoryview, epoch: int) -> DiskWork[DiskResult[LogAppendInfo]]:
+        """Append at once: memory needs no sync for it."""
+        return self._finished(self.append_as_leader(batches, epoch))
+
+    def prepare_append_as_follower(
+        self, batches: bytes | memoryview, epoch: int
+    ) -> DiskWork[DiskResult[LogAppendInfo | None]]:
+        """Append at once."""
+        return self._finished(self.append_as_follower(batches, epoch))
+
+    def append_as_follower(self, batches: bytes | memoryview, epoch: int) -> LogAppendInfo | None:
+        """Append what the leader has sent; the bytes are copied."""
+        self._refuse_appends_under_way()
+        checked = check_append_as_follower(batches, epoch, self._end_offset, self.last_fetched_epoch)
+        return None if checked is None else self._append(checked)
+
+    def _append(self, checked: CheckedAppend) -> LogAppendInfo:
+        if checked.batches[-1].epoch != self._epochs.latest_epoch:
+            self._refuse_while_under_way()  # A log in files has to write the epoch down.
+        for base_offset, epoch, *_ in checked.batches:
+            self._epochs.assign(epoch, base_offset)
+        self._keep(checked.data, checked.batches, checked.next_offset)
+        return checked.info
+
+    def _keep(self, data: bytes | memoryview, batches: list[CheckedBatch], next_offset: int) -> None:
+        held, start = memoryview(bytes(data)), 0
+        for *_, size_bytes in batches:
+            end = start + size_bytes
+            self._batches.append(RecordBatch(held[start:end], self._end_position, crc_is_checked=True))
+            self._end_position += size_bytes
+            start = end
+        self._end_offset = next_offset
+
+    def read(self, start_offset: int, isolation: Isolation, max_size_bytes: int = MAX_BATCH_SIZE) -> LogFetchInfo:
+        """Read batches from an offset on; what is returned is a copy."""
+        if not self._start_offset <= start_offset <= self._end_offset:
+            raise OffsetOutOfRangeError(f"offset {start_offset}, of {self._start_offset} to {self._end_offset}")
+        limit = self._high_watermark if isolation is Isolation.COMMITTED else self._end_offset
+        limit = self._readable_end(start_offset, limit)
+        first, behind = self._batch_holding(start_offset), self._batch_holding(limit)
+        if first >= behind:
+            return LogFetchInfo(memoryview(b""), self._located(limit, behind))
+        found = bytearray()
+        for batch in self._batches[first:behind]:
+            found += batch.buffer
+            if len(found) >= max_size_bytes:
+                break
+        size = max(max_size_bytes, self._batches[first].size_bytes)
+        return LogFetchInfo(memoryview(bytes(found[:size])), self._located(self._batches[first].base_offset, first))
+
+    def flush(self) -> None:
+        """Say that ``crash`` shall take nothing of what is here now."""
+        self.prepare_flush().complete()
+
+    def prepare_flush(self) -> DiskWork[DiskResult[int]]:
+        """Prepare ``flush``: once it is finished, ``crash`` takes nothing of what is here now."""
+        self._refuse_while_under_way()
+        end_offset = self._end_offset
+
+        def count() -> int:
+            self._flushed_offset = end_offset
+            return end_offset
+
+        return self._begin([DiskStep(nothing)], count, holds_appends=False)
+
+    def initialize_leader_epoch(self, epoch: int) -> None:
+        """Enter an epoch at the log end."""
+        self.prepare_leader_epoch(epoch).complete()
+
+    def prepare_leader_epoch(self, epoch: int) -> DiskWork[DiskResult[None]]:
+        """Prepare to enter an epoch at the log end."""
+        self._refuse_while_under_way()
+        check_leader_epoch(self._outline(), epoch)
+
+        def enter() -> None:
+            self._epochs.assign(epoch, self._end_offset)
+
+        return self._begin([DiskStep(nothing)], enter)
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop every batch that holds an offset or lies behind it."""
+        self.prepare_truncate_to(offset).complete()
+
+    def prepare_truncate_to(self, offset: int) -> DiskWork[DiskResult[int]]:
+        """Prepare ``truncate_to``."""
+        self._refuse_while_under_way()
+        check_truncation(self._outline(), offset)
+        count = self._batch_holding(offset)
+        end_offset = self._batches[count].base_offset if count < len(self._batches) else self._end_offset
+        end = self._located(end_offset, count)
+        check_truncation(self._outline(), end_offset)
+        epochs = LeaderEpochCache(self._epochs.entries())
+        epochs.truncate_from_end(end_offset)
+
+        def cut() -> int:
+            if count < len(self._batches):
+                self._keep_first(count)
+                self._generation += 1
+            self._epochs = epochs
+            return end_offset
+
+        return self._begin([DiskStep(nothing)], cut, cut=Cut(end, epochs))
+
+    def _keep_first(self, count: int) -> None:
+        """Drop all batches but some at the start; there is one to drop."""
+        first_dropped = self._batches[count]
+        del self._batches[count:]
+        self._end_offset, self._end_position = first_dropped.base_offset, first_dropped.position
+        self._flushed_offset = min(self._flushed_offset, self._end_offset)
+
+    def truncate_to_end_offset(self, end_offset: OffsetAndEpoch) -> int:
+        """Drop what diverges from a leader that said where its log parts from this one."""
+        return self.prepare_truncate_to_end_offset(end_offset).complete().value
+
+    def prepare_truncate_to_end_offset(self, end_offset: OffsetAndEpoch) -> DiskWork[DiskResult[int]]:
+        """Prepare ``truncate_to_end_offset``."""
+        return self.prepare_truncate_to(truncation_offset(self._outline(), end_offset))
+
+    def truncate_to_latest_snapshot(self) -> bool:
+        """Start the log anew at the latest snapshot where that is ahead of it."""
+        return self.prepare_truncate_to_latest_snapshot().complete().value
+
+    def prepare_truncate_to_latest_snapshot(self) -> DiskWork[DiskResult[bool]]:
+        """Prepare ``truncate_to_latest_snapshot``."""
+        self._refuse_while_under_way()
+        latest = snapshot_ahead_of_log(self._outline())
+        if latest is None:
+            return self._finished(False)
+
+        def start_anew() -> bool:
+            self._start_anew(latest.offset)
+            self._generation += 1
+            self._delete_snapshots_before(latest)
+            return True
+
+        return self._begin([DiskStep(nothing)], start_anew)
+
+    def create_snapshot(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotWriter | None:
+        """Begin a snapshot of this log's records below an offset."""
+        if not check_new_snapshot_id(self._outline(), snapshot_id, self._ends_batch):
+            return None
+        return self._snapshot_writer(snapshot_id)
+
+    def _ends_batch(self, offset: int) -> bool:
+        index = self._batch_holding(offset - 1)
+        return index < len(self._batches) and bool(self._batches[index].next_offset == offset)
+
+    def create_snapshot_unchecked(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotWriter | None:
+        """Begin a snapshot that is fetched from the leader, wherever this log stands."""
+        if snapshot_id in self._snapshot_ids:
+            return None
+        return self._snapshot_writer(snapshot_id)
+
+    def _snapshot_writer(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotWriter:
+        writer = VerifyingRawSnapshotWriter(MemoryRawSnapshotWriter(self._snapshots, snapshot_id))
+        return NotifyingRawSnapshotWriter(writer, self._take_snapshot)
+
+    def _take_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
+        if is_superseded(self._outline(), snapshot_id):
+            del self._snapshots[snapshot_id]
+        else:
+            self._snapshot_ids.add(snapshot_id)
+            self._high_watermark = max(self._high_watermark, proven_end_offset(self._outline()))
+
+    def read_snapshot(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotReader | None:
+        """Open a snapshot: None where there is none of this id."""
+        data = self._snapshots.get(snapshot_id)
+        return None if data is None else MemoryRawSnapshotReader(snapshot_id, data)
+
+    def delete_before_snapshot(self, snapshot_id: OffsetAndEpoch) -> bool:
+        """Let a snapshot take the place of the records and snapshots below it."""
+        return self.prepare_delete_before_snapshot(snapshot_id).complete().value
+
+    def prepare_delete_before_snapshot(self, snapshot_id: OffsetAndEpoch) -> DiskWork[DiskResult[bool]]:
+        """Prepare ``delete_before_snapshot``."""
+        self._refuse_while_under_way()
+        if not may_start_at_snapshot(self._outline(), snapshot_id):
+            return self._finished(False)
+
+        def delete() -> bool:
+            self._start_offset = snapshot_id.offset
+            self._flushed_offset = max(self._flushed_offset, self._start_offset)
+            self._epochs.truncate_from_start(self._start_offset)
+            del self._batches[: self._batch_holding(self._start_offset)]
+            self._delete_snapshots_before(snapshot_id)
+            return True
+
+        return self._begin([DiskStep(nothing)], delete, holds_appends=snapshot_id.offset == self._end_offset)
+
+    def _delete_snapshots_before(self, snapshot_id: OffsetAndEpoch) -> None:
+        for removed in self._snapshot_ids.remove_below(snapshot_id):
+            del self._snapshots[removed]
+
+    def clean(self, now_ms: int) -> bool:
+        """Delete what retention no longer wants and a newer snapshot covers."""
+        has_cleaned = False
+        while self.prepare_clean(now_ms).complete().value:
+            has_cleaned = True
+        return has_cleaned
+
+    def prepare_clean(self, now_ms: int) -> DiskWork[DiskResult[bool]]:
+        """Prepare one step of ``clean``."""
+        self._refuse_while_under_way()
+        snapshot_id = self._next_to_start_at(now_ms)
+        return self._finished(False) if snapshot_id is None else self.prepare_delete_before_snapshot(snapshot_id)
+
+    def _next_to_start_at(self, now_ms: int) -> OffsetAndEpoch | None:
+        log_size_bytes = sum(batch.size_bytes for batch in self._batches)
+        return snapshot_to_start_at(self._retention, list(self._stored_snapshots()), log_size_bytes, now_ms)
+
+    def _stored_snapshots(self) -> Iterator[StoredSnapshot]:
+        for snapshot_id in self._snapshot_ids:
+            yield StoredSnapshot.of(MemoryRawSnapshotReader(snapshot_id, self._snapshots[snapshot_id]))
+
+    def close(self) -> None:
+        """Flush. The log can go on to be used, as after ``reopen``."""
+        self._end_work("memory")
+        self.flush()
+
+    def reopen(self) -> None:
+        """Be as after the end of the process, and a start of it: all that was appended is there."""
+        self.crash(kept_batch_count=len(self._batches))
+
+    def crash(self, kept_batch_count: int = 0) -> None:
+        """Be as after a loss of power, and a start.
+
+        Args:
+            kept_batch_count: how many batches that were not flushed are there all the same.
+        """
+        self._under_way = None
+        self._generation += 1
+        count = self._batch_holding(self._flushed_offset) + kept_batch_count
+        if count < len(self._batches):
+            self._keep_first(count)
+        self._flushed_offset = self._end_offset
+        self._high_watermark = self._start_offset  # Until the snapshots have said more, below.
+        self._epochs.truncate_from_end(self._end_offset)
+        for stale in [each for each in self._snapshot_ids if each.offset < self._start_offset]:
+            self._snapshot_ids.discard(stale)
+            del self._snapshots[stale]
+        self._high_watermark = proven_end_offset(self._outline())
+        self.truncate_to_latest_snapshot()

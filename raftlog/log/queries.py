@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a log answers from its outline alone, wherever its records are: the same code for logs in files and in memory.
+
+One piece of work for the disk is under way at a time. While it is, everything is answered from memory, and whatever it
+does not touch goes on; the rest is refused with ``WorkUnderWayError``, so that nobody waits without having asked to.
+
+Source: KafkaRaftLog, ReplicatedLog.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from raftlog.disk_work import DiskResult, DiskStep, DiskWork, nothing
+from raftlog.errors import StorageError, WorkUnderWayError
+from raftlog.log.decisions import (
+    LogOutline,
+    SnapshotIds,
+    clamped_high_watermark,
+    end_offset_for_epoch,
+    epoch_at_offset,
+    last_fetched_epoch,
+    validate_offset_and_epoch,
+)
+from raftlog.log.epochs import LeaderEpochCache
+from raftlog.log.iteration import iterate_batches, iterate_records
+from raftlog.log.replicated_log import Isolation, ReplicatedLog
+from raftlog.offsets import LogOffsetMetadata, OffsetAndEpoch, ValidOffsetAndEpoch
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.batches.record import Record
+
+T = TypeVar("T")
+
+
+class Cut(NamedTuple):
+    """What a truncation leaves.
+
+    Attributes:
+        end: of the log then.
+        epochs: of the log then.
+    """
+
+    end: LogOffsetMetadata
+    epochs: LeaderEpochCache
+
+
+class UnderWay(NamedTuple):
+    """Work that was prepared, and not finished yet.
+
+    Attributes:
+        work: the work itself.
+        holds_appends: whether nothing may be appended until it is finished.
+        holds_reads: whether nothing may be read.
+        cut: what will be left once it is finished; None where nothing is cut off. The log answers as it will be then,
+            and nothing is read from its end on: what stands there may be gone already.
+    """
+
+    work: DiskWork[Any]
+    holds_appends: bool = True
+    holds_reads: bool = False
+    cut: Cut | None = None
+
+
+class OutlinedLog(ReplicatedLog):
+    """A ``ReplicatedLog`` that can draw its outline, and gets these answers by that. What it holds stays its own."""
+
+    _start_offset: int
+    _high_watermark: int
+    _epochs: LeaderEpochCache
+    _snapshot_ids: SnapshotIds
+    _generation: int
+    _under_way: UnderWay | None = None
+
+    @property
+    def generation(self) -> int:
+        """How often this log was truncated or opened."""
+        return self._generation
+
+    def _begin(
+        self,
+        steps: Sequence[DiskStep],
+        result: Callable[[], T],
+        *,
+        holds_appends: bool = True,
+        holds_reads: bool = False,
+        cut: Cut | None = None,
+    ) -> DiskWork[DiskResult[T]]:
+        """Have work under way, unless there is none to do."""
+        if not steps:
+            return self._finished(result())
+        work = DiskWork(steps, lambda: self._dated(result()), on_end=self._end, on_failure=self._note_failure)
+        self._under_way = UnderWay(work, holds_appends, holds_reads, cut)
+        return work
+
+    def _end(self) -> None:
+        self._under_way = None
+
+    def _note_failure(self, error: BaseException) -> None:
+        """Take note of what has come out of work; where nothing can fail there is nothing to note."""
+
+    def _finished(self, value: T) -> DiskWork[DiskResult[T]]:
+        return DiskWork.done(self._dated(value))
+
+    def _dated(self, value: T) -> DiskResult[T]:
+        return DiskResult(value, self.last_fetched_epoch, self._generation)
+
+    def _refuse_while_under_way(self) -> None:
+        if self._under_way is not None:
+            paths = ", ".join(self._under_way.work.paths) or "this log"
+            raise WorkUnderWayError(f"work on {paths} must be finished first")
+
+    def _refuse_appends_under_way(self) -> None:
+        if self._under_way is not None and self._under_way.holds_appends:
+            self._refuse_while_under_way()
+
+    def _readable_end(self, start_offset: int, limit: int) -> int:
+        """Return up to where a read may see, exclusive, while work is under way.
+
+        Raises:
+            WorkUnderWayError: what is asked for may be gone already.
+        """
+        if self._under_way is None:
+            return limit
+        cut = self._under_way.cut
+        if self._under_way.holds_reads or (cut is not None and start_offset >= cut.end.offset):
+            self._refuse_while_under_way()
+        return limit if cut is None else min(limit, cut.end.offset)
+
+    def _end_work(self, path: str) -> None:
+        """Cancel the work that is under way, or finish it if it was run: the log is about to be closed.
+
+        Raises:
+            WorkUnderWayError: it is being run now. Nothing has changed.
+        """
+        if self._under_way is not None:
+            self._under_way.work.end(StorageError(path, "use", "the log is closed"))
+
+    def _step(self, disk: Callable[[], object], memory: Callable[[Any], object] | None, *paths: str) -> DiskStep:
+        return DiskStep(disk, memory or nothing, paths, self._note_failure)
+
+    @abstractmethod
+    def _written_end(self) -> LogOffsetMetadata:
+        """Return the end of what stands in the log, be it about to be cut off or not."""
+
+    @property
+    def _cut(self) -> Cut | None:
+        return None if self._under_way is None else self._under_way.cut
+
+    @property
+    def end_offset(self) -> LogOffsetMetadata:
+        """The offset that the next record gets."""
+        cut = self._cut
+        return self._written_end() if cut is None else cut.end
+
+    def _outline(self) -> LogOutline:
+        cut = self._cut or Cut(self._written_end(), self._epochs)
+        return LogOutline(self._start_offset, cut.end.offset, self._high_watermark, cut.epochs, self._snapshot_ids)
+
+    @property
+    def last_fetched_epoch(self) -> int:
+        """The epoch of the last batch, or of the snapshot that the log starts from; 0 where there is neither."""
+        cut = self._cut
+        epochs = self._epochs if cut is None else cut.epochs
+        latest = epochs.latest_epoch
+        if latest is not None:
+            return latest  # Every append asks: it makes do with this.
+        return last_fetched_epoch(epochs, self._snapshot_ids, self._start_offset)
+
+    def update_high_watermark(self, offset: int) -> None:
+        """Learn how far the log is committed."""
+        self._high_watermark = clamped_high_watermark(self._outline(), offset)
+
+    def batches(
+        self, from_offset: int | None = None, isolation: Isolation = Isolation.COMMITTED
+    ) -> Iterator[RecordBatch]:
+        """Yield the log's batches in order, control batches too."""
+        return iterate_batches(self, from_offset, isolation)
+
+    def records(
+        self,
+        from_offset: int | None = None,
+        isolation: Isolation = Isolation.COMMITTED,
+        *,
+        data_only: bool = True,
+    ) -> Iterator[Record]:
+        """Yield the log's records in order, as a state machine applies them."""
+        return iterate_records(self, from_offset, isolation, data_only=data_only)
+
+    def epoch_at_offset(self, offset: int) -> int:
+        """Return the epoch that the record at an offset was written in."""
+        return epoch_at_offset(self._outline(), offset)
+
+    def end_offset_for_epoch(self, epoch: int) -> OffsetAndEpoch:
+        """Return where an epoch ends in this log."""
+        return end_offset_for_epoch(self._outline(), epoch)
+
+    def validate_offset_and_epoch(self, offset: int, epoch: int) -> ValidOffsetAndEpoch:
+        """Judge a follower's fetch position against this log."""
+        return validate_offset_and_epoch(self._outline(), offset, epoch)
+
+    @property
+    def snapshot_ids(self) -> tuple[OffsetAndEpoch, ...]:
+        """The ids of the frozen snapshots, oldest first."""
+        return tuple(self._snapshot_ids)
+
+    @property
+    def latest_snapshot_id(self) -> OffsetAndEpoch | None:
+        """The last of ``snapshot_ids``."""
+        return self._snapshot_ids.latest
+
+    @property
+    def earliest_snapshot_id(self) -> OffsetAndEpoch | None:
+        """The first of ``snapshot_ids``."""
+        return self._snapshot_ids.earliest

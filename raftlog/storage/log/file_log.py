@@ -1,0 +1,363 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The log of one replica in a directory, as Kafka lays it out.
+
+Who is told that something is durable is told after the sync; and what takes that back, a truncation, is written down
+before it is done. So a start can tell what a crash may have taken from what it may not (``recovery.startup``).
+
+Source: KafkaRaftLog, UnifiedLog.
+"""
+
+from collections.abc import Iterator
+from typing import Self
+
+import attrs
+
+from raftlog.disk_work import DiskResult, DiskStep, DiskWork
+from raftlog.file_system import FileSystem, join, own_view
+from raftlog.log.decisions import (
+    StoredSnapshot,
+    check_new_snapshot_id,
+    check_truncation,
+    is_superseded,
+    may_start_at_snapshot,
+    proven_end_offset,
+    snapshot_ahead_of_log,
+    snapshot_to_start_at,
+    truncation_offset,
+)
+from raftlog.log.epochs import LeaderEpochCache
+from raftlog.log.queries import Cut
+from raftlog.log.replicated_log import Quarantine
+from raftlog.offsets import OffsetAndEpoch
+from raftlog.snapshot.notifying import NotifyingRawSnapshotWriter
+from raftlog.snapshot.paths import snapshot_name
+from raftlog.snapshot.raw import RawSnapshotReader, RawSnapshotWriter
+from raftlog.snapshot.verifying import VerifyingRawSnapshotWriter
+from raftlog.storage.log.appendable_log import AppendableLog
+from raftlog.storage.recovery.recovery_point import RecoveryPoint
+from raftlog.storage.recovery.recovery_report import RecoveryReport
+from raftlog.storage.recovery.startup import RecoveredLog, recover
+from raftlog.storage.segments.indeterminate_writes import NO_RETURN
+from raftlog.storage.segments.log_config import LogConfig
+
+
+class FileLog(AppendableLog):
+    """A ``ReplicatedLog`` in files; ``open`` makes it. Its docstrings say what is special, the protocol's the rest.
+
+    Whoever opens a directory must hold its lock (``LogDirectory``): nothing here keeps a second owner away. Leaving a
+    ``with`` block closes the log.
+    """
+
+    def __init__(self, file_system: FileSystem, directory: str, config: LogConfig, recovered: RecoveredLog) -> None:
+        super().__init__(file_system, directory, config, recovered)
+        self._report = recovered.report
+
+    @classmethod
+    def open(cls, file_system: FileSystem, directory: str, config: LogConfig | None = None) -> Self:
+        """Open a log directory, which is made where it is missing; all of it is read and checked.
+
+        ``recovery`` says what was found and done, ``quarantine`` whether something is damaged.
+
+        Args:
+            file_system: where the directory is.
+            directory: of the log, such as ``__cluster_metadata-0``.
+            config: of the log; Kafka's defaults where it is left out.
+
+        Raises:
+            OutOfSpaceError, StorageError: the disk failed, or has no room for a copy of what a start would cut. Opening
+                it again goes on where this has ended.
+            TruncationBelowHighWatermarkError: two snapshots contradict each other in what is committed.
+            MissingExtraError: a snapshot cannot be verified, for want of a codec's package.
+        """
+        config = config or LogConfig()
+        file_system = own_view(file_system, directory)
+        recovered = recover(file_system, directory, config.index_limits)
+        try:
+            log = cls(file_system, directory, config, recovered)
+        except BaseException:
+            for segment in (*recovered.segments, *recovered.damaged_segments):
+                segment.close()
+            raise
+        return log
+
+    @property
+    def recovery(self) -> RecoveryReport:
+        """What opening the directory has found and done."""
+        return self._report
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop every batch that holds an offset or lies behind it. It ends a quarantine: whoever says so decides.
+
+        Raises:
+            QuarantinedLogError: the offset lies behind what can be read, so that more would go than was said.
+        """
+        with self._guard:
+            self.prepare_truncate_to(offset).complete()
+
+    def prepare_truncate_to(self, offset: int) -> DiskWork[DiskResult[int]]:
+        """Prepare ``truncate_to``: nothing is appended, or read from where the log will end, until it is finished."""
+        with self._guard:
+            if self._quarantine is not None and offset > self._quarantine.first_bad_offset:
+                self._refuse_in_quarantine()
+            return self._truncate(offset, ends_quarantine=True)
+
+    def truncate_to_end_offset(self, end_offset: OffsetAndEpoch) -> int:
+        """Drop what diverges from a leader that said where its log parts from this one. A quarantine goes on."""
+        with self._guard:
+            return self.prepare_truncate_to_end_offset(end_offset).complete().value
+
+    def prepare_truncate_to_end_offset(self, end_offset: OffsetAndEpoch) -> DiskWork[DiskResult[int]]:
+        """Prepare ``truncate_to_end_offset``; what goes on meanwhile is as for ``prepare_truncate_to``."""
+        with self._guard:
+            return self._truncate(truncation_offset(self._outline(), end_offset), ends_quarantine=False)
+
+    def _truncate(self, offset: int, *, ends_quarantine: bool) -> DiskWork[DiskResult[int]]:
+        self._refuse_while_under_way()
+        check_truncation(self._outline(), offset)
+        end = self._segments.batch_start(offset)
+        end_offset = end.offset
+        check_truncation(self._outline(), end_offset)
+        kept = None if ends_quarantine else self._quarantine
+        if kept is not None:
+            kept = attrs.evolve(kept, first_bad_offset=end_offset)
+        epochs = LeaderEpochCache(self._epochs.entries())
+        has_fewer_epochs = epochs.truncate_from_end(end_offset)
+        steps: list[DiskStep] = []
+        point = self._recovery_point(epochs=epochs)
+        if end_offset < self._segments.end_offset or (kept is None and self._quarantine is not None):
+            # As long as damage stands where it was found, a start must know up to where the log was durable.
+            steps += self._setting_aside()
+            # What was durable is taken back before it goes.
+            steps.append(self._taking_back(min(self._flushed_offset, end_offset), kept, self._epochs))
+            cut = self._segments.truncating(end)
+
+            def forget(outcome: object) -> None:
+                self._flushed_offset, self._quarantine = end_offset, kept
+                self._epochs, self._epochs_are_stored = epochs, not has_fewer_epochs
+                cut.memory(outcome)
+
+            steps.append(attrs.evolve(cut, memory=forget, on_failure=self._note_failure))
+            point = self._point_after_truncation(end_offset, kept, epochs)
+        if has_fewer_epochs:
+            steps.append(self._keeping_epochs(epochs, point))
+        return self._begin(steps, lambda: self._segments.end_offset, cut=Cut(end, epochs))
+
+    def prepare_truncate_to_latest_snapshot(self) -> DiskWork[DiskResult[bool]]:
+        """Prepare ``truncate_to_latest_snapshot``; nothing is appended until it is finished."""
+        with self._guard:
+            self._refuse_while_under_way()
+            latest = snapshot_ahead_of_log(self._outline())
+            if latest is None:
+                return self._finished(False)
+            return self._begin(self._starting_anew_at(latest), lambda: True)
+
+    def truncate_to_latest_snapshot(self) -> bool:
+        """Start the log anew at the latest snapshot where that is ahead of it."""
+        with self._guard:
+            return self.prepare_truncate_to_latest_snapshot().complete().value
+
+    def _starting_anew_at(self, snapshot_id: OffsetAndEpoch) -> list[DiskStep]:
+        offset, damaged, quarantine = snapshot_id.offset, self._damaged_segments, self._quarantine
+        if quarantine is not None:
+            is_over = offset >= quarantine.durable_end_offset
+            quarantine = None if is_over else attrs.evolve(quarantine, first_bad_offset=offset)
+        replace = self._segments.starting_anew(offset, damaged or (), active_is_damaged=damaged is not None)
+        epochs = LeaderEpochCache()
+
+        def take(new: object) -> None:
+            replace.memory(new)
+            self._damaged_segments, self._quarantine = None, quarantine
+            self._epochs, self._epochs_are_stored = epochs, False
+            self._start_offset = self._high_watermark = self._flushed_offset = offset
+
+        point = self._point_after_truncation(offset, quarantine, epochs)
+        # In quarantine a start must find the damage, and set it aside; else it finishes what has begun here.
+        start_offset = offset if self._quarantine is None else self._start_offset
+        return [
+            self._taking_back(min(self._flushed_offset, offset), self._quarantine, start_offset=start_offset),
+            attrs.evolve(replace, memory=take, on_failure=self._note_failure),
+            self._keeping_epochs(epochs, attrs.evolve(point, log_start_offset=offset)),
+            self._deleting_snapshots_before(snapshot_id),
+        ]
+
+    def create_snapshot(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotWriter | None:
+        """Begin a snapshot of this log's records below an offset."""
+        self._guard.check()
+        if not check_new_snapshot_id(self._outline(), snapshot_id, self._ends_batch):
+            return None
+        return self._snapshot_writer(snapshot_id)
+
+    def _ends_batch(self, offset: int) -> bool:
+        if self._cut is not None and offset == self._cut.end.offset:
+            return True  # What stands there may be gone from the file already.
+        if self._under_way is not None and self._under_way.holds_reads:
+            self._refuse_while_under_way()
+        return self._segments.batch_start(offset).offset == offset
+
+    def create_snapshot_unchecked(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotWriter | None:
+        """Begin a snapshot that is fetched from the leader, wherever this log stands."""
+        self._guard.check()
+        if snapshot_id in self._snapshot_ids:
+            return None
+        return self._snapshot_writer(snapshot_id)
+
+    def _snapshot_writer(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotWriter:
+        writer = VerifyingRawSnapshotWriter(self._snapshots.create(snapshot_id))
+        return NotifyingRawSnapshotWriter(
+            writer, self._take_snapshot, on_freeze=lambda: self._steps_behind_freezing(snapshot_id)
+        )
+
+    def _steps_behind_freezing(self, snapshot_id: OffsetAndEpoch) -> list[DiskStep]:
+        self._guard.check()
+        if not is_superseded(self._outline(), snapshot_id):
+            return []
+        path = join(self._directory, snapshot_name(snapshot_id))
+        return [self._step(lambda: self._delete_durably(snapshot_id), None, path, self._directory)]
+
+    def _delete_durably(self, snapshot_id: OffsetAndEpoch) -> None:
+        with NO_RETURN:
+            self._snapshots.delete(snapshot_id)
+            self._file_system.sync_directory(self._directory)
+
+    def _take_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
+        if not is_superseded(self._outline(), snapshot_id):
+            self._snapshot_ids.add(snapshot_id)
+            self._high_watermark = max(self._high_watermark, proven_end_offset(self._outline()))
+            return
+        with self._guard, NO_RETURN:
+            self._snapshots.delete(snapshot_id)  # If the log has moved on meanwhile, a crash may bring it back.
+
+    def read_snapshot(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotReader | None:
+        """Open a snapshot: None where there is none of this id."""
+        self._guard.check_owner()
+        return self._snapshots.open(snapshot_id) if snapshot_id in self._snapshot_ids else None
+
+    def delete_before_snapshot(self, snapshot_id: OffsetAndEpoch) -> bool:
+        """Let a snapshot take the place of the records and snapshots below it; nothing goes in quarantine."""
+        with self._guard:
+            return self.prepare_delete_before_snapshot(snapshot_id).complete().value
+
+    def prepare_delete_before_snapshot(self, snapshot_id: OffsetAndEpoch) -> DiskWork[DiskResult[bool]]:
+        """Prepare ``delete_before_snapshot``. Appends and reads go on, but appends not where the log ends there."""
+        with self._guard:
+            self._refuse_while_under_way()
+            if self._quarantine is not None or not may_start_at_snapshot(self._outline(), snapshot_id):
+                return self._finished(False)
+            start_offset, end_offset = snapshot_id.offset, self._segments.end_offset
+            rolls = start_offset == end_offset and self._segments.active.size_bytes > 0
+            flush = self._flush_to_come()
+            steps = self._rolling(end_offset) if rolls else [] if flush is None else [self._flushing(flush)]
+            point = attrs.evolve(self._recovery_point(end_offset), log_start_offset=start_offset)
+
+            epochs = LeaderEpochCache(self._epochs.entries())
+            has_fewer_epochs = epochs.truncate_from_start(start_offset)
+
+            def move_start(_: object) -> None:
+                self._start_offset = start_offset
+                self._epochs, self._epochs_are_stored = epochs, not has_fewer_epochs
+
+            # First, so that a start knows segments below for what they are, whichever of them a crash brings back.
+            steps.append(self._step(lambda: self._durable.store(point), move_start, *self._point_paths))
+            remove = self._segments.removing_below(start_offset, end_offset if rolls else None)
+            steps.append(attrs.evolve(remove, on_failure=self._note_failure))
+            if has_fewer_epochs:
+                steps.append(self._keeping_epochs(epochs, attrs.evolve(point, epochs=epochs.entries())))
+            steps.append(self._deleting_snapshots_before(snapshot_id))
+            return self._begin(steps, lambda: True, holds_appends=rolls)
+
+    def _deleting_snapshots_before(self, snapshot_id: OffsetAndEpoch) -> DiskStep:
+        old = [each for each in self._snapshot_ids if each < snapshot_id]
+
+        def delete() -> None:
+            with NO_RETURN:
+                for each in old:
+                    self._snapshots.delete(each)
+                self._file_system.sync_directory(self._directory)
+
+        def forget(_: object) -> None:
+            # One that was frozen meanwhile goes too; should a crash bring it back, the next start removes it.
+            for removed in self._snapshot_ids.remove_below(snapshot_id):
+                if removed not in old:
+                    self._snapshots.delete(removed)
+
+        names = [join(self._directory, snapshot_name(each)) for each in old]
+        return self._step(delete, forget, *names, self._directory)
+
+    def clean(self, now_ms: int) -> bool:
+        """Delete what retention no longer wants and a newer snapshot covers."""
+        has_cleaned = False
+        while self.prepare_clean(now_ms).complete().value:
+            has_cleaned = True
+        return has_cleaned
+
+    def prepare_clean(self, now_ms: int) -> DiskWork[DiskResult[bool]]:
+        """Prepare one step of ``clean``, and say whether there was one: then there may be more."""
+        with self._guard:
+            self._refuse_while_under_way()
+            stored = list(self._stored_snapshots())
+            snapshot_id = snapshot_to_start_at(self._config.retention, stored, self._segments.size_bytes, now_ms)
+            return self._finished(False) if snapshot_id is None else self.prepare_delete_before_snapshot(snapshot_id)
+
+    def _stored_snapshots(self) -> Iterator[StoredSnapshot]:
+        for snapshot_id in self._snapshot_ids:
+            reader = self._snapshots.open(snapshot_id)
+            if reader is not None:
+                with reader:
+                    yield StoredSnapshot.of(reader)
+
+    def close(self) -> None:
+        """Flush, write the indexes, note that the log was closed in order, and let go of the files.
+
+        Work that was prepared is cancelled if it was not run, and finished if it was.
+
+        Raises:
+            WorkUnderWayError: work is being run now. The log stays open: finish it, and close again.
+        """
+        if self._guard.is_closed:
+            return
+        if self._guard.disowned is None:  # Otherwise the work is the parent's, which may be running it.
+            self._end_work(self._directory)
+        try:
+            if self._guard.failure is None:
+                self.flush()
+                if self._damaged_segments is None:
+                    self._segments.active.seal()
+                # Whose failure, or that of a snapshot's writer, keeps the next start from believing names.
+                self._file_system.sync_directory(self._directory)
+                self._durable.store(attrs.evolve(self._recovery_point(), is_clean=True))
+        finally:
+            self._guard.is_closed = True
+            self._let_go()
+
+    def _let_go(self) -> None:
+        self._durable.close()
+        self._segments.close()
+        for segment in self._damaged_segments or ():
+            segment.close()
+
+    def _point_after_truncation(
+        self, durable_end_offset: int, quarantine: Quarantine | None, epochs: LeaderEpochCache | None = None
+    ) -> RecoveryPoint:
+        """Return the recovery point of the next generation, which says that no more is durable than is told."""
+        if quarantine is not None:
+            durable_end_offset = max(durable_end_offset, quarantine.durable_end_offset)
+        point = attrs.evolve(self._recovery_point(epochs=epochs), durable_end_offset=durable_end_offset)
+        return attrs.evolve(point, generation=self._generation + 1)
+
+    def _taking_back(
+        self,
+        durable_end_offset: int,
+        quarantine: Quarantine | None,
+        epochs: LeaderEpochCache | None = None,
+        start_offset: int | None = None,
+    ) -> DiskStep:
+        """Return the step that says how far the log is durable and where it starts, before the rest goes."""
+        point = self._point_after_truncation(durable_end_offset, quarantine, epochs)
+        if start_offset is not None:
+            point = attrs.evolve(point, log_start_offset=start_offset)
+
+        def take(_: object) -> None:
+            self._generation = point.generation
+            self._flushed_offset = min(self._flushed_offset, durable_end_offset)
+
+        return self._step(lambda: self._durable.store(point), take, *self._point_paths)

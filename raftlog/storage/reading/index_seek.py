@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where to start reading a segment, by the indexes beside it.
+
+An index is a hint: an entry is believed only if the batch that it names says the same, and without one reading starts
+at the beginning.
+"""
+
+import os
+from collections.abc import Callable
+
+import attrs
+
+from raftlog.errors import StorageError
+from raftlog.file_paths import join_path, split_path
+from raftlog.records import limits
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.batches.iterator import ByteSource, is_likely_header
+from raftlog.records.files.file_names import FileKind
+from raftlog.records.files.index_entries import OFFSET_INDEX, TIME_INDEX, Entry, IndexFormat, PartialEntry, ZeroPadding
+from raftlog.storage.reading.file_source import open_source
+
+
+@attrs.frozen
+class BatchHead:
+    """What a batch's header says, its CRC unchecked."""
+
+    base_offset: int
+    last_offset: int
+    max_timestamp: int
+    next_position: int
+
+    def spans(self, offset: int) -> bool:
+        """Whether an offset is one of the batch's."""
+        return self.base_offset <= offset <= self.last_offset
+
+
+def head_at(source: ByteSource, position: int) -> BatchHead | None:
+    """Read the header at a byte position, or return None if no batch of magic 2 seems to start there."""
+    return None if position < 0 else read_head(source.read_at(position, limits.BATCH_OVERHEAD), position)
+
+
+def read_head(head: memoryview, position: int) -> BatchHead | None:
+    """Read a header from its 61 bytes, which stand at a byte position; None if it does not seem to be one."""
+    if len(head) < limits.BATCH_OVERHEAD or not is_likely_header(head):
+        return None
+    batch = RecordBatch(head)
+    size = int.from_bytes(head[8:12], "big") + limits.LOG_OVERHEAD
+    return BatchHead(batch.base_offset, batch.last_offset, batch.max_timestamp, position + size)
+
+
+@attrs.frozen
+class IndexSeek:
+    """Finds positions in one segment.
+
+    Attributes:
+        path: of the segment; its indexes stand beside it under the same name.
+        base_offset: that its indexes count from, or None if it is not known: then reading starts at the beginning.
+    """
+
+    path: str
+    base_offset: int | None
+
+    def position_before(self, source: ByteSource, offset: int) -> int:
+        """Return the position of the last indexed batch that starts at an offset or before it, or 0."""
+        if self.base_offset is None:
+            return 0
+        wanted = offset - self.base_offset
+        entry = _last_entry(
+            self._sibling(FileKind.OFFSET_INDEX), OFFSET_INDEX, lambda each: each.relative_offset <= wanted
+        )
+        if entry is None:
+            return 0
+        head = head_at(source, entry.position)
+        is_true = head is not None and head.spans(self.base_offset + entry.relative_offset)
+        return entry.position if is_true else 0
+
+    def offset_before(self, source: ByteSource, timestamp: int) -> int:
+        """Return the last indexed offset up to which every timestamp (ms) is before a given one, or 0."""
+        if self.base_offset is None:
+            return 0
+        entry = _last_entry(self._sibling(FileKind.TIME_INDEX), TIME_INDEX, lambda each: each.timestamp < timestamp)
+        if entry is None:
+            return 0
+        offset = self.base_offset + entry.relative_offset
+        head = head_at(source, self.position_before(source, offset))
+        while head is not None and head.last_offset < offset:
+            head = head_at(source, head.next_position)
+        is_true = head is not None and head.spans(offset) and head.max_timestamp == entry.timestamp
+        return offset if is_true else 0
+
+    def _sibling(self, kind: FileKind) -> str:
+        directory, name = split_path(self.path)
+        return join_path(directory, os.path.splitext(name)[0] + kind.value)  # noqa: PTH122
+
+
+def _last_entry(path: str, index: IndexFormat[Entry], is_before: Callable[[Entry], bool]) -> Entry | None:
+    """Return the last of the entries for which a condition holds, by bisection; None if there is no telling."""
+    found = None
+    try:
+        with open_source(path) as source:
+            low, high = 0, source.size() // index.entry_size
+            while low < high:
+                middle = (low + high) // 2
+                entry = next(index.scan(source.read_at(middle * index.entry_size, index.entry_size)), None)
+                # An entry of zeros is padding, and says no more than that reading starts at the beginning.
+                if entry is None or isinstance(entry, ZeroPadding | PartialEntry) or not is_before(entry):
+                    high = middle
+                else:
+                    low, found = middle + 1, entry
+    except StorageError:
+        return None
+    return found

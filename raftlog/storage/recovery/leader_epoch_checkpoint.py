@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``leader-epoch-checkpoint``, in which a log keeps where its epochs start.
+
+It saves reading what the log itself can tell: who finds it missing or damaged makes it anew from the batches.
+
+Source: LeaderEpochCheckpointFile.
+"""
+
+from typing import Final
+
+from raftlog.errors import CorruptFileError, DecodeError
+from raftlog.file_system import FileSystem, join, read_file, replace_file
+from raftlog.log.epochs import LeaderEpochCache
+from raftlog.records.files.checkpoint_files import read_leader_epoch_checkpoint, write_leader_epoch_checkpoint
+from raftlog.records.files.file_names import FileKind
+
+_MAX_SIZE_BYTES: Final = 16 * 1024 * 1024
+"""Some half a million epochs."""
+
+
+class LeaderEpochCheckpoint:
+    """The file of one log directory.
+
+    Args:
+        file_system: that the directory is on.
+        directory: of the log.
+    """
+
+    def __init__(self, file_system: FileSystem, directory: str) -> None:
+        self._file_system = file_system
+        self.path: Final = join(directory, FileKind.LEADER_EPOCH_CHECKPOINT.value)
+
+    def load(self) -> LeaderEpochCache:
+        """Return the epochs that the file tells of.
+
+        Raises:
+            MissingFileError: there is no file.
+            DecodeError: it is malformed, or its epochs and offsets do not grow.
+            StorageError: it cannot be read.
+        """
+        try:
+            entries = read_leader_epoch_checkpoint(read_file(self._file_system, self.path, _MAX_SIZE_BYTES))
+        except DecodeError as error:
+            raise error.located(path=self.path) from None
+        try:
+            return LeaderEpochCache(entries)
+        except ValueError as error:
+            raise CorruptFileError(str(error), "file-format", path=self.path) from None
+
+    def store(self, epochs: LeaderEpochCache) -> None:
+        """Replace the file, durably, so that a crash leaves the old or the new one.
+
+        Raises:
+            StorageError: either of them may be there.
+        """
+        replace_file(self._file_system, self.path, write_leader_epoch_checkpoint(epochs.entries()))

@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: Apache-2.0
+r"""How far a log was durable: two small files beside it, of which Kafka knows nothing.
+
+``raftlog-recovery-point`` is replaced, durably, now and then: a lower bound of what was ever synced::
+
+    raftlog-recovery-point 0
+    durable_end_offset 4711      exclusive: a log that ends before it, or is bad before it, has lost something
+    log_start_offset 4000        inclusive
+    generation 12                which flush marks are of this file
+    clean_shutdown 1             whether the log was closed, and nothing was appended since
+    epoch 3 4000                 where epochs start, as in leader-epoch-checkpoint; one line each
+    crc32c 89abcdef              of all lines above
+
+No CRC covers the epoch in a batch's header. It is checked against two witnesses, this file and Kafka's checkpoint: if
+both contradict it, the batch has rotted; if one does, that file has, or somebody else has written the log meanwhile.
+
+``raftlog-flush-mark`` is written in place after every sync, and never synced itself. It costs next to nothing, and what
+it says is true when it is there: so much was durable. Two slots take turns, each in a sector of its own, so that a
+write that is cut leaves the other::
+
+     0  8 bytes  "RLFLUSH" and a version, 0
+     8  int64    generation
+    16  int64    durable end offset (exclusive)
+    24  int64    generation, all bits inverted
+    32  int64    durable end offset, all bits inverted
+
+The inverted numbers stand for a CRC: code and tables for one would be cold behind the wait for the disk.
+
+A truncation takes back what these files have said. It first replaces the recovery point by one with a lower end and a
+new generation, so that no older mark counts, and then cuts the log.
+"""
+
+import contextlib
+import re
+import struct
+from typing import Final
+
+import attrs
+
+from raftlog.errors import (
+    CorruptFileError,
+    DecodeError,
+    MissingFileError,
+    OutOfSpaceError,
+    StorageError,
+    without_frames,
+)
+from raftlog.file_system import FileSystem, OpenFile, join, read_file, replace_file
+from raftlog.log.epochs import LeaderEpochCache
+from raftlog.offsets import EpochEntry
+from raftlog.records.checksum import crc32c
+from raftlog.storage.segments.indeterminate_writes import beyond_return
+
+RECOVERY_POINT_NAME: Final = "raftlog-recovery-point"
+FLUSH_MARK_NAME: Final = "raftlog-flush-mark"
+
+_MAX_FILE_SIZE: Final = 16 * 1024 * 1024
+_TEXT: Final = re.compile(
+    rb"(raftlog-recovery-point 0\n"
+    rb"durable_end_offset ([0-9]{1,19})\n"
+    rb"log_start_offset ([0-9]{1,19})\n"
+    rb"generation ([0-9]{1,19})\n"
+    rb"clean_shutdown ([01])\n"
+    rb"((?:epoch [0-9]{1,10} [0-9]{1,19}\n)*))"
+    rb"crc32c ([0-9a-f]{8})\n"
+)
+_MARK: Final = struct.Struct(">8sqqqq")
+_MARK_MAGIC: Final = b"RLFLUSH\0"
+_MARK_SIZE: Final = _MARK.size
+_SLOT_POSITIONS: Final = (0, 4096)
+_MAX_OFFSET: Final = (1 << 63) - 1
+_MAX_EPOCH: Final = (1 << 31) - 1
+_MAX_GENERATION: Final = 1 << 62
+"""Each truncation takes one more, and none must leave the 64 bits that a mark has for it."""
+
+
+@attrs.frozen
+class RecoveryPoint:
+    """What ``raftlog-recovery-point`` says.
+
+    Attributes:
+        durable_end_offset: exclusive; at least so much was durable.
+        log_start_offset: inclusive.
+        generation: of the flush marks that belong to it.
+        is_clean: whether the log was closed in order.
+        epochs: where they start, oldest first.
+    """
+
+    durable_end_offset: int = 0
+    log_start_offset: int = 0
+    generation: int = 0
+    is_clean: bool = False
+    epochs: tuple[EpochEntry, ...] = ()
+
+    def encode(self) -> bytes:
+        """Return the bytes of the file."""
+        text = (
+            f"{RECOVERY_POINT_NAME} 0\n"
+            f"durable_end_offset {self.durable_end_offset}\n"
+            f"log_start_offset {self.log_start_offset}\n"
+            f"generation {self.generation}\n"
+            f"clean_shutdown {int(self.is_clean)}\n"
+            + "".join(f"epoch {entry.epoch} {entry.start_offset}\n" for entry in self.epochs)
+        ).encode()
+        return text + f"crc32c {crc32c(text):08x}\n".encode()
+
+
+def read_recovery_point(data: bytes) -> RecoveryPoint:
+    """Read the bytes of ``raftlog-recovery-point``.
+
+    Raises:
+        CorruptFileError: they are not those of such a file, or the CRC does not hold.
+    """
+    match = _TEXT.fullmatch(data)
+    if match is None:
+        raise CorruptFileError("not a recovery point of version 0", "file-format", position=0)
+    if crc32c(match[1]) != int(match[7], 16):
+        raise CorruptFileError("the stored CRC is not that of the lines above it", "file-crc", position=match.start(7))
+    epochs = tuple(EpochEntry(*map(int, line.split()[1:])) for line in match[6].splitlines())
+    point = RecoveryPoint(int(match[2]), int(match[3]), int(match[4]), match[5] == b"1", epochs)
+    if not _is_in_range(point):
+        raise CorruptFileError("a number that is too large for what it counts", "file-format", position=0)
+    return point
+
+
+def _is_in_range(point: RecoveryPoint) -> bool:
+    offsets = [point.durable_end_offset, point.log_start_offset, *(entry.start_offset for entry in point.epochs)]
+    are_epochs = all(entry.epoch <= _MAX_EPOCH for entry in point.epochs)
+    return are_epochs and max(offsets) <= _MAX_OFFSET and point.generation <= _MAX_GENERATION
+
+
+@attrs.frozen
+class FlushMark:
+    """A slot of ``raftlog-flush-mark``: the end offset (exclusive) of a sync, and the generation it was in."""
+
+    generation: int
+    durable_end_offset: int
+
+
+def read_flush_mark(data: bytes | memoryview) -> FlushMark | None:
+    """Read a slot; None if it is empty, torn or damaged."""
+    if len(data) < _MARK_SIZE:
+        return None
+    magic, generation, durable_end_offset, *inverted = _MARK.unpack_from(data)
+    if magic != _MARK_MAGIC or inverted != [~generation, ~durable_end_offset]:
+        return None
+    is_possible = 0 <= generation <= _MAX_GENERATION and durable_end_offset >= 0
+    return FlushMark(generation, durable_end_offset) if is_possible else None
+
+
+def read_flush_marks(data: bytes) -> dict[int, FlushMark | None]:
+    """Read ``raftlog-flush-mark``: byte positions of slots that were written, with what they say; None if damaged."""
+    slots = {position: data[position : position + _MARK_SIZE] for position in _SLOT_POSITIONS}
+    return {position: read_flush_mark(slot) for position, slot in slots.items() if any(slot)}
+
+
+@attrs.frozen
+class StoredDurablePoint:
+    """What both files said when a log was opened.
+
+    Attributes:
+        recovery_point: None where there is none that can be read.
+        marks: the slots that can be read, of any generation.
+        problem: what is wrong with the recovery point; None if nothing is, or it is not there.
+    """
+
+    recovery_point: RecoveryPoint | None
+    marks: tuple[FlushMark, ...]
+    problem: DecodeError | None = None
+
+    @property
+    def durable_end_offset(self) -> int | None:
+        """The greatest end offset, exclusive, that is known to have been durable; None if nothing is said of it.
+
+        Where the recovery point is gone or bad, the marks of the last generation count.
+        """
+        known = self.recovery_point
+        generation = max((mark.generation for mark in self.marks), default=0) if known is None else known.generation
+        ends = [mark.durable_end_offset for mark in self.marks if mark.generation == generation]
+        if known is not None:
+            ends.append(known.durable_end_offset)
+        return max(ends, default=None)
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether the log was closed in order, and nothing of ours was appended since."""
+        return self.recovery_point is not None and self.recovery_point.is_clean
+
+    @property
+    def epochs(self) -> LeaderEpochCache | None:
+        """Where epochs start, as the recovery point has it; None where it says nothing."""
+        if self.recovery_point is None:
+            return None
+        try:
+            return LeaderEpochCache(self.recovery_point.epochs)
+        except ValueError:
+            return None  # Whoever wrote that, it is of no use.
+
+    def overwritten_by(self, in_log: LeaderEpochCache, in_checkpoint: LeaderEpochCache) -> EpochEntry | None:
+        """Return the first epoch that somebody else has begun below the durable end, after these files were written.
+
+        Our log writes an epoch down here before its first batch. So one above all that are here, of which the log and
+        Kafka's checkpoint say the same, is Kafka's: it has cut the log there, as a follower may, and gone on.
+
+        Args:
+            in_log: the epochs of the sound batches.
+            in_checkpoint: those of ``leader-epoch-checkpoint``.
+        """
+        known, end_offset = self.epochs, self.durable_end_offset
+        if known is None or known.latest_epoch is None or end_offset is None:
+            return None
+        latest_epoch = known.latest_epoch
+        agreed = set(in_log.entries()).intersection(in_checkpoint.entries())
+        others = [each for each in agreed if each.epoch > latest_epoch and each.start_offset < end_offset]
+        return min(others, key=lambda each: each.epoch, default=None)
+
+    @property
+    def next_generation(self) -> int:
+        """A generation that no mark is of."""
+        known = [] if self.recovery_point is None else [self.recovery_point.generation]
+        return max([*known, *(mark.generation for mark in self.marks)], default=0) + 1
+
+
+def load_durable_point(file_system: FileSystem, directory: str) -> StoredDurablePoint:
+    """Read both files of a log directory, as far as they are there and sound.
+
+    Raises:
+        StorageError: the recovery point is there and cannot be read: nobody may act as if it said nothing.
+    """
+    point, problem = None, None
+    path = join(directory, RECOVERY_POINT_NAME)
+    try:
+        point = read_recovery_point(read_file(file_system, path, _MAX_FILE_SIZE))
+    except MissingFileError:
+        pass
+    except CorruptFileError as error:
+        problem = without_frames(error.located(path=path))
+    return StoredDurablePoint(point, _load_marks(file_system, join(directory, FLUSH_MARK_NAME)), problem)
+
+
+def _load_marks(file_system: FileSystem, path: str) -> tuple[FlushMark, ...]:
+    try:
+        data = read_file(file_system, path, _MAX_FILE_SIZE)
+    except (CorruptFileError, StorageError):
+        return ()  # A mark proves something when it is there, and nothing when it is not.
+    return tuple(mark for mark in read_flush_marks(data).values() if mark is not None)
+
+
+class DurablePoint:
+    """Keeps both files while a log is open.
+
+    Args:
+        file_system: where the directory is.
+        directory: of the log.
+        point: what the recovery point is to say at first; it is written at once.
+
+    Raises:
+        OutOfSpaceError, StorageError: a file cannot be written.
+    """
+
+    def __init__(self, file_system: FileSystem, directory: str, point: RecoveryPoint) -> None:
+        self._file_system = file_system
+        self._path = join(directory, RECOVERY_POINT_NAME)
+        self._point = point
+        self._slot = 0
+        self._marks: OpenFile | None = file_system.open(join(directory, FLUSH_MARK_NAME), create=True)
+        try:
+            missing = _SLOT_POSITIONS[-1] + _MARK_SIZE - self._marks.size()
+            if missing > 0:
+                self._marks.append(bytes(missing))
+            replace_file(file_system, self._path, point.encode())
+        except StorageError:
+            self.close()
+            raise
+
+    @property
+    def point(self) -> RecoveryPoint:
+        """What the recovery point says."""
+        return self._point
+
+    def store(self, point: RecoveryPoint) -> None:
+        """Replace the recovery point durably.
+
+        Raises:
+            OutOfSpaceError, StorageError: it may say one thing or the other.
+        """
+        replace_file(self._file_system, self._path, point.encode())
+        self._point = point
+
+    def mark_sync(self, file: OpenFile, durable_end_offset: int) -> None:
+        """Sync a segment's file, and note that this has made the log durable up to an offset, exclusive.
+
+        Where a mark cannot be written, the recovery point is replaced instead, each time, as far as there is room.
+
+        Raises:
+            StorageError: the sync has failed, for want of room too; or the recovery point may say one thing or the
+                other.
+        """
+        # Made before the sync: behind its wait everything takes several times as long.
+        generation = self._point.generation
+        mark = _MARK.pack(_MARK_MAGIC, generation, durable_end_offset, ~generation, ~durable_end_offset)
+        try:
+            file.sync()
+        except OutOfSpaceError as error:
+            raise beyond_return(error) from error
+        if self._marks is not None:
+            try:
+                self._marks.write_at(_SLOT_POSITIONS[self._slot], mark)
+            except StorageError:
+                self.close()
+            self._slot = 1 - self._slot
+        if self._marks is None and durable_end_offset > self._point.durable_end_offset:
+            with contextlib.suppress(OutOfSpaceError):
+                self.store(attrs.evolve(self._point, durable_end_offset=durable_end_offset, is_clean=False))
+
+    def close(self) -> None:
+        """Let go of the files. Closing twice is harmless."""
+        marks, self._marks = self._marks, None
+        if marks is not None:
+            with contextlib.suppress(StorageError):
+                marks.close()

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What reading all segments of a log at a start has found, and whether that is a torn tail or damage.
+
+Source: LogLoader, LogSegment#recover.
+"""
+
+import attrs
+
+from raftlog.log.epochs import LeaderEpochCache
+from raftlog.log.replicated_log import Quarantine
+from raftlog.offsets import OffsetAndEpoch
+from raftlog.storage.segments.epoch_witnesses import EpochWitnesses
+from raftlog.storage.segments.log_segment import LogSegment
+from raftlog.storage.segments.segment_scan import Problem, SegmentScan
+
+
+@attrs.define
+class ScannedSegments:
+    """What reading all segments has found.
+
+    Attributes:
+        sound: the segments up to the problem; the last one perhaps in part.
+        behind: those behind it.
+        problem: None where all is sound.
+        end_offset: of the sound part, exclusive.
+        last_epoch: of the sound part.
+        epochs: of the sound part.
+        sound_end_behind, sound_epoch_behind: as of ``SegmentScan``, of all segments.
+        witnesses: of the epochs.
+        believed_end_offset: below which, exclusive, what is read may come from memory.
+        from_disk_offsets: as of ``SegmentScan``, by base offset of the segment.
+        is_ours: whether something says how far the log was durable. In a directory of which nothing does, which Kafka
+            wrote, a torn tail is only what looks like one: whatever else does not check may have been committed.
+    """
+
+    sound: list[LogSegment] = attrs.field(factory=list)
+    behind: list[LogSegment] = attrs.field(factory=list)
+    problem: Problem | None = None
+    end_offset: int = 0
+    last_epoch: int = 0
+    epochs: LeaderEpochCache = attrs.field(factory=LeaderEpochCache)
+    sound_end_behind: int | None = None
+    sound_epoch_behind: int = -1
+    witnesses: EpochWitnesses = attrs.field(factory=EpochWitnesses)
+    believed_end_offset: int = 0
+    from_disk_offsets: dict[int, int] = attrs.field(factory=dict)
+    is_ours: bool = True
+
+    def take(self, segment: LogSegment) -> None:
+        """Read the next segment."""
+        if self.problem is None and self.sound and segment.base_offset != self.end_offset:
+            reason = f"the next segment starts at {segment.base_offset}, where {self.end_offset} must follow"
+            self.problem = Problem(self.sound[-1].size_bytes, reason, may_be_torn=False)
+        if self.problem is not None:
+            self._take_behind(segment)
+            return
+        scan = self._scan(segment, self.last_epoch, self.witnesses)
+        self.sound.append(segment)
+        self.end_offset, self.last_epoch, self.problem = scan.next_offset, scan.last_epoch, scan.problem
+        for entry in scan.epochs:
+            self.epochs.assign(entry.epoch, entry.start_offset)
+        self._note_behind(scan.sound_end_behind, scan.sound_epoch_behind)
+
+    def _take_behind(self, segment: LogSegment) -> None:
+        scan = self._scan(segment, 0, EpochWitnesses())
+        self.behind.append(segment)
+        if segment.size_bytes > 0:
+            self._note_behind(scan.next_offset, scan.last_epoch)
+        self._note_behind(scan.sound_end_behind, scan.sound_epoch_behind)
+
+    def _scan(self, segment: LogSegment, last_epoch: int, witnesses: EpochWitnesses) -> SegmentScan:
+        scan = segment.scan(last_epoch, witnesses, self.believed_end_offset)
+        self.from_disk_offsets[segment.base_offset] = scan.from_disk_offset
+        return scan
+
+    def _note_behind(self, end_offset: int | None, epoch: int) -> None:
+        if end_offset is not None:
+            self.sound_end_behind = max(self.sound_end_behind or 0, end_offset)
+            self.sound_epoch_behind = max(self.sound_epoch_behind, epoch)
+
+    @property
+    def furthest(self) -> OffsetAndEpoch:
+        """The end of all that is sound, before the problem and behind it, and the greatest epoch there."""
+        return OffsetAndEpoch(
+            max(self.end_offset, self.sound_end_behind or 0), max(self.last_epoch, self.sound_epoch_behind)
+        )
+
+    def judge(self, durable_end_offset: int) -> Quarantine | None:
+        """Say what is damaged; None where nothing is wrong, or what is wrong is a torn tail."""
+        problem, path = self.problem, self.sound[-1].path
+        if problem is None:
+            if self.end_offset >= durable_end_offset:
+                return None
+            reason = f"the log ends at {self.end_offset}, and was durable up to {durable_end_offset}"
+            return Quarantine(self.end_offset, durable_end_offset, reason, path, self.sound[-1].size_bytes)
+        if self._is_torn(problem) and self.end_offset >= durable_end_offset:
+            return None
+        # At least one record is missing. Its end must be reached again, and that of what is sound behind it.
+        end_offset = max(durable_end_offset, self.sound_end_behind or 0, self.end_offset + 1)
+        return Quarantine(self.end_offset, end_offset, problem.reason, path, problem.position)
+
+    def _is_torn(self, problem: Problem) -> bool:
+        """Whether a problem is a write that was cut, if it lies where nobody was told of anything."""
+        is_last = not self.behind and self.sound_end_behind is None
+        return is_last and (problem.may_be_torn if self.is_ours else problem.looks_torn)

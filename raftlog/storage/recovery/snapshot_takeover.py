@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starting a log anew at a snapshot that is ahead of all that a start has found: a crash came before that was done.
+
+Where the recovery point names the snapshot as the log start already, the owner had begun to remove what is below, and
+that is finished. Else nobody has decided anything: what the snapshot takes the place of is kept, under other names::
+
+    segments, from the end      .superseded-<snapshot>, or .damaged-0 where something is wrong with them
+    older snapshots             .superseded-<snapshot>
+    the recovery point          says that the log starts at the snapshot
+    a new segment
+
+A crash after any of these leaves a state in which the snapshot is still ahead, or all is done. As long as something
+that was durable is neither there nor set aside as superseded, each start says that it was lost.
+
+Source: KafkaRaftLog#createLog. Differs: DECISIONS.md 36, Kafka deletes it all.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+import attrs
+
+from raftlog.errors import TruncationBelowHighWatermarkError
+from raftlog.file_system import FileSystem, join, replace_file
+from raftlog.log.decisions import LogOutline, SnapshotIds, proven_end_offset
+from raftlog.log.epochs import LeaderEpochCache
+from raftlog.log.replicated_log import Quarantine
+from raftlog.offsets import OffsetAndEpoch
+from raftlog.records.files.file_names import FileKind, FileName
+from raftlog.snapshot.directory import SnapshotDirectory
+from raftlog.snapshot.paths import snapshot_name
+from raftlog.storage.recovery.leader_epoch_checkpoint import LeaderEpochCheckpoint
+from raftlog.storage.recovery.recovery_point import RECOVERY_POINT_NAME, RecoveryPoint, StoredDurablePoint
+from raftlog.storage.recovery.recovery_report import ActionKind, RecoveryAction
+from raftlog.storage.recovery.scanned_segments import ScannedSegments
+from raftlog.storage.segments.damaged_files import set_file_aside, supersede_file, superseded_path
+from raftlog.storage.segments.log_segment import LogSegment
+from raftlog.storage.segments.segment_indexes import IndexLimits
+
+
+def check_takeover(
+    snapshot_id: OffsetAndEpoch, snapshot_ids: Iterable[OffsetAndEpoch], scanned: ScannedSegments, start_offset: int
+) -> None:
+    """Check that starting anew at a snapshot takes nothing that another snapshot proves to be committed.
+
+    Raises:
+        TruncationBelowHighWatermarkError: it would. Two such snapshots are not of one log.
+    """
+    listed = SnapshotIds()
+    for each in snapshot_ids:
+        listed.add(each)
+    outline = LogOutline(start_offset, scanned.end_offset, start_offset, scanned.epochs, listed)
+    proven = proven_end_offset(outline)
+    if snapshot_id.offset < proven:
+        raise TruncationBelowHighWatermarkError(
+            f"snapshot {snapshot_id} is ahead of the log by its epoch, and another one proves offsets up to {proven} to"
+            " be committed: one of them is not of this log"
+        )
+
+
+class SnapshotTakeover:
+    """Lets a snapshot take the place of a whole log.
+
+    Args:
+        file_system: where the directory is.
+        directory: of the log.
+        snapshot_id: of the snapshot.
+        stored: what is known of the durable point.
+        known_end_offset: up to where, exclusive, there were records: as the durable point says, not the snapshots.
+
+    Attributes:
+        actions: what was done, in order.
+        quarantine: what is left of one: where something was lost, the snapshot may not stand for all that was durable.
+    """
+
+    def __init__(
+        self,
+        file_system: FileSystem,
+        directory: str,
+        snapshot_id: OffsetAndEpoch,
+        stored: StoredDurablePoint,
+        known_end_offset: int,
+    ) -> None:
+        self._file_system: Final = file_system
+        self._directory: Final = directory
+        self._snapshot_id: Final = snapshot_id
+        self._stored: Final = stored
+        self._known_end_offset: Final = known_end_offset
+        point = stored.recovery_point
+        self._is_decided: Final = point is not None and point.log_start_offset == snapshot_id.offset
+        self.actions: list[RecoveryAction] = []
+        self.quarantine: Quarantine | None = None
+
+    def run(
+        self,
+        scanned: ScannedSegments,
+        start_offset: int,
+        snapshot_ids: tuple[OffsetAndEpoch, ...],
+        quarantine: Quarantine | None,
+    ) -> StoredDurablePoint:
+        """Take what is there out of the way, and note that the log starts at the snapshot; durable on return.
+
+        Args:
+            scanned: the segments; they are closed.
+            start_offset: of the log as it was, inclusive.
+            snapshot_ids: all that are listed.
+            quarantine: what is wrong; None where nothing is.
+
+        Returns:
+            What the recovery point says then.
+
+        Raises:
+            OutOfSpaceError, StorageError: the disk failed. Doing it again goes on where this has ended.
+        """
+        is_damaged = quarantine is not None and self._is_loss(scanned)
+        if quarantine is not None and is_damaged:
+            self._tell_loss(quarantine)
+            if quarantine.durable_end_offset > self._snapshot_id.offset:
+                self.quarantine = attrs.evolve(quarantine, first_bad_offset=self._snapshot_id.offset)
+        suspects = [*scanned.sound[-1:], *scanned.behind] if is_damaged else []
+        keeps = is_damaged or not self._is_decided
+        # From the end, one durable step after the other: a crash in between leaves a log without a hole.
+        for segment in reversed([*scanned.sound, *scanned.behind]):
+            if keeps and segment.file.size() > 0:
+                self._set_segment_aside(segment, is_damaged=segment in suspects)
+            else:
+                segment.remove()
+            self._file_system.sync_directory(self._directory)
+        if not keeps:
+            detail = f"offsets {start_offset} to {scanned.end_offset} (exclusive): {self._snapshot_id} is ahead of them"
+            self.actions.append(RecoveryAction(ActionKind.REMOVED, self._directory, detail))
+        self._drop_snapshots(snapshot_ids, keeps=keeps)
+        return self._note_start()
+
+    def begin_segment(self, index_limits: IndexLimits) -> LogSegment:
+        """Make the segment in which the log goes on; durable on return.
+
+        Raises:
+            OutOfSpaceError, StorageError: as for ``run``.
+        """
+        segment = LogSegment(self._file_system, self._directory, self._snapshot_id.offset, index_limits)
+        try:
+            LeaderEpochCheckpoint(self._file_system, self._directory).store(LeaderEpochCache())
+            self._file_system.sync_directory(self._directory)
+        except BaseException:
+            segment.close()
+            raise
+        return segment
+
+    def _is_loss(self, scanned: ScannedSegments) -> bool:
+        """Whether something that was there is damaged, or gone, and not by an earlier start that has come so far."""
+        if scanned.problem is not None:
+            return True
+        next_segment = join(self._directory, str(FileName(FileKind.LOG, base_offset=scanned.end_offset)))
+        has_begun = self._file_system.exists(superseded_path(next_segment, self._snapshot_id))
+        return scanned.end_offset < self._known_end_offset and not (self._is_decided or has_begun)
+
+    def _tell_loss(self, bad: Quarantine) -> None:
+        detail = (
+            f"from offset {bad.first_bad_offset} (position {bad.position}) on: {bad.reason}; "
+            f"the snapshot {self._snapshot_id} stands for what is below {self._snapshot_id.offset}"
+        )
+        self.actions.append(RecoveryAction(ActionKind.LOST, bad.path, detail))
+
+    def _set_segment_aside(self, segment: LogSegment, *, is_damaged: bool) -> None:
+        segment.close()
+        if is_damaged:
+            copy = set_file_aside(self._file_system, segment.path)
+            self._note(ActionKind.SET_ASIDE, segment.path, "what was lost is in it, or was behind it", copy)
+        else:
+            copy = supersede_file(self._file_system, segment.path, self._snapshot_id)
+            detail = f"up to offset {segment.next_offset} (exclusive); {self._snapshot_id} is ahead of it"
+            self._note(ActionKind.SUPERSEDED, segment.path, detail, copy)
+        segment.remove_indexes()
+
+    def _drop_snapshots(self, snapshot_ids: tuple[OffsetAndEpoch, ...], *, keeps: bool) -> None:
+        snapshots = SnapshotDirectory(self._file_system, self._directory)
+        for snapshot_id in snapshot_ids:
+            if snapshot_id >= self._snapshot_id:
+                continue
+            if keeps:
+                path = join(self._directory, snapshot_name(snapshot_id))
+                copy = supersede_file(self._file_system, path, self._snapshot_id)
+                self._note(ActionKind.SUPERSEDED, path, f"{self._snapshot_id} is newer", copy)
+            else:
+                snapshots.delete(snapshot_id)
+        self._file_system.sync_directory(self._directory)
+
+    def _note_start(self) -> StoredDurablePoint:
+        left, offset = self.quarantine, self._snapshot_id.offset
+        durable_end_offset = offset if left is None else left.durable_end_offset
+        point = RecoveryPoint(durable_end_offset, offset, self._stored.next_generation)
+        replace_file(self._file_system, join(self._directory, RECOVERY_POINT_NAME), point.encode())
+        return attrs.evolve(self._stored, recovery_point=point, problem=None)
+
+    def _note(self, kind: ActionKind, path: str, detail: str, copy: str) -> None:
+        self.actions.append(RecoveryAction(kind, path, detail, copy))

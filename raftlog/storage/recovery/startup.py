@@ -1,0 +1,404 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Opening a log directory: reading all of it, and telling a write that was cut from damage.
+
+The first thing that is wrong in a log is a **torn tail** if nobody was told that those bytes are there: it lies in the
+last segment, at or above the durable point, and nothing behind it checks. A torn tail is copied, and cut. Anything else
+is **damage**, and so is a log that ends below its durable point: nothing is cut or deleted then, and the log is
+quarantined. Where a newer snapshot stands for all that is damaged, the log starts anew there, and the report says what
+was lost (``snapshot_takeover``).
+
+The durable point is what ``recovery_point`` knows. A directory that Kafka wrote has none: there it is the end of the
+newest snapshot that verifies, and above that a torn tail is only what looks like one by itself (DECISIONS.md 7).
+
+What is removed, and not kept under another name, is derived from the log; was never finished, or is named as on its way
+out; or lies below the log start that the recovery point has noted, so that an earlier owner has decided to remove it.
+
+Source: LogLoader, LogSegment#recover, KafkaRaftLog#createLog. Differs: DECISIONS.md 14, 15 and 36; Kafka cuts the log
+at the first bad batch, and deletes all segments behind it.
+"""
+
+import contextlib
+from typing import Final
+
+import attrs
+
+from raftlog.errors import DecodeError, MissingFileError, SnapshotError, StorageError
+from raftlog.file_system import FileSystem, join, make_durable_directory, remove_if_there
+from raftlog.log.epochs import LeaderEpochCache
+from raftlog.log.replicated_log import Quarantine
+from raftlog.offsets import OffsetAndEpoch
+from raftlog.records.files.file_names import FileKind, FileName, FileState, parse_file_name
+from raftlog.snapshot.directory import SnapshotDirectory
+from raftlog.snapshot.paths import snapshot_name
+from raftlog.storage.recovery.directory_settling import settle_names
+from raftlog.storage.recovery.leader_epoch_checkpoint import LeaderEpochCheckpoint
+from raftlog.storage.recovery.log_start import lost_start
+from raftlog.storage.recovery.recovery_point import StoredDurablePoint, load_durable_point
+from raftlog.storage.recovery.recovery_report import ActionKind, RecoveryAction, RecoveryReport
+from raftlog.storage.recovery.scanned_segments import ScannedSegments
+from raftlog.storage.recovery.snapshot_takeover import SnapshotTakeover, check_takeover
+from raftlog.storage.recovery.written_anew import (
+    believed_end_offset,
+    give_names_anew,
+    write_recovery_point_anew,
+    write_tails_anew,
+)
+from raftlog.storage.segments.damaged_files import cut_torn_tail, set_file_aside, supersede_file
+from raftlog.storage.segments.epoch_witnesses import EpochWitnesses
+from raftlog.storage.segments.index_file import StoredIndex
+from raftlog.storage.segments.log_segment import LogSegment
+from raftlog.storage.segments.segment_indexes import IndexLimits
+
+_INDEX_DETAILS: Final = {
+    StoredIndex.BEHIND: "it was not there, or lacked the last entries, as after a crash; harmless",
+    StoredIndex.WRONG: "it had other entries than are made here, as Kafka's may; harmless, the batches are sound",
+}
+
+
+@attrs.frozen
+class RecoveredLog:
+    """The parts of a log whose directory was read.
+
+    Attributes:
+        segments: one at least, in order, and whole; of the last one, what stands before the damage. A single empty one
+            where the log starts anew at a snapshot.
+        damaged_segments: those behind the damage.
+        start_offset: of the log, inclusive.
+        epochs: where they start.
+        snapshot_ids: of the snapshots that verify, oldest first.
+        stored: what was known of the durable point.
+        report: what was found and done.
+    """
+
+    segments: list[LogSegment]
+    damaged_segments: tuple[LogSegment, ...]
+    start_offset: int
+    epochs: LeaderEpochCache
+    snapshot_ids: tuple[OffsetAndEpoch, ...]
+    stored: StoredDurablePoint
+    report: RecoveryReport
+
+
+def recover(file_system: FileSystem, directory: str, index_limits: IndexLimits) -> RecoveredLog:
+    """Read and settle a log directory, which is made where it is missing; what is done is durable on return.
+
+    Raises:
+        OutOfSpaceError, StorageError: the disk failed, or is full. Nothing is cut that was not copied before, and doing
+            it again goes on where this has ended.
+        TruncationBelowHighWatermarkError: two snapshots contradict each other in what is committed.
+    """
+    if not file_system.exists(directory):
+        make_durable_directory(file_system, directory)
+    return _Recovery(file_system, directory, index_limits).run()
+
+
+class _Recovery:
+    """One start, step by step."""
+
+    def __init__(self, file_system: FileSystem, directory: str, index_limits: IndexLimits) -> None:
+        self._file_system: Final = file_system
+        self._directory: Final = directory
+        self._index_limits: Final = index_limits
+        self._snapshots: Final = SnapshotDirectory(file_system, directory)
+        self._actions: list[RecoveryAction] = []
+        self._opened: list[LogSegment] = []
+        self._known_end_offset = 0
+        """Up to where there were records, whatever the snapshots say."""
+        self._durable_point = 0
+
+    def run(self) -> RecoveredLog:
+        try:
+            return self._run()
+        except BaseException:
+            for segment in self._opened:
+                segment.close()
+            raise
+
+    def _run(self) -> RecoveredLog:
+        self._actions.extend(settle_names(self._file_system, self._directory))
+        stored = load_durable_point(self._file_system, self._directory)
+        if stored.problem is not None:
+            self._note(ActionKind.IGNORED, "", str(stored.problem))
+        write_recovery_point_anew(self._file_system, self._directory, stored)
+        snapshot_ids = self._verified_snapshots()
+        checkpoint, problem = self._epoch_checkpoint()
+        start_offset, base_offsets = self._start(stored, snapshot_ids, checkpoint)
+        scanned, quarantine = self._read_segments(base_offsets, start_offset, snapshot_ids, stored, checkpoint)
+        start_offset = scanned.sound[0].base_offset if scanned.end_offset < start_offset else start_offset
+        scanned.epochs.truncate_from_start(start_offset)
+        snapshot_ids = self._without_old(snapshot_ids, start_offset, stored)
+        ahead = _snapshot_ahead(snapshot_ids, start_offset, scanned.furthest)
+        if ahead is not None:
+            return self._started_anew(ahead, scanned, start_offset, snapshot_ids, stored, quarantine)
+        write_tails_anew(scanned.sound, self._durable_point, stored, scanned.from_disk_offsets)
+        self._repair(scanned, quarantine)
+        if quarantine is None:  # Else what bears witness against a batch must be there at the next start, too.
+            self._settle_epochs(scanned.epochs, scanned.end_offset, checkpoint, problem)
+        self._file_system.sync_directory(self._directory)
+        segments = (*scanned.sound, *scanned.behind)
+        give_names_anew(self._file_system, self._directory, stored, segments, snapshot_ids, self._durable_point)
+        return RecoveredLog(
+            scanned.sound,
+            tuple(scanned.behind),
+            start_offset,
+            scanned.epochs,
+            snapshot_ids,
+            stored,
+            self._report(start_offset, scanned.end_offset, stored, quarantine),
+        )
+
+    def _started_anew(
+        self,
+        ahead: OffsetAndEpoch,
+        scanned: ScannedSegments,
+        start_offset: int,
+        snapshot_ids: tuple[OffsetAndEpoch, ...],
+        stored: StoredDurablePoint,
+        quarantine: Quarantine | None,
+    ) -> RecoveredLog:
+        """Return the log as it is once a snapshot that is ahead of it has taken its place."""
+        check_takeover(ahead, snapshot_ids, scanned, start_offset)
+        # Before anything goes for it: a sync of its name may have failed.
+        give_names_anew(self._file_system, self._directory, stored, scanned.sound, (ahead,), self._durable_point)
+        takeover = SnapshotTakeover(self._file_system, self._directory, ahead, stored, self._known_end_offset)
+        noted = takeover.run(scanned, start_offset, snapshot_ids, quarantine)
+        segment = takeover.begin_segment(self._index_limits)
+        self._actions.extend(takeover.actions)
+        return RecoveredLog(
+            [segment],
+            (),
+            ahead.offset,
+            LeaderEpochCache(),
+            tuple(each for each in snapshot_ids if each >= ahead),
+            noted,
+            self._report(ahead.offset, ahead.offset, stored, takeover.quarantine),
+        )
+
+    def _report(
+        self, start_offset: int, end_offset: int, stored: StoredDurablePoint, quarantine: Quarantine | None
+    ) -> RecoveryReport:
+        was_closed = None if stored.recovery_point is None else stored.is_clean
+        return RecoveryReport(
+            start_offset, end_offset, stored.durable_end_offset, was_closed, tuple(self._actions), quarantine
+        )
+
+    def _note(self, kind: ActionKind, name: str, detail: str, copy: str | None = None) -> None:
+        path = join(self._directory, name) if name else self._directory
+        self._actions.append(RecoveryAction(kind, path, detail, copy))
+
+    def _verified_snapshots(self) -> tuple[OffsetAndEpoch, ...]:
+        """Return the snapshots that verify; one that does not is set aside, lest somebody trusts its name."""
+        verified = []
+        for snapshot_id in self._snapshots.snapshot_ids():
+            try:
+                self._snapshots.verify(snapshot_id)
+                verified.append(snapshot_id)
+            except (DecodeError, SnapshotError) as error:
+                name = snapshot_name(snapshot_id)
+                copy = set_file_aside(self._file_system, join(self._directory, name))
+                self._note(ActionKind.SET_ASIDE, name, f"a snapshot that does not verify: {error}", copy)
+            except StorageError as error:
+                # It may read the next time; until then nobody is told of it.
+                self._note(ActionKind.IGNORED, snapshot_name(snapshot_id), str(error))
+        return tuple(verified)
+
+    def _start(
+        self,
+        stored: StoredDurablePoint,
+        snapshot_ids: tuple[OffsetAndEpoch, ...],
+        checkpoint: LeaderEpochCache | None,
+    ) -> tuple[int, tuple[int, ...]]:
+        """Return where the log starts, and the base offsets of its segments.
+
+        Kafka forgets a start inside a segment; ours is remembered, and counts as long as a snapshot stands for what is
+        below. Segments all below it are what a crash left of a deletion. Where segments are missing below the first one
+        and a snapshot stands for them, that is reported; without a snapshot it is a quarantine.
+        """
+        bases = self._base_offsets()
+        if len(bases) > 1 and self._is_empty(bases[0]) and any(each.offset >= bases[1] for each in snapshot_ids):
+            # A start that could not read the snapshot has begun anew below, and nothing has come of it.
+            self._remove_segment(bases.pop(0))
+        self._note_lost_start(bases, stored, snapshot_ids, checkpoint)
+        start_offset = bases[0] if bases else 0
+        stored_start = 0 if stored.recovery_point is None else stored.recovery_point.log_start_offset
+        if stored_start > start_offset and any(each.offset >= stored_start for each in snapshot_ids):
+            start_offset = stored_start
+        while len(bases) > 1 and bases[1] <= start_offset:
+            self._remove_segment(bases.pop(0))
+        return start_offset, tuple(bases) or (start_offset,)
+
+    def _note_lost_start(
+        self,
+        bases: list[int],
+        stored: StoredDurablePoint,
+        snapshot_ids: tuple[OffsetAndEpoch, ...],
+        checkpoint: LeaderEpochCache | None,
+    ) -> None:
+        covering = [each for each in snapshot_ids if bases and each.offset >= bases[0]]
+        lost = lost_start(stored, checkpoint, bases[0]) if covering else None
+        if lost is not None:
+            name = str(FileName(FileKind.LOG, base_offset=lost))
+            detail = f"offsets {lost} to {bases[0]} (exclusive) are gone, and nobody has deleted them; the snapshot "
+            self._note(ActionKind.LOST, name, f"{detail}{covering[-1]} stands for them")
+        if not bases and stored.durable_end_offset is None and checkpoint:
+            # Kafka has had records here: epochs are noted for them, and a log is never without a segment.
+            self._known_end_offset = checkpoint.entries()[-1].start_offset + 1
+
+    def _is_empty(self, base_offset: int) -> bool:
+        with contextlib.closing(self._segment(base_offset)) as segment:
+            return segment.file.size() == 0
+
+    def _base_offsets(self) -> list[int]:
+        names = map(parse_file_name, self._file_system.list(self._directory))
+        return sorted(
+            name.base_offset
+            for name in names
+            if name and name.kind is FileKind.LOG and name.state is FileState.CURRENT and name.base_offset is not None
+        )
+
+    def _remove_segment(self, base_offset: int) -> None:
+        segment = self._segment(base_offset)
+        segment.remove()
+        self._actions.append(RecoveryAction(ActionKind.REMOVED, segment.path, "a snapshot stands for all of it"))
+
+    def _segment(self, base_offset: int) -> LogSegment:
+        segment = LogSegment(self._file_system, self._directory, base_offset, self._index_limits)
+        self._opened.append(segment)
+        return segment
+
+    def _read_segments(
+        self,
+        base_offsets: tuple[int, ...],
+        start_offset: int,
+        snapshot_ids: tuple[OffsetAndEpoch, ...],
+        stored: StoredDurablePoint,
+        checkpoint: LeaderEpochCache | None,
+    ) -> tuple[ScannedSegments, Quarantine | None]:
+        witnesses = EpochWitnesses(each for each in (checkpoint, stored.epochs) if each is not None)
+        # What stands behind a log that was closed in order is not ours, either.
+        is_ours = stored.durable_end_offset is not None and not stored.is_clean
+        scanned = ScannedSegments(
+            end_offset=base_offsets[0],
+            witnesses=witnesses,
+            believed_end_offset=believed_end_offset(stored, snapshot_ids),
+            is_ours=is_ours,
+        )
+        for base_offset in base_offsets:
+            scanned.take(self._segment(base_offset))
+        durable_end_offset = self._durable_end_offset(stored, snapshot_ids, scanned.epochs, checkpoint)
+        self._durable_point = durable_end_offset
+        quarantine = scanned.judge(durable_end_offset)
+        if start_offset == 0 or any(each.offset >= start_offset for each in snapshot_ids):
+            return scanned, quarantine
+        # The records below are lost here, and without them those above are of no use: all of it must come anew.
+        furthest = scanned.furthest
+        first = scanned.sound[0]
+        reason = f"the log starts at {start_offset}, and no snapshot that verifies stands for what is below"
+        empty = ScannedSegments(
+            behind=[*scanned.sound, *scanned.behind],
+            sound_end_behind=furthest.offset,
+            sound_epoch_behind=furthest.epoch,
+        )
+        empty.sound.append(self._segment(0))
+        return empty, Quarantine(0, max(durable_end_offset, furthest.offset), reason, first.path, 0)
+
+    def _durable_end_offset(
+        self,
+        stored: StoredDurablePoint,
+        snapshot_ids: tuple[OffsetAndEpoch, ...],
+        epochs: LeaderEpochCache,
+        checkpoint: LeaderEpochCache | None,
+    ) -> int:
+        """Return the offset, exclusive, up to which whatever is missing has been acknowledged."""
+        end_offset = stored.durable_end_offset
+        if end_offset is None:
+            return max((self._known_end_offset, *(each.offset for each in snapshot_ids)))
+        by_others = stored.overwritten_by(epochs, checkpoint or LeaderEpochCache())
+        self._known_end_offset = end_offset if by_others is None else by_others.start_offset
+        if by_others is not None:
+            detail = f"somebody else began epoch {by_others.epoch} at offset {by_others.start_offset} meanwhile, where"
+            self._note(ActionKind.TAKEN, "", f"{detail} the log had been durable up to {end_offset}")
+        return self._known_end_offset
+
+    def _repair(self, scanned: ScannedSegments, quarantine: Quarantine | None) -> None:
+        """Cut a torn tail, and make good what follows from the log. A damaged segment stays as it is."""
+        last = scanned.sound[-1]
+        if quarantine is None and scanned.problem is not None:
+            size_bytes = last.file.size() - last.size_bytes
+            copy, removed = cut_torn_tail(self._file_system, self._directory, last)
+            detail = f"{size_bytes} bytes from position {last.size_bytes}, which nobody was told of: "
+            self._actions.append(RecoveryAction(ActionKind.CUT, last.path, detail + scanned.problem.reason, copy))
+            for path in removed:
+                self._actions.append(RecoveryAction(ActionKind.REMOVED, path, "there are newer copies of torn tails"))
+        elif quarantine is None:
+            last.file.sync()  # What a killed process wrote is there, and perhaps nowhere but in memory.
+        if quarantine is None:
+            self._remove_producer_snapshots_above(scanned.end_offset)
+        whole = scanned.sound if quarantine is None else scanned.sound[:-1]
+        for segment in whole:
+            for path, had in segment.settle_indexes(is_last=segment is last):
+                self._actions.append(RecoveryAction(ActionKind.REBUILT, path, _INDEX_DETAILS[had]))
+
+    def _remove_producer_snapshots_above(self, end_offset: int) -> None:
+        for text in self._file_system.list(self._directory):
+            name = parse_file_name(text)
+            if name and name.kind is FileKind.PRODUCER_SNAPSHOT and (name.base_offset or 0) > end_offset:
+                remove_if_there(self._file_system, join(self._directory, text))
+                self._note(ActionKind.REMOVED, text, f"the log ends at {end_offset}")
+
+    def _epoch_checkpoint(self) -> tuple[LeaderEpochCache | None, str]:
+        """Return what the checkpoint says; None and the reason, where it says nothing."""
+        try:
+            found = LeaderEpochCheckpoint(self._file_system, self._directory).load()
+        except MissingFileError:
+            return None, "it was not there; harmless"
+        except (DecodeError, StorageError) as error:
+            return None, str(error)
+        return found, "it was not what the batches say; harmless"
+
+    def _settle_epochs(
+        self, epochs: LeaderEpochCache, end_offset: int, found: LeaderEpochCache | None, problem: str
+    ) -> None:
+        """Write the checkpoint anew where it does not say what the batches say. A new log needs none yet."""
+        entries = epochs.entries()
+        if entries == (() if found is None else found.entries()):
+            return
+        checkpoint = LeaderEpochCheckpoint(self._file_system, self._directory)
+        checkpoint.store(epochs)
+        if found is not None:
+            found.truncate_from_end(end_offset)  # Epochs without a batch yet are no mistake.
+        if found is None or found.entries() != entries:
+            self._actions.append(RecoveryAction(ActionKind.REBUILT, checkpoint.path, problem))
+
+    def _without_old(
+        self, snapshot_ids: tuple[OffsetAndEpoch, ...], start_offset: int, stored: StoredDurablePoint
+    ) -> tuple[OffsetAndEpoch, ...]:
+        """Take away the snapshots that end below the log start, and return the others.
+
+        Below the start that the recovery point has noted they are what a crash left of a deletion, and are removed.
+        """
+        noted = 0 if stored.recovery_point is None else stored.recovery_point.log_start_offset
+        current = tuple(each for each in snapshot_ids if each.offset >= start_offset)
+        for snapshot_id in snapshot_ids:
+            if snapshot_id in current:
+                continue
+            name, detail = snapshot_name(snapshot_id), f"the log starts at {start_offset}"
+            if snapshot_id.offset < noted:
+                self._snapshots.delete(snapshot_id)
+                self._note(ActionKind.REMOVED, name, detail)
+            elif current:
+                copy = supersede_file(self._file_system, join(self._directory, name), max(current))
+                self._note(ActionKind.SUPERSEDED, name, detail, copy)
+        return current
+
+
+def _snapshot_ahead(
+    snapshot_ids: tuple[OffsetAndEpoch, ...], start_offset: int, furthest: OffsetAndEpoch
+) -> OffsetAndEpoch | None:
+    """Return the newest snapshot where it is ahead of all that was found, and of the one that an empty log starts at.
+
+    None of the snapshots may end below the log start: the log has gone on from where that one ends.
+    """
+    at_start = (each for each in snapshot_ids if each.offset == start_offset == furthest.offset)
+    newest = max(snapshot_ids, default=furthest)
+    return newest if newest > max((furthest, *at_start)) else None

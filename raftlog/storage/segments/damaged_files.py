@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Setting bytes aside before they are cut or replaced: they are kept under names that nothing reads.
+
+::
+
+    00000000000000000042.log.damaged-511      the bytes of a segment from position 511 on, or all of it: damage
+    00000000000000000042.log.torn-511         a write that was cut short, from position 511 on; nobody was told of it
+    00000000000000000042.log.superseded-00000000000000000090-0000000007
+                                              a sound file that the snapshot of that id has taken the place of
+
+Kafka ignores such names: they end in none of its suffixes. A second file of the same name gets ``-1`` behind it. A copy
+that an earlier start has made of the same bytes is not made again. Long runs of zeros are holes in a copy, so that what
+was only allotted takes no room. Where the disk does not give bytes back, zeros stand for them, and the segment itself
+is kept, too.
+
+Of torn tails no more than ``MOST_TORN_TAILS`` are kept. All else stays until an operator removes it.
+"""
+
+import contextlib
+import itertools
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from raftlog.errors import StorageError
+from raftlog.file_system import FileSystem, OpenFile, join, remove_if_there
+from raftlog.offsets import OffsetAndEpoch
+from raftlog.records.batches.window import ByteSource, after_hole
+from raftlog.storage.reading.readable_bytes import ReadableBytes
+from raftlog.storage.segments.indeterminate_writes import NO_RETURN
+from raftlog.storage.segments.log_segment import LogSegment
+
+MOST_TORN_TAILS: Final = 16
+"""How many copies of torn tails a directory keeps: the ones of the greatest offsets, and the one just made."""
+_COPY_SIZE: Final = 4 * 1024 * 1024
+_HALF_COPIED: Final = re.compile(r"[0-9]{20}\.log\.(?:damaged|torn)-[0-9-]+\.tmp")
+_TORN: Final = re.compile(r"([0-9]{20})\.log\.torn-([0-9]+)(?:-([0-9]+))?")
+
+
+def is_half_copied(name: str) -> bool:
+    """Whether a name is that of a copy that was never finished, and may go: the bytes are still in their segment."""
+    return _HALF_COPIED.fullmatch(name) is not None
+
+
+def damaged_path(file_system: FileSystem, path: str, position: int = 0) -> str:
+    """Return a name for the damaged bytes of a file that nothing has yet."""
+    return _free_path(file_system, f"{path}.damaged-{position}")
+
+
+def superseded_path(path: str, snapshot_id: OffsetAndEpoch) -> str:
+    """Return the name of a file that a snapshot has taken the place of, the first of them."""
+    return f"{path}.superseded-{snapshot_id.offset:020}-{snapshot_id.epoch:010}"
+
+
+def set_file_aside(file_system: FileSystem, path: str) -> str:
+    """Give a damaged file a name that nothing reads, and return that; durable once its directory is synced.
+
+    Raises:
+        StorageError: it may have either name.
+    """
+    target = damaged_path(file_system, path)
+    file_system.rename(path, target)
+    return target
+
+
+def supersede_file(file_system: FileSystem, path: str, snapshot_id: OffsetAndEpoch) -> str:
+    """The same for a sound file that a snapshot takes the place of.
+
+    Raises:
+        StorageError: it may have either name.
+    """
+    target = _free_path(file_system, superseded_path(path, snapshot_id))
+    file_system.rename(path, target)
+    return target
+
+
+def set_aside_behind(
+    file_system: FileSystem, directory: str, segment: LogSegment, later_segments: tuple[LogSegment, ...]
+) -> tuple[str, ...]:
+    """Set aside what stands behind the sound part of a segment, and all segments behind it; durable on return.
+
+    A crash in between leaves the log damaged where it was, or ending there: it stays in quarantine either way.
+
+    Returns:
+        The paths that the bytes are at now.
+
+    Raises:
+        OutOfSpaceError: there is no room for the copy; the log is as it was.
+        StorageError: some of it may be done.
+    """
+    aside = f"{segment.path}.damaged-{segment.size_bytes}"
+    sound = f"{aside}-0.tmp"
+    with contextlib.closing(file_system.open_for_reads(segment.path)) as file:
+        source, size_bytes = ReadableBytes(file), file.size()
+        paths = []
+        if size_bytes > segment.size_bytes:
+            paths.append(_kept_copy(file_system, source, range(segment.size_bytes, size_bytes), aside))
+        if source.failure is not None:
+            _copy(file_system, file, range(segment.size_bytes), sound)
+    with NO_RETURN:
+        file_system.sync_directory(directory)
+        # The segment is cut last: until then the damage can be found where it was, whatever else is gone.
+        for later in reversed(later_segments):
+            later.close()
+            paths.append(set_file_aside(file_system, later.path))
+            later.remove_indexes()
+        file_system.sync_directory(directory)
+        if source.failure is None:
+            segment.cut_damage()
+        else:
+            # What the disk does not give back today it may give tomorrow: the file itself is kept.
+            paths.append(set_file_aside(file_system, segment.path))
+            segment.take_file(sound)
+            file_system.sync_directory(directory)
+    return tuple(paths)
+
+
+def cut_torn_tail(file_system: FileSystem, directory: str, segment: LogSegment) -> tuple[str, tuple[str, ...]]:
+    """Copy what stands behind the sound part of a segment, and cut it off; durable on return.
+
+    Returns:
+        The path of the copy, and those of older copies that went for it.
+
+    Raises:
+        OutOfSpaceError: there is no room for the copy; nothing was cut.
+        StorageError: the tail may be cut or not; if it is, there is the copy.
+    """
+    positions = range(segment.size_bytes, segment.file.size())
+    copy = _kept_copy(file_system, segment.file, positions, f"{segment.path}.torn-{segment.size_bytes}")
+    file_system.sync_directory(directory)
+    segment.cut_damage()
+    removed = _torn_tails_too_many(file_system, directory, copy)
+    for path in removed:
+        remove_if_there(file_system, path)
+    return copy, removed
+
+
+def _torn_tails_too_many(file_system: FileSystem, directory: str, kept: str) -> tuple[str, ...]:
+    names = [match for name in file_system.list(directory) if (match := _TORN.fullmatch(name))]
+    names.sort(key=lambda match: tuple(int(number or 0) for number in match.groups()))
+    others = [path for match in names if (path := join(directory, match[0])) != kept]
+    return tuple(others[: max(0, len(others) + 1 - MOST_TORN_TAILS)])
+
+
+def _free_path(file_system: FileSystem, wanted: str) -> str:
+    return next(path for path in _numbered(wanted) if not file_system.exists(path))
+
+
+def _numbered(wanted: str) -> Iterator[str]:
+    yield wanted
+    for count in itertools.count(1):
+        yield f"{wanted}-{count}"
+
+
+def _kept_copy(file_system: FileSystem, source: ByteSource, positions: range, wanted: str) -> str:
+    """Return the path of a copy of a part of a file: one that is there already, or a new one; durable but for its name.
+
+    A start that was killed between the copy and the cut has left one, and the next start must not make another.
+    """
+    for path in _numbered(wanted):
+        if not file_system.exists(path):
+            _copy(file_system, source, positions, f"{path}.tmp")
+            file_system.rename(f"{path}.tmp", path)
+            return path
+        if _has_bytes(file_system, path, source, positions):
+            return path
+    raise AssertionError("there is always another name")  # pragma: no cover
+
+
+def _has_bytes(file_system: FileSystem, path: str, source: ByteSource, positions: range) -> bool:
+    try:
+        with contextlib.closing(file_system.open_for_reads(path)) as file:
+            if file.size() != len(positions):
+                return False
+            return all(file.read_at(at - positions.start, len(data)) == data for at, data in _pieces(source, positions))
+    except StorageError:
+        return False
+
+
+def _pieces(source: ByteSource, positions: range) -> Iterator[tuple[int, memoryview]]:
+    """Yield parts of a file with their positions; of holes the beginning."""
+    at = positions.start
+    while at < positions.stop:
+        data = source.read_at(at, min(_COPY_SIZE, positions.stop - at))
+        if not data:
+            return  # It has become shorter.
+        yield at, data
+        at = min(after_hole(source, at + len(data)), positions.stop)
+
+
+def _copy(file_system: FileSystem, source: ByteSource, positions: range, target: str) -> None:
+    """Copy a part of a file to another one, durably but for its name; what is zero for long takes no room there."""
+    remove_if_there(file_system, target)
+    copy = file_system.open(target, create=True)
+    try:
+        _write_pieces(source, positions, copy)
+        copy.sync()
+    except BaseException:
+        copy.close()
+        remove_if_there(file_system, target)
+        raise
+    copy.close()
+
+
+def _write_pieces(source: ByteSource, positions: range, copy: OpenFile) -> None:
+    end = 0
+    for at, data in _pieces(source, positions):
+        written = bytes(data).rstrip(b"\0")
+        if written:
+            copy.write_at(at - positions.start, written)
+            end = at - positions.start + len(written)
+    if end < len(positions):
+        copy.write_at(len(positions) - 1, b"\0")

@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One segment of a log: a ``.log`` file of batches that stand end to end, and the indexes beside it.
+
+The file may be longer than the segment: what recovery has found to be damaged stands behind ``size_bytes`` until it is
+set aside.
+
+Source: LogSegment.
+"""
+
+import contextlib
+from typing import Final
+
+import attrs
+
+from raftlog.errors import CorruptBatchError, OutOfSpaceError, StorageError
+from raftlog.file_system import FileSystem, OpenFile, join, remove_if_there
+from raftlog.log.append_validation import CheckedBatch
+from raftlog.offsets import SegmentPosition
+from raftlog.records.batches.window import Window
+from raftlog.records.files.file_names import FileKind, FileName
+from raftlog.records.limits import BATCH_OVERHEAD
+from raftlog.storage.reading.index_seek import BatchHead, head_at, read_head
+from raftlog.storage.segments.epoch_witnesses import EpochWitnesses
+from raftlog.storage.segments.index_file import StoredIndex
+from raftlog.storage.segments.segment_indexes import MAX_INDEXED_POSITION, IndexLimits, SegmentIndexes
+from raftlog.storage.segments.segment_scan import SegmentScan, scan_segment
+
+_SEEK_SIZE: Final = 8 * 1024
+"""What is read at once on the way to a batch: with usual indexes, all of it."""
+_LEAST_RESERVED: Final = 4 * 1024 * 1024
+_MOST_RESERVED: Final = 32 * 1024 * 1024
+"""In bytes, ahead of the batches: with less, a file lies in more pieces, and each sync has more to write down."""
+
+
+@attrs.frozen
+class RollLimits:
+    """When a segment has enough.
+
+    Attributes:
+        size_bytes: that a segment may have, unless one append is larger (``metadata.log.segment.bytes``).
+        age_ms: between the timestamps of its first batch and of the next (``metadata.log.segment.ms``).
+    """
+
+    size_bytes: int = 1024 * 1024 * 1024
+    age_ms: int = 7 * 24 * 3600 * 1000
+
+
+class LogSegment:
+    """A segment that is open for reads and writes.
+
+    Attributes:
+        base_offset: the first offset, inclusive, that it holds or will hold.
+        path: of its ``.log`` file.
+        next_offset: the offset after its last batch.
+        size_bytes: of its batches.
+        file: its ``.log`` file; it is longer than the segment where what stands behind that is damaged.
+    """
+
+    def __init__(self, file_system: FileSystem, directory: str, base_offset: int, index_limits: IndexLimits) -> None:
+        self.base_offset: Final = base_offset
+        self.path: Final = join(directory, str(FileName(FileKind.LOG, base_offset=base_offset)))
+        self.next_offset = base_offset
+        self.size_bytes = 0
+        self._file_system = file_system
+        self._indexes = SegmentIndexes(file_system, directory, base_offset, index_limits)
+        self._first_timestamp: int | None = None
+        self._found: tuple[int, BatchHead] | None = None
+        """What was looked for last: the next one is often that, or right behind it."""
+        self.file: OpenFile = file_system.open(self.path, create=True)
+        self._reserved_bytes = 0
+
+    def scan(self, last_epoch: int, witnesses: EpochWitnesses, durable_end_offset: int) -> SegmentScan:
+        """Read all that the file holds, and take its sound batches for the segment's; once, before anything else."""
+        scan = scan_segment(self.file, self.base_offset, last_epoch, self._indexes, witnesses, durable_end_offset)
+        self.next_offset, self.size_bytes = scan.next_offset, scan.end_position
+        self._first_timestamp = scan.first_timestamp
+        return scan
+
+    @property
+    def end(self) -> SegmentPosition:
+        """Where the next batch will lie."""
+        return SegmentPosition(self.base_offset, self.size_bytes)
+
+    def has_room_for(self, size_bytes: int, next_offset: int, max_timestamp: int, roll: RollLimits) -> bool:
+        """Whether an append may go to this segment, by its size, the offset after it and its greatest timestamp.
+
+        Source: LogSegment#shouldRoll. Differs: where batches have no timestamps, age does not count.
+        """
+        if self.size_bytes == 0:
+            return True
+        end, indexes = self.size_bytes + size_bytes, self._indexes
+        if end > roll.size_bytes or end > MAX_INDEXED_POSITION or indexes.is_full:
+            return False
+        if next_offset - 1 > indexes.max_offset:
+            return False
+        first = self._first_timestamp
+        return first is None or first < 0 or max_timestamp - first <= roll.age_ms
+
+    def append(self, data: bytes | memoryview, batches: list[CheckedBatch], next_offset: int) -> None:
+        """Write batches at the end, in one write.
+
+        Args:
+            data: the batches.
+            batches: what was checked of each.
+            next_offset: after the last one.
+
+        Raises:
+            OutOfSpaceError: the bytes did not fit; the segment is as it was.
+            StorageError: what the file holds behind the segment's end is not known.
+        """
+        position = self.size_bytes
+        if position + len(data) > self._reserved_bytes:
+            self._reserve(len(data))
+        try:
+            self.file.write_at(position, data)
+        except OutOfSpaceError as error:
+            self._cut_back(error)
+            raise
+        if self._first_timestamp is None:
+            self._first_timestamp = batches[0].max_timestamp
+        for _, _, last_offset, max_timestamp, size_bytes in batches:
+            self._indexes.add(position, size_bytes, last_offset, max_timestamp)
+            position += size_bytes
+        self.size_bytes, self.next_offset = position, next_offset
+
+    def _reserve(self, size_bytes: int) -> None:
+        """Have room for an append, and for as much as there is or a thousand such appends, within limits."""
+        ahead = min(max(self.size_bytes, 1000 * size_bytes, _LEAST_RESERVED), _MOST_RESERVED)
+        self._reserved_bytes = self.size_bytes + size_bytes + ahead
+        self.file.reserve(self._reserved_bytes)
+
+    def _cut_back(self, cause: OutOfSpaceError) -> None:
+        """Remove what a failed write has left: half a batch must not stand before a good one."""
+        try:
+            if self.file.size() > self.size_bytes:
+                self.file.truncate(self.size_bytes)
+                self._reserved_bytes = 0  # What was kept behind the end went with it.
+        except StorageError as error:
+            raise error from cause
+
+    def locate(self, offset: int) -> tuple[int, BatchHead | None]:
+        """Find the batch that holds an offset, which is not below the segment's first.
+
+        Returns:
+            The position of its start, and its header; the segment's end and None for an offset behind all batches.
+
+        Raises:
+            CorruptBatchError: a header on the way there no longer reads.
+            StorageError: the disk failed.
+        """
+        if offset >= self.next_offset:
+            return self.size_bytes, None
+        position, next_offset = self._indexes.offsets.position_before(offset), None
+        found = self._found
+        if found is not None and found[1].base_offset <= offset and found[0] >= position:
+            position, next_offset = found[0], found[1].base_offset
+        ahead = Window(self.file, self.size_bytes, _SEEK_SIZE)
+        while True:
+            head = read_head(ahead.view(position, BATCH_OVERHEAD), position)
+            is_next = head is not None and next_offset in (None, head.base_offset) and head.base_offset <= offset
+            if head is None or not is_next or head.next_position > self.size_bytes:
+                raise CorruptBatchError("a batch header that has changed", None, self.path, position)
+            if head.last_offset >= offset:
+                self._found = position, head
+                return position, head
+            position, next_offset = head.next_position, head.last_offset + 1
+
+    def read(self, position: int, size: int) -> memoryview:
+        """Return bytes of the segment.
+
+        Raises:
+            CorruptBatchError: the file has become shorter.
+            StorageError: the disk failed.
+        """
+        data = self.file.read_at(position, size)
+        if len(data) < size:
+            raise CorruptBatchError(f"{size} bytes, {len(data)} of them there", "tail-torn", self.path, position)
+        return data
+
+    def cut_file(self, position: int) -> None:
+        """Cut the file to a length, durably: the disk's part of a truncation, on any thread.
+
+        Raises:
+            StorageError: the file may be cut or not.
+        """
+        self.file.truncate(position)
+        self.file.sync()
+
+    def forget_behind(self, position: int, next_offset: int) -> None:
+        """Drop all batches from one on, which are gone from the file: memory's part of a truncation.
+
+        Args:
+            position: of the start of the first batch to go, or the segment's end.
+            next_offset: its base offset, or the segment's next offset.
+
+        Raises:
+            StorageError: what is left could not be read.
+        """
+        self._reserved_bytes = 0  # What was kept behind the end went with it.
+        self.size_bytes, self.next_offset = position, next_offset
+        self._rewind_indexes()
+
+    def cut_damage(self) -> None:
+        """Cut the file to the segment's size; durable on return.
+
+        Raises:
+            StorageError: the file may be cut or not.
+        """
+        self.file.truncate(self.size_bytes)
+        self.file.sync()
+
+    def take_file(self, path: str) -> None:
+        """Take another file, which holds the sound part, for the segment's own; durable once its directory is synced.
+
+        Raises:
+            StorageError: either file may have the segment's name.
+        """
+        self.file.close()
+        self._file_system.rename(path, self.path)
+        self.file = self._file_system.open(self.path)
+
+    def _rewind_indexes(self) -> None:
+        self._found = None
+        position = self._indexes.rewind(self.size_bytes)
+        if self.size_bytes == 0:
+            self._first_timestamp = None
+        while position < self.size_bytes:
+            head = head_at(self.file, position)
+            if head is None:
+                raise StorageError(self.path, f"read at position {position}", "a batch header has changed")
+            size_bytes = head.next_position - position
+            self._indexes.add(position, size_bytes, head.last_offset, head.max_timestamp)
+            position = head.next_position
+
+    def settle_indexes(self, *, is_last: bool) -> tuple[tuple[str, StoredIndex], ...]:
+        """Write the index files that are not what the scan has found; return their paths, and what they had.
+
+        Args:
+            is_last: whether the log goes on in this segment, so that the files' last time entry is not for good.
+
+        Raises:
+            OutOfSpaceError, StorageError: a file could not be written.
+        """
+        time_entries = len(self._indexes.times)
+        self._indexes.seal()
+        written = self._indexes.settle()
+        if is_last:
+            self._indexes.times.keep_first(time_entries)
+        return written
+
+    def end_indexes(self) -> None:
+        """Add the last entry of a segment that takes no more batches to its indexes, in memory."""
+        self._indexes.seal()
+
+    def store_indexes(self) -> None:
+        """Write the indexes, durably but for their names, and give back the room behind the batches; on any thread.
+
+        Raises:
+            OutOfSpaceError, StorageError: a file could not be written.
+        """
+        if self._reserved_bytes > self.size_bytes:
+            self.file.reserve(self.size_bytes)
+        self._indexes.store()
+
+    def seal(self) -> None:
+        """End the indexes and write them.
+
+        Raises:
+            OutOfSpaceError, StorageError: as for ``store_indexes``.
+        """
+        self.end_indexes()
+        self.store_indexes()
+
+    def remove(self) -> None:
+        """Remove all files of the segment, and let go of its own. Who reads them may read on.
+
+        Raises:
+            StorageError: a file is there and cannot be removed.
+        """
+        self.close()
+        self.remove_files()
+
+    def remove_files(self) -> None:
+        """Remove all files of the segment, which stays open for reads; on any thread.
+
+        Raises:
+            StorageError: a file is there and cannot be removed.
+        """
+        self.remove_indexes()
+        remove_if_there(self._file_system, self.path)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The paths of all its files."""
+        return self.path, self._indexes.offsets.path, self._indexes.times.path
+
+    def remove_indexes(self) -> None:
+        """Remove the index files.
+
+        Raises:
+            StorageError: a file is there and cannot be removed.
+        """
+        for index in (self._indexes.offsets, self._indexes.times):
+            remove_if_there(self._file_system, index.path)
+
+    def close(self) -> None:
+        """Let go of the file. Closing twice is harmless."""
+        with contextlib.suppress(StorageError):
+            self.file.close()

@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The segments of a log, in order, without gaps; the last one is active: it takes what is appended.
+
+Source: LogSegments, LocalLog.
+"""
+
+from bisect import bisect_right
+from operator import attrgetter
+
+from raftlog.disk_work import DiskStep
+from raftlog.errors import CorruptBatchError, StorageError
+from raftlog.file_system import FileSystem, join
+from raftlog.log.epochs import LeaderEpochCache
+from raftlog.log.replicated_log import LogFetchInfo
+from raftlog.offsets import LogOffsetMetadata, SegmentPosition
+from raftlog.records.batches.batch_run import RunFinder
+from raftlog.records.columns.columns import BatchColumns
+from raftlog.records.files.file_names import FileKind, FileName
+from raftlog.records.limits import LOG_OVERHEAD
+from raftlog.storage.segments.damaged_files import set_file_aside
+from raftlog.storage.segments.indeterminate_writes import NO_RETURN
+from raftlog.storage.segments.log_config import LogConfig
+from raftlog.storage.segments.log_segment import LogSegment
+
+_base_offset = attrgetter("base_offset")
+
+
+class SegmentList:
+    """One segment at least.
+
+    Attributes:
+        active: the last one.
+
+    Args:
+        file_system: where the directory is.
+        directory: of the log.
+        config: when segments roll, and how dense indexes are.
+        segments: in order.
+    """
+
+    def __init__(self, file_system: FileSystem, directory: str, config: LogConfig, segments: list[LogSegment]) -> None:
+        self._file_system = file_system
+        self._directory = directory
+        self._index_limits = config.index_limits
+        self._segments = segments
+        self.active = segments[-1]
+        self._finder = RunFinder()
+        self._located: LogOffsetMetadata | None = None
+        """What was asked for last: most often it is the high watermark."""
+
+    @property
+    def end(self) -> LogOffsetMetadata:
+        """The offset that the next record gets, and where its batch will lie, unless the segment rolls."""
+        return LogOffsetMetadata(self.active.next_offset, self.active.end)
+
+    @property
+    def end_offset(self) -> int:
+        """The offset that the next record gets."""
+        return self.active.next_offset
+
+    @property
+    def size_bytes(self) -> int:
+        """All segments together."""
+        return sum(segment.size_bytes for segment in self._segments)
+
+    def holding(self, offset: int) -> LogSegment:
+        """Return the segment that holds an offset: the active one for the log end."""
+        return self._segments[max(0, bisect_right(self._segments, offset, key=_base_offset) - 1)]
+
+    def locate(self, offset: int) -> LogOffsetMetadata:
+        """Return an offset with the position of the batch that holds it.
+
+        Raises:
+            CorruptBatchError: a batch header no longer reads.
+            StorageError: the disk failed.
+        """
+        if offset >= self.end_offset:
+            return LogOffsetMetadata(offset, self.active.end)
+        if self._located is None or self._located.offset != offset:
+            segment = self.holding(offset)
+            self._located = LogOffsetMetadata(offset, SegmentPosition(segment.base_offset, segment.locate(offset)[0]))
+        return self._located
+
+    def _position_of(self, offset: int) -> int:
+        position = self.locate(offset).segment_position
+        assert position is not None
+        return position.position
+
+    def batch_start(self, offset: int) -> LogOffsetMetadata:
+        """Return the base offset of the batch that holds an offset, and its place; the log end for one behind all.
+
+        Raises:
+            CorruptBatchError, StorageError: as for ``locate``.
+        """
+        segment = self.holding(offset)
+        position, head = segment.locate(offset)
+        if head is None:
+            return self.end
+        return LogOffsetMetadata(head.base_offset, SegmentPosition(segment.base_offset, position))
+
+    def read(
+        self,
+        start_offset: int,
+        limit: int,
+        max_size_bytes: int,
+        epochs: LeaderEpochCache,
+        limit_place: SegmentPosition | None = None,
+    ) -> LogFetchInfo:
+        """Read batches of one segment, from that which holds an offset on, and check them.
+
+        Args:
+            start_offset: inclusive; below the log end.
+            limit: batches that go on at or above it are left out.
+            max_size_bytes: of all, but for a first batch that is larger.
+            epochs: that the batches must have.
+            limit_place: of the limit, where the batch that it is in may be gone by now; otherwise it is found.
+
+        Raises:
+            CorruptBatchError: bytes have rotted since the start; they are not served.
+            StorageError: the disk failed.
+        """
+        segment = self.holding(start_offset)
+        position, head = segment.locate(start_offset)
+        if limit >= segment.next_offset:
+            stop = segment.size_bytes
+        else:
+            stop = self._position_of(limit) if limit_place is None else limit_place.position
+        if head is None or position >= stop:
+            return LogFetchInfo(memoryview(b""), self.locate(limit))
+        size = min(stop - position, max(max_size_bytes, head.next_position - position))
+        records = segment.read(position, size)
+        run, _ = self._finder.find(records, position)
+        end = 0 if run is None else run.end - position
+        is_whole = end == len(records) or (position + size < stop and _is_cut_off(records[end:]))
+        if run is None or not is_whole:
+            raise CorruptBatchError("a batch that has changed", "batch-crc", segment.path, position + end)
+        if not _are_in_order(BatchColumns(run), head.base_offset, start_offset, epochs):
+            raise CorruptBatchError("batches whose offsets or epochs have changed", None, segment.path, position)
+        start = LogOffsetMetadata(head.base_offset, SegmentPosition(segment.base_offset, position))
+        return LogFetchInfo(records, start)
+
+    def rolling(self) -> DiskStep:
+        """Return the step that ends the active segment, which is synced before, and begins the next one.
+
+        The indexes are whole and the new file's name is durable before anything is written to it: damage that is found
+        in a segment with another behind it cannot be a torn tail. Until the step is done nothing may be appended.
+
+        Its disk part raises:
+            OutOfSpaceError: the log is as it was.
+            StorageError: the new file may be there or not.
+        """
+        active, base_offset = self.active, self.end_offset
+        active.end_indexes()
+
+        def make_next() -> LogSegment:
+            active.store_indexes()
+            segment = self._new_segment(base_offset)
+            try:
+                with NO_RETURN:
+                    self._file_system.sync_directory(self._directory)
+            except StorageError:
+                segment.close()
+                raise
+            return segment
+
+        def take_next(segment: LogSegment) -> None:
+            self._segments.append(segment)
+            self.active = segment
+
+        return DiskStep(make_next, take_next, (*active.paths, self._path(base_offset), self._directory))
+
+    def truncating(self, start: LogOffsetMetadata) -> DiskStep:
+        """Return the step that drops all batches from one on. What is dropped is not read again: it may have rotted.
+
+        Until the step is done nothing may be appended, and nothing read from that batch on.
+
+        Args:
+            start: of the first batch to go, as ``batch_start`` has found it.
+
+        Its disk part raises:
+            StorageError: some of it may be done.
+        """
+        place = start.segment_position
+        assert place is not None
+        count = bisect_right(self._segments, place.base_offset, key=_base_offset)
+        last, doomed = self._segments[count - 1], self._segments[count:]
+
+        def cut() -> None:
+            with NO_RETURN:
+                # From the end, one durable step after the other: a crash in between leaves a log without a hole.
+                for segment in reversed(doomed):
+                    segment.remove_files()
+                    self._file_system.sync_directory(self._directory)
+                last.cut_file(place.position)
+
+        def forget(_: object) -> None:
+            self._located = None
+            del self._segments[count:]
+            self.active = last
+            for segment in doomed:
+                segment.close()
+            last.forget_behind(place.position, start.offset)
+
+        paths = [path for segment in doomed for path in segment.paths]
+        return DiskStep(cut, forget, (*paths, self._directory, last.path))
+
+    def removing_below(self, offset: int, later: int | None = None) -> DiskStep:
+        """Return the step that removes the segments all of whose offsets are below one; not durable yet.
+
+        Args:
+            offset: that is kept.
+            later: base offset of a segment that will stand behind those that are here by then; otherwise the active one
+                stays, whatever it holds.
+
+        Its disk part raises:
+            StorageError: some of it may be done.
+        """
+        bases = [segment.base_offset for segment in self._segments[1:]]
+        count = bisect_right([*bases, later] if later is not None else bases, offset)
+        doomed = self._segments[:count]
+
+        def remove() -> None:
+            with NO_RETURN:
+                for segment in doomed:
+                    segment.remove_files()
+
+        def forget(_: object) -> None:
+            del self._segments[:count]
+            for segment in doomed:
+                segment.close()
+
+        return DiskStep(remove, forget, tuple(path for segment in doomed for path in segment.paths))
+
+    def starting_anew(
+        self, offset: int, damaged_segments: tuple[LogSegment, ...], *, active_is_damaged: bool
+    ) -> DiskStep:
+        """Return the step that removes all segments, and begins one at an offset.
+
+        Until the step is done nothing may be appended; what is read comes from files whose names may be gone, and where
+        damage is set aside nothing may be read either.
+
+        Args:
+            offset: base offset of the only segment then.
+            damaged_segments: further ones, to be set aside.
+            active_is_damaged: set the active one aside, too.
+
+        Its disk part raises:
+            StorageError: some of it may be done.
+        """
+        doomed = (*self._segments, *damaged_segments)
+        aside = (self.active, *damaged_segments) if active_is_damaged else damaged_segments
+
+        def replace() -> LogSegment:
+            with NO_RETURN:
+                # From the end, one durable step after the other: a crash in between leaves a log without a hole.
+                for segment in reversed(doomed):
+                    if segment in aside:
+                        set_file_aside(self._file_system, segment.path)
+                        segment.remove_indexes()
+                    else:
+                        segment.remove_files()
+                    self._file_system.sync_directory(self._directory)
+                new = self._new_segment(offset)
+                self._file_system.sync_directory(self._directory)
+            return new
+
+        def take(new: LogSegment) -> None:
+            self._located = None
+            for segment in doomed:
+                segment.close()
+            self._segments, self.active = [new], new
+
+        paths = [path for segment in doomed for path in segment.paths]
+        return DiskStep(replace, take, (*paths, self._path(offset), self._directory))
+
+    def close(self) -> None:
+        """Let go of the files. Closing twice is harmless."""
+        for segment in self._segments:
+            segment.close()
+
+    def _path(self, base_offset: int) -> str:
+        return join(self._directory, str(FileName(FileKind.LOG, base_offset=base_offset)))
+
+    def _new_segment(self, base_offset: int) -> LogSegment:
+        return LogSegment(self._file_system, self._directory, base_offset, self._index_limits)
+
+
+def _are_in_order(batches: BatchColumns, base_offset: int, start_offset: int, epochs: LeaderEpochCache) -> bool:
+    """Whether batches have the offsets and epochs of the log, which no CRC covers.
+
+    Of the first batch, ``start_offset`` is asked for: the log may start inside it, and knows of no epoch below.
+    """
+    bases = batches.column("base_offset").tolist()
+    deltas = batches.column("last_offset_delta").tolist()
+    ends = [base + delta + 1 for base, delta in zip(bases, deltas, strict=True)]
+    if bases != [base_offset, *ends[:-1]]:
+        return False
+    found = batches.column("partition_leader_epoch").tolist()
+    starts = [start_offset, *bases[1:]]
+    first, last = epochs.epoch_for_offset(starts[0]), epochs.epoch_for_offset(starts[-1])
+    if first == last:
+        return bool(found == [first] * len(found))
+    return bool(found == [epochs.epoch_for_offset(start) for start in starts])
+
+
+def _is_cut_off(data: memoryview) -> bool:
+    """Whether what a read ends in is the start of a batch that goes on behind it."""
+    size = int.from_bytes(data[8:LOG_OVERHEAD], "big") + LOG_OVERHEAD
+    return len(data) < LOG_OVERHEAD or size > len(data)

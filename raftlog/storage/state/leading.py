@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Entering an epoch as its leader: who leads it is durable before the log knows of the epoch.
+
+The other way round a crash in between leaves a log of an epoch of which ``quorum-state`` knows nothing: a replica that
+may have forgotten a vote, and may not vote any more (DECISIONS.md 18).
+
+Source: KafkaRaftClient#onBecomeLeader, which stores the election state before it calls initializeLeaderEpoch.
+"""
+
+from raftlog.disk_work import DiskResult, DiskWork
+from raftlog.errors import IllegalTransitionError
+from raftlog.file_system import FileSystem
+from raftlog.log.replicated_log import ReplicatedLog
+from raftlog.records.batches.accumulator import BatchAccumulator
+from raftlog.records.files.quorum_state import UNKNOWN_ID, QuorumStateData
+from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID
+from raftlog.storage.state.quorum_state_store import QuorumStateStore
+
+
+def open_quorum_state(file_system: FileSystem, directory: str, log: ReplicatedLog) -> QuorumStateStore:
+    """Open the election state of the replica that has a log.
+
+    Args:
+        file_system: that the directory is on.
+        directory: of the log.
+        log: that is open. One that holds anything, or is damaged, has been through elections.
+
+    Raises:
+        StorageError: as for ``QuorumStateStore.open``.
+    """
+    has_records = log.end_offset.offset > 0 or log.latest_snapshot_id not in (None, BOOTSTRAP_SNAPSHOT_ID)
+    has_log = has_records or log.quarantine is not None
+    return QuorumStateStore.open(file_system, directory, has_log=has_log, last_epoch=log.last_fetched_epoch)
+
+
+def lead_epoch(
+    log: ReplicatedLog, quorum_state: QuorumStateStore, state: QuorumStateData, *, is_forced: bool = False
+) -> BatchAccumulator:
+    """Enter an epoch as its leader, and return what collects the leader's records, from the log end on.
+
+    Its first record is to be a LeaderChange. It has the defaults of ``BatchAccumulator``; whoever wants others makes
+    one of the same epoch and base offset.
+
+    Args:
+        log: that the replica leads.
+        quorum_state: of the same replica.
+        state: with the epoch, and this replica as its leader. The replica was elected, or is the only voter.
+        is_forced: lead though a vote may be forgotten, because an operator says so. It may not vote, as before.
+
+    Raises:
+        ValueError: the state names no leader.
+        IllegalTransitionError: the replica may have forgotten a vote, and of this epoch none for itself is known.
+            Nothing was changed.
+        QuarantinedLogError, FencedEpochError, UnknownEpochError: as for ``ReplicatedLog.initialize_leader_epoch``.
+        FencedEpochError, IllegalTransitionError: as for ``QuorumStateStore.write``.
+        WorkUnderWayError: the log, or the election state, has other work under way.
+        OutOfSpaceError, StorageError: the disk failed. The election state may be written, and the epoch not: then the
+            replica leads an epoch in which there is no record.
+    """
+    return prepare_to_lead(log, quorum_state, state, is_forced=is_forced).complete().value
+
+
+def prepare_to_lead(
+    log: ReplicatedLog, quorum_state: QuorumStateStore, state: QuorumStateData, *, is_forced: bool = False
+) -> DiskWork[DiskResult[BatchAccumulator]]:
+    """Prepare ``lead_epoch``; until it is finished, nothing is appended, and no other election state is written.
+
+    A log that is in the epoch already, as after a ``lead_epoch`` before this, has nothing to wait for: it goes on.
+
+    Raises:
+        ValueError, QuarantinedLogError, FencedEpochError, UnknownEpochError, IllegalTransitionError, WorkUnderWayError:
+            as for ``lead_epoch``. Nothing was changed.
+    """
+    if state.leader_id == UNKNOWN_ID:
+        raise ValueError(f"epoch {state.leader_epoch} without a leader")
+    before = quorum_state.state
+    was_elected = (
+        before is not None
+        and before.leader_epoch == state.leader_epoch
+        and state.leader_id in (before.voted_id, before.leader_id)
+    )
+    if not (quorum_state.may_vote or was_elected or is_forced):
+        raise IllegalTransitionError(f"epoch {state.leader_epoch} led by a replica that may have forgotten a vote")
+    entering = log.prepare_leader_epoch(state.leader_epoch)
+    try:
+        voting = quorum_state.prepare_write(state)
+    except BaseException as error:
+        entering.cancel(error)
+        raise
+
+    def begin(entered: DiskResult[None]) -> DiskResult[BatchAccumulator]:
+        batches = BatchAccumulator(state.leader_epoch, log.end_offset.offset)
+        return DiskResult(batches, entered.epoch, entered.generation)
+
+    return entering.follow(voting).then(begin)

@@ -1,0 +1,384 @@
+# SPDX-License-Identifier: Apache-2.0
+r"""What a replica must not forget of elections: Kafka's ``quorum-state``, and two checksummed copies beside it.
+
+A replica that forgets its vote may vote twice in an epoch, and then there may be two leaders. ``quorum-state`` has no
+checksum, so the copies decide; Kafka knows nothing of them, and leaves them alone::
+
+    raftlog-quorum-state 0
+    sequence 12                  one more with each state that is written
+    {"leaderId":-1,"leaderEpoch":5,"votedId":2,"votedDirectoryId":"AQIDBAUGBwgJCgsMDQ4PEA","data_version":1}
+    vote lost                    only where a vote may have been forgotten, until an operator accepts that
+    crc32c 89abcdef              of all lines above
+
+Both copies are replaced durably, one after the other, and then ``quorum-state``. A crash in between leaves some with
+the old state and some with the new one, of which nobody was told. Opening the store settles on one of them and writes
+it to all three before it is acted upon, even if all three agree: what is read may be in memory alone
+(``written_anew``).
+
+A full disk must not take the vote from a replica that can still read: ``raftlog-reserve`` holds the room of one such
+file, is removed when a state does not fit, and made again when there is room. The files are replaced one after the
+other, so one is enough.
+
+Source: FileQuorumStateStore. Differs: DECISIONS.md 18: Kafka has no copies, and takes a missing file for a fresh start.
+"""
+
+import contextlib
+import enum
+import re
+from collections.abc import Callable
+from typing import Final, Self, TypeVar, cast
+
+import attrs
+
+from raftlog.disk_work import DiskResult, DiskStep, DiskWork
+from raftlog.errors import (
+    CorruptFileError,
+    DecodeError,
+    FencedEpochError,
+    IllegalTransitionError,
+    MissingFileError,
+    OutOfSpaceError,
+    StorageError,
+    TooManyOpenFilesError,
+    WorkUnderWayError,
+    fresh_copy,
+    without_frames,
+)
+from raftlog.file_system import FileSystem, join, own_view, read_file, remove_if_there, replace_file
+from raftlog.process_ownership import Owned
+from raftlog.records.checksum import crc32c
+from raftlog.records.files.file_names import FileKind
+from raftlog.records.files.quorum_state import UNKNOWN_ID, QuorumStateData, read_quorum_state, write_quorum_state
+
+T = TypeVar("T")
+
+COPY_NAMES: Final = ("raftlog-quorum-state-1", "raftlog-quorum-state-2")
+
+RESERVE_NAME: Final = "raftlog-reserve"
+_RESERVE: Final = bytes(512)
+"""Any length takes a whole block of a file system, which is more than a state takes."""
+_MAX_SIZE_BYTES: Final = 1024 * 1024
+_COPY: Final = re.compile(
+    rb"(raftlog-quorum-state 0\nsequence ([0-9]{1,18})\n([^\n]*)\n(vote lost\n)?)crc32c ([0-9a-f]{8})\n"
+)
+
+
+class QuorumStateOrigin(enum.Enum):
+    """Where a state comes from."""
+
+    FRESH = "fresh"
+    """There is no file, and no log: the replica has never taken part in anything."""
+    COPIES = "copies"
+    """The copies, or the one of them that is sound."""
+    KAFKA = "kafka"
+    """``quorum-state``: there are no sound copies, or Kafka has run in this directory since they were written."""
+    LOST = "lost"
+    """No file is sound, and there was something to remember: the replica may have voted, and nobody knows for whom."""
+    BEHIND = "behind"
+    """A sound file, but of an epoch below the log's: an old image, or the disk has lost writes. Votes may be lost."""
+
+
+@attrs.frozen
+class StoredQuorumState:
+    """What the three files say together.
+
+    Attributes:
+        origin: where the state comes from.
+        state: None if it is fresh or lost.
+        is_settled: whether all three files say so; otherwise they must, before anyone is told of the state.
+        problems: what is wrong with files that cannot be read.
+        last_sequence: the highest number of a copy, 0 if there is none.
+        is_vote_lost: whether a vote may have been forgotten, now or at an earlier start.
+    """
+
+    origin: QuorumStateOrigin
+    state: QuorumStateData | None
+    is_settled: bool
+    problems: tuple[DecodeError | StorageError, ...] = ()
+    last_sequence: int = 0
+    is_vote_lost: bool = False
+
+    @property
+    def may_vote(self) -> bool:
+        """Whether the replica may vote, and be a candidate: not where it may have forgotten a vote."""
+        return not self.is_vote_lost
+
+
+@attrs.frozen
+class QuorumStateCopy:
+    """What a checksummed copy says.
+
+    Attributes:
+        state: as in ``quorum-state``.
+        sequence: one more with each state that is written.
+        is_vote_lost: whether a vote may have been forgotten.
+    """
+
+    state: QuorumStateData
+    sequence: int
+    is_vote_lost: bool = False
+
+    def encode(self) -> bytes:
+        """Return the bytes of the file."""
+        text = f"raftlog-quorum-state 0\nsequence {self.sequence}\n".encode() + write_quorum_state(self.state) + b"\n"
+        text += b"vote lost\n" if self.is_vote_lost else b""
+        return text + f"crc32c {crc32c(text):08x}\n".encode()
+
+
+def read_quorum_state_copy(data: bytes) -> QuorumStateCopy:
+    """Read the bytes of a copy.
+
+    Raises:
+        DecodeError: they are not those of a copy, the CRC does not hold, or the state does not read.
+    """
+    match = _COPY.fullmatch(data)
+    if match is None:
+        raise CorruptFileError("not a copy of quorum-state of version 0", "file-format", position=0)
+    if crc32c(match[1]) != int(match[5], 16):
+        raise CorruptFileError("the stored CRC is not that of the lines above it", "file-crc", position=match.start(5))
+    return QuorumStateCopy(_read_state(match[3]), int(match[2]), is_vote_lost=match[4] is not None)
+
+
+def _read_state(data: bytes) -> QuorumStateData:
+    state = read_quorum_state(data)
+    if state.leader_epoch < 0:
+        raise CorruptFileError(f"an epoch of {state.leader_epoch}", "file-format", position=0)
+    return state
+
+
+def load_quorum_state(
+    file_system: FileSystem, directory: str, *, has_log: bool, last_epoch: int = 0
+) -> StoredQuorumState:
+    """Find out what the replica remembers; nothing is written.
+
+    Of the copies the one of the higher epoch counts, then the later one. ``quorum-state`` counts instead, as what Kafka
+    wrote later, where its epoch is higher; or where at one epoch it has a leader or a vote, and the copy has neither.
+
+    Args:
+        file_system: that the directory is on.
+        directory: of the log.
+        has_log: whether the log ends above 0, or is in quarantine: such a replica has been through elections.
+        last_epoch: of the log (``last_fetched_epoch``). A replica notes an epoch before it has a record of it.
+    """
+    loading = _Loading(file_system, directory)
+    copies = [copy for name in COPY_NAMES if (copy := loading.read(name, read_quorum_state_copy))]
+    in_kafkas_file = loading.read(FileKind.QUORUM_STATE.value, _read_state)
+    latest = max(copies, key=lambda copy: (copy.state.leader_epoch, copy.sequence), default=None)
+    is_lost = latest is not None and latest.is_vote_lost
+    if latest is not None and (in_kafkas_file is None or not _is_later(in_kafkas_file, latest.state)):
+        is_settled = copies == [latest, latest] and in_kafkas_file == latest.state
+        found = StoredQuorumState(QuorumStateOrigin.COPIES, latest.state, is_settled, is_vote_lost=is_lost)
+    elif in_kafkas_file is not None:
+        found = StoredQuorumState(QuorumStateOrigin.KAFKA, in_kafkas_file, False, is_vote_lost=is_lost)
+    elif has_log or loading.problems:
+        found = StoredQuorumState(QuorumStateOrigin.LOST, None, False, is_vote_lost=True)
+    else:
+        found = StoredQuorumState(QuorumStateOrigin.FRESH, None, False)
+    if found.state is not None and found.state.leader_epoch < last_epoch:
+        is_noted = found.is_settled and is_lost
+        found = attrs.evolve(found, origin=QuorumStateOrigin.BEHIND, is_settled=is_noted, is_vote_lost=True)
+    last_sequence = max((copy.sequence for copy in copies), default=0)
+    return attrs.evolve(found, problems=tuple(loading.problems), last_sequence=last_sequence)
+
+
+def _is_later(in_kafkas_file: QuorumStateData, copy: QuorumStateData) -> bool:
+    if in_kafkas_file.leader_epoch != copy.leader_epoch:
+        return in_kafkas_file.leader_epoch > copy.leader_epoch
+    return _is_undecided(copy) and not _is_undecided(in_kafkas_file)
+
+
+def may_follow(state: QuorumStateData, before: QuorumStateData) -> bool:
+    """Whether a state keeps what one before it, of the same epoch, has said: the leader, or else the vote."""
+    if before.leader_id not in (UNKNOWN_ID, state.leader_id):
+        return False
+    here, there = state.voted_key, before.voted_key
+    if here is None or there is None:
+        return there is None or state.leader_id != UNKNOWN_ID
+    return here.id == there.id and (
+        None in (here.directory_id, there.directory_id) or here.directory_id == there.directory_id
+    )
+
+
+def _is_undecided(state: QuorumStateData) -> bool:
+    return state.leader_id == UNKNOWN_ID and state.voted_id == UNKNOWN_ID
+
+
+class _Loading:
+    """Reads files that may be missing or bad, and notes which are bad."""
+
+    def __init__(self, file_system: FileSystem, directory: str) -> None:
+        self._file_system = file_system
+        self._directory = directory
+        self.problems: list[DecodeError | StorageError] = []
+
+    def read(self, name: str, parse: Callable[[bytes], T]) -> T | None:
+        """Return what a file says; None if it is missing or bad."""
+        path = join(self._directory, name)
+        try:
+            return parse(read_file(self._file_system, path, _MAX_SIZE_BYTES))
+        except MissingFileError:
+            return None
+        except DecodeError as error:
+            self.problems.append(without_frames(error.located(path=path)))
+        except StorageError as error:
+            self.problems.append(without_frames(error))
+        return None
+
+
+class QuorumStateStore(Owned):
+    """Keeps the state of a replica that is running; ``open`` makes it.
+
+    Attributes:
+        recovered: what was found when it was opened.
+        state: what was written last; None for a replica that has nothing to remember, or has lost it.
+        may_vote: whether the replica may vote, and be a candidate. Once it may not, no write and no start changes that:
+            only ``accept_loss`` does.
+    """
+
+    def __init__(self, file_system: FileSystem, directory: str, recovered: StoredQuorumState) -> None:
+        super().__init__(join(directory, FileKind.QUORUM_STATE.value))
+        self._file_system = file_system
+        self._directory = directory
+        self._sequence = self._generation = recovered.last_sequence
+        self._failure: StorageError | None = None
+        self._is_writing = False
+        self.recovered: Final = recovered
+        self.state = recovered.state
+        self.may_vote = recovered.may_vote
+
+    @classmethod
+    def open(cls, file_system: FileSystem, directory: str, *, has_log: bool, last_epoch: int = 0) -> Self:
+        """Find out what the replica remembers, and write it to all three files; ``recovered`` tells what was found.
+
+        Args:
+            file_system: that the directory is on.
+            directory: of the log.
+            has_log: as for ``load_quorum_state``.
+            last_epoch: likewise.
+
+        Raises:
+            OutOfSpaceError: they cannot be written, not even with the room of the reserve.
+            StorageError: they cannot be written. Nobody may be told of what was read.
+        """
+        recovered = load_quorum_state(file_system, directory, has_log=has_log, last_epoch=last_epoch)
+        store = cls(own_view(file_system, directory), directory, recovered)
+        if recovered.state is not None:
+            # Also where all three agree: a sync of another process may have failed, which the cache does not tell.
+            store._writing(recovered.state).complete()
+        store._keep_reserve()
+        return store
+
+    @property
+    def last_epoch(self) -> int:
+        """The latest epoch that the replica knows of; 0 if it knows of none."""
+        return 0 if self.state is None else self.state.leader_epoch
+
+    def accept_loss(self) -> None:
+        """Let a replica vote that may have forgotten a vote. The next ``write`` makes that durable.
+
+        It is for an operator to say, who knows that no vote of this replica counts in an election that is still open.
+        """
+        self.may_vote = True
+
+    def write(self, state: QuorumStateData) -> None:
+        """Make a state durable. Nobody may be told of it before this returns.
+
+        Raises:
+            WorkUnderWayError: another state is being written. Nothing was changed.
+            FencedEpochError: its epoch is negative, or below that of the state before. Nothing was changed.
+            IllegalTransitionError: in the epoch of the state before it has another leader or another vote, or knows of
+                neither any more; or it has a new vote, and the replica may not vote. Nothing was changed.
+            OutOfSpaceError: there was no room, not even with that of the reserve. After a crash the replica may find
+                the state or the one before.
+            StorageError: likewise; and every later call raises it again, as what is on the disk is not known.
+            ForkedProcessError: this process was forked from the one that has opened the store. Nothing was changed.
+
+        Source: FileQuorumStateStore#writeElectionState.
+        """
+        self.prepare_write(state).complete()
+
+    def prepare_write(self, state: QuorumStateData) -> DiskWork[DiskResult[QuorumStateData]]:
+        """Prepare ``write``: ``state`` stays what it was until the work is finished, and nothing else may be written.
+
+        The result carries the state's epoch, and as its generation the number that the copies give it.
+
+        Raises:
+            WorkUnderWayError, FencedEpochError, IllegalTransitionError: as for ``write``.
+            StorageError: a state could not be written before.
+            ForkedProcessError: this process was forked from the one that has opened the store.
+        """
+        self.check_owner()
+        if self._failure is not None:
+            raise fresh_copy(self._failure)
+        if self._is_writing:
+            raise WorkUnderWayError(
+                f"{self._directory}: the election state that is being written must be finished first"
+            )
+        self._check_may_follow(state)
+        return self._writing(state)
+
+    def _check_may_follow(self, state: QuorumStateData) -> None:
+        least = 0 if self.state is None else self.state.leader_epoch
+        if state.leader_epoch < least:
+            raise FencedEpochError(f"epoch {state.leader_epoch} after epoch {least}")
+        before = self.state if state.leader_epoch == least else None
+        if before is not None and not may_follow(state, before):
+            raise IllegalTransitionError(f"in epoch {least} there was {before}, and now {state}")
+        has_voted_before = before is not None and before.voted_key is not None
+        if not self.may_vote and state.voted_key is not None and not has_voted_before:
+            raise IllegalTransitionError(f"a vote for {state.voted_key}, where another one may have been forgotten")
+
+    def _writing(self, state: QuorumStateData) -> DiskWork[DiskResult[QuorumStateData]]:
+        # The second one is for another try, with the room that the reserve has kept.
+        sequences = self._sequence + 1, self._sequence + 2
+        copies = self._copy(state), self._copy(state)
+        self._is_writing = True
+
+        def take(written: object) -> None:
+            self.state = state
+            self._generation = sequences[cast("int", written)]
+
+        def end() -> None:
+            self._is_writing = False
+
+        names = (*COPY_NAMES, FileKind.QUORUM_STATE.value, RESERVE_NAME)
+        paths = (*(join(self._directory, name) for name in names), self._directory)
+        step = DiskStep(lambda: self._store(state, *copies), take, paths, self._note_failure)
+        return DiskWork([step], lambda: DiskResult(state, state.leader_epoch, self._generation), on_end=end)
+
+    def _copy(self, state: QuorumStateData) -> bytes:
+        self._sequence += 1
+        return QuorumStateCopy(state, self._sequence, is_vote_lost=not self.may_vote).encode()
+
+    def _note_failure(self, error: BaseException) -> None:
+        """After what is not for want of room nobody knows what the files say."""
+        if isinstance(error, StorageError) and not isinstance(error, OutOfSpaceError):
+            self._failure = fresh_copy(error)
+
+    def _store(self, state: QuorumStateData, first_copy: bytes, second_copy: bytes) -> int:
+        """Write one copy or the other, and return which: 0 or 1."""
+        self.check_owner()
+        try:
+            self._store_in_files(state, first_copy)
+            return 0
+        except OutOfSpaceError as error:
+            # The reserve is room on the disk, and of use for nothing else.
+            is_for_room = not isinstance(error, TooManyOpenFilesError)
+            if not is_for_room or not remove_if_there(self._file_system, join(self._directory, RESERVE_NAME)):
+                raise
+            self._store_in_files(state, second_copy)
+            self._keep_reserve()
+            return 1
+
+    def _keep_reserve(self) -> None:
+        """Make the reserve, unless it is there; where there is no room for it, there is none."""
+        path = join(self._directory, RESERVE_NAME)
+        if not self._file_system.exists(path):
+            with contextlib.suppress(StorageError):
+                replace_file(self._file_system, path, _RESERVE)
+
+    def _store_in_files(self, state: QuorumStateData, copy: bytes) -> None:
+        for name in COPY_NAMES:
+            replace_file(self._file_system, join(self._directory, name), copy)
+        kafkas_file = join(self._directory, FileKind.QUORUM_STATE.value)
+        replace_file(self._file_system, kafkas_file, write_quorum_state(state))

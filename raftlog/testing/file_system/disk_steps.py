@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every operation of ``MemoryFileSystem`` goes through: it gets a number, may fail, and hooks are called."""
+
+import collections
+import threading
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from raftlog.errors import StorageError
+from raftlog.testing.file_system.crash_states import Fate, Write
+from raftlog.testing.file_system.faults import Fault, Operation, Step
+from raftlog.testing.file_system.pending_changes import Pending, decide
+
+_LISTED_OPERATIONS: Final = 10_000
+
+
+class DiskSteps:
+    """Numbers operations, lets them fail, and tells of what they have changed; ``MemoryFileSystem`` has the attributes.
+
+    Each operation is one step for all threads, and a sync two.
+    """
+
+    def __init__(self) -> None:
+        self.faults: list[Fault] = []
+        self.steps: collections.deque[Step] = collections.deque(maxlen=_LISTED_OPERATIONS)
+        self.step_count = 0
+        self.on_change: Callable[[], object] | None = None
+        self.during_sync: Callable[[Step], object] | None = None
+        self.has_arrived: Callable[[Write], bool] | None = None
+        self.under_way: list[Step] = []
+        self.mutex = threading.RLock()
+        self.has_crashed = False
+
+    def begin(self, operation: Operation, path: str, detail: str = "") -> tuple[Step, Fault | None]:
+        """Number an operation, and return what is to make it fail."""
+        with self.mutex:
+            if self.has_crashed:
+                raise StorageError(path, operation.value, "the machine has crashed")
+            self.step_count += 1
+            step = Step(self.step_count, operation, path, detail)
+            self.steps.append(step)
+            return step, next((fault for fault in self.faults if fault.strikes(step)), None)
+
+    def run_sync(
+        self, step: Step, fault: Fault | None, covered: Sequence[Pending[object]], tidy: Callable[[], None]
+    ) -> None:
+        """Do what comes between the beginning of a sync and its end, and end it.
+
+        Args:
+            step: the sync's.
+            fault: what makes it fail, at its end.
+            covered: the changes that were open at its beginning.
+            tidy: forgets those whose outcome is known.
+        """
+        self.under_way.append(step)
+        try:
+            if self.on_change:
+                self.on_change()
+            if self.during_sync:
+                self.during_sync(step)
+        finally:
+            self.under_way.remove(step)
+        with self.mutex:
+            if self.has_crashed:
+                raise StorageError(step.path, step.operation.value, "the machine has crashed")
+            decide(covered, Fate.DOUBTFUL if fault else Fate.SETTLED)
+            tidy()
+        self.end(step, fault)
+
+    def end(self, step: Step, fault: Fault | None) -> None:
+        """Tell that an operation is over, and raise what made it fail."""
+        if self.on_change:
+            self.on_change()
+        if fault:
+            raise fault.error(step)
+
+    def start(self, operation: Operation, path: str, detail: str = "") -> Step:
+        """Begin an operation that changes nothing if it fails."""
+        step, fault = self.begin(operation, path, detail)
+        if fault:
+            raise fault.error(step)
+        return step

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The file without its name of ``MemoryFileSystem``: what a reader finds, and what of it is durable.
+
+A write costs what it writes, and a sync what was written since the one before, however long the file is. An image of
+the file costs its length, once after each change of what is durable.
+"""
+
+import itertools
+from collections.abc import Callable
+
+from raftlog.testing.file_system.crash_states import Change, Fate, FileImage, Truncate, Write, cut, write
+from raftlog.testing.file_system.pending_changes import Pending
+
+
+class Inode:
+    """A file without its name.
+
+    Attributes:
+        number: by which names lead to it.
+        is_read_only: whether it may not be opened for writes.
+        content: what a reader finds.
+    """
+
+    def __init__(self, number: int, durable: bytes = b"", *, is_read_only: bool = False) -> None:
+        self.number = number
+        self.is_read_only = is_read_only
+        self.content: bytes | bytearray = durable
+        # Copied where they are changed first, and not before: of a state after a crash most files are only read.
+        self._durable: bytes | bytearray = durable
+        self._durable_image: bytes | None = durable
+        self._pending: list[Pending[Change]] = []
+        self._image: FileImage | None = None
+
+    def change(self, change: Change) -> None:
+        """Do a write or a truncation; nothing of it is durable."""
+        if isinstance(self.content, bytes):
+            self.content = bytearray(self.content)
+        _apply(self.content, change)
+        self._pending.append(Pending(change))
+        self._image = None
+
+    def open_changes(self) -> list[Pending[Change]]:
+        """Return what a sync that begins now will decide."""
+        return [each for each in self._pending if each.fate is Fate.OPEN]
+
+    def drop_cache(self, has_arrived: Callable[[Write], bool]) -> None:
+        """Let a reader find what the disk has: of a write whose sync has failed, its bytes, or what was there before.
+
+        The file has been synced since, so that its length is not in doubt; a truncation stays so.
+        """
+        content = bytearray(self._durable)
+        pending: list[Pending[Change]] = []
+        for each in self._pending:
+            change, fate = each.change, each.fate
+            if fate is Fate.DOUBTFUL and isinstance(change, Write):
+                fate = Fate.SETTLED
+                if not has_arrived(change):
+                    end = change.position + len(change.data)
+                    before = bytes(content[change.position : end])
+                    change = Write(change.position, before.ljust(len(change.data), b"\0"))
+            _apply(content, change)
+            pending.append(Pending(change, fate))
+        self._pending, self.content = pending, content
+        self.tidy()
+        self._image = None
+
+    def tidy(self) -> None:
+        """Take into what is durable what a sync has settled, as far as nothing that is in doubt stands before it."""
+        if not self._pending:
+            return
+        self._image = None
+        if any(each.fate is Fate.DOUBTFUL for each in self._pending):
+            self._forget_what_was_done_anew()
+        settled = list(itertools.takewhile(lambda each: each.fate is Fate.SETTLED, self._pending))
+        if settled:
+            if isinstance(self._durable, bytes):
+                self._durable = bytearray(self._durable)
+            for each in settled:
+                _apply(self._durable, each.change)
+            del self._pending[: len(settled)]
+            self._durable_image = None
+
+    def _forget_what_was_done_anew(self) -> None:
+        """Drop what is in doubt where that makes no difference any more, because of what was settled later.
+
+        That is a write of which every byte was written or cut since, and a truncation: lengths come in order.
+        """
+        kept: list[Pending[Change]] = []
+        ranges: list[tuple[int, int]] = []
+        is_before_settled = False
+        for each in reversed(self._pending):
+            change = each.change
+            if each.fate is Fate.DOUBTFUL and is_before_settled:
+                if isinstance(change, Truncate):
+                    each.fate = Fate.SETTLED
+                elif _is_covered(change.position, change.position + len(change.data), ranges):
+                    continue
+            if each.fate is Fate.SETTLED:
+                is_before_settled = True
+                ranges.append(_range_of(change))
+            kept.append(each)
+        self._pending = kept[::-1]
+
+    def image(self) -> FileImage:
+        """Return what is durable, and what was done since; later changes do not show."""
+        if self._image is None or self._image.read_only != self.is_read_only:
+            if self._durable_image is None:
+                self._durable_image = bytes(self._durable)
+            changes = tuple(each.change for each in self._pending)
+            fates = tuple(each.fate for each in self._pending)
+            self._image = FileImage(self._durable_image, changes, fates, self.is_read_only)
+        return self._image
+
+
+_NO_END = 1 << 62
+"""Beyond every file."""
+
+
+def _apply(content: bytearray, change: Change) -> None:
+    if isinstance(change, Write):
+        write(content, change)
+    else:
+        cut(content, change.size_bytes)
+
+
+def _range_of(change: Change) -> tuple[int, int]:
+    """Return the positions whose bytes a change decides, the second exclusive."""
+    if isinstance(change, Write):
+        return change.position, change.position + len(change.data)
+    return change.size_bytes, _NO_END
+
+
+def _is_covered(start: int, stop: int, ranges: list[tuple[int, int]]) -> bool:
+    for first, end in sorted(ranges):
+        if first > start:
+            break
+        start = max(start, end)
+    return start >= stop

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches of magic 2 that stand end to end, found many at a time."""
+
+from collections.abc import Iterator
+from typing import Self
+
+import attrs
+
+from raftlog.records.batches.batch import CRC_START, RecordBatch
+from raftlog.records.checksum import crc32c
+from raftlog.records.kernel_choice import kernel
+from raftlog.records.limits import BATCH_OVERHEAD, LOG_OVERHEAD
+
+
+@attrs.frozen
+class BatchRun:
+    """Batches whose CRC holds, end to end.
+
+    Attributes:
+        data: the bytes that they stand in.
+        position: byte position of ``data`` in its file.
+        positions: of each batch in ``data``: 64-bit integers.
+        sizes: of each batch in bytes: 32-bit integers.
+    """
+
+    data: memoryview
+    position: int
+    positions: memoryview
+    sizes: memoryview
+
+    @classmethod
+    def of(cls, batch: RecordBatch) -> Self:
+        """Return a run of one batch, whose CRC holds."""
+        positions, sizes = memoryview(bytearray(8)).cast("q"), memoryview(bytearray(4)).cast("i")
+        sizes[0] = batch.size_bytes
+        return cls(batch.buffer, batch.position, positions, sizes)
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    @property
+    def start(self) -> int:
+        """Byte position in the file of the first batch."""
+        return self.position + int(self.positions[0])
+
+    @property
+    def end(self) -> int:
+        """Byte position in the file after the last batch."""
+        return self.position + int(self.positions[-1]) + int(self.sizes[-1])
+
+    def batch(self, index: int) -> RecordBatch:
+        """Return one of the batches."""
+        position = self.positions[index]
+        return RecordBatch(
+            self.data[position : position + self.sizes[index]], self.position + position, crc_is_checked=True
+        )
+
+    def batches(self) -> Iterator[RecordBatch]:
+        """Yield the batches in order."""
+        data, start = self.data, self.position
+        for position, size in zip(self.positions, self.sizes, strict=True):
+            yield RecordBatch(data[position : position + size], start + position, crc_is_checked=True)
+
+    def part(self, first: int, last: int) -> "BatchRun":
+        """Return the batches from ``first`` (inclusive) to ``last`` (exclusive)."""
+        return BatchRun(self.data, self.position, self.positions[first:last], self.sizes[first:last])
+
+
+class RunFinder:
+    """Finds runs; keeps the room that it needs for that."""
+
+    def __init__(self) -> None:
+        self._positions = _longs(0)
+        self._sizes = _ints(0)
+        self._unchecked = _ints(0)
+
+    def find(self, data: memoryview, position: int) -> tuple[BatchRun | None, int]:
+        """Return the run that starts where ``data`` starts, as far as it is there, or None if no batch is whole.
+
+        Args:
+            data: bytes of a log, from the start of a batch on.
+            position: of ``data`` in its file.
+
+        Returns:
+            The run, and how many bytes behind it were checked in vain: a batch whose CRC does not hold, and others
+            behind it that were looked at first.
+        """
+        most = len(data) // BATCH_OVERHEAD
+        if len(self._positions) < most:
+            self._positions, self._sizes, self._unchecked = _longs(most), _ints(most), _ints(most)
+        found, unchecked, end, rule = kernel.scan(data, 0, self._positions[:most], self._sizes, self._unchecked)
+        if kernel.RULE_IDS[rule] == "batch-crc":
+            end += int.from_bytes(data[end + 8 : end + 12], "big") + LOG_OVERHEAD
+        count = self._count_sound(data, found, unchecked)
+        if count == 0:
+            return None, end
+        positions = memoryview(bytearray(self._positions[:count])).cast("q")
+        run = BatchRun(data, position, positions, memoryview(bytearray(self._sizes[:count])).cast("i"))
+        return run, end - (run.end - position)
+
+    def _count_sound(self, data: memoryview, count: int, unchecked: int) -> int:
+        """Return how many batches there are before one whose CRC does not hold."""
+        for index in self._unchecked[:unchecked]:
+            start = self._positions[index]
+            crc = crc32c(data[start + CRC_START : start + self._sizes[index]])
+            if crc != int.from_bytes(data[start + 17 : start + 21], "big"):
+                return index
+        return count
+
+
+def _longs(count: int) -> memoryview:
+    return memoryview(bytearray(8 * count)).cast("q")
+
+
+def _ints(count: int) -> memoryview:
+    return memoryview(bytearray(4 * count)).cast("i")

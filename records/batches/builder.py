@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writing batches of magic 2.
+
+``RecordBatchBuilder`` is what may be chosen; ``RecordBatch`` is what the wire says.
+Source: MemoryRecordsBuilder, BatchBuilder.
+"""
+
+import operator
+import struct
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from raftlog.records import limits
+from raftlog.records.batches.batch import (
+    CONTROL_FLAG,
+    CRC_START,
+    DELETE_HORIZON_FLAG,
+    HEADER,
+    LOG_APPEND_TIME_FLAG,
+    NO_PARTITION_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    TRANSACTIONAL_FLAG,
+    RecordBatch,
+    TimestampType,
+    wrap_int64,
+)
+from raftlog.records.batches.compression import CompressionType, compress
+from raftlog.records.batches.record import RawRecord, encode_record
+from raftlog.records.checksum import crc32c
+from raftlog.records.kernel_choice import kernel
+
+if TYPE_CHECKING:
+    from raftlog.records.kernel import Prepared, Row
+
+MAGIC: Final = 2
+_INT32_MAX: Final = 2**31 - 1
+
+
+@attrs.define
+class RecordBatchBuilder:
+    """Collects records and writes them as one batch.
+
+    Timestamps are in ms. Offsets grow, and may leave gaps. What is not given follows from the records: the base
+    timestamp is the first record's, the max timestamp the largest, the last offset that of the last record.
+
+    Attributes:
+        base_offset: offset of the first record, unless compaction removed it.
+        partition_leader_epoch: epoch of the leader that appends.
+        compression_type: how to compress the record area.
+        timestamp_type: of LogAppendTime, ``max_timestamp`` is the time of every record.
+        producer_id, producer_epoch, base_sequence: -1 for none.
+        is_transactional: needs a producer id.
+        is_control: whether the records are control records.
+        delete_horizon_ms: when tombstones may go; it takes the place of the base timestamp.
+        last_offset_delta: keeps the span of a batch whose last records compaction removed.
+    """
+
+    base_offset: int
+    partition_leader_epoch: int = attrs.field(default=NO_PARTITION_LEADER_EPOCH, kw_only=True)
+    compression_type: CompressionType = attrs.field(default=CompressionType.NONE, kw_only=True)
+    timestamp_type: TimestampType = attrs.field(default=TimestampType.CREATE_TIME, kw_only=True)
+    producer_id: int = attrs.field(default=NO_PRODUCER_ID, kw_only=True)
+    producer_epoch: int = attrs.field(default=NO_PRODUCER_EPOCH, kw_only=True)
+    base_sequence: int = attrs.field(default=NO_SEQUENCE, kw_only=True)
+    is_transactional: bool = attrs.field(default=False, kw_only=True)
+    is_control: bool = attrs.field(default=False, kw_only=True)
+    delete_horizon_ms: int | None = attrs.field(default=None, kw_only=True)
+    max_timestamp: int | None = attrs.field(default=None, kw_only=True)
+    last_offset_delta: int | None = attrs.field(default=None, kw_only=True)
+    _prepared: "list[Prepared]" = attrs.field(factory=list, init=False, repr=False)
+    _area_size: int = attrs.field(default=0, init=False)
+    _base_timestamp: int | None = attrs.field(default=None, init=False)
+    _largest_timestamp: int = attrs.field(default=NO_TIMESTAMP, init=False)
+    _last_offset: int | None = attrs.field(default=None, init=False)
+    _record_count: int = attrs.field(default=0, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        if self.is_transactional and self.producer_id == NO_PRODUCER_ID:
+            raise ValueError("a transactional batch needs a producer id")
+
+    @property
+    def next_offset(self) -> int:
+        """The offset that the next record takes unless another is given."""
+        return self.base_offset if self._last_offset is None else self._last_offset + 1
+
+    def append(
+        self,
+        timestamp: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Iterable[tuple[bytes, bytes | None]] = (),
+        *,
+        offset: int | None = None,
+    ) -> int:
+        """Add a record and return its offset.
+
+        Args:
+            timestamp: in ms since the epoch, or -1 for none.
+            key: or None.
+            value: or None.
+            headers: pairs of key and value, in order.
+            offset: where compaction left gaps; otherwise the next one.
+
+        Raises:
+            ValueError: the offset does not grow, is too far from the base offset, or the timestamp is below -1.
+            TypeError: the timestamp is no integer, a header is no pair, its key is not bytes, or another key or a value
+                is neither bytes nor None.
+        """
+        offset = self.next_offset if offset is None else offset
+        self._add(((timestamp, key, value, tuple(headers)),), offset)
+        return offset
+
+    def extend(self, rows: "Sequence[Row]") -> None:
+        """Add records at the next offsets: all of them, or none if one is refused.
+
+        Args:
+            rows: (timestamp, key, value) or (timestamp, key, value, headers), as ``append`` takes them.
+
+        Raises:
+            ValueError: the offsets go too far from the base offset, a timestamp is below -1, a row has more or fewer
+                fields, or there are more or fewer rows, or headers of a row, than their length says.
+            TypeError: as for ``append``.
+        """
+        rows = _stable(rows)
+        if rows:
+            self._add(rows, self.next_offset)
+
+    @property
+    def size_bytes(self) -> int:
+        """What the batch takes so far, header included and uncompressed."""
+        return limits.BATCH_OVERHEAD + self._area_size
+
+    def size_with(self, rows: "Sequence[Row]") -> int:
+        """Return what ``size_bytes`` will be once ``extend`` has added these records; nothing changes.
+
+        Raises:
+            ValueError: ``extend`` will refuse them.
+            TypeError: the same.
+        """
+        rows = _stable(rows)
+        return self.size_bytes + (self._prepare(rows, self.next_offset)[1] if rows else 0)
+
+    def _add(self, rows: "Sequence[Row]", offset: int) -> None:
+        prepared, size, largest, base_timestamp, count = self._prepare(rows, offset)
+        # What may fail has not: from here on, things change.
+        self._base_timestamp = base_timestamp
+        self._prepared.append(prepared)
+        self._area_size += size
+        self._largest_timestamp = max(self._largest_timestamp, largest)
+        self._last_offset = offset + count - 1
+        self._record_count += count
+
+    def _prepare(self, rows: "Sequence[Row]", offset: int) -> "tuple[Prepared, int, int, int, int]":
+        """Return what is kept of one or more rows, their size, largest timestamp, base timestamp and number."""
+        last_offset = offset + len(rows) - 1
+        if offset < self.next_offset or last_offset - self.base_offset > _INT32_MAX:
+            raise ValueError(f"offset {last_offset} cannot follow {self.next_offset - 1} from {self.base_offset} on")
+        base_timestamp = self._base_timestamp
+        if base_timestamp is None:
+            base_timestamp = self.delete_horizon_ms
+        if base_timestamp is None:
+            base_timestamp, *_ = rows[0]
+            base_timestamp = operator.index(base_timestamp)
+        try:
+            prepared, size, smallest, largest, count = kernel.prepare(rows, base_timestamp, offset - self.base_offset)
+        except OverflowError as error:
+            raise ValueError(f"not a 64-bit timestamp: {error}") from None
+        if smallest < NO_TIMESTAMP or self._area_size + size > _INT32_MAX:
+            raise ValueError(f"a timestamp of {smallest}, or too many bytes: {self._area_size + size}")
+        return prepared, size, largest, base_timestamp, count
+
+    def build(self) -> bytes:
+        """Write the batch.
+
+        Raises:
+            ValueError: there are no records, the last offset delta is below that of the last one, or a number does not
+                fit its field.
+            MissingExtraError: the codec's package is not installed.
+        """
+        if self._base_timestamp is None:
+            raise ValueError("a batch needs a record")
+        span = self.next_offset - 1 - self.base_offset
+        if self.last_offset_delta is not None and self.last_offset_delta < span:
+            raise ValueError(f"a last offset delta of {self.last_offset_delta}, and a record at {span}")
+        stored = None
+        if self.compression_type is not CompressionType.NONE:
+            stored = compress(self.compression_type, kernel.encode(b"", self._prepared, self._area_size, crc32c))
+        header = _header(
+            self._area_size if stored is None else len(stored),
+            base_offset=self.base_offset,
+            partition_leader_epoch=self.partition_leader_epoch,
+            attributes=self._attributes(),
+            last_offset_delta=span if self.last_offset_delta is None else self.last_offset_delta,
+            base_timestamp=self._base_timestamp,
+            max_timestamp=self._largest_timestamp if self.max_timestamp is None else self.max_timestamp,
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            base_sequence=self.base_sequence,
+            record_count=self._record_count,
+        )
+        if stored is None:
+            return kernel.encode(header, self._prepared, self._area_size, crc32c)
+        return _with_crc(header, stored)
+
+    def _attributes(self) -> int:
+        return (
+            self.compression_type
+            | LOG_APPEND_TIME_FLAG * (self.timestamp_type is TimestampType.LOG_APPEND_TIME)
+            | TRANSACTIONAL_FLAG * self.is_transactional
+            | CONTROL_FLAG * self.is_control
+            | DELETE_HORIZON_FLAG * (self.delete_horizon_ms is not None)
+        )
+
+
+def _stable(rows: "Sequence[Row]") -> "Sequence[Row]":
+    """Return rows of which the length is what the kernel will find, unless they change meanwhile: it tells that."""
+    return rows if type(rows) in (list, tuple) else kernel.as_tuple(rows)
+
+
+def re_encode(batch: RecordBatch) -> bytes:
+    """Decode a batch and write it again: the same bytes, if it is uncompressed and its varints are minimal.
+
+    Raises:
+        DecodeError: the batch does not decode.
+    """
+    area = b"".join(
+        encode_record(
+            RawRecord(
+                record.attributes,
+                record.timestamp_delta,
+                wrap_int64(record.offset - batch.base_offset),
+                record.key,
+                record.value,
+                record.headers,
+            )
+        )
+        for record in batch.records()
+    )
+    codec = CompressionType.of_attributes(batch.attributes)
+    stored = area if codec is CompressionType.NONE else compress(codec, area)
+    header = _header(
+        len(stored),
+        base_offset=batch.base_offset,
+        partition_leader_epoch=batch.partition_leader_epoch,
+        attributes=batch.attributes,
+        last_offset_delta=batch.last_offset_delta,
+        base_timestamp=batch.base_timestamp,
+        max_timestamp=batch.max_timestamp,
+        producer_id=batch.producer_id,
+        producer_epoch=batch.producer_epoch,
+        base_sequence=batch.base_sequence,
+        record_count=batch.record_count,
+    )
+    return _with_crc(header, stored)
+
+
+def _header(
+    stored_size: int,
+    *,
+    base_offset: int,
+    partition_leader_epoch: int,
+    attributes: int,
+    last_offset_delta: int,
+    base_timestamp: int,
+    max_timestamp: int,
+    producer_id: int,
+    producer_epoch: int,
+    base_sequence: int,
+    record_count: int,
+) -> bytes:
+    """Write the header of a batch, with a CRC of 0."""
+    try:
+        return HEADER.pack(
+            base_offset,
+            limits.BATCH_OVERHEAD - limits.LOG_OVERHEAD + stored_size,
+            partition_leader_epoch,
+            MAGIC,
+            0,
+            attributes,
+            last_offset_delta,
+            base_timestamp,
+            max_timestamp,
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            record_count,
+        )
+    except struct.error as error:
+        raise ValueError(f"a field of the batch does not fit: {error}") from None
+
+
+def _with_crc(header: bytes, stored: bytes) -> bytes:
+    crc = crc32c(stored, crc32c(header[CRC_START:]))
+    return b"".join((header[: CRC_START - 4], crc.to_bytes(4, "big"), header[CRC_START:], stored))

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One batch of an accumulator: while records are appended to it, and when it is ready to be written."""
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, NamedTuple, Self, cast
+
+import attrs
+
+from raftlog.records import limits
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.batches.builder import RecordBatchBuilder
+from raftlog.records.batches.compression import CompressionType
+from raftlog.records.batches.memory_pool import MemoryLease
+from raftlog.records.batches.raft_frames import too_long_for_raft
+
+if TYPE_CHECKING:
+    from raftlog.records.kernel import Row
+
+
+_ANY_SIZE: Final = limits.MAX_STORED_BATCH_SIZE
+"""What was just compressed may be decompressed again, however large it is."""
+
+
+class KeyedRecord(NamedTuple):
+    """A record to append: its offset and timestamp are the accumulator's to give."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[bytes, bytes | None]] = ()
+
+
+@attrs.frozen
+class CompletedBatch:
+    """A batch that is ready to be written. Release it when its bytes are no longer needed.
+
+    Attributes:
+        base_offset: offset of its first record.
+        record_count: how many records it has, 1 or more.
+        append_timestamp: the batch's max timestamp, in ms: of the append that opened it.
+        data: the batch as it stands in a log.
+    """
+
+    base_offset: int
+    record_count: int
+    append_timestamp: int
+    data: bytes = attrs.field(repr=False)
+    _memory: MemoryLease = attrs.field(repr=False, eq=False)
+
+    @property
+    def last_offset(self) -> int:
+        """Offset of its last record, inclusive."""
+        return self.base_offset + self.record_count - 1
+
+    @property
+    def batch(self) -> RecordBatch:
+        """A view of the batch, for its header fields and records."""
+        return RecordBatch(self.data)
+
+    def release(self) -> None:
+        """Give the batch's memory back to the pool. Doing so again changes nothing."""
+        self._memory.release()
+
+
+class DrainedBatches(list[CompletedBatch]):
+    """Batches that an accumulator has handed over, in order; leaving a ``with`` block releases them all.
+
+    >>> with accumulator.drain() as batches:  # doctest: +SKIP
+    ...     for batch in batches:
+    ...         log.append_as_leader(batch.data, accumulator.epoch)
+
+    Who keeps a batch for longer, until its write has ended elsewhere, uses no such block and releases each by itself.
+    """
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.release()
+
+    def release(self) -> None:
+        """Give the memory of all of them back to the pool. Doing so again changes nothing."""
+        for batch in self:
+            batch.release()
+
+
+@attrs.define(eq=False)
+class OpenBatch:
+    """The batch that records are appended to, all with the timestamp of the append that opened it.
+
+    Attributes:
+        builder: what the records are encoded by.
+        timestamp: in ms.
+        memory: what the batch takes, uncompressed.
+
+    Source: BatchBuilder.
+    """
+
+    builder: RecordBatchBuilder
+    timestamp: int
+    memory: MemoryLease
+
+    @property
+    def record_count(self) -> int:
+        """How many records it has so far."""
+        return self.builder.next_offset - self.builder.base_offset
+
+    def size_with(self, rows: "Sequence[Row]") -> int:
+        """Say how many bytes the batch takes, uncompressed, once it has these records too: one or more, of one time."""
+        return self.builder.size_with(self._timed(rows))
+
+    def add(self, rows: "Sequence[Row]") -> None:
+        """Append records whose size was asked for, and is held; they get the batch's time."""
+        self.builder.extend(self._timed(rows))
+
+    def _timed(self, rows: "Sequence[Row]") -> "Sequence[Row]":
+        """Return records with the batch's time."""
+        if rows[0][0] == self.timestamp:
+            return rows
+        return cast("list[Row]", [(self.timestamp, *row[1:]) for row in rows])
+
+    def complete(self) -> CompletedBatch:
+        """Write the batch; compressed only where that makes it smaller, and Kafka's raft readers can still read it."""
+        data = self.builder.build()
+        if len(data) > self.memory.size_bytes or too_long_for_raft(RecordBatch(data), _ANY_SIZE) is not None:
+            self.builder.compression_type = CompressionType.NONE
+            data = self.builder.build()
+        self.memory.resize(len(data))
+        return CompletedBatch(self.builder.base_offset, self.record_count, self.timestamp, data, self.memory)

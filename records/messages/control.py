@@ -1,0 +1,377 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Control records: what the log says about itself, as typed values.
+
+A key is an int16 version and an int16 type. A value is always read by its version 0 layout, whatever the version says
+that stands in it; that version is kept. Bytes after the value are ignored, as Kafka does, but reported.
+
+Source: ControlRecordType, ControlRecordUtils, EndTransactionMarker, ControlRecord.
+"""
+
+import enum
+import struct
+import uuid
+from collections.abc import Callable
+from typing import Any, Final
+
+import attrs
+
+from raftlog.errors import DecodeError, InvalidRecordError
+from raftlog.records.messages.primitives import Buffer
+from raftlog.records.messages.schema import UNKNOWN_TAGS, Message, MessageType, message_type
+from raftlog.uuid_text import ZERO_UUID
+
+_LAYOUT = 0
+_KEY: Final = struct.Struct(">hh")
+_VERSION: Final = struct.Struct(">h")
+
+
+class ControlRecordType(enum.IntEnum):
+    """What a control record is about."""
+
+    ABORT = 0
+    COMMIT = 1
+    LEADER_CHANGE = 2
+    SNAPSHOT_HEADER = 3
+    SNAPSHOT_FOOTER = 4
+    KRAFT_VERSION = 5
+    KRAFT_VOTERS = 6
+
+
+UnknownTags = tuple[tuple[int, bytes], ...]
+"""Tagged fields that the schema does not have, by ascending tag; they are written back."""
+
+
+@attrs.frozen
+class Voter:
+    """A voter in a LeaderChangeMessage. Its directory id needs version 1, which nothing writes."""
+
+    id: int
+    directory_id: uuid.UUID | None = None
+    unknown_tags: UnknownTags = ()
+
+
+@attrs.frozen
+class LeaderChangeMessage:
+    """The first record of every epoch: who leads it, the voters then, and those that voted for the leader."""
+
+    leader_id: int
+    voters: tuple[Voter, ...] = ()
+    granting_voters: tuple[Voter, ...] = ()
+    version: int = 0
+    unknown_tags: UnknownTags = ()
+
+
+@attrs.frozen
+class SnapshotHeaderRecord:
+    """The first record of a snapshot. The timestamp is in ms."""
+
+    last_contained_log_timestamp: int
+    version: int = 0
+    unknown_tags: UnknownTags = ()
+
+
+@attrs.frozen
+class SnapshotFooterRecord:
+    """The last record of a snapshot."""
+
+    version: int = 0
+    unknown_tags: UnknownTags = ()
+
+
+@attrs.frozen
+class KRaftVersionRecord:
+    """The finalized level of ``kraft.version`` from this offset on."""
+
+    kraft_version: int
+    version: int = 0
+    unknown_tags: UnknownTags = ()
+
+
+@attrs.frozen
+class VotersRecordEndpoint:
+    """Where a voter listens."""
+
+    name: str
+    host: str
+    port: int
+    unknown_tags: UnknownTags = ()
+
+
+@attrs.frozen
+class VotersRecordVoter:
+    """A voter in a VotersRecord. A zero directory id on the wire is None."""
+
+    id: int
+    directory_id: uuid.UUID | None
+    endpoints: tuple[VotersRecordEndpoint, ...]
+    min_supported_version: int
+    max_supported_version: int
+    feature_unknown_tags: UnknownTags = ()
+    unknown_tags: UnknownTags = ()
+
+
+@attrs.frozen
+class VotersRecord:
+    """The voters from this offset on."""
+
+    voters: tuple[VotersRecordVoter, ...] = ()
+    version: int = 0
+    unknown_tags: UnknownTags = ()
+
+
+@attrs.frozen
+class EndTxnMarker:
+    """The end of a transaction; never in a metadata log."""
+
+    committed: bool
+    coordinator_epoch: int
+    version: int = 0
+
+
+ControlValue = (
+    LeaderChangeMessage | SnapshotHeaderRecord | SnapshotFooterRecord | KRaftVersionRecord | VotersRecord | EndTxnMarker
+)
+
+
+@attrs.frozen
+class ControlRecord:
+    """A control record as read.
+
+    Attributes:
+        type: the type; a plain int that is no ControlRecordType for a type that is not known.
+        value: the typed value, or None for a type that is not known.
+        raw_key: the key's bytes.
+        raw_value: the value's bytes; None is null, which only a type that is not known can have.
+        trailing: the bytes after the value, which Kafka ignores.
+    """
+
+    type: ControlRecordType | int
+    value: ControlValue | None
+    raw_key: bytes
+    raw_value: bytes | None
+    trailing: bytes = b""
+
+    @property
+    def key_version(self) -> int:
+        """The version in the key: 0 from every Kafka so far."""
+        version: int = _VERSION.unpack_from(self.raw_key)[0]
+        return version
+
+
+def control_key(type_: ControlRecordType) -> bytes:
+    """Write the key of a control record."""
+    return _KEY.pack(0, type_)
+
+
+def read_control_key(key: Buffer | None) -> ControlRecordType | int:
+    """Read the type in a control record's key: a ControlRecordType, or a plain int where it is not known.
+
+    Raises:
+        InvalidRecordError: the key is null, shorter than 4 bytes, or has a negative version.
+    """
+    if key is None or len(key) < _KEY.size:
+        size = "null" if key is None else f"{len(key)} bytes"
+        raise InvalidRecordError(f"a control record key is {size}, not at least {_KEY.size} bytes", "control-key")
+    version, type_id = _KEY.unpack_from(key)
+    if version < 0:
+        raise InvalidRecordError(f"a control record key has version {version}", "control-key")
+    return ControlRecordType(type_id) if type_id in _KNOWN_TYPES else int(type_id)
+
+
+def read_control_record(key: Buffer | None, value: Buffer | None) -> ControlRecord:
+    """Read a control record. One of a type that is not known is a value too: its raw bytes.
+
+    Raises:
+        InvalidRecordError: the key is no control record key, or the value breaks the layout of its type.
+    """
+    type_ = read_control_key(key)
+    raw_key = bytes(key or b"")
+    raw_value = None if value is None else bytes(value)
+    if not isinstance(type_, ControlRecordType):
+        return ControlRecord(type_, None, raw_key, raw_value)
+    if raw_value is None:
+        raise InvalidRecordError(f"a control record of type {type_.name} has no value", "control-value")
+    try:
+        typed, end = _read_value(type_, raw_value)
+    except DecodeError as error:
+        reason = f"a control record of type {type_.name} does not read: {error.reason}"
+        raise InvalidRecordError(reason, "control-value", position=error.position) from error
+    return ControlRecord(type_, typed, raw_key, raw_value, raw_value[end:])
+
+
+def write_control_record(value: ControlValue) -> tuple[bytes, bytes]:
+    """Write the key and the value of a control record, by the version 0 layout that every Kafka reads.
+
+    Raises:
+        UnsupportedVersionError: a voter of a LeaderChangeMessage has a directory id, which that layout lacks.
+        InvalidRecordError: a field does not fit its type.
+    """
+    return control_key(control_type(value)), write_control_value(value)
+
+
+def write_control_value(value: ControlValue) -> bytes:
+    """Write the value of a control record alone; raises as ``write_control_record`` does."""
+    if isinstance(value, EndTxnMarker):
+        marker = {"coordinatorEpoch": value.coordinator_epoch}
+        return _VERSION.pack(value.version) + message_type("EndTxnMarker").write(marker, version=_LAYOUT)
+    return _message_type(value).write(_to_message(value), version=_LAYOUT)
+
+
+def control_type(value: ControlValue) -> ControlRecordType:
+    """Give the type of the record that holds a value."""
+    if isinstance(value, EndTxnMarker):
+        return ControlRecordType.COMMIT if value.committed else ControlRecordType.ABORT
+    return _TYPES[type(value)]
+
+
+def control_json(value: ControlValue) -> str:
+    """Render a value as dump-log prints it: by its own version, although it was read by the layout of version 0."""
+    if isinstance(value, EndTxnMarker):
+        return message_type("EndTxnMarker").to_json({"coordinatorEpoch": value.coordinator_epoch}, version=_LAYOUT)
+    return _message_type(value).to_json(_to_message(value), version=value.version)
+
+
+_TYPES: Final[dict[type, ControlRecordType]] = {
+    LeaderChangeMessage: ControlRecordType.LEADER_CHANGE,
+    SnapshotHeaderRecord: ControlRecordType.SNAPSHOT_HEADER,
+    SnapshotFooterRecord: ControlRecordType.SNAPSHOT_FOOTER,
+    KRaftVersionRecord: ControlRecordType.KRAFT_VERSION,
+    VotersRecord: ControlRecordType.KRAFT_VOTERS,
+}
+_KNOWN_TYPES: Final = frozenset(ControlRecordType)
+
+
+def _message_type(value: ControlValue) -> MessageType:
+    return message_type(type(value).__name__)
+
+
+def _read_value(type_: ControlRecordType, data: bytes) -> tuple[ControlValue, int]:
+    match type_:
+        case ControlRecordType.ABORT | ControlRecordType.COMMIT:
+            return _read_marker(type_, data)
+        case ControlRecordType.LEADER_CHANGE:
+            return _read_message(LeaderChangeMessage, _leader_change, data)
+        case ControlRecordType.SNAPSHOT_HEADER:
+            return _read_message(SnapshotHeaderRecord, _snapshot_header, data)
+        case ControlRecordType.SNAPSHOT_FOOTER:
+            return _read_message(SnapshotFooterRecord, _snapshot_footer, data)
+        case ControlRecordType.KRAFT_VERSION:
+            return _read_message(KRaftVersionRecord, _kraft_version, data)
+        case ControlRecordType.KRAFT_VOTERS:
+            return _read_message(VotersRecord, _voters_record, data)
+
+
+def _read_marker(type_: ControlRecordType, data: bytes) -> tuple[EndTxnMarker, int]:
+    if len(data) < _VERSION.size:
+        raise InvalidRecordError("an end marker has no version", "control-value")
+    version = _VERSION.unpack_from(data)[0]
+    if version < 0:
+        raise InvalidRecordError(f"an end marker has version {version}", "control-value")
+    marker, end = message_type("EndTxnMarker").read(data, _VERSION.size, version=_LAYOUT)
+    return EndTxnMarker(type_ is ControlRecordType.COMMIT, marker["coordinatorEpoch"], version), end
+
+
+def _read_message(kind: type, from_message: Callable[[Message], ControlValue], data: bytes) -> tuple[ControlValue, int]:
+    message, end = message_type(kind.__name__).read(data, version=_LAYOUT)
+    return from_message(message), end
+
+
+# Typed values and messages
+
+
+def _leader_change(message: Message) -> LeaderChangeMessage:
+    return LeaderChangeMessage(
+        message["leaderId"],
+        tuple(map(_voter, message["voters"])),
+        tuple(map(_voter, message["grantingVoters"])),
+        message["version"],
+        _unknown_tags(message),
+    )
+
+
+def _voter(message: Message) -> Voter:
+    return Voter(message["voterId"], _directory_id(message), _unknown_tags(message))
+
+
+def _snapshot_header(message: Message) -> SnapshotHeaderRecord:
+    return SnapshotHeaderRecord(message["lastContainedLogTimestamp"], message["version"], _unknown_tags(message))
+
+
+def _snapshot_footer(message: Message) -> SnapshotFooterRecord:
+    return SnapshotFooterRecord(message["version"], _unknown_tags(message))
+
+
+def _kraft_version(message: Message) -> KRaftVersionRecord:
+    return KRaftVersionRecord(message["kRaftVersion"], message["version"], _unknown_tags(message))
+
+
+def _voters_record(message: Message) -> VotersRecord:
+    voters = tuple(map(_voters_record_voter, message["voters"]))
+    return VotersRecord(voters, message["version"], _unknown_tags(message))
+
+
+def _voters_record_voter(message: Message) -> VotersRecordVoter:
+    feature = message["kRaftVersionFeature"]
+    return VotersRecordVoter(
+        message["voterId"],
+        _directory_id(message),
+        tuple(map(_endpoint, message["endpoints"])),
+        feature["minSupportedVersion"],
+        feature["maxSupportedVersion"],
+        _unknown_tags(feature),
+        _unknown_tags(message),
+    )
+
+
+def _endpoint(message: Message) -> VotersRecordEndpoint:
+    return VotersRecordEndpoint(message["name"], message["host"], message["port"], _unknown_tags(message))
+
+
+def _directory_id(message: Message) -> uuid.UUID | None:
+    directory_id: uuid.UUID = message["voterDirectoryId"]
+    return None if directory_id == ZERO_UUID else directory_id
+
+
+def _unknown_tags(message: Message) -> UnknownTags:
+    return tuple(sorted(message.get(UNKNOWN_TAGS, {}).items()))
+
+
+def _to_message(value: Any) -> Message:
+    fields = {"version": value.version} if hasattr(value, "version") else {}
+    return fields | _to_fields(value) | {UNKNOWN_TAGS: dict(value.unknown_tags)}
+
+
+def _to_fields(value: ControlValue | Voter | VotersRecordVoter | VotersRecordEndpoint) -> Message:
+    match value:
+        case LeaderChangeMessage():
+            return {
+                "leaderId": value.leader_id,
+                "voters": [_to_message(voter) for voter in value.voters],
+                "grantingVoters": [_to_message(voter) for voter in value.granting_voters],
+            }
+        case Voter():
+            return {"voterId": value.id, "voterDirectoryId": value.directory_id or ZERO_UUID}
+        case SnapshotHeaderRecord():
+            return {"lastContainedLogTimestamp": value.last_contained_log_timestamp}
+        case KRaftVersionRecord():
+            return {"kRaftVersion": value.kraft_version}
+        case VotersRecord():
+            return {"voters": [_to_message(voter) for voter in value.voters]}
+        case VotersRecordVoter():
+            return _voter_fields(value)
+        case VotersRecordEndpoint():
+            return {"name": value.name, "host": value.host, "port": value.port}
+    return {}
+
+
+def _voter_fields(voter: VotersRecordVoter) -> Message:
+    return {
+        "voterId": voter.id,
+        "voterDirectoryId": voter.directory_id or ZERO_UUID,
+        "endpoints": [_to_message(endpoint) for endpoint in voter.endpoints],
+        "kRaftVersionFeature": {
+            "minSupportedVersion": voter.min_supported_version,
+            "maxSupportedVersion": voter.max_supported_version,
+            UNKNOWN_TAGS: dict(voter.feature_unknown_tags),
+        },
+    }

@@ -1,0 +1,327 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Schemas to functions from a message's bytes straight to its JSON, for where many messages are printed.
+
+For each version of a message the source of such functions is written and compiled, one for each struct: straight-line
+code, with no dict in between. That of a TopicRecord is::
+
+    def read_0(data, at):
+        size = data[at] - 1
+        at += 1
+        if size > 126:
+            size, at = long_string_length(data, at - 1)
+        if size < 0:
+            raise Unusual
+        v0 = string(str(data[at : at + size], 'utf-8'))
+        at += size
+        (v1,) = unpack_16s(data, at)
+        at += 16
+        tags = data[at]
+        ...
+        return f'{{"name":{v0},"topicId":{uuid(v1)}}}', at
+
+Only what is usual is read: whatever is wrong or rare ends in None. Then the caller reads the message by
+``schema_reader`` and prints it by ``message_json``, which say what is right, and have the words of each error.
+
+Few lengths are checked on the way: a slice that goes past the end is short, and leaves ``at`` past the end too. As
+``at`` only grows, whatever is read next fails, or else the one check at the end of the message does.
+"""
+
+import functools
+import json
+import struct
+import uuid
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from raftlog.errors import DecodeError
+from raftlog.records.messages.java_text import json_bytes, json_double, json_string, json_uuid
+from raftlog.records.messages.message_json import render_default
+from raftlog.records.messages.primitives import (
+    FIXED_FORMATS,
+    MAX_STRING_SIZE,
+    Buffer,
+    read_compact_length,
+    read_unsigned,
+)
+from raftlog.records.messages.schema_text import Field, MessageSchema, Struct, knows
+
+JsonReader = Callable[[bytes, int], tuple[str, int] | None]
+"""``read(data, position) -> (JSON, position after the message)``, or None if the message is not a usual one."""
+
+
+class _UnusualError(Exception):
+    """The message is to be read in the other way."""
+
+
+_NOT_USUAL: Final = (_UnusualError, DecodeError, IndexError, ValueError, struct.error)
+
+
+def compile_json_reader(schema: MessageSchema, version: int, level: str) -> JsonReader:
+    """Make the function for one version of a message, which readers of the level must know."""
+    read_message = _Generator(schema, version, level).compiled()
+
+    def read(data: bytes, position: int) -> tuple[str, int] | None:
+        try:
+            text, end = read_message(data, position)
+        except _NOT_USUAL:
+            return None
+        return (text, end) if end <= len(data) else None
+
+    return read
+
+
+_FORMATS: Final = {**FIXED_FORMATS, "uuid": "16s"}
+"""The types of a fixed size, and what the struct module calls them."""
+_FUNCTIONS: Final = {"bool": "boolean", "float64": "double", "uuid": "uuid"}
+"""What makes text of those that a format string does not."""
+
+
+def _long_string_length(data: Buffer, position: int) -> tuple[int, int]:
+    size, position = read_compact_length(data, position)
+    if size > MAX_STRING_SIZE:
+        raise _UnusualError
+    return size, position
+
+
+_quoted: Final = json.JSONEncoder(ensure_ascii=False).encode
+
+
+def _string(text: str) -> str:
+    quoted = _quoted(text)
+    return json_string(text) if "\\u00" in quoted else quoted  # Of control characters Kafka's hex digits are capitals.
+
+
+@functools.lru_cache(maxsize=4096)
+def _uuid(data: bytes) -> str:
+    """Make the text of a uuid, or find it: those of topics and directories come again and again."""
+    return json_uuid(uuid.UUID(bytes=data))
+
+
+def _uuids(count: int, data: bytes, position: int) -> str:
+    items = [_uuid(data[item : item + 16]) for item in range(position, position + 16 * count, 16)]
+    return f"[{','.join(items)}]"
+
+
+def _integers(letter: str, count: int, data: bytes, position: int) -> str:
+    unpack_from, template = (_kept_array if count <= _SMALL_ARRAY else _array)(letter, count)
+    return template % unpack_from(data, position)
+
+
+def _array(letter: str, count: int) -> tuple[Callable[[bytes, int], tuple[int, ...]], str]:
+    """Return what unpacks an array, and the template of its text."""
+    return struct.Struct(f">{count}{letter}").unpack_from, f"[{','.join(['%d'] * count)}]"
+
+
+_SMALL_ARRAY: Final = 64
+_kept_array: Final = functools.cache(_array)
+
+
+def _boolean(value: bool) -> str:
+    return "true" if value else "false"
+
+
+_NAMES: Final[dict[str, object]] = {
+    "Unusual": _UnusualError,
+    "base64": json_bytes,
+    "boolean": _boolean,
+    "compact_length": read_compact_length,
+    "double": json_double,
+    "integers": _integers,
+    "long_string_length": _long_string_length,
+    "string": _string,
+    "unpack": struct.unpack_from,
+    "unsigned": read_unsigned,
+    "uuid": _uuid,
+    "uuids": _uuids,
+}
+"""What the functions may call."""
+
+
+class _Generator:
+    """Writes the functions of a message. A method that returns lines returns statements that move ``at`` along."""
+
+    def __init__(self, schema: MessageSchema, version: int, level: str) -> None:
+        self._schema = schema
+        self._version = version
+        self._level = level
+        self._is_flexible = version in schema.flexible
+        self._functions: list[str] = []
+        self._names: dict[str, Any] = dict(_NAMES)
+
+    def compiled(self) -> Callable[[bytes, int], tuple[str, int]]:
+        """Compile all functions, and return that of the message."""
+        name = self._struct_function(self._schema.struct)
+        source = "\n".join(self._functions)
+        code = compile(source, f"<JSON of {self._schema.name}, version {self._version}>", "exec")
+        exec(code, self._names)  # noqa: S102 - only names and numbers of our schemas are in it
+        function: Callable[[bytes, int], tuple[str, int]] = self._names[name]
+        return function
+
+    def _struct_function(self, layout: Struct) -> str:
+        """Write the function of a struct behind those that it calls, and return its name."""
+        variables = {field.name: f"v{index}" for index, field in enumerate(layout.fields)}
+        lines = [*self._plain_fields(layout, variables)]
+        if self._is_flexible:
+            lines += self._tags(layout, variables)
+        lines.append(f"return {self._text(layout, variables)}, at")
+        name = f"read_{len(self._functions)}"
+        self._functions.append("\n".join([f"def {name}(data, at):", *_indented(lines)]))
+        return name
+
+    def _is_present(self, field: Field) -> bool:
+        return self._version in field.versions and knows(self._level, field.since)
+
+    def _is_tagged(self, field: Field) -> bool:
+        return self._version in field.tagged
+
+    # Reading
+
+    def _plain_fields(self, layout: Struct, variables: dict[str, str]) -> Iterable[str]:
+        """Read what is not tagged. Neighbours of a fixed size are read at once, and become text at the end."""
+        together: list[Field] = []
+        for field in layout.fields:
+            if not self._is_present(field) or self._is_tagged(field):
+                continue
+            if field.type in _FORMATS and not field.is_array:
+                together.append(field)
+                continue
+            yield from self._fixed_fields(together, variables)
+            together = []
+            yield from self._field(field, variables[field.name])
+        yield from self._fixed_fields(together, variables)
+
+    def _fixed_fields(self, fields: list[Field], variables: dict[str, str]) -> list[str]:
+        if not fields:
+            return []
+        layout = struct.Struct(">" + "".join(_FORMATS[field.type] for field in fields))
+        unpack = f"unpack_{layout.format[1:].replace('?', 't')}"
+        self._names[unpack] = layout.unpack_from
+        targets = "".join(f"{variables[field.name]}, " for field in fields)
+        return [f"({targets.rstrip()}) = {unpack}(data, at)", f"at += {layout.size}"]
+
+    def _field(self, field: Field, variable: str) -> list[str]:
+        if field.is_array:
+            return self._array(field, variable)
+        return self._value(field, variable, is_nullable=self._version in field.nullable)
+
+    def _value(self, field: Field, variable: str, *, is_nullable: bool) -> list[str]:
+        """Read what is not of a fixed size: a field, or one item of an array."""
+        null = "null" if is_nullable else None
+        if field.struct is not None:
+            lines = [f"{variable}, at = {self._struct_function(field.struct)}(data, at)"]
+            return ["mark = data[at]", "at += 1", *_unless("mark > 127", variable, null, lines)] if null else lines
+        length = self._length("size", field, "i", "compact_length")
+        if field.type == "string":
+            length = self._length("size", field, "h", "long_string_length")
+            shown = "string(str(data[at : at + size], 'utf-8'))"
+        elif field.type == "bytes":
+            shown = "base64(data[at : at + size])"
+        else:  # Of record batches only the size is shown, and the label says so.
+            null = f'"{field.name}":null' if null else None
+            shown = f"""'"{field.name}SizeInBytes":' + str(size)"""
+        return [*length, *_unless("size < 0", variable, null, [f"{variable} = {shown}", "at += size"])]
+
+    def _array(self, field: Field, variable: str) -> list[str]:
+        lines = ["if count > len(data) - at:", "    raise Unusual"]
+        if field.type == "uuid":
+            lines.append(f"{variable} = uuids(count, data, at)")
+        elif field.type in FIXED_FORMATS:
+            lines.append(f"{variable} = integers('{_FORMATS[field.type]}', count, data, at)")
+        else:
+            read_item = self._value(field, "item", is_nullable=False)
+            lines += ["items = []", "for _ in range(count):", *_indented([*read_item, "items.append(item)"])]
+            lines.append(f"{variable} = '[' + ','.join(items) + ']'")
+        if field.type in _FORMATS:
+            lines.append(f"at += {struct.calcsize(_FORMATS[field.type])} * count")
+        null = "null" if self._version in field.nullable else None
+        length = self._length("count", field, "i", "compact_length")
+        return [*length, *_unless("count < 0", variable, null, lines)]
+
+    def _length(self, target: str, field: Field, classic: str, long_length: str) -> list[str]:
+        if not self._is_flexible or not field.flexible:
+            return [f"({target},) = unpack('>{classic}', data, at)", f"at += {struct.calcsize('>' + classic)}"]
+        return [
+            f"{target} = data[at] - 1",
+            "at += 1",
+            f"if {target} > 126:",
+            f"    {target}, at = {long_length}(data, at - 1)",
+        ]
+
+    def _tags(self, layout: Struct, variables: dict[str, str]) -> list[str]:
+        """Read tagged fields: the variable of each is its label and text, or empty where it is at its default."""
+        shown = [field for field in layout.fields if self._version in field.versions and self._is_tagged(field)]
+        known = [field for field in layout.fields if field.tag is not None and knows(self._level, field.since)]
+        tag = [*_unsigned("tag"), *_unsigned("size")]
+        for field in known:
+            tag += [
+                f"if tag == {field.tag}:",
+                *_indented([*self._tagged_field(field, variables[field.name]), "continue"]),
+            ]
+        unknown = ["if size < 0:", "    raise Unusual", "at += size"]
+        return [
+            *(f"{variables[field.name]} = ''" for field in shown),
+            *_unsigned("tags"),
+            "for _ in range(tags):",
+            *_indented([*tag, *unknown]),
+        ]
+
+    def _tagged_field(self, field: Field, variable: str) -> list[str]:
+        is_default_by_text = field.is_array or (field.struct is None and field.type not in ("float64", "records"))
+        if not (self._is_present(field) and self._is_tagged(field) and is_default_by_text):
+            return ["raise Unusual"]
+        if field.type in _FORMATS and not field.is_array:
+            read = [
+                *self._fixed_fields([field], {field.name: variable}),
+                f"{variable} = str({_shown(field, variable)})",
+            ]
+        else:
+            read = self._field(field, variable)
+        default = render_default(field, self._version)
+        label = repr(f',"{field.name}":')
+        return [*read, f"{variable} = {label} + {variable} if {variable} != {default!r} else ''"]
+
+    # Showing
+
+    def _text(self, layout: Struct, variables: dict[str, str]) -> str:
+        """Return the expression of the JSON: all fields of the version, also those that the level does not read."""
+        shown = [field for field in layout.fields if self._version in field.versions]
+        parts = "".join(self._part(field, variables[field.name]) for field in shown)
+        if shown and self._is_tagged(shown[0]):  # Whether it has a comma in front is not known before.
+            return f"'{{' + f{parts!r}[1:] + '}}'"
+        return f"f{'{{' + parts[1:] + '}}'!r}"
+
+    def _part(self, field: Field, variable: str) -> str:
+        if self._is_tagged(field):
+            return f"{{{variable}}}"
+        if not self._is_present(field):
+            default = render_default(field, self._version)
+            return f',"{field.name}":{default.replace("{", "{{").replace("}", "}}")}'
+        if field.type == "records":
+            return f",{{{variable}}}"
+        return f',"{field.name}":{{{_shown(field, variable)}}}'
+
+
+def _shown(field: Field, variable: str) -> str:
+    """Return the expression of what stands for a field that was read: only what is of a fixed size is no text yet."""
+    function = None if field.is_array else _FUNCTIONS.get(field.type)
+    return variable if function is None else f"{function}({variable})"
+
+
+def _unless(condition: str, variable: str, null: str | None, lines: list[str]) -> list[str]:
+    """Return lines that do not hold for a null, which is refused if there is no text for it."""
+    if null is None:
+        return [f"if {condition}:", "    raise Unusual", *lines]
+    return [f"if {condition}:", f"    {variable} = {null!r}", "else:", *_indented(lines)]
+
+
+def _unsigned(target: str) -> list[str]:
+    return [
+        f"{target} = data[at]",
+        "at += 1",
+        f"if {target} > 127:",
+        f"    {target}, at = unsigned(data, at - 1)",
+    ]
+
+
+def _indented(lines: Iterable[str]) -> list[str]:
+    return [f"    {line}" for line in lines]

@@ -1,0 +1,443 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A replica does not forget its vote."""
+
+import uuid
+from pathlib import Path
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from raftlog.errors import FencedEpochError, IllegalTransitionError, OutOfSpaceError, StorageError
+from raftlog.file_system import replace_file
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.batches.iterator import BufferSource, split
+from raftlog.records.files.quorum_state import QuorumStateData, write_quorum_state
+from raftlog.snapshot.paths import parse_snapshot_name
+from raftlog.storage.local_file_system import LocalFileSystem
+from raftlog.storage.state.quorum_state_store import (
+    COPY_NAMES,
+    RESERVE_NAME,
+    QuorumStateOrigin,
+    QuorumStateStore,
+    load_quorum_state,
+)
+from raftlog.testing.crash_points import Promise, enumerate_crashes
+from raftlog.testing.file_system.faults import Fault, Operation
+from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
+from tests.golden_files import GOLDEN, golden_id
+
+DIRECTORY_ID = uuid.UUID("01020304-0506-0708-090a-0b0c0d0e0f10")
+FILES = (*COPY_NAMES, "quorum-state")
+UNDECIDED = QuorumStateData(1, leader_epoch=5)
+VOTED = attrs.evolve(UNDECIDED, voted_id=2, voted_directory_id=DIRECTORY_ID)
+LED = attrs.evolve(UNDECIDED, leader_id=3)
+NEXT_EPOCH = QuorumStateData(1, leader_epoch=6, voted_id=1, voted_directory_id=DIRECTORY_ID)
+
+states = st.one_of(
+    st.builds(
+        QuorumStateData,
+        st.just(1),
+        leader_id=st.integers(-1, 9),
+        leader_epoch=st.integers(0, 2**31 - 1),
+        voted_id=st.integers(-1, 9),
+        voted_directory_id=st.none() | st.just(DIRECTORY_ID),
+    ),
+    st.builds(
+        QuorumStateData,
+        st.just(0),
+        leader_id=st.integers(-1, 9),
+        leader_epoch=st.integers(0, 2**31 - 1),
+        voted_id=st.integers(-1, 9),
+        current_voters=st.none() | st.lists(st.integers(0, 9), max_size=3).map(tuple),
+    ),
+)
+
+
+def stored(*written: QuorumStateData) -> MemoryFileSystem:
+    """Return a directory in which these states were written, one after the other."""
+    file_system = MemoryFileSystem()
+    store = QuorumStateStore.open(file_system, ".", has_log=False)
+    for state in written:
+        store.write(state)
+    return file_system
+
+
+def put(file_system: MemoryFileSystem, name: str, data: bytes) -> None:
+    """Let a file hold these bytes."""
+    replace_file(file_system, f"./{name}", data)
+
+
+@given(states)
+def test_what_is_written_is_read(state: QuorumStateData) -> None:
+    """Any state comes back as it was written, and Kafka's file is what Kafka would have written."""
+    file_system = stored(state)
+    found = load_quorum_state(file_system, ".", has_log=True)
+    assert (found.origin, found.state, found.is_settled, found.problems) == (
+        QuorumStateOrigin.COPIES,
+        state,
+        True,
+        (),
+    )
+    assert file_system.contents()["quorum-state"] == write_quorum_state(state)
+    assert sorted(file_system.contents()) == sorted((*FILES, RESERVE_NAME))
+
+
+def test_a_new_replica_may_vote() -> None:
+    """Without files and without a log there is nothing to remember, and no state is written."""
+    file_system = MemoryFileSystem()
+    store = QuorumStateStore.open(file_system, ".", has_log=False)
+    assert (store.recovered.origin, store.state, store.recovered.may_vote) == (QuorumStateOrigin.FRESH, None, True)
+    assert list(file_system.contents()) == [RESERVE_NAME]
+
+
+def test_a_log_without_a_state_does_not_vote() -> None:
+    """Where there is a log, somebody has led it: a replica that remembers nothing of that does not vote."""
+    store = QuorumStateStore.open(MemoryFileSystem(), ".", has_log=True)
+    assert (store.recovered.origin, store.recovered.may_vote) == (QuorumStateOrigin.LOST, False)
+
+
+def test_bad_files_alone_mean_a_lost_state() -> None:
+    """Files that are there and cannot be read tell of something to remember, log or not; they are left as they are."""
+    file_system = stored(VOTED)
+    for name in FILES:
+        put(file_system, name, b"{")
+    before = file_system.contents()
+    store = QuorumStateStore.open(file_system, ".", has_log=False)
+    assert (store.recovered.origin, len(store.recovered.problems)) == (QuorumStateOrigin.LOST, 3)
+    assert file_system.contents() == before
+
+
+@pytest.mark.parametrize("spared", FILES)
+@pytest.mark.parametrize("damage", [None, b"", b"no state"])
+def test_one_sound_file_is_enough(spared: str, damage: bytes | None) -> None:
+    """Whichever file is left, it tells the vote; opening the store makes the others say so again."""
+    file_system = stored(UNDECIDED, VOTED)
+    whole = file_system.contents()
+    for name in set(FILES) - {spared}:
+        if damage is None:
+            file_system.remove(name)
+        else:
+            put(file_system, name, damage)
+    store = QuorumStateStore.open(file_system, ".", has_log=True)
+    assert (store.state, store.recovered.is_settled) == (VOTED, False)
+    assert len(store.recovered.problems) == (0 if damage is None else 2)
+    assert load_quorum_state(file_system, ".", has_log=True).is_settled
+    assert file_system.contents()["quorum-state"] == whole["quorum-state"]
+
+
+@given(st.sampled_from(COPY_NAMES), st.data())
+def test_a_flipped_bit_in_a_copy_is_found(name: str, data: st.DataObject) -> None:
+    """No changed bit of a copy changes what is remembered."""
+    file_system = stored(UNDECIDED, VOTED)
+    changed = bytearray(file_system.contents()[name])
+    changed[data.draw(st.integers(0, len(changed) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    put(file_system, name, bytes(changed))
+    found = load_quorum_state(file_system, ".", has_log=True)
+    assert (found.state, len(found.problems)) == (VOTED, 1)
+
+
+@given(st.data())
+def test_a_flipped_bit_in_kafkas_file_never_allows_a_second_vote(data: st.DataObject) -> None:
+    """Beside sound copies, no changed bit of Kafka's file undoes the vote of its epoch, or leads to a lower one."""
+    file_system = stored(UNDECIDED, VOTED)
+    changed = bytearray(file_system.contents()["quorum-state"])
+    changed[data.draw(st.integers(0, len(changed) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    put(file_system, "quorum-state", bytes(changed))
+    found = load_quorum_state(file_system, ".", has_log=True).state
+    assert found is not None
+    assert found == VOTED or found.leader_epoch > VOTED.leader_epoch
+
+
+@pytest.mark.parametrize(
+    ("ours", "kafkas", "expected"),
+    [
+        (VOTED, NEXT_EPOCH, NEXT_EPOCH),
+        (NEXT_EPOCH, VOTED, NEXT_EPOCH),
+        (VOTED, UNDECIDED, VOTED),
+        (VOTED, attrs.evolve(VOTED, voted_id=3), VOTED),
+        (UNDECIDED, VOTED, VOTED),
+        (UNDECIDED, LED, LED),
+    ],
+    ids=["later", "earlier", "less", "other", "vote", "leader"],
+)
+def test_kafka_in_our_directory(ours: QuorumStateData, kafkas: QuorumStateData, expected: QuorumStateData) -> None:
+    """What Kafka wrote later is taken, and told; at one epoch our copies win, unless Kafka alone has decided."""
+    file_system = stored(ours)
+    put(file_system, "quorum-state", write_quorum_state(kafkas))
+    store = QuorumStateStore.open(file_system, ".", has_log=True)
+    assert store.state == expected
+    assert (store.recovered.origin is QuorumStateOrigin.KAFKA) == (expected == kafkas)
+    settled = load_quorum_state(file_system, ".", has_log=True)
+    assert (settled.state, settled.origin, settled.is_settled) == (expected, QuorumStateOrigin.COPIES, True)
+
+
+def test_a_directory_of_kafkas() -> None:
+    """The file of a real Kafka is taken without copies; with them beside it, it is written back byte for byte."""
+    path = GOLDEN / "dynamic-quorum/data/n1/__cluster_metadata-0"
+    found = load_quorum_state(LocalFileSystem(), str(path), has_log=True)
+    assert (found.origin, found.may_vote, found.problems) == (QuorumStateOrigin.KAFKA, True, ())
+    assert found.state is not None
+    assert (found.state.leader_id, found.state.leader_epoch, found.state.voted_id) == (3, 4, 3)
+    assert stored(found.state).contents()["quorum-state"] == (path / "quorum-state").read_bytes()
+
+
+def test_a_negative_epoch_is_no_state() -> None:
+    """An epoch below 0 is what nobody writes."""
+    file_system = MemoryFileSystem()
+    put(file_system, "quorum-state", write_quorum_state(QuorumStateData(1, leader_epoch=-1)))
+    assert load_quorum_state(file_system, ".", has_log=False).origin is QuorumStateOrigin.LOST
+
+
+def test_epochs_do_not_fall() -> None:
+    """A state of a lower epoch than the last is refused, whether that was read or written."""
+    store = QuorumStateStore.open(stored(VOTED), ".", has_log=True)
+    for state, refused in ((VOTED, attrs.evolve(VOTED, leader_epoch=4)), (NEXT_EPOCH, VOTED)):
+        store.write(state)
+        with pytest.raises(FencedEpochError):
+            store.write(refused)
+        assert store.state == state
+
+
+@pytest.mark.parametrize("name", COPY_NAMES)
+@pytest.mark.parametrize(("before", "after"), [(UNDECIDED, VOTED), (VOTED, LED)])
+def test_a_write_that_the_disk_lost_is_found(before: QuorumStateData, after: QuorumStateData, name: str) -> None:
+    """Of two sound copies of one epoch the later one counts, whichever it is."""
+    file_system = stored(before)
+    stale = file_system.contents()[name]
+    QuorumStateStore.open(file_system, ".", has_log=True).write(after)
+    put(file_system, name, stale)
+    found = load_quorum_state(file_system, ".", has_log=True)
+    assert (found.state, found.is_settled, found.problems) == (after, False, ())
+
+
+@pytest.mark.parametrize("skip", range(3))
+@pytest.mark.parametrize("operation", [Operation.WRITE, Operation.SYNC, Operation.RENAME, Operation.SYNC_DIRECTORY])
+def test_a_store_that_failed_is_not_believed(operation: Operation, skip: int) -> None:
+    """After a failure the state is the old one, no later write is tried, and opening anew finds old or new."""
+    file_system = stored(UNDECIDED)
+    store = QuorumStateStore.open(file_system, ".", has_log=True)
+    file_system.faults.append(Fault(operation, skip=skip))
+    for state in (VOTED, NEXT_EPOCH):
+        with pytest.raises(StorageError):
+            store.write(state)
+    assert store.state == UNDECIDED
+    assert QuorumStateStore.open(file_system, ".", has_log=True).state in (UNDECIDED, VOTED)
+
+
+@pytest.mark.parametrize("skip", range(3))
+def test_a_full_disk_can_get_room_again(skip: int) -> None:
+    """Where only room was missing, the next write may go well, and its state counts."""
+    file_system = stored(UNDECIDED)
+    store = QuorumStateStore.open(file_system, ".", has_log=True)
+    file_system.faults.append(Fault(Operation.WRITE, skip=skip, is_full=True, written_bytes=7, is_lasting=True))
+    with pytest.raises(OutOfSpaceError):
+        store.write(VOTED)
+    file_system.faults.clear()
+    store.write(LED)
+    found = load_quorum_state(file_system, ".", has_log=True)
+    assert (found.state, found.is_settled) == (LED, True)
+
+
+@pytest.mark.parametrize("skip", range(3))
+def test_a_full_disk_has_room_for_a_vote(skip: int) -> None:
+    """A state that does not fit gets the room of the reserve, which is made again once there is room."""
+    file_system = stored(UNDECIDED)
+    store = QuorumStateStore.open(file_system, ".", has_log=True)
+    assert file_system.exists(RESERVE_NAME)
+    file_system.faults.append(Fault(Operation.WRITE, skip=skip, is_full=True, written_bytes=7))
+    store.write(VOTED)
+    found = load_quorum_state(file_system, ".", has_log=True)
+    assert (found.state, found.is_settled) == (VOTED, True)
+    assert file_system.exists(RESERVE_NAME)
+
+
+@pytest.mark.parametrize("operation", [Operation.WRITE, Operation.CREATE, Operation.RENAME])
+def test_without_room_for_a_reserve_there_is_none(operation: Operation) -> None:
+    """A store opens and writes without one, and its errors are then those of the write."""
+    file_system = stored(UNDECIDED)
+    file_system.remove(RESERVE_NAME)
+    file_system.faults.append(Fault(operation, path_end=f"{RESERVE_NAME}.tmp", is_full=True))
+    store = QuorumStateStore.open(file_system, ".", has_log=True)
+    assert not file_system.exists(RESERVE_NAME)
+    file_system.faults.append(Fault(Operation.WRITE, is_full=True))
+    with pytest.raises(OutOfSpaceError):
+        store.write(VOTED)
+    store.write(VOTED)
+    assert store.state == VOTED
+
+
+def test_a_start_believes_no_file_that_another_process_wrote() -> None:
+    """Also where all three agree, they are written before anyone is told; a disk that is full keeps the vote back."""
+    file_system = stored(VOTED)
+    file_system = file_system.settled()
+    QuorumStateStore.open(file_system, ".", has_log=True)
+    renamed = [step.detail for step in file_system.steps if step.operation is Operation.RENAME]
+    assert renamed == ["to ./raftlog-quorum-state-1", "to ./raftlog-quorum-state-2", "to ./quorum-state"]
+    file_system.faults.append(Fault(Operation.WRITE, skip=1, is_full=True))
+    assert QuorumStateStore.open(file_system, ".", has_log=True).state == VOTED  # With the reserve's room.
+    file_system.faults.append(Fault(Operation.WRITE, is_full=True, is_lasting=True))
+    with pytest.raises(OutOfSpaceError):
+        QuorumStateStore.open(file_system, ".", has_log=True)
+    file_system.faults.clear()
+    assert QuorumStateStore.open(file_system, ".", has_log=True).state == VOTED
+
+
+def test_every_crash_keeps_the_vote() -> None:
+    """Whenever power goes, once and again, what was told is remembered, and what is remembered was written."""
+
+    def scenario(file_system: MemoryFileSystem, promise: Promise) -> None:
+        store = QuorumStateStore.open(file_system, ".", has_log=False)
+        for state in (VOTED, NEXT_EPOCH):
+            store.write(state)
+            promise(state)
+
+    def check(file_system: MemoryFileSystem, promised: QuorumStateData | None) -> None:
+        store = QuorumStateStore.open(file_system, ".", has_log=False)
+        assert store.recovered.may_vote
+        assert store.recovered.problems == ()
+        later = {None: (None, VOTED), VOTED: (VOTED, NEXT_EPOCH), NEXT_EPOCH: (NEXT_EPOCH,)}
+        assert store.state in later[promised]
+        if store.state is not None:
+            assert load_quorum_state(file_system, ".", has_log=True).is_settled
+
+    assert enumerate_crashes(scenario, check).is_complete
+
+
+def test_what_was_recovered_stays() -> None:
+    """Once a state was recovered, no second crash brings back another one."""
+    start = stored(UNDECIDED)
+    found: list[QuorumStateData | None] = []
+
+    def scenario(file_system: MemoryFileSystem, promise: Promise) -> None:
+        QuorumStateStore.open(file_system, ".", has_log=True).write(VOTED)
+
+    def check(file_system: MemoryFileSystem, promised: object) -> None:
+        state = QuorumStateStore.open(file_system, ".", has_log=True).state
+        for after in file_system.crash_states():
+            assert QuorumStateStore.open(after, ".", has_log=True).state == state
+        found.append(state)
+
+    enumerate_crashes(scenario, check, start=start)
+    assert {UNDECIDED, VOTED} == set(found)
+
+
+def lost(state: QuorumStateData) -> MemoryFileSystem:
+    """Return a directory that has lost its state, and in which this one was written since."""
+    file_system = MemoryFileSystem()
+    QuorumStateStore.open(file_system, ".", has_log=True).write(state)
+    return file_system
+
+
+def test_a_lost_vote_stays_lost() -> None:
+    """No write, no start and no later file of Kafka's lets a replica vote that may have forgotten a vote."""
+    file_system = lost(LED)
+    for state in (attrs.evolve(LED, leader_epoch=6), attrs.evolve(LED, leader_epoch=7)):
+        store = QuorumStateStore.open(file_system, ".", has_log=True)
+        assert (store.recovered.origin, store.may_vote) == (QuorumStateOrigin.COPIES, False)
+        store.write(state)
+    put(file_system, "quorum-state", write_quorum_state(attrs.evolve(VOTED, leader_epoch=8)))
+    found = load_quorum_state(file_system, ".", has_log=True)
+    assert (found.origin, found.may_vote) == (QuorumStateOrigin.KAFKA, False)
+    assert not QuorumStateStore.open(file_system, ".", has_log=True).may_vote
+    assert not load_quorum_state(file_system, ".", has_log=True).may_vote
+
+
+def test_a_replica_that_may_not_vote_does_not() -> None:
+    """A vote is refused, in any epoch; what it hears of leaders is written."""
+    store = QuorumStateStore.open(lost(LED), ".", has_log=True)
+    for vote in (attrs.evolve(LED, voted_id=1), NEXT_EPOCH):
+        with pytest.raises(IllegalTransitionError):
+            store.write(vote)
+    store.write(attrs.evolve(LED, leader_epoch=6))
+    assert store.state == attrs.evolve(LED, leader_epoch=6)
+
+
+def test_an_operator_may_accept_the_loss() -> None:
+    """From the next write on the replica votes again, after a start too; without a write nothing has changed."""
+    file_system = lost(LED)
+    QuorumStateStore.open(file_system, ".", has_log=True).accept_loss()
+    store = QuorumStateStore.open(file_system, ".", has_log=True)
+    assert not store.may_vote
+    store.accept_loss()
+    store.write(NEXT_EPOCH)
+    assert QuorumStateStore.open(file_system, ".", has_log=True).may_vote
+    assert load_quorum_state(file_system, ".", has_log=True).state == NEXT_EPOCH
+
+
+@pytest.mark.parametrize("last_epoch", [0, 4, 5, 6, 2**31 - 1])
+@pytest.mark.parametrize("is_kafkas", [False, True])
+def test_a_state_behind_the_log_is_an_old_one(is_kafkas: bool, last_epoch: int) -> None:
+    """An epoch is noted before there is a record of it: below the log's, votes may be lost, now and at later starts."""
+    file_system = stored(VOTED)
+    if is_kafkas:
+        for name in COPY_NAMES:
+            file_system.remove(name)
+    is_behind = last_epoch > VOTED.leader_epoch
+    store = QuorumStateStore.open(file_system, ".", has_log=True, last_epoch=last_epoch)
+    assert (store.recovered.origin is QuorumStateOrigin.BEHIND) == is_behind
+    assert (store.state, store.may_vote, store.recovered.may_vote) == (VOTED, not is_behind, not is_behind)
+    again = load_quorum_state(file_system, ".", has_log=True, last_epoch=last_epoch)
+    assert (again.state, again.is_settled, again.may_vote) == (VOTED, True, not is_behind)
+    store.write(attrs.evolve(LED, leader_epoch=2**31 - 1))
+    after = load_quorum_state(file_system, ".", has_log=True, last_epoch=last_epoch)
+    assert (after.origin, after.may_vote) == (QuorumStateOrigin.COPIES, not is_behind)
+
+
+@pytest.mark.parametrize("path", sorted(GOLDEN.rglob("quorum-state")), ids=golden_id)
+def test_kafkas_states_are_not_behind_their_logs(path: Path) -> None:
+    """A real Kafka has noted each epoch that its log or a snapshot is of: such a replica may vote."""
+    pieces = [piece for file in path.parent.glob("*.log") for piece in split(BufferSource(file.read_bytes()))]
+    epochs = [piece.partition_leader_epoch for piece in pieces if isinstance(piece, RecordBatch)]
+    names = [parse_snapshot_name(file.name) for file in path.parent.glob("*.checkpoint")]
+    last_epoch = max([0, *epochs, *(name.snapshot_id.epoch for name in names if name is not None)])
+    found = load_quorum_state(LocalFileSystem(), str(path.parent), has_log=True, last_epoch=last_epoch)
+    assert (found.origin, found.may_vote) == (QuorumStateOrigin.KAFKA, True)
+
+
+VOTED_AND_LED = attrs.evolve(VOTED, leader_id=3)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (VOTED, attrs.evolve(VOTED, voted_id=3)),
+        (VOTED, attrs.evolve(VOTED, voted_directory_id=uuid.UUID(int=1000))),
+        (VOTED, UNDECIDED),
+        (VOTED_AND_LED, attrs.evolve(VOTED_AND_LED, voted_id=3)),
+        (LED, UNDECIDED),
+        (LED, VOTED),
+        (LED, attrs.evolve(LED, leader_id=4)),
+    ],
+    ids=["other", "other directory", "none", "other, led", "no leader", "vote for leader", "other leader"],
+)
+def test_what_an_epoch_has_decided_stays(before: QuorumStateData, after: QuorumStateData) -> None:
+    """Within an epoch there is one vote and one leader: another one, or none any more, is refused."""
+    file_system = stored(before)
+    store = QuorumStateStore.open(file_system, ".", has_log=True)
+    whole = file_system.contents()
+    with pytest.raises(IllegalTransitionError):
+        store.write(after)
+    assert (store.state, file_system.contents()) == (before, whole)
+    store.write(attrs.evolve(after, leader_epoch=6))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (UNDECIDED, VOTED),
+        (UNDECIDED, LED),
+        (VOTED, VOTED),
+        (VOTED, VOTED_AND_LED),
+        (VOTED, LED),
+        (LED, VOTED_AND_LED),
+        (attrs.evolve(VOTED, voted_directory_id=None), VOTED),
+        (VOTED, QuorumStateData(0, leader_epoch=5, voted_id=2)),
+    ],
+)
+def test_an_epoch_goes_on(before: QuorumStateData, after: QuorumStateData) -> None:
+    """A vote, a leader, and the directory of whom one has voted for may become known; a leader makes up for a vote."""
+    store = QuorumStateStore.open(stored(before), ".", has_log=True)
+    store.write(after)
+    assert store.state == after

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checkpoints of offsets beside their logs."""
+
+from collections.abc import Iterable
+
+import attrs
+import pytest
+
+from raftlog.records.files.file_names import FileKind
+from raftlog.tools.auditing.evidence import FileEvidence, LogExtent, PartitionEvidence, Place, SurveyTask
+from raftlog.tools.auditing.judgement.checkpoint_rules import judge_checkpoints
+from raftlog.tools.input.coverage import Coverage
+
+DIRECTORY = Place("node")
+KINDS = (
+    FileKind.RECOVERY_POINT_CHECKPOINT,
+    FileKind.REPLICATION_OFFSET_CHECKPOINT,
+    FileKind.LOG_START_OFFSET_CHECKPOINT,
+    FileKind.CLEANER_OFFSET_CHECKPOINT,
+)
+
+
+def log(topic: str, end_offset: int, directory: str = "node", damaged_bytes: int = 0) -> PartitionEvidence:
+    """Return a partition."""
+    place = Place(directory, topic, 0)
+    task = SurveyTask(place, f"{directory}/{topic}-0/{0:020}.log", FileKind.LOG, base_offset=0)
+    extent = LogExtent(0, end_offset, 0, 0, -1, 1, 1) if end_offset else None
+    coverage = Coverage(100, damaged_bytes)
+    return PartitionEvidence(place, (FileEvidence(task, coverage=coverage, extent=extent),))
+
+
+def directory(entries: Iterable[tuple[FileKind, str, int]]) -> PartitionEvidence:
+    """Return a log directory with checkpoints."""
+    by_kind: dict[FileKind, list[dict[str, object]]] = {}
+    for kind, topic, offset in entries:
+        by_kind.setdefault(kind, []).append({"topic": topic, "partition": 0, "offset": offset})
+    files = (
+        FileEvidence(SurveyTask(DIRECTORY, f"node/{kind.value}", kind), contents={"entries": rows})
+        for kind, rows in by_kind.items()
+    )
+    return PartitionEvidence(DIRECTORY, tuple(files))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_offset_beyond_the_end_is_told(kind: FileKind) -> None:
+    """Each checkpoint may name the end of a log, and nothing beyond it."""
+    logs = [log("orders", 320), log("empty", 0)]
+    assert list(judge_checkpoints(directory([(kind, "orders", 320), (kind, "empty", 0)]), logs)) == []
+    (finding,) = judge_checkpoints(directory([(kind, "orders", 500), (kind, "empty", 0)]), logs)
+    assert (finding.rule, finding.path, finding.offset) == ("offset-checkpoint", f"node/{kind.value}", 500)
+    assert "orders-0, which ends at 320" in finding.reason
+
+
+def test_a_log_whose_batches_are_numbered_too_low_is_not_told() -> None:
+    """Where as many offsets are reported to be out of line, the log may end there."""
+    (segment,) = log("orders", 318).files
+    strayed = PartitionEvidence(segment.task.place, (attrs.evolve(segment, stray_offsets=2),))
+    assert list(judge_checkpoints(directory([(KINDS[0], "orders", 320)]), [strayed])) == []
+    assert len(list(judge_checkpoints(directory([(KINDS[0], "orders", 321)]), [strayed]))) == 1
+
+
+def test_one_log_is_one_finding() -> None:
+    """A log that was cut is not told for each checkpoint that names its old end."""
+    cut = directory([(kind, "orders", 500) for kind in KINDS])
+    assert len(list(judge_checkpoints(cut, [log("orders", 320)]))) == 1
+
+
+@pytest.mark.parametrize(
+    "logs",
+    [
+        pytest.param([log("orders", 320, damaged_bytes=9)], id="damaged at its end"),
+        pytest.param([PartitionEvidence(Place("node", "orders", 0), ())], id="without segments"),
+    ],
+)
+def test_logs_that_explain_it_or_say_nothing(logs: list[PartitionEvidence]) -> None:
+    """A log that has no segments, or whose damage is reported, is not told."""
+    assert list(judge_checkpoints(directory([(KINDS[0], "orders", 500)]), logs)) == []
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        pytest.param([], id="nothing else"),
+        pytest.param([log("orders", 600, directory="other")], id="in another log directory"),
+        pytest.param([log("returns", 600), directory([])], id="others in this one"),
+    ],
+)
+def test_a_partition_that_is_gone(others: list[PartitionEvidence]) -> None:
+    """What has had records by two checkpoints, and is not there, is told once; what had none need not be there."""
+    named = directory([*((kind, "orders", 500) for kind in KINDS), *((kind, "empty", 0) for kind in KINDS)])
+    (finding,) = judge_checkpoints(named, others)
+    assert (finding.rule, finding.path, finding.offset) == ("partition-missing", "node/orders-0", 500)
+    assert "recovery-point-offset-checkpoint has a recovery point of 500" in finding.reason
+
+
+@pytest.mark.parametrize("kind", [FileKind.LOG_START_OFFSET_CHECKPOINT, FileKind.CLEANER_OFFSET_CHECKPOINT])
+def test_checkpoints_that_may_lag(kind: FileKind) -> None:
+    """These are not written for each log each time; what they name alone is not missed."""
+    assert list(judge_checkpoints(directory([(kind, "orders", 500)]), [])) == []
+
+
+def test_files_that_were_named_one_by_one() -> None:
+    """Who named a checkpoint alone did not say that partitions are beside it."""
+    named = directory([(KINDS[0], "orders", 500)])
+    files = tuple(attrs.evolve(file, task=attrs.evolve(file.task, was_named=True)) for file in named.files)
+    assert list(judge_checkpoints(PartitionEvidence(DIRECTORY, files), [])) == []
+
+
+@pytest.mark.parametrize("count", [4, 150])
+def test_a_checkpoint_of_another_directory_is_one_finding(count: int) -> None:
+    """Where most partitions that it names are not there, it says nothing of the others."""
+    named = directory([(KINDS[0], f"topic{number}", 1) for number in range(count)] + [(KINDS[0], "orders", 500)])
+    (finding,) = judge_checkpoints(named, [log("orders", 320)])
+    assert (finding.rule, finding.path) == ("partition-missing", f"node/{KINDS[0].value}")
+    assert f"{count} of {count + 1} partitions" in finding.reason
+
+
+def test_some_of_many_partitions_are_each_told() -> None:
+    """As long as they are less than half."""
+    logs = [log(f"topic{number}", 1) for number in range(10)]
+    named = directory([(KINDS[0], f"topic{number}", 1) for number in range(14)])
+    assert len(list(judge_checkpoints(named, logs))) == 4
+
+
+def test_a_checkpoint_that_does_not_read_is_not_judged() -> None:
+    """It has been reported, and says nothing."""
+    task = SurveyTask(DIRECTORY, "node/x", KINDS[0])
+    assert list(judge_checkpoints(PartitionEvidence(DIRECTORY, (FileEvidence(task),)), [log("orders", 1)])) == []

@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What replicas of a partition say together: each rule once, and silence of those that a real quorum left."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from raftlog.offsets import OffsetAndEpoch
+from raftlog.records.batches.builder import RecordBatchBuilder
+from raftlog.records.files.file_names import FileKind
+from raftlog.records.messages.control import (
+    ControlValue,
+    KRaftVersionRecord,
+    LeaderChangeMessage,
+    SnapshotHeaderRecord,
+    Voter,
+    write_control_record,
+)
+from raftlog.records.rules import Severity
+from raftlog.tools.auditing.batch_reader import read_batches
+from raftlog.tools.auditing.evidence import (
+    ControlSeen,
+    FileEvidence,
+    LogExtent,
+    PartitionEvidence,
+    Place,
+    SurveyTask,
+    group_by_place,
+)
+from raftlog.tools.auditing.history.divergence import divergences
+from raftlog.tools.auditing.judgement.replica_rules import describe, judge_replicas
+from raftlog.tools.auditing.survey.survey import survey
+from raftlog.tools.auditing.survey.tasks import find_tasks
+from raftlog.tools.catalogue.findings import Finding
+from tests.golden_files import GOLDEN
+from tests.tools.auditing.made_quorum import MadeLog
+from tests.tools.auditing.made_replicas import BASE, Batch, Replicas, encode, log_of
+
+
+def _judge(*logs: bytes, snapshots: Sequence[FileEvidence] = ()) -> list[Finding]:
+    """Judge replicas of these logs; snapshots are the last one's."""
+    replicas = Replicas()
+    found = [replicas.add(name, {0: log}) for name, log in zip("abcde", logs, strict=False)]
+    last = found.pop()
+    found.append(PartitionEvidence(last.place, (*last.files, *snapshots)))
+    return list(judge_replicas(found, replicas.read))
+
+
+def _rules(findings: Sequence[Finding]) -> list[str]:
+    return [finding.rule for finding in findings]
+
+
+def _leader(offset: int, epoch: int, leader_id: int) -> bytes:
+    builder = RecordBatchBuilder(offset, partition_leader_epoch=epoch, is_control=True)
+    voters = (Voter(1), Voter(2))
+    key, value = write_control_record(LeaderChangeMessage(leader_id, voters, voters))
+    builder.append(1_700_000_000_000, key, value)
+    return builder.build()
+
+
+@pytest.mark.parametrize("quorum", ["dynamic-quorum", "static-upgrade", "static-upgrade/before-upgrade", "wire"])
+def test_replicas_of_a_real_quorum_agree(quorum: str) -> None:
+    """Of the replicas that a real quorum left, nothing above harmless is said."""
+    folder = GOLDEN / quorum
+    paths = [str(path) for path in (folder / "data").iterdir()] if (folder / "data").is_dir() else [str(folder)]
+    tasks = [task for task in find_tasks(paths) if isinstance(task, SurveyTask)]
+    places = [place for place in group_by_place(map(survey, tasks)) if place.is_raft]
+    assert len(places) >= 3
+    found = list(judge_replicas(places, read_batches))
+    assert [finding for finding in found if finding.severity is not Severity.HARMLESS] == []
+
+
+def test_one_replica_says_nothing() -> None:
+    """There is nothing to compare one replica with."""
+    assert _judge(log_of(BASE)) == []
+
+
+def test_a_shorter_replica_is_behind() -> None:
+    """A log that is the start of another is harmless, and its finding says how far it is behind."""
+    (finding,) = _judge(log_of(BASE), log_of(BASE[:2]))
+    assert (finding.rule, finding.severity, finding.offset) == ("replica-behind", Severity.HARMLESS, 20)
+    assert "20 offsets fewer" in finding.reason
+
+
+def test_two_leaders_of_an_epoch() -> None:
+    """An epoch that two replicas have different leaders of is reported where the second one says so."""
+    shared = log_of([(0, 2, 0, b"a")])
+    (leader,) = _judge(shared + _leader(2, 1, 1), shared + _leader(2, 1, 2))
+    assert leader.rule == "replica-leader"
+    assert (leader.offset, leader.epoch, leader.position) == (2, 1, len(shared))
+    assert leader.path.startswith("b/")
+
+
+def test_two_batches_of_an_epoch_and_offset() -> None:
+    """Two batches whose CRCs hold under one epoch and offset cannot both be what the leader wrote."""
+    other = log_of([BASE[0], (10, 10, 0, b"x"), *BASE[2:]])
+    (finding,) = _judge(log_of(BASE), other)
+    assert (finding.rule, finding.offset, finding.epoch) == ("replica-batch", 10, 0)
+    assert finding.position == len(encode(BASE[0]))
+
+
+def test_the_one_that_stands_alone_is_named() -> None:
+    """Where the most up-to-date replica contradicts all others alike, it is said once, of that one."""
+    other = log_of([BASE[0], (10, 10, 0, b"x"), *BASE[2:]])
+    for logs in ((other, log_of(BASE), log_of(BASE)), (log_of(BASE), log_of(BASE), other)):
+        (finding,) = _judge(*logs)
+        assert (finding.rule, finding.offset) == ("replica-batch", 10)
+        assert finding.path.startswith("abc"[logs.index(other)])
+
+
+def test_leaders_are_compared_by_what_most_say() -> None:
+    """Of three replicas the one is named that has another leader, and its batch is not reported again."""
+    shared = log_of([(0, 2, 0, b"a")])
+    logs = [shared + _leader(2, 1, leader_id) for leader_id in (2, 1, 1)]
+    (finding,) = _judge(*logs)
+    assert (finding.rule, finding.offset) == ("replica-leader", 2)
+    assert finding.path.startswith("a/")
+
+
+def test_what_the_newest_has_left_behind_is_compared_too() -> None:
+    """Two replicas that reach further back than the newest are compared with each other there."""
+    replicas = Replicas()
+    other = log_of([BASE[0], (10, 10, 0, b"x"), *BASE[2:]])
+    found = [
+        replicas.add("a", {20: log_of([*BASE[2:], (40, 1, 3, b"new")])}),
+        replicas.add("b", {0: log_of(BASE)}),
+        replicas.add("c", {0: other}),
+    ]
+    of_batches = [each for each in judge_replicas(found, replicas.read) if each.severity is not Severity.HARMLESS]
+    assert [(each.rule, each.offset) for each in of_batches] == [("replica-batch", 10)]
+
+
+def test_a_header_that_was_changed_is_found_by_the_other_replica() -> None:
+    """An epoch that differs under one CRC was changed behind the writer's back."""
+    log = bytearray(log_of(BASE))
+    log[sum(len(encode(batch)) for batch in BASE[:3]) + 15] ^= 4
+    assert _rules(_judge(log_of(BASE), bytes(log))) == ["replica-batch"]
+
+
+def test_rot_on_one_replica_can_be_fetched_again() -> None:
+    """A batch that is damaged here and sound there is harmless beside the damage itself, which its own survey found."""
+    log = bytearray(log_of(BASE))
+    log[70] ^= 1
+    (finding,) = _judge(log_of(BASE), bytes(log))
+    assert (finding.rule, finding.severity, finding.offset) == ("replica-rot", Severity.HARMLESS, 0)
+    assert finding.reason == (
+        "offsets 0 to 9 are damaged or missing in b/__cluster_metadata-0/00000000000000000000.log, and sound in "
+        "a/__cluster_metadata-0/00000000000000000000.log"
+    )
+
+
+FORK: list[Batch] = [*BASE[:2], (20, 10, 2, b"z")]
+
+
+def test_a_fork_is_suspicious() -> None:
+    """Another epoch at an offset means that one side will be truncated: the one that is less up to date."""
+    (finding,) = _judge(log_of(FORK), log_of(BASE))
+    assert (finding.rule, finding.severity, finding.offset) == ("replica-forked", Severity.SUSPICIOUS, 20)
+    assert finding.path.startswith("b/")
+    assert "epoch 1, where a/" in finding.reason
+
+
+def _snapshot(offset: int, epoch: int, name: str = "b", *, values: Sequence[ControlValue] = ()) -> FileEvidence:
+    place = Place(name, "__cluster_metadata", 0)
+    path = f"{name}/{offset}-{epoch}.checkpoint"
+    task = SurveyTask(place, path, FileKind.SNAPSHOT, snapshot_id=OffsetAndEpoch(offset, epoch), is_raft=True)
+    controls = [ControlSeen(index, epoch, 0, 0, 0, *write_control_record(value)) for index, value in enumerate(values)]
+    return FileEvidence(task, extent=LogExtent(0, 5, epoch, epoch, 0, 1, 5), controls=tuple(controls))
+
+
+def test_a_fork_below_a_snapshot_lost_what_was_committed() -> None:
+    """A snapshot of the side that will be truncated shows that its records were committed."""
+    (finding,) = _judge(log_of(FORK), log_of(BASE), snapshots=[_snapshot(30, 1)])
+    assert (finding.rule, finding.severity) == ("replica-lost", Severity.DATA_LOSS)
+    assert "b/30-1.checkpoint was taken of what b has" in finding.reason
+    (finding,) = _judge(log_of(FORK), log_of(BASE), snapshots=[_snapshot(30, 2)])
+    assert finding.rule == "replica-forked"
+
+
+def test_snapshots_of_one_id_say_the_same() -> None:
+    """Snapshots of one id that differ in what their control records say are reported, and equal ones are not."""
+    header, version = SnapshotHeaderRecord(5), KRaftVersionRecord(1)
+
+    def judge(*snapshots: FileEvidence) -> list[Finding]:
+        return list(judge_replicas([PartitionEvidence(each.task.place, (each,)) for each in snapshots], read_batches))
+
+    first = _snapshot(30, 1, "a", values=[header, version])
+    assert judge(first, _snapshot(30, 1, "b", values=[header, version])) == []
+    assert judge(first, _snapshot(40, 1, "b", values=[header])) == []
+    (finding,) = judge(first, _snapshot(30, 1, "b", values=[SnapshotHeaderRecord(6), version]))
+    assert (finding.rule, finding.path, finding.offset) == ("snapshot-twins", "b/30-1.checkpoint", 30)
+    assert finding.reason == "timestamp differs from that of a/30-1.checkpoint"
+
+
+def test_replicas_of_one_topic_have_one_id() -> None:
+    """A replica whose partition.metadata names another topic id than most was one of a topic that is gone."""
+
+    def replica(name: str, topic_id: str) -> PartitionEvidence:
+        place = Place(name, "orders", 0)
+        task = SurveyTask(place, f"{name}/orders-0/partition.metadata", FileKind.PARTITION_METADATA)
+        return PartitionEvidence(place, (FileEvidence(task, contents={"version": 0, "topic_id": topic_id}),))
+
+    same = [replica("a", "x"), replica("b", "x")]
+    assert list(judge_replicas(same, read_batches)) == []
+    (finding,) = judge_replicas([*same, replica("c", "y")], read_batches)
+    assert (finding.rule, finding.path) == ("topic-id", "c/orders-0/partition.metadata")
+    assert finding.reason == "the topic id is y, that of 2 other replicas is x"
+
+
+@pytest.mark.parametrize("delta", [1, -1, 1000])
+def test_offsets_that_were_shifted_are_compared_no_further(delta: int) -> None:
+    """Behind a place where one log's offsets go on wrongly, which its survey says, it is not compared with others."""
+    tail = [(30 + 10 * index, 10, 1, b"e") for index in range(1, 4)]
+    log = [*BASE, *tail]
+    shifted = [(at + delta if at >= 20 else at, count, epoch, value) for at, count, epoch, value in log]
+    replicas = Replicas()
+    found = [
+        replicas.add("a", {0: log_of(log)}),
+        replicas.add("b", {0: log_of(shifted)}),
+        replicas.add("c", {0: log_of(log)}),
+    ]
+    surveyed = [each.rule for replica in found for file in replica.files for each in file.findings]
+    assert surveyed == ["offset-gap" if delta > 0 else "offset-order"]
+    said = list(judge_replicas(found, replicas.read))
+    assert [finding for finding in said if finding.severity is not Severity.HARMLESS] == []
+
+
+def test_a_hole_is_no_end_of_the_comparison() -> None:
+    """Where both logs go on alike behind offsets that one has lost, what differs later is said."""
+    changed = [*BASE[:3], (30, 10, 1, b"x")]
+    del changed[1]
+    found = _judge(log_of(BASE), log_of(changed))
+    assert _rules(found) == ["replica-rot", "replica-batch"]
+    assert [finding.offset for finding in found] == [10, 30]
+
+
+@pytest.mark.parametrize(("whole", "cut"), [(0, 1), (1, 0)])
+def test_the_side_that_was_cut_is_named(whole: int, cut: int) -> None:
+    """Whichever log is looked at, its end says where the write was cut."""
+    replicas = Replicas()
+    logs = [b"", b""]
+    logs[whole], logs[cut] = log_of(BASE), log_of(BASE)[:-5]
+    left, right = (replicas.add(name, {0: log}) for name, log in zip("ab", logs, strict=True))
+    (difference,) = divergences(left, right, replicas.read)
+    path = f"{'ab'[cut]}/__cluster_metadata-0/00000000000000000000.log"
+    other = f"{'ab'[whole]}/__cluster_metadata-0/00000000000000000000.log"
+    assert describe(difference) == (
+        f"the log ends at offset 30 where a write was cut: 10 offsets fewer than {other}"
+        if cut == 1
+        else f"the log goes on behind offset 30, where a write to {path} was cut: 10 offsets more than {path}"
+    )
+
+
+@pytest.mark.parametrize(("epoch", "is_old"), [(0, True), (1, False)])
+def test_a_replica_of_earlier_epochs_may_be_an_old_copy(epoch: int, is_old: bool) -> None:
+    """One whose log and quorum-state are behind all others' epochs is told from one that knows of the epoch."""
+    replicas = Replicas()
+    newest, other = replicas.add("a", {0: log_of(BASE)}), replicas.add("b", {0: log_of(BASE[:3])})
+    old = replicas.add("c", {0: log_of(BASE[:2])})
+    state = MadeLog(node="c").state(epoch).others[0]
+    found = list(judge_replicas([newest, other, PartitionEvidence(old.place, (*old.files, state))], replicas.read))
+    assert [(finding.rule, finding.severity) for finding in found] == [("replica-behind", Severity.HARMLESS)] * 2
+    warned = [finding.path[0] for finding in found if "must not vote before it has caught up" in finding.reason]
+    assert warned == (["c"] if is_old else [])
+
+
+def test_partitions_of_two_topic_ids_are_not_compared() -> None:
+    """A topic that was made anew has other records; its id is all that is said."""
+    replicas = Replicas(topic="orders")
+    found = []
+    for name, value, topic_id in (("a", b"a", "one"), ("b", b"b", "two"), ("c", b"a", "one")):
+        replica = replicas.add(name, {0: log_of([(0, 10, 0, value)])})
+        task = SurveyTask(replica.place, f"{name}/partition.metadata", FileKind.PARTITION_METADATA)
+        found.append(
+            PartitionEvidence(replica.place, (*replica.files, FileEvidence(task, contents={"topic_id": topic_id})))
+        )
+    assert [(each.rule, each.path) for each in judge_replicas(found, replicas.read)] == [
+        ("topic-id", "b/partition.metadata")
+    ]

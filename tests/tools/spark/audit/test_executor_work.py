@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tasks do, without Spark: rows in, rows out, however partitions and rows are divided."""
+
+import functools
+import itertools
+import pickle
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from raftlog.errors import MissingExtraError, StorageError
+from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, SurveyTask, in_partitions
+from raftlog.tools.auditing.judgement.judgement import (
+    by_path,
+    in_groups,
+    judge_group,
+    judge_in_groups,
+    judge_together,
+    kept_of,
+)
+from raftlog.tools.auditing.run.full_audit import part_of
+from raftlog.tools.auditing.survey.survey import survey
+from raftlog.tools.auditing.survey.tasks import find_tasks
+from raftlog.tools.report.page import Report
+from raftlog.tools.spark.audit import executor_work
+from raftlog.tools.spark.audit.evidence_files import EVIDENCE, JUDGED, keep_evidence
+from raftlog.tools.spark.audit.executor_work import SLICES, JudgeWork, SurveyWork, files_of
+from raftlog.tools.spark.audit.outcome_files import Outcome, outcomes_in
+from raftlog.tools.spark.audit.survey_child import child_of_worker
+from raftlog.tools.spark.audit.survey_queue import BinFiles, PlannedSurvey
+from tests.golden_files import GOLDEN
+from tests.tools.auditing import stand_in_survey
+
+SOURCES = [str(GOLDEN / "dynamic-quorum" / "data"), str(GOLDEN / "data-topics" / "data" / "n1")]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_child_is_left() -> Iterator[None]:
+    """A worker of Spark ends with its process; here it has to be told."""
+    yield
+    child_of_worker.cache_clear()
+
+
+@functools.cache
+def evidence() -> tuple[FileEvidence, ...]:
+    """Of two quorums, in order."""
+    return tuple(survey(task) for task in find_tasks(SOURCES) if isinstance(task, SurveyTask))
+
+
+def batches(rows: list[dict[str, Any]], sizes: Iterable[int]) -> Iterator[pa.RecordBatch]:
+    """Rows as Arrow has them, so many in each batch."""
+    rest = iter(rows)
+    for size in itertools.chain(sizes, itertools.repeat(50)):
+        if not (some := list(itertools.islice(rest, size))):
+            return
+        yield pa.RecordBatch.from_pylist(some)
+
+
+def as_row(slice_number: int, number: int, file: FileEvidence) -> dict[str, Any]:
+    """Evidence as it is judged."""
+    return {"slice": slice_number, "number": number, "evidence": file.to_json()}
+
+
+def in_order(group: Iterable[PartitionEvidence]) -> list[FileEvidence]:
+    """All files of some places."""
+    return [file for place in group for file in place.files]
+
+
+def judged(work: JudgeWork, rows: Iterable[pa.RecordBatch]) -> Iterator[Outcome]:
+    """What a judging task leaves."""
+    for batch in work(rows):
+        assert batch.schema == SLICES
+        yield from outcomes_in(work.outcomes, batch["slice"].to_pylist())
+
+
+@settings(deadline=None, max_examples=5)
+@given(data=st.data())
+def test_judging_in_any_division(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Slices of partitions, judged apart and put together in order, give the rows and the page of one judgement."""
+    places = tuple(in_partitions(evidence()))
+    groups = list(in_groups(places))
+    cuts = sorted(data.draw(st.sets(st.integers(1, len(groups) - 1), max_size=4)))
+    sizes = data.draw(st.lists(st.integers(1, 30), max_size=5))
+    most = data.draw(st.sampled_from([1, 20, 4096]))
+    own = [as_row(0, number, file) for number, file in enumerate(in_order(groups[0]))]
+    cut = data.draw(st.integers(0, len(own)))
+    page = Report(SOURCES)
+    folder = tmp_path_factory.mktemp("outcomes")
+    own_evidence = folder / "later", folder / "earlier"
+    for path, rows in zip(own_evidence, (own[cut:], own[:cut]), strict=True):
+        keep_evidence(path, [pa.RecordBatch.from_pylist(rows, EVIDENCE)])
+    whole = part_of(judge_in_groups(places), page.blank())
+
+    total = part_of([], page)
+    kept: list[PartitionEvidence] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(executor_work, "_MOST_VALUES", most)
+        for start, end in itertools.pairwise([0, *cuts, len(groups)]):
+            files = [file for group in groups[start:end] for file in in_order(group)]
+            rows = [as_row(start, number, file) for number, file in enumerate(files)]
+            work = pickle.loads(pickle.dumps(JudgeWork(own_evidence, page.blank(), None, folder)))
+            count = 0
+            for outcome in judged(work, batches(rows, sizes)):
+                total.rows += outcome.part.rows
+                total.page.merge(outcome.part.page)
+                kept += outcome.kept
+                count += outcome.file_count
+            assert count == len(files)
+    last = part_of([judge_together(kept)], page.blank())
+    total.page.merge(last.page)
+
+    assert total.rows + last.rows == whole.rows
+    assert total.page.html("run") == whole.page.html("run")
+
+
+def test_nothing_is_kept_for_nobody(tmp_path: Path) -> None:
+    """Where no log directory is, no evidence goes back to the driver to compare it with."""
+    files = [file for file in evidence() if file.task.place.topic]
+    rows = [as_row(1, number, file) for number, file in enumerate(files)]
+    found = list(judged(JudgeWork((), Report(SOURCES), None, tmp_path), batches(rows, [])))
+
+    assert sum(outcome.file_count for outcome in found) == len(files)
+    assert {outcome.kept for outcome in found} == {()}
+
+
+def test_own_evidence_that_is_damaged(tmp_path: Path) -> None:
+    """It is told which file cannot be read, and not taken for the one that is written."""
+    (tmp_path / "own").write_bytes(b"PAR1 no")
+    work = JudgeWork((tmp_path / "own",), Report(SOURCES), None, tmp_path)
+
+    with pytest.raises(StorageError, match=r"/own: read failed"):
+        list(judged(work, batches([as_row(1, 0, evidence()[0])], [])))
+
+
+def test_groups_are_judged_alike_wherever_they_are() -> None:
+    """What is judged of a group is the same beside all log directories and beside its own."""
+    groups = list(in_groups(in_partitions(evidence())))
+    directories = by_path(groups[0])
+    for group in groups:
+        own = {path: each for path, each in directories.items() if path in {p.place.log_directory for p in group}}
+        assert judge_group(group, directories) == judge_group(group, own)
+        assert [kept_of(pickle.loads(pickle.dumps(place))) for place in group] == [kept_of(place) for place in group]
+
+
+@given(numbers=st.lists(st.integers(0, 9)).map(sorted))
+def test_evidence_that_is_there_twice(numbers: list[int]) -> None:
+    """Of evidence that two runs have left, one is taken."""
+    rows = [{"number": number, "evidence": evidence()[number].to_json()} for number in numbers]
+
+    assert list(files_of(rows)) == [evidence()[number] for number in sorted(set(numbers))]
+
+
+def survey_work(
+    folder: Path,
+    tasks: Iterable[SurveyTask],
+    how: Callable[[SurveyTask], FileEvidence],
+    directory: str | None = None,
+) -> SurveyWork:
+    """Work over some files."""
+    (folder / "bins").mkdir()
+    (folder / "evidence").mkdir()
+    with BinFiles(folder / "bins", slots=1) as bins:
+        for number, task in enumerate(tasks):
+            bins.add(PlannedSurvey(7, number, f"key {number}", task))
+    return SurveyWork(folder / "bins", folder / "evidence", "run", pickle.dumps(how), directory)
+
+
+def given_by(work: SurveyWork) -> list[Any]:
+    """What a task of Spark's gives that has all bins to do."""
+    numbers = pa.RecordBatch.from_pylist([{"id": number} for number in range(len(list(work.bins.iterdir())))])
+    return by_number(pa.Table.from_batches(work([numbers])))
+
+
+def by_number(rows: pa.Table) -> list[Any]:
+    """Rows in the order of their files."""
+    return sorted(rows.to_pylist(), key=itemgetter("number"))
+
+
+def surveyed(
+    tasks: Iterable[SurveyTask], how: Callable[[SurveyTask], FileEvidence], directory: str | None = None
+) -> list[Any]:
+    """What a task keeps of some files, by their numbers; it gives the same, as far as that is judged."""
+    with tempfile.TemporaryDirectory() as folder:
+        work = survey_work(Path(folder), tasks, how, directory)
+        given = given_by(work)
+        kept = pq.read_table(work.evidence)
+    assert kept.schema == EVIDENCE
+    assert given == by_number(kept.select(JUDGED))
+    return by_number(kept)
+
+
+def test_a_bin_that_is_done_again(tmp_path: Path) -> None:
+    """What was kept of a bin is given once more, whatever has become of its files."""
+    (tmp_path / "note").write_text("before")
+    work = survey_work(tmp_path, [stand_in_survey.task("note")], where, str(tmp_path))
+    before = given_by(work)
+    (tmp_path / "note").write_text("after")
+
+    assert given_by(work) == before
+    assert FileEvidence.from_json(before[0]["evidence"]).contents == {"seen": "before"}
+
+
+def test_surveying() -> None:
+    """A row a file comes back under its key, with evidence as text; a bug and a death cost their own file a finding."""
+    paths = ["odd \udcff", "die here", "bug", "fine"]
+    rows = surveyed(map(stand_in_survey.task, paths), stand_in_survey.survey)
+    found = [FileEvidence.from_json(row["evidence"]) for row in rows]
+
+    assert [row["key"] for row in rows] == [f"key {number}" for number in range(4)]
+    assert [(row["run_id"], row["slice"], row["number"]) for row in rows] == [("run", 7, number) for number in range(4)]
+    assert [file.task.path for file in found] == paths
+    assert [row["path"] for row in rows] == ["odd \\udcff", *paths[1:]]
+    assert [file.findings[0].rule for file in found] == [
+        "tail-torn",
+        "file-unreadable",
+        "audit-failed",
+        "tail-torn",
+    ]
+    assert [row["is_final"] for row in rows] == [True, False, False, True]
+    assert "was killed by SIGKILL" in found[1].findings[0].reason
+
+
+def test_a_missing_extra_ends_the_task() -> None:
+    """A package that is missing on a worker is nothing that a file can help."""
+    with pytest.raises(MissingExtraError):
+        surveyed([stand_in_survey.task("missing")], stand_in_survey.survey)
+
+
+def where(task: SurveyTask) -> FileEvidence:
+    """A survey that says where it is, by a file that it sees there."""
+    return FileEvidence(task, contents={"seen": Path(task.path).read_text()})
+
+
+def test_paths_start_where_the_driver_is(tmp_path: Path) -> None:
+    """A path that is not absolute means what it meant to the driver, if there is such a directory."""
+    (tmp_path / "note").write_text("here")
+    tasks = [stand_in_survey.task("note")]
+    (row,) = surveyed(tasks, where, str(tmp_path))
+    (other,) = surveyed(tasks, where, str(tmp_path / "nowhere"))
+
+    assert FileEvidence.from_json(row["evidence"]).contents == {"seen": "here"}
+    assert FileEvidence.from_json(other["evidence"]).findings[0].rule == "audit-failed"
+
+
+def grow(path: Path) -> None:
+    path.write_bytes(path.read_bytes() * 2)
+
+
+def shrink(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-7])
+
+
+@pytest.mark.parametrize("change", [grow, shrink, Path.unlink])
+def test_files_that_change_after_they_were_listed(change: Callable[[Path], None], tmp_path: Path) -> None:
+    """A file that has grown, shrunk or gone since it was listed gives the evidence that it gives on one machine."""
+    data = Path(shutil.copytree(GOLDEN / "data-topics" / "data" / "n1" / "txn-0", tmp_path / "txn-0"))
+    tasks = [task for task in find_tasks([str(data)]) if isinstance(task, SurveyTask)]
+    for file in data.glob("*.log"):
+        change(file)
+    found = surveyed(tasks, survey)
+
+    assert [FileEvidence.from_json(row["evidence"]) for row in found] == [survey(task) for task in tasks]

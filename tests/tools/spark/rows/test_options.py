@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options of the source, and what is said about those that cannot be."""
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from raftlog.errors import OptionError
+from raftlog.tools.spark.rows.options import OPTIONS, OffsetBound, SourceOptions
+from raftlog.tools.spark.rows.views import asked_schema, view_schema
+
+
+@given(st.dictionaries(st.sampled_from(OPTIONS) | st.text(max_size=12), st.text(max_size=30), max_size=4))
+def test_any_texts_give_options_or_one_clear_error(texts: dict[str, str]) -> None:
+    """Whatever a user writes, the outcome is options or an OptionError."""
+    with contextlib.suppress(OptionError):
+        assert SourceOptions.parse({"path": "x"} | texts).paths
+
+
+@pytest.mark.parametrize(
+    ("texts", "problem"),
+    [
+        ({"veiw": "records"}, "option veiw: there is no such option; did you mean view?"),
+        ({"view": "batch"}, "did you mean batches?"),
+        ({"view": "x"}, "is none of records, records_ext, batches, control, metadata"),
+        ({"mode": "FAIL"}, "did you mean FAILFAST?"),
+        ({"splitSize": "0"}, "no size"),
+        ({"splitSize": "12 parsecs"}, "no size"),
+        ({"minPartitions": "-1"}, "no number above zero"),
+        ({"minPartitions": "000"}, "no number above zero"),
+        ({"minPartitions": "0" * 5000 + "1"}, "no number above zero"),
+        ({"kafka.isolation.levle": "read_committed"}, "did you mean kafka.isolation.level?"),
+        ({"path": "-"}, "standard input is not there"),
+        ({"startingOffsets": "latests"}, "no JSON"),
+        ({"startingOffsets": '{"t": {"0": -3}}'}, "-3 cannot be"),
+        ({"startingOffsets": '{"t": 5}'}, "is not of the form"),
+        ({"endingTimestamp": "2026-01-01"}, "no timestamp in ms"),
+        ({"assign": '{"t": 0}'}, "has no list of partitions"),
+        ({"subscribePattern": "("}, "no regular expression"),
+        ({"subscribe": "a", "assign": "{}"}, "option assign: it excludes subscribe"),
+        ({"columns": "a,,b"}, "no list of names"),
+        ({"pushdown": "yes"}, "is none of true, false"),
+        ({"path": ""}, "it is missing"),
+        ({"paths": "[1]"}, "it is missing"),
+    ],
+)
+def test_what_cannot_be_is_named(texts: dict[str, str], problem: str) -> None:
+    """An error names the option, and what would do."""
+    with pytest.raises(OptionError) as raised:
+        SourceOptions.parse({"path": "x"} | texts)
+    assert problem in str(raised.value)
+
+
+def test_what_brokers_need_is_passed_over() -> None:
+    """A job that read from brokers keeps its options."""
+    options = SourceOptions.parse(
+        {"PATH": "x", "kafka.bootstrap.servers": "b:9092", "kafka.security.protocol": "SSL", "groupIdPrefix": "p"}
+    )
+    assert options == SourceOptions.parse({"path": "x"})
+
+
+def test_mode_and_loss_decide_about_each_other() -> None:
+    """FAILFAST is the default; failOnDataLoss=false drops what is damaged; a mode says what a loss is, unless told."""
+
+    def decided(**texts: str) -> tuple[str, bool]:
+        options = SourceOptions.parse({"path": "x"} | texts)
+        return options.mode, options.fails_on_loss
+
+    assert decided() == ("FAILFAST", True)
+    assert decided(failOnDataLoss="false") == ("DROPMALFORMED", False)
+    assert decided(mode="permissive") == ("PERMISSIVE", False)
+    assert decided(mode="permissive", failOnDataLoss="true") == ("PERMISSIVE", True)
+
+
+def test_offsets_are_read_as_kafkas_source_has_them() -> None:
+    """JSON by topic and partition, the words of both ends, and timestamps before offsets."""
+
+    def starting(**texts: str) -> OffsetBound:
+        return SourceOptions.parse({"path": "x"} | texts).starting
+
+    assert starting(startingOffsets="earliest").of(("t", 0)) is None
+    assert starting(startingOffsets='{"t": {"0": 5, "1": -2}}').each == {("t", 0): 5, ("t", 1): -2}
+    assert starting(startingOffsets="earliest", startingTimestamp="7").default == 7
+    assert SourceOptions.parse({"path": "x", "splitSize": "64 MiB"}).split_size == 64 * 1024 * 1024
+
+
+def test_columns_are_those_of_the_view() -> None:
+    """A column that the view lacks is an error that names the nearest; _corrupt is there in PERMISSIVE alone."""
+    options = SourceOptions.parse({"path": "x", "columns": "ofset"})
+    with pytest.raises(OptionError, match="did you mean offset"):
+        view_schema(options)
+    with pytest.raises(OptionError, match="mode PERMISSIVE"):
+        asked_schema(options, [("_corrupt", True)])
+    assert asked_schema(options, [("OFFSET", False)]).names == ["OFFSET"]
+
+
+def test_a_column_is_named_once() -> None:
+    """Columns that are named twice, and a schema of none, are errors of ours: Spark's own fill the screen."""
+    with pytest.raises(OptionError, match="option columns: it names a column twice: offset, OFFSET"):
+        view_schema(SourceOptions.parse({"path": "x", "columns": "offset, OFFSET"}))
+    options = SourceOptions.parse({"path": "x"})
+    with pytest.raises(OptionError, match="option schema: it names a column twice"):
+        asked_schema(options, [("key", True), ("key", True)])
+    with pytest.raises(OptionError, match="option schema: it names no column"):
+        asked_schema(options, [])

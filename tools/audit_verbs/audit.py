@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``raftlog audit``: verify any number of log directories, and leave tables of the results.
+
+A run that was interrupted goes on where it was, and one over directories that have changed a little reads only what has
+changed: the output directory keeps what is known of each file.
+"""
+
+import argparse
+from collections.abc import Sequence
+from typing import Final
+
+from raftlog.errors import MissingExtraError, RaftLogError
+from raftlog.tools.audit_command import audit_on, parser_of
+from raftlog.tools.audit_verbs.engine_choice import choose_engine, spark_at_hand
+from raftlog.tools.terminal.audit_options import prepare_to_survey
+from raftlog.tools.terminal.exit_codes import EXIT_ERROR
+from raftlog.tools.terminal.standard_error import say
+
+_PROGRAM: Final = "raftlog audit"
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run ``raftlog audit`` with what follows it on the command line, and return the exit code."""
+    given = parser_of(_PROGRAM).parse_args(arguments)
+    try:
+        prepare_to_survey(_PROGRAM)
+        return _audit_on_spark(given) if _is_for_spark(given) else _audit_here(given)
+    except RaftLogError as error:
+        say(str(error), _PROGRAM)
+        return EXIT_ERROR
+
+
+def _audit_here(given: argparse.Namespace) -> int:
+    from raftlog.tools.auditing.run.local_engine import LocalEngine
+
+    return audit_on(LocalEngine(given.paths, given.processes, given.fresh, given.messages, _PROGRAM), given, _PROGRAM)
+
+
+def _audit_on_spark(given: argparse.Namespace) -> int:
+    try:
+        from raftlog.tools.spark.audit_job import audit_on_spark
+    except ImportError as error:
+        raise MissingExtraError("spark", "--engine spark") from error
+    return audit_on_spark(given, _PROGRAM)
+
+
+def _is_for_spark(given: argparse.Namespace) -> bool:
+    """Say which engine is asked for, or is the better one, which standard error is told."""
+    if given.engine != "auto":
+        return bool(given.engine == "spark")
+    spark = spark_at_hand(given.master)
+    choice = choose_engine(spark, given.paths, 0 if spark is None else _size_of(given.paths))
+    say(f"the engine is {'Spark' if choice.is_spark else 'local'}: {choice.reason}", _PROGRAM)
+    return choice.is_spark
+
+
+def _size_of(paths: Sequence[str]) -> int:
+    from raftlog.tools.auditing.run.run import tasks_of
+
+    return sum(task.size_bytes + task.indexes_size_bytes for task in tasks_of(paths, []))

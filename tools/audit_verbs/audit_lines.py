@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JSON lines of an audit: one object a line, its ``kind`` first. ``docs/verify-1.schema.json`` is their schema."""
+
+import attrs
+
+from raftlog.records.rules import Severity
+from raftlog.tools.auditing.evidence import FileEvidence
+from raftlog.tools.auditing.run.run import Account, is_read
+from raftlog.tools.dump.json_lines import json_line
+
+SCHEMA_VERSION = 1
+"""Grows when a name or a meaning changes; new names do not count."""
+
+
+def file_line(file: FileEvidence) -> str:
+    """Describe a file that was surveyed, and where its bytes went."""
+    task, extent = file.task, file.extent
+    members = {
+        "type": None if task.kind is None else task.kind.name.lower(),
+        "state": task.state.name.lower(),
+        "topic": task.place.topic or None,
+        "partition": None if task.place.partition < 0 else task.place.partition,
+        "size": task.size_bytes,
+        "indexes_size": task.indexes_size_bytes,
+        "was_read": is_read(file),
+    }
+    if file.coverage is not None:
+        members |= attrs.asdict(file.coverage)
+    if extent is not None:
+        members |= attrs.asdict(extent)
+    return json_line("file", task.path, **members)
+
+
+def summary_line(account: Account, exit_code: int, hidden: int) -> str:
+    """Describe a run: the last line.
+
+    Args:
+        account: of all files and findings.
+        exit_code: what the command returns.
+        hidden: how many findings have no line.
+    """
+    return json_line(
+        "summary",
+        None,
+        schema=SCHEMA_VERSION,
+        verdict=account.verdict,
+        exit_code=exit_code,
+        files=account.files,
+        bytes=account.bytes,
+        explained_bytes=account.explained_bytes,
+        damaged_bytes=account.damaged_bytes,
+        padding_bytes=account.padding_bytes,
+        small_file_bytes=account.small_file_bytes,
+        unread_bytes=account.unread_bytes,
+        unreadable=account.unreadable,
+        hidden=hidden,
+        findings={severity.value.replace("-", "_"): account.by_severity[severity] for severity in Severity},
+    )

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``raftlog epochs``: who led from which offset on, by the logs of all replicas that are given."""
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from raftlog.tools.audit_verbs.quorum_files import show_logs, table
+from raftlog.tools.auditing.evidence import PartitionEvidence
+from raftlog.tools.auditing.history.timelines import EpochLead, epoch_timeline
+from raftlog.tools.terminal.value_text import duration_text, ids_text, seen_text, time_text
+from raftlog.tools.terminal.verb_output import object_line
+
+_COLUMNS: Final = ("EPOCH", "LEADER", "FROM", "TO", "RECORDS", "START", "LASTED", "GRANTED BY", "OF VOTERS", "SEEN IN")
+_NUMERIC: Final = frozenset({0, 1, 2, 3, 4, 6})
+_BAR_WIDTH: Final = 20
+_BLOCKS: Final = " ▏▎▍▌▋▊▉█"
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run ``raftlog epochs`` with what follows it on the command line, and return the exit code."""
+    description = "Show who led from which offset on, for how long, who voted for it, and which files say so."
+    return show_logs("epochs", description, _lines, arguments)
+
+
+def _lines(log: Sequence[PartitionEvidence], output_format: str) -> Iterable[str]:
+    leads = epoch_timeline(log)
+    if output_format == "text":
+        return epoch_lines(leads, with_bars=sys.stdout.isatty())
+    return (object_line("epoch", lead.to_json()) for lead in leads)
+
+
+def epoch_lines(leads: Sequence[EpochLead], *, with_bars: bool) -> Iterator[str]:
+    """Yield epochs as a table for people.
+
+    Args:
+        leads: the epochs.
+        with_bars: whether to draw how long each lasted, against the one that lasted longest.
+    """
+    if not leads:
+        yield "No batch of a log is here."
+        return
+    longest = max(lead.duration_ms for lead in leads)
+    rows = [(*_row(lead), bar(lead.duration_ms, longest)) if with_bars else _row(lead) for lead in leads]
+    yield from table([(*_COLUMNS, "") if with_bars else _COLUMNS, *rows], _NUMERIC)
+
+
+def _row(lead: EpochLead) -> tuple[object, ...]:
+    return (
+        lead.epoch,
+        "?" if lead.leader_id is None else lead.leader_id,
+        lead.start_offset,
+        lead.end_offset,
+        "?" if lead.record_count is None else lead.record_count,
+        time_text(lead.start_timestamp),
+        duration_text(lead.duration_ms),
+        ids_text(lead.granting_voters) or "?",
+        ids_text(lead.voters) or "?",
+        seen_text(lead.seen_in),
+    )
+
+
+def bar(value: int, greatest: int) -> str:
+    """Draw a value as a bar of blocks, in eighths of a character; the greatest takes the whole width.
+
+    Args:
+        value: from 0 to ``greatest``.
+        greatest: 0 or more; 0 gives no bar.
+    """
+    eighths = value * _BAR_WIDTH * 8 // greatest if greatest else 0
+    return (_BLOCKS[8] * (eighths // 8) + _BLOCKS[eighths % 8]).rstrip()

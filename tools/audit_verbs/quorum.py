@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``raftlog quorum``: what ``kafka-metadata-quorum describe`` says of a running quorum, from directories alone."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from raftlog.tools.audit_verbs.quorum_files import show_logs, table
+from raftlog.tools.auditing.evidence import PartitionEvidence
+from raftlog.tools.auditing.history.quorum_view import Member, QuorumView, quorum_view
+from raftlog.tools.auditing.history.quorum_words import view_words
+from raftlog.tools.auditing.history.timelines import voters_json
+from raftlog.tools.terminal.standard_error import printable, unicode_text
+from raftlog.tools.terminal.verb_output import object_line
+from raftlog.uuid_text import uuid_to_text
+from raftlog.voters.voter_set import ReplicaKey, VoterNode
+
+_COLUMNS: Final = ("NodeId", "DirectoryId", "LogEndOffset", "Lag", "LastEpoch", "Status", "Directory")
+_LABEL_WIDTH: Final = 24
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run ``raftlog quorum`` with what follows it on the command line, and return the exit code."""
+    description = "Show a quorum that is not running: who led, who votes, who could be elected, what may be lost."
+    return show_logs("quorum", description, _lines, arguments)
+
+
+def _lines(log: Sequence[PartitionEvidence], output_format: str) -> Iterable[str] | None:
+    view = quorum_view(log)
+    if view is None:
+        return None
+    return _text(view) if output_format == "text" else _objects(view)
+
+
+# For programs
+
+
+def _objects(view: QuorumView) -> Iterator[str]:
+    yield object_line(
+        "quorum",
+        {
+            "cluster_id": view.cluster_id,
+            "leader_id": view.leader_id,
+            "leader_epoch": view.leader_epoch,
+            "high_watermark_at_least": view.high_watermark,
+            "max_follower_lag": view.max_follower_lag,
+            "voters": voters_json(view.voters),
+            "voters_present": view.present,
+            "majority": view.voters.majority_size,
+            "has_majority": view.has_majority,
+        },
+    )
+    for member in view.members:
+        key = member.key
+        yield object_line(
+            "replica",
+            {
+                "node_id": None if key is None else key.id,
+                "directory_id": None if key is None else _directory_id(key),
+                "directory": None if member.path is None else unicode_text(member.path),
+                "log_end_offset": None if member.end is None else member.end.offset,
+                "lag": member.lag,
+                "last_epoch": None if member.end is None else member.end.epoch,
+                "status": member.status,
+                "electable": member.electable,
+                "electable_with_absent": member.electable_with_absent,
+                "at_risk_from": member.at_risk,
+                "damaged_from": member.damaged_from,
+                "quarantined_from": member.quarantined_from,
+            },
+        )
+
+
+def _directory_id(key: ReplicaKey) -> str | None:
+    return None if key.directory_id is None else uuid_to_text(key.directory_id)
+
+
+# For people
+
+
+def _text(view: QuorumView) -> Iterator[str]:
+    yield from _status(view)
+    yield ""
+    yield from table([_COLUMNS, *map(_row, view.members)])
+    yield ""
+    yield from view_words(view)
+
+
+def _status(view: QuorumView) -> Iterator[str]:
+    observers = [member.key for member in view.members if member.status == "Observer" and member.key is not None]
+    facts: dict[str, Any] = {
+        "ClusterId": view.cluster_id or "not known",
+        "LeaderId": view.leader_id,
+        "LeaderEpoch": view.leader_epoch,
+        "HighWatermark": f"{view.high_watermark} or more: {view.committed_by}",
+        "MaxFollowerLag": view.max_follower_lag,
+        "CurrentVoters": json.dumps([_voter(node) for node in view.voters.voters.values()]),
+        "CurrentObservers": json.dumps([_replica(key) for key in observers]),
+    }
+    for label, value in facts.items():
+        yield f"{label + ':':{_LABEL_WIDTH}}{printable(str(value))}"
+
+
+def _replica(key: ReplicaKey) -> dict[str, Any]:
+    directory_id = _directory_id(key)
+    return {"id": key.id} | ({} if directory_id is None else {"directoryId": directory_id})
+
+
+def _voter(node: VoterNode) -> dict[str, Any]:
+    addresses = [f"{name}://{address}" for name, address in node.listeners.listeners.items()]
+    return _replica(node.voter_key) | ({"endpoints": addresses} if addresses else {})
+
+
+def _row(member: Member) -> tuple[object, ...]:
+    key, end = member.key, member.end
+    return (
+        "?" if key is None else key.id,
+        (key and _directory_id(key)) or "-",
+        "-" if end is None else end.offset,
+        "-" if member.lag is None else member.lag,
+        "-" if end is None else end.epoch,
+        member.status,
+        member.path or "not given",
+    )

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the verbs about a quorum read and write: its replicas' logs and snapshots, and one table or JSON lines."""
+
+import argparse
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
+
+import attrs
+
+from raftlog.errors import RaftLogError
+from raftlog.records.files.file_names import FileKind, FileState
+from raftlog.records.rules import Severity
+from raftlog.storage.recovery.recovery_point import FLUSH_MARK_NAME, RECOVERY_POINT_NAME
+from raftlog.tools.auditing.crash_isolation import attempted, tell_faults
+from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, SurveyTask, group_by_place
+from raftlog.tools.auditing.history.histories import by_history
+from raftlog.tools.auditing.history.log_directories import by_cluster, log_directories
+from raftlog.tools.auditing.survey.small_file_survey import file_name
+from raftlog.tools.auditing.survey.tasks import find_tasks
+from raftlog.tools.catalogue.audit_rules import UNREAD_RULES
+from raftlog.tools.catalogue.findings import Finding, Tally
+from raftlog.tools.terminal.argument_parser import Parser
+from raftlog.tools.terminal.audit_options import add_processes_option, prepare_to_survey
+from raftlog.tools.terminal.exit_codes import EXIT_CODES_HELP, EXIT_ERROR
+from raftlog.tools.terminal.spool_option import add_spool_option
+from raftlog.tools.terminal.standard_error import printable, say
+from raftlog.tools.terminal.verb_output import add_format_option, write_lines
+
+_WANTED: Final = frozenset({FileKind.LOG, FileKind.SNAPSHOT, FileKind.QUORUM_STATE, FileKind.META_PROPERTIES})
+
+
+LinesOfLog = Callable[[Sequence[PartitionEvidence], str], Iterable[str] | None]
+"""Says something, in a format, of the replicas of a log and the log directories that they are in; None of a log that is
+none of raft, where only those are of interest."""
+
+
+def show_logs(verb: str, description: str, lines: LinesOfLog, arguments: Sequence[str]) -> int:
+    """Run a verb that says something of each log, and return the exit code.
+
+    Args:
+        verb: its name.
+        description: what it does, for its help.
+        lines: what it says of a log.
+        arguments: what follows it on the command line.
+    """
+    program = f"raftlog {verb}"
+    given = _parser(program, description).parse_args(arguments)
+    try:
+        files = _read(given, program)
+    except RaftLogError as error:
+        say(str(error), program)
+        return EXIT_ERROR
+    told, faults = _told(files.logs, lines, given.format)
+    if files.logs and not told and not faults:
+        say("no log of raft is there", program)
+        return EXIT_ERROR
+    for number, (log, text) in enumerate(told):
+        has_title = given.format == "text" and len(told) > 1
+        title = [*([""] if number else []), _title(log)] if has_title else []
+        write_lines([*title, *text])
+    return tell_faults(faults, files.tally.exit_code, program)
+
+
+_Told = list[tuple[list[PartitionEvidence], list[str]]]
+
+
+def _told(
+    logs: Iterable[list[PartitionEvidence]], lines: LinesOfLog, output_format: str
+) -> tuple[_Told, list[Finding]]:
+    """Return what there is to say of each log, and the findings of those that raftlog fails over."""
+    told: _Told = []
+    faults: list[Finding] = []
+
+    def all_lines(log: Sequence[PartitionEvidence]) -> list[str] | None:
+        found = lines(log, output_format)
+        return None if found is None else list(found)
+
+    for log in logs:
+        text = attempted(log[-1].place.log_directory, all_lines, log)
+        if isinstance(text, Finding):
+            faults.append(text)
+        elif text is not None:
+            told.append((log, text))
+    return told, faults
+
+
+@attrs.define
+class _QuorumFiles:
+    """The files that some paths mean, as far as they say who votes and leads.
+
+    Attributes:
+        logs: the replicas of each log, with the log directories that they are in. Logs of one name are told apart by
+            the cluster ids of their directories.
+        tally: of what is wrong with the files; damage was named on standard error, a line a file.
+    """
+
+    logs: list[list[PartitionEvidence]] = attrs.field(factory=list)
+    tally: Tally = attrs.field(factory=Tally)
+
+
+def _parser(program: str, description: str) -> argparse.ArgumentParser:
+    parser = Parser(
+        prog=program,
+        description=description,
+        epilog=f"Give the directories of all replicas that there are: they complete each other. {EXIT_CODES_HELP}",
+    )
+    what = "a log directory, a directory of those, a partition's directory, a segment or a snapshot"
+    parser.add_argument("paths", nargs="+", metavar="PATH", help=what)
+    add_processes_option(parser)
+    add_format_option(parser)
+    add_spool_option(parser)
+    return parser
+
+
+def _read(given: argparse.Namespace, program: str) -> _QuorumFiles:
+    """Survey what the paths of a command line mean, and say on standard error what is wrong with it.
+
+    Raises:
+        RaftLogError: a package of an extra is not installed.
+    """
+    prepare_to_survey(program)
+    from raftlog.tools.auditing.run.engine import survey_all  # Only now: numpy comes with it.
+
+    files = _QuorumFiles()
+    tasks = list(_tasks(given.paths, files.tally, program))
+    raft = [task for task in tasks if task.is_raft or task.kind is not FileKind.LOG]
+    is_raft = any(task.kind is not FileKind.META_PROPERTIES for task in raft)
+    surveyed = list(survey_all(raft if is_raft else tasks, given.processes))
+    for evidence in surveyed:
+        _tell_damage(evidence, files.tally, program)
+    logs = attempted(given.paths[0], lambda: list(_by_log(group_by_place(surveyed))))
+    if isinstance(logs, Finding):
+        say(str(logs), program)
+        files.tally.errors += 1
+        return files
+    files.logs = logs
+    if not files.logs:
+        if not files.tally.by_severity.total():
+            say("no log or snapshot is there", program)
+        files.tally.errors += 1
+    return files
+
+
+def _tasks(paths: Sequence[str], tally: Tally, program: str) -> Iterator[SurveyTask]:
+    for found in find_tasks(paths):
+        if isinstance(found, Finding):
+            if found.severity is not Severity.HARMLESS:
+                say(str(found), program)
+                tally.add(found)
+                tally.errors += found.rule in UNREAD_RULES
+        elif _is_wanted(found):
+            yield attrs.evolve(found, indexes={})
+
+
+def _is_wanted(task: SurveyTask) -> bool:
+    """Whether a file says who votes and leads, or how far a log was durable."""
+    is_durable_point = task.is_raft and file_name(task) in {RECOVERY_POINT_NAME, FLUSH_MARK_NAME}
+    return task.state is FileState.CURRENT and (task.kind in _WANTED or is_durable_point)
+
+
+def _tell_damage(evidence: FileEvidence, tally: Tally, program: str) -> None:
+    """Count what is wrong with a file, and say so in one line; what can be read of it counts all the same."""
+    serious = [finding for finding in evidence.findings if finding.severity is not Severity.HARMLESS]
+    for finding in evidence.findings:
+        tally.add(finding)
+        tally.errors += finding.rule in UNREAD_RULES
+    if serious:
+        more = f", and {len(serious) - 1} more: raftlog verify shows them" if len(serious) > 1 else ""
+        say(f"{serious[0]}{more}", program)
+
+
+def _by_log(places: Sequence[PartitionEvidence]) -> Iterator[list[PartitionEvidence]]:
+    """Divide partitions by log and cluster, each with the log directories that it is in."""
+    directories = log_directories(places)
+    by_name: dict[tuple[str, int], list[PartitionEvidence]] = {}
+    for place in places:
+        if any(file.task.kind is not FileKind.META_PROPERTIES for file in place.files):
+            by_name.setdefault(place.place.topic_partition, []).append(place)
+    for _, of_one_name in sorted(by_name.items()):
+        clusters = by_cluster(of_one_name, lambda partition: directories[partition.place.log_directory].cluster_id)
+        histories = (each for _, found in sorted(clusters.items()) for each in by_history(found, lambda place: place))
+        for partitions in histories:
+            inside = {partition.place.log_directory for partition in partitions}
+            beside = [place for place in places if not place.place.topic and place.place.log_directory in inside]
+            yield [*(place for place in beside if place not in partitions), *partitions]
+
+
+def table(rows: Sequence[Sequence[object]], numeric: frozenset[int] = frozenset()) -> list[str]:
+    """Return rows as lines of aligned columns, two blanks apart.
+
+    Args:
+        rows: the first has the names of the columns.
+        numeric: indexes of columns that are aligned on the right.
+    """
+    texts = [[printable(str(cell)) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+    return ["  ".join(_aligned(row, widths, numeric)).rstrip() for row in texts]
+
+
+def _aligned(row: Sequence[str], widths: Sequence[int], numeric: frozenset[int]) -> Iterator[str]:
+    for index, (cell, width) in enumerate(zip(row, widths, strict=True)):
+        yield cell.rjust(width) if index in numeric else cell.ljust(width)
+
+
+def _title(log: Sequence[PartitionEvidence]) -> str:
+    """Name a log, where there are several."""
+    place = log[-1].place
+    cluster_ids = {each.cluster_id for each in log_directories(log).values() if each.cluster_id}
+    cluster = f" of cluster {', '.join(sorted(cluster_ids))}" if cluster_ids else ""
+    return printable(f"{place.topic}-{place.partition}{cluster}" if place.topic else place.log_directory)

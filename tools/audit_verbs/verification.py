@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ``raftlog verify`` does: it writes findings as they come, and in the end where each byte went."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, BinaryIO
+
+import attrs
+
+from raftlog.records.rules import Severity
+from raftlog.tools.auditing.judgement.judgement import Judged
+from raftlog.tools.auditing.run.run import Account, audit
+from raftlog.tools.auditing.run.run_progress import RunProgress
+from raftlog.tools.catalogue.findings import Finding
+from raftlog.tools.terminal.standard_error import printable
+
+if TYPE_CHECKING:
+    from raftlog.tools.report.page import Report
+
+
+@attrs.frozen
+class Verification:
+    """One run.
+
+    Attributes:
+        paths: what to verify.
+        processes: how many read files.
+        output_format: ``text`` or ``jsonl``.
+        min_severity: findings below it are counted, and not shown.
+        fail_on: findings below it leave the exit code 0.
+        output: where to write.
+        findings_output: where to write all findings as JSON lines; or None.
+        report: is told of everything; or None.
+        label: who is at work, for the terminal.
+        reads_messages: whether to read the messages in records of the metadata log too.
+    """
+
+    paths: Sequence[str]
+    processes: int
+    output_format: str
+    min_severity: Severity
+    fail_on: Severity
+    output: BinaryIO
+    findings_output: BinaryIO | None
+    report: "Report | None"
+    label: str
+    reads_messages: bool
+
+    def run(self) -> int:
+        """Verify all files, and return the exit code.
+
+        Raises:
+            RaftLogError: a package of an extra is missing.
+            OSError: the output cannot be written.
+        """
+        account, hidden = Account(), 0
+        with RunProgress(self.label, self.paths) as progress:
+            found_so_far = audit(
+                self.paths, self.processes, surveyed=progress.surveyed, reads_messages=self.reads_messages
+            )
+            for found in found_so_far:
+                judged = found if self.report is None else self.report.add(found)
+                account.add(judged)
+                shown = [finding for finding in judged.findings if finding.severity >= self.min_severity]
+                hidden += len(judged.findings) - len(shown)
+                if self.findings_output is not None:
+                    _write(self.findings_output, _finding_lines(judged.findings))
+                progress.wipe()
+                _write(self.output, self._lines(judged, shown))
+        exit_code = account.exit_code(self.fail_on)
+        _write(self.output, self._last_lines(account, exit_code, hidden))
+        return exit_code
+
+    def _lines(self, judged: Judged, findings: Iterable[Finding]) -> Iterable[str]:
+        if self.output_format == "text":
+            return (f"{printable(str(finding))}\n" for finding in findings)
+        from raftlog.tools.audit_verbs.audit_lines import file_line
+
+        files = (file_line(file) for partition in judged.places for file in partition.files)
+        return (*files, *_finding_lines(findings))
+
+    def _last_lines(self, account: Account, exit_code: int, hidden: int) -> Iterable[str]:
+        if self.output_format == "jsonl":
+            from raftlog.tools.audit_verbs.audit_lines import summary_line
+
+            return [summary_line(account, exit_code, hidden)]
+        more = [f"{hidden} milder findings are not shown; --all shows them\n"] if hidden else []
+        return [*more, f"{account.coverage_line()}\n", f"{account.verdict_line()}\n"]
+
+
+def _finding_lines(findings: Iterable[Finding]) -> Iterable[str]:
+    from raftlog.tools.dump.json_lines import (
+        finding_line,  # Only for JSON lines: the renderer of records comes with it.
+    )
+
+    return map(finding_line, findings)
+
+
+def _write(stream: BinaryIO, lines: Iterable[str]) -> None:
+    """Write lines at once; what is no Unicode, in a file's name, is written as it was read."""
+    if text := "".join(lines):
+        stream.write(text.encode("utf-8", "surrogateescape"))
+        stream.flush()

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``raftlog verify``: what is wrong with the files of logs, by all rules, and where each byte of them went."""
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+from raftlog.errors import RaftLogError, StorageError
+from raftlog.records.rules import Severity
+from raftlog.tools.auditing.crash_isolation import tell_faults
+from raftlog.tools.catalogue.audit_rules import ASKED_FOR, CATALOGUE
+from raftlog.tools.terminal.argument_parser import Parser
+from raftlog.tools.terminal.audit_options import (
+    add_fail_on_option,
+    add_messages_option,
+    add_processes_option,
+    prepare_to_survey,
+    severity,
+)
+from raftlog.tools.terminal.exit_codes import EXIT_CLEAN, EXIT_CODES_HELP, EXIT_ERROR
+from raftlog.tools.terminal.spool_option import add_spool_option
+from raftlog.tools.terminal.standard_error import say
+from raftlog.tools.terminal.verb_output import add_format_option
+
+if TYPE_CHECKING:
+    from raftlog.tools.report.page import Report
+
+_PROGRAM: Final = "raftlog verify"
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run ``raftlog verify`` with what follows it on the command line, and return the exit code."""
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    if given.rules:
+        return _list_rules(given.format)
+    if not given.paths:
+        parser.error("name a file or a directory")
+    try:
+        prepare_to_survey(_PROGRAM)
+        return _verify(given)
+    except RaftLogError as error:
+        say(str(error), _PROGRAM)
+        return EXIT_ERROR
+
+
+def _verify(given: argparse.Namespace) -> int:
+    from raftlog.tools.audit_verbs.verification import Verification  # Only now: numpy comes with it.
+
+    report_path: str | None = given.report
+    report = None if report_path is None else _new_report(report_path, given.paths)
+    with contextlib.nullcontext() if given.findings is None else _new_file(given.findings) as findings_output:
+        verification = Verification(
+            paths=given.paths,
+            processes=given.processes,
+            output_format=given.format,
+            min_severity=Severity.HARMLESS if given.all else given.min_severity,
+            fail_on=given.fail_on,
+            output=sys.stdout.buffer,
+            findings_output=findings_output,
+            report=report,
+            label=_PROGRAM,
+            reads_messages=given.messages,
+        )
+        exit_code = verification.run()
+    if report is not None and report_path is not None:
+        from raftlog.tools.report.report_file import write_report
+
+        write_report(report_path, report.html())
+        exit_code = tell_faults(report.faults, exit_code, _PROGRAM)
+    return exit_code
+
+
+def _new_report(path: str, paths: Sequence[str]) -> "Report":
+    """Begin a report, once it is known that it may be where it is to be."""
+    from raftlog.tools.auditing.run.audit_output import check_outside  # Only for those who want a report.
+    from raftlog.tools.report.page import Report
+    from raftlog.tools.report.report_file import check_report_path
+
+    check_outside(path, paths)
+    check_report_path(path)
+    return Report(paths)
+
+
+def _new_file(path: str) -> BinaryIO:
+    """Make a file; one that is there is kept, since it may be part of what is verified.
+
+    Raises:
+        StorageError: it is there, or cannot be made.
+    """
+    try:
+        return open(path, "xb")  # noqa: PTH123 - closed by the caller
+    except OSError as error:
+        raise StorageError(path, "make", error.strerror or str(error)) from error
+
+
+def _list_rules(output_format: str) -> int:
+    from raftlog.tools.dump.json_lines import json_line  # Slow to import: records come with it.
+
+    for rule in CATALOGUE.values():
+        if output_format == "text":
+            only = f" (only by {ASKED_FOR[rule.id]})" if rule.id in ASKED_FOR else ""
+            sys.stdout.write(f"{rule.id:22} {rule.severity.value:10} {rule.claim}{only}\n")
+            continue
+        members = {"severity": rule.severity.value, "claim": rule.claim, "source": rule.source, "example": rule.example}
+        sys.stdout.write(json_line("rule", None, rule=rule.id, **members, only_by=ASKED_FOR.get(rule.id)))
+    return EXIT_CLEAN
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = Parser(
+        prog=_PROGRAM,
+        description="Say what is wrong with the files of logs, by all rules, and where each byte of them went.",
+        epilog=f"Nothing is written to what is verified. {EXIT_CODES_HELP}",
+    )
+    parser.add_argument(
+        "paths",
+        nargs="*",
+        metavar="PATH",
+        help="a file, a partition's directory, a log directory, a directory of those, a pattern, or - for standard"
+        " input; replicas of a partition are compared with each other",
+    )
+    parser.add_argument("--rules", action="store_true", help="list the rules, and exit")
+    parser.add_argument("--findings", metavar="FILE", help="write all findings to a new file, as JSON lines")
+    parser.add_argument(
+        "--report",
+        metavar="FILE.html",
+        help="write a page to read, print or attach: it needs no network; an older report is replaced",
+    )
+    parser.add_argument(
+        "--min-severity",
+        type=severity,
+        default=Severity.SUSPICIOUS,
+        metavar="SEVERITY",
+        help="show findings from this severity on (default: suspicious)",
+    )
+    parser.add_argument("--all", action="store_true", help="show harmless findings too")
+    add_messages_option(parser)
+    add_fail_on_option(parser)
+    add_processes_option(parser)
+    add_format_option(parser)
+    add_spool_option(parser)
+    return parser

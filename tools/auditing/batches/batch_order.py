@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The order of batches in a segment: their offsets, their epochs, and what is missing between them.
+
+Most chunks of a log are in order from end to end, which a few comparisons of whole columns show. Batches are looked at
+one by one only where one is not, and where the next chunk may show that the last one was not.
+
+Source: LogValidator, LeaderEpochFileCache, BatchAccumulator.
+"""
+
+from collections.abc import Set
+from typing import Final
+
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.batches.legacy import LegacyBatch
+from raftlog.tools.auditing.batches.batch_table import (
+    COUNTS_DIFFER,
+    EPOCHS_GO_BACK,
+    OFFSETS_CANNOT_BE,
+    OFFSETS_GO_BACK,
+    OFFSETS_HAVE_GAPS,
+    BatchTable,
+)
+from raftlog.tools.auditing.batches.epoch_order import EpochOrder, EpochStep
+from raftlog.tools.auditing.batches.offset_rules import BatchStep, OffsetRules
+from raftlog.tools.auditing.batches.sequence_outliers import Line
+from raftlog.tools.auditing.evidence import EpochSeen, OffsetHoles, SurveyTask
+from raftlog.tools.auditing.finding_limit import FindingLimit
+from raftlog.tools.catalogue.findings import Finding
+
+_DISORDER: Final = OFFSETS_CANNOT_BE | OFFSETS_GO_BACK | EPOCHS_GO_BACK
+_RAFT_DISORDER: Final = _DISORDER | OFFSETS_HAVE_GAPS | COUNTS_DIFFER
+"""For which batches are looked at one by one."""
+
+
+class BatchOrder:
+    """Follows the offsets and epochs of one segment.
+
+    Args:
+        task: the segment.
+        limit: takes the findings.
+        openings: byte positions of the batches that start with a LeaderChange; of a batch before it is taken.
+    """
+
+    def __init__(self, task: SurveyTask, limit: FindingLimit, openings: Set[int]) -> None:
+        self._limit = limit
+        self._openings = openings
+        self._is_raft = task.is_raft
+        self._end_offset = 1 << 63 if task.next_base_offset is None else task.next_base_offset
+        self._disorder = _RAFT_DISORDER if task.is_raft else _DISORDER
+        self._offset_line: Line[BatchStep] = Line(task.base_offset)
+        self._epoch_line: Line[EpochStep] = Line()
+        self._offsets = OffsetRules(task, limit)
+        self._epochs = EpochOrder(limit, openings)
+        self._damage: tuple[Finding, ...] = ()
+        self._follows_fault = False
+
+    @property
+    def next_offset(self) -> int:
+        """Where the next batch must not start before, as far as is known yet."""
+        return self._offset_line.end or 0
+
+    def take(self, table: BatchTable) -> None:
+        """Look at the batches that come next."""
+        rest = table.run.part(len(table) - 1, len(table)) if self._skip_in_order(table) else table.run
+        for batch in rest.batches():
+            self._take_batch(batch)
+
+    def take_legacy(self, batch: LegacyBatch, first_offset: int) -> None:
+        """Look at a message of magic 0 or 1, which says nothing of epochs.
+
+        Args:
+            batch: the message.
+            first_offset: the least offset of a message that it holds.
+        """
+        if not 0 <= first_offset <= batch.last_offset:
+            self._follows_fault = True
+            return
+        end = batch.last_offset + 1
+        self._take_step(self._step(batch.position, first_offset, end, end, -1, batch.max_timestamp))
+
+    def note_damage(self, finding: Finding) -> None:
+        """Take a finding of bytes that are no batch: what they held is known when the next batch is."""
+        if self._offsets.has_room(len(self._damage)):
+            self._damage = (*self._damage, finding)
+        else:
+            self._limit.add(finding)
+
+    def finish(self) -> None:
+        """Judge what is left: there are no more batches."""
+        for verdict in self._offset_line.finish():
+            self._settle(verdict.step, verdict.is_in_line)
+        for epoch_verdict in self._epoch_line.finish():
+            self._epochs.settle(epoch_verdict)
+        self._epochs.finish()
+        self._offsets.finish(self._damage)
+
+    @property
+    def span(self) -> tuple[int, int] | None:
+        """The first offset and the one after the last, of batches that are in line; None where there are none."""
+        return self._offsets.span
+
+    @property
+    def holes(self) -> OffsetHoles | None:
+        """The offsets that are missing outside of raft, where nothing is damaged; None where none is."""
+        return self._offsets.holes
+
+    @property
+    def stray_offsets(self) -> int:
+        """How many offsets the batches have that are out of line."""
+        return self._offsets.stray_offsets
+
+    @property
+    def epochs(self) -> list[EpochSeen]:
+        """The epochs of batches that are in line."""
+        return self._epochs.seen
+
+    def epoch_at(self, position: int, epoch: int) -> int:
+        """Return the epoch that a control batch is of, by its own word and by those around it."""
+        return self._epochs.repaired.get(position, epoch)
+
+    def _skip_in_order(self, table: BatchTable) -> bool:
+        """Take all batches but the last at once, if all are in order; return whether it was so."""
+        if len(table) == 1 or self._damage or self._follows_fault or table.disorder & self._disorder:
+            return False
+        first, last = table.run.batch(0), table.run.batch(len(table) - 2)
+        if table.least_epoch < 0 or not self._goes_on_with(first, table.run.batch(len(table) - 1)):
+            return False
+        for verdict in self._offset_line.flush():
+            self._settle(verdict.step, verdict.is_in_line)
+        if not self._epoch_line.goes_on_with(first.partition_leader_epoch):
+            return False
+        for epoch_verdict in self._epoch_line.flush():
+            self._epochs.settle(epoch_verdict)
+        self._offsets.skip(table, first, last)
+        self._epochs.skip(table, first, last)
+        self._offset_line.skip_to(last.next_offset)
+        self._epoch_line.skip_to(last.partition_leader_epoch)
+        return True
+
+    def _goes_on_with(self, first: RecordBatch, last: RecordBatch) -> bool:
+        """Whether batches that are in order among themselves are so behind those that were taken."""
+        is_next = not self._is_raft or first.base_offset == self._offset_line.end
+        is_inside = last.base_offset < self._end_offset
+        in_line = is_next and is_inside and self._offset_line.goes_on_with(first.base_offset)
+        return in_line and self._offsets.may_skip_to(last.next_offset)
+
+    def _take_batch(self, batch: RecordBatch) -> None:
+        start, end, count = batch.base_offset, batch.base_offset + batch.last_offset_delta + 1, batch.record_count
+        if not 0 <= start < end < 1 << 63:
+            self._follows_fault = True
+            return
+        held_end = start + count if count > 0 else end
+        if self._is_raft:  # Where they differ, which is reported, either may be where the next batch starts.
+            end, held_end = min(end, held_end), max(end, held_end)
+        epoch, timestamp = batch.partition_leader_epoch, batch.max_timestamp
+        step = self._step(batch.position, start, end, held_end, epoch, timestamp)
+        if self._jumps_out(start):
+            for verdict in self._offset_line.flush():
+                self._settle(verdict.step, verdict.is_in_line)
+            self._settle(step, is_in_line=False)
+        else:
+            self._take_step(step)
+
+    def _jumps_out(self, start: int) -> bool:
+        """Whether a batch starts in the segment behind this one, and not where the batch before it ends."""
+        line = self._offset_line
+        return start >= self._end_offset and start != line.end and line.goes_on_with(start)
+
+    def _step(self, position: int, start: int, end: int, held_end: int, epoch: int, timestamp: int) -> BatchStep:
+        step = BatchStep(position, start, end, held_end, epoch, timestamp, self._follows_fault, self._damage)
+        self._follows_fault, self._damage = False, ()
+        return step
+
+    def _take_step(self, step: BatchStep) -> None:
+        for verdict in self._offset_line.take(step):
+            self._settle(verdict.step, verdict.is_in_line)
+
+    def _settle(self, step: BatchStep, is_in_line: bool) -> None:
+        self._offsets.settle(step, is_in_line)
+        if is_in_line and step.epoch >= 0:
+            for verdict in self._epoch_line.take(EpochStep(step, step.position in self._openings)):
+                self._epochs.settle(verdict)

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What must hold of each batch's header alone, and of timestamps from batch to batch.
+
+Columns are looked at as a whole; single batches only where something does not hold.
+
+Source: DefaultRecordBatch, LogValidator, BatchBuilder.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from raftlog.records.batches.batch import TRANSACTIONAL_FLAG
+from raftlog.records.kernel_choice import kernel
+from raftlog.tools.auditing.batches.batch_table import OFFSETS_CANNOT_BE, TIMESTAMPS_GO_BACK, BatchTable
+from raftlog.tools.auditing.evidence import SurveyTask
+from raftlog.tools.auditing.finding_limit import FindingLimit
+from raftlog.tools.catalogue.findings import Finding
+
+if TYPE_CHECKING:
+    from raftlog.tools.auditing.batches.batch_table import Flags
+
+_UNUSED_ATTRIBUTES: Final = ~0x7F
+
+
+class BatchRules:
+    """Judges headers.
+
+    Args:
+        task: the segment.
+        limit: takes the findings.
+    """
+
+    def __init__(self, task: SurveyTask, limit: FindingLimit) -> None:
+        self._is_raft = task.is_raft
+        self._limit = limit
+        self._greatest_timestamp = -1
+        self._steps_back, self._longest_step_ms = 0, 0
+        self._first_step: tuple[int, int] = (0, 0)
+
+    def take(self, table: BatchTable) -> None:
+        """Judge the batches that come next."""
+        self._judge_offsets(table)
+        if table.all_attributes & _UNUSED_ATTRIBUTES:
+            flags = (table.attributes & _UNUSED_ATTRIBUTES) != 0
+            self._report("batch-attributes", table, flags, lambda row: f"attributes {_hex(table, row)}")
+        if self._is_raft:
+            self._judge_raft(table)
+        self._judge_timestamps(table)
+
+    def finish(self) -> None:
+        """Report what is counted."""
+        if self._steps_back:
+            position, offset = self._first_step
+            reason = f"max timestamps go back at {self._steps_back} batches, by {self._longest_step_ms} ms at most"
+            self._limit.add(Finding(self._limit.path, "timestamp-back", reason, position, offset=offset))
+
+    def _judge_offsets(self, table: BatchTable) -> None:
+        if table.disorder & OFFSETS_CANNOT_BE:
+            self._report("offset-negative", table, ~table.have_offsets, lambda row: _offsets_text(table, row))
+
+    def _judge_raft(self, table: BatchTable) -> None:
+        if table.least_epoch < 0:
+            self._report("epoch-negative", table, table.epochs < 0, lambda row: f"a batch of epoch {table.epochs[row]}")
+        if table.all_attributes & TRANSACTIONAL_FLAG or table.have_producers:
+            producers = table.producer_ids & table.producer_epochs & table.base_sequences
+            flags = (producers != -1) | ((table.attributes & TRANSACTIONAL_FLAG) != 0)
+            self._report("batch-bare", table, flags, lambda row: _producer_text(table, row))
+
+    def _judge_timestamps(self, table: BatchTable) -> None:
+        if table.least_timestamp < -1:
+            flags = (table.max_timestamps < -1) | (table.base_timestamps < -1)
+            self._report("timestamp-negative", table, flags, lambda row: _timestamps_text(table, row))
+        before = self._greatest_timestamp
+        self._greatest_timestamp = max(before, table.greatest_timestamp)
+        if table.disorder & TIMESTAMPS_GO_BACK or table.run.batch(0).max_timestamp < before:
+            self._note_steps(table, before)
+
+    def _note_steps(self, table: BatchTable, before: int) -> None:
+        run = table.run
+        count, longest_ms, first = kernel.timestamp_steps(run.data, run.positions, before)
+        if count and not self._steps_back:
+            batch = run.batch(first)
+            self._first_step = batch.position, batch.base_offset
+        self._steps_back += count
+        self._longest_step_ms = max(self._longest_step_ms, longest_ms)
+
+    def _report(self, rule: str, table: BatchTable, flags: "Flags", reason: Callable[[int], str]) -> None:
+        report_rows(self._limit, rule, table, flags, reason)
+
+
+def report_rows(
+    limit: FindingLimit, rule: str, table: BatchTable, flags: "Flags", reason: Callable[[int], str]
+) -> None:
+    """Report a rule for each batch that is flagged.
+
+    Args:
+        limit: takes the findings.
+        rule: that they break.
+        table: the batches.
+        flags: which of them.
+        reason: says what is wrong with a row.
+    """
+
+    def explain(row: int) -> Finding:
+        position, offset, epoch = int(table.positions[row]), int(table.base_offsets[row]), int(table.epochs[row])
+        return Finding(limit.path, rule, reason(row), position, offset=offset, epoch=epoch)
+
+    limit.add_rows(rule, flags.nonzero()[0], explain)
+
+
+def _hex(table: BatchTable, row: int) -> str:
+    return f"0x{int(table.attributes[row]) & 0xFFFF:04x}"
+
+
+def _offsets_text(table: BatchTable, row: int) -> str:
+    return f"base offset {table.base_offsets[row]}, last offset delta {table.last_offset_deltas[row]}"
+
+
+def _producer_text(table: BatchTable, row: int) -> str:
+    return (
+        f"attributes {_hex(table, row)}, producer id {table.producer_ids[row]}, "
+        f"producer epoch {table.producer_epochs[row]}, base sequence {table.base_sequences[row]}"
+    )
+
+
+def _timestamps_text(table: BatchTable, row: int) -> str:
+    return f"base timestamp {table.base_timestamps[row]}, max timestamp {table.max_timestamps[row]}"

@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where two replicas of a partition part, and how.
+
+Epochs are compared first: two logs with the same epoch at an offset have the same records up to there, if nothing is
+broken. Then digests of blocks, which say whether that is so; then, in blocks that differ, batches; and in batches that
+differ outside of raft, records, as a compacted topic loses records on each replica in its own time.
+"""
+
+import enum
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+
+import attrs
+
+from raftlog.errors import RaftLogError
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.rules import Severity
+from raftlog.tools.auditing.batch_reader import BatchReader
+from raftlog.tools.auditing.evidence import BLOCK_SIZE, FileEvidence, PartitionEvidence
+from raftlog.tools.auditing.history.epoch_runs import EpochRun, epoch_runs
+from raftlog.tools.catalogue.audit_rules import DISORDER_RULES, TAIL_RULES
+from raftlog.tools.catalogue.findings import Finding
+
+
+class DivergenceKind(enum.Enum):
+    """How two logs differ."""
+
+    APART = "no common offsets"
+    PREFIX = "prefix"
+    TRUNCATED_TAIL = "truncated tail"
+    CONFLICTING_EPOCH = "conflicting epoch"
+    CONFLICTING_BATCH = "conflicting batch"
+    BIT_ROT = "bit rot"
+    HEADER_ROT = "header rot"
+    LOST_RECORDS = "lost records"
+    COMPACTION = "compaction only"
+
+
+@attrs.frozen
+class Side:
+    """One of two logs, where they differ.
+
+    Attributes:
+        path: of the segment, or of the directory where no segment has the offset.
+        epoch: of the batch there; None where there is none.
+        position: byte position of the batch there; None where there is none.
+        crc: of the batch there, unsigned; None where there is none.
+    """
+
+    path: str
+    epoch: int | None = None
+    position: int | None = None
+    crc: int | None = None
+
+
+@attrs.frozen
+class Divergence:
+    """A place where two logs differ.
+
+    Attributes:
+        kind: how.
+        offset: the first offset that differs; of ``APART``, where the later log starts.
+        left, right: what is there on each side.
+        end_offset: after the last offset that is known to differ in this way without a break, exclusive.
+    """
+
+    kind: DivergenceKind
+    offset: int
+    left: Side
+    right: Side
+    end_offset: int
+
+    @property
+    def epoch(self) -> int | None:
+        """The epoch at the offset, on the left, or on the right where the left has none."""
+        return self.right.epoch if self.left.epoch is None else self.left.epoch
+
+
+def divergences(
+    left: PartitionEvidence, right: PartitionEvidence, read: BatchReader, end_offset: int | None = None
+) -> Iterator[Divergence]:
+    """Yield where two replicas of a partition differ, in order of offsets; nothing where they are equal.
+
+    A log that goes on where the other one ends differs there. After conflicting epochs nothing more is compared, nor
+    behind offsets that are out of order on one side, which its own survey has found, if the other goes on otherwise.
+
+    Args:
+        left: a replica.
+        right: another.
+        read: gives batches of a surveyed segment.
+        end_offset: of what to compare, exclusive; where logs end is then not compared. None compares all.
+    """
+    start = max(left.start_offset, right.start_offset)
+    end = min(left.end_offset, right.end_offset)
+    if end_offset is not None:
+        end = min(end, end_offset)
+    stop = _disorder(left, right, start, end, read)
+    if stop is not None:
+        end = end_offset = stop
+    if start < end:
+        fork = _fork(left, right, start, end, read)
+        yield from _compare_blocks(left, right, start, fork.offset if fork else end, read)
+        if fork is not None:
+            yield fork
+            return
+    if end_offset is not None:
+        return
+    if start >= end and (left.end_offset < right.start_offset or right.end_offset < left.start_offset):
+        yield Divergence(
+            DivergenceKind.APART, start, _no_side(left), _no_side(right), max(left.end_offset, right.end_offset)
+        )
+        return
+    if left.end_offset != right.end_offset:
+        yield _tail(left, right, end)
+
+
+def _disorder(left: PartitionEvidence, right: PartitionEvidence, start: int, end: int, read: BatchReader) -> int | None:
+    """Return the offset at which one of two logs goes on otherwise than the other, behind offsets out of order."""
+    found = (
+        _goes_on_otherwise(segment, finding, other, read)
+        for mine, other in ((left, right), (right, left))
+        for segment in mine.segments
+        for finding in segment.findings
+        if finding.rule in DISORDER_RULES and finding.path == segment.task.path
+    )
+    return min((offset for offset in found if offset is not None and start <= offset < end), default=None)
+
+
+def _goes_on_otherwise(
+    segment: FileEvidence, finding: Finding, other: PartitionEvidence, read: BatchReader
+) -> int | None:
+    """Return where a segment goes on behind a finding, if the other log has no such batch there; or None."""
+    offset, position = finding.offset or 0, finding.position or 0
+    behind = position + 1 if finding.rule == "offset-order" else position  # A gap's finding is of what goes on.
+    batches = read(segment, offset, offset + BLOCK_SIZE)
+    mine = next((batch for batch in batches if batch.position >= behind), None)
+    if mine is None:
+        return None
+    theirs = _holder(other, mine.base_offset)
+    found = None if theirs is None else _batch_at(theirs, mine.base_offset, read)
+    return None if found is not None and _key(found) == _key(mine) else min(offset, mine.base_offset)
+
+
+def _tail(left: PartitionEvidence, right: PartitionEvidence, end: int) -> Divergence:
+    shorter = left if left.end_offset == end else right
+    is_cut = any(finding.rule in TAIL_RULES for file in shorter.segments[-1:] for finding in file.findings)
+    kind = DivergenceKind.TRUNCATED_TAIL if is_cut else DivergenceKind.PREFIX
+    end_offset = max(left.end_offset, right.end_offset)
+    return Divergence(kind, end, _side_by_epoch(left, end), _side_by_epoch(right, end), end_offset)
+
+
+def _no_side(replica: PartitionEvidence) -> Side:
+    segments = replica.segments
+    return Side(segments[-1].task.path if segments else replica.place.log_directory)
+
+
+def _side_by_epoch(replica: PartitionEvidence, offset: int) -> Side:
+    """Say which epoch is at an offset, where there is a batch."""
+    for run in epoch_runs(replica):
+        if run.seen.start_offset <= offset < run.seen.end_offset:
+            position = run.seen.position if run.seen.start_offset == offset else None
+            return Side(run.file.task.path, run.seen.epoch, position)
+    return _no_side(replica)
+
+
+def _fork(
+    left: PartitionEvidence, right: PartitionEvidence, start: int, end: int, read: BatchReader
+) -> Divergence | None:
+    """Return the first offset where epochs differ, unless it is one batch whose header was changed."""
+    for mine, other in _overlaps(epoch_runs(left), epoch_runs(right)):
+        offset = max(mine.seen.start_offset, other.seen.start_offset, start)
+        run_end = min(mine.seen.end_offset, other.seen.end_offset, end)
+        if offset >= run_end or mine.seen.epoch == other.seen.epoch:
+            continue
+        ours, theirs = _batch_at(mine.file, offset, read), _batch_at(other.file, offset, read)
+        if ours is not None and theirs is not None and ours.crc == theirs.crc:
+            continue  # The same bytes but for the epoch, which no CRC covers: found again among the batches.
+        left_side, right_side = _side_of_run(mine, ours), _side_of_run(other, theirs)
+        return Divergence(DivergenceKind.CONFLICTING_EPOCH, offset, left_side, right_side, end)
+    return None
+
+
+def _side_of_run(run: EpochRun, batch: RecordBatch | None) -> Side:
+    return Side(run.file.task.path, run.seen.epoch) if batch is None else _side(run.file, batch)
+
+
+def _overlaps(left: Sequence[EpochRun], right: Sequence[EpochRun]) -> Iterator[tuple[EpochRun, EpochRun]]:
+    """Yield the pairs of runs that have offsets in common, if runs are in order."""
+    left_index = right_index = 0
+    while left_index < len(left) and right_index < len(right):
+        ours, theirs = left[left_index], right[right_index]
+        yield ours, theirs
+        if ours.seen.end_offset <= theirs.seen.end_offset:
+            left_index += 1
+        else:
+            right_index += 1
+
+
+def _batch_at(segment: FileEvidence, offset: int, read: BatchReader) -> RecordBatch | None:
+    return next(read(segment, offset, offset + 1), None)
+
+
+def _side(segment: FileEvidence, batch: RecordBatch) -> Side:
+    return Side(segment.task.path, batch.partition_leader_epoch, batch.position, batch.crc)
+
+
+def _compare_blocks(
+    left: PartitionEvidence, right: PartitionEvidence, start: int, end: int, read: BatchReader
+) -> Iterator[Divergence]:
+    """Yield the differences of two logs in a range of offsets, where epochs do not fork."""
+    ours, theirs = _digests(left), _digests(right)
+    found: Divergence | None = None
+    for number in sorted(ours.keys() | theirs.keys()):
+        lowest, highest = max(start, number * BLOCK_SIZE), min(end, (number + 1) * BLOCK_SIZE)
+        if lowest >= highest or ours.get(number) == theirs.get(number):
+            continue
+        for divergence in _compare_batches(left, right, lowest, highest, read):
+            if found is not None and found.kind is divergence.kind:
+                found = attrs.evolve(found, end_offset=divergence.end_offset)
+                continue
+            if found is not None:
+                yield found
+            found = divergence
+    if found is not None:
+        yield found
+
+
+def _digests(replica: PartitionEvidence) -> dict[int, tuple[int, int]]:
+    """Return the batch count and the digest of each block of a log, over its segments."""
+    digests: dict[int, tuple[int, int]] = {}
+    for block in (block for segment in replica.segments for block in segment.blocks):
+        count, digest = digests.get(block.number, (0, 0))
+        digests[block.number] = count + block.batch_count, (digest + block.digest) & (1 << 64) - 1
+    return digests
+
+
+def _compare_batches(
+    left: PartitionEvidence, right: PartitionEvidence, start: int, end: int, read: BatchReader
+) -> Iterator[Divergence]:
+    ours, theirs = _by_base_offset(left, start, end, read), _by_base_offset(right, start, end, read)
+    are_raft = left.is_raft or right.is_raft
+    for offset in sorted(ours.keys() | theirs.keys()):
+        mine, other = ours.get(offset), theirs.get(offset)
+        if mine is None or other is None:
+            there, lacking = (theirs[offset], left) if mine is None else (mine, right)
+            kind = _kind_of_missing(there[1], lacking, are_raft=are_raft)
+        elif _key(mine[1]) == _key(other[1]):
+            continue
+        else:
+            kind = _kind_of_pair(mine[1], other[1], are_raft=are_raft)
+        last_offset = max(found[1].last_offset for found in (mine, other) if found is not None)
+        left_side = _side(*mine) if mine else _side_of_missing(left, offset)
+        right_side = _side(*other) if other else _side_of_missing(right, offset)
+        yield Divergence(kind, offset, left_side, right_side, last_offset + 1)
+
+
+_Found = tuple[FileEvidence, RecordBatch]
+
+
+def _by_base_offset(replica: PartitionEvidence, start: int, end: int, read: BatchReader) -> dict[int, _Found]:
+    found: dict[int, _Found] = {}
+    for segment in replica.segments:
+        extent = segment.extent
+        if extent is not None and extent.start_offset < end and extent.end_offset > start:
+            for batch in read(segment, start, end):
+                if extent.start_offset <= batch.base_offset < extent.end_offset:  # Or it is out of line.
+                    found.setdefault(batch.base_offset, (segment, batch))
+    return found
+
+
+def _key(batch: RecordBatch) -> tuple[int, int, int]:
+    return batch.last_offset, batch.partition_leader_epoch, batch.crc
+
+
+def _kind_of_pair(mine: RecordBatch, other: RecordBatch, *, are_raft: bool) -> DivergenceKind:
+    """Say how two batches of one base offset differ."""
+    if mine.crc == other.crc:
+        return DivergenceKind.HEADER_ROT
+    is_compacted = not are_raft and _only_compacted(mine, other)
+    return DivergenceKind.COMPACTION if is_compacted else DivergenceKind.CONFLICTING_BATCH
+
+
+def _kind_of_missing(there: RecordBatch, lacking: PartitionEvidence, *, are_raft: bool) -> DivergenceKind:
+    """Say why a replica lacks a batch that another one has."""
+    if _is_damaged_at(lacking, there.base_offset):
+        return DivergenceKind.BIT_ROT
+    return DivergenceKind.LOST_RECORDS if are_raft or _has_keyless(there) else DivergenceKind.COMPACTION
+
+
+def _is_damaged_at(replica: PartitionEvidence, offset: int) -> bool:
+    """Say whether a replica has something wrong in the segment that would hold an offset, or in place of that one."""
+    gaps = (finding for segment in replica.segments for finding in segment.findings if finding.rule == "segment-gap")
+    is_in_gap = any(gap.offset is not None and gap.offset <= offset for gap in gaps)
+    holder = _holder(replica, offset)
+    is_in_damaged = holder is not None and any(each.severity is not Severity.HARMLESS for each in holder.findings)
+    return is_in_gap or is_in_damaged
+
+
+def _holder(replica: PartitionEvidence, offset: int) -> FileEvidence | None:
+    """Return the segment that would hold an offset, or None."""
+    before = [segment for segment in replica.segments if (segment.task.base_offset or 0) <= offset]
+    return before[-1] if before else None
+
+
+def _side_of_missing(replica: PartitionEvidence, offset: int) -> Side:
+    """Say where a batch is not, or where what is damaged stands in its place."""
+    holder = _holder(replica, offset)
+    if holder is None:
+        return _no_side(replica)
+    damaged = [finding.position for finding in holder.findings if finding.offset == offset]
+    return Side(holder.task.path, position=damaged[0] if damaged else None)
+
+
+def _only_compacted(left: RecordBatch, right: RecordBatch) -> bool:
+    """Say whether the records that two batches have in common are equal, and the others could be compacted."""
+    try:
+        ours, theirs = _records(left), _records(right)
+    except RaftLogError:
+        return False
+    common = ours.keys() & theirs.keys()
+    extra = itertools.chain(ours.keys() - common, theirs.keys() - common)
+    return all(ours[offset] == theirs[offset] for offset in common) and all(
+        (ours.get(offset) or theirs[offset])[0] is not None for offset in extra
+    )
+
+
+def _records(batch: RecordBatch) -> dict[int, tuple[bytes | None, bytes | None]]:
+    return {record.offset: (_bytes(record.key), _bytes(record.value)) for record in batch.records()}
+
+
+def _bytes(field: Iterable[int] | None) -> bytes | None:
+    return None if field is None else bytes(field)
+
+
+def _has_keyless(batch: RecordBatch) -> bool:
+    """Say whether a batch has a record that compaction would have kept: one without a key."""
+    try:
+        return not batch.is_control and any(key is None for key, _ in _records(batch).values())
+    except RaftLogError:
+        return True

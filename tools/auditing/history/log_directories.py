@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The log directories that are looked at: whose they are, by what each says of itself."""
+
+import uuid
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import attrs
+
+from raftlog.records.files.file_names import FileKind
+from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence
+from raftlog.uuid_text import uuid_from_text
+
+T = TypeVar("T")
+
+
+@attrs.frozen
+class LogDirectory:
+    """What the meta.properties of a log directory says; None where there is none, or it does not say.
+
+    Attributes:
+        path: of the directory.
+        meta: the file, or None.
+    """
+
+    path: str
+    meta: FileEvidence | None = None
+    cluster_id: str | None = None
+    node_id: int | None = None
+    directory_id: uuid.UUID | None = None
+
+
+def log_directories(evidence: Iterable[PartitionEvidence]) -> dict[str, LogDirectory]:
+    """Return the log directories of some places, by path."""
+    found: dict[str, LogDirectory] = {}
+    for partition in evidence:
+        path = partition.place.log_directory
+        found.setdefault(path, LogDirectory(path))
+        if not partition.place.topic and (meta := partition.small_file(FileKind.META_PROPERTIES)) is not None:
+            found[path] = _log_directory(path, meta)
+    return found
+
+
+def by_cluster(values: Iterable[T], cluster_id: Callable[[T], str | None]) -> dict[str, list[T]]:
+    """Divide values by the clusters that they are of; who names none is taken to be of the only one that there is.
+
+    Args:
+        values: for instance replicas.
+        cluster_id: returns what a value says; None where it does not say.
+
+    Returns:
+        The values by cluster id, in their order; the id is empty where nothing says it.
+    """
+    named = [(cluster_id(value), value) for value in values]
+    known = {name for name, _ in named if name is not None}
+    only = next(iter(known)) if len(known) == 1 else ""
+    found: dict[str, list[T]] = {}
+    for name, value in named:
+        found.setdefault(name or only, []).append(value)
+    return found
+
+
+def _log_directory(path: str, meta: FileEvidence) -> LogDirectory:
+    fields: dict[str, Any] = meta.contents or {}
+    directory_id = fields.get("directory_id")
+    return LogDirectory(
+        path,
+        meta,
+        fields.get("cluster_id"),
+        fields.get("node_id"),
+        None if directory_id is None else uuid_from_text(directory_id),
+    )

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the files of one raft log say about its quorum: the control records of its segments, and its snapshots."""
+
+from collections.abc import Iterator
+
+import attrs
+
+from raftlog.offsets import OffsetAndEpoch
+from raftlog.records.messages.control import (
+    KRaftVersionRecord,
+    LeaderChangeMessage,
+    SnapshotHeaderRecord,
+    VotersRecord,
+)
+from raftlog.records.messages.voters import voter_set, voters_problem
+from raftlog.records.rules import Severity
+from raftlog.tools.auditing.evidence import ControlSeen, FileEvidence, PartitionEvidence
+from raftlog.tools.catalogue.findings import Finding
+from raftlog.voters.voter_set import VoterSet
+
+
+@attrs.frozen
+class Statement:
+    """A control record about the quorum.
+
+    Attributes:
+        file: that it is in.
+        seen: where it is in that file; of a snapshot, offsets count within the snapshot.
+        value: what it says.
+    """
+
+    file: FileEvidence
+    seen: ControlSeen
+    value: LeaderChangeMessage | KRaftVersionRecord | VotersRecord | SnapshotHeaderRecord
+
+    def finding(self, rule: str, reason: str) -> Finding:
+        """Make a finding about the batch that it is in."""
+        seen = self.seen
+        return Finding(
+            self.file.task.path, rule, reason, position=seen.position, offset=seen.batch_offset, epoch=seen.epoch
+        )
+
+
+@attrs.frozen
+class SnapshotStatement:
+    """What a snapshot says of the quorum at its end.
+
+    Attributes:
+        file: that it is in.
+        snapshot_id: by its name.
+        header: its first record.
+        version, voters: what names them; None where nothing does.
+    """
+
+    file: FileEvidence
+    snapshot_id: OffsetAndEpoch
+    header: Statement
+    version: Statement | None = None
+    voters: Statement | None = None
+
+    @property
+    def offset(self) -> int:
+        """The last offset that it stands for, inclusive; -1 of the bootstrap snapshot."""
+        return self.snapshot_id.offset - 1
+
+    @property
+    def timestamp(self) -> int:
+        """The last contained timestamp, in ms."""
+        value = self.header.value
+        return value.last_contained_log_timestamp if isinstance(value, SnapshotHeaderRecord) else -1
+
+    @property
+    def kraft_version(self) -> int:
+        """The level that it names: 0 where it names none."""
+        value = self.version.value if self.version else None
+        return value.kraft_version if isinstance(value, KRaftVersionRecord) else 0
+
+    @property
+    def voter_set(self) -> VoterSet | None:
+        """The set that it names, or None."""
+        return None if self.voters is None else voters_of(self.voters)
+
+
+def voters_of(statement: Statement) -> VoterSet | None:
+    """Return the set that a VotersRecord names; None of other records, and of one that names none that can be."""
+    if not isinstance(statement.value, VotersRecord) or voters_problem(statement.value) is not None:
+        return None
+    return voter_set(statement.value)
+
+
+def log_statements(evidence: PartitionEvidence) -> list[Statement]:
+    """Return what a log's segments say, by ascending offset; of two records at one offset the first counts."""
+    by_offset: dict[int, Statement] = {}
+    for file in evidence.segments:
+        for statement in _statements(file):
+            by_offset.setdefault(statement.seen.offset, statement)
+    return [by_offset[offset] for offset in sorted(by_offset)]
+
+
+def snapshot_statements(evidence: PartitionEvidence) -> list[SnapshotStatement]:
+    """Return what a log's snapshots say whose first batch is sound, by ascending id."""
+    found = []
+    for snapshot_id, file in evidence.snapshots_by_id.items():
+        by_type = {type(statement.value): statement for statement in _statements(file)}
+        header = by_type.get(SnapshotHeaderRecord)
+        if header is not None and not is_damaged(header):
+            version, voters = by_type.get(KRaftVersionRecord), by_type.get(VotersRecord)
+            found.append(SnapshotStatement(file, snapshot_id, header, version, voters))
+    return found
+
+
+def _statements(file: FileEvidence) -> Iterator[Statement]:
+    for seen, value in file.control_values():
+        if isinstance(value, LeaderChangeMessage | KRaftVersionRecord | VotersRecord | SnapshotHeaderRecord):
+            yield Statement(file, seen, value)
+
+
+def gaps(evidence: PartitionEvidence) -> list[int]:
+    """Return offsets from which on it is not known what came before: records below them may be missing.
+
+    A log that starts above 0 has one below its start, every log has one at its end, and damage in between has two:
+    where it may begin at the earliest, and where it has ended at the latest.
+    """
+    found = {evidence.start_offset - 1} if evidence.start_offset > 0 else set()
+    end_offset = evidence.start_offset
+    for file in evidence.segments:
+        base_offset = file.task.base_offset or 0
+        if base_offset > end_offset:
+            found |= {end_offset, base_offset}
+        if file.extent is not None:
+            end_offset = max(end_offset, file.extent.end_offset)
+        for finding in _damage(file):
+            before, after = _around(file, finding.position or 0)
+            found |= {before if finding.offset is None else max(before, finding.offset), after}
+    return sorted(found | {evidence.end_offset})
+
+
+def cut_offset(evidence: PartitionEvidence) -> int | None:
+    """Return the first offset whose bytes are damaged or cannot be read; None where there is none.
+
+    There Kafka's next start cuts the log, and raftlog's does not let the replica vote.
+
+    Source: LogLoader#recoverLog.
+    """
+    for file in evidence.segments:
+        for finding in sorted(_damaged_bytes(file), key=lambda each: each.position or 0):
+            before, _ = _around(file, finding.position or 0)
+            return before if finding.offset is None else max(before, finding.offset)
+    return None
+
+
+def hole_offset(evidence: PartitionEvidence) -> int | None:
+    """Return the first offset that is missing though nothing is damaged there, which no start notices; or None."""
+    end_offset: int | None = None
+    for file in evidence.segments:
+        base_offset = file.task.base_offset or 0
+        if end_offset is not None and base_offset > end_offset:
+            return end_offset
+        inside = [each.offset for each in _damage(file) if each.rule == "offset-gap" and each.offset is not None]
+        if inside:
+            return min(inside)
+        end_offset = max(end_offset or 0, base_offset if file.extent is None else file.extent.end_offset)
+    return None
+
+
+def is_damaged(statement: Statement) -> bool:
+    """Say whether something else in its batch is damaged, so that a record may be missing there."""
+    return any(statement.seen.position == (finding.position or 0) for finding in _damage(statement.file))
+
+
+def _damage(file: FileEvidence) -> list[Finding]:
+    return [each for each in file.findings if each.path == file.task.path and each.severity >= Severity.DAMAGED]
+
+
+def _damaged_bytes(file: FileEvidence) -> list[Finding]:
+    """Return what is said of ranges of bytes, but for a torn or padded tail, which nothing follows."""
+    serious = (*_damage(file), *(each for each in file.findings if each.rule == "file-unreadable"))
+    return [each for each in serious if each.path == file.task.path and each.size_bytes]
+
+
+def _around(file: FileEvidence, position: int) -> tuple[int, int]:
+    """Return the end of what is known before a position of a segment, and the start of what is known after it."""
+    known = [(seen.position, seen.offset) for seen in file.controls]
+    known += [(epoch.position, epoch.start_offset) for epoch in file.epochs]
+    known += [(block.position, block.start_offset) for block in file.blocks]
+    base_offset = file.task.base_offset or 0
+    end_offset = base_offset if file.extent is None else file.extent.end_offset
+    before = max((offset + 1 for at, offset in known if at < position), default=base_offset)
+    after = min((offset for at, offset in known if at > position), default=end_offset)
+    return before, after

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Kafka's ``kafka-metadata-quorum describe`` says of a running quorum, from the directories of one that is not.
+
+What only a leader knows is left out, as when replicas last fetched; what can be proven of it is given as a bound.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+import attrs
+
+from raftlog.offsets import OffsetAndEpoch
+from raftlog.records.files.quorum_state import UNKNOWN_ID
+from raftlog.tools.auditing.evidence import PartitionEvidence
+from raftlog.tools.auditing.history.replicas import Replica, replicas, voters_in_force
+from raftlog.tools.auditing.history.timelines import epoch_timeline
+from raftlog.voters.voter_set import ReplicaKey, VoterSet
+
+_STATUSES: Final = ("Leader", "Follower", "Absent", "Observer")
+"""In the order in which members are listed."""
+
+
+@attrs.frozen
+class Member:
+    """A replica, or a voter whose directory was not given.
+
+    Attributes:
+        key: who it is; None where nothing says.
+        status: Leader, Follower, Observer or Absent.
+        path: its log directory; None of who is absent.
+        end: of its log at its next start, exclusive, with the epoch of its last record; None of who is absent.
+        lag: how many offsets its log ends before the leader's, or before the longest where that is absent.
+        electable: whether those that are here could elect it, by the voters that its own log names last; None of who is
+            absent, and of who is none of these.
+        electable_with_absent: whether they could if voters that are absent voted for it.
+        at_risk: the first offset of its records that somebody lacks, or may lack, who could be elected; or None. They
+            go if that is so.
+        damaged_from: the first offset that its log does not have any more, and no snapshot of it stands for; or None.
+        quarantined_from: the same where raftlog, which had made it durable, lets it neither vote nor lead; or None.
+    """
+
+    key: ReplicaKey | None
+    status: str
+    path: str | None = None
+    end: OffsetAndEpoch | None = None
+    lag: int | None = None
+    electable: bool | None = None
+    electable_with_absent: bool | None = None
+    at_risk: int | None = None
+    damaged_from: int | None = None
+    quarantined_from: int | None = None
+
+
+@attrs.frozen
+class QuorumView:
+    """A quorum as its files show it.
+
+    Attributes:
+        cluster_id: or None where no meta.properties says.
+        leader_id: of the latest epoch that any replica has seen; -1 where none knows it.
+        leader_epoch: that epoch.
+        high_watermark: a lower bound: what lies below is committed.
+        committed_by: what proves that.
+        max_follower_lag: of the voters that are here.
+        voters: in force, by the most up-to-date log.
+        members: the leader first, then voters, then observers, each by id.
+        present: how many voters are here.
+        quarantined: how many of them raftlog lets neither vote nor lead.
+    """
+
+    cluster_id: str | None
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    committed_by: str
+    max_follower_lag: int
+    voters: VoterSet
+    members: tuple[Member, ...]
+    present: int
+    quarantined: int = 0
+
+    @property
+    def has_majority(self) -> bool:
+        """Whether the voters that are here can elect and commit."""
+        return self.present - self.quarantined >= self.voters.majority_size
+
+
+def quorum_view(evidence: Sequence[PartitionEvidence]) -> QuorumView | None:
+    """Return the quorum of one raft log; None if none of its replicas is there.
+
+    Args:
+        evidence: of the replicas' partitions, and of the log directories that they are in.
+    """
+    found = replicas(evidence)
+    return _Quorum(found).view() if found else None
+
+
+class _Quorum:
+    """Works out the parts of a view, of replicas of which the first is the most up to date."""
+
+    def __init__(self, found: list[Replica]) -> None:
+        self._replicas = found
+        self._best = found[0]
+        self._voters = voters_in_force(self._best)
+        by_voter = {each.key: each for each in reversed(found) if each.is_voter_of(self._voters)}
+        self._voting = sorted(by_voter.values(), key=lambda replica: replica.end, reverse=True)
+        self._epoch = max(max(each.end.epoch, each.state.leader_epoch if each.state else -1) for each in found)
+        self._epoch_starts = {each.path: _epoch_starts(each) for each in found}
+        self._leader_id = self._find_leader()
+        self._high_watermark, self._committed_by = self._find_high_watermark()
+        self._elections = {each.path: self._election(each) for each in found}
+
+    def view(self) -> QuorumView:
+        """Put it together."""
+        leader = next((each for each in self._voting if self._is_leader(each)), None)
+        leader = leader or next((each for each in self._replicas if self._is_leader(each)), None)
+        members = [self._member(replica, leader) for replica in self._replicas]
+        members += [Member(key, "Absent") for key in self._absent()]
+        cluster_ids = (each.directory.cluster_id for each in self._replicas)
+        return QuorumView(
+            next((each for each in cluster_ids if each is not None), None),
+            self._leader_id,
+            self._epoch,
+            self._high_watermark.offset,
+            self._committed_by,
+            max((_lag(replica, leader or self._best) for replica in self._voting), default=0),
+            self._voters,
+            tuple(sorted(members, key=_member_order)),
+            len(self._voting),
+            sum(replica.quarantined_from is not None for replica in self._voting),
+        )
+
+    def _find_leader(self) -> int:
+        states = [each.state for each in self._replicas if each.state and each.state.leader_epoch == self._epoch]
+        known = [state.leader_id for state in states if state.leader_id != UNKNOWN_ID]
+        leads = epoch_timeline([replica.evidence for replica in self._replicas])
+        known += [lead.leader_id for lead in leads if lead.epoch == self._epoch and lead.leader_id is not None]
+        return next(iter(known), UNKNOWN_ID)
+
+    def _is_leader(self, replica: Replica) -> bool:
+        return replica.key is not None and replica.key.id == self._leader_id
+
+    def _absent(self) -> list[ReplicaKey]:
+        keys = [replica.key for replica in self._voting if replica.key]
+        nodes = self._voters.voters.values()
+        return [node.voter_key for node in nodes if not any(node.is_voter(key) for key in keys)]
+
+    def _find_high_watermark(self) -> tuple[OffsetAndEpoch, str]:
+        """Return an offset that everything below is committed, with its epoch, and what proves it.
+
+        A snapshot has only what is committed; and so is what a majority has of the latest epoch that any log is of.
+        A voter that is absent may have a log of a later one, if some voter that is here has seen one begin.
+        """
+        snapshot_ids = [id_ for replica in self._replicas for id_ in replica.evidence.snapshots_by_id]
+        by_snapshot = max(snapshot_ids, default=OffsetAndEpoch(0, -1), key=lambda snapshot_id: snapshot_id.offset)
+        latest = max(max(each.end.epoch, each.evidence.last_epoch) for each in self._replicas)
+        held = sorted((end.offset for end in map(_whole_end, self._voting) if end.epoch == latest), reverse=True)
+        majority = self._voters.majority_size
+        is_latest = len(self._voting) == len(self._voters) or all(map(partial(_knows_none_after, latest), self._voting))
+        if is_latest and 0 < majority <= len(held) and held[majority - 1] >= by_snapshot.offset:
+            offset = held[majority - 1]
+            count = sum(end >= offset for end in held)
+            return OffsetAndEpoch(offset, latest), f"{count} of {len(self._voters)} voters have what lies below"
+        return (
+            by_snapshot,
+            "the newest snapshot ends there" if by_snapshot.offset else "nothing is known to be committed",
+        )
+
+    def _member(self, replica: Replica, leader: Replica | None) -> Member:
+        status = "Leader" if replica is leader else "Follower" if replica in self._voting else "Observer"
+        election = self._elections[replica.path]
+        return Member(
+            replica.key,
+            status,
+            replica.path,
+            replica.end,
+            _lag(replica, leader or self._best),
+            None if election is None else election[0],
+            None if election is None else election[1],
+            self._at_risk(replica),
+            replica.damaged_from,
+            replica.quarantined_from,
+        )
+
+    def _election(self, candidate: Replica) -> tuple[bool, bool] | None:
+        """Say whether a replica could be elected, by those that are here alone and with who is not; None of no voter.
+
+        It asks the voters that its own log names, and each grants it who is not more up to date, voter or not, and not
+        in quarantine. Who is absent lacks, for all that is known, all but what is committed.
+        """
+        voters = voters_in_force(candidate)
+        voters = voters if len(voters) else self._voters
+        by_voter = {each.key: each for each in reversed(self._replicas) if each.is_voter_of(voters)}
+        if by_voter.get(candidate.key) is not candidate:
+            return None  # Or it is a copy of one that reaches further.
+        if candidate.quarantined_from is not None:
+            return False, False
+        may_vote = [voter for voter in by_voter.values() if voter.quarantined_from is None]
+        granting = sum(_grants(voter, candidate) for voter in may_vote)
+        absent = len(voters) - len(by_voter)
+        is_electable = granting >= voters.majority_size
+        is_current = candidate.end >= self._high_watermark
+        return is_electable, is_electable or (is_current and granting + absent >= voters.majority_size)
+
+    def _at_risk(self, replica: Replica) -> int | None:
+        """Return the first offset that is lost if another is elected, who may be one that is not here."""
+        elected = (each for each in self._replicas if (self._elections[each.path] or (False, False))[1])
+        kept = [self._common_end(replica, candidate) for candidate in elected]
+        kept += [self._high_watermark.offset] if len(self._voting) < len(self._voters) else []
+        least = min(kept, default=replica.end.offset)
+        return least if least < replica.end.offset else None
+
+    def _common_end(self, one: Replica, other: Replica) -> int:
+        """Return what the other log has of the first one, as an end, exclusive.
+
+        They part by the last epoch that both have; without any, one of them goes on behind what the other one has.
+
+        Source: KafkaRaftLog#endOffsetForEpoch.
+        """
+        mine, theirs = self._epoch_starts[one.path], self._epoch_starts[other.path]
+        shared = max(mine.keys() & theirs.keys(), default=None)
+        ends = [one.end.offset, _whole_end(other).offset if one is not other else one.end.offset]
+        if shared is not None:
+            ends += (_end_of(shared, mine, one), _end_of(shared, theirs, other))
+        return min(ends)
+
+
+def _grants(voter: Replica, candidate: Replica) -> bool:
+    """Whether a voter is not more up to date: the epoch of the last record decides, and the log end within one."""
+    return voter.end <= candidate.end
+
+
+def _knows_none_after(epoch: int, replica: Replica) -> bool:
+    return replica.state is not None and replica.state.leader_epoch <= epoch
+
+
+def _whole_end(replica: Replica) -> OffsetAndEpoch:
+    """Return where the records end, exclusive, that a replica has without a hole."""
+    lost = replica.damaged_from
+    if lost is None or lost >= replica.end.offset:
+        return replica.end
+    epochs = [epoch for epoch, start in _epoch_starts(replica).items() if start < lost]
+    return OffsetAndEpoch(lost, max(epochs, default=-1))
+
+
+def _epoch_starts(replica: Replica) -> dict[int, int]:
+    """Return where each epoch starts in a log that is here, at its next start."""
+    end = replica.end
+    leads = epoch_timeline([replica.evidence])
+    starts = {lead.epoch: lead.start_offset for lead in leads if lead.start_offset < end.offset}
+    return starts if end.epoch in starts else {end.epoch: end.offset}
+
+
+def _end_of(epoch: int, starts: dict[int, int], replica: Replica) -> int:
+    later = min((other for other in starts if other > epoch), default=None)
+    return replica.end.offset if later is None else starts[later]
+
+
+def _lag(replica: Replica, leader: Replica) -> int:
+    return max(0, leader.end.offset - replica.end.offset)
+
+
+def _member_order(member: Member) -> tuple[int, int]:
+    return _STATUSES.index(member.status), -1 if member.key is None else member.key.id

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What follows from a quorum's view, in sentences for operators."""
+
+from collections.abc import Iterable, Iterator
+
+from raftlog.tools.auditing.history.quorum_view import Member, QuorumView
+from raftlog.tools.terminal.standard_error import printable
+from raftlog.tools.terminal.value_text import ids_text
+from raftlog.voters.voter_set import ReplicaKey
+
+
+def view_words(view: QuorumView) -> Iterator[str]:
+    """Yield what follows from a view, in sentences: whether it can go on, who could lead it, what may be lost."""
+    majority = view.voters.majority_size
+    absent = _names(member for member in view.members if member.status == "Absent")
+    missing = f"; {absent} not given" if absent else ""
+    missing += f"; {view.quarantined} in quarantine" if view.quarantined else ""
+    if not len(view.voters):
+        yield "Nothing here says who votes."
+    elif view.has_majority:
+        yield f"A majority is here: {view.present} of {len(view.voters)} voters, where {majority} suffice{missing}."
+        yield from _elections(view)
+    else:
+        yield f"No majority is here: {view.present} of {len(view.voters)} voters, where {majority} are needed{missing}."
+        yield "They can elect nobody, and what the others have above the high watermark is not known."
+    yield from _copies(view)
+    yield from _damage(view)
+    yield from _losses(view)
+
+
+def _elections(view: QuorumView) -> Iterator[str]:
+    able = _names(member for member in view.members if member.electable)
+    with_help = _names(member for member in view.members if member.electable is False and member.electable_with_absent)
+    whole = [member for member in view.members if member.quarantined_from is None]
+    unable = _names(member for member in whole if member.electable_with_absent is False)
+    if able:
+        yield f"Could be elected: {able}, as no majority here has a longer log."
+    if with_help:
+        yield f"Could be elected by voters that were not given: {with_help}, if they have no longer log."
+    if unable:
+        yield f"Could not be elected: {unable}, behind a majority."
+
+
+def _copies(view: QuorumView) -> Iterator[str]:
+    """Yield who was given twice: one of the directories is a copy, and an old one must not be started."""
+    paths: dict[ReplicaKey, list[str]] = {}
+    for member in view.members:
+        if member.key is not None and member.path is not None:
+            paths.setdefault(member.key, []).append(printable(member.path))
+    for key, found in paths.items():
+        if len(found) > 1:
+            where = ids_text(found)
+            yield f"Given {len(found)} times: {key.id}, in {where}. Only the one that reaches furthest counts."
+
+
+def _damage(view: QuorumView) -> Iterator[str]:
+    """Yield what a start would do to damaged logs: an operator should copy them before."""
+    for member in view.members:
+        if member.damaged_from is None:
+            continue
+        yield (
+            f"Damaged: the log of {_name(member)} from offset {member.damaged_from} on, which is not counted here."
+            " Kafka may cut it there when it starts: copy the directory first."
+        )
+        if member.quarantined_from is not None:
+            yield (
+                f"In quarantine: {_name(member)}, as raftlog had made more than that durable. It neither votes nor"
+                " leads until a leader has sent it the rest."
+            )
+
+
+def _losses(view: QuorumView) -> Iterator[str]:
+    at_risk = [member for member in view.members if member.at_risk is not None and member.end is not None]
+    for member in at_risk:
+        last = member.end.offset - 1 if member.end is not None else member.at_risk
+        offsets = f"offset {last}" if member.at_risk == last else f"offsets {member.at_risk} to {last}"
+        yield f"May be lost: {offsets} of {_name(member)}, as somebody could be elected who lacks them."
+    if view.has_majority and not at_risk and all(member.damaged_from is None for member in view.members):
+        yield "Nothing can be lost: whoever could be elected has all that is here."
+
+
+def _names(members: Iterable[Member]) -> str:
+    return ids_text(_name(member) for member in members)
+
+
+def _name(member: Member) -> str:
+    return str(member.key.id) if member.key is not None else f"the replica in {printable(member.path or '?')}"

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The replicas of a raft log that are looked at: whose they are, how far they reach, and who votes by them."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import attrs
+
+from raftlog.errors import RaftLogError
+from raftlog.offsets import OffsetAndEpoch
+from raftlog.records.files.file_names import FileKind
+from raftlog.records.files.quorum_state import QuorumStateData
+from raftlog.records.messages.control import LeaderChangeMessage
+from raftlog.records.rules import Severity
+from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence
+from raftlog.tools.auditing.history.durable_ends import durable_end_offset
+from raftlog.tools.auditing.history.log_directories import LogDirectory, log_directories
+from raftlog.tools.auditing.history.quorum_statements import (
+    cut_offset,
+    hole_offset,
+    log_statements,
+    snapshot_statements,
+    voters_of,
+)
+from raftlog.tools.catalogue.audit_rules import UNREADABLE_RULES
+from raftlog.tools.catalogue.findings import Finding
+from raftlog.uuid_text import uuid_from_text
+from raftlog.voters.voter_set import Endpoints, ReplicaKey, SupportedVersionRange, VoterNode, VoterSet
+
+_OF_COPIES: Final = frozenset({"sequence", "is_vote_lost"})
+"""What raftlog's copies of quorum-state have besides its fields."""
+
+
+@attrs.frozen
+class Replica:
+    """A replica of a raft log.
+
+    Attributes:
+        evidence: its files.
+        directory: that it is in.
+        end: of its log, exclusive, with the epoch of its last record, as the next start finds it: it cuts the log where
+            bytes are damaged, and drops one that is less up to date than the newest snapshot.
+        state: of its elections, where that can be read.
+        damaged_from: the first offset that is damaged or missing, and in no snapshot; None where there is none.
+        quarantined_from: the same, where it lies below what raftlog's own files beside the log call durable: raftlog
+            then lets the replica neither vote nor lead. None where there is none, or no such file.
+    """
+
+    evidence: PartitionEvidence
+    directory: LogDirectory
+    end: OffsetAndEpoch
+    state: QuorumStateData | None = None
+    damaged_from: int | None = None
+    quarantined_from: int | None = None
+
+    @property
+    def key(self) -> ReplicaKey | None:
+        """Who it is; None where nothing says."""
+        node_id = self.directory.node_id
+        return None if node_id is None else ReplicaKey(node_id, self.directory.directory_id)
+
+    @property
+    def path(self) -> str:
+        """Its log directory."""
+        return self.directory.path
+
+    def is_voter_of(self, voters: VoterSet) -> bool:
+        """Say whether it is one of some voters."""
+        return self.key is not None and voters.is_voter(self.key)
+
+
+def replicas(evidence: Sequence[PartitionEvidence]) -> list[Replica]:
+    """Return the replicas of raft logs among some places, the most up to date first."""
+    directories = log_directories(evidence)
+    found = [_replica(each, directories[each.place.log_directory]) for each in evidence if each.is_raft]
+    return sorted(found, key=lambda replica: replica.end, reverse=True)
+
+
+def _replica(partition: PartitionEvidence, directory: LogDirectory) -> Replica:
+    end, damaged_from = log_end(partition), _damaged_from(partition)
+    state = quorum_state_of(partition.small_file(FileKind.QUORUM_STATE))
+    whole_end = end.offset if damaged_from is None else min(damaged_from, end.offset)
+    durable = durable_end_offset(partition)
+    if durable is None or durable <= whole_end:
+        return Replica(partition, directory, end, state, damaged_from)
+    return Replica(partition, directory, end, state, whole_end, whole_end)
+
+
+def log_end(partition: PartitionEvidence) -> OffsetAndEpoch:
+    """Return where a log ends at its next start, exclusive, with its last epoch.
+
+    That is where its first damaged bytes are, or the newest snapshot that can be read, if that is more up to date.
+
+    Source: KafkaRaftLog#truncateToLatestSnapshot, LogLoader#recoverLog.
+    """
+    end = OffsetAndEpoch(partition.end_offset, partition.last_epoch)
+    cut = cut_offset(partition)
+    if cut is not None and cut < end.offset:
+        epochs = [seen.epoch for segment in partition.segments for seen in segment.epochs if seen.start_offset < cut]
+        end = OffsetAndEpoch(cut, max(epochs, default=-1))
+    return max([end, *_sound_snapshots(partition)])
+
+
+def _sound_snapshots(partition: PartitionEvidence) -> list[OffsetAndEpoch]:
+    """Return the ids of snapshots in which nothing is damaged: a node does not start from others."""
+    return [
+        snapshot_id
+        for snapshot_id, file in partition.snapshots_by_id.items()
+        if not any(map(_is_serious, file.findings))
+    ]
+
+
+def _is_serious(finding: Finding) -> bool:
+    return finding.severity >= Severity.DAMAGED or finding.rule in UNREADABLE_RULES
+
+
+def _damaged_from(partition: PartitionEvidence) -> int | None:
+    """Return the first offset that a log does not have any more, of those that no snapshot stands for."""
+    covered = max((snapshot_id.offset for snapshot_id in _sound_snapshots(partition)), default=0)
+    if partition.start_offset > covered:
+        return covered
+    found = [hole_offset(partition)]
+    cut = cut_offset(partition)
+    if cut is not None:
+        # What is behind the cut goes too, as far as no snapshot has it.
+        found += [max(cut, covered)] if max(cut + 1, partition.end_offset) > covered else []
+    return min((offset for offset in found if offset is not None and offset >= covered), default=None)
+
+
+def quorum_state_of(file: FileEvidence | None) -> QuorumStateData | None:
+    """Return what a quorum-state file says, or a copy of it; None where it cannot be read, or there is none."""
+    fields = {name: value for name, value in ((file and file.contents) or {}).items() if name not in _OF_COPIES}
+    try:
+        if fields.get("voted_directory_id") is not None:
+            fields["voted_directory_id"] = uuid_from_text(fields["voted_directory_id"])
+        if fields.get("current_voters") is not None:
+            fields["current_voters"] = tuple(fields["current_voters"])
+        return QuorumStateData(**fields)
+    except (RaftLogError, TypeError, ValueError):
+        return None
+
+
+def voters_in_force(replica: Replica) -> VoterSet:
+    """Return who votes at the end of a log: by its last Voters record or snapshot, or else who voted before those.
+
+    Of static voters only the ids are known, by the last LeaderChange, or by quorum-state. The set may be empty.
+    """
+    statements = [each for each in log_statements(replica.evidence) if each.seen.offset < replica.end.offset]
+    sets = [(statement.seen.offset, voters_of(statement)) for statement in statements]
+    sets += [(snapshot.offset, snapshot.voter_set) for snapshot in snapshot_statements(replica.evidence)]
+    named = [(offset, voters) for offset, voters in sets if voters is not None]
+    if named:
+        return max(named, key=lambda each: each[0])[1]
+    for statement in reversed(statements):
+        if isinstance(statement.value, LeaderChangeMessage):
+            return static_voters(voter.id for voter in statement.value.voters)
+    return static_voters((replica.state and replica.state.current_voters) or ())
+
+
+def static_voters(ids: Iterable[int]) -> VoterSet:
+    """Return voters of whom only the ids are known.
+
+    Source: VoterSet#fromInetSocketAddresses.
+    """
+    nodes = (VoterNode(ReplicaKey(voter_id), Endpoints(), SupportedVersionRange(0, 0)) for voter_id in sorted(set(ids)))
+    return VoterSet.of(nodes)

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A transaction index against its segment, both ways: each entry has its ABORT marker, and each marker its entry.
+
+A marker of a transaction without records here needs none: it ended nothing, or what began in an earlier segment, which
+the judgement of the partition knows. Nor does one of a transaction whose records compaction took away. The last stable
+offset of an entry may be greater than what the log tells: a follower that appends much at once knows which transaction
+begins next.
+
+Source: TransactionIndex, ProducerStateManager#lastStableOffset, CleanedTransactionMetadata.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from raftlog.records.files.file_names import FileKind
+from raftlog.records.files.index_entries import TRANSACTION_INDEX
+from raftlog.tools.auditing.batches.batch_table import BatchTable
+from raftlog.tools.auditing.evidence import LogExtent, SurveyTask
+from raftlog.tools.auditing.indexes.index_file import IndexFile, OffsetsSought, SegmentShape
+from raftlog.tools.auditing.producers.producer_history import is_whole
+from raftlog.tools.auditing.producers.transaction_rules import UNKNOWN, AbortMarker
+from raftlog.tools.catalogue.findings import Finding
+
+
+class TransactionIndexSurvey:
+    """Compares a transaction index with the batches of its segment.
+
+    Args:
+        task: the segment.
+        path: of the index.
+        data: all of it.
+        shape: of the segment, which is told of batches first.
+    """
+
+    def __init__(self, task: SurveyTask, path: str, data: bytes, shape: SegmentShape) -> None:
+        self._file = IndexFile(path, TRANSACTION_INDEX, data, "tail-zero")
+        fields = self._file.columns(">i2,>i8,>i8,>i8,>i8")
+        self._versions, self._producers, self._firsts, self._lasts, self._stable_offsets = fields
+        self._base_offset = task.base_offset or 0
+        self._log_bytes = task.size_bytes
+        self._sought = OffsetsSought(self._lasts)
+        self._sought_stable = OffsetsSought(self._stable_offsets)
+        self._reported = self._versions != 0
+        self._shape = shape
+        self._was_removed = not {FileKind.OFFSET_INDEX, FileKind.TRANSACTION_INDEX} & task.indexes.keys()
+
+    @property
+    def first_offsets(self) -> dict[int, int]:
+        """Where transactions begin, by the offsets of their markers, but for entries that were found to be wrong."""
+        sound = ~self._reported
+        return dict(zip(self._lasts[sound].tolist(), self._firsts[sound].tolist(), strict=True))
+
+    def take(self, table: BatchTable) -> None:
+        """Find the entries whose markers are in the next batches."""
+        if len(self._lasts):
+            self._sought.take(table)
+            self._sought_stable.take(table)
+
+    def end(self, extent: LogExtent | None, aborted: Sequence[AbortMarker]) -> Iterator[Finding]:
+        """Yield what is wrong with the index."""
+        import numpy as np
+
+        yield from self._file.byte_findings()
+        for number in np.flatnonzero(self._reported).tolist():
+            reason = f"unknown version {self._versions[number]} of an aborted transaction"
+            yield self._file.finding("file-format", reason, number)
+        markers = {marker.last_offset: marker for marker in aborted}
+        own = [markers.pop(last, None) for last in self._lasts.tolist()]
+        by_start = {(marker.producer_id, marker.first_offset): marker for marker in markers.values()}
+        beyond = []
+        for number, marker in enumerate(own):
+            # An entry without a marker may be meant for a marker without an entry: that is one fault, not two.
+            meant = by_start.get((int(self._producers[number]), int(self._firsts[number]))) if marker is None else None
+            markers.pop(UNKNOWN if meant is None else meant.last_offset, None)
+            if marker is None and meant is None and self._is_beyond(number, extent):
+                beyond.append(number)
+                continue
+            wrong = self._wrong_entry(number, marker, extent, has_meaning=meant is not None)
+            if wrong is not None:
+                yield from self._report(number, wrong)
+        yield from self._beyond(beyond)
+        if len(self._file.data) % self._file.layout.entry_size == 0:  # Else the last entry is cut off.
+            yield from self._missing(markers.values())
+        yield from self._disorder()
+
+    def _report(self, number: int, reason: str) -> Iterator[Finding]:
+        """Yield a finding about an entry, the first time."""
+        if not self._reported[number]:
+            self._reported[number] = True
+            yield self._file.finding("transaction-index", reason, number, int(self._lasts[number]))
+
+    def _is_beyond(self, number: int, extent: LogExtent | None) -> bool:
+        return bool(self._lasts[number] >= (extent.end_offset if extent else self._base_offset))
+
+    def _wrong_entry(
+        self, number: int, marker: AbortMarker | None, extent: LogExtent | None, *, has_meaning: bool
+    ) -> str | None:
+        """Say what is wrong with an entry, if anything.
+
+        Args:
+            number: of the entry.
+            marker: at its last offset.
+            extent: of the segment.
+            has_meaning: whether another marker fits to it, which has no entry.
+        """
+        producer_id, last = int(self._producers[number]), int(self._lasts[number])
+        if marker is None:
+            is_in_hole = self._sought.positions[number] < 0 and last >= self._base_offset
+            is_explained = is_in_hole or bool(self._shape.step_backs)
+            return None if is_explained and not has_meaning else _without_marker(producer_id, last)
+        if marker.producer_id != producer_id:
+            return f"an entry of producer {producer_id}, where offset {last} aborts one of {marker.producer_id}"
+        if extent is None or not is_whole(extent):
+            return None
+        return self._wrong_first(int(self._firsts[number]), marker) or self._wrong_stable_offset(number, marker, extent)
+
+    def _beyond(self, numbers: Sequence[int]) -> Iterator[Finding]:
+        """Yield one finding for all entries at the end that are behind the log, unless its torn tail says it."""
+        at_end = [number for index, number in enumerate(numbers) if len(self._lasts) - number == len(numbers) - index]
+        for number in numbers[: len(numbers) - len(at_end)]:
+            yield from self._report(number, _without_marker(int(self._producers[number]), int(self._lasts[number])))
+        if at_end and self._log_bytes <= self._shape.end_position:
+            first = int(self._lasts[at_end[0]])
+            reason = f"{len(at_end)} entries from offset {first} on, behind the log's end"
+            yield self._file.finding("index-beyond", reason, at_end[0], first)
+
+    def _wrong_first(self, first: int, marker: AbortMarker) -> str | None:
+        begins_earlier = first < self._base_offset and not marker.is_beginning_here
+        if first == marker.first_offset or begins_earlier:
+            return None
+        log = f"it begins at {marker.first_offset}" if marker.first_offset != UNKNOWN else "there is none of it"
+        return f"a transaction of producer {marker.producer_id} begins at offset {first}, where in the log {log}"
+
+    def _wrong_stable_offset(self, number: int, marker: AbortMarker, extent: LogExtent) -> str | None:
+        found, expected = int(self._stable_offsets[number]), marker.last_stable_offset
+        is_open_earlier = found < self._base_offset  # A transaction that no batch of this segment is of.
+        may_begin_later = expected > marker.last_offset and (
+            found == extent.end_offset or bool(self._sought_stable.are_first[number])
+        )
+        if found == expected or is_open_earlier or (found > expected and may_begin_later):
+            return None
+        return f"last stable offset {found} at the marker at {marker.last_offset}, where the log has {expected}"
+
+    def _missing(self, markers: Iterable[AbortMarker]) -> Iterator[Finding]:
+        unlisted = [marker for marker in markers if marker.first_offset != UNKNOWN and marker.is_read]
+        if self._was_removed and unlisted:
+            reason = (
+                f"it has no .txnindex for {len(unlisted)} aborted transactions, and no .index: Kafka makes both anew"
+            )
+            yield Finding(self._file.path, "index-missing", reason)
+        else:
+            for marker in unlisted:
+                producer = f"producer {marker.producer_id} from offset {marker.first_offset} on"
+                reason = f"no entry for the transaction of {producer}, which offset {marker.last_offset} aborts"
+                yield Finding(self._file.path, "transaction-index", reason, offset=marker.last_offset)
+
+    def _disorder(self) -> Iterator[Finding]:
+        import numpy as np
+
+        lasts, reported = self._lasts, self._reported
+        back = lasts[1:] <= lasts[:-1]
+        for number in np.flatnonzero(back & ~reported[1:] & ~reported[:-1]).tolist():
+            reason = f"last offset {lasts[number + 1]} follows {lasts[number]}"
+            yield self._file.finding("index-order", reason, number + 1)
+
+
+def _without_marker(producer_id: int, last_offset: int) -> str:
+    return f"an entry of producer {producer_id} for offset {last_offset}, where no ABORT marker is"

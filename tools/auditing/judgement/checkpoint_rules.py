@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The checkpoints of offsets in a log directory, beside the partitions that they speak of."""
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from typing import Any, Final
+
+from raftlog.file_system import join
+from raftlog.records.files.file_names import FileKind
+from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence
+from raftlog.tools.auditing.finding_limit import MOST_OF_A_RULE, FindingLimit
+from raftlog.tools.auditing.judgement.segment_rules import has_lost_tail, stray_offsets
+from raftlog.tools.catalogue.findings import Finding
+
+_KINDS: Final = {
+    FileKind.RECOVERY_POINT_CHECKPOINT: "a recovery point",
+    FileKind.REPLICATION_OFFSET_CHECKPOINT: "a high watermark",
+    FileKind.LOG_START_OFFSET_CHECKPOINT: "a log start",
+    FileKind.CLEANER_OFFSET_CHECKPOINT: "a cleaned offset",
+}
+_FEW: Final = 3
+"""So many partitions that are missing are each told."""
+_OF_ALL_LOGS: Final = frozenset({FileKind.RECOVERY_POINT_CHECKPOINT, FileKind.REPLICATION_OFFSET_CHECKPOINT})
+"""Those in which Kafka writes what it has: each log, and none that it has not."""
+
+
+def judge_checkpoints(directory: PartitionEvidence, partitions: Sequence[PartitionEvidence]) -> Iterator[Finding]:
+    """Yield what checkpoints of a log directory say of offsets that its logs do not reach: one finding a partition.
+
+    A partition of which there is no file at all is told where the log directory was looked at as a whole, and the
+    offset is above 0. A log whose last segment has damaged bytes at its end is not, as these are.
+
+    Args:
+        directory: the log directory itself.
+        partitions: those in it, or more; their segments need no more than coverage and extent.
+    """
+    here = [each for each in partitions if each.place.log_directory == directory.place.log_directory]
+    there = {each.place.topic_partition for each in here}
+    logs = {each.place.topic_partition: each for each in here if each.place.topic and each.segments}
+    was_listed = not any(file.task.was_named for file in directory.files)
+    reported: set[tuple[str, int]] = set()
+    for kind, meaning in _KINDS.items():
+        checkpoint = directory.small_file(kind)
+        if checkpoint is not None and checkpoint.contents is not None:
+            limit = FindingLimit(checkpoint.task.path)
+            entries = checkpoint.contents["entries"]
+            if was_listed and kind in _OF_ALL_LOGS:
+                missing = list(_missing(checkpoint, f"{kind.value} has {meaning}", there, reported))
+                yield from missing
+                if any(finding.path == limit.path for finding in missing):
+                    continue  # It may be another directory's, and then says nothing of the logs that are here.
+            limit.extend(_beyond(limit.path, entries, meaning, logs, reported))
+            yield from limit.findings()
+
+
+def _missing(
+    checkpoint: FileEvidence, has: str, there: Set[tuple[str, int]], reported: set[tuple[str, int]]
+) -> Iterator[Finding]:
+    """Yield the partitions that are not there, each under the path that it should have.
+
+    Where they are most of those that are named, or very many, that is one finding, of the checkpoint.
+    """
+    entries = (checkpoint.contents or {})["entries"]
+    offsets = {(entry["topic"], entry["partition"]): entry["offset"] for entry in entries if entry["offset"] > 0}
+    missing = {name: offset for name, offset in offsets.items() if name not in there | reported}
+    reported.update(missing)
+    if len(missing) > min(MOST_OF_A_RULE, max(_FEW, len(offsets) // 2)):
+        names = ", ".join(f"{topic}-{partition}" for topic, partition in itertools.islice(missing, _FEW))
+        what = f"{len(missing)} of {len(offsets)} partitions that it names have no file here, such as {names}"
+        reason = f"{what}: they are lost, or it is of another directory"
+        yield Finding(checkpoint.task.path, "partition-missing", reason)
+        return
+    for (topic, partition), offset in missing.items():
+        path = join(checkpoint.task.place.log_directory, f"{topic}-{partition}")
+        reason = f"{has} of {offset} for it, and there is no file of it: it is lost, or was deleted"
+        yield Finding(path, "partition-missing", reason, offset=offset)
+
+
+def _beyond(
+    path: str,
+    entries: Iterable[Mapping[str, Any]],
+    meaning: str,
+    logs: Mapping[tuple[str, int], PartitionEvidence],
+    reported: set[tuple[str, int]],
+) -> Iterator[Finding]:
+    for entry in entries:
+        topic_partition = entry["topic"], entry["partition"]
+        log = logs.get(topic_partition)
+        if log is None or topic_partition in reported or _ends_damaged(log) or has_lost_tail(log):
+            continue
+        if entry["offset"] <= log.end_offset + stray_offsets(log):
+            continue
+        reported.add(topic_partition)
+        name = f"{topic_partition[0]}-{topic_partition[1]}"
+        reason = f"{meaning} of {entry['offset']} for {name}, which ends at {log.end_offset}"
+        yield Finding(path, "offset-checkpoint", reason, offset=entry["offset"])
+
+
+def _ends_damaged(log: PartitionEvidence) -> bool:
+    coverage = log.segments[-1].coverage
+    return coverage is None or coverage.damaged_bytes + coverage.padding_bytes > 0

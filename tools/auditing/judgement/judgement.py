@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All judgements, over the evidence of files as it comes in.
+
+Files come ordered by topic and partition, as ``find_tasks`` gives them: memory holds what all replicas of one partition
+say, and of other partitions only what log directories are compared with: raft's, and where a log ends.
+"""
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+import attrs
+
+from raftlog.file_paths import directory_of
+from raftlog.tools.auditing.crash_isolation import attempted, guarded
+from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence
+from raftlog.tools.auditing.history.log_directories import LogDirectory, by_cluster, log_directories
+from raftlog.tools.catalogue.findings import Finding
+
+# A judge is imported with what it is to judge: a segment that was named alone has neither replicas nor a directory.
+
+
+def _judge_partition(partition: PartitionEvidence) -> Iterator[Finding]:
+    from raftlog.tools.auditing.judgement.partition_rules import judge_partition
+
+    return judge_partition(partition)
+
+
+def _judge_holes(partition: PartitionEvidence, directory: PartitionEvidence | None) -> Iterator[Finding]:
+    if partition.is_raft:
+        from raftlog.tools.auditing.survey.version_rules import judge_version
+
+        return judge_version(partition, directory)
+    from raftlog.tools.auditing.judgement.missing_ranges import judge_holes
+
+    return judge_holes(partition, directory)
+
+
+def _told_of_worse(replica: PartitionEvidence, said: Sequence[Finding]) -> Iterator[Finding]:
+    from raftlog.tools.auditing.judgement.segment_rules import told_of_worse
+
+    return told_of_worse(replica, said)
+
+
+def _judge_replicas(replicas: Sequence[PartitionEvidence]) -> Iterator[Finding]:
+    if len(replicas) == 1:
+        return iter(())
+    from raftlog.tools.auditing.batch_reader import read_batches
+    from raftlog.tools.auditing.judgement.replica_rules import judge_replicas
+
+    return judge_replicas(replicas, read_batches)
+
+
+def _judge_directories(evidence: Sequence[PartitionEvidence]) -> Iterator[Finding]:
+    if all(each.place.topic for each in evidence):
+        return iter(())  # No log directory itself is here, and so nothing says whose replicas these are.
+    from raftlog.tools.auditing.judgement.directory_rules import judge_directories
+
+    return judge_directories(evidence)
+
+
+@attrs.frozen
+class Judges:
+    """The judgements to put together."""
+
+    partition: Callable[[PartitionEvidence], Iterable[Finding]] = _judge_partition
+    replicas: Callable[[Sequence[PartitionEvidence]], Iterable[Finding]] = _judge_replicas
+    directories: Callable[[Sequence[PartitionEvidence]], Iterable[Finding]] = _judge_directories
+    holes: Callable[[PartitionEvidence, PartitionEvidence | None], Iterable[Finding]] = _judge_holes
+
+
+@attrs.frozen
+class Judged:
+    """Some places that were judged together.
+
+    Attributes:
+        places: all partitions of one name, or all log directories, in order; none for what is said about log
+            directories beside each other.
+        findings: of their files and about them, by path, position and rule.
+        replicas: those of the partitions that were looked at as a whole, by the id of their cluster: replicas of one
+            log each. The id is empty where no meta.properties says it.
+        directories: the log directories that the places are in, as far as there are files of their own; by path.
+    """
+
+    places: tuple[PartitionEvidence, ...]
+    findings: tuple[Finding, ...]
+    replicas: Mapping[str, Sequence[PartitionEvidence]] = attrs.field(factory=dict)
+    directories: Mapping[str, PartitionEvidence] = attrs.field(factory=dict)
+
+    @property
+    def path(self) -> str:
+        """A directory of theirs; empty where there is none."""
+        return _directory(self.places[0]) if self.places else ""
+
+    def with_findings(self, more: Iterable[Finding]) -> "Judged":
+        """Return the same with more findings."""
+        return attrs.evolve(self, findings=in_order([*self.findings, *more]))
+
+
+def judge(partitions: Iterable[PartitionEvidence], judges: Judges | None = None) -> Iterator[Finding]:
+    """Yield the findings of all surveys and judgements, in an order that the evidence alone decides.
+
+    Args:
+        partitions: ordered by topic and partition, so that log directories come first.
+        judges: the judgements; None takes all.
+    """
+    for judged in judge_in_groups(partitions, judges or Judges()):
+        yield from judged.findings
+
+
+def judge_in_groups(partitions: Iterable[PartitionEvidence], judges: Judges | None = None) -> Iterator[Judged]:
+    """Yield what ``judge`` does a partition at a time, with its evidence; what is about log directories comes last."""
+    judges = judges or Judges()
+    kept: list[PartitionEvidence] = []
+    directories: Mapping[str, PartitionEvidence] = {}
+    for places in in_groups(partitions):
+        directories = by_path(places) or directories
+        yield judge_group(places, directories, judges)
+        kept += map(kept_of, places)
+    yield judge_together(kept, judges)
+
+
+def in_groups(partitions: Iterable[PartitionEvidence]) -> Iterator[tuple[PartitionEvidence, ...]]:
+    """Put together what is judged together: places of one name that follow each other."""
+    for _, group in itertools.groupby(partitions, key=lambda partition: partition.place.topic_partition):
+        yield tuple(group)
+
+
+def by_path(places: Iterable[PartitionEvidence]) -> dict[str, PartitionEvidence]:
+    """Return those of some places that are log directories, by path."""
+    return {place.place.log_directory: place for place in places if not place.place.topic}
+
+
+def judge_group(
+    places: tuple[PartitionEvidence, ...], directories: Mapping[str, PartitionEvidence], judges: Judges | None = None
+) -> Judged:
+    """Judge a partition with all its replicas, or all log directories, each by itself.
+
+    Args:
+        places: all of one name, in order.
+        directories: log directories by path, at least those of the places.
+        judges: the judgements; None takes all.
+    """
+    paths = sorted({place.place.log_directory for place in places} & directories.keys())
+    beside = {path: directories[path] for path in paths}
+    listed = {path: each for path, each in beside.items() if not _was_named(each)}
+    faults: list[Finding] = []
+    known = _log_directories(beside.values(), faults)
+    if places[0].place.topic:
+        faults = []  # Said with the log directories themselves.
+    replicas = attempted(_directory(places[0]), _replicas, places, known)
+    if isinstance(replicas, Finding):
+        faults.append(replicas)
+        replicas = {}
+    findings = _findings(places, replicas, listed, judges or Judges())
+    return Judged(places, in_order([*findings, *faults]), replicas, beside)
+
+
+def judge_together(kept: Sequence[PartitionEvidence], judges: Judges | None = None) -> Judged:
+    """Judge log directories beside each other.
+
+    Args:
+        kept: what ``kept_of`` returns of all places, in order.
+        judges: the judgements; None takes all.
+    """
+    path = kept[0].place.log_directory if kept else ""
+    return Judged((), in_order(guarded(path, (judges or Judges()).directories, kept)))
+
+
+def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return findings by path, position and rule; what is about a whole file comes before what is inside."""
+    return tuple(sorted(findings, key=_order))
+
+
+def _order(finding: Finding) -> tuple[str, int, str, int, int, str]:
+    position = -1 if finding.position is None else finding.position
+    offset = -1 if finding.offset is None else finding.offset
+    epoch = -1 if finding.epoch is None else finding.epoch
+    return finding.path, position, finding.rule, offset, epoch, finding.reason
+
+
+def _findings(
+    places: Iterable[PartitionEvidence],
+    replicas: Mapping[str, Sequence[PartitionEvidence]],
+    directories: Mapping[str, PartitionEvidence],
+    judges: Judges,
+) -> Iterator[Finding]:
+    told_elsewhere: set[Finding] = set()
+    for of_one_log in replicas.values():
+        said: list[Finding] = []
+        for replica in of_one_log:
+            path = _directory(replica)
+            said += guarded(path, judges.partition, replica)
+            said += guarded(path, judges.holes, replica, directories.get(replica.place.log_directory))
+            told_elsewhere.update(_told_of_worse(replica, said))
+        yield from said
+        told = [_with_findings(replica, said) for replica in of_one_log]
+        yield from guarded(_directory(told[0]), judges.replicas, told)
+    for place in places:
+        for file in place.files:
+            yield from (finding for finding in file.findings if finding not in told_elsewhere)
+
+
+def _log_directories(places: Iterable[PartitionEvidence], faults: list[Finding]) -> dict[str, LogDirectory]:
+    """Return log directories by path; of one over which raftlog fails, only the path is known."""
+    found: dict[str, LogDirectory] = {}
+    for place in places:
+        path = place.place.log_directory
+        directory = attempted(path, log_directories, [place])
+        if isinstance(directory, Finding):
+            faults.append(directory)
+            directory = {path: LogDirectory(path)}
+        found |= directory
+    return found
+
+
+def _directory(partition: PartitionEvidence) -> str:
+    """Return the directory that a partition's files are in, whatever its name."""
+    return directory_of(partition.files[0].task.path)
+
+
+def _with_findings(partition: PartitionEvidence, said: Sequence[Finding]) -> PartitionEvidence:
+    """Put what was said about a partition to its files: replicas do not repeat it."""
+    by_path: dict[str, list[Finding]] = {}
+    for finding in said:
+        by_path.setdefault(finding.path, []).append(finding)
+    files = (
+        attrs.evolve(file, findings=(*file.findings, *by_path[path])) if (path := file.task.path) in by_path else file
+        for file in partition.files
+    )
+    return attrs.evolve(partition, files=tuple(files)) if by_path else partition
+
+
+def _replicas(
+    places: Iterable[PartitionEvidence], directories: Mapping[str, LogDirectory]
+) -> dict[str, Sequence[PartitionEvidence]]:
+    """Divide partitions of one name by their clusters.
+
+    Log directories are no replicas, and of a partition whose files were named one by one there may be more.
+    """
+
+    def cluster_id(partition: PartitionEvidence) -> str | None:
+        directory = directories.get(partition.place.log_directory)
+        return None if directory is None else directory.cluster_id
+
+    whole = [place for place in places if place.place.topic and not _was_named(place)]
+    return dict(by_cluster(whole, cluster_id))
+
+
+def _was_named(place: PartitionEvidence) -> bool:
+    """Whether files of a place were named one by one, so that there may be more beside them."""
+    return any(file.task.was_named for file in place.files)
+
+
+def kept_of(partition: PartitionEvidence) -> PartitionEvidence:
+    """Return what log directories are compared with: all of raft's and of their own files, else where the log ends."""
+    if partition.is_raft or not partition.place.topic:
+        return partition
+    segments = partition.segments
+    files = {file.task.path: file for file in (*segments[:1], *segments[-1:])}
+    return PartitionEvidence(partition.place, tuple(map(_without_lists, files.values())))
+
+
+def _without_lists(file: FileEvidence) -> FileEvidence:
+    beyond = tuple(finding for finding in file.findings if finding.rule == "index-beyond")
+    return FileEvidence(
+        file.task, beyond[:1], coverage=file.coverage, extent=file.extent, stray_offsets=file.stray_offsets
+    )

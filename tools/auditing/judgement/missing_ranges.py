@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Holes in the offsets of a log that is not raft's: compaction leaves them behind, and so does what loses batches.
+
+Which of both it was is said by the log directory, which notes what was compacted, by names, and by the batches.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from raftlog.records.files.file_names import FileKind, FileState
+from raftlog.tools.auditing.evidence import OffsetHoles, PartitionEvidence
+from raftlog.tools.auditing.judgement.segment_rules import holes_between
+from raftlog.tools.catalogue.findings import Finding
+
+_COMPACTED_TOPIC: Final = re.compile(
+    r"__consumer_offsets|__transaction_state|__share_group_state|_schemas"  # Of brokers, and of schema registries.
+    r"|.*connect.*[-_.](configs?|offsets?|status)"  # Of Connect, as its examples name them.
+    r"|(.*\.)?heartbeats|.*[-.]internal|.*-changelog"  # Of MirrorMaker, and of Kafka Streams.
+)
+
+
+def judge_holes(partition: PartitionEvidence, directory: PartitionEvidence | None) -> Iterator[Finding]:
+    """Yield that offsets are missing in a log without any sign of compaction: one finding, at the first hole.
+
+    Nothing is said where the log directory was not looked at, which alone tells what was compacted batch by batch.
+
+    Args:
+        partition: all files of a partition.
+        directory: those of its log directory itself; None where it was not looked at as a whole.
+
+    Source: LogCleanerManager#updateCheckpoints, which notes what was compacted, and forgets what is not any more.
+    """
+    if partition.is_raft or directory is None or _is_compacted(partition, directory):
+        return
+    found = sorted(_holes(partition), key=lambda each: each[1].start_offset)
+    if found:
+        path, first = found[0]
+        missing = sum(holes.missing_count for _, holes in found)
+        places = sum(holes.hole_count for _, holes in found)
+        many = f"{missing} offsets are missing at {places} places, the first is {first.start_offset}"
+        reason = f"{many}, and nothing shows that the log was ever compacted"
+        yield Finding(path, "offset-missing", reason, first.position, offset=first.start_offset)
+
+
+def _holes(partition: PartitionEvidence) -> Iterator[tuple[str, OffsetHoles]]:
+    """Yield the holes in segments and between them, but for those where a segment is that has lost its ``.log``."""
+    orphans = [
+        file.task.base_offset or 0
+        for file in partition.files
+        if any(finding.rule == "index-orphan" for finding in file.findings)
+    ]
+    for segment in partition.segments:
+        if segment.holes is not None:
+            yield segment.task.path, segment.holes
+    for segment, start_offset, end_offset in holes_between(partition):
+        if not any(start_offset <= orphan < end_offset for orphan in orphans):
+            yield segment.task.path, OffsetHoles(start_offset, 0, end_offset - start_offset, 1)
+
+
+def _is_compacted(partition: PartitionEvidence, directory: PartitionEvidence) -> bool:
+    """Whether something shows that a log is compacted, or what would show it cannot be read."""
+    if _COMPACTED_TOPIC.fullmatch(partition.place.topic):
+        return True
+    if any(file.shows_compaction or file.task.state is FileState.CLEANED for file in partition.files):
+        return True
+    checkpoint = directory.small_file(FileKind.CLEANER_OFFSET_CHECKPOINT)
+    if checkpoint is None:
+        return False
+    entries = None if checkpoint.contents is None else checkpoint.contents["entries"]
+    return entries is None or partition.place.topic_partition in {
+        (entry["topic"], entry["partition"]) for entry in entries
+    }

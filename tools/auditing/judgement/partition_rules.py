@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the files of one partition say about each other."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import attrs
+
+from raftlog.tools.auditing.evidence import PartitionEvidence
+from raftlog.tools.auditing.history.epoch_runs import LogEpochs
+from raftlog.tools.auditing.judgement.election_rules import judge_election
+from raftlog.tools.auditing.judgement.empty_rules import judge_empty
+from raftlog.tools.auditing.judgement.epoch_rules import judge_epochs
+from raftlog.tools.auditing.judgement.segment_rules import has_lost_tail, judge_log_end, judge_segments
+from raftlog.tools.auditing.judgement.snapshot_rules import is_of_other_epoch, judge_snapshots
+from raftlog.tools.auditing.judgement.voter_rules import judge_voters
+from raftlog.tools.auditing.producers.producer_rules import judge_producers
+from raftlog.tools.catalogue.findings import Finding
+
+_OTHER_CONTENT: Final = frozenset({"snapshot-id", "snapshot-timestamp", "snapshot-boundary"})
+"""What says that a snapshot is not the one that its name promises."""
+_OF_CONTENT: Final = frozenset({"snapshot-voters", "snapshot-version"})
+
+
+def judge_partition(evidence: PartitionEvidence) -> Iterator[Finding]:
+    """Yield what the files of a partition, all of which were surveyed, say that contradicts each other.
+
+    What a survey has found is not repeated, nor what follows from it: a log that lost its end is not behind its
+    snapshots and checkpoints, and a snapshot that is another one is not judged by its voters.
+    """
+    epochs = LogEpochs(evidence)
+    yield from judge_empty(evidence)
+    yield from judge_segments(evidence)
+    of_epochs = list(judge_epochs(evidence, epochs))
+    yield from of_epochs
+    if not evidence.is_raft:
+        yield from judge_producers(evidence)
+        return
+    log_end = list(judge_log_end(evidence))
+    is_tail_lost = has_lost_tail(evidence) or any(finding.rule == "log-end-durable" for finding in log_end)
+    doubted = {finding.epoch for finding in of_epochs if finding.rule == "epoch-opening"}
+    snapshots = list(judge_snapshots(evidence, epochs, is_tail_lost=is_tail_lost, doubted=doubted))
+    yield from snapshots
+    if not any(finding.rule == "snapshot-ahead" for finding in snapshots):
+        yield from log_end
+    others = {finding.path for finding in snapshots if finding.rule in _OTHER_CONTENT}
+    others |= {file.task.path for file in evidence.snapshots if is_of_other_epoch(file)}
+    own = attrs.evolve(evidence, files=tuple(file for file in evidence.files if file.task.path not in others))
+    uncomparable = _paths_of_uncomparable(evidence)
+    for finding in judge_voters(own):
+        if finding.path not in uncomparable or finding.rule not in _OF_CONTENT:
+            yield finding
+    yield from judge_election(evidence)
+    yield from judge_producers(evidence)
+
+
+def _paths_of_uncomparable(evidence: PartitionEvidence) -> set[str]:
+    """Return the snapshots that end where the log has nothing, any more or at all: it cannot contradict them."""
+    ends = {batch.snapshot_offset for file in evidence.segments for batch in file.snapshot_batches}
+    return {file.task.path for id_, file in evidence.snapshots_by_id.items() if id_.offset not in ends}

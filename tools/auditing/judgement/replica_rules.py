@@ -1,0 +1,341 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What replicas of one partition say together: one leader an epoch, one batch an epoch and offset, one history."""
+
+import itertools
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, Final
+
+import attrs
+
+from raftlog.offsets import OffsetAndEpoch
+from raftlog.records.files.file_names import FileKind
+from raftlog.records.messages.control import (
+    KRaftVersionRecord,
+    LeaderChangeMessage,
+    SnapshotHeaderRecord,
+    VotersRecord,
+)
+from raftlog.records.rules import Severity
+from raftlog.tools.auditing.batch_reader import BatchReader
+from raftlog.tools.auditing.evidence import ControlSeen, FileEvidence, PartitionEvidence
+from raftlog.tools.auditing.history.divergence import Divergence, DivergenceKind, divergences
+from raftlog.tools.auditing.history.histories import by_history, first_leader
+from raftlog.tools.auditing.history.quorum_statements import Statement
+from raftlog.tools.auditing.history.replicas import quorum_state_of
+from raftlog.tools.catalogue.findings import Finding
+
+_RULES: Final = {
+    DivergenceKind.PREFIX: "replica-behind",
+    DivergenceKind.TRUNCATED_TAIL: "replica-behind",
+    DivergenceKind.APART: "replica-behind",
+    DivergenceKind.CONFLICTING_EPOCH: "replica-forked",
+    DivergenceKind.CONFLICTING_BATCH: "replica-batch",
+    DivergenceKind.HEADER_ROT: "replica-batch",
+    DivergenceKind.BIT_ROT: "replica-rot",
+    DivergenceKind.LOST_RECORDS: "replica-lost",
+    DivergenceKind.COMPACTION: "replica-compacted",
+}
+
+_CONTRADICTIONS: Final = frozenset(
+    {DivergenceKind.CONFLICTING_EPOCH, DivergenceKind.CONFLICTING_BATCH, DivergenceKind.HEADER_ROT}
+)
+"""Where one of two is wrong, and the others may say which."""
+
+_OLD: Final = "it was stopped, or restored from an older copy: if restored it must not vote before it has caught up"
+
+
+def judge_replicas(replicas: Sequence[PartitionEvidence], read: BatchReader) -> Iterator[Finding]:
+    """Yield what replicas of one partition say that cannot all be true.
+
+    Each is compared with the one that is most up to date, which would win an election: the greatest last epoch, then
+    the greatest end offset. Where most of them contradict that one alike, it is said of that one.
+
+    Args:
+        replicas: of one topic and partition, in any order; of fewer than two nothing is said.
+        read: gives batches of a surveyed segment, where digests differ.
+    """
+    yield from _judge_topic_ids(replicas)
+    histories = by_history(replicas, lambda replica: replica)
+    yield from _judge_histories(histories)
+    for of_one_cluster in histories:
+        for of_one_topic in _by_topic_id(of_one_cluster):
+            yield from _judge_history(of_one_topic, read)
+
+
+def _judge_history(replicas: Sequence[PartitionEvidence], read: BatchReader) -> Iterator[Finding]:
+    """Yield what replicas that are such of each other contradict each other in."""
+    with_logs = [replica for replica in replicas if replica.segments]
+    of_leaders = list(_judge_leaders(with_logs))
+    yield from of_leaders
+    yield from _judge_twins(replicas)
+    if len(with_logs) < 2:
+        return
+    found = list(_differences(with_logs, read))
+    led_apart = {finding.offset for finding in of_leaders}
+    for difference in _blamed(found, with_logs):
+        is_led_apart = difference.of.kind is DivergenceKind.CONFLICTING_BATCH and difference.of.offset in led_apart
+        if not is_led_apart and not _is_reported(difference.of, with_logs):
+            yield _judge_difference(difference, with_logs)
+
+
+@attrs.frozen
+class _Difference:
+    """How a replica differs from the newest one.
+
+    Attributes:
+        of: the difference. What is said is said of its right side.
+        newest_epoch: of the newest replica at its offset.
+        other: the replica that is compared with the newest one, which would win an election.
+    """
+
+    of: Divergence
+    newest_epoch: int | None
+    other: PartitionEvidence
+
+    @property
+    def way(self) -> tuple[object, ...]:
+        """What replicas have in common that differ from the newest one in the same way."""
+        return self.of.kind, self.of.offset, self.of.right.epoch, self.of.right.crc
+
+
+def _differences(replicas: Sequence[PartitionEvidence], read: BatchReader) -> Iterator[_Difference]:
+    """Compare replicas with the newest; what is below its log start, with the newest of those that have it."""
+    end_offset = None
+    remaining = sorted(replicas, key=_up_to_date, reverse=True)
+    while remaining:
+        newest, *others = remaining
+        for replica in others:
+            for divergence in divergences(newest, replica, read, end_offset):
+                yield _Difference(divergence, divergence.left.epoch, replica)
+        end_offset = newest.start_offset
+        remaining = [replica for replica in others if replica.start_offset < end_offset]
+
+
+def _up_to_date(replica: PartitionEvidence) -> tuple[int, int]:
+    return replica.last_epoch, replica.end_offset
+
+
+def _blamed(found: Sequence[_Difference], replicas: Sequence[PartitionEvidence]) -> Iterator[_Difference]:
+    """Yield differences; where most replicas differ from the newest in one way, it is said once, of that one."""
+    counts = Counter(difference.way for difference in found)
+    told: set[tuple[object, ...]] = set()
+    for difference in found:
+        divergence, way = difference.of, difference.way
+        holders = sum(each.start_offset <= divergence.offset < each.end_offset for each in replicas)
+        if divergence.kind not in _CONTRADICTIONS or 2 * counts[way] <= holders:
+            yield difference
+        elif way not in told:
+            told.add(way)
+            turned = attrs.evolve(divergence, left=divergence.right, right=divergence.left)
+            yield attrs.evolve(difference, of=turned)
+
+
+def _judge_difference(difference: _Difference, replicas: Sequence[PartitionEvidence]) -> Finding:
+    divergence, side = difference.of, difference.of.right
+    rule, reason = _RULES[divergence.kind], describe(divergence)
+    if divergence.kind is DivergenceKind.CONFLICTING_EPOCH:
+        witness = _snapshot_of_branch(difference, replicas)
+        if witness is not None:
+            branch = difference.other.place.log_directory
+            rule, reason = "replica-lost", f"{reason}; yet {witness} was taken of what {branch} has"
+    elif rule == "replica-behind" and side.epoch is None and _is_old(difference.other, replicas):
+        reason = f"{reason}; {_OLD}"
+    return Finding(side.path, rule, reason, side.position, offset=divergence.offset, epoch=divergence.epoch)
+
+
+def _is_old(replica: PartitionEvidence, replicas: Sequence[PartitionEvidence]) -> bool:
+    """Say whether all that a replica of raft knows is of earlier epochs than what each of the others has."""
+    state = quorum_state_of(replica.small_file(FileKind.QUORUM_STATE))
+    least = min((other.last_epoch for other in replicas if other is not replica), default=-1)
+    return state is not None and max(state.leader_epoch, replica.last_epoch) < least
+
+
+def _is_reported(divergence: Divergence, replicas: Sequence[PartitionEvidence]) -> bool:
+    """Say whether what is wrong with one of two batches was found without the other, and is no less."""
+    if divergence.kind not in {DivergenceKind.HEADER_ROT, DivergenceKind.CONFLICTING_BATCH}:
+        return False
+    paths = {divergence.left.path, divergence.right.path}
+    return any(
+        finding.severity >= Severity.DAMAGED
+        for replica in replicas
+        for file in replica.segments
+        for finding in file.findings
+        if finding.path in paths and (finding.offset == divergence.offset or _is_of_epoch(finding, divergence))
+    )
+
+
+def _is_of_epoch(finding: Finding, divergence: Divergence) -> bool:
+    """Whether a finding says that an epoch does not open, of which the first batch's header was changed."""
+    epochs = {divergence.left.epoch, divergence.right.epoch}
+    is_opening = finding.rule == "epoch-opening" and finding.epoch in epochs
+    return is_opening and divergence.kind is DivergenceKind.HEADER_ROT
+
+
+def _snapshot_of_branch(difference: _Difference, replicas: Sequence[PartitionEvidence]) -> str | None:
+    """Return the path of a snapshot that ends on the side of a fork which an election would drop, or None.
+
+    A snapshot has what is committed alone. One of the newest side shows nothing wrong: there the fork is to be dropped.
+    """
+    offset = difference.of.offset
+    epochs = {
+        seen.epoch
+        for segment in difference.other.segments
+        for seen in segment.epochs
+        if seen.end_offset > offset and seen.epoch != difference.newest_epoch
+    }
+    for snapshot_id, file in (item for each in replicas for item in each.snapshots_by_id.items()):
+        if snapshot_id.offset > offset and snapshot_id.epoch in epochs:
+            return file.task.path
+    return None
+
+
+def describe(divergence: Divergence) -> str:
+    """Say in a sentence how two logs differ, from the side of the right one."""
+    left, right, offset = divergence.left, divergence.right, divergence.offset
+    count = divergence.end_offset - offset
+    match divergence.kind:
+        case DivergenceKind.APART:
+            return f"no offset is both here and in {left.path}"
+        case DivergenceKind.PREFIX | DivergenceKind.TRUNCATED_TAIL:
+            is_cut, offsets = divergence.kind is DivergenceKind.TRUNCATED_TAIL, "offset" if count == 1 else "offsets"
+            if right.epoch is None:
+                cut = " where a write was cut" if is_cut else ""
+                return f"the log ends at offset {offset}{cut}: {count} {offsets} fewer than {left.path}"
+            cut = f", where a write to {left.path} was cut" if is_cut else ""
+            return f"the log goes on behind offset {offset}{cut}: {count} {offsets} more than {left.path}"
+        case DivergenceKind.CONFLICTING_EPOCH:
+            return f"from offset {offset} on epoch {right.epoch}, where {left.path} has epoch {left.epoch}"
+        case DivergenceKind.CONFLICTING_BATCH:
+            return f"the batch has CRC {right.crc}, in {left.path} CRC {left.crc}, both of which hold"
+        case DivergenceKind.HEADER_ROT:
+            return (
+                f"the batch is of epoch {right.epoch}, in {left.path} of epoch {left.epoch}, with the same CRC: "
+                "a header was changed"
+            )
+        case DivergenceKind.BIT_ROT:
+            whole, broken = (left, right) if right.epoch is None else (right, left)
+            return f"{_offsets(offset, count)} damaged or missing in {broken.path}, and sound in {whole.path}"
+        case DivergenceKind.LOST_RECORDS:
+            there, here = (left, right) if right.epoch is None else (right, left)
+            return f"{_offsets(offset, count)} in {there.path}, and not in {here.path}"
+        case DivergenceKind.COMPACTION:
+            return f"compaction kept other records between offsets {offset} and {divergence.end_offset} in {left.path}"
+
+
+def _offsets(start: int, count: int) -> str:
+    return f"offset {start} is" if count == 1 else f"offsets {start} to {start + count - 1} are"
+
+
+def _judge_topic_ids(replicas: Sequence[PartitionEvidence]) -> Iterator[Finding]:
+    """Yield the replicas of another topic id than most: left of a topic that was deleted before it was made anew."""
+    files = filter(None, map(_topic_file, replicas))
+    known = [(file, file.contents["topic_id"]) for file in files if file.contents is not None]
+    for usual, count in Counter(topic_id for _, topic_id in known).most_common(1):
+        for file, topic_id in known:
+            if topic_id != usual:
+                reason = f"the topic id is {topic_id}, that of {count} other replicas is {usual}"
+                yield Finding(file.task.path, "topic-id", reason)
+
+
+def _topic_file(replica: PartitionEvidence) -> FileEvidence | None:
+    """Return the file that says which topic a replica is of; None where it is wrong in itself."""
+    file = replica.small_file(FileKind.PARTITION_METADATA)
+    return None if file is None or file.findings or file.contents is None else file
+
+
+def _by_topic_id(replicas: Sequence[PartitionEvidence]) -> Collection[list[PartitionEvidence]]:
+    """Divide replicas of a topic's partition by topic ids; who has none is with the first one. Raft has one topic."""
+    by_id: dict[object, list[PartitionEvidence]] = {}
+    for replica in replicas:
+        file = None if replica.is_raft else _topic_file(replica)
+        usual = next(iter(by_id), None)
+        topic_id = usual if file is None or file.contents is None else file.contents["topic_id"]
+        by_id.setdefault(topic_id, []).append(replica)
+    return by_id.values()
+
+
+def _judge_histories(histories: Sequence[Sequence[PartitionEvidence]]) -> Iterator[Finding]:
+    """Yield the logs that another cluster has written, one of each."""
+    for (first, *_), of_other in itertools.product(histories[:1], histories[1:]):
+        path, seen = of_other[0].files[0].task.path, None
+        reason = f"this log and that in {first.place.log_directory} have no record in common, nor a voter's directory"
+        mine, theirs = first_leader(of_other[0]), first_leader(first)
+        if mine is not None and theirs is not None:
+            path, seen = mine.file.task.path, mine.seen
+            reason = f"{_led_text(mine)}, in {theirs.file.task.path} {_led_text(theirs)}"
+        reason += ": two clusters with one id, which are not compared any further"
+        yield Finding(
+            path,
+            "cluster-twice",
+            reason,
+            None if seen is None else seen.position,
+            offset=None if seen is None else seen.offset,
+            epoch=None if seen is None else seen.epoch,
+        )
+
+
+def _led_text(opening: Statement) -> str:
+    change = opening.value
+    assert isinstance(change, LeaderChangeMessage)
+    ids = ", ".join(str(voter.id) for voter in change.voters)
+    return f"epoch {opening.seen.epoch} begins with leader {change.leader_id} of voters {ids}"
+
+
+def _judge_leaders(replicas: Sequence[PartitionEvidence]) -> Iterator[Finding]:
+    """Yield the replicas that name another leader of an epoch than most."""
+    by_epoch: dict[int, list[tuple[int, ControlSeen, str]]] = {}
+    for replica in replicas:
+        known: set[int] = set()  # That an epoch has two leaders in one log is said of that.
+        for file in replica.segments:
+            for control, message in file.control_values():
+                if isinstance(message, LeaderChangeMessage) and control.epoch not in known:
+                    known.add(control.epoch)
+                    by_epoch.setdefault(control.epoch, []).append((message.leader_id, control, file.task.path))
+    for epoch, said in by_epoch.items():
+        usual = Counter(leader_id for leader_id, _, _ in said).most_common(1)[0][0]
+        witness = next(path for leader_id, _, path in said if leader_id == usual)
+        for leader_id, control, path in said:
+            if leader_id != usual:
+                reason = f"epoch {epoch} is led by {leader_id}, in {witness} by {usual}"
+                yield Finding(path, "replica-leader", reason, control.position, offset=control.offset, epoch=epoch)
+
+
+@attrs.frozen
+class _Contents:
+    """What snapshots of one id must agree on; voters are in no order."""
+
+    timestamp: int | None
+    kraft_version: int | None
+    voters: frozenset[Any] | None
+    record_count: int | None
+
+
+def _judge_twins(replicas: Sequence[PartitionEvidence]) -> Iterator[Finding]:
+    """Yield the snapshots that say other things than most of the same id."""
+    by_id: dict[OffsetAndEpoch, list[tuple[_Contents, str]]] = {}
+    for snapshot_id, file in (item for replica in replicas for item in replica.snapshots_by_id.items()):
+        if not file.findings and snapshot_id.offset > 0:  # The one at 0 each node formats for itself.
+            by_id.setdefault(snapshot_id, []).append((_contents(file), file.task.path))
+    for snapshot_id, twins in by_id.items():
+        usual = Counter(contents for contents, _ in twins).most_common(1)[0][0]
+        witness = next(path for contents, path in twins if contents == usual)
+        for contents, path in twins:
+            names = (field.name for field in attrs.fields(_Contents))
+            differing = next((name for name in names if getattr(contents, name) != getattr(usual, name)), None)
+            if differing is not None:
+                reason = f"{differing.replace('_', ' ')} differs from that of {witness}"
+                yield Finding(path, "snapshot-twins", reason, offset=snapshot_id.offset, epoch=snapshot_id.epoch)
+
+
+def _contents(file: FileEvidence) -> _Contents:
+    timestamp = kraft_version = voters = None
+    for _, value in file.control_values():
+        match value:
+            case SnapshotHeaderRecord():
+                timestamp = value.last_contained_log_timestamp
+            case KRaftVersionRecord():
+                kraft_version = value.kraft_version
+            case VotersRecord():
+                voters = frozenset(value.voters)
+    return _Contents(timestamp, kraft_version, voters, None if file.extent is None else file.extent.record_count)

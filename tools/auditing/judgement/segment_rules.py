@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Segments of a log beside each other, and whether the log still ends where it once did."""
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence, Set
+from typing import Final
+
+import attrs
+
+from raftlog.records.files.file_names import FileKind
+from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence
+from raftlog.tools.auditing.history.durable_ends import durable_end_offset, ends_seen
+from raftlog.tools.catalogue.audit_rules import TAIL_RULES, UNREADABLE_RULES
+from raftlog.tools.catalogue.findings import Finding
+
+_MOST_BYTES: Final = (1 << 31) - 1
+_INDEX_INTERVAL_BYTES: Final = 4096
+_LOST_WITHIN: Final = frozenset(
+    {*UNREADABLE_RULES, "batch-length", "batch-overrun", "batch-magic", "batch-crc", "batch-count"}
+)
+"""Rules of bytes that hold no batch that can be read, but may have held some, wherever in a log they stand."""
+
+
+def judge_segments(evidence: PartitionEvidence) -> Iterator[Finding]:
+    """Yield what is wrong with the segments of a log beside each other."""
+    segments = evidence.segments
+    for segment in segments:
+        yield from _size(segment)
+        yield from _missing_indexes(segment)
+    for before, after in itertools.pairwise(segments):
+        if before.task.base_offset == after.task.base_offset:
+            reason = f"another segment of base offset {after.task.base_offset}, beside {before.task.path}"
+            yield Finding(after.task.path, "segment-twice", reason, offset=after.task.base_offset)
+    for border in _borders(segments, is_raft=evidence.is_raft):
+        yield _judge_border(border, is_raft=evidence.is_raft)
+
+
+def has_lost_tail(evidence: PartitionEvidence) -> bool:
+    """Whether it is reported that something stood behind the last sound batch of a log."""
+    segments = evidence.segments
+    if not segments:
+        return False
+    end_offset = evidence.end_offset
+    orphans = (file for file in evidence.files if any(each.rule == "index-orphan" for each in file.findings))
+    return (
+        _ends_damaged(segments[-1])
+        or any(finding.rule == "index-beyond" for finding in segments[-1].findings)
+        or any((file.task.base_offset or 0) >= end_offset for file in orphans)
+    )
+
+
+def judge_log_end(evidence: PartitionEvidence) -> Iterator[Finding]:
+    """Yield what stands beside a log of raft and has seen it end further on; at most one finding.
+
+    What raftlog knows to have been durable counts in any case: it may have been promised to others. Damage at the end
+    is then said in the reason, and has no finding of its own (``told_of_worse``). What Kafka writes may stand there for
+    records that were never flushed.
+    """
+    segments = evidence.segments
+    if not segments:
+        return
+    end_offset, path = evidence.end_offset, segments[-1].task.path
+    durable = durable_end_offset(evidence)
+    if durable is not None and durable > end_offset:
+        damage = _in_words(_damaged_tail(segments[-1]))
+        reason = f"the log ends at offset {end_offset}, and was durable up to {durable}{damage}"
+        yield Finding(path, "log-end-durable", reason, offset=end_offset)
+        return
+    seen = max(ends_seen(evidence), default=(0, ""))
+    if seen[0] > end_offset + stray_offsets(evidence) and not has_lost_tail(evidence):
+        reason = f"the log ends at offset {end_offset}, where {seen[1]} has seen it end at {seen[0]} or beyond"
+        yield Finding(path, "log-end", reason, offset=end_offset)
+
+
+def told_of_worse(evidence: PartitionEvidence, said: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield the findings of damage at the ends of segments that a worse one has in its reason, and need no own one.
+
+    Args:
+        evidence: of a log.
+        said: what was said of it.
+    """
+    worse = {(finding.rule, finding.path) for finding in said}
+    segments = evidence.segments
+    for segment, following in itertools.zip_longest(segments, segments[1:]):
+        place = ("segment-gap", following.task.path) if following else ("log-end-durable", segment.task.path)
+        if place in worse:
+            yield from _damaged_tail(segment)
+
+
+def stray_offsets(evidence: PartitionEvidence) -> int:
+    """Return by how many offsets the end of a log may be too low, as far as batches there are reported for theirs.
+
+    From the first of them on, all batches may be numbered too low.
+    """
+    return evidence.segments[-1].stray_offsets if evidence.segments else 0
+
+
+def _damaged_tail(segment: FileEvidence) -> list[Finding]:
+    """Return the findings of the bytes behind the last sound batch of a segment that hold none, in order."""
+    start, found = segment.task.size_bytes, []
+    for finding in reversed(segment.findings):
+        position = finding.position or 0
+        is_damage = finding.path == segment.task.path and finding.rule in _LOST_WITHIN | TAIL_RULES
+        if is_damage and position + finding.size_bytes >= start:
+            start = position
+            found.append(finding)
+    return found[::-1]
+
+
+def _in_words(damage: Sequence[Finding]) -> str:
+    return "".join(f"; {finding.reason} ({finding.rule})" for finding in damage[:1])
+
+
+def _size(segment: FileEvidence) -> Iterator[Finding]:
+    if segment.task.size_bytes > _MOST_BYTES:
+        reason = f"{segment.task.size_bytes} bytes, more than {_MOST_BYTES}"
+        yield Finding(segment.task.path, "segment-size", reason, _MOST_BYTES)
+
+
+def _missing_indexes(segment: FileEvidence) -> Iterator[Finding]:
+    missing = [kind.value for kind in (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX) if kind not in segment.task.indexes]
+    if missing and segment.task.size_bytes > _INDEX_INTERVAL_BYTES:
+        yield Finding(segment.task.path, "index-missing", f"it has no {' and no '.join(missing)} beside it")
+
+
+@attrs.frozen
+class _Border:
+    """A segment that does not start where those before it end.
+
+    Attributes:
+        segment: it.
+        before: the segment before it.
+        end_offset: where those before it end, exclusive.
+        start_offset: where it starts.
+    """
+
+    segment: FileEvidence
+    before: FileEvidence
+    end_offset: int
+    start_offset: int
+
+
+def holes_between(evidence: PartitionEvidence) -> Iterator[tuple[FileEvidence, int, int]]:
+    """Yield segments that start behind where those before them end, with the offset of that end and of their start.
+
+    A hole behind a torn tail is reported as that.
+    """
+    for border in _borders(evidence.segments, is_raft=evidence.is_raft):
+        if border.start_offset > border.end_offset and not _ends_damaged(border.before):
+            yield border.segment, border.end_offset, border.start_offset
+
+
+def _judge_border(border: _Border, *, is_raft: bool) -> Finding:
+    if border.start_offset > border.end_offset:
+        return _gap(border, is_raft=is_raft)
+    reason = f"it starts at offset {border.start_offset}, where the segment before it ends at {border.end_offset}"
+    return Finding(border.segment.task.path, "segment-overlap", reason, offset=border.start_offset)
+
+
+def _borders(segments: Sequence[FileEvidence], *, is_raft: bool) -> Iterator[_Border]:
+    """Yield where segments do not start where those before them end.
+
+    One that is there twice is compared once.
+    """
+    end_offset: int | None = None
+    before: FileEvidence | None = None
+    by_base_offset = {segment.task.base_offset or 0: segment for segment in segments}
+    for base_offset, segment in by_base_offset.items():
+        first_offset = base_offset if segment.extent is None else segment.extent.start_offset
+        # One that starts before its name, or in a log of raft behind it, has been reported: it counts by what it holds.
+        start_offset = max(base_offset, first_offset) if is_raft else base_offset
+        if before is not None and end_offset is not None:
+            missing = min(base_offset, first_offset) - end_offset
+            if start_offset < end_offset and first_offset >= base_offset:
+                yield _Border(segment, before, end_offset, start_offset)
+            elif missing > 0 and not _explains(before, missing):
+                yield _Border(segment, before, end_offset, base_offset)
+        own_end = base_offset if segment.extent is None else segment.extent.end_offset
+        end_offset, before = max(end_offset or 0, own_end), segment
+
+
+def _explains(segment: FileEvidence, missing: int) -> bool:
+    """Whether what is reported of a segment says why so many offsets are missing behind it.
+
+    What only the last segment may show, a torn tail, does not say how bad it is elsewhere that something is lost.
+    """
+    is_lost_within = _ends_damaged(segment, _LOST_WITHIN) or _ends_out_of_line(segment)
+    return is_lost_within or missing <= segment.stray_offsets
+
+
+def _ends_out_of_line(segment: FileEvidence) -> bool:
+    """Whether a batch of a segment says to be of the segment behind it."""
+    end_offset = segment.task.next_base_offset
+    orders = (finding.offset for finding in segment.findings if finding.rule == "offset-order")
+    return end_offset is not None and any(offset is not None and offset >= end_offset for offset in orders)
+
+
+def _gap(border: _Border, *, is_raft: bool) -> Finding:
+    path, end_offset, start_offset = border.segment.task.path, border.end_offset, border.start_offset
+    reason = f"it starts at offset {start_offset}, where the segment before it ends at {end_offset}"
+    if is_raft:
+        lost = f"offsets {end_offset} to {start_offset - 1} are lost{_in_words(_damaged_tail(border.before))}"
+        return Finding(path, "segment-gap", f"{reason}: {lost}", offset=end_offset)
+    return Finding(path, "offset-compacted", reason, offset=end_offset)
+
+
+def _ends_damaged(segment: FileEvidence, rules: Set[str] = _LOST_WITHIN | TAIL_RULES) -> bool:
+    """Whether bytes that hold no batch, by one of some rules, stand at the end of a segment."""
+    return any(
+        finding.position is None or finding.position + finding.size_bytes >= segment.task.size_bytes
+        for finding in segment.findings
+        if finding.rule in rules and finding.path == segment.task.path
+    )

@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who votes: whether the voter sets and kraft.versions of a raft log make sense, one after the other.
+
+The control records of the log and its snapshots are read in the order of their offsets, as a replica would. A voter
+set, or a kraft.version, is in force until the next record of it. The LeaderChanges and snapshots in between say what it
+is too, and are compared with it: whoever stands alone is wrong. Where records may be missing, nothing is compared until
+the next record or snapshot says where things stand.
+
+A set that was reported is not compared with what comes after it, so that one fault is one finding.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final, TypeGuard, TypeVar
+
+from raftlog.records.messages.control import KRaftVersionRecord, LeaderChangeMessage, VotersRecord
+from raftlog.records.messages.voters import voter_set, voters_problem
+from raftlog.tools.auditing.evidence import PartitionEvidence
+from raftlog.tools.auditing.history.quorum_statements import (
+    SnapshotStatement,
+    Statement,
+    gaps,
+    is_damaged,
+    log_statements,
+    snapshot_statements,
+    voters_of,
+)
+from raftlog.tools.auditing.history.voter_changes import VoterDifference, disjoint_majorities
+from raftlog.tools.auditing.judgement.in_force import Reign, Witness
+from raftlog.tools.catalogue.findings import Finding
+from raftlog.voters.kraft_version import KRaftVersion
+from raftlog.voters.voter_set import ReplicaKey, VoterSet
+
+T = TypeVar("T")
+
+_BOOTSTRAP: Final = -1
+_LEVELS: Final = frozenset(map(int, KRaftVersion))
+
+
+def judge_voters(evidence: PartitionEvidence) -> Iterator[Finding]:
+    """Yield what is wrong with the voter sets, kraft.versions and elections of a log of raft; of others, nothing."""
+    if evidence.is_raft:
+        yield from _Reading(evidence).findings()
+
+
+def election_problem(change: LeaderChangeMessage) -> str | None:
+    """Say why a leader was not elected as its LeaderChange says, or None.
+
+    Source: CandidateState, LeaderState#appendLeaderChangeMessageAndBootstrapRecords.
+    """
+    voters = {voter.id for voter in change.voters}
+    granted = {voter.id for voter in change.granting_voters} & voters
+    if change.leader_id not in voters:
+        return f"leader {change.leader_id} is none of the voters {_ids(voters)} that it names"
+    if 2 * len(granted) <= len(voters):
+        return f"leader {change.leader_id} was granted {len(granted)} votes of {len(voters)}, which is no majority"
+    return None
+
+
+class _Reading:
+    """Reads a log and its snapshots once, in the order of their offsets."""
+
+    def __init__(self, evidence: PartitionEvidence) -> None:
+        self._evidence = evidence
+        # A log that starts at 0 starts with the static voters, whom no record names, at kraft.version 0.
+        self._voters: Reign[VoterSet | None] | None = Reign(_BOOTSTRAP - 1, None)
+        self._version: Reign[int] | None = Reign(_BOOTSTRAP - 1, 0)
+        # A snapshot that repeats what the log says is as it should be.
+        self._bad_sets: set[bytes] = set()
+        self._statements = log_statements(evidence)
+        self._voter_batches = self._batches_with(VotersRecord)
+        self._leader_batches = self._batches_with(LeaderChangeMessage)
+
+    def _batches_with(self, kind: type) -> set[int]:
+        return {each.seen.batch_offset for each in self._statements if isinstance(each.value, kind)}
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield them in the order in which they become certain."""
+        snapshots = snapshot_statements(self._evidence)
+        # Nor is it known what came between snapshots that the log has left behind.
+        forgotten = (snapshot.offset for snapshot in snapshots if snapshot.offset < self._evidence.start_offset - 1)
+        events: list[tuple[int, int, Statement | SnapshotStatement | None]] = [
+            *((offset, 0, None) for offset in (*gaps(self._evidence), *forgotten)),
+            *((statement.seen.offset, 1, statement) for statement in self._statements),
+            *((snapshot.offset, 2, snapshot) for snapshot in snapshots),
+        ]
+        for _, _, event in sorted(events, key=lambda event: event[:2]):
+            if isinstance(event, Statement):
+                yield from self._read(event)
+            elif event is not None:
+                yield from self._read_snapshot(event)
+            else:
+                yield from self._forget()
+        yield from self._forget()
+
+    def _forget(self) -> Iterator[Finding]:
+        yield from self._end_voters()
+        yield from self._end_version()
+
+    def _end_voters(self) -> Iterator[Finding]:
+        if self._voters is not None:
+            yield from self._voters.settle()
+        self._voters = None
+
+    def _end_version(self) -> Iterator[Finding]:
+        if self._version is not None:
+            yield from self._version.settle()
+        self._version = None
+
+    def _read(self, statement: Statement) -> Iterator[Finding]:
+        match statement.value:
+            case KRaftVersionRecord():
+                yield from self._read_version(statement, statement.value.kraft_version)
+            case VotersRecord():
+                yield from self._read_voters(statement, statement.value)
+            case LeaderChangeMessage():
+                yield from self._read_leader(statement, statement.value)
+
+    # kraft.version
+
+    def _read_version(self, statement: Statement, level: int) -> Iterator[Finding]:
+        before = self._version
+        yield from self._end_version()
+        if level not in _LEVELS:
+            yield statement.finding("kraft-version-known", f"kraft.version {level}, where only 0 and 1 are known")
+            return
+        if _is_trusted(before) and level < before.value:
+            reason = f"kraft.version {level} after {before.value} at offset {before.offset}"
+            yield statement.finding("kraft-version-order", reason)
+            return
+        self._version = Reign(statement.seen.offset, level)
+        if level > 0 and statement.seen.batch_offset not in self._voter_batches and not is_damaged(statement):
+            reason = f"kraft.version {level} at offset {statement.seen.offset} without a Voters record in its batch"
+            yield statement.finding("kraft-version-voters", reason)
+
+    # Voter sets
+
+    def _read_voters(self, statement: Statement, record: VotersRecord) -> Iterator[Finding]:
+        before = self._voters
+        yield from self._end_voters()
+        problem = voters_problem(record)
+        if problem is not None:
+            self._bad_sets.add(statement.seen.value)
+            yield statement.finding("voters-schema", problem)
+            return
+        after = voter_set(record)
+        self._voters = Reign(statement.seen.offset, after)
+        if _is_trusted(self._version) and self._version.value < 1:
+            self._version.is_doubted = self._voters.is_doubted = True
+            yield statement.finding("voters-version", f"a Voters record at kraft.version {self._version.value}")
+        elif (change := _change_problem(before, after)) is not None:
+            self._voters.is_doubted = True
+            yield statement.finding(*change)
+        elif self._is_uncommitted(statement, before):
+            reason = f"voters become {_named(after)} in a batch with what has to be committed before"
+            yield statement.finding("voters-uncommitted", reason)
+        else:
+            yield from self._judge_ranges(statement, after)
+
+    def _is_uncommitted(self, statement: Statement, before: Reign[VoterSet | None] | None) -> bool:
+        """Whether a change is in the batch of its leader's first record, or of the change before it.
+
+        Neither can have been committed by then, and a leader must wait for both.
+        """
+        if not _binds(before) or before.value == voters_of(statement):
+            return False
+        batch_offset = statement.seen.batch_offset
+        return batch_offset in self._leader_batches or before.offset >= batch_offset
+
+    def _judge_ranges(self, statement: Statement, voters: VoterSet) -> Iterator[Finding]:
+        if not _is_trusted(self._version) or voters.supports_version(self._version.value):
+            return
+        level = self._version.value
+        ids = [id_ for id_, node in voters.voters.items() if not node.supported_kraft_versions.contains(level)]
+        yield statement.finding("voters-range", f"kraft.version {level}, which voters {_ids(ids)} do not support")
+
+    # Those who say what is in force
+
+    def _read_leader(self, statement: Statement, change: LeaderChangeMessage) -> Iterator[Finding]:
+        named = frozenset(voter.id for voter in change.voters)
+        reign = self._voters
+        problem = election_problem(change)
+        if _is_trusted(reign) and reign.value is not None:
+            reason = (
+                f"it names voters {{{_ids(named)}}}, where {_named(reign.value)} of offset {reign.offset} are in force"
+            )
+            agrees = named == reign.value.voter_ids
+            reign.witnesses.append(Witness(named, None, agrees, statement.finding("leader-voters", reason)))
+            problem = problem if agrees else None
+        if problem is not None:
+            yield statement.finding("leader-elected", problem)
+
+    def _read_snapshot(self, snapshot: SnapshotStatement) -> Iterator[Finding]:
+        problem = next(_snapshot_problems(snapshot), None)
+        if problem is not None:
+            if snapshot.voters is None or snapshot.voters.seen.value not in self._bad_sets:
+                yield problem
+        elif snapshot.offset == _BOOTSTRAP:
+            self._voters = Reign(_BOOTSTRAP, snapshot.voter_set)
+            self._version = Reign(_BOOTSTRAP, snapshot.kraft_version)
+        elif self._hear_version(snapshot):
+            yield from self._hear_voters(snapshot)
+
+    def _hear_version(self, snapshot: SnapshotStatement) -> bool:
+        """Take or compare a snapshot's level; return whether it is what is in force, or nothing else is known."""
+        level, reign = snapshot.kraft_version, self._version
+        if not _is_trusted(reign):
+            self._version = Reign(snapshot.offset, level)
+            return True
+        reason = f"kraft.version {level} at offset {snapshot.offset}, where the log has {reign.value}"
+        finding = snapshot.header.finding("snapshot-version", reason)
+        reign.witnesses.append(Witness(level, level, level == reign.value, finding))
+        return level == reign.value
+
+    def _hear_voters(self, snapshot: SnapshotStatement) -> Iterator[Finding]:
+        voters, reign = snapshot.voter_set, self._voters
+        if not _is_trusted(reign):
+            self._voters = Reign(snapshot.offset, voters) if reign is None else reign
+            if voters is not None and snapshot.voters is not None and reign is None:
+                yield from self._judge_ranges(snapshot.voters, voters)
+            return
+        reason = f"voters {_named(voters)} at offset {snapshot.offset}, where the log has {_named(reign.value)}"
+        if voters is not None and reign.value is not None:
+            reason += f" ({VoterDifference.between(reign.value, voters)})"
+        ids = frozenset[int]() if voters is None else voters.voter_ids
+        finding = snapshot.header.finding("snapshot-voters", reason)
+        reign.witnesses.append(Witness(ids, voters or VoterSet(), voters == reign.value, finding))
+
+
+def _is_trusted(reign: Reign[T] | None) -> TypeGuard[Reign[T]]:
+    return reign is not None and not reign.is_doubted
+
+
+def _binds(reign: Reign[VoterSet | None] | None) -> TypeGuard[Reign[VoterSet | None]]:
+    """Say whether a set restricts what may follow it: static voters, and those of the bootstrap snapshot, do not."""
+    return _is_trusted(reign) and reign.value is not None and reign.offset > _BOOTSTRAP
+
+
+def _change_problem(before: Reign[VoterSet | None] | None, after: VoterSet) -> tuple[str, str] | None:
+    """Return the rule and the reason why a set may not follow another, or None."""
+    if not _binds(before) or before.value is None:
+        return None
+    difference = VoterDifference.between(before.value, after)
+    change = f"voters {_named(before.value)} of offset {before.offset} become {_named(after)} ({difference})"
+    apart = disjoint_majorities(before.value, after)
+    if apart is None:
+        safety = "each majority of one shares a voter with each of the other"
+    else:
+        safety = "{} and {} could decide apart".format(*_majorities_text(*apart))
+    if not before.value.passes_kafka_change_guard(after):
+        return "voters-accepted", f"{change}: Kafka would refuse it, and {safety}"
+    if apart is not None:
+        return "voters-overlap", f"{change}: Kafka accepts it, but {safety}"
+    return ("voters-one-change", f"{change}: more than one change at once") if len(difference) > 1 else None
+
+
+def _snapshot_problems(snapshot: SnapshotStatement) -> Iterator[Finding]:
+    """Yield what is wrong with a snapshot by itself."""
+    if snapshot.version is not None and snapshot.kraft_version not in _LEVELS:
+        reason = f"kraft.version {snapshot.kraft_version}, where only 0 and 1 are known"
+        yield snapshot.version.finding("kraft-version-known", reason)
+    if snapshot.voters is not None and isinstance(snapshot.voters.value, VotersRecord):
+        problem = voters_problem(snapshot.voters.value)
+        if problem is not None:
+            yield snapshot.voters.finding("voters-schema", problem)
+        if snapshot.kraft_version < 1:
+            yield snapshot.voters.finding("voters-version", "a Voters record in a snapshot of kraft.version 0")
+
+
+def _majorities_text(one: Iterable[ReplicaKey], other: Iterable[ReplicaKey]) -> list[str]:
+    """Return two majorities by their ids, with directory ids where only those tell them apart."""
+    is_one_id = {key.id for key in one} & {key.id for key in other}
+    names = ((str(key) if is_one_id else str(key.id) for key in majority) for majority in (one, other))
+    return ["{" + ", ".join(each) + "}" for each in names]
+
+
+def _ids(ids: Iterable[int]) -> str:
+    return ", ".join(map(str, sorted(ids)))
+
+
+def _named(voters: VoterSet | None) -> str:
+    return "{}" if voters is None else f"{{{_ids(voters.voter_ids)}}}"

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The directory that ``raftlog audit`` writes its results to.
+
+::
+
+    raftlog-audit.json          says that the directory is ours
+    lock                        held by the run that is going on
+    evidence.sqlite             what surveys found, for the next run on one machine
+    evidence/*.parquet          the same for the next run on Spark
+    spark-work/                 what a run on Spark hands on; gone at its end
+    findings/<run id>.parquet   a table; one folder each, a file in it a run
+    runs/<run id>.parquet       this one last: it makes the run complete
+    summary.json                of the last complete run, as is the next one
+    report.html                 a page for people
+
+What lasts is written under names that begin with a dot, and is renamed once it is whole. What a run leaves behind that
+was killed goes with the next one.
+"""
+
+import itertools
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from raftlog.errors import LogDirectoryError, StorageError
+from raftlog.file_paths import is_remote, local_or_remote
+from raftlog.storage.local_file_system import LocalFileSystem
+from raftlog.tools.auditing.run.audit_tables import TABLES, Row, schema
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+_MARKER: Final = "raftlog-audit.json"
+_FORMAT: Final = 1
+_LOCK: Final = "lock"
+_STORE: Final = "evidence.sqlite"
+_EVIDENCE: Final = "evidence"
+_WORK: Final = "spark-work"
+_SUMMARY: Final = "summary.json"
+_REPORT: Final = "report.html"
+_ROW_GROUP_COUNT: Final = 8192
+"""So many rows are held in memory before they are written."""
+
+
+class AuditOutput:
+    """An output directory, held until the block ends; a context manager.
+
+    Args:
+        path: of the directory; it is made if it is not there.
+        run_id: of the run that is to write to it.
+
+    Raises:
+        LogDirectoryError: it is there, and not ours; or another run holds it.
+        StorageError: it cannot be made or read.
+    """
+
+    def __init__(self, path: str, run_id: str) -> None:
+        self._directory = Path(path)
+        self._run_id = run_id
+        self._tables: dict[str, _TableFile] = {}
+        _claim(self._directory, run_id)
+        self._lock = LocalFileSystem().lock(str(self._directory / _LOCK))
+        try:
+            self._clear()
+            self._tables = {table: _TableFile(self._directory / table, table, run_id) for table in TABLES}
+        except OSError as error:
+            self._lock.close()
+            raise StorageError(path, "write", error.strerror or str(error)) from error
+
+    @property
+    def store_path(self) -> str:
+        """Where the evidence of files is kept, in a file."""
+        return str(self._directory / _STORE)
+
+    @property
+    def evidence_folder(self) -> Path:
+        """Where the evidence of files is kept, in a folder that several machines write to."""
+        return self._directory.absolute() / _EVIDENCE
+
+    @property
+    def work_folder(self) -> Path:
+        """Where machines leave what they have for each other."""
+        return self._directory.absolute() / _WORK
+
+    def add(self, table: str, row: Row) -> None:
+        """Add a row to a table; ``run_id`` is filled in.
+
+        Raises:
+            StorageError: the disk failed.
+            MissingExtraError: pyarrow is not installed.
+        """
+        try:
+            self._tables[table].add(row)
+        except OSError as error:
+            raise StorageError(str(self._directory), "write", error.strerror or str(error)) from error
+
+    def complete(self, summary: dict[str, Any], report: str) -> None:
+        """Give all files their names: the run is complete on return, and not before.
+
+        Raises:
+            StorageError: the disk failed. The run is not complete, unless only summary or report were not renamed.
+        """
+        try:
+            for table in reversed(TABLES):
+                self._tables[table].complete()
+            for name, text in ((_REPORT, report), (_SUMMARY, json.dumps(summary, indent=2) + "\n")):
+                part = self._directory / f".{name}"
+                part.write_text(text, "utf-8")
+                part.replace(self._directory / name)
+        except OSError as error:
+            raise StorageError(str(self._directory), "write", error.strerror or str(error)) from error
+
+    def _clear(self) -> None:
+        """Remove what runs have left behind that were not completed."""
+        complete = {path.name for path in (self._directory / "runs").glob("*.parquet")}
+        for table in TABLES:
+            for path in (self._directory / table).glob("*.parquet"):
+                if path.name not in complete:
+                    path.unlink()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for table in self._tables.values():
+            table.discard()
+        self._lock.close()
+
+
+class _TableFile:
+    """The rows of a run in one table."""
+
+    def __init__(self, folder: Path, table: str, run_id: str) -> None:
+        folder.mkdir(exist_ok=True)
+        self._table = table
+        self._run_id = run_id
+        self._path = folder / f"{run_id}.parquet"
+        self._part = folder / f".{run_id}.parquet"
+        self._rows: list[Row] = []
+        self._writer: pq.ParquetWriter | None = None
+
+    def add(self, row: Row) -> None:
+        self._rows.append({"run_id": self._run_id} | row)
+        if len(self._rows) == _ROW_GROUP_COUNT:
+            self._flush()
+
+    def complete(self) -> None:
+        """Write what is left, and give the file its name."""
+        writer = self._flush()
+        writer.close()
+        self._part.replace(self._path)
+
+    def discard(self) -> None:
+        """Close the file, and remove it if it has no name yet."""
+        if self._writer is not None:
+            self._writer.close()
+        self._part.unlink(missing_ok=True)
+
+    def _flush(self) -> "pq.ParquetWriter":
+        columns = schema(self._table)
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        if self._writer is None:
+            # Opened with the first rows: pyarrow starts threads, and processes that read files are best forked before.
+            self._writer = pq.ParquetWriter(self._part, columns, compression="zstd")
+        if self._rows:
+            self._writer.write_table(pa.Table.from_pylist(self._rows, columns))
+        self._rows = []
+        return self._writer
+
+
+def check_outside(path: str, sources: Iterable[str]) -> None:
+    """Check that results are not written to what is audited, nor to a remote file system.
+
+    Raises:
+        LogDirectoryError: they would be.
+        StorageError: a URI holds credentials.
+    """
+    if local_or_remote(path) != path or is_remote(path):
+        raise LogDirectoryError(f"{path}: results are written to a local directory, named by its plain path, not a URI")
+    output = os.path.realpath(path)
+    for source in itertools.filterfalse(is_remote, map(local_or_remote, sources)):
+        if os.path.commonpath([output, root := os.path.realpath(source)]) == root:
+            raise LogDirectoryError(f"{path} is in {source}: nothing is written to what is audited")
+
+
+def _claim(directory: Path, run_id: str) -> None:
+    """Make the directory, or make sure that it is ours; several runs may do so at once."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        marker, part = directory / _MARKER, f".{_MARKER}."
+        is_foreign = any(not path.name.startswith(part) for path in directory.iterdir())
+        if not marker.exists():  # Asked for after the listing: another first run may make it, and then the rest.
+            if is_foreign:
+                raise LogDirectoryError(f"{directory} is there, is not empty and is no output of raftlog audit")
+            written = directory / f"{part}{run_id}"
+            written.write_text(json.dumps({"kind": "raftlog_audit", "format": _FORMAT}) + "\n")
+            written.replace(marker)
+    except OSError as error:
+        raise StorageError(str(directory), "open", error.strerror or str(error)) from error
+    if not _is_ours(marker):
+        raise LogDirectoryError(f"{directory} is the output of another version of raftlog audit")
+
+
+def _is_ours(marker: Path) -> bool:
+    try:
+        return bool(json.loads(marker.read_bytes()).get("format") == _FORMAT)
+    except (ValueError, AttributeError):
+        return False
+    except OSError as error:
+        raise StorageError(str(marker), "read", error.strerror or str(error)) from error

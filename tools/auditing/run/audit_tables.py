@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+r"""The tables that an audit leaves behind, as Parquet: a folder a table, a file in it a run.
+
+Each row has the ``run_id`` of its run; a run is complete once it is in ``runs``. Times are of UTC, in ms; sizes and
+positions are bytes; offsets are inclusive where nothing else is said. A path that is no Unicode has its odd bytes as
+``\udcXX``. The same tables come from every engine.
+
+======================  ================================================================================================
+``runs``                one row a run: what was audited, when, and how it came out
+``checks``              one row a rule and run: ``pass``, ``fail``, ``skipped`` (nothing there to which it applies), or
+                        ``error`` (something could not be read, so that nobody knows)
+``findings``            one row a finding, with the place and a command that shows it
+``voter_timeline``      one row a voter set of a raft log, by offset: the set, and what it changed
+``epochs``              one row an epoch of a raft log: who led it, from where to where, by whose votes
+======================  ================================================================================================
+"""
+
+import datetime
+import functools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from raftlog import __version__
+from raftlog.errors import MissingExtraError
+from raftlog.records.rules import Severity
+from raftlog.tools.auditing.evidence import PartitionEvidence, Place, SurveyTask
+from raftlog.tools.auditing.history.histories import by_history
+from raftlog.tools.auditing.history.timelines import epoch_timeline, voter_timeline
+from raftlog.tools.auditing.judgement.judgement import Judged
+from raftlog.tools.auditing.run.rule_status import Check
+from raftlog.tools.auditing.run.run import Account
+from raftlog.tools.catalogue.findings import Finding
+from raftlog.tools.input.inputs import RECORD_KINDS, input_file
+from raftlog.tools.terminal.shell_quoting import shell_word
+from raftlog.tools.terminal.standard_error import unicode_text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Row = dict[str, Any]
+
+TABLES: Final = ("runs", "checks", "findings", "voter_timeline", "epochs")
+"""Their names, the one that completes a run first."""
+
+
+_LOG: Final = {"run_id": "text", "cluster_id": "text", "topic": "text", "partition": "int"}
+
+_COLUMNS: Final[dict[str, dict[str, str]]] = {
+    "runs": {
+        "run_id": "text",
+        "raftlog_version": "text",
+        "started": "time",
+        "finished": "time",
+        "sources": "texts",
+        "verdict": "text",  # clean, suspicious, unreadable, damaged or data-loss
+        "files": "long",
+        "reused_files": "long",  # unchanged since a run before: not read again
+        "bytes": "long",  # the sum of the five that follow
+        "explained_bytes": "long",  # in batches whose CRC holds
+        "damaged_bytes": "long",
+        "padding_bytes": "long",
+        "small_file_bytes": "long",  # in indexes and small files
+        "unread_bytes": "long",
+        "unreadable": "long",  # files and directories that could not be read
+        "harmless": "long",  # findings
+        "suspicious": "long",
+        "damaged": "long",
+        "data_loss": "long",
+    },
+    "checks": {
+        "run_id": "text",
+        "rule": "text",
+        "severity": "text",
+        "claim": "text",
+        "source": "text",
+        "status": "text",  # pass, fail, skipped or error
+        "findings": "long",
+    },
+    "findings": {
+        "run_id": "text",
+        "rule": "text",
+        "severity": "text",
+        "file": "text",
+        "log_directory": "text",  # null, as topic and partition, where it is about no file that was read
+        "topic": "text",
+        "partition": "int",
+        "position": "long",
+        "size_bytes": "long",
+        "offset": "long",
+        "epoch": "int",
+        "reason": "text",
+        "command": "text",  # shows it
+    },
+    "voter_timeline": _LOG
+    | {
+        "offset": "long",
+        "epoch": "int",
+        "timestamp": "time",
+        "kraft_version": "int",
+        "voters": "voters",
+        "added": "ints",
+        "removed": "ints",
+        "updated": "ints",
+        "seen_in": "texts",
+    },
+    "epochs": _LOG
+    | {
+        "epoch": "int",
+        "leader_id": "int",
+        "start_offset": "long",
+        "end_offset": "long",  # exclusive
+        "start_timestamp": "time",
+        "duration_ms": "long",
+        "record_count": "long",
+        "voters": "ints",
+        "granting_voters": "ints",
+        "seen_in": "texts",
+    },
+}
+"""The columns of each table, and their types."""
+
+
+def schema(table: str) -> "pa.Schema":
+    """Return the columns of a table.
+
+    Raises:
+        MissingExtraError: pyarrow is not installed.
+        KeyError: there is no such table.
+    """
+    types = _types()
+    return _pyarrow().schema([(name, types[kind]) for name, kind in _COLUMNS[table].items()])
+
+
+@functools.cache
+def _types() -> dict[str, "pa.DataType"]:
+    pa = _pyarrow()
+    text, number = pa.string(), pa.int32()
+    endpoint = pa.struct({"name": text, "host": text, "port": number})
+    voter = {
+        "id": number,
+        "directory_id": text,
+        "endpoints": pa.list_(endpoint),
+        "min_supported_version": number,
+        "max_supported_version": number,
+    }
+    return {
+        "text": text,
+        "int": number,
+        "long": pa.int64(),
+        "time": pa.timestamp("ms", "UTC"),
+        "texts": pa.list_(text),
+        "ints": pa.list_(number),
+        "voters": pa.list_(pa.struct(voter)),
+    }
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise MissingExtraError("columns", "an audit's tables") from error
+    return pa
+
+
+def finding_rows(judged: Judged) -> Iterator[Row]:
+    """Yield the rows of ``findings`` that follow from what was judged together; ``run_id`` is still to come."""
+    places = {path: part.place for part in judged.places for file in part.files for path in _paths(file.task)}
+    for finding in judged.findings:
+        yield _finding_row(finding, places.get(finding.path))
+
+
+def timeline_rows(judged: Judged) -> list[tuple[str, Row]]:
+    """Return the rows of timelines, each with its table, that follow from what was judged together; likewise."""
+    rows: list[tuple[str, Row]] = []
+    for cluster_id, replicas in judged.replicas.items():
+        if any(replica.is_raft for replica in replicas):
+            for of_one_log in by_history(replicas, lambda replica: replica):
+                rows += _timeline_rows(cluster_id, of_one_log)
+    return rows
+
+
+def _paths(task: SurveyTask) -> Iterator[str]:
+    yield task.path
+    yield from task.indexes.values()
+
+
+def _finding_row(finding: Finding, place: Place | None) -> Row:
+    return {
+        "rule": finding.rule,
+        "severity": finding.severity.value,
+        "file": unicode_text(finding.path),
+        "log_directory": None if place is None else unicode_text(place.log_directory),
+        "topic": None if place is None or not place.topic else unicode_text(place.topic),
+        "partition": None if place is None or place.partition < 0 else place.partition,
+        "position": finding.position,
+        "size_bytes": finding.size_bytes,
+        "offset": finding.offset,
+        "epoch": finding.epoch,
+        "reason": unicode_text(finding.reason),
+        "command": unicode_text(command_of(finding)),
+    }
+
+
+def command_of(finding: Finding) -> str:
+    """Return the command that shows what a finding is about."""
+    path = shell_word(finding.path)
+    if input_file(finding.path).kind in RECORD_KINDS and finding.position is not None:
+        return f"raftlog explain {path} --position {finding.position}"
+    return f"raftlog verify --all {path}"
+
+
+def _timeline_rows(cluster_id: str, replicas: Sequence[PartitionEvidence]) -> Iterator[tuple[str, Row]]:
+    place = replicas[0].place
+    log = {"cluster_id": cluster_id or None, "topic": unicode_text(place.topic), "partition": place.partition}
+    for change in voter_timeline(replicas):
+        yield "voter_timeline", log | _with_null_times(change.to_json())
+    for lead in epoch_timeline(replicas):
+        yield "epochs", log | _with_null_times(lead.to_json())
+
+
+def _with_null_times(row: Row) -> Row:
+    """Return a row whose unknown times are null."""
+    return row | {name: None for name in ("timestamp", "start_timestamp") if row.get(name, 0) < 0}
+
+
+def check_row(check: Check) -> Row:
+    """Return the row of a check; ``run_id`` is still to come."""
+    rule = check.rule
+    return {
+        "rule": rule.id,
+        "severity": rule.severity.value,
+        "claim": rule.claim,
+        "source": rule.source,
+        "status": check.status.value,
+        "findings": check.finding_count,
+    }
+
+
+def run_row(
+    account: Account,
+    sources: Iterable[str],
+    reused_files: int,
+    started: datetime.datetime,
+    finished: datetime.datetime,
+) -> Row:
+    """Return the row of a run; ``run_id`` is still to come."""
+    counts = ("files", "bytes", "explained_bytes", "damaged_bytes", "padding_bytes", "small_file_bytes", "unread_bytes")
+    return {
+        "raftlog_version": __version__,
+        "started": started,
+        "finished": finished,
+        "sources": list(map(unicode_text, sources)),
+        "verdict": account.verdict,
+        "reused_files": reused_files,
+        **{name: getattr(account, name) for name in (*counts, "unreadable")},
+        **{severity.value.replace("-", "_"): account.by_severity[severity] for severity in Severity},
+    }

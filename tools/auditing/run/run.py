@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One audit from paths to findings: tasks, surveys and judgements in a row, and the account of all bytes."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from typing import Final
+
+import attrs
+
+from raftlog.file_paths import directory_of, split_path
+from raftlog.records.files.file_names import METADATA_TOPIC, DirectoryName, parse_directory_name
+from raftlog.records.rules import Severity
+from raftlog.tools.auditing.evidence import FileEvidence, SurveyTask, in_partitions
+from raftlog.tools.auditing.judgement.judgement import Judged, judge_in_groups
+from raftlog.tools.auditing.run.engine import survey_all
+from raftlog.tools.auditing.survey.survey import survey as survey_file
+from raftlog.tools.auditing.survey.tasks import find_tasks
+from raftlog.tools.catalogue.audit_rules import UNREAD_RULES, UNREADABLE_RULES
+from raftlog.tools.catalogue.findings import Finding, Tally
+from raftlog.tools.input.inputs import LARGEST_SMALL_FILE_BYTES
+
+_METADATA_DIRECTORY: Final = DirectoryName(METADATA_TOPIC, 0)
+
+
+def audit(
+    paths: Iterable[str],
+    processes: int,
+    survey: Callable[[SurveyTask], FileEvidence] = survey_file,
+    surveyed: Callable[[FileEvidence], None] | None = None,
+    *,
+    reads_messages: bool = False,
+) -> Iterator[Judged]:
+    """Yield what was judged, a partition with all its replicas at a time; findings about directories come last.
+
+    Args:
+        paths: as for ``find_tasks``.
+        processes: how many read files.
+        survey: what surveys a file; it pickles.
+        surveyed: is told of each file's evidence as soon as it is there, in order.
+        reads_messages: whether to read the messages in records of the metadata log too.
+
+    Raises:
+        MissingExtraError: a package of an extra is not installed.
+    """
+    problems: list[Finding] = []
+    with closing(survey_all(tasks_of(paths, problems, reads_messages=reads_messages), processes, survey)) as files:
+        told = files if surveyed is None else _told(files, surveyed)
+        for judged in judge_in_groups(in_partitions(told)):
+            yield judged if judged.places else with_problems(judged, problems)
+
+
+def with_problems(judged: Judged, problems: Iterable[Finding]) -> Judged:
+    """Return what was judged of log directories together with what is wrong with directories by their listing."""
+    return judged.with_findings(_not_said(problems, judged.findings))
+
+
+def tasks_of(paths: Iterable[str], problems: list[Finding], *, reads_messages: bool = False) -> Iterator[SurveyTask]:
+    """Yield the tasks, and put aside what is wrong with directories: only files have their turn."""
+    for task in find_tasks(paths):
+        if isinstance(task, Finding):
+            problems.append(task)
+        else:
+            yield attrs.evolve(task, reads_messages=True) if reads_messages else task
+
+
+def _not_said(problems: Iterable[Finding], findings: Sequence[Finding]) -> Iterator[Finding]:
+    """Yield problems, but for emptied directories of which something worse is said.
+
+    That is of a voter's that it forgets its votes, and of any other up to where a checkpoint knows of its records.
+    """
+    forgetful = {directory_of(each.path) for each in findings if each.rule == "election-missing"}
+    missing = {each.path for each in findings if each.rule == "partition-missing"}
+    for problem in problems:
+        directory, name = split_path(problem.path)
+        is_empty = problem.rule == "directory-empty"
+        is_metadata = is_empty and parse_directory_name(name) == _METADATA_DIRECTORY
+        is_told = is_metadata and not forgetful.isdisjoint({directory, problem.path})
+        if not is_told and not (is_empty and problem.path in missing):
+            yield problem
+
+
+def _told(files: Iterable[FileEvidence], surveyed: Callable[[FileEvidence], None]) -> Iterator[FileEvidence]:
+    for file in files:
+        surveyed(file)
+        yield file
+
+
+@attrs.define
+class Account:
+    """Where all bytes went, and how many findings there are.
+
+    Attributes:
+        files: how many there are, those of indexes included.
+        explained_bytes: in batches whose CRC holds.
+        damaged_bytes: in corruption and torn tails.
+        padding_bytes: zeros at the end of files of batches.
+        small_file_bytes: in indexes and other files without batches, which were read.
+        unread_bytes: in files that are not the log's, are on their way out, or could not be read, and in what small
+            files have beyond the size of any such file.
+        unreadable: how many files or directories could not be read, or not be judged through a fault of raftlog's.
+        by_severity: how many findings there are.
+        by_rule: likewise.
+    """
+
+    files: int = 0
+    explained_bytes: int = 0
+    damaged_bytes: int = 0
+    padding_bytes: int = 0
+    small_file_bytes: int = 0
+    unread_bytes: int = 0
+    unreadable: int = 0
+    by_severity: Counter[Severity] = attrs.field(factory=Counter)
+    by_rule: Counter[str] = attrs.field(factory=Counter)
+
+    @property
+    def bytes(self) -> int:
+        """All of them."""
+        return (
+            self.explained_bytes + self.damaged_bytes + self.padding_bytes + self.small_file_bytes + self.unread_bytes
+        )
+
+    def add(self, judged: Judged) -> None:
+        """Count what was judged together."""
+        for partition in judged.places:
+            for file in partition.files:
+                self._add_file(file)
+        for finding in judged.findings:
+            self.by_severity[finding.severity] += 1
+            self.by_rule[finding.rule] += 1
+            self.unreadable += finding.rule in UNREADABLE_RULES
+
+    def merge(self, other: "Account") -> None:
+        """Add what was counted elsewhere, of other files and findings."""
+        for field in attrs.fields(Account):
+            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
+
+    def _add_file(self, file: FileEvidence) -> None:
+        task, coverage = file.task, file.coverage
+        self.files += 1 + len(task.indexes)
+        if coverage is not None:
+            self.explained_bytes += coverage.explained_bytes
+            self.damaged_bytes += coverage.damaged_bytes
+            self.padding_bytes += coverage.padding_bytes
+            unread_bytes = _unread_index_bytes(file)
+            self.small_file_bytes += task.indexes_size_bytes - unread_bytes
+            self.unread_bytes += unread_bytes
+        elif is_read(file):
+            read_bytes = min(task.size_bytes, LARGEST_SMALL_FILE_BYTES)
+            self.small_file_bytes += read_bytes
+            self.unread_bytes += task.size_bytes - read_bytes
+        else:
+            self.unread_bytes += task.size_bytes + task.indexes_size_bytes
+
+    @property
+    def verdict(self) -> str:
+        """The worst severity above harmless; ``unreadable`` if that is not damage and something was not read."""
+        found = {severity for severity, count in self.by_severity.items() if count}
+        worst = max(found, default=Severity.HARMLESS)
+        if self.unreadable and worst < Severity.DAMAGED:
+            return "unreadable"
+        return "clean" if worst is Severity.HARMLESS else worst.value
+
+    def exit_code(self, fail_on: Severity) -> int:
+        """Return the exit code; findings below a severity do not count, but what could not be read always does."""
+        tally = Tally(errors=self.unreadable)
+        for severity, count in self.by_severity.items():
+            if severity >= fail_on:
+                tally.by_severity[max(severity, Severity.SUSPICIOUS)] += count
+        return tally.exit_code
+
+    def coverage_line(self) -> str:
+        """Say where all bytes went."""
+        return (
+            f"{self.files} files, {self.bytes} bytes = {self.explained_bytes} in sound batches"
+            f" + {self.damaged_bytes} damaged + {self.padding_bytes} of padding"
+            f" + {self.small_file_bytes} in indexes and small files + {self.unread_bytes} not read"
+        )
+
+    def verdict_line(self) -> str:
+        """Say how it is, and how many findings there are."""
+        counts = ", ".join(f"{self.by_severity[severity]} {severity.value}" for severity in reversed(Severity))
+        unread = f"; {self.unreadable} files or directories could not be read or judged" if self.unreadable else ""
+        return f"{self.verdict}: findings: {counts}{unread}"
+
+
+def is_read(file: FileEvidence) -> bool:
+    """Whether the bytes of a file were looked at."""
+    task = file.task
+    if any(finding.rule in UNREAD_RULES and finding.path == task.path for finding in file.findings):
+        return False
+    if file.coverage is not None:
+        return True
+    from raftlog.tools.auditing.survey.small_file_survey import has_contents  # As in a survey: only for such a file.
+
+    return has_contents(task)
+
+
+def _unread_index_bytes(file: FileEvidence) -> int:
+    unread = {finding.path for finding in file.findings if finding.rule in UNREAD_RULES}
+    return sum(file.task.index_sizes_bytes.get(kind, 0) for kind, path in file.task.indexes.items() if path in unread)

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the paths that a user names to the directories that hold the files of logs.
+
+A path may be a file, a partition's directory, a log directory, or a directory of such at any depth. Names alone do not
+tell: ``kraft-1`` may be partition 1 of a topic, or a node's log directory. What is inside decides.
+"""
+
+import os
+from collections.abc import Hashable, Iterable, Iterator, Set
+from glob import glob
+from typing import Final
+
+import attrs
+
+from raftlog.errors import MissingFileError, StorageError
+from raftlog.file_paths import directory_of, is_remote, join_path, local_or_remote, name_of, split_path
+from raftlog.records.files.file_names import (
+    METADATA_TOPIC,
+    SEGMENT_KINDS,
+    DirectoryName,
+    DirectoryState,
+    FileKind,
+    parse_directory_name,
+    parse_file_name,
+)
+from raftlog.storage.reading.directory_listing import DirectoryListing, EntryKind
+from raftlog.storage.reading.file_source import STANDARD_INPUT
+from raftlog.tools.auditing.evidence import Place
+from raftlog.tools.catalogue.findings import Finding
+from raftlog.tools.input.inputs import input_file
+
+_METADATA_DIRECTORY: Final = f"{METADATA_TOPIC}-0"
+_PARTITION_KINDS: Final = frozenset(
+    {
+        *SEGMENT_KINDS,
+        FileKind.SNAPSHOT,
+        FileKind.LEADER_EPOCH_CHECKPOINT,
+        FileKind.PARTITION_METADATA,
+        FileKind.QUORUM_STATE,
+    }
+)
+"""Files that stand in a partition's directory; all others stand in the log directory."""
+_NO_NAMES: Final = frozenset({"", ".", ".."})
+"""Of a directory: what it is called is to be found out."""
+
+
+@attrs.frozen
+class FoundDirectory:
+    """A directory whose files are to be surveyed.
+
+    Attributes:
+        place: what it is.
+        path: where it is.
+        names: the files in it that the user named one by one; None for all that are there.
+    """
+
+    place: Place
+    path: str
+    names: frozenset[str] | None = None
+
+    @property
+    def is_partition(self) -> bool:
+        """Whether it is a partition's, and not a log directory itself."""
+        return self.place.topic != ""
+
+
+@attrs.frozen
+class _Listing:
+    """What one directory holds, by the types that its entries have."""
+
+    path: str
+    directories: Set[str]
+    kinds: Set[FileKind]
+    listing: DirectoryListing
+
+    @property
+    def is_log_directory(self) -> bool:
+        """Whether it says so itself; under another directory, partitions may stand beside anything."""
+        return bool(self.kinds - _PARTITION_KINDS) or _METADATA_DIRECTORY in self.directories
+
+    @property
+    def is_partition(self) -> bool:
+        """Whether it holds files of a partition, or none at all under a partition's name."""
+        return bool(self.kinds) or (_directory_name(self.path) is not None and not self.directories)
+
+    def partition_paths(self) -> Iterator[str]:
+        """Yield the directories of partitions in this log directory."""
+        for name in sorted(self.directories):
+            path = join_path(self.path, name)
+            if parse_directory_name(name) is not None and not _looks_like_log_directory(self.listing, path):
+                yield path
+
+
+class DirectorySearch:
+    """Finds the directories that paths mean. None is given twice, so links that lead in a circle do no harm.
+
+    Args:
+        listing: what looks into directories.
+
+    Attributes:
+        problems: what could not be looked at, and what is on its way out; in the order in which it was met.
+    """
+
+    def __init__(self, listing: DirectoryListing) -> None:
+        self._listing = listing
+        self.problems: list[Finding] = []
+        self._found: dict[str, FoundDirectory] = {}
+        self._named: dict[str, set[str]] = {}
+        self._seen: set[Hashable] = set()
+
+    def add(self, paths: Iterable[str]) -> None:
+        """Look at what some paths mean: files, directories, patterns with ``*``, ``?`` or ``[``, and ``-``.
+
+        Raises:
+            StorageError: a URI holds credentials.
+        """
+        for path in map(local_or_remote, paths):
+            if path == STANDARD_INPUT:
+                self._named.setdefault(path, set())
+                continue
+            try:
+                status = self._listing.status(path)
+            except StorageError as error:
+                self._add_pattern(path, error)
+                continue
+            if status.kind is EntryKind.DIRECTORY:
+                self._add_directory(path if is_remote(path) else path.rstrip("/") or "/")
+            else:
+                directory, name = split_path(path)
+                self._named.setdefault(directory, set()).add(name)
+
+    def directories(self) -> list[FoundDirectory]:
+        """Return what was found: log directories, then partitions so that the replicas of one follow each other."""
+        found = list(self._found.values())
+        for path, names in self._named.items():
+            if path not in self._found:
+                found += _of_named_files(self._listing, path, names)
+        return sorted(found, key=lambda each: (*each.place.topic_partition, each.place.log_directory, each.path))
+
+    def _add_pattern(self, path: str, error: StorageError) -> None:
+        is_missing = isinstance(error, MissingFileError) and not is_remote(path)
+        is_pattern = is_missing and any(character in path for character in "*?[")
+        matches = sorted(glob(path)) if is_pattern else []  # noqa: PTH207
+        if not matches:
+            self._complain(path, "opened", error)
+        self.add(matches)
+
+    def _add_directory(self, path: str) -> None:
+        """Look at a directory that was named, and at those below it until each is one of Kafka's."""
+        is_empty, waiting = True, [path]
+        while waiting:
+            below = waiting.pop()
+            listing = None if below != path and self._is_on_its_way_out(below) else self._look_into(below)
+            if listing is None:
+                is_empty = False  # What was seen before, be it by another name, has had its say.
+            elif listing.is_log_directory:
+                is_empty = False
+                self._add_log_directory(listing)
+            elif listing.is_partition:
+                is_empty = False
+                self._add_partition(below, has_election=FileKind.QUORUM_STATE in listing.kinds)
+                self._name_meta_properties(below)
+            else:
+                waiting += (join_path(below, name) for name in sorted(listing.directories, reverse=True))
+        if is_empty:
+            self.problems.append(Finding(path, "directory-empty", "no file of Kafka's is in it, nor in those below it"))
+
+    def _add_log_directory(self, listing: _Listing) -> None:
+        self._found[listing.path] = FoundDirectory(Place(listing.path), listing.path)
+        for path in listing.partition_paths():
+            if not self._is_on_its_way_out(path) and self._is_new(path):
+                self._add_partition(path, log_directory=listing.path)
+
+    def _is_on_its_way_out(self, path: str) -> bool:
+        """Whether the directory is that of a deleted partition, which is said."""
+        name = _directory_name(path)
+        if name is None or name.state is not DirectoryState.DELETE:
+            return False
+        reason = "the partition was deleted, and its directory is gone after a while: it is not looked into"
+        self.problems.append(Finding(path, "file-left-over", reason))
+        return True
+
+    def _add_partition(self, path: str, *, has_election: bool = False, log_directory: str | None = None) -> None:
+        self._found[path] = FoundDirectory(_place_of_partition(path, log_directory, has_election=has_election), path)
+
+    def _name_meta_properties(self, path: str) -> None:
+        """Take in the file that says whose a partition's directory is, though only that was named."""
+        parent, name = _parent(path), FileKind.META_PROPERTIES.value
+        if self._listing.exists(join_path(parent, name)):
+            self._named.setdefault(parent, set()).add(name)
+
+    def _look_into(self, path: str) -> _Listing | None:
+        """Return what a directory holds; None if it was seen before, or cannot be listed, which is said."""
+        if not self._is_new(path):
+            return None
+        directories, kinds = set(), set()
+        try:
+            for entry in self._listing.entries(path):
+                if entry.is_directory():
+                    directories.add(entry.name)
+                elif (name := parse_file_name(entry.name)) is not None:
+                    kinds.add(name.kind)
+        except StorageError as error:
+            self._complain(path, "listed", error)
+            return None
+        return _Listing(path, directories, kinds, self._listing)
+
+    def _is_new(self, path: str) -> bool:
+        try:
+            identity = self._listing.identity(path)
+        except StorageError as error:
+            self._complain(path, "listed", error)
+            return False
+        is_new = identity not in self._seen
+        self._seen.add(identity)
+        return is_new
+
+    def _complain(self, path: str, what: str, error: StorageError) -> None:
+        self.problems.append(Finding(path, "file-unreadable", f"it cannot be {what}: {error.cause}"))
+
+
+def _of_named_files(listing: DirectoryListing, path: str, names: set[str]) -> Iterator[FoundDirectory]:
+    """Yield a directory of which only some files are wanted; those of a partition and of a log directory apart."""
+    if path == STANDARD_INPUT:
+        yield FoundDirectory(Place(path), path, frozenset({path}))
+        return
+    outside = {name for name in names if _stands_in_log_directory(name)}
+    if outside:
+        yield FoundDirectory(Place(path or "."), path, frozenset(outside))
+    if names - outside:
+        has_election = listing.exists(join_path(path or ".", FileKind.QUORUM_STATE.value))
+        place = _place_of_partition(path or ".", None, has_election=has_election)
+        yield FoundDirectory(place, path, frozenset(names - outside))
+
+
+def _stands_in_log_directory(name: str) -> bool:
+    kind = input_file(name).kind
+    return kind is not None and kind not in _PARTITION_KINDS
+
+
+def _place_of_partition(path: str, log_directory: str | None, *, has_election: bool) -> Place:
+    """Say which partition a directory is; under an odd name it is one of its own, or raft's if a vote is in it."""
+    name = _directory_name(path)
+    parent = _parent(path) if log_directory is None else log_directory
+    if name is not None and name.state is DirectoryState.CURRENT:
+        return Place(parent, name.topic, name.partition)
+    if name is None and has_election:
+        return Place(path, METADATA_TOPIC, 0)
+    return Place(parent, _name(path))
+
+
+def _looks_like_log_directory(listing: DirectoryListing, path: str) -> bool:
+    """Whether a directory of a partition's name is a node's; the first entry that tells is taken at its word."""
+    try:
+        for entry in listing.entries(path):
+            if (name := parse_file_name(entry.name)) is not None:
+                return name.kind not in _PARTITION_KINDS
+            if parse_directory_name(entry.name) is not None and entry.is_directory():
+                return True
+    except StorageError:
+        pass  # Who lists its files will say so.
+    return False
+
+
+def _directory_name(path: str) -> DirectoryName | None:
+    return parse_directory_name(_name(path))
+
+
+def _name(path: str) -> str:
+    if is_remote(path):
+        return name_of(path) or "/"
+    name = path.rpartition("/")[2]
+    if name in _NO_NAMES:
+        return os.path.split(os.path.abspath(path))[1] or "/"  # noqa: PTH100 - links are not followed
+    return name
+
+
+def _parent(path: str) -> str:
+    if is_remote(path):
+        return directory_of(path)
+    parent, name = os.path.split(path)
+    if name in _NO_NAMES:
+        parent = os.path.split(os.path.abspath(path))[0]  # noqa: PTH100
+    return parent or "."

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the snapshots beside a log end in it."""
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from raftlog.tools.auditing.batches.batch_table import BatchTable
+from raftlog.tools.auditing.evidence import BatchSeen
+
+
+class SnapshotEnds:
+    """Finds the batches that hold the last records which snapshots stand for.
+
+    Args:
+        snapshot_offsets: where the snapshots end, exclusive.
+    """
+
+    def __init__(self, snapshot_offsets: Iterable[int]) -> None:
+        self._wanted = sorted(set(snapshot_offsets))
+        self._found: dict[int, BatchSeen] = {}
+
+    def take(self, table: BatchTable) -> None:
+        """Look through the batches that come next; of two that hold the record the first counts."""
+        for wanted in self._wanted:
+            if wanted not in self._found and (batch := _batch_of(table, wanted)) is not None:
+                self._found[wanted] = batch
+
+    def batches(self) -> Iterator[BatchSeen]:
+        """Yield what was found, by offset."""
+        yield from (self._found[wanted] for wanted in self._wanted if wanted in self._found)
+
+
+def _batch_of(table: BatchTable, snapshot_offset: int) -> BatchSeen | None:
+    holds_last = (table.base_offsets < snapshot_offset) & (table.last_offsets >= snapshot_offset - 1)
+    index = int(np.argmax(holds_last)) if len(table) else 0
+    if not len(table) or not holds_last[index]:
+        return None
+    return BatchSeen(
+        snapshot_offset,
+        int(table.base_offsets[index]),
+        int(table.last_offsets[index]),
+        int(table.epochs[index]),
+        int(table.max_timestamps[index]),
+        int(table.positions[index]),
+    )

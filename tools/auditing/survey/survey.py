@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Surveying one file: it is opened for reads alone, and what cannot be read gives a finding."""
+
+import os
+import stat
+from collections.abc import Callable
+from typing import Final
+
+import attrs
+
+from raftlog.errors import InvariantViolation, MissingFileError, StorageError
+from raftlog.records.batches.window import ByteSource
+from raftlog.records.files.file_names import FileKind, FileState
+from raftlog.storage.reading.file_source import open_source, read_file
+from raftlog.tools.auditing.evidence import FileEvidence, SurveyTask
+from raftlog.tools.auditing.survey.segment_survey import survey_segment
+from raftlog.tools.auditing.survey.tasks import INDEX_KINDS
+from raftlog.tools.catalogue.findings import Finding
+from raftlog.tools.input.coverage import Coverage
+from raftlog.tools.input.inputs import LARGEST_SMALL_FILE_BYTES, RECORD_KINDS
+from raftlog.tools.terminal.standard_error import say
+
+_MAX_INDEX_SIZE: Final = 64 * 1024 * 1024
+"""Larger ones are not read; Kafka makes them 10 MiB."""
+
+
+def survey(task: SurveyTask) -> FileEvidence:
+    """Return what a file says, or that it is gone or cannot be read. Whatever is in a file, nothing is raised for it.
+
+    Raises:
+        MissingExtraError: a package of an extra is not installed.
+        InvariantViolation: some of its bytes were not accounted for.
+    """
+    if _is_pipe(task.path):
+        say(f"{task.path} is a pipe: it is read until whoever writes to it has ended")
+    try:
+        return _survey(task)
+    except StorageError as error:
+        return FileEvidence(task, (_unread(error),))
+
+
+def _survey(task: SurveyTask) -> FileEvidence:
+    is_current = task.state is FileState.CURRENT
+    if is_current and task.kind is FileKind.LOG:
+        return _survey_segment(task)
+    if is_current and task.kind in INDEX_KINDS:
+        return _survey_orphan(task)
+    # What reads other files is imported with the first of them: a segment that was named alone waits for none of it.
+    if is_current and task.kind in RECORD_KINDS:
+        from raftlog.tools.auditing.survey.snapshot_survey import survey_snapshot
+
+        return _survey_batches(task, survey_snapshot)
+    from raftlog.tools.auditing.survey.small_file_survey import has_contents, survey_small_file
+
+    if not has_contents(task):
+        return survey_small_file(task, b"")  # Its name is all that there is to say about it.
+    with open_source(task.path) as source:
+        return survey_small_file(task, bytes(source.read_at(0, LARGEST_SMALL_FILE_BYTES + 1)))
+
+
+def _survey_segment(task: SurveyTask) -> FileEvidence:
+    indexes: dict[FileKind, bytes] = {}
+    problems: list[Finding] = []
+    for kind, path in task.indexes.items():
+        try:
+            indexes[kind] = read_file(path, _MAX_INDEX_SIZE)
+        except StorageError as error:
+            problems.append(_unread(error))
+    evidence = _survey_batches(task, lambda task, log: survey_segment(task, log, indexes))
+    return attrs.evolve(evidence, findings=(*evidence.findings, *problems))
+
+
+def _survey_batches(task: SurveyTask, survey: Callable[[SurveyTask, ByteSource], FileEvidence]) -> FileEvidence:
+    """Survey a file of batches, and check that each of its bytes went somewhere.
+
+    Raises:
+        InvariantViolation: bytes are missing from the account, or more than there are.
+    """
+    with open_source(task.path) as source:
+        size = source.size()
+        evidence = survey(task, source)
+        has_changed = source.size() != size  # A log that is being written grows, or is truncated.
+    coverage = evidence.coverage or Coverage()
+    counted = coverage.explained_bytes + coverage.damaged_bytes + coverage.padding_bytes
+    if counted != size and not has_changed:
+        raise InvariantViolation(f"{task.path}: {counted} of {size} bytes are accounted for")
+    return evidence
+
+
+def _survey_orphan(task: SurveyTask) -> FileEvidence:
+    beside = "".join(f", nor beside {path}" for path in task.indexes.values())
+    return FileEvidence(task, (Finding(task.path, "index-orphan", f"there is no segment beside it{beside}"),))
+
+
+def _is_pipe(path: str) -> bool:
+    try:
+        return stat.S_ISFIFO(os.stat(path).st_mode)  # noqa: PTH116 - the path is kept as it was named
+    except (OSError, ValueError):
+        return False  # Whoever opens it will say why.
+
+
+def _unread(error: StorageError) -> Finding:
+    is_missing = isinstance(error, MissingFileError) or isinstance(error.__cause__, FileNotFoundError)
+    if is_missing and not os.path.islink(error.path):  # noqa: PTH114
+        return Finding(error.path, "file-gone", "it is gone since its directory was listed")
+    return Finding(error.path, "file-unreadable", f"{error.operation} failed: {error.cause}")

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a metadata log that is Kafka's sets metadata.version: without it no controller of Kafka starts.
+
+Whose it is, ``bootstrap.checkpoint`` says, which has the records that Kafka's first leader writes to an empty log. In
+the log of somebody else's state machine there is no such file, or nothing in it sets metadata.version.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from raftlog.errors import DecodeError, MissingExtraError
+from raftlog.records.batches.batch import CONTROL_FLAG, RecordBatch
+from raftlog.records.files.file_names import FileKind
+from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID
+from raftlog.tools.auditing.batches.batch_table import BatchTable
+from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, SurveyTask
+from raftlog.tools.catalogue.findings import Finding
+from raftlog.tools.payloads.format_features import VERSION_RECORD_START
+
+_CODEC: Final = 7
+_find: Final = re.compile(re.escape(VERSION_RECORD_START), re.DOTALL).search
+
+
+def may_set_version(task: SurveyTask) -> bool:
+    """Whether a file is one in which metadata.version has to be set, if in any: the first segment, or a snapshot.
+
+    Only beside ``bootstrap.checkpoint``: to look through a whole log takes as long as all that an audit does with it.
+    """
+    if task.kind is FileKind.BOOTSTRAP_SNAPSHOT:
+        return True
+    is_first = task.kind is FileKind.LOG and task.base_offset == 0
+    is_snapshot = task.kind is FileKind.SNAPSHOT and task.snapshot_id != BOOTSTRAP_SNAPSHOT_ID
+    return task.is_raft and task.has_bootstrap and (is_first or is_snapshot)
+
+
+class VersionSearch:
+    """Looks for a record that sets metadata.version, until it has found one.
+
+    Attributes:
+        found: whether there was one; None as long as there was no data record at all.
+    """
+
+    def __init__(self) -> None:
+        self.found: bool | None = None
+
+    def take(self, table: BatchTable) -> None:
+        """Look at the batches that come next. What cannot be decompressed counts as one that may set it."""
+        if self.found or (table.all_attributes & CONTROL_FLAG and table.are_control.all()):
+            return
+        self.found = False
+        # All bytes at once, most often: a batch is looked at by itself only where there may be something to find.
+        may_set = _find(table.run.data) is not None
+        if may_set or table.may_be_compressed:
+            candidates = ~table.are_control if may_set else ~table.are_control & (table.attributes & _CODEC != 0)
+            self.found = any(_sets_version(table.run.batch(row)) for row in candidates.nonzero()[0].tolist())
+
+
+def _sets_version(batch: RecordBatch) -> bool:
+    """Whether bytes stand in a batch that set it; that they are a record's value, and all of it, is not checked."""
+    try:
+        area = batch.record_area() if batch.attributes & _CODEC else batch.buffer
+    except (DecodeError, MissingExtraError):
+        return True
+    return _find(area) is not None
+
+
+def judge_version(partition: PartitionEvidence, directory: PartitionEvidence | None) -> Iterator[Finding]:
+    """Yield that metadata.version is set in ``bootstrap.checkpoint``, and neither in the log nor in its snapshots.
+
+    Nothing is said where the file or the log is damaged: what sets it may have stood there.
+
+    Args:
+        partition: all files of a partition.
+        directory: those of its log directory itself; None where it was not looked at as a whole.
+
+    Source: ActivationRecordsGenerator, FeaturesImage.
+    """
+    bootstrap = None if directory is None else directory.small_file(FileKind.BOOTSTRAP_SNAPSHOT)
+    if bootstrap is None or not bootstrap.sets_metadata_version:
+        return
+    looked_at = [file for file in partition.files if file.sets_metadata_version is not None]
+    if looked_at and not any(file.sets_metadata_version or _is_damaged(file) for file in looked_at):
+        path = looked_at[-1].task.path
+        reason = "it has records, and none that sets metadata.version, as bootstrap.checkpoint does"
+        yield Finding(path, "metadata-version-missing", f"{reason}: Kafka does not start on this log")
+
+
+def _is_damaged(file: FileEvidence) -> bool:
+    return file.coverage is not None and file.coverage.damaged_bytes > 0

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a tool has to say about its input, and the exit code that follows from it."""
+
+from collections import Counter
+
+import attrs
+
+from raftlog.errors import DecodeError
+from raftlog.records.rules import Severity
+from raftlog.tools.catalogue.audit_rules import CATALOGUE
+from raftlog.tools.terminal.exit_codes import EXIT_CLEAN, EXIT_DAMAGE, EXIT_ERROR, EXIT_SUSPICIOUS
+
+
+@attrs.frozen
+class Finding:
+    """One thing that does not hold.
+
+    Attributes:
+        path: the file.
+        rule: id of the rule that is broken (``raftlog.tools.catalogue.audit_rules``).
+        reason: what is wrong.
+        position: first byte of it in the file, or None.
+        size_bytes: how many bytes are lost to it, or 0.
+        offset: base offset of the batch, or offset of the record, or None.
+        epoch: leader epoch of the batch, where it matters, or None.
+    """
+
+    path: str
+    rule: str
+    reason: str
+    position: int | None = None
+    size_bytes: int = 0
+    offset: int | None = None
+    epoch: int | None = None
+
+    @property
+    def severity(self) -> Severity:
+        """How much it matters: that of its rule."""
+        return CATALOGUE[self.rule].severity
+
+    @classmethod
+    def of_error(cls, error: DecodeError, path: str, *, offset: int | None = None) -> "Finding":
+        """Make a finding of a decoding error."""
+        return cls(
+            path,
+            error.rule or "message-field",
+            error.reason,
+            position=error.position,
+            offset=error.base_offset if offset is None else offset,
+        )
+
+    def __str__(self) -> str:
+        place = [self.path]
+        if self.position is not None:
+            place.append(f"position {self.position}")
+        if self.offset is not None:
+            place.append(f"offset {self.offset}")
+        if self.epoch is not None:
+            place.append(f"epoch {self.epoch}")
+        lost = f", {self.size_bytes} bytes" if self.size_bytes else ""
+        return f"{', '.join(place)}: {self.severity.value}: {self.reason}{lost} [{self.rule}]"
+
+
+@attrs.define
+class Tally:
+    """Counts findings and failures."""
+
+    by_severity: Counter[Severity] = attrs.field(factory=Counter)
+    errors: int = 0
+
+    def add(self, finding: Finding) -> None:
+        """Count a finding."""
+        self.by_severity[finding.severity] += 1
+
+    @property
+    def exit_code(self) -> int:
+        """Damage outranks a file that could not be read, which outranks suspicion (DECISIONS.md, 10)."""
+        if self.by_severity[Severity.DAMAGED] or self.by_severity[Severity.DATA_LOSS]:
+            return EXIT_DAMAGE
+        if self.errors:
+            return EXIT_ERROR
+        return EXIT_SUSPICIOUS if self.by_severity[Severity.SUSPICIOUS] else EXIT_CLEAN

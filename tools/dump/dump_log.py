@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``raftlog dump-log``: print what a log's files hold, in Kafka's own words, as JSON lines or as a table.
+
+Damage never ends a run: it is reported, and reading goes on behind it.
+"""
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+from raftlog.errors import DecodeError, MissingExtraError, StorageError
+from raftlog.records.files.file_names import FileKind, FileState
+from raftlog.tools.catalogue.findings import Finding, Tally
+from raftlog.tools.dump.dump_options import DumpOptions, parse_options
+from raftlog.tools.dump.dump_records import Line, RecordsDump
+from raftlog.tools.dump.kafka_text import KafkaText
+from raftlog.tools.dump.seek import wanted_files
+from raftlog.tools.dump.selection import Selection
+from raftlog.tools.input.inputs import InputFile, find_files
+from raftlog.tools.payloads.payloads import (
+    DECODER_OF_TOPIC,
+    PayloadDecoder,
+    PlainDecoder,
+    UserDecoder,
+    load_decoder,
+)
+from raftlog.tools.terminal.exit_codes import EXIT_ERROR
+from raftlog.tools.terminal.standard_error import say
+
+if TYPE_CHECKING:
+    from raftlog.tools.dump.rendering import Renderer
+
+_OUTPUT_CHUNK_SIZE: Final = 64 * 1024
+_KAFKA_KINDS: Final = frozenset(
+    {
+        FileKind.LOG,
+        FileKind.SNAPSHOT,
+        FileKind.BOOTSTRAP_SNAPSHOT,
+        FileKind.OFFSET_INDEX,
+        FileKind.TIME_INDEX,
+        FileKind.TRANSACTION_INDEX,
+        FileKind.PRODUCER_SNAPSHOT,
+    }
+)
+"""What kafka-dump-log knows; it ignores all else."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run ``raftlog dump-log`` with what follows it on the command line, and return the exit code."""
+    options = parse_options(arguments)
+    try:
+        dump = Dump(options, sys.stdout.buffer)
+    except ValueError as error:
+        say(str(error), "raftlog dump-log")
+        return EXIT_ERROR
+    return dump.run()
+
+
+class Dump:
+    """One run: files in, text out, findings counted.
+
+    Raises:
+        ValueError: a decoder that the user named does not exist.
+    """
+
+    def __init__(self, options: DumpOptions, output: BinaryIO) -> None:
+        self._options = options
+        self._renderer = _renderer(options)
+        self._named_decoder = _named_decoder(options)
+        self._output = _Output(output)
+        self._tally = Tally()
+        self._already_said: set[str] = set()
+        self._records = RecordsDump(
+            self._renderer,
+            deep=options.deep,
+            decodes_payloads=options.print_payloads or not self._is_kafka or options.selection.by_record,
+            decode_corrupt=options.decode_corrupt,
+            max_bytes=options.max_bytes,
+            left=options.limit,
+        )
+
+    @property
+    def _is_kafka(self) -> bool:
+        return self._options.output_format == "kafka"
+
+    def run(self) -> int:
+        """Dump every file that the user named, and return the exit code."""
+        try:
+            for file, selection in wanted_files(self._files(), self._options.selection, self._options.last):
+                if self._records.left == 0:
+                    break
+                self._dump(file, selection)
+        finally:
+            self._output.flush()
+        return self._tally.exit_code
+
+    def _files(self) -> Iterator[InputFile]:
+        for found in find_files(self._options.paths, all_kinds=self._options.all_files):
+            if isinstance(found, StorageError):
+                self._complain(found)
+            else:
+                yield found
+
+    def _dump(self, file: InputFile, selection: Selection) -> None:
+        try:
+            for line in self._lines(file, selection):
+                self._take(line)
+        except DecodeError as error:
+            self._take(Finding.of_error(error, file.path))
+        except StorageError as error:
+            if file.was_listed and isinstance(error.__cause__, FileNotFoundError):
+                self._say(f"{file.path}: gone since its directory was listed")
+            else:
+                self._complain(error)
+        if self._is_kafka and self._records.has_shown_secret:
+            self._say_once("secrets of metadata records are shown: the format kafka hides nothing")
+
+    def _lines(self, file: InputFile, selection: Selection) -> Iterator[Line]:
+        is_foreign = file.kind is None or (
+            self._is_kafka and (file.kind not in _KAFKA_KINDS or file.state is not FileState.CURRENT)
+        )
+        if file.is_standard_input or (file.holds_records and not is_foreign):
+            yield from self._records.lines(file, self._decoder_of(file), selection)
+            return
+        file.check_readable()
+        yield self._renderer.begin(file)
+        if is_foreign:
+            self._say(f"{file.path}: ignored, not a file that dump-log prints")
+        else:
+            yield from self._other_lines(file)
+
+    def _other_lines(self, file: InputFile) -> Iterator[Line]:
+        from raftlog.tools.dump.dump_indexes import (  # Slow to import: only where they are.
+            IndexOptions,
+            dump_other_file,
+        )
+
+        options = self._options
+        index_options = IndexOptions(options.index_sanity_check, options.verify_index_only, options.dialect)
+        return dump_other_file(file, self._renderer, index_options)
+
+    def _decoder_of(self, file: InputFile) -> PayloadDecoder:
+        """Return the decoder that was named, or else, outside Kafka's format, the one that fits the topic."""
+        if self._named_decoder is not None:
+            return self._named_decoder
+        if self._is_kafka and not self._options.selection.types:
+            return PlainDecoder()
+        name = DECODER_OF_TOPIC.get(file.topic or "")
+        return PlainDecoder(redact=self._options.redact) if name is None else _message_decoder(name, self._options)
+
+    def _take(self, line: Line) -> None:
+        match line:
+            case str():
+                self._output.write(line)
+            case bytes():
+                self._output.write_bytes(line)
+            case Finding():
+                self._tally.add(line)
+                self._output.write(self._renderer.finding(line))
+                self._say(str(line))
+            case MissingExtraError():
+                if self._say_once(str(line)):
+                    self._tally.errors += 1
+
+    def _complain(self, error: StorageError) -> None:
+        self._tally.errors += 1
+        self._say(str(error))
+
+    def _say(self, text: str) -> None:
+        self._output.flush()  # What is said follows what it is about, where both go to one terminal.
+        say(text)
+
+    def _say_once(self, text: str) -> bool:
+        if text in self._already_said:
+            return False
+        self._already_said.add(text)
+        self._say(text)
+        return True
+
+
+class _Output:
+    """Standard output, written in large pieces; what is no Unicode, in a file's name, is written as it was read."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._pending: list[str] = []
+        self._pending_size = 0
+
+    def write(self, text: str) -> None:
+        self._pending.append(text)
+        self._pending_size += len(text)
+        if self._pending_size >= _OUTPUT_CHUNK_SIZE:
+            self._write_pending()
+
+    def write_bytes(self, text: bytes) -> None:
+        self._write_pending()
+        self._stream.write(text)
+
+    def flush(self) -> None:
+        self._write_pending()
+        self._stream.flush()
+
+    def _write_pending(self) -> None:
+        pending, self._pending, self._pending_size = self._pending, [], 0
+        self._stream.write("".join(pending).encode("utf-8", "surrogateescape"))
+
+
+def _renderer(options: DumpOptions) -> "Renderer":
+    match options.output_format:
+        case "jsonl":
+            from raftlog.tools.dump.json_lines import JsonLines
+
+            return JsonLines()
+        case "table":
+            from raftlog.tools.dump.table_text import TableText
+
+            return TableText()
+        case _:
+            return KafkaText(options.dialect, options.print_payloads, options.skip_record_metadata)
+
+
+def _named_decoder(options: DumpOptions) -> PayloadDecoder | None:
+    """Return the decoder that the user named, if any.
+
+    Raises:
+        ValueError: it does not exist.
+    """
+    if options.decoder is not None:
+        return _message_decoder(options.decoder, options)
+    names = (options.key_decoder, options.value_decoder)
+    if names == (None, None):
+        return None
+    key_decoder, value_decoder = (None if name is None else load_decoder(name) for name in names)
+    return UserDecoder(key_decoder, value_decoder, options.redact)
+
+
+def _message_decoder(name: str, options: DumpOptions) -> PayloadDecoder:
+    """Return a decoder of messages; outside Kafka's format it follows the release that knows most."""
+    from raftlog.tools.payloads.message_payloads import message_decoder  # Slow to import: schemas come with it.
+
+    level = options.dialect.value if options.output_format == "kafka" else None
+    return message_decoder(name, options.dialect, level, redact=options.redact)

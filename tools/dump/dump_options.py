@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options of ``raftlog dump-log``: kafka-dump-log's own, and more."""
+
+import argparse
+import functools
+import re
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from raftlog.storage.reading.file_source import STANDARD_INPUT
+from raftlog.tools.dump.selection import Selection, parse_time_ms, parse_type
+from raftlog.tools.payloads.dialect import NEWEST, Dialect
+from raftlog.tools.terminal.argument_parser import Parser
+from raftlog.tools.terminal.exit_codes import EXIT_CODES_HELP
+from raftlog.tools.terminal.spool_option import add_spool_option
+
+DECODERS: Final = ("offsets", "transaction-log", "cluster-metadata", "remote-log-metadata", "share-group-state")
+"""Decoders of known topics; of several that are given, the first of these is used, as in Kafka."""
+_DEFAULT_STRING_DECODER: Final = ""
+_NO_LIMIT: Final = 2**31 - 1
+
+
+class DumpOptions(NamedTuple):
+    """What the user asked for.
+
+    Attributes:
+        paths: files, directories, patterns and ``-``, in order.
+        all_files: whether directories give their indexes and small files too.
+        output_format: ``kafka``, ``jsonl`` or ``table``.
+        dialect: whose words the format ``kafka`` uses.
+        decoder: one of ``DECODERS``, or None.
+        key_decoder, value_decoder: ``module:name`` of Python functions, or None.
+        deep: whether to read records.
+        print_payloads: whether the format ``kafka`` shows keys and payloads.
+        skip_record_metadata: whether it shows nothing else of a record.
+        decode_corrupt: whether to decode batches whose CRC does not hold.
+        redact: whether secrets are hidden; never in the format ``kafka``.
+        selection: which batches and records to show.
+        last: how many offsets before the log end to show, or None.
+        limit: how many records, or batches where records are not read, to show at most; or None.
+        max_bytes: how far into a file of batches to read, or None.
+        index_sanity_check: whether to do no more to indexes than a broker does when it starts.
+        verify_index_only: whether to check indexes and print no entries.
+    """
+
+    paths: tuple[str, ...]
+    all_files: bool
+    output_format: str
+    dialect: Dialect
+    decoder: str | None
+    key_decoder: str | None
+    value_decoder: str | None
+    deep: bool
+    print_payloads: bool
+    skip_record_metadata: bool
+    decode_corrupt: bool
+    redact: bool
+    selection: Selection
+    last: int | None
+    limit: int | None
+    max_bytes: int | None
+    index_sanity_check: bool
+    verify_index_only: bool
+
+
+def parse_options(arguments: Sequence[str]) -> DumpOptions:
+    """Read a command line; a wrong one exits with 1 and one line that says why."""
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    decoder = next((name for name in DECODERS if getattr(given, f"{name.replace('-', '_')}_decoder")), None)
+    dialect = Dialect(given.dialect)
+    if decoder == "remote-log-metadata":
+        parser.error("--remote-log-metadata-decoder: raftlog does not decode remote log metadata")
+    if decoder == "share-group-state" and dialect is Dialect.V3_9:
+        parser.error("--share-group-state-decoder: Kafka 3.9 has no such option")
+    paths = tuple(path for files in given.files for path in files.split(",") if path) + tuple(given.paths)
+    if not paths:
+        parser.error("name a file or a directory")
+    if given.last is not None and STANDARD_INPUT in paths:
+        parser.error("--last reads the end of a log first, which standard input cannot give")
+    names_decoder = decoder is not None or given.key_decoder is not None or given.value_decoder is not None
+    print_payloads = given.print_data_log or names_decoder
+    selection = _selection(parser, given)
+    return DumpOptions(
+        paths=paths,
+        all_files=given.all,
+        output_format=given.format,
+        dialect=dialect,
+        decoder=decoder,
+        key_decoder=given.key_decoder or None,
+        value_decoder=given.value_decoder or None,
+        deep=(given.format != "kafka" and not given.shallow) or given.deep_iteration or print_payloads,
+        print_payloads=print_payloads,
+        skip_record_metadata=given.skip_record_metadata,
+        decode_corrupt=given.decode_corrupt,
+        redact=not given.no_redact and given.format != "kafka",
+        selection=selection,
+        last=given.last,
+        limit=given.limit,
+        max_bytes=None if given.max_bytes == _NO_LIMIT else given.max_bytes,
+        index_sanity_check=given.index_sanity_check,
+        verify_index_only=given.verify_index_only,
+    )
+
+
+def _selection(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Selection:
+    if given.last is not None and given.from_offset is not None:
+        parser.error("--last and --from exclude each other")
+    return Selection(
+        from_offset=given.from_offset,
+        to_offset=given.to_offset,
+        since_ms=given.since,
+        until_ms=given.until,
+        only_control=given.control,
+        types=frozenset(given.type),
+        epoch=given.epoch,
+        key=None if given.key is None else given.key.encode("utf-8", "surrogateescape"),
+    )
+
+
+@functools.cache
+def _parser() -> argparse.ArgumentParser:
+    parser = Parser(
+        prog="raftlog dump-log",
+        description="Print what a log's files hold: batches, records, control records, indexes, snapshots.",
+        epilog=f"Findings go to standard error. {EXIT_CODES_HELP}",
+    )
+    parser.add_argument(
+        "paths",
+        nargs="*",
+        metavar="PATH",
+        help="a file, the directory of a partition, a directory of those, a pattern, or - for standard input",
+    )
+    _add_kafka_options(parser.add_argument_group("kafka-dump-log's own options"))
+    _add_output_options(parser.add_argument_group("output"))
+    add_spool_option(parser)
+    _add_selection_options(parser.add_argument_group("selection (conditions add up)"))
+    return parser
+
+
+def _add_kafka_options(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--files", action="append", default=[], metavar="FILE[,FILE...]", help="files to dump")
+    group.add_argument("--print-data-log", action="store_true", help="print keys and payloads of records")
+    group.add_argument("--deep-iteration", action="store_true", help="print a line for each record")
+    group.add_argument(
+        "--skip-record-metadata",
+        action="store_true",
+        help="print keys and payloads alone; control records become blank",
+    )
+    group.add_argument(
+        "--max-bytes",
+        type=_count,
+        default=_NO_LIMIT,
+        metavar="N",
+        help="read no more than N bytes of a log or snapshot",
+    )
+    group.add_argument(
+        "--max-message-size",
+        type=_count,
+        default=5 * 1024 * 1024,
+        metavar="N",
+        help="taken for Kafka's sake: a check of an index reads headers only, whatever the batch's size",
+    )
+    group.add_argument("--verify-index-only", action="store_true", help="check indexes, and print no entries")
+    group.add_argument(
+        "--index-sanity-check", action="store_true", help="check indexes as a broker does when it starts, no more"
+    )
+    topics = {
+        "offsets": "__consumer_offsets",
+        "transaction-log": "__transaction_state",
+        "cluster-metadata": "__cluster_metadata",
+        "remote-log-metadata": "__remote_log_metadata (refused: raftlog does not decode it)",
+        "share-group-state": "__share_group_state",
+    }
+    for name, topic in topics.items():
+        group.add_argument(f"--{name}-decoder", action="store_true", help=f"decode records of {topic}")
+    for part in ("key", "value"):
+        group.add_argument(
+            f"--{part}-decoder-class",
+            dest=f"{part}_decoder",
+            nargs="?",
+            const=_DEFAULT_STRING_DECODER,
+            metavar="MODULE:NAME",
+            help=f"decode {part}s by a Python function of bytes; without a name, as text",
+        )
+
+
+def _add_output_options(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--format",
+        choices=("kafka", "jsonl", "table"),
+        default="kafka",
+        help="kafka is byte for byte Kafka's own for what is sound",
+    )
+    group.add_argument(
+        "--dialect",
+        choices=[dialect.value for dialect in Dialect],
+        default=NEWEST.value,
+        help=f"the Kafka release that the format kafka follows (default {NEWEST.value})",
+    )
+    group.add_argument("--shallow", action="store_true", help="in the formats jsonl and table, leave out records")
+    group.add_argument("--all", action="store_true", help="of directories, dump indexes and small files too")
+    group.add_argument("--no-redact", action="store_true", help="show secrets (the format kafka always does)")
+    group.add_argument(
+        "--decode-corrupt", action="store_true", help="decode batches whose CRC does not hold: records may be wrong"
+    )
+
+
+def _add_selection_options(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--from", type=_count, dest="from_offset", metavar="OFFSET", help="first offset, inclusive")
+    group.add_argument("--to", type=_count, dest="to_offset", metavar="OFFSET", help="last offset, exclusive")
+    group.add_argument("--last", type=_count, metavar="N", help="the last N offsets of each log")
+    group.add_argument(
+        "--since", type=_time, metavar="TIME", help="first time, inclusive: ISO 8601 (UTC unless it says), or ms"
+    )
+    group.add_argument("--until", type=_time, metavar="TIME", help="last time, exclusive")
+    group.add_argument("--control", action="store_true", help="control records alone")
+    group.add_argument(
+        "--type",
+        action="append",
+        type=_type,
+        default=[],
+        metavar="TYPE",
+        help="records of a type, such as KRAFT_VOTERS or TOPIC_RECORD; may be given again",
+    )
+    group.add_argument("--epoch", type=_count, metavar="N", help="batches of one leader epoch")
+    group.add_argument("--key", metavar="TEXT", help="records of one key")
+    group.add_argument("--limit", type=_count, metavar="N", help="stop after N records, or N batches without records")
+
+
+def _count(text: str) -> int:
+    if re.fullmatch("[0-9]{1,19}", text) is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 on")
+    return int(text)
+
+
+def _time(text: str) -> int:
+    try:
+        return parse_time_ms(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither ISO 8601 nor milliseconds") from None
+
+
+def _type(text: str) -> str:
+    import difflib
+
+    from raftlog.tools.payloads.message_payloads import type_names  # Slow to import: schemas come with it.
+
+    name = parse_type(text)
+    names = type_names()
+    if name in names or re.fullmatch(r"UNKNOWN\(-?[0-9]+\)", name):  # So control records of unknown types are called.
+        return name
+    near = difflib.get_close_matches(name, names, n=3)
+    raise argparse.ArgumentTypeError(f"no type is called {text!r}" + (f"; there is {', '.join(near)}" if near else ""))

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every output format of ``dump-log`` can do: values in, text out. An empty text prints nothing."""
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.batches.legacy import LegacyBatch, LegacyRecord
+from raftlog.records.batches.record import RecordView
+from raftlog.records.files.file_names import FileKind
+from raftlog.tools.catalogue.findings import Finding
+from raftlog.tools.input.coverage import Coverage
+from raftlog.tools.input.inputs import InputFile
+from raftlog.tools.payloads.payloads import Payload
+
+if TYPE_CHECKING:
+    from raftlog.records.files.index_entries import AbortedTransaction, OffsetIndexEntry, TimeIndexEntry
+    from raftlog.records.files.producer_snapshot import ProducerStateEntry
+
+
+class Renderer(Protocol):
+    """An output format."""
+
+    def begin(self, file: InputFile) -> str:
+        """Announce a file."""
+        ...
+
+    def end(self, file: InputFile, coverage: Coverage) -> str:
+        """Account for every byte of a file of batches."""
+        ...
+
+    def batch(self, file: InputFile, batch: RecordBatch | LegacyBatch) -> str:
+        """Describe a batch."""
+        ...
+
+    def record(self, file: InputFile, batch: RecordBatch, record: RecordView, payload: Payload) -> str:
+        """Describe a record of a batch of magic 2."""
+        ...
+
+    def legacy_record(self, file: InputFile, record: LegacyRecord, payload: Payload) -> str:
+        """Describe a message of magic 0 or 1."""
+        ...
+
+    def tail(self, file: InputFile, size_bytes: int) -> str:
+        """Say how much is left after the last whole batch."""
+        ...
+
+    def offset_entry(self, file: InputFile, entry: "OffsetIndexEntry", base_offset: int) -> str:
+        """Describe an entry of an offset index."""
+        ...
+
+    def time_entry(self, file: InputFile, entry: "TimeIndexEntry", base_offset: int) -> str:
+        """Describe an entry of a time index."""
+        ...
+
+    def aborted_transaction(self, file: InputFile, entry: "AbortedTransaction") -> str:
+        """Describe an entry of a transaction index."""
+        ...
+
+    def producer_state(self, file: InputFile, entry: "ProducerStateEntry") -> str:
+        """Describe a producer in a producer snapshot."""
+        ...
+
+    def small_file(self, file: InputFile, kind: FileKind, value: dict[str, Any]) -> str:
+        """Describe one of the small files beside a log."""
+        ...
+
+    def empty_index(self, file: InputFile) -> str:
+        """Say that an offset index has no entries."""
+        ...
+
+    def passed(self, file: InputFile) -> str:
+        """Say that an index has passed the check that a broker makes when it starts."""
+        ...
+
+    def finding(self, finding: Finding) -> str:
+        """Describe a finding."""
+        ...

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the paths that a user names to the files that a tool reads."""
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from glob import glob
+from typing import Final
+
+import attrs
+
+from raftlog.errors import StorageError, without_frames
+from raftlog.file_paths import directory_of, is_remote, join_path, local_or_remote, name_of, split_path
+from raftlog.offsets import OffsetAndEpoch
+from raftlog.records.files.file_names import (
+    SEGMENT_KINDS,
+    DirectoryName,
+    FileKind,
+    FileState,
+    parse_directory_name,
+    parse_file_name,
+)
+from raftlog.storage.reading.directory_listing import DirectoryListing, Entry, EntryKind
+from raftlog.storage.reading.file_source import STANDARD_INPUT, open_source
+
+RECORD_KINDS: Final = frozenset({FileKind.LOG, FileKind.SNAPSHOT, FileKind.BOOTSTRAP_SNAPSHOT})
+"""Files that hold batches."""
+LARGEST_SMALL_FILE_BYTES: Final = 16 * 1024 * 1024
+"""Larger ones are none: a checkpoint of a hundred thousand partitions has a few MiB."""
+_KINDS_BY_SUFFIX: Final = {kind.value: kind for kind in (*SEGMENT_KINDS, FileKind.SNAPSHOT)}
+_SNAPSHOT_KINDS: Final = frozenset({FileKind.SNAPSHOT, FileKind.BOOTSTRAP_SNAPSHOT})
+
+
+@attrs.frozen
+class InputFile:
+    """A file to read.
+
+    Attributes:
+        path: as the user named it, or as it was found; ``-`` is standard input.
+        kind: what its name says that it holds, or None if it says nothing.
+        state: where it is in its life.
+        base_offset: of the files of a segment, or None.
+        snapshot_id: of a KRaft snapshot, or None.
+        was_listed: whether it was found in a directory, and so may be gone by now.
+    """
+
+    path: str
+    kind: FileKind | None = None
+    state: FileState = FileState.CURRENT
+    base_offset: int | None = None
+    snapshot_id: OffsetAndEpoch | None = None
+    was_listed: bool = False
+
+    @property
+    def file_name(self) -> str:
+        """The name without the directory."""
+        return name_of(self.path)
+
+    @property
+    def directory(self) -> str:
+        """The path without the name."""
+        return directory_of(self.path)
+
+    @property
+    def is_standard_input(self) -> bool:
+        """Whether it is no file at all, but a log that is piped in."""
+        return self.path == STANDARD_INPUT
+
+    @property
+    def holds_records(self) -> bool:
+        """Whether the file holds batches."""
+        return self.is_standard_input or self.kind in RECORD_KINDS
+
+    def check_readable(self) -> None:
+        """Open and close the file.
+
+        Raises:
+            StorageError: it cannot be opened.
+        """
+        if not self.is_standard_input:
+            open_source(self.path).close()
+
+    @property
+    def partition(self) -> DirectoryName | None:
+        """Topic and partition that the directory's name says, or None."""
+        path = self.path if is_remote(self.path) else os.path.abspath(self.path)  # noqa: PTH100 - links are not followed
+        return parse_directory_name(name_of(directory_of(path)))
+
+    @property
+    def topic(self) -> str | None:
+        """The topic that the directory's name says; a snapshot is always of the metadata log."""
+        if self.kind in _SNAPSHOT_KINDS:
+            return "__cluster_metadata"
+        return None if self.partition is None else self.partition.topic
+
+    def sibling(self, kind: FileKind) -> str | None:
+        """Return the path of a segment's file of another kind, or None if this file is no segment's."""
+        if self.kind not in SEGMENT_KINDS or self.is_standard_input:
+            return None
+        directory, name = split_path(self.path)
+        stem = os.path.splitext(name.removesuffix(self.state.value))[0]  # noqa: PTH122
+        return join_path(directory, stem + kind.value + self.state.value)
+
+
+def find_files(paths: Iterable[str], *, all_kinds: bool) -> Iterator[InputFile | StorageError]:
+    """Yield the files that some paths mean, in the order given; an error for a path that means none.
+
+    Args:
+        paths: files, directories of partitions, directories of those, patterns with ``*``, ``?`` or ``[``, and ``-``.
+        all_kinds: whether directories give all their files, or only snapshots and segments.
+    """
+    listing = DirectoryListing()
+    for path in paths:
+        try:
+            yield from _meant(listing, local_or_remote(path), all_kinds=all_kinds)
+        except StorageError as error:  # Of a URI; whoever opens a local file will say what is wrong with it.
+            yield without_frames(error)
+
+
+def _meant(listing: DirectoryListing, path: str, *, all_kinds: bool) -> Iterator[InputFile | StorageError]:
+    """Yield the files that one path means.
+
+    Raises:
+        StorageError: a remote file system cannot be asked, or there is nothing.
+    """
+    if path == STANDARD_INPUT:
+        yield InputFile(path)
+    elif _is_directory(listing, path):
+        found = list(_in_directory(listing, path, all_kinds=all_kinds))
+        yield from found or [StorageError(path, "read", "the directory holds no logs")]
+    elif not is_remote(path) and not listing.exists(path) and any(character in path for character in "*?["):
+        matches = sorted(glob(path))  # noqa: PTH207
+        if not matches:
+            yield StorageError(path, "open", "no file matches")
+        yield from find_files(matches, all_kinds=all_kinds)
+    else:
+        yield input_file(path)
+
+
+def _is_directory(listing: DirectoryListing, path: str) -> bool:
+    try:
+        return listing.status(path).kind is EntryKind.DIRECTORY
+    except StorageError:
+        if is_remote(path):
+            raise
+        return False
+
+
+def input_file(path: str, *, was_listed: bool = False) -> InputFile:
+    """Return what the name of a file says about it, be it only its suffix."""
+    file_name = name_of(path)
+    name = parse_file_name(file_name)
+    if name is not None:
+        return InputFile(path, name.kind, name.state, name.base_offset, name.snapshot_id, was_listed)
+    stem, suffix = os.path.splitext(file_name)  # noqa: PTH122
+    # Like Kafka's tool, take a copy that somebody renamed for what its suffix says.
+    kind = _KINDS_BY_SUFFIX.get(suffix)
+    is_offset = kind in SEGMENT_KINDS and re.fullmatch(r"-?[0-9]{1,19}", stem, re.ASCII) is not None
+    return InputFile(path, kind, base_offset=int(stem) if is_offset else None, was_listed=was_listed)
+
+
+def _in_directory(
+    listing: DirectoryListing, path: str, *, all_kinds: bool, with_partitions: bool = True
+) -> Iterator[InputFile | StorageError]:
+    """Yield the files of a partition's directory, or of a log directory and the partitions in it."""
+    try:
+        entries = sorted(listing.entries(path), key=_name_of_entry)
+    except StorageError as error:
+        yield without_frames(error)
+        return
+    directories = {entry.name for entry in entries if entry.is_directory()}
+    names = [entry.name for entry in entries if entry.name not in directories]
+    files = [input_file(join_path(path, name), was_listed=True) for name in names]
+    wanted = [file for file in files if all_kinds or _is_current_log(file)]
+    yield from sorted(wanted, key=_reading_order)
+    for name in sorted(directories) if with_partitions else ():
+        if parse_directory_name(name) is not None:
+            yield from _in_directory(listing, join_path(path, name), all_kinds=all_kinds, with_partitions=False)
+
+
+def _name_of_entry(entry: Entry) -> str:
+    return entry.name
+
+
+def _is_current_log(file: InputFile) -> bool:
+    return file.kind in {FileKind.LOG, FileKind.SNAPSHOT} and file.state is FileState.CURRENT
+
+
+def _reading_order(file: InputFile) -> tuple[bool, bool, int, str]:
+    """Snapshots before segments, each by offset; small files last."""
+    if not file.holds_records:
+        return True, False, 0, file.path
+    if file.snapshot_id is not None:
+        return False, False, file.snapshot_id.offset, file.path
+    return False, True, file.base_offset or 0, file.path

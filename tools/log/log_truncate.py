@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``raftlog log truncate``: drop the end of the log.
+
+It ends a quarantine too: what is damaged is set aside, under a name that nothing reads, and the log ends before it.
+That decides to live without records that may have been acknowledged, which is why it wants to be told so.
+"""
+
+import argparse
+
+from raftlog.errors import OffsetOutOfRangeError, TruncationBelowHighWatermarkError
+from raftlog.storage.log.file_log import FileLog
+from raftlog.tools.log.opened_log import held_log
+from raftlog.tools.terminal.exit_codes import EXIT_CLEAN, EXIT_ERROR
+from raftlog.tools.terminal.standard_error import say
+from raftlog.tools.terminal.verb_output import Fact, add_format_option, tell
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``raftlog log truncate``."""
+    parser.epilog = (
+        "A batch is dropped whole, so that the log may end below OFFSET. In a damaged log, bytes that cannot be trusted"
+        f" are kept beside it, as SEGMENT.damaged-POSITION. {parser.epilog}"
+    )
+    parser.add_argument(
+        "--to", type=int, required=True, metavar="OFFSET", help="where the log shall end: the first offset to drop"
+    )
+    parser.add_argument("--yes", action="store_true", help="do it: without this, it is only said what would go")
+    parser.add_argument("--force", action="store_true", help="drop records although there are other voters")
+    add_format_option(parser)
+
+
+def run(given: argparse.Namespace, now_ms: int) -> int:
+    """Cut the log, or say what would go, and return the exit code.
+
+    Raises:
+        TruncationBelowHighWatermarkError: the offset is below the log start, or the end of a snapshot of this log: what
+            lies below was committed. Nothing was changed.
+        OffsetOutOfRangeError: the offset is above the log end. Nothing was changed.
+        VoterSetError: others have a vote in what is committed. Nothing was changed.
+        RaftLogError: as for ``held_log`` and ``FileLog.truncate_to``.
+    """
+    with held_log(given.directory) as held:
+        log, end_offset = held.log, held.log.end_offset.offset
+        least = log.high_watermark.offset
+        if not least <= given.to <= end_offset:
+            kind = OffsetOutOfRangeError if given.to > end_offset else TruncationBelowHighWatermarkError
+            raise kind(f"offset {given.to}: the log can be cut at offsets {least} to {end_offset}")
+        held.check_is_only_voter(is_forced=given.force)
+        if not given.yes:
+            damage = " and what is damaged" if log.quarantine is not None else ""
+            say(
+                f"offsets {given.to} to {end_offset} (exclusive){damage} would go: only with --yes",
+                "raftlog log truncate",
+            )
+            return EXIT_ERROR
+        was_quarantined = log.quarantine is not None
+        log.truncate_to(given.to)
+        tell(given.format, [_fact(log, end_offset, was_quarantined=was_quarantined)])
+    return EXIT_CLEAN
+
+
+def _fact(log: FileLog, former_end_offset: int, *, was_quarantined: bool) -> Fact:
+    end_offset = log.end_offset.offset
+    text = f"the log ends at offset {end_offset}: {former_end_offset - end_offset} offsets are gone"
+    if was_quarantined:
+        text += "; what was damaged is set aside, and the quarantine is over"
+    members = {
+        "end_offset": end_offset,
+        "former_end_offset": former_end_offset,
+        "was_quarantined": was_quarantined,
+    }
+    return Fact(text, "truncated", members)

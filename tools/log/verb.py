@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``raftlog log``: make a log directory, write to it and look at it; for tests, demos and learning.
+
+What it writes, Kafka reads. It acts as the one voter of a quorum; where there are others, it wants to be forced.
+"""
+
+import argparse
+import time
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Final
+
+from raftlog.tools.terminal.argument_parser import Parser
+from raftlog.tools.terminal.exit_codes import EXIT_CLEAN, EXIT_CODES_HELP, EXIT_DAMAGE, EXIT_ERROR
+from raftlog.tools.terminal.standard_error import say
+
+ACTIONS: Final = {
+    "init": "make a log directory, as kafka-storage format does",
+    "append": "append records from standard input, in a new epoch",
+    "info": "show what a log directory holds, and change nothing",
+    "snapshot": "write a snapshot of the log, and let it take the log's place",
+    "truncate": "drop the end of the log, or what is damaged",
+}
+"""Each action and what it does; ``init`` is run by ``raftlog.tools.log.log_init.run``."""
+
+Action = Callable[[argparse.Namespace, int], int]
+"""Is given the options and the time, in ms since the epoch, and returns an exit code."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run ``raftlog log`` with what follows it on the command line, and return the exit code."""
+    if not arguments or arguments[0] not in ACTIONS:
+        return _run_without_action(arguments)
+    name, *rest = arguments
+    action = import_module(f"raftlog.tools.log.log_{name}")
+    program = f"raftlog log {name}"
+    parser = Parser(prog=program, description=f"{ACTIONS[name].capitalize()}.", epilog=EXIT_CODES_HELP)
+    parser.add_argument("directory", metavar="DIR", help="the log directory: it has meta.properties")
+    action.add_options(parser)
+    given = parser.parse_args(rest)
+    return _run(action.run, given, program)
+
+
+def _run(action: Action, given: argparse.Namespace, program: str) -> int:
+    """Run an action, and turn what went wrong into one line and an exit code."""
+    from raftlog.errors import DecodeError, QuarantinedLogError, RaftLogError, UnsupportedVersionError
+
+    try:
+        return action(given, time.time_ns() // 1_000_000)
+    except UnsupportedVersionError as error:
+        say(str(error), program)
+        return EXIT_ERROR
+    except (DecodeError, QuarantinedLogError) as error:
+        say(str(error), program)
+        return EXIT_DAMAGE
+    except (RaftLogError, ValueError) as error:
+        say(str(error), program)
+        return EXIT_ERROR
+
+
+def _run_without_action(arguments: Sequence[str]) -> int:
+    parser = Parser(
+        prog="raftlog log",
+        description="Make a log directory, write to it and look at it: for tests, demos and learning.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="\n".join(f"  {name:10} {what}" for name, what in ACTIONS.items())
+        + f"\n\n'raftlog log ACTION --help' says more. {EXIT_CODES_HELP}",
+    )
+    parser.add_argument("action", choices=ACTIONS, metavar="ACTION", help="one of those below")
+    parser.parse_args(arguments)
+    return EXIT_CLEAN

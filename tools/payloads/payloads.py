@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a decoder makes of a record's key and value: Kafka's words for it, and JSON."""
+
+import importlib
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, runtime_checkable
+
+import attrs
+
+from raftlog.errors import DecodeError
+from raftlog.records.batches.legacy import LegacyRecord
+from raftlog.records.batches.record import RecordView
+from raftlog.records.messages.java_text import decode_utf8
+from raftlog.tools.payloads.redaction import may_be_secret
+
+if TYPE_CHECKING:
+    from raftlog.records.messages.control import ControlRecord
+
+AnyRecord = RecordView | LegacyRecord
+
+TOPIC_OF_DECODER: Final = {
+    "offsets": "__consumer_offsets",
+    "transaction-log": "__transaction_state",
+    "share-group-state": "__share_group_state",
+    "cluster-metadata": "__cluster_metadata",
+}
+"""Which records a decoder is for."""
+DECODER_OF_TOPIC: Final = {topic: name for name, topic in TOPIC_OF_DECODER.items()}
+"""Which decoder fits the records of a topic."""
+
+
+class Payload(NamedTuple):
+    """A decoded key and value.
+
+    Attributes:
+        key_text, value_text: what follows ``key:`` and ``payload:`` in Kafka's words; None if the word is missing too.
+        type_name: name of the control or message type, in capitals, or None for plain bytes.
+        version: of the message, or None.
+        key_json, value_json: the decoded messages as JSON, or None where the bytes are to be shown.
+        control: the control record, if it is one.
+        has_secret: whether the message holds a secret.
+        is_redacted: whether the value must not be shown as bytes.
+        problem: what could not be decoded.
+    """
+
+    key_text: str | None = None
+    value_text: str | None = None
+    type_name: str | None = None
+    version: int | None = None
+    key_json: str | None = None
+    value_json: str | None = None
+    control: "ControlRecord | None" = None
+    has_secret: bool = False
+    is_redacted: bool = False
+    problem: DecodeError | None = None
+
+
+class PayloadDecoder(Protocol):
+    """Makes a payload of a data record; what it cannot decode is the payload's ``problem``, not an exception."""
+
+    def decode(self, record: AnyRecord) -> Payload:
+        """Decode a record's key and value."""
+        ...
+
+
+@runtime_checkable
+class ValueDecoder(PayloadDecoder, Protocol):
+    """A decoder that shows no keys, and can take many values at a time."""
+
+    def value_texts(self, values: Iterable[bytes | None]) -> list[bytes]:
+        """Return what ``decode`` makes the text of each value, or no bytes where ``decode`` has more to say."""
+        ...
+
+
+@attrs.frozen
+class PlainDecoder:
+    """Shows keys and values as text.
+
+    Attributes:
+        redact: whether to hide a value that is a metadata record with a secret: its topic may not be known.
+    """
+
+    redact: bool = False
+
+    def decode(self, record: AnyRecord) -> Payload:
+        """Decode a record's key and value."""
+        is_secret = record.key is None and may_be_secret(record.value)
+        return Payload(
+            key_text=None if record.key is None else decode_utf8(record.key),
+            value_text=None if record.value is None else decode_utf8(record.value),
+            has_secret=is_secret,
+            is_redacted=is_secret and self.redact,
+        )
+
+
+@attrs.frozen
+class UserDecoder:
+    """Shows keys and values as what functions of the user's make of them: as their text, and as JSON.
+
+    Attributes:
+        key_decoder, value_decoder: from bytes to anything that has a text, or None for bytes to be shown as they are.
+        redact: whether to hide a value that is a metadata record with a secret.
+    """
+
+    key_decoder: Callable[[bytes], object] | None
+    value_decoder: Callable[[bytes], object] | None
+    redact: bool = False
+
+    def decode(self, record: AnyRecord) -> Payload:
+        """Decode a record's key and value."""
+        payload = PlainDecoder(self.redact).decode(record)
+        value_decoder = None if payload.is_redacted else self.value_decoder
+        for part, decoder, data in (("key", self.key_decoder, record.key), ("value", value_decoder, record.value)):
+            if decoder is None or data is None:
+                continue
+            try:
+                text, json_text = _text_and_json(decoder, data)
+            except Exception as error:
+                reason = f"the {part} decoder raised {type(error).__name__}: {error}"
+                payload = payload._replace(problem=DecodeError(reason, "decoder-raised"))
+            else:
+                decoded: dict[str, Any] = {f"{part}_text": text, f"{part}_json": json_text}
+                payload = payload._replace(**decoded)
+        return payload
+
+
+def _text_and_json(decoder: Callable[[bytes], object], data: bytes) -> tuple[str, str]:
+    import json  # Here and not above: most dumps need none.
+
+    decoded = decoder(data)
+    text = str(decoded)
+    text.encode()  # What a decoder makes of bytes has to be text that can be written.
+    return text, json.dumps(decoded, default=str, allow_nan=False)
+
+
+def load_decoder(name: str) -> Callable[[bytes], object]:
+    """Import a decoder by ``module:name``: a function from bytes to anything that has a text.
+
+    Raises:
+        ValueError: there is no such function.
+    """
+    module, _, attribute = name.partition(":")
+    try:
+        decoder = getattr(importlib.import_module(module), attribute)
+    except Exception as error:  # A module may raise anything when it is imported.
+        raise ValueError(f"{name}: {type(error).__name__}: {error}") from error
+    if not callable(decoder):
+        raise ValueError(f"{name} is not a function")
+    return decoder  # type: ignore[no-any-return]

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Secrets in metadata records: SCRAM credentials, delegation tokens, and configs that hold passwords or keys."""
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from raftlog.errors import DecodeError
+
+if TYPE_CHECKING:
+    from raftlog.records.messages.metadata import MetadataRecord
+
+REDACTED: Final = "[redacted]"
+"""What stands in the place of a secret text; secret bytes become no bytes."""
+
+_SECRET_FIELDS: Final = {
+    "UserScramCredentialRecord": ("salt", "storedKey", "serverKey"),
+    "DelegationTokenRecord": ("tokenId",),
+    "RemoveDelegationTokenRecord": ("tokenId",),
+}
+_SECRET_TYPE_NAMES: Final = frozenset(
+    {"USER_SCRAM_CREDENTIAL_RECORD", "DELEGATION_TOKEN_RECORD", "REMOVE_DELEGATION_TOKEN_RECORD"}
+)
+_CONFIG_WORDS: Final = (
+    r"password|passphrase|secret|credential|token|jaas\.config|private\.key"
+    r"|keystore\.key|keystore\.certificate\.chain|truststore\.certificates"
+)
+SECRET_API_KEYS: Final = frozenset({4, 10, 11, 26})
+"""Of the records that may hold a secret: configs, delegation tokens and their removal, SCRAM credentials."""
+
+
+def redacted(record: "MetadataRecord") -> tuple[dict[str, Any], bool]:
+    """Return a record's message without its secrets, and whether it has any."""
+    name, message = record.type.name, record.message
+    if name == "ConfigRecord":
+        if message["value"] is None or not _has_secret_word(message["name"]):
+            return message, False
+        return message | {"value": REDACTED}, True
+    fields = _SECRET_FIELDS.get(name)
+    if fields is None:
+        return message, False
+    return message | {field: REDACTED if isinstance(message[field], str) else b"" for field in fields}, True
+
+
+def _has_secret_word(text: str) -> bool:
+    return re.search(_CONFIG_WORDS, text, re.IGNORECASE) is not None  # Compiled on first use: few dumps need it.
+
+
+def may_show_secret(type_name: str, message_json: str) -> bool:
+    """Whether the JSON of a metadata record may hold a secret; if not, ``redacted`` finds none either."""
+    if type_name == "CONFIG_RECORD":
+        return _has_secret_word(message_json)
+    return type_name in _SECRET_TYPE_NAMES
+
+
+def may_be_secret(value: bytes | None) -> bool:
+    """Whether some bytes are a metadata record that holds a secret, whatever topic they were found in.
+
+    One that starts like such a record and does not read as one may hold a secret all the same.
+    """
+    if value is None or len(value) < 3 or value[0] != 1 or value[1] not in SECRET_API_KEYS:
+        return False
+    from raftlog.records.messages.metadata import read_metadata_record  # Slow to import, and rarely needed.
+
+    try:
+        return redacted(read_metadata_record(value))[1]
+    except DecodeError:
+        return True

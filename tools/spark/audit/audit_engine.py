@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The audit on Spark: workers survey files and judge partitions, and the driver lists, puts together and writes.
+
+Evidence is kept as Parquet, by each task as soon as it is done: a run that was killed goes on where it was, and one
+over files that have changed a little surveys only those. The driver holds some tasks, the keys of the evidence that is
+there, and what log directories are compared with; it reads no file of a log.
+"""
+
+import itertools
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import attrs
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark import cloudpickle
+
+from raftlog.errors import SparkJobError, StorageError
+from raftlog.file_paths import is_remote
+from raftlog.storage.reading.file_source import STANDARD_INPUT
+from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, SurveyTask
+from raftlog.tools.auditing.judgement.judgement import judge_together
+from raftlog.tools.auditing.run.evidence_store import key_of
+from raftlog.tools.auditing.run.full_audit import AuditRun
+from raftlog.tools.auditing.run.run import tasks_of, with_problems
+from raftlog.tools.auditing.run.run_progress import RunProgress
+from raftlog.tools.auditing.survey.survey import survey as survey_file
+from raftlog.tools.catalogue.findings import Finding
+from raftlog.tools.spark.audit.bin_progress import watching_bins
+from raftlog.tools.spark.audit.bins import Slices
+from raftlog.tools.spark.audit.evidence_files import EVIDENCE_COLUMNS, JUDGED, JUDGED_COLUMNS, evidence_path
+from raftlog.tools.spark.audit.executor_work import SLICES_COLUMNS, JudgeWork, SurveyWork
+from raftlog.tools.spark.audit.outcome_files import Outcome, outcomes_in
+from raftlog.tools.spark.audit.plan_file import PLAN_COLUMNS, PlanFile
+from raftlog.tools.spark.audit.survey_queue import BinFiles, PlannedSurvey
+from raftlog.tools.spark.audit.whole_file import parts_in
+from raftlog.tools.spark.audit.worker_check import check_workers
+from raftlog.tools.spark.spark_failure import failures_of
+from raftlog.tools.spark.spark_paths import path_to_read, path_to_write
+from raftlog.tools.terminal.standard_error import unicode_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_PLAN: Final = "plan.parquet"
+_BINS: Final = "bins"
+_OUTCOMES: Final = "outcomes"
+_OWN: Final = "own.parquet"
+_FOLDED: Final = "folded"
+_REPLACED: Final = "replaced"
+_READING: Final = "reading the evidence of earlier runs"
+
+
+@attrs.frozen
+class SparkEngine:
+    """Audits on Spark, with the same results as ``LocalEngine``.
+
+    The output directory is one that driver and workers see under the same path, and so is what is audited.
+
+    Attributes:
+        spark: the session to work in.
+        sources: as for ``find_tasks``, but for standard input.
+        is_fresh: whether to read files too that have not changed since the last run.
+        reads_messages: whether to read the messages in records of the metadata log too.
+        label: who is at work, for the terminal.
+        survey: what surveys a file.
+    """
+
+    spark: "SparkSession"
+    sources: Sequence[str]
+    is_fresh: bool = False
+    reads_messages: bool = False
+    label: str = "audit"
+    survey: Callable[[SurveyTask], FileEvidence] = survey_file
+
+    def __call__(self, run: AuditRun) -> int:
+        """Audit, and return how many files were not read, because they had not changed.
+
+        Raises:
+            SparkJobError: Spark cannot go on. What was surveyed is kept for the next run.
+            StorageError: the output directory cannot be written.
+        """
+        if STANDARD_INPUT in self.sources:
+            raise SparkJobError("listing", "standard input cannot be read by the workers of Spark")
+        if (shown := unicode_text(str(run.output.work_folder))) != str(run.output.work_folder):
+            raise SparkJobError("writing", f"{shown} is no Unicode, which the names of Spark's files have to be")
+        problems: list[Finding] = []
+        tasks = tasks_of(self.sources, problems, reads_messages=self.reads_messages)
+        with ThreadPoolExecutor(1) as beside:
+            first = beside.submit(lambda: list(itertools.islice(tasks, 1)))  # All directories are searched for it.
+            slots = check_workers(self.spark)
+        with _work_folder(run, is_fresh=self.is_fresh) as work:
+            return _SparkRun(self, run, work, slots).run(itertools.chain(first.result(), tasks), problems)
+
+
+class _SparkRun:
+    """A run on Spark."""
+
+    def __init__(self, engine: SparkEngine, run: AuditRun, work: Path, slots: int) -> None:
+        self._engine = engine
+        self._spark = engine.spark
+        self._run = run
+        self._slots = slots
+        self._evidence = run.output.evidence_folder
+        self._work = work
+        self._directory = Path.cwd().as_posix() if any(map(_is_relative, engine.sources)) else None
+        self._slices = Slices()
+        self._count = 0
+        self._reuses = 0
+        self._own_reuses = 0
+        self._reused_files = 0
+
+    def run(self, tasks: Iterable[SurveyTask], problems: Sequence[Finding]) -> int:
+        """Audit, and return how many files were not read.
+
+        Args:
+            tasks: what there is to survey; as they come, problems are added to.
+            problems: what is wrong with directories.
+        """
+        known = self._known_keys()
+        with RunProgress(self._engine.label, self._engine.sources) as progress:
+            bins = self._plan(tasks, known, progress)
+            with watching_bins(progress, self._evidence, self._run.run_id, bins.sizes_bytes):
+                kept = self._judge(bins)
+        self._run.take_judged(with_problems(judge_together(kept), problems))
+        if len(known) - self._reuses > self._count:
+            self._fold()
+        return self._reused_files
+
+    def _known_keys(self) -> set[str]:
+        """Return the keys of the evidence that still holds if files have not changed."""
+        if not any(self._evidence.glob("*.parquet")):
+            return set()
+        with failures_of(_READING):
+            keys: pa.ChunkedArray = self._stored().where("is_final").select("key").toArrow()["key"]
+        return set(keys.to_pylist())
+
+    def _plan(self, tasks: Iterable[SurveyTask], known: set[str], progress: RunProgress) -> BinFiles:
+        """List all files, and leave those for workers that are not known."""
+        with PlanFile(self._work / _PLAN) as plan, BinFiles(self._work / _BINS, self._slots) as bins:
+            for number, task in enumerate(tasks):
+                file = PlannedSurvey(self._slices.number_of(task), number, key_of(task), task)
+                if file.key in known:
+                    plan.add(file.slice_number, number, file.key)
+                    self._own_reuses += file.is_own
+                    self._reused_files += 1 + len(task.indexes)
+                    progress.passed(task.size_bytes)
+                else:
+                    bins.add(file)
+                self._count += 1
+        self._reuses = plan.count
+        return bins
+
+    def _judge(self, bins: BinFiles) -> list[PartitionEvidence]:
+        """Have all judged, hand in what comes of it, and return what log directories are compared with."""
+        missing = self._count
+        kept: list[PartitionEvidence] = []
+        for outcome in self._judged(bins) if missing else ():
+            self._run.take(outcome.part)
+            kept += outcome.kept
+            missing -= outcome.file_count
+        if missing:
+            raise StorageError(
+                str(self._evidence), "read", f"evidence of {missing} files is missing; --fresh makes it anew"
+            )
+        return kept
+
+    def _judged(self, bins: BinFiles) -> Iterator[Outcome]:
+        """Have workers survey what is in bins, and judge everything; yield what comes of it, in order."""
+        work = JudgeWork(
+            own_evidence=(*self._own_reused(), *map(self._evidence_path, range(bins.own_count))),
+            page=self._run.page.blank(),
+            directory=self._directory,
+            outcomes=self._work / _OUTCOMES,
+        )
+        with failures_of("surveying and judging"):
+            rows = self._surveyed(bins).repartitionById(self._slices.count, "slice")
+            judged = rows.sortWithinPartitions("number").mapInArrow(work.__call__, SLICES_COLUMNS).collect()
+        yield from outcomes_in(work.outcomes, sorted(row["slice"] for row in judged))
+
+    def _evidence_path(self, bin_number: int) -> Path:
+        return evidence_path(self._evidence, self._run.run_id, bin_number)
+
+    def _own_reused(self) -> Iterator[Path]:
+        """Write down what earlier runs found in files of log directories themselves, and yield where."""
+        if self._own_reuses:
+            with failures_of(_READING):
+                found = self._surveyed_before().where("slice = 0").toArrow()
+            pq.write_table(found, path := self._work / _OWN)
+            yield path
+
+    def _surveyed(self, bins: BinFiles) -> "DataFrame":
+        """Return the evidence of all files, with their slices and numbers."""
+        if not bins.count:
+            return self._surveyed_before()
+        survey = cloudpickle.dumps(self._engine.survey)  # type: ignore[no-untyped-call]
+        work = SurveyWork(self._work / _BINS, self._evidence, self._run.run_id, survey, self._directory)
+        found = self._spark.range(0, bins.count, 1, bins.count).mapInArrow(work.__call__, JUDGED_COLUMNS)
+        return found.unionByName(self._surveyed_before()) if self._reuses else found
+
+    def _surveyed_before(self) -> "DataFrame":
+        """Return that of earlier runs which holds in this one."""
+        return self._stored().where("is_final").select("key", "evidence").join(self._reused(), "key").select(*JUDGED)
+
+    def _found(self) -> "DataFrame":
+        """Return the evidence that this run has found."""
+        return self._stored().where(f"run_id = '{self._run.run_id}'")
+
+    def _reused(self) -> "DataFrame":
+        """Return the keys of the evidence of earlier runs that holds in this one, with their slices and numbers."""
+        return self._spark.read.schema(PLAN_COLUMNS).parquet(path_to_read(self._work / _PLAN))
+
+    def _stored(self) -> "DataFrame":
+        return self._spark.read.schema(EVIDENCE_COLUMNS).parquet(path_to_read(self._evidence))
+
+    def _fold(self) -> None:
+        """Write the evidence of files that are still there, once most is of others."""
+        folded = self._work / _FOLDED
+        with failures_of("sorting out evidence"):
+            reused = self._stored().join(self._reused(), "key", "left_semi")
+            kept = self._found().unionByName(reused).where("is_final").repartition(self._slots, "key")
+            kept.dropDuplicates(["key"]).write.option("compression", "zstd").parquet(path_to_write(folded))
+        try:
+            # Killed between the two, the next run surveys everything: it costs time, and nothing else.
+            self._evidence.replace(self._work / _REPLACED)
+            folded.replace(self._evidence)
+        except OSError as error:
+            raise StorageError(str(self._evidence), "write", error.strerror or str(error)) from error
+
+
+def _is_relative(source: str) -> bool:
+    return not is_remote(source) and not os.path.isabs(source)  # noqa: PTH117
+
+
+@contextmanager
+def _work_folder(run: AuditRun, *, is_fresh: bool) -> Iterator[Path]:
+    """Lend the folder in which a run works, and which goes with it; see to that of the evidence, which stays."""
+    all_work, evidence = run.output.work_folder, run.output.evidence_folder
+    work = all_work / run.run_id  # Tasks of a run that was killed may still be at work in theirs.
+    try:
+        shutil.rmtree(all_work, ignore_errors=True)
+        if is_fresh and evidence.exists():
+            shutil.rmtree(evidence)
+        evidence.mkdir(exist_ok=True)
+        for part in parts_in(evidence):
+            part.unlink(missing_ok=True)
+        for folder in (work / _BINS, work / _OUTCOMES):
+            folder.mkdir(parents=True)
+    except OSError as error:
+        raise StorageError(str(error.filename or work), "write", error.strerror or str(error)) from error
+    try:
+        yield work
+    finally:
+        shutil.rmtree(all_work, ignore_errors=True)

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far workers have come, by what they have left of their bins so far."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from raftlog.tools.auditing.run.run_progress import RunProgress
+from raftlog.tools.spark.audit.evidence_files import bins_done
+
+_INTERVAL_SECONDS: Final = 1.0
+
+
+@contextmanager
+def watching_bins(progress: RunProgress, folder: Path, run_id: str, sizes_bytes: Sequence[int]) -> Iterator[None]:
+    """Say how far it is, where anybody sees it, until the block ends.
+
+    Args:
+        progress: is told.
+        folder: for evidence.
+        run_id: of the run.
+        sizes_bytes: of each bin.
+    """
+    if not progress.is_shown:
+        yield
+        return
+    has_ended = threading.Event()
+
+    def watch() -> None:
+        seen: set[int] = set()
+        while not has_ended.wait(_INTERVAL_SECONDS):
+            with suppress(OSError):  # Those who need what is there will say so.
+                new = bins_done(folder, run_id) - seen
+                progress.passed(sum(sizes_bytes[number] for number in new))
+                seen |= new
+
+    watcher = threading.Thread(target=watch, name="watches bins", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        has_ended.set()
+        watcher.join()

@@ -1,0 +1,352 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options of the data source: texts that a user gives, checked before anything is read.
+
+What Spark's own Kafka source has too bears its name here and means the same, so that a job moves from brokers to files
+by another format and a path.
+"""
+
+import difflib
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final, Self
+
+import attrs
+
+from raftlog.errors import OptionError
+from raftlog.storage.reading.file_source import STANDARD_INPUT
+
+MIB: Final = 1024 * 1024
+DEFAULT_SPLIT_SIZE: Final = 128 * MIB
+VIEWS: Final = ("records", "records_ext", "batches", "control", "metadata")
+PERMISSIVE: Final = "PERMISSIVE"
+DROP_MALFORMED: Final = "DROPMALFORMED"
+FAIL_FAST: Final = "FAILFAST"
+EARLIEST: Final = -2
+LATEST: Final = -1
+"""What stands for an end of a log among offsets."""
+
+_ISOLATION_LEVEL: Final = "kafka.isolation.level"
+OPTIONS: Final = (
+    "assign",
+    "columns",
+    "endingOffsets",
+    "endingOffsetsByTimestamp",
+    "endingTimestamp",
+    "failOnDataLoss",
+    "includeHeaders",
+    _ISOLATION_LEVEL,
+    "maxOffsetsPerTrigger",
+    "maxRecordsPerPartition",
+    "minPartitions",
+    "mode",
+    "path",
+    "paths",
+    "pushdown",
+    "redact",
+    "snapshots",
+    "splitSize",
+    "startingOffsets",
+    "startingOffsetsByTimestamp",
+    "startingOffsetsByTimestampStrategy",
+    "startingTimestamp",
+    "subscribe",
+    "subscribePattern",
+    "view",
+)
+"""All that mean something here."""
+
+_OF_BROKERS: Final = frozenset(
+    {
+        "fetchoffset.numretries",
+        "fetchoffset.retryintervalms",
+        "groupidprefix",
+        "kafkaconsumer.polltimeoutms",
+        "maxtriggerdelay",
+        "minoffsetspertrigger",
+    }
+)
+"""What Spark's Kafka source has besides, and files have no use for: passed over, as is all that begins ``kafka.``."""
+_SIZE_UNITS: Final = {"": 1, "b": 1, "k": 1024, "m": MIB, "g": 1024 * MIB, "t": 1024 * 1024 * MIB}
+
+TopicPartition = tuple[str, int]
+
+
+@attrs.frozen
+class OffsetBound:
+    """Where to start or to end, by partition.
+
+    Attributes:
+        option: whose value this is; empty if none was given.
+        is_time: whether the numbers are timestamps in ms; else they are offsets, or one of ``EARLIEST`` and ``LATEST``.
+        default: of the partitions that are not named; None leaves them unbounded.
+        each: of those that are.
+    """
+
+    option: str = ""
+    is_time: bool = False
+    default: int | None = None
+    each: Mapping[TopicPartition, int] = attrs.field(factory=dict)
+
+    def of(self, partition: TopicPartition) -> int | None:
+        """Return the number of a partition, or None if it is unbounded."""
+        return self.each.get(partition, self.default)
+
+
+@attrs.frozen
+class SourceOptions:
+    """What a user asks of the source.
+
+    Attributes:
+        paths: files, directories and patterns, as ``raftlog.tools.auditing.survey.tasks.find_tasks`` takes them.
+        view: one of ``VIEWS``.
+        columns: those to read, in order, or None for all.
+        mode: what to do about damage: one of ``PERMISSIVE``, ``DROP_MALFORMED`` and ``FAIL_FAST``.
+        fails_on_loss: whether what was there, and is not any more, is an error.
+        include_headers: whether records come with their headers.
+        snapshots: which snapshots in directories are read: ``none``, the ``newest`` of each log, or ``all``.
+        redact: whether secrets in metadata records are hidden.
+        split_size: bytes of a task, about.
+        min_partitions: how many tasks there should be at least, or None.
+        max_records: how many offsets a task should span at most, or None.
+        pushdown: whether filters are taken as hints.
+        topics: those to read, or None; ``topic_pattern`` says the same as a regular expression.
+        topic_pattern: a regular expression that whole names match, or None.
+        partitions: those to read, or None.
+        starting, ending: the first offset (inclusive) and the end (exclusive).
+        fails_without_match: whether a starting timestamp that is behind all records is an error.
+        read_committed: whether records of aborted and of open transactions are left out.
+        max_offsets_per_trigger: how many offsets a micro-batch of a stream has at most, or None.
+    """
+
+    paths: tuple[str, ...]
+    view: str = "records"
+    columns: tuple[str, ...] | None = None
+    mode: str = FAIL_FAST
+    fails_on_loss: bool = True
+    include_headers: bool = False
+    snapshots: str = "none"
+    redact: bool = True
+    split_size: int = DEFAULT_SPLIT_SIZE
+    min_partitions: int | None = None
+    max_records: int | None = None
+    pushdown: bool = False
+    topics: frozenset[str] | None = None
+    topic_pattern: str | None = None
+    partitions: frozenset[TopicPartition] | None = None
+    starting: OffsetBound = OffsetBound()
+    ending: OffsetBound = OffsetBound()
+    fails_without_match: bool = True
+    read_committed: bool = False
+    max_offsets_per_trigger: int | None = None
+
+    @classmethod
+    def parse(cls, given: Mapping[str, str]) -> Self:
+        """Read what a user gave.
+
+        Raises:
+            OptionError: a name is misspelt, a value cannot be, two exclude each other, or there is no path.
+        """
+        texts = _Texts(given)
+        mode, fails_on_loss = texts.mode()
+        return cls(
+            paths=texts.paths(),
+            view=texts.choice("view", VIEWS, "records"),
+            columns=texts.names("columns"),
+            mode=mode,
+            fails_on_loss=fails_on_loss,
+            include_headers=texts.flag("includeHeaders", default=False),
+            snapshots=texts.choice("snapshots", ("none", "newest", "all"), "none"),
+            redact=texts.flag("redact", default=True),
+            split_size=texts.size("splitSize", DEFAULT_SPLIT_SIZE),
+            min_partitions=texts.count("minPartitions"),
+            max_records=texts.count("maxRecordsPerPartition"),
+            pushdown=texts.flag("pushdown", default=False),
+            **texts.selection(),
+            starting=texts.bound("starting", EARLIEST, LATEST),
+            ending=texts.bound("ending", LATEST, EARLIEST),
+            fails_without_match=texts.choice("startingOffsetsByTimestampStrategy", ("error", "latest"), "error")
+            == "error",
+            read_committed=texts.choice(_ISOLATION_LEVEL, ("read_uncommitted", "read_committed"), "read_uncommitted")
+            == "read_committed",
+            max_offsets_per_trigger=texts.count("maxOffsetsPerTrigger"),
+        )
+
+    def wants(self, topic: str | None, partition: int | None) -> bool:
+        """Whether a partition is to be read; one whose directory says no name is, if none are asked for."""
+        if self.partitions is not None:
+            return (topic, partition) in self.partitions
+        if self.topics is not None:
+            return topic in self.topics
+        return self.topic_pattern is None or re.fullmatch(self.topic_pattern, topic or "") is not None
+
+
+class _Texts:
+    """The texts of options, by name in lower case."""
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        self._texts = {name.lower(): text for name, text in given.items()}
+        known = {name.lower(): name for name in OPTIONS}
+        for name in self._texts:
+            if name not in known and not _is_of_brokers(name):
+                raise _unknown_option(next(each for each in given if each.lower() == name), known)
+
+    def _text(self, name: str) -> str | None:
+        return self._texts.get(name.lower())
+
+    def paths(self) -> tuple[str, ...]:
+        several = self._json("paths", list)
+        paths = [] if several is None else several
+        if (path := self._text("path")) is not None:
+            paths.append(path)
+        if not paths or not all(isinstance(each, str) and each for each in paths):
+            raise OptionError("path", "it is missing; name a file, a partition's directory or a log directory")
+        if STANDARD_INPUT in paths:
+            raise OptionError("path", "standard input is not there in tasks of Spark; name a file")
+        return tuple(paths)
+
+    def choice(self, name: str, choices: tuple[str, ...], default: str) -> str:
+        text = self._text(name)
+        if text is None:
+            return default
+        for choice in choices:
+            if choice.lower() == text.strip().lower():
+                return choice
+        raise OptionError(name, f"{text!r} is none of {', '.join(choices)}{_nearest(text, choices)}")
+
+    def flag(self, name: str, *, default: bool) -> bool:
+        return self.choice(name, ("true", "false"), str(default)) in {"true", "True"}
+
+    def mode(self) -> tuple[str, bool]:
+        """Return the mode, and whether a loss fails: each decides about the other where that was not given."""
+        modes = (PERMISSIVE, DROP_MALFORMED, FAIL_FAST)
+        if self._text("mode") is None:
+            fails = self.flag("failOnDataLoss", default=True)
+            return FAIL_FAST if fails else DROP_MALFORMED, fails
+        mode = self.choice("mode", modes, FAIL_FAST)
+        return mode, self.flag("failOnDataLoss", default=mode == FAIL_FAST)
+
+    def count(self, name: str) -> int | None:
+        text = self._text(name)
+        if text is None:
+            return None
+        if re.fullmatch(r"[0-9]{1,18}", text.strip(), re.ASCII) is None or int(text) == 0:
+            raise OptionError(name, f"{text!r} is no number above zero")
+        return int(text)
+
+    def size(self, name: str, default: int) -> int:
+        text = self._text(name)
+        if text is None:
+            return default
+        found = re.fullmatch(r"([0-9]{1,15})\s*([kmgt]?)(i?b)?", text.strip().lower(), re.ASCII)
+        if found is None or int(found[1]) == 0:
+            raise OptionError(name, f"{text!r} is no size, such as 134217728 or 128m")
+        return int(found[1]) * _SIZE_UNITS[found[2]]
+
+    def names(self, name: str) -> tuple[str, ...] | None:
+        text = self._text(name)
+        if text is None:
+            return None
+        names = tuple(each.strip() for each in text.split(","))
+        if not all(names):
+            raise OptionError(name, f"{text!r} is no list of names with commas between them")
+        return names
+
+    def selection(self) -> dict[str, Any]:
+        given = [name for name in ("subscribe", "subscribePattern", "assign") if self._text(name) is not None]
+        if len(given) > 1:
+            raise OptionError(given[1], f"it excludes {given[0]}: give one of them")
+        topics, pattern, assigned = self.names("subscribe"), self._text("subscribePattern"), self._json("assign", dict)
+        if pattern is not None:
+            try:
+                re.compile(pattern)
+            except (re.error, OverflowError, RecursionError) as error:
+                raise OptionError("subscribePattern", f"{pattern!r} is no regular expression: {error}") from None
+        return {
+            "topics": None if topics is None else frozenset(topics),
+            "topic_pattern": pattern,
+            "partitions": None if assigned is None else frozenset(_assigned(assigned)),
+        }
+
+    def bound(self, side: str, open_end: int, other_end: int) -> OffsetBound:
+        """Return where to start or to end; of several options the first counts, as in Spark's Kafka source."""
+        name = f"{side}Timestamp"
+        if (text := self._text(name)) is not None:
+            return OffsetBound(name, is_time=True, default=_timestamp(name, text))
+        name = f"{side}OffsetsByTimestamp"
+        if (by_time := self._json(name, dict)) is not None:
+            return OffsetBound(name, is_time=True, each=_by_partition(name, by_time, 0))
+        name = f"{side}Offsets"
+        text = self._text(name)
+        words = {"earliest": EARLIEST, "latest": LATEST}
+        if text is None:
+            return OffsetBound()
+        if words.get(text.strip().lower()) == open_end:
+            return OffsetBound(name)
+        if words.get(text.strip().lower()) == other_end:
+            return OffsetBound(name, default=other_end)
+        offsets = self._json(name, dict)
+        assert offsets is not None
+        return OffsetBound(name, each=_by_partition(name, offsets, EARLIEST))
+
+    def _json(self, name: str, kind: type) -> Any:
+        text = self._text(name)
+        if text is None:
+            return None
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise OptionError(name, f"{text!r} is no JSON: {error}") from None
+        if not isinstance(value, kind):
+            raise OptionError(name, f"{text!r} is no JSON {'object' if kind is dict else 'array'}")
+        return value
+
+
+def nearest(name: str, names: tuple[str, ...]) -> str:
+    """Return a clause that names the nearest of some names, or all of them if none is near."""
+    near = _nearest(name, names)
+    return near or f"; there are {', '.join(names)}"
+
+
+def _nearest(text: str, names: tuple[str, ...]) -> str:
+    lower = {each.lower(): each for each in names}
+    found = difflib.get_close_matches(text.lower(), lower, 1)
+    return f"; did you mean {lower[found[0]]}?" if found else ""
+
+
+def _is_of_brokers(name: str) -> bool:
+    """Whether an option is one for clients of brokers, and not the one of them that counts here, misspelt."""
+    is_clients = name.startswith("kafka.") and not difflib.get_close_matches(name, [_ISOLATION_LEVEL], 1, 0.85)
+    return is_clients or name in _OF_BROKERS
+
+
+def _unknown_option(name: str, known: Mapping[str, str]) -> OptionError:
+    return OptionError(name, f"there is no such option{nearest(name, tuple(known.values()))}")
+
+
+def _timestamp(name: str, text: str) -> int:
+    if re.fullmatch(r"[0-9]{1,18}", text.strip(), re.ASCII) is None:
+        raise OptionError(name, f"{text!r} is no timestamp in ms since 1970")
+    return int(text)
+
+
+def _assigned(topics: Mapping[str, Any]) -> list[TopicPartition]:
+    partitions = []
+    for topic, numbers in topics.items():
+        if not isinstance(numbers, list) or not all(type(number) is int and number >= 0 for number in numbers):
+            raise OptionError("assign", f'{topic} has no list of partitions, as in {{"{topic}": [0, 1]}}')
+        partitions += [(topic, number) for number in numbers]
+    return partitions
+
+
+def _by_partition(name: str, topics: Mapping[str, Any], least: int) -> dict[TopicPartition, int]:
+    numbers = {}
+    for topic, each in topics.items():
+        if not isinstance(each, dict):
+            raise OptionError(name, f'what it says of {topic} is not of the form {{"{topic}": {{"0": 23}}}}')
+        for partition, number in each.items():
+            is_number = type(number) is int and least <= number < 1 << 63
+            if re.fullmatch(r"[0-9]{1,10}", partition, re.ASCII) is None or not is_number:
+                raise OptionError(name, f"{topic}, {partition}: {number} cannot be")
+            numbers[topic, int(partition)] = number
+    return numbers

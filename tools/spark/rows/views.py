@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The views of the source: their names, columns and types.
+
+Every column is nullable, as those of Spark's Kafka source are; a user's schema may say otherwise. Timestamps are
+microseconds in UTC: Spark takes no others.
+"""
+
+import functools
+from collections.abc import Collection
+from typing import Final
+
+import pyarrow as pa
+
+from raftlog.errors import OptionError
+from raftlog.tools.spark.rows.options import PERMISSIVE, SourceOptions, nearest
+
+CORRUPT: Final = "_corrupt"
+"""The column that says what could not be read, in a row of its own."""
+
+_TIMESTAMP: Final = pa.timestamp("us", "UTC")
+_HEADERS: Final = ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])))
+_PLACE: Final = (("topic", pa.string()), ("partition", pa.int32()))
+_RECORD: Final = (
+    ("key", pa.binary()),
+    ("value", pa.binary()),
+    *_PLACE,
+    ("offset", pa.int64()),
+    ("timestamp", _TIMESTAMP),
+    ("timestampType", pa.int32()),
+)
+_PRODUCER: Final = (("producerId", pa.int64()), ("producerEpoch", pa.int32()))
+_FLAGS: Final = (("isTransactional", pa.bool_()), ("isControl", pa.bool_()), ("codec", pa.string()))
+_STORED: Final = (("position", pa.int64()), ("file", pa.string()))
+_ENDPOINT: Final = pa.struct([("name", pa.string()), ("host", pa.string()), ("port", pa.int32())])
+_VOTER: Final = pa.struct(
+    [
+        ("id", pa.int32()),
+        ("directoryId", pa.string()),
+        ("endpoints", pa.list_(_ENDPOINT)),
+        ("minKraftVersion", pa.int32()),
+        ("maxKraftVersion", pa.int32()),
+    ]
+)
+_CONTROL: Final = (
+    *_PLACE,
+    ("offset", pa.int64()),
+    ("timestamp", _TIMESTAMP),
+    ("leaderEpoch", pa.int32()),
+    ("type", pa.string()),
+    ("version", pa.int32()),
+    ("leaderId", pa.int32()),
+    ("voters", pa.list_(_VOTER)),
+    ("grantingVoters", pa.list_(pa.int32())),
+    ("kraftVersion", pa.int32()),
+    ("lastContainedLogTimestamp", _TIMESTAMP),
+    ("committed", pa.bool_()),
+    ("coordinatorEpoch", pa.int32()),
+    *_PRODUCER,
+    ("json", pa.string()),
+    ("isSnapshot", pa.bool_()),
+    *_STORED,
+)
+_METADATA: Final = (
+    *_PLACE,
+    ("offset", pa.int64()),
+    ("timestamp", _TIMESTAMP),
+    ("leaderEpoch", pa.int32()),
+    ("type", pa.string()),
+    ("version", pa.int32()),
+    ("json", pa.string()),
+    ("isSnapshot", pa.bool_()),
+    *_STORED,
+)
+_RECORDS_EXT: Final = (
+    *_RECORD,
+    ("leaderEpoch", pa.int32()),
+    ("batchBaseOffset", pa.int64()),
+    ("sequence", pa.int32()),
+    *_PRODUCER,
+    *_FLAGS,
+    *_STORED,
+    ("crcOk", pa.bool_()),
+)
+_BATCHES: Final = (
+    *_PLACE,
+    ("baseOffset", pa.int64()),
+    ("lastOffset", pa.int64()),
+    ("recordCount", pa.int32()),
+    ("leaderEpoch", pa.int32()),
+    ("baseTimestamp", _TIMESTAMP),
+    ("maxTimestamp", _TIMESTAMP),
+    ("timestampType", pa.int32()),
+    *_PRODUCER,
+    ("baseSequence", pa.int32()),
+    *_FLAGS,
+    ("deleteHorizon", _TIMESTAMP),
+    ("magic", pa.int32()),
+    ("crc", pa.int64()),
+    ("size", pa.int32()),
+    *_STORED,
+    ("crcOk", pa.bool_()),
+)
+_CORRUPT: Final = (
+    CORRUPT,
+    pa.struct(
+        [
+            ("file", pa.string()),
+            ("position", pa.int64()),
+            ("size", pa.int64()),
+            ("offset", pa.int64()),
+            ("rule", pa.string()),
+            ("reason", pa.string()),
+        ]
+    ),
+)
+_VIEWS: Final = {
+    "records": _RECORD,
+    "records_ext": _RECORDS_EXT,
+    "batches": _BATCHES,
+    "control": _CONTROL,
+    "metadata": _METADATA,
+}
+_WITH_HEADERS: Final = frozenset({"records", "records_ext"})
+
+
+def view_schema(options: SourceOptions) -> pa.Schema:
+    """Return the columns that the options ask for.
+
+    Raises:
+        OptionError: the option ``columns`` names one that the view does not have, or one twice.
+    """
+    whole = _whole_view(options.view, with_headers=options.include_headers, with_corrupt=options.mode == PERMISSIVE)
+    if options.columns is None:
+        return whole
+    _check_names(options.columns, "columns")
+    return pa.schema([_column(whole, name, "columns", options.view) for name in options.columns])
+
+
+def asked_schema(options: SourceOptions, asked: Collection[tuple[str, bool]]) -> pa.Schema:
+    """Return the columns of a schema that a user gave, in its order.
+
+    Args:
+        options: which name the view.
+        asked: the name of each column, and whether it may hold nulls; its type is the view's.
+
+    Raises:
+        OptionError: the view has no such column, or there is none or one twice in the schema.
+    """
+    _check_names([name for name, _ in asked], "schema")
+    with_headers = options.view in _WITH_HEADERS
+    whole = _whole_view(options.view, with_headers=with_headers, with_corrupt=options.mode == PERMISSIVE)
+    return pa.schema(
+        [_column(whole, name, "schema", options.view).with_nullable(is_nullable) for name, is_nullable in asked]
+    )
+
+
+@functools.cache
+def _whole_view(view: str, *, with_headers: bool, with_corrupt: bool) -> pa.Schema:
+    columns = list(_VIEWS[view])
+    if with_headers and view in _WITH_HEADERS:
+        columns.append(_HEADERS)
+    if with_corrupt:
+        columns.append(_CORRUPT)
+    return pa.schema(columns)
+
+
+def _check_names(names: Collection[str], option: str) -> None:
+    if not names:
+        raise OptionError(option, "it names no column")
+    if len({name.lower() for name in names}) < len(names):
+        raise OptionError(option, f"it names a column twice: {', '.join(names)}")
+
+
+def _column(whole: pa.Schema, name: str, option: str, view: str) -> pa.Field:
+    """Find a column; Spark does not tell capitals from small letters, and hands names on as they were written."""
+    for field in whole:
+        if field.name.lower() == name.lower():
+            return field.with_name(name)
+    hint = "; it is there in mode PERMISSIVE" if name == CORRUPT else nearest(name, tuple(whole.names))
+    raise OptionError(option, f"view {view} has no column {name}{hint}")

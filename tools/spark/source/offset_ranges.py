@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From what a user says of a start and an end to offsets, a partition at a time."""
+
+from collections.abc import Iterable, Sequence
+
+from raftlog.errors import DecodeError, MissingExtraError, OptionError
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.batches.batch_run import BatchRun
+from raftlog.records.batches.iterator import split_runs
+from raftlog.records.batches.legacy import LegacyBatch
+from raftlog.records.columns.columns import BatchColumns
+from raftlog.storage.reading.file_source import open_source
+from raftlog.storage.reading.index_seek import IndexSeek
+from raftlog.tools.auditing.batches.batch_table import BatchTable
+from raftlog.tools.auditing.evidence import SurveyTask
+from raftlog.tools.spark.rows.options import EARLIEST, LATEST, OffsetBound, SourceOptions, TopicPartition
+
+
+def offset_range(
+    options: SourceOptions, partition: TopicPartition, segments: Sequence[SurveyTask]
+) -> tuple[int | None, int | None]:
+    """Return the first offset (inclusive) and the end (exclusive) of what is wanted of a partition; None for no bound.
+
+    Args:
+        options: what the user says.
+        partition: whose log it is.
+        segments: of that log, by offset.
+
+    Raises:
+        OptionError: a starting offset is not in the log any more, and that is an error; or no record is as new as a
+            starting timestamp, likewise.
+        StorageError: a segment cannot be read.
+    """
+    first = _resolved(options.starting, partition, segments)
+    if options.starting.is_time and options.starting.of(partition) is not None and first is None:
+        if options.fails_without_match:
+            raise OptionError(options.starting.option, f"no record of {_name(partition)} is as new as that")
+        first = LATEST
+    if first == LATEST:
+        raise OptionError(options.starting.option, "latest is where a query ends, not where it starts")
+    end = _resolved(options.ending, partition, segments)
+    if end == EARLIEST:
+        raise OptionError(options.ending.option, "earliest is where a query starts, not where it ends")
+    first = None if first in {None, EARLIEST} else first
+    _check_is_there(options, partition, first, segments)
+    return first, None if end == LATEST else end
+
+
+def offset_since(segments: Sequence[SurveyTask], timestamp: int) -> int | None:
+    """Return the offset of the first record whose timestamp (ms) is not before a given one; None if there is none.
+
+    Raises:
+        StorageError: a segment cannot be read.
+    """
+    for segment in segments:
+        found = _offset_since(segment, timestamp)
+        if found is not None:
+            return found
+    return None
+
+
+def _resolved(bound: OffsetBound, partition: TopicPartition, segments: Sequence[SurveyTask]) -> int | None:
+    number = bound.of(partition)
+    return offset_since(segments, number) if bound.is_time and number is not None else number
+
+
+def _offset_since(segment: SurveyTask, timestamp: int) -> int | None:
+    seek = IndexSeek(segment.path, segment.base_offset)
+    with open_source(segment.path) as source:
+        start = seek.position_before(source, seek.offset_before(source, timestamp))
+        for piece in split_runs(source, start=start):
+            if isinstance(piece, BatchRun):
+                table = BatchTable(BatchColumns(piece))
+                late = (table.max_timestamps >= timestamp).nonzero()[0]
+                batches: Iterable[RecordBatch | LegacyBatch] = (piece.batch(int(index)) for index in late)
+            else:
+                batches = [piece] if isinstance(piece, LegacyBatch) else []
+            for batch in batches:
+                if (found := _in_batch(batch, timestamp)) is not None:
+                    return found
+    return None
+
+
+def _in_batch(batch: RecordBatch | LegacyBatch, timestamp: int) -> int | None:
+    try:
+        late = [record.offset for record in batch.records() if record.timestamp >= timestamp]
+    except (DecodeError, MissingExtraError):
+        return batch.base_offset  # It does not read: those who read on from here complain.
+    return late[0] if late else None
+
+
+def _check_is_there(
+    options: SourceOptions, partition: TopicPartition, first: int | None, segments: Sequence[SurveyTask]
+) -> None:
+    start = segments[0].base_offset if segments else None
+    if options.fails_on_loss and first is not None and start is not None and first < start:
+        reason = f"{_name(partition)} starts at {start}, so that {first} is gone: say failOnDataLoss=false to go on"
+        raise OptionError(options.starting.option, reason)
+
+
+def _name(partition: TopicPartition) -> str:
+    return f"{partition[0]}-{partition[1]}"

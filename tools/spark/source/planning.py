@@ -1,0 +1,342 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the driver does: from paths and options to splits.
+
+Directories are listed; a file is only opened to divide it, to find where bounds are, or to follow transactions.
+"""
+
+import collections
+import itertools
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+import attrs
+
+from raftlog.errors import OptionError, StorageError, without_frames
+from raftlog.file_paths import is_remote, local_or_remote
+from raftlog.offsets import OffsetAndEpoch
+from raftlog.records.columns.transactions import Transactions
+from raftlog.records.files.file_names import METADATA_TOPIC, FileKind, FileState
+from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID
+from raftlog.storage.reading.directory_listing import DirectoryListing, EntryKind
+from raftlog.storage.reading.file_source import open_source
+from raftlog.storage.reading.index_seek import IndexSeek
+from raftlog.tools.auditing.evidence import Place, SurveyTask
+from raftlog.tools.auditing.survey.tasks import find_tasks
+from raftlog.tools.catalogue.findings import Finding
+from raftlog.tools.spark.rows.filters import Hints
+from raftlog.tools.spark.rows.options import SourceOptions, TopicPartition, nearest
+from raftlog.tools.spark.rows.parts import FilePart, Split
+from raftlog.tools.spark.source.boundaries import Boundaries
+from raftlog.tools.spark.source.offset_ranges import offset_range
+from raftlog.tools.spark.source.transactions import TransactionFollower
+from raftlog.tools.terminal.standard_error import unicode_text
+
+_COST_OF_A_FILE: Final = 64 * 1024
+"""To open a file takes about as long as to read so many bytes more."""
+_SNAPSHOT_KINDS: Final = frozenset({FileKind.SNAPSHOT, FileKind.BOOTSTRAP_SNAPSHOT})
+_TRANSACTIONAL_VIEWS: Final = frozenset({"records", "records_ext"})
+"""Those that leave records out where only committed ones are wanted."""
+
+
+@attrs.frozen
+class Partition:
+    """What was found of a log in one directory.
+
+    Attributes:
+        place: the directory.
+        segments: its segments, by offset.
+        snapshots: those of its KRaft snapshots that are wanted, by id, which is by epoch first.
+        producer_snapshots: paths of its producer snapshots, by offset.
+        snapshot_ids: of all of its KRaft snapshots that are whole.
+    """
+
+    place: Place
+    segments: tuple[SurveyTask, ...]
+    snapshots: tuple[SurveyTask, ...]
+    producer_snapshots: Mapping[int, str]
+    snapshot_ids: tuple[OffsetAndEpoch, ...] = ()
+
+    @property
+    def topic(self) -> str | None:
+        """Its topic, or None if no name says it; snapshots are of one topic alone."""
+        return unicode_text(self.place.topic) or (METADATA_TOPIC if self._is_of_snapshots else None)
+
+    @property
+    def number(self) -> int | None:
+        """Its number, or None likewise."""
+        if self.place.partition >= 0:
+            return self.place.partition
+        return 0 if self._is_of_snapshots else None
+
+    @property
+    def key(self) -> TopicPartition:
+        """What options call it."""
+        return self.topic or "", -1 if self.number is None else self.number
+
+    @property
+    def _is_of_snapshots(self) -> bool:
+        return bool(self.snapshots) and not self.segments
+
+
+@attrs.frozen
+class Listing:
+    """What stands under the paths of a user, listed once: Spark plans a query more than once.
+
+    Attributes:
+        partitions: the logs, by topic and partition.
+        problems: what could not be looked at.
+    """
+
+    partitions: tuple[Partition, ...]
+    problems: tuple[Finding, ...]
+
+
+def list_partitions(options: SourceOptions) -> Listing:
+    """List what the paths of the options mean.
+
+    Raises:
+        MissingFileError: a path that was named is not there.
+        StorageError: it cannot be read.
+        OptionError: a topic that was named is not there, or a path is of a file that holds no batches.
+    """
+    problems, tasks = [], []
+    paths = [_absolute(local_or_remote(path)) for path in options.paths]
+    named = set(paths)
+    for each in find_tasks(paths):
+        if isinstance(each, SurveyTask):
+            tasks.append(each)
+        elif each.rule == "file-unreadable":
+            if each.path in named:
+                raise _unreadable(each)
+            problems.append(each)
+    _check_hold_batches(named, tasks)
+    by_place: dict[Place, list[SurveyTask]] = {}
+    for task in tasks:
+        by_place.setdefault(task.place, []).append(task)
+    partitions = [_partition(options, place, each) for place, each in by_place.items()]
+    _check_are_there(options, partitions)
+    return Listing(tuple(each for each in partitions if _is_wanted(options, each)), tuple(problems))
+
+
+def plan(
+    options: SourceOptions,
+    listing: Listing,
+    hints: Hints | None = None,
+    *,
+    follower: TransactionFollower | None = None,
+) -> list[Split]:
+    """Divide what is wanted among tasks.
+
+    Args:
+        options: what the user asks for.
+        listing: what stands under the paths.
+        hints: what wanted rows have in common.
+        follower: what has looked for transactions in the same logs before.
+
+    Raises:
+        StorageError: a file cannot be read in which a timestamp or transactions are looked for.
+        OptionError: an offset or a timestamp is not in a log.
+    """
+    hints = Hints() if hints is None else hints
+    wanted = [each for each in listing.partitions if hints.admits_partition(each.topic, each.number)]
+    size = options.split_size
+    if options.min_partitions is not None:
+        total = sum(task.size_bytes + _COST_OF_A_FILE for each in wanted for task in (*each.snapshots, *each.segments))
+        size = max(1, min(size, -(-total // options.min_partitions)))
+    planner = _Planner(options, hints, size, follower or TransactionFollower())
+    problems = (FilePart(each.path, problem=each) for each in listing.problems)
+    parts = itertools.chain(problems, *map(planner.parts, wanted))
+    return list(_packed(parts, size, alone=options.max_records is not None))
+
+
+@attrs.frozen
+class _Planner:
+    """Divides files.
+
+    Attributes:
+        options: what the user asks for.
+        hints: what the filters of the query say.
+        split_size: bytes of a split, about.
+        follower: finds out which records are committed.
+    """
+
+    options: SourceOptions
+    hints: Hints
+    split_size: int
+    follower: TransactionFollower
+
+    def parts(self, partition: Partition) -> Iterator[FilePart]:
+        """Yield the parts of a log that are wanted, in order."""
+        for task in partition.snapshots:
+            yield from self._of_file(self._whole(partition, task, None, None), task, Transactions())
+        first, end = offset_range(self.options, partition.key, partition.segments)
+        transactions = Transactions()
+        if self.options.read_committed and self.options.view in _TRANSACTIONAL_VIEWS:
+            transactions = self.follower.find(partition.segments, partition.producer_snapshots)
+            end = _least(end, transactions.stable_end)
+        for task in partition.segments:
+            if self._may_have(task, first, end):
+                yield from self._of_file(self._whole(partition, task, first, end), task, transactions)
+
+    def _whole(self, partition: Partition, task: SurveyTask, first: int | None, end: int | None) -> FilePart:
+        return FilePart(
+            path=task.path,
+            topic=partition.topic,
+            partition=partition.number,
+            end=task.size_bytes,
+            may_be_torn=task.kind is FileKind.LOG and task.next_base_offset is None,
+            is_snapshot=task.kind is not FileKind.LOG,
+            first_offset=first,
+            end_offset=end,
+        )
+
+    def _may_have(self, task: SurveyTask, first: int | None, end: int | None) -> bool:
+        """Whether a segment may have wanted offsets, by its name and the next one's."""
+        first, last = _greatest(first, self.hints.first_offset), self.hints.last_offset
+        is_behind = task.next_base_offset is not None and first is not None and task.next_base_offset <= first
+        if task.base_offset is None:
+            return not is_behind
+        is_ahead = (end is not None and task.base_offset >= end) or (last is not None and task.base_offset > last)
+        return not is_behind and not is_ahead
+
+    def _of_file(self, whole: FilePart, task: SurveyTask, transactions: Transactions) -> list[FilePart]:
+        try:
+            return list(self._divided(task, self._trimmed(whole, task), transactions))
+        except StorageError:
+            # In one piece, then: who reads it complains, in the way that the mode wants.
+            return [_with_transactions(whole, transactions, task.base_offset, task.next_base_offset)]
+
+    def _trimmed(self, whole: FilePart, task: SurveyTask) -> FilePart:
+        """Leave out what stands before the first wanted offset, and behind the last, as far as headers tell."""
+        last = self.hints.last_offset
+        first = _greatest(whole.first_offset, self.hints.first_offset)
+        end = _least(whole.end_offset, None if last is None else last + 1)
+        starts_inside = first is not None and first > (task.base_offset or 0)
+        ends_inside = end is not None and (task.next_base_offset is None or end < task.next_base_offset)
+        if whole.is_snapshot or not (starts_inside or ends_inside):
+            return whole
+        with open_source(task.path) as source:
+            start = 0 if first is None else IndexSeek(task.path, task.base_offset).position_before(source, first)
+            if end is not None:
+                boundaries = Boundaries(source, task.base_offset, task.indexes.get(FileKind.OFFSET_INDEX))
+                boundary = boundaries.first_from(start, whole.end, base_offset=end)
+                if boundary is not None:
+                    return attrs.evolve(whole, start=start, end=boundary.position, may_be_torn=False)
+        return attrs.evolve(whole, start=start)
+
+    def _divided(self, task: SurveyTask, whole: FilePart, transactions: Transactions) -> Iterator[FilePart]:
+        """Yield the parts of a file, each with the transactions that matter to it."""
+        start, offset = whole.start, task.base_offset
+        for position, next_offset in self._cuts(task, whole):
+            part = attrs.evolve(whole, start=start, end=position, may_be_torn=False)
+            yield _with_transactions(part, transactions, offset, next_offset)
+            start, offset = position, next_offset
+        if start < whole.end:
+            part = attrs.evolve(whole, start=start)
+            yield _with_transactions(part, transactions, offset, task.next_base_offset)
+
+    def _cuts(self, task: SurveyTask, whole: FilePart) -> Iterator[tuple[int, int]]:
+        if whole.size_bytes <= self.split_size and self.options.max_records is None:
+            return
+        with open_source(task.path) as source:
+            boundaries = Boundaries(source, task.base_offset, task.indexes.get(FileKind.OFFSET_INDEX))
+            yield from boundaries.cuts(whole.start, whole.end, self.split_size, self.options.max_records)
+
+
+def _with_transactions(part: FilePart, transactions: Transactions, first: int | None, end: int | None) -> FilePart:
+    return attrs.evolve(part, aborted=transactions.between(first, end)) if transactions.aborted else part
+
+
+def _packed(parts: Iterable[FilePart], size_bytes: int, *, alone: bool) -> Iterator[Split]:
+    """Put parts that follow each other into one split, as long as it stays small."""
+    waiting: list[FilePart] = []
+    total = 0
+    for part in parts:
+        cost = part.size_bytes + _COST_OF_A_FILE
+        if waiting and (alone or total + cost > size_bytes):
+            yield tuple(waiting)
+            waiting, total = [], 0
+        waiting.append(part)
+        total += cost
+    if waiting:
+        yield tuple(waiting)
+
+
+def _partition(options: SourceOptions, place: Place, tasks: Sequence[SurveyTask]) -> Partition:
+    by_offset = sorted(tasks, key=lambda task: task.base_offset or 0)
+    producers = {
+        task.base_offset: task.path
+        for task in tasks
+        if task.kind is FileKind.PRODUCER_SNAPSHOT and task.state is FileState.CURRENT and task.base_offset is not None
+    }
+    segments = [task for task in by_offset if task.kind is FileKind.LOG and _is_whole(task)]
+    snapshot_ids = tuple(task.snapshot_id for task in tasks if task.snapshot_id is not None and _is_whole(task))
+    return Partition(place, tuple(segments), tuple(_snapshots(options, tasks)), producers, snapshot_ids)
+
+
+def _snapshots(options: SourceOptions, tasks: Sequence[SurveyTask]) -> Iterator[SurveyTask]:
+    found = [task for task in tasks if task.kind in _SNAPSHOT_KINDS and _is_whole(task)]
+    found.sort(key=lambda task: task.snapshot_id or BOOTSTRAP_SNAPSHOT_ID)
+    for task in found:
+        is_newest = task is found[-1] and task.kind is FileKind.SNAPSHOT
+        if task.was_named or options.snapshots == "all" or (options.snapshots == "newest" and is_newest):
+            yield task
+
+
+def _is_whole(task: SurveyTask) -> bool:
+    """Whether a file is a part of the log now; one on its way in or out is read if it was named."""
+    return task.state is FileState.CURRENT or task.was_named
+
+
+def _is_wanted(options: SourceOptions, partition: Partition) -> bool:
+    tasks = (*partition.segments, *partition.snapshots)
+    if not tasks or not options.wants(partition.topic, partition.number):
+        return False
+    return options.view != "metadata" or any(task.is_raft or task.was_named or task.snapshot_id for task in tasks)
+
+
+def _unreadable(problem: Finding) -> StorageError:
+    """Return the error of a path that cannot be read: a finding has words of it, and whoever looks again its type."""
+    listing = DirectoryListing()
+    try:
+        if listing.status(problem.path).kind is EntryKind.DIRECTORY:
+            collections.deque(listing.entries(problem.path), maxlen=0)
+    except StorageError as error:
+        return without_frames(error)
+    return StorageError(problem.path, "open", problem.reason)  # By now it can be.
+
+
+def _check_hold_batches(named: Collection[str], tasks: Iterable[SurveyTask]) -> None:
+    listing = DirectoryListing()
+    for task in tasks:
+        if task.path in named and not is_remote(task.path) and listing.status(task.path).kind is EntryKind.OTHER:
+            # Its size says nothing, and a task in another process could not read a pipe again.
+            raise OptionError("path", f"{task.path} is a {EntryKind.OTHER.value}, not a file")
+        if task.path in named and task.kind is not FileKind.LOG and task.kind not in _SNAPSHOT_KINDS:
+            raise OptionError("path", f"{task.path} is neither a segment (.log) nor a KRaft snapshot (.checkpoint)")
+
+
+def _check_are_there(options: SourceOptions, partitions: Iterable[Partition]) -> None:
+    found = {each.topic for each in partitions if each.topic is not None}
+    for topic in sorted(options.topics or {topic for topic, _ in options.partitions or ()}):
+        if topic not in found:
+            option = "subscribe" if options.topics else "assign"
+            there = nearest(topic, tuple(sorted(found))) if found else ""
+            raise OptionError(option, f"topic {topic} is not there{there}")
+
+
+def _absolute(path: str) -> str:
+    """Return a path as the workers need it, whose working directories are their own; links are not followed."""
+    if is_remote(path) or os.path.isabs(path):  # noqa: PTH117
+        return path
+    parts = [part for part in path.split("/") if part not in {"", "."}]
+    return "/".join([os.getcwd().rstrip("/"), *parts])  # noqa: PTH109
+
+
+def _greatest(left: int | None, right: int | None) -> int | None:
+    return max((each for each in (left, right) if each is not None), default=None)
+
+
+def _least(left: int | None, right: int | None) -> int | None:
+    return min((each for each in (left, right) if each is not None), default=None)

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The data source ``raftlog``: segments and snapshots as DataFrames.
+
+>>> spark.read.format("raftlog").option("view", "records").load("/var/lib/kafka/orders-0")  # doctest: +SKIP
+
+What it is asked is in ``rows.options``, what it gives in ``rows.views``; ``planning`` divides files among
+tasks on the driver, and ``reading`` is what a task does. This module is what Spark sees of them. It imports little:
+Spark imports it to look for data sources of any name.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+
+from raftlog.tools.spark.source.file_partition import FilePartition, read_partition
+from raftlog.tools.spark.source.worker_pickle import Portable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+    from raftlog.tools.spark.rows.options import SourceOptions
+    from raftlog.tools.spark.source.planning import Listing
+
+
+class RaftLogDataSource(Portable, DataSource):
+    """Segments and snapshots as rows. Spark makes one for each ``load``.
+
+    Raises:
+        OptionError: an option is misspelt, missing, or has a value that cannot be.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """Return what ``format`` calls it."""
+        return "raftlog"
+
+    def schema(self) -> "StructType":
+        """Return the columns of the view that the options ask for.
+
+        Raises:
+            OptionError: an option is misspelt, missing, or has a value that cannot be.
+        """
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        from raftlog.tools.spark.rows.views import view_schema
+
+        return from_arrow_schema(view_schema(self._parsed()))
+
+    def reader(self, schema: "StructType") -> DataSourceReader:
+        """Return what reads the columns of a schema, all of the view's or those that a user gave.
+
+        Raises:
+            OptionError: as ``schema``; and the view has no such column, or one of another type.
+        """
+        options = self._parsed()
+        kind = RaftLogFilteringReader if options.pushdown else RaftLogReader
+        return kind(options, _arrow_schema(options, schema))
+
+    def streamReader(self, schema: "StructType") -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        """Return what reads the columns of a schema as the logs grow; raises as ``reader`` does."""
+        from raftlog.tools.spark.source.stream import RaftLogStreamReader
+
+        options = self._parsed()
+        return RaftLogStreamReader(options, _arrow_schema(options, schema))
+
+    def _parsed(self) -> "SourceOptions":
+        from raftlog.tools.spark.rows.options import SourceOptions
+
+        return SourceOptions.parse(self.options)
+
+
+class RaftLogReader(Portable, DataSourceReader):
+    """Plans on the driver, and reads in tasks.
+
+    Args:
+        options: what the user asks for.
+        schema: the columns that are wanted, in order.
+    """
+
+    def __init__(self, options: "SourceOptions", schema: "pa.Schema") -> None:
+        from raftlog.tools.spark.rows.filters import Hints
+
+        self._options = options
+        self._schema = schema
+        self._hints = Hints()
+        self._listing: Listing | None = None
+
+    def partitions(self) -> list[InputPartition]:
+        """Divide what is wanted among tasks.
+
+        Raises:
+            StorageError: a path is not there, or cannot be read.
+            OptionError: a topic, an offset or a timestamp is not there.
+        """
+        from raftlog.tools.spark.source.planning import list_partitions, plan
+
+        if self._listing is None:
+            self._listing = list_partitions(self._options)
+        return [FilePartition(split) for split in plan(self._options, self._listing, self._hints)]
+
+    def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
+        """Yield the rows of a task; raises as ``read_partition`` does."""
+        return read_partition(self._options, self._schema, self._hints, partition)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the listing on the driver."""
+        return self.__dict__ | {"_listing": None}
+
+
+class RaftLogFilteringReader(RaftLogReader):
+    """Reads less where filters allow. Spark refuses such a reader unless it was told to push filters down."""
+
+    def pushFilters(self, filters: "list[Any]") -> Iterable[Any]:  # noqa: N802 - Spark's name
+        """Take filters as hints, and give all of them back: Spark applies each again."""
+        hints = self._hints
+        for each in filters:
+            column: tuple[str, ...] = getattr(each, "attribute", ())
+            if len(column) == 1:
+                hints = hints.narrowed(type(each).__name__, column[0], getattr(each, "value", None))
+        self._hints = hints
+        return filters
+
+
+def _arrow_schema(options: "SourceOptions", schema: "StructType") -> "pa.Schema":
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    from raftlog.errors import OptionError
+    from raftlog.tools.spark.rows.views import asked_schema
+
+    found = asked_schema(options, [(field.name, field.nullable) for field in schema.fields])
+    known = {field.name: field.dataType.simpleString() for field in from_arrow_schema(found).fields}
+    for field in schema.fields:
+        asked_type, known_type = field.dataType.simpleString(), known[field.name]
+        if asked_type != known_type:
+            raise OptionError("schema", f"column {field.name} of view {options.view} is {known_type}, not {asked_type}")
+    return found

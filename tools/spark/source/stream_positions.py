@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far a stream has read: an offset and an epoch for each log, and whether a log still has them.
+
+The offset is the next one to read; the epoch is that of the record before it, -1 where there is none. Together they
+name a place in the history of a log: one that was truncated and written anew has another epoch there.
+"""
+
+import functools
+from collections.abc import Iterator, Mapping
+
+import attrs
+
+from raftlog.errors import DivergedStreamError, OptionError
+from raftlog.offsets import OffsetAndEpoch
+from raftlog.tools.spark.rows.options import LATEST, OffsetBound, SourceOptions
+from raftlog.tools.spark.rows.parts import log_name
+from raftlog.tools.spark.source.batch_places import BatchPlaces, SeenBatch
+from raftlog.tools.spark.source.offset_ranges import offset_range
+from raftlog.tools.spark.source.planning import Listing, Partition, list_partitions
+from raftlog.tools.spark.source.stream_checks import NO_EPOCH, Witness, contradicting_epoch, shares
+from raftlog.tools.spark.source.stream_identity import Identity, identities
+from raftlog.tools.spark.source.transactions import TransactionFollower
+
+Positions = Mapping[str, OffsetAndEpoch]
+"""By log, such as ``orders-0``."""
+
+
+@attrs.frozen(slots=False)
+class StreamLogs:
+    """The logs of a stream, as they are now.
+
+    Attributes:
+        options: what the user asks for.
+        listing: what stands under the paths.
+        partitions: the logs by name.
+        places: finds their batches.
+        transactions: finds out which records are committed.
+    """
+
+    options: SourceOptions
+    listing: Listing
+    partitions: Mapping[str, Partition]
+    places: BatchPlaces
+    transactions: TransactionFollower
+
+    @functools.cached_property
+    def identities(self) -> Mapping[str, Identity]:
+        """Whose the logs are, as far as files beside them say it."""
+        return identities(self.partitions)
+
+    def first(self) -> dict[str, OffsetAndEpoch]:
+        """Return where a new stream starts: at the options' place, or at the ends of the logs if they say none."""
+        return {name: self._first_of(partition) for name, partition in self.partitions.items()}
+
+    def latest(
+        self, start: Positions, most: int | None = None, last: Positions | None = None
+    ) -> dict[str, OffsetAndEpoch]:
+        """Return up to where a stream can read.
+
+        Args:
+            start: where it is.
+            most: how many offsets it is to read at most, of all logs together, but one batch of each; None for any.
+            last: where it is to stop: it reads no other logs, and these up to there; None for the ends.
+
+        Raises:
+            DivergedStreamError: a log is not the one any more that the stream has read.
+            OptionError: a log is gone, or its start is behind the stream, and that is an error.
+        """
+        self.check(start)
+        names = [name for name in self.partitions if last is None or name in last or name in start]
+        begins = {name: self._begin_of(name, start) for name in names}
+        ends = {name: self._end_of(self.partitions[name]) for name in names}
+        if last is not None:
+            ends = {name: min(end, last.get(name, begins[name]), key=_offset) for name, end in ends.items()}
+        ends = {name: max(end, begins[name], key=_offset) for name, end in ends.items()}
+        waiting = {name: end.offset - begins[name].offset for name, end in ends.items()}
+        if most is not None and sum(waiting.values()) > most:
+            for name, share in shares(waiting, most).items():
+                ends[name] = self._end_within(self.partitions[name], begins[name].offset, share, ends[name])
+        gone = {name: place for name, place in start.items() if name not in ends}
+        return gone | ends
+
+    def between(self, start: Positions, end: Positions) -> SourceOptions:
+        """Return the options for a query of what stands between two places.
+
+        Raises:
+            DivergedStreamError, OptionError: as ``latest``.
+        """
+        self.check(start)
+        self.check(end)
+        keys = {name: partition.key for name, partition in self.partitions.items()}
+        return attrs.evolve(
+            self.options,
+            starting=OffsetBound(each={keys[name]: place.offset for name, place in start.items() if name in keys}),
+            ending=OffsetBound(default=0, each={keys[name]: end[name].offset for name in keys if name in end}),
+        )
+
+    def check(self, places: Positions) -> None:
+        """Check that each log is there, and has the epoch that it is said to have.
+
+        Raises:
+            DivergedStreamError, OptionError: as ``latest``.
+        """
+        self.check_histories(places)
+        if self.options.fails_on_loss:
+            for name, place in places.items():
+                self._check_is_there(name, place.offset)
+
+    def check_histories(self, places: Positions, *, by_epochs_alone: bool = False) -> None:
+        """Check that no log that is there has another history before a place.
+
+        Args:
+            places: by log.
+            by_epochs_alone: a log that ends before a place may be damaged there: that proves nothing.
+
+        Raises:
+            DivergedStreamError: one has.
+        """
+        for name, place in places.items():
+            partition = self.partitions.get(name)
+            if partition is None:
+                continue
+            end = self._log_end(partition)
+            if end.offset < place.offset and place.epoch != NO_EPOCH and not by_epochs_alone:
+                raise DivergedStreamError(name, place.offset, place.epoch, end.offset, end.epoch)
+            epoch = contradicting_epoch(place, self._witnesses(partition, place.offset))
+            if epoch is not None:
+                raise DivergedStreamError(name, place.offset, place.epoch, place.offset, epoch)
+
+    def _check_is_there(self, name: str, offset: int) -> None:
+        partition = self.partitions.get(name)
+        if partition is None:
+            raise OptionError("path", f"{name} is gone: say failOnDataLoss=false to go on without it")
+        start = _start_of(partition).offset
+        if offset < start:
+            reason = f"{name} starts at {start}, so that {offset} is gone: say failOnDataLoss=false to go on"
+            raise OptionError("path", reason)
+
+    def _witnesses(self, partition: Partition, offset: int) -> Iterator[Witness]:
+        """Yield what speaks for the epoch before an offset: a batch, or where it is gone, what stands around it."""
+        before = self.places.last(partition.segments, offset)
+        if before is not None:
+            yield _witness(before)
+        if before is None or before.next_offset < offset:
+            yield from map(Witness.of_snapshot, partition.snapshot_ids)
+            after = self.places.first(partition.segments, offset)
+            if after is not None:
+                yield _witness(after)
+
+    def _first_of(self, partition: Partition) -> OffsetAndEpoch:
+        if not self.options.starting.option or self.options.starting.of(partition.key) == LATEST:
+            return self._end_of(partition)
+        first, _ = offset_range(self.options, partition.key, partition.segments)
+        return _start_of(partition) if first is None else self._place_at(partition, first)
+
+    def _begin_of(self, name: str, start: Positions) -> OffsetAndEpoch:
+        """Return where the stream goes on: where it is, or at the start of the log if that is gone, or new."""
+        log_start = _start_of(self.partitions[name])
+        return max(start.get(name, log_start), log_start, key=_offset)
+
+    def _end_of(self, partition: Partition) -> OffsetAndEpoch:
+        """Return where the sound batches end, or, if committed records alone are wanted, the first open transaction."""
+        end = self._log_end(partition)
+        if self.options.read_committed:
+            stable_end = self.transactions.find(partition.segments, partition.producer_snapshots).stable_end
+            if stable_end is not None and stable_end < end.offset:
+                return self._place_at(partition, stable_end)
+        return end
+
+    def _log_end(self, partition: Partition) -> OffsetAndEpoch:
+        """Return where the log ends. One that starts at a snapshot, and has nothing yet, has its epoch there."""
+        last = self.places.last(partition.segments)
+        if last is not None:
+            return OffsetAndEpoch(last.next_offset, last.epoch)
+        offset = _start_of(partition, newest=True).offset
+        epochs = [each.epoch for each in partition.snapshot_ids if each.offset == offset]
+        return OffsetAndEpoch(offset, max(epochs, default=NO_EPOCH))
+
+    def _place_at(self, partition: Partition, offset: int) -> OffsetAndEpoch:
+        before = self.places.last(partition.segments, offset)
+        return OffsetAndEpoch(offset, NO_EPOCH if before is None else before.epoch)
+
+    def _end_within(self, partition: Partition, begin: int, count: int, end: OffsetAndEpoch) -> OffsetAndEpoch:
+        """Return where the last batch ends that ends within so many offsets, or else the first one."""
+        last = self.places.last(partition.segments, begin + count)
+        if last is not None and last.next_offset > begin + count:
+            last = self.places.last(partition.segments, last.base_offset)
+        if last is None or last.next_offset <= begin:
+            last = self.places.first(partition.segments, begin)
+        return end if last is None else min(OffsetAndEpoch(last.next_offset, last.epoch), end, key=_offset)
+
+
+def list_logs(
+    options: SourceOptions, places: BatchPlaces | None = None, transactions: TransactionFollower | None = None
+) -> StreamLogs:
+    """List the logs of a stream: segments alone, as a snapshot's records are those of the log once more.
+
+    Args:
+        options: what the user asks for.
+        places: what earlier searches have found in the same logs.
+        transactions: likewise.
+
+    Raises:
+        StorageError: a path is not there, or cannot be read.
+        OptionError: as ``list_partitions``; a log is there twice; or an option is not for streams.
+    """
+    places = BatchPlaces() if places is None else places
+    if options.ending.option:
+        raise OptionError(options.ending.option, "a stream has no end")
+    listing = list_partitions(options)
+    found = tuple(attrs.evolve(each, snapshots=()) for each in listing.partitions if each.segments)
+    partitions: dict[str, Partition] = {}
+    for each in found:
+        name = log_name(each.topic, each.number)
+        if name in partitions:
+            where = f"{partitions[name].place.log_directory} and in {each.place.log_directory}"
+            raise OptionError("path", f"{name} is in {where}: a stream reads one replica of a log")
+        partitions[name] = each
+    places.keep_only({segment.path for each in found for segment in each.segments})
+    return StreamLogs(
+        options, attrs.evolve(listing, partitions=found), partitions, places, transactions or TransactionFollower()
+    )
+
+
+def _start_of(partition: Partition, *, newest: bool = False) -> OffsetAndEpoch:
+    """Return where a log starts, by the name of its first segment; or where its newest segment does."""
+    return OffsetAndEpoch(partition.segments[-1 if newest else 0].base_offset or 0, NO_EPOCH)
+
+
+def _witness(batch: SeenBatch) -> Witness:
+    return Witness(batch.base_offset, batch.next_offset, batch.epoch)
+
+
+def _offset(place: OffsetAndEpoch) -> int:
+    return place.offset

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The argument parser of every verb."""
+
+import argparse
+import functools
+import os
+import sys
+from typing import Any, NoReturn
+
+from raftlog import __version__
+from raftlog.tools.terminal.exit_codes import EXIT_CLEAN, EXIT_ERROR
+from raftlog.tools.terminal.standard_error import say
+
+
+class _ShowVersion(argparse.Action):
+    """Prints the version, and which form of the kernel runs, and exits."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from raftlog.records.kernel_choice import IS_COMPILED  # Only here: it takes its time.
+
+        sys.stdout.write(f"raftlog {__version__} (kernel {'compiled' if IS_COMPILED else 'interpreted'})\n")
+        parser.exit(EXIT_CLEAN)
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser that knows ``--version``, and whose usage errors exit with 1, as Kafka's tools do."""
+
+    def __init__(self, formatter_class: type[argparse.HelpFormatter] = argparse.HelpFormatter, **options: Any) -> None:
+        formatter = functools.partial(formatter_class, width=_text_width())
+        super().__init__(allow_abbrev=False, formatter_class=formatter, **options)
+        self.add_argument("--version", action=_ShowVersion, nargs=0, help="print raftlog's version and exit")
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong in one line, and exit."""
+        say(f"{message} (see {self.prog} --help)", self.prog)
+        self.exit(EXIT_ERROR)
+
+
+def _text_width() -> int:
+    """Say how wide help may be, as argparse does; it would import all of shutil to know, for every option."""
+    wanted = os.environ.get("COLUMNS", "")
+    if wanted.isdecimal() and int(wanted):
+        return int(wanted) - 2
+    try:
+        columns = os.get_terminal_size(sys.__stdout__.fileno()).columns  # type: ignore[union-attr]
+    except (AttributeError, ValueError, OSError):  # It is closed, or no terminal.
+        columns = 0
+    return (columns or 80) - 2
