@@ -59,7 +59,7 @@ __all__ = [
     "KRaftVersionRecord",
     "KeyedRecord",
     "LeaderChangeMessage",
-    "LeaderEpochCache",
+    "LeaderEpochs",
     "LegacyBatch",
     "LegacyRecord",
     "LocalFileSystem",
@@ -71,6 +71,7 @@ __all__ = [
     "LogFetchInfo",
     "LogHistory",
     "LogOffsetMetadata",
+    "LogState",
     "MemoryLog",
     "MemoryPool",
     "MetaProperties",
@@ -217,10 +218,11 @@ if TYPE_CHECKING:
     from raftlog.file_system import FileLock, FileSystem, OpenFile
     from raftlog.log.control_records import KRaftControlRecordStateMachine, update_state
     from raftlog.log.decisions import Retention
-    from raftlog.log.epochs import LeaderEpochCache
+    from raftlog.log.epochs import LeaderEpochs
     from raftlog.log.memory_log import MemoryLog
     from raftlog.log.replicated_log import Isolation, LogAppendInfo, LogFetchInfo, Quarantine, ReplicatedLog
     from raftlog.log.snapshots import begin_snapshot
+    from raftlog.log.state import LogState
     from raftlog.offsets import (
         EpochEntry,
         LogOffsetMetadata,
@@ -315,6 +317,7 @@ else:
         "raftlog.snapshot.raw",
         "raftlog.snapshot.reader",
         "raftlog.snapshot.writer",
+        "raftlog.log.state",
         "raftlog.log.replicated_log",
         "raftlog.log.decisions",
         "raftlog.log.memory_log",

@@ -25,8 +25,8 @@ PUBLIC_NAMES = """
     ForeignDirectoryError ForkedProcessError Header HistoryEntry HostPort IllegalTransitionError
     IncompleteSnapshotError InvalidControlBatchError InvalidRecordError InvalidSnapshotIdError
     InvariantViolation Isolation KRaftControlRecordStateMachine KRaftVersion KRaftVersionRecord KeyedRecord
-    LeaderChangeMessage LeaderEpochCache LegacyBatch LegacyRecord LocalFileSystem LogAppendInfo LogConfig
-    LogDirectory LogDirectoryError LogError LogFetchInfo LogHistory LogOffsetMetadata MemoryLog MemoryPool
+    LeaderChangeMessage LeaderEpochs LegacyBatch LegacyRecord LocalFileSystem LogAppendInfo LogConfig
+    LogDirectory LogDirectoryError LogError LogFetchInfo LogHistory LogOffsetMetadata LogState MemoryLog MemoryPool
     MetaProperties MissingExtraError MissingFileError NoOverlappingMajorityError NonContiguousAppendError
     NotFormattedError NotLeaderError OffsetAndEpoch OffsetOutOfRangeError OpenFile OutOfSpaceError Quarantine
     QuarantinedLogError QuorumError QuorumStateData QuorumStateStore QuorumVotersError RaftLogError

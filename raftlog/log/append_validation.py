@@ -8,6 +8,7 @@ Source: KafkaRaftLog, UnifiedLog.
 """
 
 import struct
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from raftlog.errors import (
@@ -20,6 +21,7 @@ from raftlog.errors import (
     TruncatedBatchError,
 )
 from raftlog.log.replicated_log import LogAppendInfo
+from raftlog.offsets import EpochEntry
 from raftlog.records.batches.batch import CONTROL_FLAG, CRC_START, NO_TIMESTAMP, RecordBatch, read_batch
 from raftlog.records.batches.builder import MAGIC
 from raftlog.records.batches.control_batch import check_leaders_control_batch, control_batch_problem
@@ -77,6 +79,11 @@ class CheckedAppend(NamedTuple):
     next_offset: int
     max_timestamp: int
     info: LogAppendInfo
+
+    @property
+    def epochs(self) -> Iterator[EpochEntry]:
+        """The epoch and the base offset of each batch."""
+        return (EpochEntry(epoch, base_offset) for base_offset, epoch, *_ in self.batches)
 
 
 PlainAppend = tuple[list[CheckedBatch], int, int, LogAppendInfo]

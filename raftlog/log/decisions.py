@@ -6,8 +6,7 @@
 Source: KafkaRaftLog, UnifiedLog, ReplicatedLog.
 """
 
-from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, Self
 
 import attrs
@@ -20,7 +19,7 @@ from raftlog.errors import (
     TruncationBelowHighWatermarkError,
     UnknownEpochError,
 )
-from raftlog.log.epochs import LeaderEpochCache
+from raftlog.log.state import LogState
 from raftlog.offsets import OffsetAndEpoch, ValidOffsetAndEpoch
 from raftlog.snapshot.raw import RawSnapshotReader
 from raftlog.snapshot.reader import RecordsSnapshotReader
@@ -28,86 +27,7 @@ from raftlog.snapshot.reader import RecordsSnapshotReader
 _MAX_EPOCH: Final = (1 << 31) - 1
 
 
-class SnapshotIds:
-    """The ids of the frozen snapshots of a log, in order: by epoch, then by end offset."""
-
-    def __init__(self) -> None:
-        self._ids: list[OffsetAndEpoch] = []
-
-    def add(self, snapshot_id: OffsetAndEpoch) -> None:
-        """List a snapshot; one that is listed already stays."""
-        if snapshot_id not in self:
-            insort(self._ids, snapshot_id)
-
-    def discard(self, snapshot_id: OffsetAndEpoch) -> None:
-        """Let go of a snapshot, if it is listed."""
-        if snapshot_id in self:
-            del self._ids[bisect_left(self._ids, snapshot_id)]
-
-    def remove_below(self, snapshot_id: OffsetAndEpoch) -> tuple[OffsetAndEpoch, ...]:
-        """Let go of all snapshots before one, and return them, oldest first."""
-        count = bisect_left(self._ids, snapshot_id)
-        removed = tuple(self._ids[:count])
-        del self._ids[:count]
-        return removed
-
-    @property
-    def latest(self) -> OffsetAndEpoch | None:
-        """The last one, or None."""
-        return self._ids[-1] if self._ids else None
-
-    @property
-    def earliest(self) -> OffsetAndEpoch | None:
-        """The first one, or None."""
-        return self._ids[0] if self._ids else None
-
-    def __contains__(self, snapshot_id: OffsetAndEpoch) -> bool:
-        index = bisect_left(self._ids, snapshot_id)
-        return index < len(self._ids) and self._ids[index] == snapshot_id
-
-    def __iter__(self) -> Iterator[OffsetAndEpoch]:
-        return iter(tuple(self._ids))
-
-    def __len__(self) -> int:
-        return len(self._ids)
-
-
-@attrs.frozen
-class LogOutline:
-    """All that the rules need to know of a log.
-
-    Attributes:
-        start_offset: inclusive.
-        end_offset: exclusive.
-        high_watermark: exclusive.
-        epochs: where each epoch starts.
-        snapshot_ids: of the frozen snapshots.
-    """
-
-    start_offset: int
-    end_offset: int
-    high_watermark: int
-    epochs: LeaderEpochCache
-    snapshot_ids: SnapshotIds
-
-    @property
-    def last_fetched_epoch(self) -> int:
-        """See the function of that name."""
-        return last_fetched_epoch(self.epochs, self.snapshot_ids, self.start_offset)
-
-
-def last_fetched_epoch(epochs: LeaderEpochCache, snapshot_ids: SnapshotIds, start_offset: int) -> int:
-    """Return the latest epoch of a log; of one without records that of the snapshot that it starts from; else 0.
-
-    Source: KafkaRaftLog#lastFetchedEpoch.
-    """
-    latest = epochs.latest_epoch
-    if latest is not None:
-        return latest
-    return max((each.epoch for each in snapshot_ids if each.offset == start_offset), default=0)
-
-
-def check_leader_epoch(log: LogOutline, epoch: int) -> None:
+def check_leader_epoch(log: LogState, epoch: int) -> None:
     """Check that a log may enter an epoch.
 
     Raises:
@@ -122,7 +42,7 @@ def check_leader_epoch(log: LogOutline, epoch: int) -> None:
         raise FencedEpochError(f"epoch {epoch}, in a log of epoch {log.last_fetched_epoch}")
 
 
-def epoch_at_offset(log: LogOutline, offset: int) -> int:
+def epoch_at_offset(log: LogState, offset: int) -> int:
     """Return the epoch that the record at an offset was written in.
 
     Raises:
@@ -136,7 +56,7 @@ def epoch_at_offset(log: LogOutline, offset: int) -> int:
     return epoch
 
 
-def end_offset_for_epoch(log: LogOutline, epoch: int) -> OffsetAndEpoch:
+def end_offset_for_epoch(log: LogState, epoch: int) -> OffsetAndEpoch:
     """Return where an epoch ends in a log: its end offset, exclusive, with the greatest epoch not above it.
 
     Below all epochs of the log that is its first offset with ``epoch`` itself, or the earliest snapshot where that ends
@@ -147,13 +67,13 @@ def end_offset_for_epoch(log: LogOutline, epoch: int) -> OffsetAndEpoch:
     end = log.epochs.end_offset_for(epoch, log.end_offset)
     if end is None:
         return OffsetAndEpoch(log.end_offset, log.last_fetched_epoch)
-    earliest = log.snapshot_ids.earliest
+    earliest = log.earliest_snapshot_id
     if earliest is not None and earliest.offset == end.offset and end.epoch == epoch:
         return earliest
     return end
 
 
-def validate_offset_and_epoch(log: LogOutline, offset: int, epoch: int) -> ValidOffsetAndEpoch:
+def validate_offset_and_epoch(log: LogState, offset: int, epoch: int) -> ValidOffsetAndEpoch:
     """Judge a follower's fetch position against a leader's log.
 
     Args:
@@ -165,7 +85,7 @@ def validate_offset_and_epoch(log: LogOutline, offset: int, epoch: int) -> Valid
     """
     if log.start_offset == 0 and offset == 0:
         return ValidOffsetAndEpoch.valid(OffsetAndEpoch(0, 0))
-    earliest, latest = log.snapshot_ids.earliest, log.snapshot_ids.latest
+    earliest, latest = log.earliest_snapshot_id, log.latest_snapshot_id
     if earliest is not None and latest is not None:
         differs_at_start = offset == log.start_offset and epoch != earliest.epoch
         if offset < log.start_offset or differs_at_start or epoch < earliest.epoch:
@@ -176,7 +96,7 @@ def validate_offset_and_epoch(log: LogOutline, offset: int, epoch: int) -> Valid
     return ValidOffsetAndEpoch.valid(OffsetAndEpoch(offset, epoch))
 
 
-def truncation_offset(log: LogOutline, end_offset: OffsetAndEpoch) -> int:
+def truncation_offset(log: LogState, end_offset: OffsetAndEpoch) -> int:
     """Return where a follower's log must be cut, exclusive, for a leader that said where the logs part.
 
     Args:
@@ -191,7 +111,7 @@ def truncation_offset(log: LogOutline, end_offset: OffsetAndEpoch) -> int:
     return min(here.offset, end_offset.offset) if here.epoch == end_offset.epoch else here.offset
 
 
-def proven_end_offset(log: LogOutline) -> int:
+def proven_end_offset(log: LogState) -> int:
     """Return up to where, exclusive, a log is committed because a snapshot says so; its start where none does.
 
     Only what is committed gets into a snapshot. Its id names the epoch of its last record. What the log has of that
@@ -207,7 +127,7 @@ def proven_end_offset(log: LogOutline) -> int:
     return max(ends)
 
 
-def check_truncation(log: LogOutline, end_offset: int) -> None:
+def check_truncation(log: LogState, end_offset: int) -> None:
     """Check that nothing committed goes where a log is cut to an end offset, exclusive.
 
     Raises:
@@ -221,7 +141,7 @@ def check_truncation(log: LogOutline, end_offset: int) -> None:
         raise TruncationBelowHighWatermarkError(f"a truncation to {end_offset}, below the high watermark {least}")
 
 
-def clamped_high_watermark(log: LogOutline, offset: int) -> int:
+def clamped_high_watermark(log: LogState, offset: int) -> int:
     """Return the high watermark that a log takes on when it is told of one: held to its ends, and never a lower one.
 
     Source: KafkaRaftLog#updateHighWatermark.
@@ -229,7 +149,7 @@ def clamped_high_watermark(log: LogOutline, offset: int) -> int:
     return max(log.high_watermark, log.start_offset, min(offset, log.end_offset))
 
 
-def check_new_snapshot_id(log: LogOutline, snapshot_id: OffsetAndEpoch, ends_batch: Callable[[int], bool]) -> bool:
+def check_new_snapshot_id(log: LogState, snapshot_id: OffsetAndEpoch, ends_batch: Callable[[int], bool]) -> bool:
     """Check the id of a snapshot that is to be made of a log's own records.
 
     Args:
@@ -249,7 +169,7 @@ def check_new_snapshot_id(log: LogOutline, snapshot_id: OffsetAndEpoch, ends_bat
     """
     if snapshot_id in log.snapshot_ids or snapshot_id.offset < log.start_offset:
         return False
-    latest = log.snapshot_ids.latest
+    latest = log.latest_snapshot_id
     if snapshot_id.offset > log.high_watermark:
         raise InvalidSnapshotIdError(f"{snapshot_id} is above the high watermark {log.high_watermark}")
     if latest is not None and (snapshot_id < latest or snapshot_id.offset < latest.offset):
@@ -262,7 +182,7 @@ def check_new_snapshot_id(log: LogOutline, snapshot_id: OffsetAndEpoch, ends_bat
     return True
 
 
-def may_start_at_snapshot(log: LogOutline, snapshot_id: OffsetAndEpoch) -> bool:
+def may_start_at_snapshot(log: LogState, snapshot_id: OffsetAndEpoch) -> bool:
     """Whether a snapshot may take the place of all that a log holds below it: it is listed, committed, and moves it.
 
     Source: KafkaRaftLog#deleteBeforeSnapshot.
@@ -270,14 +190,14 @@ def may_start_at_snapshot(log: LogOutline, snapshot_id: OffsetAndEpoch) -> bool:
     return snapshot_id in log.snapshot_ids and log.start_offset < snapshot_id.offset <= log.high_watermark
 
 
-def is_superseded(log: LogOutline, snapshot_id: OffsetAndEpoch) -> bool:
+def is_superseded(log: LogState, snapshot_id: OffsetAndEpoch) -> bool:
     """Whether a log starts above a snapshot, or at one that is later: a follower would not get further by it."""
-    earliest = log.snapshot_ids.earliest
+    earliest = log.earliest_snapshot_id
     starts_at_later = earliest is not None and earliest.offset == log.start_offset and snapshot_id < earliest
     return snapshot_id.offset < log.start_offset or starts_at_later
 
 
-def snapshot_ahead_of_log(log: LogOutline) -> OffsetAndEpoch | None:
+def snapshot_ahead_of_log(log: LogState) -> OffsetAndEpoch | None:
     """Return the latest snapshot where it is ahead of all that a log holds, so that the log must start anew at it.
 
     Epochs are compared first. A log of a later epoch is left as it is, even where it ends before the snapshot does: a
@@ -288,7 +208,7 @@ def snapshot_ahead_of_log(log: LogOutline) -> OffsetAndEpoch | None:
 
     Source: KafkaRaftLog#truncateToLatestSnapshot; KafkaRaftClient#handleFetchSnapshotResponse fails where it is False.
     """
-    latest = log.snapshot_ids.latest
+    latest = log.latest_snapshot_id
     if latest is None:
         return None
     if latest <= OffsetAndEpoch(log.end_offset, log.last_fetched_epoch):

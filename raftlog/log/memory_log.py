@@ -7,7 +7,7 @@ Source: MockLog.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from operator import attrgetter
 
 from raftlog.disk_work import DiskResult, DiskStep, DiskWork, nothing
@@ -21,7 +21,6 @@ from raftlog.log.append_validation import (
 )
 from raftlog.log.decisions import (
     Retention,
-    SnapshotIds,
     StoredSnapshot,
     check_leader_epoch,
     check_new_snapshot_id,
@@ -33,9 +32,10 @@ from raftlog.log.decisions import (
     snapshot_to_start_at,
     truncation_offset,
 )
-from raftlog.log.epochs import LeaderEpochCache
-from raftlog.log.queries import Cut, OutlinedLog
+from raftlog.log.epochs import LeaderEpochs
+from raftlog.log.queries import Cut, LogQueries
 from raftlog.log.replicated_log import Isolation, LogAppendInfo, LogFetchInfo, Quarantine
+from raftlog.log.state import SnapshotIds, snapshot_ids_of
 from raftlog.offsets import LogOffsetMetadata, OffsetAndEpoch, SegmentPosition
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.limits import MAX_BATCH_SIZE
@@ -47,7 +47,7 @@ from raftlog.snapshot.verifying import VerifyingRawSnapshotWriter
 _next_offset = attrgetter("next_offset")
 
 
-class MemoryLog(OutlinedLog):
+class MemoryLog(LogQueries):
     """A ``ReplicatedLog`` in memory. Its docstrings say what is special; the protocol's say the rest.
 
     Args:
@@ -57,15 +57,14 @@ class MemoryLog(OutlinedLog):
     def __init__(self, retention: Retention | None = None) -> None:
         self._retention = retention or Retention()
         self._batches: list[RecordBatch] = []
-        self._epochs = LeaderEpochCache()
-        self._snapshot_ids = SnapshotIds()
+        self._snapshot_ids: SnapshotIds = ()
         self._snapshots: dict[OffsetAndEpoch, bytes] = {}
         self._generation = 0
         self._start_anew(0)
 
     def _start_anew(self, offset: int) -> None:
         self._batches.clear()
-        self._epochs.clear()
+        self._epochs = LeaderEpochs()
         self._segment_base_offset = offset
         self._start_offset = self._end_offset = self._high_watermark = self._flushed_offset = offset
         self._end_position = 0
@@ -132,8 +131,7 @@ class MemoryLog(OutlinedLog):
     def _append(self, checked: CheckedAppend) -> LogAppendInfo:
         if checked.batches[-1].epoch != self._epochs.latest_epoch:
             self._refuse_while_under_way()  # A log in files has to write the epoch down.
-        for base_offset, epoch, *_ in checked.batches:
-            self._epochs.assign(epoch, base_offset)
+        self._epochs = self._epochs.with_epochs(checked.epochs)
         self._keep(checked.data, checked.batches, checked.next_offset)
         return checked.info
 
@@ -185,10 +183,10 @@ class MemoryLog(OutlinedLog):
     def prepare_leader_epoch(self, epoch: int) -> DiskWork[DiskResult[None]]:
         """Prepare to enter an epoch at the log end."""
         self._refuse_while_under_way()
-        check_leader_epoch(self._outline(), epoch)
+        check_leader_epoch(self.state, epoch)
 
         def enter() -> None:
-            self._epochs.assign(epoch, self._end_offset)
+            self._epochs = self._epochs.with_epoch(epoch, self._end_offset)
 
         return self._begin([DiskStep(nothing)], enter)
 
@@ -199,13 +197,12 @@ class MemoryLog(OutlinedLog):
     def prepare_truncate_to(self, offset: int) -> DiskWork[DiskResult[int]]:
         """Prepare ``truncate_to``."""
         self._refuse_while_under_way()
-        check_truncation(self._outline(), offset)
+        check_truncation(self.state, offset)
         count = self._batch_holding(offset)
         end_offset = self._batches[count].base_offset if count < len(self._batches) else self._end_offset
         end = self._located(end_offset, count)
-        check_truncation(self._outline(), end_offset)
-        epochs = LeaderEpochCache(self._epochs.entries())
-        epochs.truncate_from_end(end_offset)
+        check_truncation(self.state, end_offset)
+        epochs = self._epochs.truncated_from_end(end_offset)
 
         def cut() -> int:
             if count < len(self._batches):
@@ -229,7 +226,7 @@ class MemoryLog(OutlinedLog):
 
     def prepare_truncate_to_end_offset(self, end_offset: OffsetAndEpoch) -> DiskWork[DiskResult[int]]:
         """Prepare ``truncate_to_end_offset``."""
-        return self.prepare_truncate_to(truncation_offset(self._outline(), end_offset))
+        return self.prepare_truncate_to(truncation_offset(self.state, end_offset))
 
     def truncate_to_latest_snapshot(self) -> bool:
         """Start the log anew at the latest snapshot where that is ahead of it."""
@@ -238,7 +235,7 @@ class MemoryLog(OutlinedLog):
     def prepare_truncate_to_latest_snapshot(self) -> DiskWork[DiskResult[bool]]:
         """Prepare ``truncate_to_latest_snapshot``."""
         self._refuse_while_under_way()
-        latest = snapshot_ahead_of_log(self._outline())
+        latest = snapshot_ahead_of_log(self.state)
         if latest is None:
             return self._finished(False)
 
@@ -252,7 +249,7 @@ class MemoryLog(OutlinedLog):
 
     def create_snapshot(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotWriter | None:
         """Begin a snapshot of this log's records below an offset."""
-        if not check_new_snapshot_id(self._outline(), snapshot_id, self._ends_batch):
+        if not check_new_snapshot_id(self.state, snapshot_id, self._ends_batch):
             return None
         return self._snapshot_writer(snapshot_id)
 
@@ -271,11 +268,11 @@ class MemoryLog(OutlinedLog):
         return NotifyingRawSnapshotWriter(writer, self._take_snapshot)
 
     def _take_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
-        if is_superseded(self._outline(), snapshot_id):
+        if is_superseded(self.state, snapshot_id):
             del self._snapshots[snapshot_id]
         else:
-            self._snapshot_ids.add(snapshot_id)
-            self._high_watermark = max(self._high_watermark, proven_end_offset(self._outline()))
+            self._snapshot_ids = snapshot_ids_of((*self._snapshot_ids, snapshot_id))
+            self._high_watermark = max(self._high_watermark, proven_end_offset(self.state))
 
     def read_snapshot(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotReader | None:
         """Open a snapshot: None where there is none of this id."""
@@ -289,13 +286,13 @@ class MemoryLog(OutlinedLog):
     def prepare_delete_before_snapshot(self, snapshot_id: OffsetAndEpoch) -> DiskWork[DiskResult[bool]]:
         """Prepare ``delete_before_snapshot``."""
         self._refuse_while_under_way()
-        if not may_start_at_snapshot(self._outline(), snapshot_id):
+        if not may_start_at_snapshot(self.state, snapshot_id):
             return self._finished(False)
 
         def delete() -> bool:
             self._start_offset = snapshot_id.offset
             self._flushed_offset = max(self._flushed_offset, self._start_offset)
-            self._epochs.truncate_from_start(self._start_offset)
+            self._epochs = self._epochs.truncated_from_start(self._start_offset)
             del self._batches[: self._batch_holding(self._start_offset)]
             self._delete_snapshots_before(snapshot_id)
             return True
@@ -303,8 +300,13 @@ class MemoryLog(OutlinedLog):
         return self._begin([DiskStep(nothing)], delete, holds_appends=snapshot_id.offset == self._end_offset)
 
     def _delete_snapshots_before(self, snapshot_id: OffsetAndEpoch) -> None:
-        for removed in self._snapshot_ids.remove_below(snapshot_id):
-            del self._snapshots[removed]
+        self._keep_snapshots(lambda each: each >= snapshot_id)
+
+    def _keep_snapshots(self, is_kept: Callable[[OffsetAndEpoch], bool]) -> None:
+        for each in self._snapshot_ids:
+            if not is_kept(each):
+                del self._snapshots[each]
+        self._snapshot_ids = tuple(filter(is_kept, self._snapshot_ids))
 
     def clean(self, now_ms: int) -> bool:
         """Delete what retention no longer wants and a newer snapshot covers."""
@@ -349,9 +351,7 @@ class MemoryLog(OutlinedLog):
             self._keep_first(count)
         self._flushed_offset = self._end_offset
         self._high_watermark = self._start_offset  # Until the snapshots have said more, below.
-        self._epochs.truncate_from_end(self._end_offset)
-        for stale in [each for each in self._snapshot_ids if each.offset < self._start_offset]:
-            self._snapshot_ids.discard(stale)
-            del self._snapshots[stale]
-        self._high_watermark = proven_end_offset(self._outline())
+        self._epochs = self._epochs.truncated_from_end(self._end_offset)
+        self._keep_snapshots(lambda each: each.offset >= self._start_offset)
+        self._high_watermark = proven_end_offset(self.state)
         self.truncate_to_latest_snapshot()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a log answers from its outline alone, wherever its records are: the same code for logs in files and in memory.
+"""Queries answered from a log's state, without reading records: the same code for logs in files and in memory.
 
 One piece of work for the disk is under way at a time. While it is, everything is answered from memory, and whatever it
 does not touch goes on; the rest is refused with ``WorkUnderWayError``, so that nobody waits without having asked to.
@@ -14,17 +14,15 @@ from typing import Any, NamedTuple, TypeVar
 from raftlog.disk_work import DiskResult, DiskStep, DiskWork, nothing
 from raftlog.errors import StorageError, WorkUnderWayError
 from raftlog.log.decisions import (
-    LogOutline,
-    SnapshotIds,
     clamped_high_watermark,
     end_offset_for_epoch,
     epoch_at_offset,
-    last_fetched_epoch,
     validate_offset_and_epoch,
 )
-from raftlog.log.epochs import LeaderEpochCache
+from raftlog.log.epochs import LeaderEpochs
 from raftlog.log.iteration import iterate_batches, iterate_records
 from raftlog.log.replicated_log import Isolation, ReplicatedLog
+from raftlog.log.state import LogState, SnapshotIds, last_fetched_epoch
 from raftlog.offsets import LogOffsetMetadata, OffsetAndEpoch, ValidOffsetAndEpoch
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.batches.record import Record
@@ -41,7 +39,7 @@ class Cut(NamedTuple):
     """
 
     end: LogOffsetMetadata
-    epochs: LeaderEpochCache
+    epochs: LeaderEpochs
 
 
 class UnderWay(NamedTuple):
@@ -61,12 +59,12 @@ class UnderWay(NamedTuple):
     cut: Cut | None = None
 
 
-class OutlinedLog(ReplicatedLog):
-    """A ``ReplicatedLog`` that can draw its outline, and gets these answers by that. What it holds stays its own."""
+class LogQueries(ReplicatedLog):
+    """A ``ReplicatedLog`` that answers from its ``state``. Subclasses keep the records, and change what is here."""
 
     _start_offset: int
     _high_watermark: int
-    _epochs: LeaderEpochCache
+    _epochs: LeaderEpochs
     _snapshot_ids: SnapshotIds
     _generation: int
     _under_way: UnderWay | None = None
@@ -152,9 +150,11 @@ class OutlinedLog(ReplicatedLog):
         cut = self._cut
         return self._written_end() if cut is None else cut.end
 
-    def _outline(self) -> LogOutline:
+    @property
+    def state(self) -> LogState:
+        """What decisions about this log depend on."""
         cut = self._cut or Cut(self._written_end(), self._epochs)
-        return LogOutline(self._start_offset, cut.end.offset, self._high_watermark, cut.epochs, self._snapshot_ids)
+        return LogState(self._start_offset, cut.end.offset, self._high_watermark, cut.epochs, self._snapshot_ids)
 
     @property
     def last_fetched_epoch(self) -> int:
@@ -168,7 +168,7 @@ class OutlinedLog(ReplicatedLog):
 
     def update_high_watermark(self, offset: int) -> None:
         """Learn how far the log is committed."""
-        self._high_watermark = clamped_high_watermark(self._outline(), offset)
+        self._high_watermark = clamped_high_watermark(self.state, offset)
 
     def batches(
         self, from_offset: int | None = None, isolation: Isolation = Isolation.COMMITTED
@@ -188,27 +188,27 @@ class OutlinedLog(ReplicatedLog):
 
     def epoch_at_offset(self, offset: int) -> int:
         """Return the epoch that the record at an offset was written in."""
-        return epoch_at_offset(self._outline(), offset)
+        return epoch_at_offset(self.state, offset)
 
     def end_offset_for_epoch(self, epoch: int) -> OffsetAndEpoch:
         """Return where an epoch ends in this log."""
-        return end_offset_for_epoch(self._outline(), epoch)
+        return end_offset_for_epoch(self.state, epoch)
 
     def validate_offset_and_epoch(self, offset: int, epoch: int) -> ValidOffsetAndEpoch:
         """Judge a follower's fetch position against this log."""
-        return validate_offset_and_epoch(self._outline(), offset, epoch)
+        return validate_offset_and_epoch(self.state, offset, epoch)
 
     @property
     def snapshot_ids(self) -> tuple[OffsetAndEpoch, ...]:
         """The ids of the frozen snapshots, oldest first."""
-        return tuple(self._snapshot_ids)
+        return self._snapshot_ids
 
     @property
     def latest_snapshot_id(self) -> OffsetAndEpoch | None:
         """The last of ``snapshot_ids``."""
-        return self._snapshot_ids.latest
+        return self._snapshot_ids[-1] if self._snapshot_ids else None
 
     @property
     def earliest_snapshot_id(self) -> OffsetAndEpoch | None:
         """The first of ``snapshot_ids``."""
-        return self._snapshot_ids.earliest
+        return self._snapshot_ids[0] if self._snapshot_ids else None

@@ -21,6 +21,7 @@ from typing import NamedTuple, Protocol
 import attrs
 
 from raftlog.disk_work import DiskResult, DiskWork
+from raftlog.log.state import LogState
 from raftlog.offsets import LogOffsetMetadata, OffsetAndEpoch, ValidOffsetAndEpoch
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.batches.record import Record
@@ -121,6 +122,11 @@ class ReplicatedLog(Protocol):
 
         ``initialize_leader_epoch`` sets it before a batch does. Source: ReplicatedLog#lastFetchedEpoch.
         """
+        ...
+
+    @property
+    def state(self) -> LogState:
+        """The offsets, epochs and snapshot ids of this moment, as one immutable value."""
         ...
 
     @property

@@ -15,6 +15,7 @@ from raftlog.errors import (
     TruncationBelowHighWatermarkError,
 )
 from raftlog.log.replicated_log import Isolation
+from raftlog.log.state import LogState
 from raftlog.offsets import OffsetAndEpoch, ValidationKind
 from tests.contracts.log_harnesses import HARNESSES, KEEP_ALL
 from tests.raft_batches import raft_batch, snapshot_bytes
@@ -51,6 +52,7 @@ class LogAgainstList(RuleBasedStateMachine):
         self.start = self.high_watermark = self.flushed = 0
         self.entered_epoch = 0
         self.snapshots: dict[OffsetAndEpoch, bytes] = {}
+        self.states: list[tuple[LogState, str]] = []
 
     @property
     def log(self):  # type: ignore[no-untyped-def]
@@ -293,6 +295,19 @@ class LogAgainstList(RuleBasedStateMachine):
         assert self.flushed <= log.flushed_offset <= self.end
         assert log.last_fetched_epoch == self.last_epoch
         assert log.snapshot_ids == tuple(sorted(self.snapshots))
+
+    @invariant()
+    def states_are_values(self) -> None:
+        """A state is what the log says of itself at that moment, and stays so whatever happens to the log later."""
+        state = self.log.state
+        assert (state.start_offset, state.end_offset, state.high_watermark) == (
+            self.start,
+            self.end,
+            self.high_watermark,
+        )
+        assert (state.last_fetched_epoch, state.snapshot_ids) == (self.last_epoch, tuple(sorted(self.snapshots)))
+        self.states.append((state, repr(state)))
+        assert all(repr(earlier) == said for earlier, said in self.states)
 
     @invariant()
     def contents_are_the_lists(self) -> None:

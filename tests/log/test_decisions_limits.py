@@ -5,16 +5,16 @@ import pytest
 
 from raftlog.errors import InvalidSnapshotIdError
 from raftlog.log.decisions import (
-    LogOutline,
     check_new_snapshot_id,
     end_offset_for_epoch,
     is_superseded,
 )
+from raftlog.log.state import LogState
 from raftlog.offsets import OffsetAndEpoch
 from tests.log.test_decisions import KAFKA, outline
 
 
-def _of_snapshot(latest: tuple[int, int]) -> LogOutline:
+def _of_snapshot(latest: tuple[int, int]) -> LogState:
     """Return a log of epoch 3 to offset 40 and 5 from there to 50, with one snapshot."""
     return outline(0, 50, epochs=((3, 0), (5, 40)), snapshots=(latest,))
 

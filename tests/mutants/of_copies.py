@@ -7,7 +7,7 @@ import attrs
 
 from raftlog.disk_work import nothing
 from raftlog.log import decisions
-from raftlog.log.decisions import LogOutline
+from raftlog.log.state import LogState
 from raftlog.process_ownership import Owned
 from raftlog.storage.local_file_system import LocalFileLock
 from raftlog.storage.log.file_log import FileLog
@@ -50,13 +50,13 @@ def _keeping_nothing(right: Wrong) -> Wrong:
     return lambda takeover, snapshot_ids, *, keeps: right(takeover, snapshot_ids, keeps=False)
 
 
-def _by_offset_alone(log: LogOutline) -> int:
+def _by_offset_alone(log: LogState) -> int:
     ends = (min(each.offset, log.end_offset) for each in log.snapshot_ids)
     return max((log.start_offset, *ends))
 
 
 def _by_high_watermark_alone(right: Wrong) -> Wrong:
-    def check_truncation(log: LogOutline, end_offset: int) -> None:
+    def check_truncation(log: LogState, end_offset: int) -> None:
         if end_offset < log.high_watermark:
             right(log, end_offset)
 

@@ -16,11 +16,11 @@ from raftlog.errors import (
 )
 from raftlog.log import append_validation, decisions
 from raftlog.log.append_validation import CheckedAppend, CheckedBatch
-from raftlog.log.decisions import LogOutline, SnapshotIds
-from raftlog.log.epochs import LeaderEpochCache
+from raftlog.log.epochs import LeaderEpochs
 from raftlog.log.memory_log import MemoryLog
-from raftlog.log.queries import OutlinedLog
+from raftlog.log.queries import LogQueries
 from raftlog.log.replicated_log import LogAppendInfo, LogFetchInfo
+from raftlog.log.state import LogState
 from raftlog.offsets import LogOffsetMetadata, OffsetAndEpoch, SegmentPosition
 from raftlog.records.batches.batch import read_batch
 from raftlog.snapshot.notifying import NotifyingRawSnapshotWriter
@@ -50,9 +50,9 @@ FAULTS: Final = "tests/storage/log/test_file_log_faults.py"
 FILE_LOG: Final = "tests/storage/log/test_file_log.py"
 
 
-def _with_all_epochs(log: Any) -> LogOutline:
+def _with_all_epochs(log: Any) -> LogState:
     end_offset = log.end_offset.offset
-    return LogOutline(log._start_offset, end_offset, log._high_watermark, log._epochs, log._snapshot_ids)
+    return LogState(log._start_offset, end_offset, log._high_watermark, log._epochs, log._snapshot_ids)
 
 
 def _unchecked_plainly(data: Any, *_: object) -> Any:
@@ -85,11 +85,11 @@ def _any_epoch(right: Wrong) -> Wrong:
     return check_append_as_follower
 
 
-def _by_high_watermark(log: LogOutline, end_offset: OffsetAndEpoch) -> int:
+def _by_high_watermark(log: LogState, end_offset: OffsetAndEpoch) -> int:
     return log.high_watermark
 
 
-def _by_leaders_offset(log: LogOutline, end_offset: OffsetAndEpoch) -> int:
+def _by_leaders_offset(log: LogState, end_offset: OffsetAndEpoch) -> int:
     return min(end_offset.offset, log.end_offset)
 
 
@@ -115,7 +115,7 @@ def _deleting_by_size_alone(right: Wrong) -> Wrong:
     return clean
 
 
-def _uncommitted(log: LogOutline, snapshot_id: OffsetAndEpoch) -> bool:
+def _uncommitted(log: LogState, snapshot_id: OffsetAndEpoch) -> bool:
     return snapshot_id in log.snapshot_ids and log.start_offset < snapshot_id.offset <= log.end_offset
 
 
@@ -124,8 +124,8 @@ def _wherever(right: Wrong) -> Wrong:
 
 
 def _without_snapshots(right: Wrong) -> Wrong:
-    def validate_offset_and_epoch(log: LogOutline, offset: int, epoch: int) -> Any:
-        return right(attrs.evolve(log, snapshot_ids=SnapshotIds()), offset, epoch)
+    def validate_offset_and_epoch(log: LogState, offset: int, epoch: int) -> Any:
+        return right(attrs.evolve(log, snapshot_ids=()), offset, epoch)
 
     return validate_offset_and_epoch
 
@@ -197,7 +197,7 @@ def _leaving_the_epochs(right: Wrong) -> Wrong:
 
 def _deleting_first(right: Wrong) -> Wrong:
     def delete_before_snapshot(log: Any, snapshot_id: OffsetAndEpoch) -> Any:
-        if decisions.may_start_at_snapshot(log._outline(), snapshot_id):
+        if decisions.may_start_at_snapshot(log.state, snapshot_id):
             log._segments.removing_below(snapshot_id.offset).do()
         return right(log, snapshot_id)
 
@@ -217,8 +217,8 @@ def _interrupted(right: Wrong) -> Wrong:
     return note
 
 
-def _never_behind(epochs: LeaderEpochCache, end_offset: int) -> bool:
-    return False
+def _never_behind(epochs: LeaderEpochs, end_offset: int) -> LeaderEpochs:
+    return epochs
 
 
 MUTANTS: Final = (
@@ -240,7 +240,7 @@ MUTANTS: Final = (
         "R-cut-epochs",
         "a log that is about to be cut has neither offsets nor epochs from there on",
         "KafkaRaftLog#truncateToEndOffset",
-        instead(OutlinedLog, "_outline", _with_all_epochs),
+        instead_of_property(LogQueries, "state", _with_all_epochs),
         ("tests/contracts/test_answers_under_way.py::test_a_log_answers_as_it_will_be_after_a_truncation",),
     ),
     Mutant(
@@ -275,7 +275,7 @@ MUTANTS: Final = (
         "K26-forgotten",
         "an epoch that truncation took is forgotten",
         "KIP-101",
-        instead(LeaderEpochCache, "truncate_from_end", _never_behind),
+        instead(LeaderEpochs, "truncated_from_end", _never_behind),
         (f"{CONTRACT}::test_a_leader_enters_its_epoch",),
     ),
     Mutant(

@@ -74,7 +74,7 @@ def _by_the_log_alone(right: Wrong) -> Wrong:
 
 
 def _by_any_epoch(stored: Any, in_log: Any, in_checkpoint: Any) -> Any:
-    agreed = set(in_log.entries()).intersection(in_checkpoint.entries())
+    agreed = set(in_log.entries).intersection(in_checkpoint.entries)
     below = [each for each in agreed if each.start_offset < (stored.durable_end_offset or 0)]
     return min(below, key=lambda each: each.epoch, default=None)
 
@@ -116,7 +116,7 @@ def _throwing_away(_: Any, directory: str, segment: Any, later_segments: Any) ->
 
 
 def _without_witnesses(right: Wrong) -> Wrong:
-    return lambda log, *arguments, **_: attrs.evolve(right(log, *arguments), epochs=log._epochs.entries())
+    return lambda log, *arguments, **_: attrs.evolve(right(log, *arguments), epochs=log._epochs.entries)
 
 
 def _settling_all_the_same(right: Wrong) -> Wrong:

@@ -116,7 +116,7 @@ def _log(held: HeldLog) -> Fact:
 
 def _epochs(file_system: FileSystem, held: HeldLog) -> Iterator[Fact]:
     try:
-        entries = LeaderEpochCheckpoint(file_system, held.directory.log_path).load().entries()
+        entries = LeaderEpochCheckpoint(file_system, held.directory.log_path).load().entries
     except MissingFileError:
         return  # A log without batches has none.
     for entry in entries:

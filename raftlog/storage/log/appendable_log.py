@@ -17,10 +17,11 @@ from raftlog.errors import (
 )
 from raftlog.file_system import FileSystem, OpenFile, join
 from raftlog.log.append_validation import CheckedAppend, check_append, check_append_as_follower, check_plain_append
-from raftlog.log.decisions import SnapshotIds, check_leader_epoch, proven_end_offset
-from raftlog.log.epochs import LeaderEpochCache
-from raftlog.log.queries import OutlinedLog
+from raftlog.log.decisions import check_leader_epoch, proven_end_offset
+from raftlog.log.epochs import LeaderEpochs
+from raftlog.log.queries import LogQueries
 from raftlog.log.replicated_log import Isolation, LogAppendInfo, LogFetchInfo, Quarantine
+from raftlog.log.state import snapshot_ids_of
 from raftlog.offsets import LogOffsetMetadata
 from raftlog.records.limits import MAX_BATCH_SIZE
 from raftlog.snapshot.closing import Closing
@@ -55,7 +56,7 @@ class Flush(NamedTuple):
     point: RecoveryPoint | None
 
 
-class AppendableLog(Closing, OutlinedLog):
+class AppendableLog(Closing, LogQueries):
     """The state of a log in files, its reads, its appends and its flushes."""
 
     def __init__(self, file_system: FileSystem, directory: str, config: LogConfig, recovered: RecoveredLog) -> None:
@@ -68,11 +69,9 @@ class AppendableLog(Closing, OutlinedLog):
         self._epochs = recovered.epochs
         self._epoch_checkpoint = LeaderEpochCheckpoint(file_system, directory)
         self._snapshots = SnapshotDirectory(file_system, directory)
-        self._snapshot_ids = SnapshotIds()
-        for snapshot_id in recovered.snapshot_ids:
-            self._snapshot_ids.add(snapshot_id)
+        self._snapshot_ids = snapshot_ids_of(recovered.snapshot_ids)
         self._start_offset = self._high_watermark = recovered.start_offset
-        self._high_watermark = proven_end_offset(self._outline())
+        self._high_watermark = proven_end_offset(self.state)
         self._flushed_offset = self._segments.active.next_offset
         self._bytes_since_recovery_point = 0
         self._quarantine = recovered.report.quarantine
@@ -214,7 +213,7 @@ class AppendableLog(Closing, OutlinedLog):
         held = checked._replace(data=bytes(checked.data))  # Whoever lent the bytes may have them back.
         return self._begin(steps, lambda: self._write(held, epochs))
 
-    def _write(self, checked: CheckedAppend, epochs: LeaderEpochCache) -> LogAppendInfo:
+    def _write(self, checked: CheckedAppend, epochs: LeaderEpochs) -> LogAppendInfo:
         self._segments.active.append(checked.data, checked.batches, checked.next_offset)
         self._epochs, self._epochs_are_stored = epochs, True
         self._bytes_since_recovery_point += len(checked.data)
@@ -222,17 +221,14 @@ class AppendableLog(Closing, OutlinedLog):
             self._quarantine = attrs.evolve(self._quarantine, first_bad_offset=self._segments.end_offset)
         return checked.info
 
-    def _epochs_with(self, checked: CheckedAppend) -> LeaderEpochCache:
+    def _epochs_with(self, checked: CheckedAppend) -> LeaderEpochs:
         """Return the epochs as they are once some batches are there.
 
         They are written down before: an epoch that starts at the log end, and never came, is dropped at the next start.
         """
-        epochs = LeaderEpochCache(self._epochs.entries())
-        for base_offset, epoch, *_ in checked.batches:
-            epochs.assign(epoch, base_offset)
-        return epochs
+        return self._epochs.with_epochs(checked.epochs)
 
-    def _storing_epochs(self, epochs: LeaderEpochCache, point: RecoveryPoint) -> DiskStep:
+    def _storing_epochs(self, epochs: LeaderEpochs, point: RecoveryPoint) -> DiskStep:
         """Return the step that writes down epochs that are to come, in both files that bear witness of them.
 
         Args:
@@ -243,11 +239,11 @@ class AppendableLog(Closing, OutlinedLog):
             lambda: self._store_epochs(epochs, point), None, self._epoch_checkpoint.path, *self._point_paths
         )
 
-    def _store_epochs(self, epochs: LeaderEpochCache, point: RecoveryPoint) -> None:
+    def _store_epochs(self, epochs: LeaderEpochs, point: RecoveryPoint) -> None:
         self._epoch_checkpoint.store(epochs)
         self._durable.store(point)
 
-    def _keeping_epochs(self, epochs: LeaderEpochCache, point: RecoveryPoint) -> DiskStep:
+    def _keeping_epochs(self, epochs: LeaderEpochs, point: RecoveryPoint) -> DiskStep:
         """Return the step that writes down the epochs that are left; without room for them, the next append does."""
 
         def store() -> bool:
@@ -371,10 +367,10 @@ class AppendableLog(Closing, OutlinedLog):
         with self._guard:
             self._refuse_in_quarantine()
             self._refuse_while_under_way()
-            check_leader_epoch(self._outline(), epoch)
-            epochs = LeaderEpochCache(self._epochs.entries())
+            check_leader_epoch(self.state, epoch)
+            epochs = self._epochs.with_epoch(epoch, self._segments.end_offset)
             steps = []
-            if epochs.assign(epoch, self._segments.end_offset):
+            if epochs is not self._epochs:
                 self._epochs_are_stored = False
                 steps.append(self._storing_epochs(epochs, self._recovery_point(epochs=epochs)))
 
@@ -404,7 +400,7 @@ class AppendableLog(Closing, OutlinedLog):
         if self._quarantine is not None:
             raise QuarantinedLogError(f"{self._quarantine.path}: {self._quarantine.reason}")
 
-    def _recovery_point(self, end_offset: int | None = None, epochs: LeaderEpochCache | None = None) -> RecoveryPoint:
+    def _recovery_point(self, end_offset: int | None = None, epochs: LeaderEpochs | None = None) -> RecoveryPoint:
         """Return what is to be known of the log at the next start; in quarantine, it stays what it was.
 
         Args:
@@ -418,7 +414,7 @@ class AppendableLog(Closing, OutlinedLog):
         if epochs is None:
             # As long as the damage is where it was found, so is what bears witness against it.
             epochs = self._epochs if self._damaged_segments is None else self._witnessed_epochs
-        return RecoveryPoint(end_offset, self._start_offset, self._generation, epochs=epochs.entries())
+        return RecoveryPoint(end_offset, self._start_offset, self._generation, epochs=epochs.entries)
 
     def _store_point_if_there_is_room(self, point: RecoveryPoint) -> None:
         """Note how far the log is durable by now; what the file said before stays true."""

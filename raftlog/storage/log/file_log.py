@@ -25,9 +25,10 @@ from raftlog.log.decisions import (
     snapshot_to_start_at,
     truncation_offset,
 )
-from raftlog.log.epochs import LeaderEpochCache
+from raftlog.log.epochs import LeaderEpochs
 from raftlog.log.queries import Cut
 from raftlog.log.replicated_log import Quarantine
+from raftlog.log.state import snapshot_ids_of
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.snapshot.notifying import NotifyingRawSnapshotWriter
 from raftlog.snapshot.paths import snapshot_name
@@ -109,19 +110,19 @@ class FileLog(AppendableLog):
     def prepare_truncate_to_end_offset(self, end_offset: OffsetAndEpoch) -> DiskWork[DiskResult[int]]:
         """Prepare ``truncate_to_end_offset``; what goes on meanwhile is as for ``prepare_truncate_to``."""
         with self._guard:
-            return self._truncate(truncation_offset(self._outline(), end_offset), ends_quarantine=False)
+            return self._truncate(truncation_offset(self.state, end_offset), ends_quarantine=False)
 
     def _truncate(self, offset: int, *, ends_quarantine: bool) -> DiskWork[DiskResult[int]]:
         self._refuse_while_under_way()
-        check_truncation(self._outline(), offset)
+        check_truncation(self.state, offset)
         end = self._segments.batch_start(offset)
         end_offset = end.offset
-        check_truncation(self._outline(), end_offset)
+        check_truncation(self.state, end_offset)
         kept = None if ends_quarantine else self._quarantine
         if kept is not None:
             kept = attrs.evolve(kept, first_bad_offset=end_offset)
-        epochs = LeaderEpochCache(self._epochs.entries())
-        has_fewer_epochs = epochs.truncate_from_end(end_offset)
+        epochs = self._epochs.truncated_from_end(end_offset)
+        has_fewer_epochs = epochs is not self._epochs
         steps: list[DiskStep] = []
         point = self._recovery_point(epochs=epochs)
         if end_offset < self._segments.end_offset or (kept is None and self._quarantine is not None):
@@ -146,7 +147,7 @@ class FileLog(AppendableLog):
         """Prepare ``truncate_to_latest_snapshot``; nothing is appended until it is finished."""
         with self._guard:
             self._refuse_while_under_way()
-            latest = snapshot_ahead_of_log(self._outline())
+            latest = snapshot_ahead_of_log(self.state)
             if latest is None:
                 return self._finished(False)
             return self._begin(self._starting_anew_at(latest), lambda: True)
@@ -162,7 +163,7 @@ class FileLog(AppendableLog):
             is_over = offset >= quarantine.durable_end_offset
             quarantine = None if is_over else attrs.evolve(quarantine, first_bad_offset=offset)
         replace = self._segments.starting_anew(offset, damaged or (), active_is_damaged=damaged is not None)
-        epochs = LeaderEpochCache()
+        epochs = LeaderEpochs()
 
         def take(new: object) -> None:
             replace.memory(new)
@@ -183,7 +184,7 @@ class FileLog(AppendableLog):
     def create_snapshot(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotWriter | None:
         """Begin a snapshot of this log's records below an offset."""
         self._guard.check()
-        if not check_new_snapshot_id(self._outline(), snapshot_id, self._ends_batch):
+        if not check_new_snapshot_id(self.state, snapshot_id, self._ends_batch):
             return None
         return self._snapshot_writer(snapshot_id)
 
@@ -209,7 +210,7 @@ class FileLog(AppendableLog):
 
     def _steps_behind_freezing(self, snapshot_id: OffsetAndEpoch) -> list[DiskStep]:
         self._guard.check()
-        if not is_superseded(self._outline(), snapshot_id):
+        if not is_superseded(self.state, snapshot_id):
             return []
         path = join(self._directory, snapshot_name(snapshot_id))
         return [self._step(lambda: self._delete_durably(snapshot_id), None, path, self._directory)]
@@ -220,9 +221,9 @@ class FileLog(AppendableLog):
             self._file_system.sync_directory(self._directory)
 
     def _take_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
-        if not is_superseded(self._outline(), snapshot_id):
-            self._snapshot_ids.add(snapshot_id)
-            self._high_watermark = max(self._high_watermark, proven_end_offset(self._outline()))
+        if not is_superseded(self.state, snapshot_id):
+            self._snapshot_ids = snapshot_ids_of((*self._snapshot_ids, snapshot_id))
+            self._high_watermark = max(self._high_watermark, proven_end_offset(self.state))
             return
         with self._guard, NO_RETURN:
             self._snapshots.delete(snapshot_id)  # If the log has moved on meanwhile, a crash may bring it back.
@@ -241,7 +242,7 @@ class FileLog(AppendableLog):
         """Prepare ``delete_before_snapshot``. Appends and reads go on, but appends not where the log ends there."""
         with self._guard:
             self._refuse_while_under_way()
-            if self._quarantine is not None or not may_start_at_snapshot(self._outline(), snapshot_id):
+            if self._quarantine is not None or not may_start_at_snapshot(self.state, snapshot_id):
                 return self._finished(False)
             start_offset, end_offset = snapshot_id.offset, self._segments.end_offset
             rolls = start_offset == end_offset and self._segments.active.size_bytes > 0
@@ -249,8 +250,8 @@ class FileLog(AppendableLog):
             steps = self._rolling(end_offset) if rolls else [] if flush is None else [self._flushing(flush)]
             point = attrs.evolve(self._recovery_point(end_offset), log_start_offset=start_offset)
 
-            epochs = LeaderEpochCache(self._epochs.entries())
-            has_fewer_epochs = epochs.truncate_from_start(start_offset)
+            epochs = self._epochs.truncated_from_start(start_offset)
+            has_fewer_epochs = epochs is not self._epochs
 
             def move_start(_: object) -> None:
                 self._start_offset = start_offset
@@ -261,7 +262,7 @@ class FileLog(AppendableLog):
             remove = self._segments.removing_below(start_offset, end_offset if rolls else None)
             steps.append(attrs.evolve(remove, on_failure=self._note_failure))
             if has_fewer_epochs:
-                steps.append(self._keeping_epochs(epochs, attrs.evolve(point, epochs=epochs.entries())))
+                steps.append(self._keeping_epochs(epochs, attrs.evolve(point, epochs=epochs.entries)))
             steps.append(self._deleting_snapshots_before(snapshot_id))
             return self._begin(steps, lambda: True, holds_appends=rolls)
 
@@ -276,9 +277,10 @@ class FileLog(AppendableLog):
 
         def forget(_: object) -> None:
             # One that was frozen meanwhile goes too; should a crash bring it back, the next start removes it.
-            for removed in self._snapshot_ids.remove_below(snapshot_id):
-                if removed not in old:
-                    self._snapshots.delete(removed)
+            for each in self._snapshot_ids:
+                if each < snapshot_id and each not in old:
+                    self._snapshots.delete(each)
+            self._snapshot_ids = tuple(each for each in self._snapshot_ids if each >= snapshot_id)
 
         names = [join(self._directory, snapshot_name(each)) for each in old]
         return self._step(delete, forget, *names, self._directory)
@@ -336,7 +338,7 @@ class FileLog(AppendableLog):
             segment.close()
 
     def _point_after_truncation(
-        self, durable_end_offset: int, quarantine: Quarantine | None, epochs: LeaderEpochCache | None = None
+        self, durable_end_offset: int, quarantine: Quarantine | None, epochs: LeaderEpochs | None = None
     ) -> RecoveryPoint:
         """Return the recovery point of the next generation, which says that no more is durable than is told."""
         if quarantine is not None:
@@ -348,7 +350,7 @@ class FileLog(AppendableLog):
         self,
         durable_end_offset: int,
         quarantine: Quarantine | None,
-        epochs: LeaderEpochCache | None = None,
+        epochs: LeaderEpochs | None = None,
         start_offset: int | None = None,
     ) -> DiskStep:
         """Return the step that says how far the log is durable and where it starts, before the rest goes."""

@@ -10,7 +10,7 @@ from typing import Final
 
 from raftlog.errors import CorruptFileError, DecodeError
 from raftlog.file_system import FileSystem, join, read_file, replace_file
-from raftlog.log.epochs import LeaderEpochCache
+from raftlog.log.epochs import LeaderEpochs
 from raftlog.records.files.checkpoint_files import read_leader_epoch_checkpoint, write_leader_epoch_checkpoint
 from raftlog.records.files.file_names import FileKind
 
@@ -30,7 +30,7 @@ class LeaderEpochCheckpoint:
         self._file_system = file_system
         self.path: Final = join(directory, FileKind.LEADER_EPOCH_CHECKPOINT.value)
 
-    def load(self) -> LeaderEpochCache:
+    def load(self) -> LeaderEpochs:
         """Return the epochs that the file tells of.
 
         Raises:
@@ -43,14 +43,14 @@ class LeaderEpochCheckpoint:
         except DecodeError as error:
             raise error.located(path=self.path) from None
         try:
-            return LeaderEpochCache(entries)
+            return LeaderEpochs(entries)
         except ValueError as error:
             raise CorruptFileError(str(error), "file-format", path=self.path) from None
 
-    def store(self, epochs: LeaderEpochCache) -> None:
+    def store(self, epochs: LeaderEpochs) -> None:
         """Replace the file, durably, so that a crash leaves the old or the new one.
 
         Raises:
             StorageError: either of them may be there.
         """
-        replace_file(self._file_system, self.path, write_leader_epoch_checkpoint(epochs.entries()))
+        replace_file(self._file_system, self.path, write_leader_epoch_checkpoint(epochs.entries))

@@ -4,11 +4,11 @@
 A newer snapshot stands for their records, so the log works without them; but that is not how they went.
 """
 
-from raftlog.log.epochs import LeaderEpochCache
+from raftlog.log.epochs import LeaderEpochs
 from raftlog.storage.recovery.recovery_point import StoredDurablePoint
 
 
-def lost_start(stored: StoredDurablePoint, checkpoint: LeaderEpochCache | None, base_offset: int) -> int | None:
+def lost_start(stored: StoredDurablePoint, checkpoint: LeaderEpochs | None, base_offset: int) -> int | None:
     """Return the offset, inclusive, from which on records are missing below the first segment; None where none are.
 
     Who deletes the start of a log for a snapshot notes it: we do in the recovery point, before, and Kafka in

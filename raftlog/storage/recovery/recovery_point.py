@@ -46,7 +46,7 @@ from raftlog.errors import (
     without_frames,
 )
 from raftlog.file_system import FileSystem, OpenFile, join, read_file, replace_file
-from raftlog.log.epochs import LeaderEpochCache
+from raftlog.log.epochs import LeaderEpochs
 from raftlog.offsets import EpochEntry
 from raftlog.records.checksum import crc32c
 from raftlog.storage.segments.indeterminate_writes import beyond_return
@@ -187,16 +187,16 @@ class StoredDurablePoint:
         return self.recovery_point is not None and self.recovery_point.is_clean
 
     @property
-    def epochs(self) -> LeaderEpochCache | None:
+    def epochs(self) -> LeaderEpochs | None:
         """Where epochs start, as the recovery point has it; None where it says nothing."""
         if self.recovery_point is None:
             return None
         try:
-            return LeaderEpochCache(self.recovery_point.epochs)
+            return LeaderEpochs(self.recovery_point.epochs)
         except ValueError:
             return None  # Whoever wrote that, it is of no use.
 
-    def overwritten_by(self, in_log: LeaderEpochCache, in_checkpoint: LeaderEpochCache) -> EpochEntry | None:
+    def overwritten_by(self, in_log: LeaderEpochs, in_checkpoint: LeaderEpochs) -> EpochEntry | None:
         """Return the first epoch that somebody else has begun below the durable end, after these files were written.
 
         Our log writes an epoch down here before its first batch. So one above all that are here, of which the log and
@@ -210,7 +210,7 @@ class StoredDurablePoint:
         if known is None or known.latest_epoch is None or end_offset is None:
             return None
         latest_epoch = known.latest_epoch
-        agreed = set(in_log.entries()).intersection(in_checkpoint.entries())
+        agreed = set(in_log.entries).intersection(in_checkpoint.entries)
         others = [each for each in agreed if each.epoch > latest_epoch and each.start_offset < end_offset]
         return min(others, key=lambda each: each.epoch, default=None)
 

@@ -6,7 +6,7 @@ Source: LogLoader, LogSegment#recover.
 
 import attrs
 
-from raftlog.log.epochs import LeaderEpochCache
+from raftlog.log.epochs import LeaderEpochs
 from raftlog.log.replicated_log import Quarantine
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.storage.segments.epoch_witnesses import EpochWitnesses
@@ -38,7 +38,7 @@ class ScannedSegments:
     problem: Problem | None = None
     end_offset: int = 0
     last_epoch: int = 0
-    epochs: LeaderEpochCache = attrs.field(factory=LeaderEpochCache)
+    epochs: LeaderEpochs = attrs.field(factory=LeaderEpochs)
     sound_end_behind: int | None = None
     sound_epoch_behind: int = -1
     witnesses: EpochWitnesses = attrs.field(factory=EpochWitnesses)
@@ -57,8 +57,7 @@ class ScannedSegments:
         scan = self._scan(segment, self.last_epoch, self.witnesses)
         self.sound.append(segment)
         self.end_offset, self.last_epoch, self.problem = scan.next_offset, scan.last_epoch, scan.problem
-        for entry in scan.epochs:
-            self.epochs.assign(entry.epoch, entry.start_offset)
+        self.epochs = self.epochs.with_epochs(scan.epochs)
         self._note_behind(scan.sound_end_behind, scan.sound_epoch_behind)
 
     def _take_behind(self, segment: LogSegment) -> None:

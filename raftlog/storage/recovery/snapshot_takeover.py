@@ -22,9 +22,10 @@ import attrs
 
 from raftlog.errors import TruncationBelowHighWatermarkError
 from raftlog.file_system import FileSystem, join, replace_file
-from raftlog.log.decisions import LogOutline, SnapshotIds, proven_end_offset
-from raftlog.log.epochs import LeaderEpochCache
+from raftlog.log.decisions import proven_end_offset
+from raftlog.log.epochs import LeaderEpochs
 from raftlog.log.replicated_log import Quarantine
+from raftlog.log.state import LogState, snapshot_ids_of
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.files.file_names import FileKind, FileName
 from raftlog.snapshot.directory import SnapshotDirectory
@@ -46,11 +47,8 @@ def check_takeover(
     Raises:
         TruncationBelowHighWatermarkError: it would. Two such snapshots are not of one log.
     """
-    listed = SnapshotIds()
-    for each in snapshot_ids:
-        listed.add(each)
-    outline = LogOutline(start_offset, scanned.end_offset, start_offset, scanned.epochs, listed)
-    proven = proven_end_offset(outline)
+    listed = snapshot_ids_of(snapshot_ids)
+    proven = proven_end_offset(LogState(start_offset, scanned.end_offset, start_offset, scanned.epochs, listed))
     if snapshot_id.offset < proven:
         raise TruncationBelowHighWatermarkError(
             f"snapshot {snapshot_id} is ahead of the log by its epoch, and another one proves offsets up to {proven} to"
@@ -140,7 +138,7 @@ class SnapshotTakeover:
         """
         segment = LogSegment(self._file_system, self._directory, self._snapshot_id.offset, index_limits)
         try:
-            LeaderEpochCheckpoint(self._file_system, self._directory).store(LeaderEpochCache())
+            LeaderEpochCheckpoint(self._file_system, self._directory).store(LeaderEpochs())
             self._file_system.sync_directory(self._directory)
         except BaseException:
             segment.close()

@@ -24,7 +24,7 @@ import attrs
 
 from raftlog.errors import DecodeError, MissingFileError, SnapshotError, StorageError
 from raftlog.file_system import FileSystem, join, make_durable_directory, remove_if_there
-from raftlog.log.epochs import LeaderEpochCache
+from raftlog.log.epochs import LeaderEpochs
 from raftlog.log.replicated_log import Quarantine
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.files.file_names import FileKind, FileName, FileState, parse_file_name
@@ -73,7 +73,7 @@ class RecoveredLog:
     segments: list[LogSegment]
     damaged_segments: tuple[LogSegment, ...]
     start_offset: int
-    epochs: LeaderEpochCache
+    epochs: LeaderEpochs
     snapshot_ids: tuple[OffsetAndEpoch, ...]
     stored: StoredDurablePoint
     report: RecoveryReport
@@ -125,7 +125,7 @@ class _Recovery:
         start_offset, base_offsets = self._start(stored, snapshot_ids, checkpoint)
         scanned, quarantine = self._read_segments(base_offsets, start_offset, snapshot_ids, stored, checkpoint)
         start_offset = scanned.sound[0].base_offset if scanned.end_offset < start_offset else start_offset
-        scanned.epochs.truncate_from_start(start_offset)
+        scanned.epochs = scanned.epochs.truncated_from_start(start_offset)
         snapshot_ids = self._without_old(snapshot_ids, start_offset, stored)
         ahead = _snapshot_ahead(snapshot_ids, start_offset, scanned.furthest)
         if ahead is not None:
@@ -168,7 +168,7 @@ class _Recovery:
             [segment],
             (),
             ahead.offset,
-            LeaderEpochCache(),
+            LeaderEpochs(),
             tuple(each for each in snapshot_ids if each >= ahead),
             noted,
             self._report(ahead.offset, ahead.offset, stored, takeover.quarantine),
@@ -206,7 +206,7 @@ class _Recovery:
         self,
         stored: StoredDurablePoint,
         snapshot_ids: tuple[OffsetAndEpoch, ...],
-        checkpoint: LeaderEpochCache | None,
+        checkpoint: LeaderEpochs | None,
     ) -> tuple[int, tuple[int, ...]]:
         """Return where the log starts, and the base offsets of its segments.
 
@@ -232,7 +232,7 @@ class _Recovery:
         bases: list[int],
         stored: StoredDurablePoint,
         snapshot_ids: tuple[OffsetAndEpoch, ...],
-        checkpoint: LeaderEpochCache | None,
+        checkpoint: LeaderEpochs | None,
     ) -> None:
         covering = [each for each in snapshot_ids if bases and each.offset >= bases[0]]
         lost = lost_start(stored, checkpoint, bases[0]) if covering else None
@@ -242,7 +242,7 @@ class _Recovery:
             self._note(ActionKind.LOST, name, f"{detail}{covering[-1]} stands for them")
         if not bases and stored.durable_end_offset is None and checkpoint:
             # Kafka has had records here: epochs are noted for them, and a log is never without a segment.
-            self._known_end_offset = checkpoint.entries()[-1].start_offset + 1
+            self._known_end_offset = checkpoint.entries[-1].start_offset + 1
 
     def _is_empty(self, base_offset: int) -> bool:
         with contextlib.closing(self._segment(base_offset)) as segment:
@@ -272,7 +272,7 @@ class _Recovery:
         start_offset: int,
         snapshot_ids: tuple[OffsetAndEpoch, ...],
         stored: StoredDurablePoint,
-        checkpoint: LeaderEpochCache | None,
+        checkpoint: LeaderEpochs | None,
     ) -> tuple[ScannedSegments, Quarantine | None]:
         witnesses = EpochWitnesses(each for each in (checkpoint, stored.epochs) if each is not None)
         # What stands behind a log that was closed in order is not ours, either.
@@ -306,14 +306,14 @@ class _Recovery:
         self,
         stored: StoredDurablePoint,
         snapshot_ids: tuple[OffsetAndEpoch, ...],
-        epochs: LeaderEpochCache,
-        checkpoint: LeaderEpochCache | None,
+        epochs: LeaderEpochs,
+        checkpoint: LeaderEpochs | None,
     ) -> int:
         """Return the offset, exclusive, up to which whatever is missing has been acknowledged."""
         end_offset = stored.durable_end_offset
         if end_offset is None:
             return max((self._known_end_offset, *(each.offset for each in snapshot_ids)))
-        by_others = stored.overwritten_by(epochs, checkpoint or LeaderEpochCache())
+        by_others = stored.overwritten_by(epochs, checkpoint or LeaderEpochs())
         self._known_end_offset = end_offset if by_others is None else by_others.start_offset
         if by_others is not None:
             detail = f"somebody else began epoch {by_others.epoch} at offset {by_others.start_offset} meanwhile, where"
@@ -346,7 +346,7 @@ class _Recovery:
                 remove_if_there(self._file_system, join(self._directory, text))
                 self._note(ActionKind.REMOVED, text, f"the log ends at {end_offset}")
 
-    def _epoch_checkpoint(self) -> tuple[LeaderEpochCache | None, str]:
+    def _epoch_checkpoint(self) -> tuple[LeaderEpochs | None, str]:
         """Return what the checkpoint says; None and the reason, where it says nothing."""
         try:
             found = LeaderEpochCheckpoint(self._file_system, self._directory).load()
@@ -356,18 +356,16 @@ class _Recovery:
             return None, str(error)
         return found, "it was not what the batches say; harmless"
 
-    def _settle_epochs(
-        self, epochs: LeaderEpochCache, end_offset: int, found: LeaderEpochCache | None, problem: str
-    ) -> None:
+    def _settle_epochs(self, epochs: LeaderEpochs, end_offset: int, found: LeaderEpochs | None, problem: str) -> None:
         """Write the checkpoint anew where it does not say what the batches say. A new log needs none yet."""
-        entries = epochs.entries()
-        if entries == (() if found is None else found.entries()):
+        entries = epochs.entries
+        if entries == (() if found is None else found.entries):
             return
         checkpoint = LeaderEpochCheckpoint(self._file_system, self._directory)
         checkpoint.store(epochs)
         if found is not None:
-            found.truncate_from_end(end_offset)  # Epochs without a batch yet are no mistake.
-        if found is None or found.entries() != entries:
+            found = found.truncated_from_end(end_offset)  # Epochs without a batch yet are no mistake.
+        if found is None or found.entries != entries:
             self._actions.append(RecoveryAction(ActionKind.REBUILT, checkpoint.path, problem))
 
     def _without_old(

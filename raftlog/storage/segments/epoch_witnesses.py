@@ -6,7 +6,7 @@ An epoch is written down before its first batch, in ``raftlog-recovery-point`` a
 
 from collections.abc import Iterable
 
-from raftlog.log.epochs import LeaderEpochCache
+from raftlog.log.epochs import LeaderEpochs
 
 
 class EpochWitnesses:
@@ -17,9 +17,9 @@ class EpochWitnesses:
             have something to say of it, and all of those contradict it.
     """
 
-    def __init__(self, witnesses: Iterable[LeaderEpochCache] = ()) -> None:
+    def __init__(self, witnesses: Iterable[LeaderEpochs] = ()) -> None:
         self._witnesses = tuple(witnesses)
-        self._starts = frozenset(entry.start_offset for each in self._witnesses for entry in each.entries())
+        self._starts = frozenset(entry.start_offset for each in self._witnesses for entry in each.entries)
 
     def contradict(self, base_offset: int, epoch: int, previous_epoch: int) -> bool:
         """Whether a batch cannot be of the epoch that its header names.

@@ -10,7 +10,7 @@ from operator import attrgetter
 from raftlog.disk_work import DiskStep
 from raftlog.errors import CorruptBatchError, StorageError
 from raftlog.file_system import FileSystem, join
-from raftlog.log.epochs import LeaderEpochCache
+from raftlog.log.epochs import LeaderEpochs
 from raftlog.log.replicated_log import LogFetchInfo
 from raftlog.offsets import LogOffsetMetadata, SegmentPosition
 from raftlog.records.batches.batch_run import RunFinder
@@ -103,7 +103,7 @@ class SegmentList:
         start_offset: int,
         limit: int,
         max_size_bytes: int,
-        epochs: LeaderEpochCache,
+        epochs: LeaderEpochs,
         limit_place: SegmentPosition | None = None,
     ) -> LogFetchInfo:
         """Read batches of one segment, from that which holds an offset on, and check them.
@@ -285,7 +285,7 @@ class SegmentList:
         return LogSegment(self._file_system, self._directory, base_offset, self._index_limits)
 
 
-def _are_in_order(batches: BatchColumns, base_offset: int, start_offset: int, epochs: LeaderEpochCache) -> bool:
+def _are_in_order(batches: BatchColumns, base_offset: int, start_offset: int, epochs: LeaderEpochs) -> bool:
     """Whether batches have the offsets and epochs of the log, which no CRC covers.
 
     Of the first batch, ``start_offset`` is asked for: the log may start inside it, and knows of no epoch below.

@@ -5,7 +5,7 @@ import pytest
 
 from raftlog.errors import CorruptFileError, StorageError
 from raftlog.file_system import join
-from raftlog.log.epochs import LeaderEpochCache
+from raftlog.log.epochs import LeaderEpochs
 from raftlog.offsets import EpochEntry
 from raftlog.storage.recovery.recovery_point import (
     FLUSH_MARK_NAME,
@@ -89,10 +89,10 @@ def test_who_has_overwritten_what_was_durable(epoch: int, start_offset: int, is_
     """An epoch above the last known one, from below the durable end on, is somebody else's; at the end it is not."""
     stored = StoredDurablePoint(RecoveryPoint(10, epochs=(EpochEntry(5, 0),)), ())
     entry = EpochEntry(epoch, start_offset)
-    cache = LeaderEpochCache([entry])
+    cache = LeaderEpochs([entry])
     assert stored.overwritten_by(cache, cache) == (entry if is_foreign else None)
-    assert stored.overwritten_by(cache, LeaderEpochCache()) is None
-    assert stored.overwritten_by(LeaderEpochCache(), cache) is None
+    assert stored.overwritten_by(cache, LeaderEpochs()) is None
+    assert stored.overwritten_by(LeaderEpochs(), cache) is None
 
 
 def test_the_next_generation_is_one_more() -> None:

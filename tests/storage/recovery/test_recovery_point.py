@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from raftlog.errors import CorruptFileError, StorageError
 from raftlog.file_system import join
-from raftlog.log.epochs import LeaderEpochCache
+from raftlog.log.epochs import LeaderEpochs
 from raftlog.offsets import EpochEntry
 from raftlog.storage.recovery.recovery_point import (
     FLUSH_MARK_NAME,
@@ -111,7 +111,7 @@ def test_only_an_epoch_that_is_new_lowers_the_durable_end(
 ) -> None:
     """It is the first that log and checkpoint agree on, above all that are known, and below the durable end."""
     stored = StoredDurablePoint(RecoveryPoint(durable_end_offset, epochs=known), ())
-    found = stored.overwritten_by(LeaderEpochCache(in_log), LeaderEpochCache(in_checkpoint))
+    found = stored.overwritten_by(LeaderEpochs(in_log), LeaderEpochs(in_checkpoint))
     fitting = [
         each
         for each in in_log
@@ -169,7 +169,7 @@ def test_a_new_epoch_that_begins_with_a_segment_is_witnessed() -> None:
     fill(log, 1, epoch=2)
     stored = load_durable_point(file_system, DIRECTORY).epochs
     assert stored is not None
-    assert stored.entries() == (EpochEntry(1, 0), EpochEntry(2, 3))
+    assert stored.entries == (EpochEntry(1, 0), EpochEntry(2, 3))
 
 
 def test_what_cannot_be_read_is_an_error_or_reported() -> None:

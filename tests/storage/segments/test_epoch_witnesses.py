@@ -4,13 +4,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raftlog.log.epochs import LeaderEpochCache
+from raftlog.log.epochs import LeaderEpochs
 from raftlog.offsets import EpochEntry
 from raftlog.storage.segments.epoch_witnesses import EpochWitnesses
 
 
-def _cache(epochs: set[int], starts: set[int]) -> LeaderEpochCache:
-    return LeaderEpochCache(EpochEntry(*each) for each in zip(sorted(epochs), sorted(starts), strict=False))
+def _cache(epochs: set[int], starts: set[int]) -> LeaderEpochs:
+    return LeaderEpochs(EpochEntry(*each) for each in zip(sorted(epochs), sorted(starts), strict=False))
 
 
 few = st.sets(st.integers(0, 6), max_size=4)
@@ -19,7 +19,7 @@ caches = st.builds(_cache, few, few)
 
 @given(st.lists(caches, max_size=3), st.integers(0, 9), st.integers(0, 6))
 def test_the_first_batch_of_an_epoch_is_judged_by_all(
-    witnesses: list[LeaderEpochCache], base_offset: int, epoch: int
+    witnesses: list[LeaderEpochs], base_offset: int, epoch: int
 ) -> None:
     """Where the epoch changes, each witness is asked: one that agrees is enough, and so is one alone that does not."""
     said = {index: each.epoch_for_offset(base_offset) for index, each in enumerate(witnesses)}
@@ -30,7 +30,7 @@ def test_the_first_batch_of_an_epoch_is_judged_by_all(
 
 @given(st.lists(caches, max_size=3), st.lists(st.integers(0, 6), max_size=9).map(sorted))
 def test_what_goes_on_is_judged_as_if_each_batch_were_asked_for(
-    witnesses: list[LeaderEpochCache], epochs: list[int]
+    witnesses: list[LeaderEpochs], epochs: list[int]
 ) -> None:
     """Batches that go on with an epoch are judged where a witness has a new one: the first doubtful one is found."""
     judge = EpochWitnesses(witnesses)

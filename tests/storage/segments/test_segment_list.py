@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from raftlog.errors import CorruptBatchError
 from raftlog.log.append_validation import check_append
-from raftlog.log.epochs import LeaderEpochCache
+from raftlog.log.epochs import LeaderEpochs
 from raftlog.offsets import EpochEntry, SegmentPosition
 from raftlog.storage.segments.log_config import LogConfig
 from raftlog.storage.segments.log_segment import LogSegment
@@ -16,7 +16,7 @@ from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 from tests.file_logs import BATCH_SIZE, overwrite
 from tests.raft_batches import raft_batch
 
-EPOCHS = LeaderEpochCache([EpochEntry(1, 10)])
+EPOCHS = LeaderEpochs([EpochEntry(1, 10)])
 CONFIG = LogConfig(index_interval_bytes=0)
 parts = st.lists(st.integers(0, 3), min_size=1, max_size=5)
 

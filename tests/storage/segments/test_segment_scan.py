@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raftlog.errors import StorageError
-from raftlog.log.epochs import LeaderEpochCache
+from raftlog.log.epochs import LeaderEpochs
 from raftlog.offsets import EpochEntry
 from raftlog.records.batches import iterator
 from raftlog.records.batches.builder import RecordBatchBuilder
@@ -27,13 +27,13 @@ from tests.raft_batches import raft_batch
 from tests.strategies import batch_bytes, with_crc
 
 
-def scan(data: bytes, base_offset: int = 0, last_epoch: int = 0, *witnesses: LeaderEpochCache) -> SegmentScan:
+def scan(data: bytes, base_offset: int = 0, last_epoch: int = 0, *witnesses: LeaderEpochs) -> SegmentScan:
     """Scan some bytes."""
     return scanned(CachedFile(data, data), base_offset, last_epoch, *witnesses)
 
 
 def scanned(
-    file: ScannedFile, base_offset: int = 0, last_epoch: int = 0, *witnesses: LeaderEpochCache, durable: int = 0
+    file: ScannedFile, base_offset: int = 0, last_epoch: int = 0, *witnesses: LeaderEpochs, durable: int = 0
 ) -> SegmentScan:
     """Scan a file."""
     return scan_segment(file, base_offset, last_epoch, indexes_from(base_offset), EpochWitnesses(witnesses), durable)
@@ -258,9 +258,9 @@ def control_batch(key: bytes | None, base_offset: int = 0) -> bytes:
     return builder.build()
 
 
-def cache(*entries: tuple[int, int]) -> LeaderEpochCache:
+def cache(*entries: tuple[int, int]) -> LeaderEpochs:
     """A list of epochs and their starts."""
-    return LeaderEpochCache(EpochEntry(*entry) for entry in entries)
+    return LeaderEpochs(EpochEntry(*entry) for entry in entries)
 
 
 def test_an_epoch_is_doubted_where_two_witnesses_have_another() -> None:
