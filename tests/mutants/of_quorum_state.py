@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Wrong memories of elections: what a replica forgets of its vote, or believes of one that is not its own."""
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 import attrs
 
 from raftlog import file_system
 from raftlog.errors import OutOfSpaceError
+from raftlog.quorum import election_states, high_watermark
 from raftlog.storage.state import leading, quorum_state_store
 from raftlog.storage.state.quorum_state_store import (
     RESERVE_NAME,
@@ -136,7 +138,30 @@ def _at_any_price(store: Any) -> None:
     file_system.replace_file(store._file_system, path, quorum_state_store._RESERVE)
 
 
+def _of_any_leader(right: Wrong) -> Wrong:
+    return lambda *known, epoch_start_offset: right(*known, epoch_start_offset=0)
+
+
+def _one_voter_less(ends: Iterable[int], majority_size: int) -> int | None:
+    found = sorted(ends, reverse=True)
+    return found[max(0, majority_size - 2)] if found else None
+
+
 MUTANTS: Final = (
+    Mutant(
+        "Q-own-epoch",
+        "records of an earlier epoch are not committed by their number of copies",
+        "Raft, 5.4.2",
+        swapped(high_watermark, "advanced_high_watermark", _of_any_leader),
+        ("tests/quorum/test_high_watermark.py::test_the_leaders_own_epoch_commits",),
+    ),
+    Mutant(
+        "Q-majority",
+        "one voter less than a majority commits nothing",
+        "LeaderState#maybeUpdateHighWatermark",
+        instead(high_watermark, "majority_offset", _one_voter_less),
+        ("tests/quorum/test_high_watermark.py::test_a_majority_of_three",),
+    ),
     Mutant(
         "K14",
         "the directory id of whom one voted for is kept",
@@ -162,14 +187,14 @@ MUTANTS: Final = (
         "R13-vote",
         "there is one vote in an epoch",
         "PySyncObj 84",
-        instead(quorum_state_store, "may_follow", lambda state, before: True),
+        instead(election_states, "keeps_promises", lambda state, before: True),
         (f"{STATE}::test_what_an_epoch_has_decided_stays",),
     ),
     Mutant(
         "K2-leader",
         "who has led an epoch votes for nobody in it, and no leader of an epoch is followed by another",
         "KAFKA-10661",
-        instead(quorum_state_store, "may_follow", _by_the_vote_alone),
+        instead(election_states, "keeps_promises", _by_the_vote_alone),
         (f"{STATE}::test_what_an_epoch_has_decided_stays",),
     ),
     Mutant(

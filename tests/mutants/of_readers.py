@@ -4,11 +4,11 @@
 from typing import Any, Final
 
 from raftlog.log import iteration
+from raftlog.quorum import voting
 from raftlog.records.batches.iterator import _Splitter
 from raftlog.records.batches.open_batch import DrainedBatches
 from raftlog.records.columns.record_selection import RecordSelection, Rows
 from raftlog.records.columns.transactions import AbortedIndex, Transactions
-from raftlog.tools.auditing.history import quorum_view
 from raftlog.tools.auditing.judgement import epoch_rules
 from tests.mutants.planting import Mutant, Wrong, instead, instead_of_property, missing, swapped
 
@@ -109,7 +109,7 @@ MUTANTS: Final = (
         "R-longer-log",
         "an election compares epochs before lengths",
         "Raft, 5.4.1",
-        instead(quorum_view, "_grants", lambda voter, candidate: voter.end.offset <= candidate.end.offset),
+        instead(voting, "is_up_to_date", lambda candidate, voter: voter.offset <= candidate.offset),
         ("tests/tools/auditing/history/test_quorum_view.py::test_an_election_compares_epochs_first",),
     ),
     Mutant(

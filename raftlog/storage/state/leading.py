@@ -11,6 +11,7 @@ from raftlog.disk_work import DiskResult, DiskWork
 from raftlog.errors import IllegalTransitionError
 from raftlog.file_system import FileSystem
 from raftlog.log.replicated_log import ReplicatedLog
+from raftlog.quorum.election_states import was_elected
 from raftlog.records.batches.accumulator import BatchAccumulator
 from raftlog.records.files.quorum_state import UNKNOWN_ID, QuorumStateData
 from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID
@@ -73,13 +74,7 @@ def prepare_to_lead(
     """
     if state.leader_id == UNKNOWN_ID:
         raise ValueError(f"epoch {state.leader_epoch} without a leader")
-    before = quorum_state.state
-    was_elected = (
-        before is not None
-        and before.leader_epoch == state.leader_epoch
-        and state.leader_id in (before.voted_id, before.leader_id)
-    )
-    if not (quorum_state.may_vote or was_elected or is_forced):
+    if not (quorum_state.may_vote or was_elected(state, quorum_state.state) or is_forced):
         raise IllegalTransitionError(f"epoch {state.leader_epoch} led by a replica that may have forgotten a vote")
     entering = log.prepare_leader_epoch(state.leader_epoch)
     try:

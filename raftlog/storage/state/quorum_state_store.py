@@ -34,8 +34,6 @@ from raftlog.disk_work import DiskResult, DiskStep, DiskWork
 from raftlog.errors import (
     CorruptFileError,
     DecodeError,
-    FencedEpochError,
-    IllegalTransitionError,
     MissingFileError,
     OutOfSpaceError,
     StorageError,
@@ -46,9 +44,10 @@ from raftlog.errors import (
 )
 from raftlog.file_system import FileSystem, join, own_view, read_file, remove_if_there, replace_file
 from raftlog.process_ownership import Owned
+from raftlog.quorum.election_states import check_transition, is_undecided
 from raftlog.records.checksum import crc32c
 from raftlog.records.files.file_names import FileKind
-from raftlog.records.files.quorum_state import UNKNOWN_ID, QuorumStateData, read_quorum_state, write_quorum_state
+from raftlog.records.files.quorum_state import QuorumStateData, read_quorum_state, write_quorum_state
 
 T = TypeVar("T")
 
@@ -184,23 +183,7 @@ def load_quorum_state(
 def _is_later(in_kafkas_file: QuorumStateData, copy: QuorumStateData) -> bool:
     if in_kafkas_file.leader_epoch != copy.leader_epoch:
         return in_kafkas_file.leader_epoch > copy.leader_epoch
-    return _is_undecided(copy) and not _is_undecided(in_kafkas_file)
-
-
-def may_follow(state: QuorumStateData, before: QuorumStateData) -> bool:
-    """Whether a state keeps what one before it, of the same epoch, has said: the leader, or else the vote."""
-    if before.leader_id not in (UNKNOWN_ID, state.leader_id):
-        return False
-    here, there = state.voted_key, before.voted_key
-    if here is None or there is None:
-        return there is None or state.leader_id != UNKNOWN_ID
-    return here.id == there.id and (
-        None in (here.directory_id, there.directory_id) or here.directory_id == there.directory_id
-    )
-
-
-def _is_undecided(state: QuorumStateData) -> bool:
-    return state.leader_id == UNKNOWN_ID and state.voted_id == UNKNOWN_ID
+    return is_undecided(copy) and not is_undecided(in_kafkas_file)
 
 
 class _Loading:
@@ -314,19 +297,8 @@ class QuorumStateStore(Owned):
             raise WorkUnderWayError(
                 f"{self._directory}: the election state that is being written must be finished first"
             )
-        self._check_may_follow(state)
+        check_transition(state, self.state, may_vote=self.may_vote)
         return self._writing(state)
-
-    def _check_may_follow(self, state: QuorumStateData) -> None:
-        least = 0 if self.state is None else self.state.leader_epoch
-        if state.leader_epoch < least:
-            raise FencedEpochError(f"epoch {state.leader_epoch} after epoch {least}")
-        before = self.state if state.leader_epoch == least else None
-        if before is not None and not may_follow(state, before):
-            raise IllegalTransitionError(f"in epoch {least} there was {before}, and now {state}")
-        has_voted_before = before is not None and before.voted_key is not None
-        if not self.may_vote and state.voted_key is not None and not has_voted_before:
-            raise IllegalTransitionError(f"a vote for {state.voted_key}, where another one may have been forgotten")
 
     def _writing(self, state: QuorumStateData) -> DiskWork[DiskResult[QuorumStateData]]:
         # The second one is for another try, with the room that the reserve has kept.

@@ -11,6 +11,8 @@ from typing import Final
 import attrs
 
 from raftlog.offsets import OffsetAndEpoch
+from raftlog.quorum.high_watermark import majority_offset
+from raftlog.quorum.voting import can_be_elected, is_up_to_date
 from raftlog.records.files.quorum_state import UNKNOWN_ID
 from raftlog.tools.auditing.evidence import PartitionEvidence
 from raftlog.tools.auditing.history.replicas import Replica, replicas, voters_in_force
@@ -155,13 +157,12 @@ class _Quorum:
         snapshot_ids = [id_ for replica in self._replicas for id_ in replica.evidence.snapshots_by_id]
         by_snapshot = max(snapshot_ids, default=OffsetAndEpoch(0, -1), key=lambda snapshot_id: snapshot_id.offset)
         latest = max(max(each.end.epoch, each.evidence.last_epoch) for each in self._replicas)
-        held = sorted((end.offset for end in map(_whole_end, self._voting) if end.epoch == latest), reverse=True)
-        majority = self._voters.majority_size
+        held = [end.offset for end in map(_whole_end, self._voting) if end.epoch == latest]
+        by_majority = majority_offset(held, self._voters.majority_size)
         is_latest = len(self._voting) == len(self._voters) or all(map(partial(_knows_none_after, latest), self._voting))
-        if is_latest and 0 < majority <= len(held) and held[majority - 1] >= by_snapshot.offset:
-            offset = held[majority - 1]
-            count = sum(end >= offset for end in held)
-            return OffsetAndEpoch(offset, latest), f"{count} of {len(self._voters)} voters have what lies below"
+        if is_latest and by_majority is not None and by_majority >= by_snapshot.offset:
+            count = sum(end >= by_majority for end in held)
+            return OffsetAndEpoch(by_majority, latest), f"{count} of {len(self._voters)} voters have what lies below"
         return (
             by_snapshot,
             "the newest snapshot ends there" if by_snapshot.offset else "nothing is known to be committed",
@@ -196,12 +197,10 @@ class _Quorum:
             return None  # Or it is a copy of one that reaches further.
         if candidate.quarantined_from is not None:
             return False, False
-        may_vote = [voter for voter in by_voter.values() if voter.quarantined_from is None]
-        granting = sum(_grants(voter, candidate) for voter in may_vote)
-        absent = len(voters) - len(by_voter)
-        is_electable = granting >= voters.majority_size
-        is_current = candidate.end >= self._high_watermark
-        return is_electable, is_electable or (is_current and granting + absent >= voters.majority_size)
+        ends = [voter.end for voter in by_voter.values() if voter.quarantined_from is None]
+        absent = len(voters) - len(by_voter) if is_up_to_date(candidate.end, self._high_watermark) else 0
+        by_present = can_be_elected(candidate.end, ends, voters.majority_size)
+        return by_present, by_present or can_be_elected(candidate.end, ends, voters.majority_size, absent)
 
     def _at_risk(self, replica: Replica) -> int | None:
         """Return the first offset that is lost if another is elected, who may be one that is not here."""
@@ -224,11 +223,6 @@ class _Quorum:
         if shared is not None:
             ends += (_end_of(shared, mine, one), _end_of(shared, theirs, other))
         return min(ends)
-
-
-def _grants(voter: Replica, candidate: Replica) -> bool:
-    """Whether a voter is not more up to date: the epoch of the last record decides, and the log end within one."""
-    return voter.end <= candidate.end
 
 
 def _knows_none_after(epoch: int, replica: Replica) -> bool:

@@ -5,10 +5,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from raftlog.file_paths import directory_of, name_of
+from raftlog.quorum.election_states import keeps_promises
 from raftlog.records.files.file_names import FileKind
 from raftlog.records.files.quorum_state import UNKNOWN_ID, QuorumStateData
 from raftlog.records.messages.control import LeaderChangeMessage
-from raftlog.storage.state.quorum_state_store import COPY_NAMES, may_follow
+from raftlog.storage.state.quorum_state_store import COPY_NAMES
 from raftlog.tools.auditing.evidence import ControlSeen, FileEvidence, PartitionEvidence
 from raftlog.tools.auditing.history.log_directories import LogDirectory
 from raftlog.tools.auditing.history.quorum_statements import log_statements, snapshot_statements, voters_of
@@ -218,7 +219,7 @@ def _may_come_after(file: FileEvidence, copy: FileEvidence) -> bool:
         return False
     if later.leader_epoch != earlier.leader_epoch:
         return later.leader_epoch > earlier.leader_epoch
-    return may_follow(later, earlier)
+    return keeps_promises(later, earlier)
 
 
 def _told(fields: Mapping[str, Any]) -> str:
