@@ -8,8 +8,8 @@ from raftlog.log.replicated_log import Isolation
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.storage.log.file_log import FileLog
 from raftlog.storage.segments.log_config import LogConfig
+from raftlog.testing.contracts.made_batches import raft_batch, snapshot_bytes
 from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
-from tests.raft_batches import raft_batch, snapshot_bytes
 
 DIRECTORY: Final = "log"
 BATCH_SIZE: Final = len(raft_batch(0, 1))

@@ -10,8 +10,9 @@ from raftlog.disk_work import DiskWork
 from raftlog.errors import RaftLogError, WorkUnderWayError
 from raftlog.log.replicated_log import ReplicatedLog
 from raftlog.offsets import OffsetAndEpoch
-from tests.contracts.log_harnesses import HARNESSES, KEEP_ALL, LogHarness
-from tests.raft_batches import raft_batch
+from raftlog.testing.contracts.log_harness import KEEP_ALL, LogHarness
+from raftlog.testing.contracts.made_batches import raft_batch
+from tests.contracts.log_harnesses import HARNESSES
 
 COMMITTED = 2
 END = 9

@@ -13,8 +13,9 @@ from raftlog.log.replicated_log import Isolation, ReplicatedLog
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.batches.control_batch import write_control_batch
 from raftlog.records.messages.control import LeaderChangeMessage
-from tests.contracts.log_harnesses import HARNESSES, KEEP_ALL, FileHarness, LogHarness
-from tests.raft_batches import raft_batch, snapshot_bytes
+from raftlog.testing.contracts.log_harness import KEEP_ALL, LogHarness
+from raftlog.testing.contracts.made_batches import raft_batch, snapshot_bytes
+from tests.contracts.log_harnesses import HARNESSES, FileHarness
 from tests.strategies import TIMESTAMP
 
 COMMITTED, UNCOMMITTED = Isolation.COMMITTED, Isolation.UNCOMMITTED

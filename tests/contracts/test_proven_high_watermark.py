@@ -8,8 +8,9 @@ import pytest
 from raftlog.errors import TruncationBelowHighWatermarkError
 from raftlog.log.replicated_log import Isolation, ReplicatedLog
 from raftlog.offsets import OffsetAndEpoch
-from tests.contracts.log_harnesses import HARNESSES, KEEP_ALL, LogHarness
-from tests.raft_batches import raft_batch, snapshot_bytes
+from raftlog.testing.contracts.log_harness import KEEP_ALL, LogHarness
+from raftlog.testing.contracts.made_batches import raft_batch, snapshot_bytes
+from tests.contracts.log_harnesses import HARNESSES
 
 Restart = Callable[[LogHarness], None]
 RESTARTS: dict[str, Restart] = {

@@ -17,8 +17,9 @@ from raftlog.errors import (
 from raftlog.log.replicated_log import Isolation
 from raftlog.log.state import LogState
 from raftlog.offsets import OffsetAndEpoch, ValidationKind
-from tests.contracts.log_harnesses import HARNESSES, KEEP_ALL
-from tests.raft_batches import raft_batch, snapshot_bytes
+from raftlog.testing.contracts.log_harness import KEEP_ALL
+from raftlog.testing.contracts.made_batches import raft_batch, snapshot_bytes
+from tests.contracts.log_harnesses import HARNESSES
 
 MAX_EPOCH = 9
 counts = st.lists(st.integers(1, 3), min_size=1, max_size=3)

@@ -5,8 +5,9 @@ import pytest
 
 from raftlog.errors import InvalidSnapshotIdError
 from raftlog.offsets import OffsetAndEpoch
-from tests.contracts.log_harnesses import HARNESSES, KEEP_ALL, LogHarness
-from tests.raft_batches import raft_batch, snapshot_bytes
+from raftlog.testing.contracts.log_harness import KEEP_ALL, LogHarness
+from raftlog.testing.contracts.made_batches import raft_batch, snapshot_bytes
+from tests.contracts.log_harnesses import HARNESSES
 
 
 def log_of(name: str) -> LogHarness:

@@ -5,8 +5,9 @@ import pytest
 
 from raftlog.errors import DecodeError, IncompleteSnapshotError
 from raftlog.offsets import OffsetAndEpoch, ValidOffsetAndEpoch
-from tests.contracts.log_harnesses import HARNESSES, KEEP_ALL
-from tests.raft_batches import raft_batch, snapshot_bytes
+from raftlog.testing.contracts.log_harness import KEEP_ALL
+from raftlog.testing.contracts.made_batches import raft_batch, snapshot_bytes
+from tests.contracts.log_harnesses import HARNESSES
 
 START_ID = OffsetAndEpoch(8, 2)
 

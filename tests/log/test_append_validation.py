@@ -31,7 +31,7 @@ from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.batches.control_batch import write_control_batch
 from raftlog.records.kernel_choice import kernel
 from raftlog.records.messages.control import KRaftVersionRecord
-from tests.raft_batches import raft_batch
+from raftlog.testing.contracts.made_batches import raft_batch
 from tests.raft_frames import batch_with_a_record_longer_by
 from tests.records.kernel_forms import BUILT_FORMS, FORMS, examples
 from tests.strategies import TIMESTAMP, batch_bytes, mutated, with_crc

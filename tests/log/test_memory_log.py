@@ -4,7 +4,7 @@
 from raftlog.log.memory_log import MemoryLog
 from raftlog.log.replicated_log import Isolation
 from raftlog.offsets import OffsetAndEpoch, SegmentPosition
-from tests.raft_batches import raft_batch, snapshot_bytes
+from raftlog.testing.contracts.made_batches import raft_batch, snapshot_bytes
 
 
 def filled() -> MemoryLog:

@@ -45,7 +45,7 @@ from tests.mutants.planting import (
 
 RULES: Final = "tests/log/test_decisions.py"
 APPENDS: Final = "tests/log/test_append_validation.py"
-CONTRACT: Final = "tests/contracts/test_replicated_log.py"
+CONTRACT: Final = "tests/contracts/test_replicated_log.py::TestFileLogOfSmallSegments"
 FAULTS: Final = "tests/storage/log/test_file_log_faults.py"
 FILE_LOG: Final = "tests/storage/log/test_file_log.py"
 

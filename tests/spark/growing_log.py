@@ -7,8 +7,8 @@ from random import Random
 from raftlog.storage.local_file_system import LocalFileSystem
 from raftlog.storage.log.file_log import FileLog
 from raftlog.storage.segments.log_config import LogConfig
+from raftlog.testing.contracts.made_batches import raft_batch
 from tests.file_logs import make_snapshot
-from tests.raft_batches import raft_batch
 
 NAME = "__cluster_metadata-0"
 SMALL_SEGMENTS = LogConfig(segment_size_bytes=1024, index_interval_bytes=200, retention_bytes=None, retention_ms=None)

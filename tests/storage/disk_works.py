@@ -9,6 +9,7 @@ import pytest
 from raftlog.disk_work import DiskWork
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.storage.log.file_log import FileLog
+from raftlog.testing.contracts.made_batches import raft_batch
 from raftlog.testing.file_system.faults import Operation
 from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 from tests.file_logs import (
@@ -17,7 +18,6 @@ from tests.file_logs import (
     make_snapshot,
     open_log,
 )
-from tests.raft_batches import raft_batch
 
 SYNCS: Final = (Operation.SYNC, Operation.SYNC_DIRECTORY)
 Prepare = Callable[[FileLog], DiskWork[Any]]

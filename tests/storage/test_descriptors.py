@@ -11,18 +11,18 @@ import pytest
 
 from raftlog.errors import MissingFileError, OutOfSpaceError, StorageError, TooManyOpenFilesError
 from raftlog.storage.local_file_system import LocalFileSystem
+from raftlog.testing.contracts.made_batches import raft_batch
 from raftlog.testing.file_system.faults import Fault, Operation
 from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 from tests.checkout import ROOT
 from tests.file_logs import fill, kill, make_snapshot, open_log, records_of
 from tests.hang_limit import HANG_S
-from tests.raft_batches import raft_batch
 
 LIVE = """
 import os, resource, sys
 from raftlog import FileLog, LocalFileSystem, LogConfig, OffsetAndEpoch, QuorumStateData, QuorumStateStore, StorageError
 from raftlog import TooManyOpenFilesError
-from tests.raft_batches import raft_batch, snapshot_bytes
+from raftlog.testing.contracts.made_batches import raft_batch, snapshot_bytes
 
 files, directory = LocalFileSystem(), sys.argv[1]
 log = FileLog.open(files, directory, LogConfig(segment_size_bytes=300))

@@ -14,11 +14,11 @@ from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.files.quorum_state import QuorumStateData
 from raftlog.storage.local_file_system import LocalFileSystem
 from raftlog.storage.state.quorum_state_store import QuorumStateStore
+from raftlog.testing.contracts.made_batches import raft_batch, snapshot_bytes
 from raftlog.testing.file_system.faults import Fault, Operation
 from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 from tests.file_logs import fill, open_log
 from tests.hang_limit import HANG_S
-from tests.raft_batches import raft_batch, snapshot_bytes
 from tests.storage.log.test_forks import in_child
 
 SNAPSHOT = OffsetAndEpoch(4, 1)

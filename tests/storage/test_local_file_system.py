@@ -18,7 +18,7 @@ from raftlog.errors import DirectoryLockedError, MissingFileError, OutOfSpaceErr
 from raftlog.storage import local_file_system
 from raftlog.storage.local_file_system import LocalFileSystem
 from raftlog.storage.log.file_log import FileLog
-from tests.raft_batches import raft_batch
+from raftlog.testing.contracts.made_batches import raft_batch
 
 FILES = LocalFileSystem()
 MIB = 1024 * 1024

@@ -108,7 +108,7 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
 FIRST_PROCESS: Final = """
 import sys
 from raftlog import FileLog, LocalFileSystem, StorageError
-from tests.raft_batches import raft_batch
+from raftlog.testing.contracts.made_batches import raft_batch
 
 log = FileLog.open(LocalFileSystem(), sys.argv[1])
 log.initialize_leader_epoch(1)

@@ -10,6 +10,7 @@ import pytest
 from raftlog.errors import OffsetOutOfRangeError, RaftLogError, StorageError
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.storage.log.file_log import FileLog
+from raftlog.testing.contracts.made_batches import raft_batch, snapshot_bytes
 from raftlog.testing.file_system.faults import Fault, Operation
 from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 from tests.file_logs import (
@@ -24,7 +25,6 @@ from tests.file_logs import (
     overwrite,
     segment_path,
 )
-from tests.raft_batches import raft_batch, snapshot_bytes
 
 FAULTS: Final = {
     "the disk fails": Fault(),

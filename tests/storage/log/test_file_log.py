@@ -14,6 +14,7 @@ from raftlog.records.batches.builder import RecordBatchBuilder
 from raftlog.storage.log.file_log import FileLog
 from raftlog.storage.recovery.recovery_point import RECOVERY_POINT_NAME, RecoveryPoint
 from raftlog.storage.segments.log_config import LogConfig
+from raftlog.testing.contracts.made_batches import raft_batch, snapshot_bytes
 from raftlog.testing.file_system.faults import Fault, Operation
 from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 from tests.file_logs import (
@@ -29,7 +30,6 @@ from tests.file_logs import (
     records_of,
     segment_path,
 )
-from tests.raft_batches import raft_batch, snapshot_bytes
 from tests.strategies import TIMESTAMP, batch_bytes
 
 DEFAULTS = LogConfig()

@@ -11,6 +11,7 @@ from raftlog.errors import LogError, OutOfSpaceError, StorageError
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.storage.local_file_system import LocalFile, LocalFileSystem
 from raftlog.storage.log.file_log import FileLog
+from raftlog.testing.contracts.made_batches import raft_batch
 from raftlog.testing.file_system.faults import Fault, Operation
 from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 from tests.file_logs import (
@@ -25,7 +26,6 @@ from tests.file_logs import (
     records_of,
     segment_path,
 )
-from tests.raft_batches import raft_batch
 
 
 class Promises:

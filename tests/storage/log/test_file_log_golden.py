@@ -11,8 +11,8 @@ from raftlog.records.files.file_names import parse_file_name
 from raftlog.storage.local_file_system import LocalFileSystem
 from raftlog.storage.log.file_log import FileLog
 from raftlog.storage.recovery.recovery_report import ActionKind
+from raftlog.testing.contracts.made_batches import raft_batch
 from tests.golden_files import GOLDEN, golden_id
-from tests.raft_batches import raft_batch
 
 DIRECTORIES = sorted(GOLDEN.rglob("__cluster_metadata-0"))
 assert DIRECTORIES

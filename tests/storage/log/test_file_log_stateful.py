@@ -13,9 +13,9 @@ from raftlog.errors import TruncationBelowHighWatermarkError
 from raftlog.log.replicated_log import Isolation
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.storage.recovery.recovery_report import ActionKind
+from raftlog.testing.contracts.made_batches import raft_batch
 from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 from tests.file_logs import DIRECTORY, flip, install_snapshot, make_snapshot, open_log
-from tests.raft_batches import raft_batch
 
 counts = st.lists(st.integers(1, 3), min_size=1, max_size=4)
 seeds = st.integers(0, 2**32)

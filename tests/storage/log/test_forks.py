@@ -23,9 +23,9 @@ from raftlog.storage.log.fail_stop import WriteGuard
 from raftlog.storage.log.file_log import FileLog
 from raftlog.storage.state.log_directory import DirectoryFormat, LogDirectory, format_log_directory
 from raftlog.storage.state.quorum_state_store import QuorumStateStore
+from raftlog.testing.contracts.made_batches import raft_batch, snapshot_bytes
 from tests.faults.damaged_directories import node
 from tests.file_logs import expected, fill, records_of
-from tests.raft_batches import raft_batch, snapshot_bytes
 
 FILES = LocalFileSystem()
 SNAPSHOT = OffsetAndEpoch(3, 1)

@@ -6,6 +6,7 @@ import pytest
 from raftlog.errors import StorageError
 from raftlog.storage.reading.readable_bytes import BLOCK_SIZE
 from raftlog.storage.segments.log_config import LogConfig
+from raftlog.testing.contracts.made_batches import raft_batch
 from raftlog.testing.crash_points import enumerate_crashes
 from raftlog.testing.file_system.faults import Fault, Operation
 from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
@@ -18,7 +19,6 @@ from tests.file_logs import (
     segment_path,
     write_log,
 )
-from tests.raft_batches import raft_batch
 from tests.unreadable_files import UnreadableFiles
 
 LARGE = b"v" * 1000

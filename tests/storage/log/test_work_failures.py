@@ -9,6 +9,7 @@ from raftlog.errors import (
     OutOfSpaceError,
     StorageError,
 )
+from raftlog.testing.contracts.made_batches import raft_batch
 from raftlog.testing.file_system.crash_states import CrashModel, picked_state
 from raftlog.testing.file_system.faults import Fault, Operation
 from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
@@ -20,7 +21,6 @@ from tests.file_logs import (
     records_of,
     segment_path,
 )
-from tests.raft_batches import raft_batch
 from tests.storage.disk_works import RETRIES, SYNCS, WORKS, any_work, begin
 
 

@@ -24,6 +24,7 @@ from raftlog.storage.local_file_system import LocalFileSystem
 from raftlog.storage.log.file_log import FileLog
 from raftlog.storage.segments.log_config import LogConfig
 from raftlog.storage.state.leading import open_quorum_state, prepare_to_lead
+from raftlog.testing.contracts.made_batches import raft_batch, snapshot_bytes
 from raftlog.testing.file_system.faults import Fault, Operation
 from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 from tests.file_logs import (
@@ -31,7 +32,6 @@ from tests.file_logs import (
     kill,
     open_log,
 )
-from tests.raft_batches import raft_batch, snapshot_bytes
 from tests.storage.disk_works import START, SYNCS, begin
 
 

@@ -15,6 +15,7 @@ from raftlog.errors import (
 )
 from raftlog.log.replicated_log import Isolation
 from raftlog.storage.segments.log_config import LogConfig
+from raftlog.testing.contracts.made_batches import raft_batch
 from raftlog.testing.file_system.faults import Step
 from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 from tests.file_logs import (
@@ -25,7 +26,6 @@ from tests.file_logs import (
     records_of,
     segment_path,
 )
-from tests.raft_batches import raft_batch
 from tests.storage.disk_works import HOLDS_APPENDS, START, WORKS, any_work, begin
 
 

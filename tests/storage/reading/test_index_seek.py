@@ -12,7 +12,7 @@ from raftlog.storage.reading.file_source import open_source
 from raftlog.storage.reading.index_seek import BatchHead, IndexSeek
 from raftlog.storage.segments.log_segment import LogSegment
 from raftlog.storage.segments.segment_indexes import IndexLimits
-from tests.raft_batches import raft_batch
+from raftlog.testing.contracts.made_batches import raft_batch
 from tests.strategies import TIMESTAMP
 
 BASE, COUNT = 10, 9

@@ -13,7 +13,7 @@ from raftlog.errors import StorageError
 from raftlog.storage.local_file_system import LocalFile, LocalFileSystem
 from raftlog.storage.log.file_log import FileLog
 from raftlog.storage.segments.log_config import LogConfig
-from tests.raft_batches import raft_batch
+from raftlog.testing.contracts.made_batches import raft_batch
 
 FILES = LocalFileSystem()
 CONFIG = LogConfig(segment_size_bytes=len(raft_batch(0, 1)))

@@ -16,10 +16,10 @@ from raftlog.storage.segments.damaged_files import set_aside_behind
 from raftlog.storage.segments.epoch_witnesses import EpochWitnesses
 from raftlog.storage.segments.log_segment import LogSegment
 from raftlog.storage.segments.segment_indexes import IndexLimits
+from raftlog.testing.contracts.made_batches import raft_batch
 from raftlog.testing.file_system.faults import Operation
 from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 from tests.file_logs import SMALL_SEGMENTS, fill, segment_path
-from tests.raft_batches import raft_batch
 
 GOOD = raft_batch(0, 1) + raft_batch(1, 1)
 

@@ -8,6 +8,7 @@ from raftlog.file_system import join
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.storage.log.file_log import FileLog
 from raftlog.storage.recovery.recovery_report import ActionKind
+from raftlog.testing.contracts.made_batches import raft_batch, snapshot_bytes
 from raftlog.testing.crash_points import enumerate_crashes
 from raftlog.testing.file_system.faults import Fault, Operation
 from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
@@ -29,7 +30,6 @@ from tests.file_logs import (
     write_log,
     write_unflushed_log,
 )
-from tests.raft_batches import raft_batch, snapshot_bytes
 
 
 def put_snapshot(file_system: MemoryFileSystem, snapshot_id: OffsetAndEpoch) -> OffsetAndEpoch:

@@ -11,6 +11,7 @@ from raftlog.offsets import OffsetAndEpoch
 from raftlog.storage.log.file_log import FileLog
 from raftlog.storage.recovery.recovery_report import ActionKind, RecoveryAction
 from raftlog.storage.segments.damaged_files import MOST_TORN_TAILS
+from raftlog.testing.contracts.made_batches import raft_batch, snapshot_bytes
 from raftlog.testing.crash_points import Promise, enumerate_crashes
 from raftlog.testing.file_system.faults import Fault, Operation
 from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
@@ -32,7 +33,6 @@ from tests.file_logs import (
     write_log,
     write_unflushed_log,
 )
-from tests.raft_batches import raft_batch, snapshot_bytes
 from tests.strategies import legacy_message
 
 SECTOR: Final = 512

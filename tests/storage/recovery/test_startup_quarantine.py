@@ -9,6 +9,7 @@ from raftlog.log.replicated_log import Isolation
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.batches.builder import RecordBatchBuilder
 from raftlog.storage.recovery.recovery_report import ActionKind
+from raftlog.testing.contracts.made_batches import raft_batch
 from raftlog.testing.crash_points import Promise, enumerate_crashes
 from raftlog.testing.file_system.faults import Fault, Operation
 from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
@@ -30,7 +31,6 @@ from tests.file_logs import (
     write_log,
     write_unflushed_log,
 )
-from tests.raft_batches import raft_batch
 
 
 def test_acknowledged_tail_that_is_missing_is_damage() -> None:

@@ -6,9 +6,9 @@ import pytest
 from raftlog.errors import OutOfSpaceError, QuarantinedLogError
 from raftlog.log.replicated_log import Isolation
 from raftlog.storage.segments.damaged_files import damaged_path
+from raftlog.testing.contracts.made_batches import raft_batch
 from raftlog.testing.file_system.faults import Fault, Operation
 from tests.file_logs import BATCH_SIZE, expected, flip, open_log, records_of, segment_path, write_log
-from tests.raft_batches import raft_batch
 
 
 def test_names_do_not_collide() -> None:

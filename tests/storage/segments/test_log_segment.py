@@ -10,9 +10,9 @@ from raftlog.log.append_validation import CheckedAppend, check_append_as_followe
 from raftlog.storage.segments.epoch_witnesses import EpochWitnesses
 from raftlog.storage.segments.log_segment import LogSegment, RollLimits
 from raftlog.storage.segments.segment_indexes import IndexLimits
+from raftlog.testing.contracts.made_batches import raft_batch
 from raftlog.testing.file_system.faults import Operation
 from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
-from tests.raft_batches import raft_batch
 
 LIMITS = IndexLimits(interval_bytes=150)
 counts = st.lists(st.integers(1, 3), max_size=12)

@@ -10,10 +10,10 @@ from raftlog.log.append_validation import check_append_as_follower
 from raftlog.storage.segments.epoch_witnesses import EpochWitnesses
 from raftlog.storage.segments.log_segment import LogSegment, RollLimits
 from raftlog.storage.segments.segment_indexes import MAX_INDEXED_POSITION, IndexLimits, SegmentIndexes
+from raftlog.testing.contracts.made_batches import raft_batch
 from raftlog.testing.file_system.faults import Fault, Operation
 from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 from tests.file_logs import overwrite
-from tests.raft_batches import raft_batch
 from tests.storage.segments.test_log_segment import append, segment_of
 from tests.strategies import TIMESTAMP
 

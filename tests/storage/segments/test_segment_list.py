@@ -12,9 +12,9 @@ from raftlog.offsets import EpochEntry, SegmentPosition
 from raftlog.storage.segments.log_config import LogConfig
 from raftlog.storage.segments.log_segment import LogSegment
 from raftlog.storage.segments.segment_list import SegmentList
+from raftlog.testing.contracts.made_batches import raft_batch
 from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 from tests.file_logs import BATCH_SIZE, overwrite
-from tests.raft_batches import raft_batch
 
 EPOCHS = LeaderEpochs([EpochEntry(1, 10)])
 CONFIG = LogConfig(index_interval_bytes=0)

@@ -22,8 +22,8 @@ from raftlog.storage.reading.readable_bytes import BLOCK_SIZE
 from raftlog.storage.segments.epoch_witnesses import EpochWitnesses
 from raftlog.storage.segments.segment_indexes import IndexLimits, SegmentIndexes
 from raftlog.storage.segments.segment_scan import ScannedFile, SegmentScan, scan_segment
+from raftlog.testing.contracts.made_batches import raft_batch
 from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
-from tests.raft_batches import raft_batch
 from tests.strategies import batch_bytes, with_crc
 
 

@@ -16,10 +16,10 @@ from raftlog.storage.log.file_log import FileLog
 from raftlog.storage.segments.log_config import LogConfig
 from raftlog.storage.state.leading import lead_epoch, prepare_to_lead
 from raftlog.storage.state.quorum_state_store import QuorumStateStore
+from raftlog.testing.contracts.made_batches import raft_batch
 from raftlog.testing.file_system.faults import Fault, Operation
 from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 from tests.file_logs import DIRECTORY, fill, flip, kill, open_log, segment_path
-from tests.raft_batches import raft_batch
 
 
 def leader(epoch: int, leader_id: int = 1) -> QuorumStateData:

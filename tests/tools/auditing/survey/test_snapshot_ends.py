@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from raftlog.records.batches.batch_run import BatchRun
 from raftlog.records.batches.iterator import BufferSource, split_runs
 from raftlog.records.columns.columns import BatchColumns
+from raftlog.testing.contracts.made_batches import raft_batch
 from raftlog.tools.auditing.batches.batch_table import BatchTable
 from raftlog.tools.auditing.evidence import BatchSeen
 from raftlog.tools.auditing.survey.snapshot_ends import SnapshotEnds
-from tests.raft_batches import raft_batch
 from tests.strategies import TIMESTAMP
 
 

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from raftlog.errors import MissingFileError, OptionError, StorageError
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.files.index_entries import OFFSET_INDEX, OffsetIndexEntry
+from raftlog.testing.contracts.made_batches import snapshot_bytes
 from raftlog.testing.strategies import SmallLog, small_logs
 from raftlog.tools.spark.rows.filters import Hints
 from tests.golden_files import GOLDEN
-from tests.raft_batches import snapshot_bytes
 from tests.tools.made_logs import batch, write_log
 from tests.tools.spark.source_reads import plain_records, rows, rows_of, splits
 

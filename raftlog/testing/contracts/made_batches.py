@@ -2,13 +2,22 @@
 """Batches as a raft leader writes them, and whole snapshots, made small."""
 
 import functools
+from typing import Final
 
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.batches.builder import RecordBatchBuilder
+from raftlog.records.checksum import crc32c
 from raftlog.snapshot.memory_raw import MemoryRawSnapshotWriter
 from raftlog.snapshot.writer import RecordsSnapshotWriter
 from raftlog.voters.kraft_version import KRaftVersion
-from tests.strategies import TIMESTAMP
+
+TIMESTAMP: Final = 1_700_000_000_000
+"""Of every record, in ms since the epoch."""
+
+
+_CRC_POSITION: Final = 17
+_ATTRIBUTES_POSITION: Final = 21
+_IS_CONTROL: Final = 0x20
 
 
 @functools.lru_cache(maxsize=4096)
@@ -32,3 +41,11 @@ def snapshot_bytes(snapshot_id: OffsetAndEpoch, *, last_contained_log_timestamp:
         writer.append([value], TIMESTAMP)
         writer.freeze(TIMESTAMP)
     return snapshots[snapshot_id]
+
+
+def unreadable_control_batch(base_offset: int, epoch: int) -> bytes:
+    """Return a control batch with a sound CRC, whose record is no control record."""
+    batch = bytearray(raft_batch(base_offset, epoch))
+    batch[_ATTRIBUTES_POSITION + 1] |= _IS_CONTROL
+    batch[_CRC_POSITION:_ATTRIBUTES_POSITION] = crc32c(batch[_ATTRIBUTES_POSITION:]).to_bytes(4, "big")
+    return bytes(batch)
