@@ -1378,7 +1378,7 @@ def _piece(data: bytes, position: cython.Py_ssize_t, size: cython.Py_ssize_t) ->
 @cython.freelist(64)
 @cython.final
 @cython.cclass
-class Record:
+class LazyRecord:
     """One record, whose key, value and headers are cut out of the log when they are asked for.
 
     It has these attributes of ``raftlog.records.batches.record.Record``: offset, timestamp (ms), key, value, headers,
@@ -1436,14 +1436,14 @@ class Record:
 
     def __repr__(self) -> str:
         return (
-            f"Record(offset={self.offset}, timestamp={self.timestamp}, key={self.key!r}, value={self.value!r}, "
+            f"LazyRecord(offset={self.offset}, timestamp={self.timestamp}, key={self.key!r}, value={self.value!r}, "
             f"headers={self.headers!r})"
         )
 
-    def __copy__(self) -> Record:
+    def __copy__(self) -> LazyRecord:
         return self
 
-    def __deepcopy__(self, memo: object) -> Record:
+    def __deepcopy__(self, memo: object) -> LazyRecord:
         return self
 
     def __reduce__(self) -> NoReturn:
@@ -1529,13 +1529,13 @@ class Records:
     def __iter__(self) -> Records:
         return self
 
-    def __next__(self) -> Record:
+    def __next__(self) -> LazyRecord:
         row: cython.Py_ssize_t = self._row
         if row >= self._end:
             raise StopIteration
         self._row = row + 1
         capacity: cython.Py_ssize_t = self._capacity
-        record: Record = Record.__new__(Record)
+        record: LazyRecord = LazyRecord.__new__(LazyRecord)
         record._data = self._data
         record._offset = self._longs[row]
         record._timestamp = self._longs[capacity + row]

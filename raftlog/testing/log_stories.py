@@ -68,7 +68,7 @@ class Commit:
 
 
 @attrs.frozen
-class Truncate:
+class CutOff:
     """The log is cut at an offset, exclusive, where a batch starts, not below the high watermark."""
 
     end_offset: int
@@ -87,7 +87,7 @@ class TakeSnapshot:
     takes_place: bool
 
 
-LogStep = Append | Commit | Truncate | TakeSnapshot
+LogStep = Append | Commit | CutOff | TakeSnapshot
 
 
 @attrs.frozen
@@ -146,7 +146,7 @@ class LogStory:
                 case Commit():
                     log.flush()
                     log.update_high_watermark(step.high_watermark)
-                case Truncate():
+                case CutOff():
                     log.truncate_to(step.end_offset)
                     machine.truncate_new_entries(step.end_offset)
                 case TakeSnapshot():
@@ -222,7 +222,7 @@ class _Telling:
         end_offset = self._draw(st.sampled_from([cut for cut in cuts if cut >= self.high_watermark]))
         self.batches = [batch for batch in self.batches if batch.next_offset <= end_offset]
         self.epoch += 1
-        self.steps.append(Truncate(end_offset))
+        self.steps.append(CutOff(end_offset))
 
     def take_snapshot(self) -> None:
         """A snapshot is frozen, and may take the place of what is below it."""

@@ -46,7 +46,7 @@ class AbortedTransaction(NamedTuple):
     last_stable_offset: int
 
 
-class ZeroPadding(NamedTuple):
+class IndexPadding(NamedTuple):
     """Whole entries of zeros at the end: where they start, and how many bytes they are. Harmless."""
 
     position: int
@@ -83,7 +83,7 @@ class IndexFormat(Generic[Entry]):
         """Makes the bytes of an entry of its numbers; ``struct.error`` where one does not fit."""
         return self._layout.pack
 
-    def scan(self, buffer: bytes | memoryview) -> Iterator[Entry | ZeroPadding | PartialEntry]:
+    def scan(self, buffer: bytes | memoryview) -> Iterator[Entry | IndexPadding | PartialEntry]:
         """Yield every entry, then at most one padding, then at most one partial entry: together, all the bytes.
 
         Nothing is judged: entry ``n`` is at byte position ``n * entry_size``, whatever it holds. An entry of zeros that
@@ -94,7 +94,7 @@ class IndexFormat(Generic[Entry]):
         end = self._end_of_entries(view[:whole])
         yield from self.entries(view[:end])
         if end < whole:
-            yield ZeroPadding(end, whole - end)
+            yield IndexPadding(end, whole - end)
         if whole < len(view):
             yield PartialEntry(whole, len(view) - whole)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from raftlog.log.control_records import KRaftControlRecordStateMachine
 from raftlog.testing.contracts.log_harness import KEEP_ALL, LogHarness
 from raftlog.testing.contracts.replicated_log import contents
-from raftlog.testing.log_stories import Append, Commit, LogStory, TakeSnapshot, Truncate, log_stories
+from raftlog.testing.log_stories import Append, Commit, CutOff, LogStory, TakeSnapshot, log_stories
 from tests.contracts.log_harnesses import HARNESSES
 
 
@@ -47,7 +47,7 @@ def test_stories_are_of_sound_quorums(story: LogStory, data: st.DataObject) -> N
             case Commit():
                 assert step.high_watermark >= high_watermark
                 high_watermark = step.high_watermark
-            case Truncate():
+            case CutOff():
                 assert step.end_offset >= high_watermark
                 latest = None
             case TakeSnapshot():
@@ -67,4 +67,4 @@ def test_every_kind_of_step_is_told() -> None:
             seen.add(getattr(step, "voters", None) is not None)
 
     collect()
-    assert {Append, Commit, Truncate, TakeSnapshot, True, False} <= seen
+    assert {Append, Commit, CutOff, TakeSnapshot, True, False} <= seen

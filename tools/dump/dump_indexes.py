@@ -16,10 +16,10 @@ from raftlog.records.files.index_entries import (
     AbortedTransaction,
     Entry,
     IndexFormat,
+    IndexPadding,
     OffsetIndexEntry,
     PartialEntry,
     TimeIndexEntry,
-    ZeroPadding,
 )
 from raftlog.records.files.producer_snapshot import read_producer_snapshot
 from raftlog.storage.reading.file_source import open_source, read_file
@@ -139,7 +139,7 @@ class _Index(Generic[Entry]):
             if isinstance(piece, PartialEntry):
                 reason = f"{piece.size_bytes} bytes after the last entry"
                 yield Finding(path, "index-size", reason, piece.position, piece.size_bytes)
-            elif isinstance(piece, ZeroPadding) and self.layout is TRANSACTION_INDEX:
+            elif isinstance(piece, IndexPadding) and self.layout is TRANSACTION_INDEX:
                 reason = f"{piece.size_bytes} zero bytes at the end"
                 yield Finding(path, "tail-zero", reason, piece.position, piece.size_bytes)
         for error in self.layout.check_order(self._entries_before_padding()):
@@ -147,7 +147,7 @@ class _Index(Generic[Entry]):
 
     def _entries_before_padding(self) -> Iterator[Entry]:
         for piece in self.layout.scan(self.data):
-            if isinstance(piece, ZeroPadding | PartialEntry):
+            if isinstance(piece, IndexPadding | PartialEntry):
                 return
             yield piece
 

@@ -16,7 +16,7 @@ from raftlog.records.batches.window import ByteSource
 from raftlog.records.kernel_choice import IS_COMPILED
 from raftlog.storage.reading.file_source import open_source
 from raftlog.tools.catalogue.findings import Finding
-from raftlog.tools.dump.kafka_lines import KafkaLines, Place
+from raftlog.tools.dump.kafka_lines import KafkaLines, LinePlace
 from raftlog.tools.dump.kafka_text import KafkaText
 from raftlog.tools.dump.seek import start_position
 from raftlog.tools.dump.selection import Selection
@@ -130,16 +130,16 @@ class RecordsDump:
             else:
                 yield from self._batch(file, batch, decoder, Selection(), chunk.objects(found.batch))
 
-    def _quick_chunk(self, quick: KafkaLines, chunk: "Chunk", decoder: PayloadDecoder) -> Iterator[bytes | Place]:
+    def _quick_chunk(self, quick: KafkaLines, chunk: "Chunk", decoder: PayloadDecoder) -> Iterator[bytes | LinePlace]:
         """Yield lines as far as they can be printed many at a time, and the places of all else."""
         if isinstance(self.renderer, KafkaText) and self.renderer.skip_record_metadata:
-            return map(Place, range(len(chunk.batches)))
+            return map(LinePlace, range(len(chunk.batches)))
         if not self.decodes_payloads or decoder == PlainDecoder():
             return quick.chunk(chunk)
         if isinstance(decoder, ValueDecoder):
             assert chunk.records is not None
             return quick.chunk(chunk, decoder.value_texts(chunk.records.values()))
-        return map(Place, range(len(chunk.batches)))
+        return map(LinePlace, range(len(chunk.batches)))
 
     def _piece(self, file: InputFile, piece: Piece, decoder: PayloadDecoder, selection: Selection) -> Iterator[Line]:
         match piece:

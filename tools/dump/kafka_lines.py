@@ -26,7 +26,7 @@ _TIMESTAMP_TYPES: Final = (TimestampType.CREATE_TIME, TimestampType.LOG_APPEND_T
 _SECRET_KINDS: Final = bytes(kind in SECRET_API_KEYS for kind in range(256))
 
 
-class Place(NamedTuple):
+class LinePlace(NamedTuple):
     """A batch of a chunk by its index; or only one of its records, by row."""
 
     batch: int
@@ -44,7 +44,7 @@ class KafkaLines:
         self._text = text
         self._output = memoryview(bytearray(_OUTPUT_SIZE))
 
-    def batches(self, run: BatchRun) -> Iterator[bytes | Place]:
+    def batches(self, run: BatchRun) -> Iterator[bytes | LinePlace]:
         """Yield the lines of all batches, and the places of those that others are to render."""
         index = 0
         while index < len(run):
@@ -54,10 +54,10 @@ class KafkaLines:
             if size:
                 yield bytes(self._output[:size])
             else:
-                yield Place(index)
+                yield LinePlace(index)
                 index += 1
 
-    def chunk(self, chunk: "Chunk", value_texts: list[bytes] | None = None) -> Iterator[bytes | Place]:
+    def chunk(self, chunk: "Chunk", value_texts: list[bytes] | None = None) -> Iterator[bytes | LinePlace]:
         """Yield the lines of all batches and their records, and the places of those that others are to render.
 
         Args:
@@ -68,13 +68,13 @@ class KafkaLines:
         first = 0
         for stop in stops:
             yield from self._sound_batches(chunk, first, stop, value_texts)
-            yield Place(stop)
+            yield LinePlace(stop)
             first = stop + 1
         yield from self._sound_batches(chunk, first, len(chunk.batches), value_texts)
 
     def _sound_batches(
         self, chunk: "Chunk", first: int, last: int, value_texts: list[bytes] | None
-    ) -> Iterator[bytes | Place]:
+    ) -> Iterator[bytes | LinePlace]:
         run, records = chunk.batches.run, chunk.records
         assert records is not None
         texts, text_ends = b"", _NO_ENDS
@@ -106,10 +106,10 @@ class KafkaLines:
             if size:
                 yield bytes(self._output[:size])
             elif row >= 0:
-                yield Place(batch, row)
+                yield LinePlace(batch, row)
                 row += 1
             elif batch < last:
-                yield Place(batch)
+                yield LinePlace(batch)
                 batch += 1
 
 

@@ -16,7 +16,7 @@ from raftlog.records import limits
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.batches.iterator import ByteSource, is_likely_header
 from raftlog.records.files.file_names import FileKind
-from raftlog.records.files.index_entries import OFFSET_INDEX, TIME_INDEX, Entry, IndexFormat, PartialEntry, ZeroPadding
+from raftlog.records.files.index_entries import OFFSET_INDEX, TIME_INDEX, Entry, IndexFormat, IndexPadding, PartialEntry
 from raftlog.storage.reading.file_source import open_source
 
 
@@ -103,7 +103,7 @@ def _last_entry(path: str, index: IndexFormat[Entry], is_before: Callable[[Entry
                 middle = (low + high) // 2
                 entry = next(index.scan(source.read_at(middle * index.entry_size, index.entry_size)), None)
                 # An entry of zeros is padding, and says no more than that reading starts at the beginning.
-                if entry is None or isinstance(entry, ZeroPadding | PartialEntry) or not is_before(entry):
+                if entry is None or isinstance(entry, IndexPadding | PartialEntry) or not is_before(entry):
                     high = middle
                 else:
                     low, found = middle + 1, entry

@@ -18,10 +18,10 @@ from raftlog.records.files.index_entries import (
     TRANSACTION_INDEX,
     AbortedTransaction,
     IndexFormat,
+    IndexPadding,
     OffsetIndexEntry,
     PartialEntry,
     TimeIndexEntry,
-    ZeroPadding,
 )
 from tests.golden_files import GOLDEN, KAFKA_FOLDERS
 
@@ -62,7 +62,7 @@ def test_scan_yields_what_was_written(given_entries: Any, padding: int, rest: by
     data = layout.encode(entries) + bytes(padding * size) + rest
     expected = [*entries]
     if padding:
-        expected.append(ZeroPadding(len(entries) * size, padding * size))
+        expected.append(IndexPadding(len(entries) * size, padding * size))
     if rest:
         expected.append(PartialEntry((len(entries) + padding) * size, len(rest)))
     assert list(layout.scan(memoryview(data))) == expected
@@ -75,7 +75,7 @@ def test_scan_yields_what_was_written(given_entries: Any, padding: int, rest: by
 def test_scan_explains_every_byte_and_read_agrees_or_refuses(layout: IndexFormat[Any], data: bytes) -> None:
     """Of any bytes, scan accounts for all; read returns the same entries or raises a rule with a position."""
     items = list(layout.scan(data))
-    entries = [item for item in items if not isinstance(item, ZeroPadding | PartialEntry)]
+    entries = [item for item in items if not isinstance(item, IndexPadding | PartialEntry)]
     explained = len(entries) * layout.entry_size
     for item in items[len(entries) :]:
         assert item.position == explained
@@ -184,7 +184,7 @@ def test_every_preallocated_index_is_entries_and_padding() -> None:
             layout = FORMATS[Path(name).suffix]
             *entries, padding = layout.scan(stored + bytes(facts["preallocated_to"] - len(stored)))
             assert entries == layout.read(stored)
-            assert padding == ZeroPadding(len(stored), facts["preallocated_to"] - len(stored))
+            assert padding == IndexPadding(len(stored), facts["preallocated_to"] - len(stored))
             compared += 1
     assert compared == 6
 
@@ -213,4 +213,4 @@ def test_padding_starts_behind_the_last_byte_that_is_not_zero(index: IndexFormat
     padding = bytes(3 * index.entry_size)
     *entries, last = index.scan(entry + padding)
     assert [index.encode([each]) for each in entries] == [entry]
-    assert isinstance(last, ZeroPadding)
+    assert isinstance(last, IndexPadding)

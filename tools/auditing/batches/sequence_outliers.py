@@ -12,7 +12,7 @@ from typing import Generic, Protocol, TypeVar
 import attrs
 
 
-class Step(Protocol):
+class Link(Protocol):
     """What stands in a line: it begins somewhere, and leads to where the next one may begin."""
 
     @property
@@ -36,7 +36,7 @@ class Step(Protocol):
         ...
 
 
-AnyStep = TypeVar("AnyStep", bound=Step)
+AnyStep = TypeVar("AnyStep", bound=Link)
 
 
 @attrs.frozen

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 @attrs.frozen
-class LogDirectory:
+class DirectoryIdentity:
     """What the meta.properties of a log directory says; None where there is none, or it does not say.
 
     Attributes:
@@ -30,12 +30,12 @@ class LogDirectory:
     directory_id: uuid.UUID | None = None
 
 
-def log_directories(evidence: Iterable[PartitionEvidence]) -> dict[str, LogDirectory]:
+def log_directories(evidence: Iterable[PartitionEvidence]) -> dict[str, DirectoryIdentity]:
     """Return the log directories of some places, by path."""
-    found: dict[str, LogDirectory] = {}
+    found: dict[str, DirectoryIdentity] = {}
     for partition in evidence:
         path = partition.place.log_directory
-        found.setdefault(path, LogDirectory(path))
+        found.setdefault(path, DirectoryIdentity(path))
         if not partition.place.topic and (meta := partition.small_file(FileKind.META_PROPERTIES)) is not None:
             found[path] = _log_directory(path, meta)
     return found
@@ -60,10 +60,10 @@ def by_cluster(values: Iterable[T], cluster_id: Callable[[T], str | None]) -> di
     return found
 
 
-def _log_directory(path: str, meta: FileEvidence) -> LogDirectory:
+def _log_directory(path: str, meta: FileEvidence) -> DirectoryIdentity:
     fields: dict[str, Any] = meta.contents or {}
     directory_id = fields.get("directory_id")
-    return LogDirectory(
+    return DirectoryIdentity(
         path,
         meta,
         fields.get("cluster_id"),

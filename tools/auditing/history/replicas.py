@@ -14,7 +14,7 @@ from raftlog.records.messages.control import LeaderChangeMessage
 from raftlog.records.rules import Severity
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence
 from raftlog.tools.auditing.history.durable_ends import durable_end_offset
-from raftlog.tools.auditing.history.log_directories import LogDirectory, log_directories
+from raftlog.tools.auditing.history.log_directories import DirectoryIdentity, log_directories
 from raftlog.tools.auditing.history.quorum_statements import (
     cut_offset,
     hole_offset,
@@ -47,7 +47,7 @@ class Replica:
     """
 
     evidence: PartitionEvidence
-    directory: LogDirectory
+    directory: DirectoryIdentity
     end: OffsetAndEpoch
     state: QuorumStateData | None = None
     damaged_from: int | None = None
@@ -76,7 +76,7 @@ def replicas(evidence: Sequence[PartitionEvidence]) -> list[Replica]:
     return sorted(found, key=lambda replica: replica.end, reverse=True)
 
 
-def _replica(partition: PartitionEvidence, directory: LogDirectory) -> Replica:
+def _replica(partition: PartitionEvidence, directory: DirectoryIdentity) -> Replica:
     end, damaged_from = log_end(partition), _damaged_from(partition)
     state = quorum_state_of(partition.small_file(FileKind.QUORUM_STATE))
     whole_end = end.offset if damaged_from is None else min(damaged_from, end.offset)

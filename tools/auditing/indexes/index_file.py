@@ -18,7 +18,7 @@ _BREAKS: Final = OFFSETS_CANNOT_BE | OFFSETS_GO_BACK | OFFSETS_HAVE_GAPS
 
 
 @attrs.frozen
-class IndexFile:
+class AuditedIndex:
     """An index of a segment.
 
     Attributes:

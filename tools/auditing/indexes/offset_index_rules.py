@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from raftlog.records.files.index_entries import OFFSET_INDEX
 from raftlog.tools.auditing.batches.batch_table import BatchTable
 from raftlog.tools.auditing.evidence import LogExtent, SurveyTask
-from raftlog.tools.auditing.indexes.index_file import IndexFile, OffsetsSought, SegmentShape
+from raftlog.tools.auditing.indexes.index_file import AuditedIndex, OffsetsSought, SegmentShape
 from raftlog.tools.auditing.producers.transaction_rules import AbortMarker
 from raftlog.tools.catalogue.findings import Finding
 
@@ -33,7 +33,7 @@ class OffsetIndexSurvey:
     def __init__(self, task: SurveyTask, path: str, data: bytes, shape: SegmentShape) -> None:
         import numpy as np
 
-        self._file = IndexFile(path, OFFSET_INDEX, data)
+        self._file = AuditedIndex(path, OFFSET_INDEX, data)
         self._relative_offsets, self._positions = self._file.columns(">i4,>i4")
         self._offsets = self._relative_offsets + (task.base_offset or 0)
         self._log_bytes = task.size_bytes

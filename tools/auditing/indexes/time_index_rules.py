@@ -12,7 +12,7 @@ from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.files.index_entries import TIME_INDEX
 from raftlog.tools.auditing.batches.batch_table import BatchTable
 from raftlog.tools.auditing.evidence import LogExtent, SurveyTask
-from raftlog.tools.auditing.indexes.index_file import IndexFile, OffsetsSought, SegmentShape
+from raftlog.tools.auditing.indexes.index_file import AuditedIndex, OffsetsSought, SegmentShape
 from raftlog.tools.auditing.producers.transaction_rules import AbortMarker
 from raftlog.tools.catalogue.findings import Finding
 
@@ -36,7 +36,7 @@ class TimeIndexSurvey:
     def __init__(self, task: SurveyTask, path: str, data: bytes, shape: SegmentShape) -> None:
         import numpy as np
 
-        self._file = IndexFile(path, TIME_INDEX, data)
+        self._file = AuditedIndex(path, TIME_INDEX, data)
         self._timestamps, self._relative_offsets = self._file.columns(">i8,>i4")
         self._offsets = self._relative_offsets + (task.base_offset or 0)
         self._is_raft = task.is_raft

@@ -15,7 +15,7 @@ from raftlog.records.files.file_names import FileKind
 from raftlog.records.files.index_entries import TRANSACTION_INDEX
 from raftlog.tools.auditing.batches.batch_table import BatchTable
 from raftlog.tools.auditing.evidence import LogExtent, SurveyTask
-from raftlog.tools.auditing.indexes.index_file import IndexFile, OffsetsSought, SegmentShape
+from raftlog.tools.auditing.indexes.index_file import AuditedIndex, OffsetsSought, SegmentShape
 from raftlog.tools.auditing.producers.producer_history import is_whole
 from raftlog.tools.auditing.producers.transaction_rules import UNKNOWN, AbortMarker
 from raftlog.tools.catalogue.findings import Finding
@@ -32,7 +32,7 @@ class TransactionIndexSurvey:
     """
 
     def __init__(self, task: SurveyTask, path: str, data: bytes, shape: SegmentShape) -> None:
-        self._file = IndexFile(path, TRANSACTION_INDEX, data, "tail-zero")
+        self._file = AuditedIndex(path, TRANSACTION_INDEX, data, "tail-zero")
         fields = self._file.columns(">i2,>i8,>i8,>i8,>i8")
         self._versions, self._producers, self._firsts, self._lasts, self._stable_offsets = fields
         self._base_offset = task.base_offset or 0

@@ -9,7 +9,7 @@ from typing import TypeVar
 from raftlog.records.files.file_names import FileKind
 from raftlog.tools.auditing.evidence import PartitionEvidence
 from raftlog.tools.auditing.history.histories import by_history
-from raftlog.tools.auditing.history.log_directories import LogDirectory, by_cluster, log_directories
+from raftlog.tools.auditing.history.log_directories import DirectoryIdentity, by_cluster, log_directories
 from raftlog.tools.auditing.history.replicas import Replica, replicas, voters_in_force
 from raftlog.tools.auditing.judgement.checkpoint_rules import judge_checkpoints
 from raftlog.tools.auditing.judgement.election_rules import judge_granted_votes
@@ -53,7 +53,7 @@ def _quorums(found: Iterable[Replica]) -> Iterator[list[Replica]]:
             yield from by_history(of_one_id, lambda replica: replica.evidence)
 
 
-def _without_meta(evidence: Sequence[PartitionEvidence], directories: Iterable[LogDirectory]) -> Iterator[Finding]:
+def _without_meta(evidence: Sequence[PartitionEvidence], directories: Iterable[DirectoryIdentity]) -> Iterator[Finding]:
     with_partitions = {each.place.log_directory for each in evidence if each.place.topic}
     listed = {
         each.place.log_directory
@@ -80,7 +80,7 @@ def _checkpoints(evidence: Sequence[PartitionEvidence]) -> Iterator[Finding]:
             yield from judge_checkpoints(directory, partitions[directory.place.log_directory])
 
 
-def _foreign(directories: Iterable[LogDirectory]) -> Iterator[Finding]:
+def _foreign(directories: Iterable[DirectoryIdentity]) -> Iterator[Finding]:
     """Yield the directories that are not of the cluster that most are of."""
     counts = Counter(each.cluster_id for each in directories if each.cluster_id is not None)
     for home, _ in counts.most_common(1):
@@ -90,7 +90,7 @@ def _foreign(directories: Iterable[LogDirectory]) -> Iterator[Finding]:
                 yield _finding(directory, "cluster-foreign", reason)
 
 
-def _same_directory(directories: Iterable[LogDirectory]) -> Iterator[Finding]:
+def _same_directory(directories: Iterable[DirectoryIdentity]) -> Iterator[Finding]:
     with_id = [directory for directory in directories if directory.directory_id is not None]
     for first, other in _repeated(with_id, [directory.directory_id for directory in with_id]):
         if first.directory_id is not None:
@@ -98,7 +98,9 @@ def _same_directory(directories: Iterable[LogDirectory]) -> Iterator[Finding]:
             yield _finding(other, "directory-twice", reason)
 
 
-def _same_partition(evidence: Iterable[PartitionEvidence], directories: Iterable[LogDirectory]) -> Iterator[Finding]:
+def _same_partition(
+    evidence: Iterable[PartitionEvidence], directories: Iterable[DirectoryIdentity]
+) -> Iterator[Finding]:
     """Yield the partitions that a broker has in two of its log directories; of raft's, ``node-twice`` speaks."""
     by_path = {directory.path: directory for directory in directories if directory.node_id is not None}
     partitions = [
@@ -159,9 +161,9 @@ def _majority(quorum: Sequence[Replica]) -> Iterator[Finding]:
         yield Finding(quorum[0].path, "majority-missing", reason)
 
 
-def _path(directory: LogDirectory) -> str:
+def _path(directory: DirectoryIdentity) -> str:
     return directory.path if directory.meta is None else directory.meta.task.path
 
 
-def _finding(directory: LogDirectory, rule: str, reason: str) -> Finding:
+def _finding(directory: DirectoryIdentity, rule: str, reason: str) -> Finding:
     return Finding(_path(directory), rule, reason)

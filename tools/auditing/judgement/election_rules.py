@@ -11,7 +11,7 @@ from raftlog.records.files.quorum_state import UNKNOWN_ID, QuorumStateData
 from raftlog.records.messages.control import LeaderChangeMessage
 from raftlog.storage.state.quorum_state_store import COPY_NAMES
 from raftlog.tools.auditing.evidence import ControlSeen, FileEvidence, PartitionEvidence
-from raftlog.tools.auditing.history.log_directories import LogDirectory
+from raftlog.tools.auditing.history.log_directories import DirectoryIdentity
 from raftlog.tools.auditing.history.quorum_statements import log_statements, snapshot_statements, voters_of
 from raftlog.tools.auditing.history.replicas import Replica, quorum_state_of, voters_in_force
 from raftlog.tools.auditing.judgement.voter_rules import election_problem
@@ -39,7 +39,7 @@ def judge_election(evidence: PartitionEvidence) -> Iterator[Finding]:
         yield from _copies_apart(file, copies)
 
 
-def judge_granted_votes(quorum: Sequence[Replica], directories: Iterable[LogDirectory]) -> Iterator[Finding]:
+def judge_granted_votes(quorum: Sequence[Replica], directories: Iterable[DirectoryIdentity]) -> Iterator[Finding]:
     """Yield the voters that have forgotten a vote of theirs by which another replica's log says that a leader was made.
 
     Their disk was wiped, or is an old copy: they may vote again in an epoch that they have voted in.

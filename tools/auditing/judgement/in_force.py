@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 @attrs.frozen
-class Witness:
+class Testimony:
     """Something that says what is in force, without putting it in force.
 
     Attributes:
@@ -42,7 +42,7 @@ class Reign(Generic[T]):
     offset: int
     value: T
     is_doubted: bool = False
-    witnesses: list[Witness] = attrs.field(factory=list)
+    witnesses: list[Testimony] = attrs.field(factory=list)
 
     def settle(self) -> Iterator[Finding]:
         """Yield what is wrong, at its end. Who contradicts it is wrong, unless nobody is on its side.
@@ -59,7 +59,7 @@ class Reign(Generic[T]):
         else:
             yield from (witness.finding for witness in against)
 
-    def _is_supported(self, against: Sequence[Witness]) -> bool:
+    def _is_supported(self, against: Sequence[Testimony]) -> bool:
         """Whether somebody agrees who would not if those who contradict it were right."""
         outlines = {witness.outline for witness in against}
         return any(
@@ -68,6 +68,6 @@ class Reign(Generic[T]):
         )
 
 
-def _say_the_same(witnesses: Sequence[Witness]) -> bool:
+def _say_the_same(witnesses: Sequence[Testimony]) -> bool:
     values = {witness.value for witness in witnesses if witness.value is not None}
     return len({witness.outline for witness in witnesses}) == 1 and len(values) <= 1

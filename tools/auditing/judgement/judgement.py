@@ -13,7 +13,7 @@ import attrs
 from raftlog.file_paths import directory_of
 from raftlog.tools.auditing.crash_isolation import attempted, guarded
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence
-from raftlog.tools.auditing.history.log_directories import LogDirectory, by_cluster, log_directories
+from raftlog.tools.auditing.history.log_directories import DirectoryIdentity, by_cluster, log_directories
 from raftlog.tools.catalogue.findings import Finding
 
 # A judge is imported with what it is to judge: a segment that was named alone has neither replicas nor a directory.
@@ -200,15 +200,15 @@ def _findings(
             yield from (finding for finding in file.findings if finding not in told_elsewhere)
 
 
-def _log_directories(places: Iterable[PartitionEvidence], faults: list[Finding]) -> dict[str, LogDirectory]:
+def _log_directories(places: Iterable[PartitionEvidence], faults: list[Finding]) -> dict[str, DirectoryIdentity]:
     """Return log directories by path; of one over which raftlog fails, only the path is known."""
-    found: dict[str, LogDirectory] = {}
+    found: dict[str, DirectoryIdentity] = {}
     for place in places:
         path = place.place.log_directory
         directory = attempted(path, log_directories, [place])
         if isinstance(directory, Finding):
             faults.append(directory)
-            directory = {path: LogDirectory(path)}
+            directory = {path: DirectoryIdentity(path)}
         found |= directory
     return found
 
@@ -231,7 +231,7 @@ def _with_findings(partition: PartitionEvidence, said: Sequence[Finding]) -> Par
 
 
 def _replicas(
-    places: Iterable[PartitionEvidence], directories: Mapping[str, LogDirectory]
+    places: Iterable[PartitionEvidence], directories: Mapping[str, DirectoryIdentity]
 ) -> dict[str, Sequence[PartitionEvidence]]:
     """Divide partitions of one name by their clusters.
 

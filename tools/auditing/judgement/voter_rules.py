@@ -25,7 +25,7 @@ from raftlog.tools.auditing.history.quorum_statements import (
     voters_of,
 )
 from raftlog.tools.auditing.history.voter_changes import VoterDifference, disjoint_majorities
-from raftlog.tools.auditing.judgement.in_force import Reign, Witness
+from raftlog.tools.auditing.judgement.in_force import Reign, Testimony
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.voters.kraft_version import KRaftVersion
 from raftlog.voters.voter_set import ReplicaKey, VoterSet
@@ -184,7 +184,7 @@ class _Reading:
                 f"it names voters {{{_ids(named)}}}, where {_named(reign.value)} of offset {reign.offset} are in force"
             )
             agrees = named == reign.value.voter_ids
-            reign.witnesses.append(Witness(named, None, agrees, statement.finding("leader-voters", reason)))
+            reign.witnesses.append(Testimony(named, None, agrees, statement.finding("leader-voters", reason)))
             problem = problem if agrees else None
         if problem is not None:
             yield statement.finding("leader-elected", problem)
@@ -208,7 +208,7 @@ class _Reading:
             return True
         reason = f"kraft.version {level} at offset {snapshot.offset}, where the log has {reign.value}"
         finding = snapshot.header.finding("snapshot-version", reason)
-        reign.witnesses.append(Witness(level, level, level == reign.value, finding))
+        reign.witnesses.append(Testimony(level, level, level == reign.value, finding))
         return level == reign.value
 
     def _hear_voters(self, snapshot: SnapshotStatement) -> Iterator[Finding]:
@@ -223,7 +223,7 @@ class _Reading:
             reason += f" ({VoterDifference.between(reign.value, voters)})"
         ids = frozenset[int]() if voters is None else voters.voter_ids
         finding = snapshot.header.finding("snapshot-voters", reason)
-        reign.witnesses.append(Witness(ids, voters or VoterSet(), voters == reign.value, finding))
+        reign.witnesses.append(Testimony(ids, voters or VoterSet(), voters == reign.value, finding))
 
 
 def _is_trusted(reign: Reign[T] | None) -> TypeGuard[Reign[T]]:

@@ -18,7 +18,7 @@ NO_EPOCH: Final = -1
 
 
 @attrs.frozen
-class Witness:
+class EpochWitness:
     """Something in a log that says which epoch some records are, or were, of: a batch, or a snapshot's name.
 
     Attributes:
@@ -32,7 +32,7 @@ class Witness:
     epoch: int
 
     @classmethod
-    def of_snapshot(cls, snapshot_id: OffsetAndEpoch) -> "Witness":
+    def of_snapshot(cls, snapshot_id: OffsetAndEpoch) -> "EpochWitness":
         """Return what a snapshot's name says of the last record in it."""
         return cls(snapshot_id.offset - 1, snapshot_id.offset, snapshot_id.epoch)
 
@@ -47,7 +47,7 @@ class Witness:
         return self.epoch != place.epoch
 
 
-def contradicting_epoch(place: OffsetAndEpoch, witnesses: Iterable[Witness]) -> int | None:
+def contradicting_epoch(place: OffsetAndEpoch, witnesses: Iterable[EpochWitness]) -> int | None:
     """Return the epoch of the first witness that contradicts a place; None if they all agree with it."""
     return next((each.epoch for each in witnesses if each.contradicts(place)), None)
 

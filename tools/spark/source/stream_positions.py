@@ -17,7 +17,7 @@ from raftlog.tools.spark.rows.parts import log_name
 from raftlog.tools.spark.source.batch_places import BatchPlaces, SeenBatch
 from raftlog.tools.spark.source.offset_ranges import offset_range
 from raftlog.tools.spark.source.planning import Listing, Partition, list_partitions
-from raftlog.tools.spark.source.stream_checks import NO_EPOCH, Witness, contradicting_epoch, shares
+from raftlog.tools.spark.source.stream_checks import NO_EPOCH, EpochWitness, contradicting_epoch, shares
 from raftlog.tools.spark.source.stream_identity import Identity, identities
 from raftlog.tools.spark.source.transactions import TransactionFollower
 
@@ -136,13 +136,13 @@ class StreamLogs:
             reason = f"{name} starts at {start}, so that {offset} is gone: say failOnDataLoss=false to go on"
             raise OptionError("path", reason)
 
-    def _witnesses(self, partition: Partition, offset: int) -> Iterator[Witness]:
+    def _witnesses(self, partition: Partition, offset: int) -> Iterator[EpochWitness]:
         """Yield what speaks for the epoch before an offset: a batch, or where it is gone, what stands around it."""
         before = self.places.last(partition.segments, offset)
         if before is not None:
             yield _witness(before)
         if before is None or before.next_offset < offset:
-            yield from map(Witness.of_snapshot, partition.snapshot_ids)
+            yield from map(EpochWitness.of_snapshot, partition.snapshot_ids)
             after = self.places.first(partition.segments, offset)
             if after is not None:
                 yield _witness(after)
@@ -227,8 +227,8 @@ def _start_of(partition: Partition, *, newest: bool = False) -> OffsetAndEpoch:
     return OffsetAndEpoch(partition.segments[-1 if newest else 0].base_offset or 0, NO_EPOCH)
 
 
-def _witness(batch: SeenBatch) -> Witness:
-    return Witness(batch.base_offset, batch.next_offset, batch.epoch)
+def _witness(batch: SeenBatch) -> EpochWitness:
+    return EpochWitness(batch.base_offset, batch.next_offset, batch.epoch)
 
 
 def _offset(place: OffsetAndEpoch) -> int:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.tools.spark.source.stream_checks import NO_EPOCH, Witness, contradicting_epoch, shares
+from raftlog.tools.spark.source.stream_checks import NO_EPOCH, EpochWitness, contradicting_epoch, shares
 
 GAPS = st.lists(st.integers(0, 2), min_size=1, max_size=12)
 """Between the epochs of a log's records, one after the other."""
@@ -16,8 +16,8 @@ def _epochs(gaps: list[int]) -> list[int]:
     return [sum(gaps[: index + 1]) for index in range(len(gaps))]
 
 
-def _runs(epochs: list[int]) -> list[Witness]:
-    return [Witness(offset, offset + 1, epoch) for offset, epoch in enumerate(epochs)]
+def _runs(epochs: list[int]) -> list[EpochWitness]:
+    return [EpochWitness(offset, offset + 1, epoch) for offset, epoch in enumerate(epochs)]
 
 
 @given(GAPS, st.data())
@@ -27,7 +27,7 @@ def test_a_log_never_contradicts_its_own_places(gaps: list[int], data: st.DataOb
     offset = data.draw(st.integers(1, len(epochs)))
     left = data.draw(st.lists(st.sampled_from(_runs(epochs)), unique=True))
     snapshots = [OffsetAndEpoch(end, epochs[end - 1]) for end in data.draw(st.sets(st.integers(1, len(epochs))))]
-    witnesses = [*left, *map(Witness.of_snapshot, snapshots)]
+    witnesses = [*left, *map(EpochWitness.of_snapshot, snapshots)]
     assert contradicting_epoch(OffsetAndEpoch(offset, epochs[offset - 1]), witnesses) is None
 
 
@@ -46,13 +46,13 @@ def test_a_log_with_another_record_there_contradicts(gaps: list[int], others: li
 def test_what_stands_around_a_place_tells_where_its_record_is_gone() -> None:
     """Epochs never fall: a later one before, an earlier one behind, or a snapshot of another epoch contradict."""
     place = OffsetAndEpoch(10, 5)
-    assert Witness(3, 7, 6).contradicts(place)
-    assert Witness(10, 12, 4).contradicts(place)
-    assert Witness.of_snapshot(OffsetAndEpoch(10, 6)).contradicts(place)
-    assert not Witness.of_snapshot(OffsetAndEpoch(9, 4)).contradicts(place)
-    assert not Witness(12, 13, 5).contradicts(place)
-    assert not Witness(9, 10, NO_EPOCH).contradicts(place)
-    assert not Witness(9, 10, 6).contradicts(OffsetAndEpoch(10, NO_EPOCH))
+    assert EpochWitness(3, 7, 6).contradicts(place)
+    assert EpochWitness(10, 12, 4).contradicts(place)
+    assert EpochWitness.of_snapshot(OffsetAndEpoch(10, 6)).contradicts(place)
+    assert not EpochWitness.of_snapshot(OffsetAndEpoch(9, 4)).contradicts(place)
+    assert not EpochWitness(12, 13, 5).contradicts(place)
+    assert not EpochWitness(9, 10, NO_EPOCH).contradicts(place)
+    assert not EpochWitness(9, 10, 6).contradicts(OffsetAndEpoch(10, NO_EPOCH))
 
 
 def _shares_one_by_one(waiting: dict[str, int], most: int) -> dict[str, int]:
