@@ -28,6 +28,30 @@ class Severity(enum.Enum):
         return mildest_first.index(self) < mildest_first.index(other)
 
 
+class Subject(enum.Enum):
+    """What a rule is about: without any of that, it has not been checked."""
+
+    BATCHES = "batches"
+    """Segments and snapshots."""
+    LOGS = "logs"
+    """Segments."""
+    SNAPSHOTS = "snapshots"
+    INDEXES = "indexes"
+    TIME_INDEX = "time indexes"
+    PRODUCER_SNAPSHOT = "producer snapshots"
+    LEADER_EPOCH_CHECKPOINT = "leader epoch checkpoints"
+    OFFSET_CHECKPOINTS = "offset checkpoints of a log directory"
+    PARTITION_METADATA = "partition.metadata"
+    META_PROPERTIES = "meta.properties"
+    QUORUM_STATE = "quorum-state"
+    RAFT = "logs of raft"
+    MESSAGES = "messages of raft logs, where they are read"
+    REPLICAS = "two replicas of one log"
+    LOG_DIRECTORIES = "two log directories"
+    ANYTHING = "any file"
+    NOTHING = "nothing that an audit reads: dump-log alone cites the rule"
+
+
 @attrs.frozen
 class Rule:
     """One rule.
@@ -35,6 +59,7 @@ class Rule:
     Attributes:
         id: its name.
         severity: what breaking it means.
+        subject: what must be there for it to be checked.
         claim: what holds of sound bytes, in one sentence.
         source: where it comes from: a class of Kafka's, an improvement proposal or an issue.
         example: what breaks it.
@@ -42,6 +67,7 @@ class Rule:
 
     id: str
     severity: Severity
+    subject: Subject
     claim: str
     source: str
     example: str
@@ -60,6 +86,7 @@ RULES = _rules(
     Rule(
         "tail-torn",
         _SUSPICIOUS,
+        Subject.BATCHES,
         "a file ends at the end of a batch",
         "FileLogInputStream",
         "the last 40 bytes of a batch of 98 are missing: the machine stopped in the middle of a write",
@@ -67,6 +94,7 @@ RULES = _rules(
     Rule(
         "tail-zero",
         _SUSPICIOUS,
+        Subject.BATCHES,
         "a log has no zero bytes after its last batch",
         "KAFKA-13664",
         "4096 zero bytes at the end: preallocated, or left by a crash",
@@ -74,6 +102,7 @@ RULES = _rules(
     Rule(
         "batch-length",
         _DAMAGED,
+        Subject.BATCHES,
         "a batch length is at least 14 (magic 0, 1) or 49 (magic 2)",
         "Records",
         "a length of 3",
@@ -81,14 +110,16 @@ RULES = _rules(
     Rule(
         "batch-overrun",
         _DAMAGED,
+        Subject.BATCHES,
         "a batch in the middle of a file ends inside it",
         "FileLogInputStream",
         "a length of 2147483647 in a file of 8000 bytes",
     ),
-    Rule("batch-magic", _DAMAGED, "magic is 0, 1 or 2", "RecordBatch", "magic 5"),
+    Rule("batch-magic", _DAMAGED, Subject.BATCHES, "magic is 0, 1 or 2", "RecordBatch", "magic 5"),
     Rule(
         "batch-crc",
         _DAMAGED,
+        Subject.BATCHES,
         "the stored CRC is that of the bytes it covers",
         "DefaultRecordBatch#ensureValid",
         "one bit of a value was flipped",
@@ -96,15 +127,31 @@ RULES = _rules(
     Rule(
         "batch-count",
         _DAMAGED,
+        Subject.BATCHES,
         "a record count is not negative and fits its bytes",
         "DefaultRecordBatch",
         "a record count of -7, or of 1000000 in 200 bytes",
     ),
-    Rule("batch-codec", _DAMAGED, "a compression id is 0 to 4", "CompressionType#forId", "compression id 6"),
-    Rule("codec-stream", _DAMAGED, "a compressed stream decompresses", "Compression", "a zstd frame ends too early"),
+    Rule(
+        "batch-codec",
+        _DAMAGED,
+        Subject.BATCHES,
+        "a compression id is 0 to 4",
+        "CompressionType#forId",
+        "compression id 6",
+    ),
+    Rule(
+        "codec-stream",
+        _DAMAGED,
+        Subject.BATCHES,
+        "a compressed stream decompresses",
+        "Compression",
+        "a zstd frame ends too early",
+    ),
     Rule(
         "codec-size",
         _DAMAGED,
+        Subject.BATCHES,
         "decompressed records stay within the limit",
         "raftlog",
         "40 bytes of gzip that stand for 1 GiB",
@@ -112,14 +159,23 @@ RULES = _rules(
     Rule(
         "varint-length",
         _DAMAGED,
+        Subject.BATCHES,
         "a varint has at most 5 bytes (a varlong 10), all in its batch",
         "ByteUtils",
         "six bytes that all say that another one follows",
     ),
-    Rule("varint-range", _DAMAGED, "a varint fits in 32 bits, a varlong in 64", "raftlog", "a varint of 2^35"),
+    Rule(
+        "varint-range",
+        _DAMAGED,
+        Subject.BATCHES,
+        "a varint fits in 32 bits, a varlong in 64",
+        "raftlog",
+        "a varint of 2^35",
+    ),
     Rule(
         "record-length",
         _DAMAGED,
+        Subject.BATCHES,
         "a record's length is not negative and ends inside its batch",
         "DefaultRecord",
         "a record of 900 bytes in a batch of 300",
@@ -127,6 +183,7 @@ RULES = _rules(
     Rule(
         "record-end",
         _DAMAGED,
+        Subject.BATCHES,
         "a record's fields fill its length exactly",
         "DefaultRecord",
         "a record of 20 bytes whose fields take 17",
@@ -134,6 +191,7 @@ RULES = _rules(
     Rule(
         "record-field",
         _DAMAGED,
+        Subject.BATCHES,
         "a key or value is -1 (null) or a length inside its record",
         "DefaultRecord",
         "a key of -5 bytes",
@@ -141,6 +199,7 @@ RULES = _rules(
     Rule(
         "record-headers",
         _DAMAGED,
+        Subject.BATCHES,
         "a header count is not negative and fits its record",
         "DefaultRecord",
         "4000 headers in a record of 30 bytes",
@@ -148,6 +207,7 @@ RULES = _rules(
     Rule(
         "record-header-key",
         _DAMAGED,
+        Subject.BATCHES,
         "a header key's length is not negative and inside its record",
         "DefaultRecord",
         "a header key of -1 bytes",
@@ -155,6 +215,7 @@ RULES = _rules(
     Rule(
         "batch-trailing",
         _DAMAGED,
+        Subject.BATCHES,
         "no bytes are left after a batch's last record",
         "DefaultRecordBatch",
         "12 bytes behind the last record that the header counts",
@@ -162,6 +223,7 @@ RULES = _rules(
     Rule(
         "batch-missing",
         _DAMAGED,
+        Subject.BATCHES,
         "a batch holds as many records as its header says",
         "DefaultRecordBatch",
         "a header that counts 5 records, and 4 records",
@@ -169,14 +231,16 @@ RULES = _rules(
     Rule(
         "control-key",
         _DAMAGED,
+        Subject.RAFT,
         "a control record's key has a type, and no negative version",
         "ControlRecordType",
         "a key of one byte",
     ),
-    Rule("control-type", _SUSPICIOUS, "a control record's type is known", "ControlRecordType", "type 42"),
+    Rule("control-type", _SUSPICIOUS, Subject.RAFT, "a control record's type is known", "ControlRecordType", "type 42"),
     Rule(
         "control-version",
         _SUSPICIOUS,
+        Subject.RAFT,
         "a control record's key and value have version 0",
         "ControlRecordUtils",
         "a key of version 1",
@@ -184,6 +248,7 @@ RULES = _rules(
     Rule(
         "control-value",
         _DAMAGED,
+        Subject.RAFT,
         "a control record's value reads by the version 0 layout",
         "ControlRecordUtils",
         "a LeaderChange of 3 bytes",
@@ -191,6 +256,7 @@ RULES = _rules(
     Rule(
         "raft-batch",
         _DAMAGED,
+        Subject.RAFT,
         "a batch of raft's has a record for each offset; a control record is bare",
         "raft",
         "10 offsets and 9 records in __cluster_metadata",
@@ -198,6 +264,7 @@ RULES = _rules(
     Rule(
         "message-field",
         _SUSPICIOUS,
+        Subject.MESSAGES,
         "a message's fields read by its schema",
         "generated readers",
         "a TopicRecord whose name ends behind the value's last byte",
@@ -205,6 +272,7 @@ RULES = _rules(
     Rule(
         "message-version",
         _SUSPICIOUS,
+        Subject.MESSAGES,
         "a message has a known version",
         "generated readers",
         "version 9 of a message that has versions 0 to 2",
@@ -212,6 +280,7 @@ RULES = _rules(
     Rule(
         "message-frame",
         _SUSPICIOUS,
+        Subject.MESSAGES,
         "a metadata record has frame version 1 and a known type",
         "MetadataRecordSerde",
         "a value that starts with frame version 7",
@@ -219,14 +288,23 @@ RULES = _rules(
     Rule(
         "index-size",
         _DAMAGED,
+        Subject.INDEXES,
         "an index is a whole number of entries",
         "AbstractIndex#sanityCheck",
         "an offset index of 83 bytes",
     ),
-    Rule("index-order", _DAMAGED, "index entries increase", "OffsetIndex#append", "position 4000 after position 9000"),
+    Rule(
+        "index-order",
+        _DAMAGED,
+        Subject.INDEXES,
+        "index entries increase",
+        "OffsetIndex#append",
+        "position 4000 after position 9000",
+    ),
     Rule(
         "index-entry",
         _DAMAGED,
+        Subject.INDEXES,
         "an index entry names the last offset of the batch at its position",
         "OffsetIndex",
         "an entry of offset 57 at the batch of offsets 40 to 49",
@@ -234,6 +312,7 @@ RULES = _rules(
     Rule(
         "index-orphan",
         _SUSPICIOUS,
+        Subject.INDEXES,
         "an index has its segment beside it",
         "LogLoader",
         "00000000000000000042.index without 00000000000000000042.log",
@@ -241,6 +320,7 @@ RULES = _rules(
     Rule(
         "index-timestamp",
         _DAMAGED,
+        Subject.TIME_INDEX,
         "a time index entry names its batch's max timestamp",
         "TimeIndex",
         "timestamp 5 for a batch whose greatest is 9",
@@ -248,6 +328,7 @@ RULES = _rules(
     Rule(
         "index-sanity",
         _SUSPICIOUS,
+        Subject.NOTHING,
         "an index passes the check that a broker makes when it starts",
         "LogLoader",
         "a last entry below the segment's base offset",
@@ -255,6 +336,7 @@ RULES = _rules(
     Rule(
         "decoder-raised",
         _SUSPICIOUS,
+        Subject.NOTHING,
         "a decoder that the user named takes every key and value",
         "raftlog",
         "a decoder that was named with --value-decoder raised a ValueError",
@@ -262,6 +344,7 @@ RULES = _rules(
     Rule(
         "snapshot-header",
         _DAMAGED,
+        Subject.SNAPSHOTS,
         "a snapshot starts with its header, and KRaftVersion and Voters",
         "Snapshots",
         "a snapshot that starts with a data batch",
@@ -269,6 +352,7 @@ RULES = _rules(
     Rule(
         "snapshot-footer",
         _DAMAGED,
+        Subject.SNAPSHOTS,
         "a snapshot ends with its footer, alone in its batch",
         "RecordsSnapshotWriter",
         "a snapshot that ends with a data batch: it was not finished",
@@ -276,6 +360,7 @@ RULES = _rules(
     Rule(
         "snapshot-control",
         _DAMAGED,
+        Subject.SNAPSHOTS,
         "a snapshot has control records in its first and last batch alone",
         "KIP-630",
         "a Voters record in the middle of a snapshot",
@@ -283,6 +368,7 @@ RULES = _rules(
     Rule(
         "snapshot-offset",
         _DAMAGED,
+        Subject.SNAPSHOTS,
         "offsets inside a snapshot count from 0, without gaps",
         "RecordsSnapshotWriter",
         "offset 12 after offset 9",
@@ -290,6 +376,7 @@ RULES = _rules(
     Rule(
         "snapshot-epoch",
         _DAMAGED,
+        Subject.SNAPSHOTS,
         "the batches of a snapshot have the epoch of its id",
         "RecordsSnapshotWriter",
         "a batch of epoch 4 in 00000000000000000100-0000000003.checkpoint",
@@ -297,6 +384,7 @@ RULES = _rules(
     Rule(
         "file-format",
         _DAMAGED,
+        Subject.ANYTHING,
         "a small file beside a log reads by its format",
         "CheckpointFile",
         "a leader-epoch-checkpoint that counts 3 entries and has 2",
@@ -304,6 +392,7 @@ RULES = _rules(
     Rule(
         "file-crc",
         _DAMAGED,
+        Subject.PRODUCER_SNAPSHOT,
         "the CRC of a producer snapshot, and of a file of raftlog's, is that of its bytes",
         "ProducerStateManager",
         "one bit of a producer's sequence was flipped",

@@ -42,7 +42,7 @@ def _columns(*numbers: int) -> memoryview:
 )
 def test_a_record_is_cut_out_of_its_data_alone(kernel: Any, columns: tuple[int, ...]) -> None:
     """A position or a size that is not in the data is refused when the field is asked for."""
-    (record,) = kernel.LazyRecords(b"\x02k\x02vw", 1, longs(2), _columns(*columns), 0, 1)
+    (record,) = kernel.Records(b"\x02k\x02vw", 1, longs(2), _columns(*columns), 0, 1)
     for name in ("key", "value", "headers"):
         with pytest.raises(ValueError):
             getattr(record, name)
@@ -51,7 +51,7 @@ def test_a_record_is_cut_out_of_its_data_alone(kernel: Any, columns: tuple[int, 
 @_forms
 def test_fields_at_the_ends_of_the_data(kernel: Any) -> None:
     """All of the data, and nothing behind its last byte, are fields."""
-    (record,) = kernel.LazyRecords(b"\x02k\x02v", 1, longs(2), _columns(0, 4, 4, 0, 0, 1), 0, 1)
+    (record,) = kernel.Records(b"\x02k\x02v", 1, longs(2), _columns(0, 4, 4, 0, 0, 1), 0, 1)
     assert (record.key, record.value, record.headers) == (b"\x02k\x02v", b"", ((b"k", b"v"),))
 
 
@@ -67,9 +67,9 @@ def test_rows_are_in_their_columns(kernel: Any) -> None:
         (2**62, 4, 12, 0, 2),
     ]:
         with pytest.raises(ValueError):
-            kernel.LazyRecords(b"", capacity, longs(long_count), ints(int_count), first, end)
-    assert len(list(kernel.LazyRecords(b"", 2, longs(4), ints(12), 0, 2))) == 2
-    assert not list(kernel.LazyRecords(b"", 2, longs(4), ints(12), 2, 2))
+            kernel.Records(b"", capacity, longs(long_count), ints(int_count), first, end)
+    assert len(list(kernel.Records(b"", 2, longs(4), ints(12), 0, 2))) == 2
+    assert not list(kernel.Records(b"", 2, longs(4), ints(12), 2, 2))
 
 
 def _records(kernel: Any) -> tuple[Any, Any]:
@@ -77,7 +77,7 @@ def _records(kernel: Any) -> tuple[Any, Any]:
         (chunk,) = read_columns(batch_bytes(bytes.fromhex("10000000026b0276 00".replace(" ", "")), count=1))
     assert isinstance(chunk, Chunk)
     assert chunk.records is not None
-    iterator = kernel.LazyRecords(bytes(chunk.records.data), 2, chunk.records.longs, chunk.records.ints, 0, 1)
+    iterator = kernel.Records(bytes(chunk.records.data), 2, chunk.records.longs, chunk.records.ints, 0, 1)
     return next(iterator), iterator
 
 

@@ -12,8 +12,9 @@ A rule is one claim about sound files. ``raftlog explain RULE`` prints what stan
 
 from typing import Final
 
-from raftlog.records.rules import RULES, Rule, Severity
+from raftlog.records.rules import RULES, Rule, Severity, Subject
 from raftlog.tools.catalogue.quorum_rules import QUORUM_RULES
+from raftlog.tools.catalogue.segment_rules import SEGMENT_RULES
 
 _HARMLESS = Severity.HARMLESS
 _SUSPICIOUS = Severity.SUSPICIOUS
@@ -24,6 +25,7 @@ _FILES = (
     Rule(
         "file-unknown",
         _HARMLESS,
+        Subject.ANYTHING,
         "a log's directory holds files that Kafka or raftlog names",
         "LogFileUtils",
         "notes.txt beside 00000000000000000000.log",
@@ -31,6 +33,7 @@ _FILES = (
     Rule(
         "file-left-over",
         _HARMLESS,
+        Subject.ANYTHING,
         "a file on its way in or out is gone after the next start",
         "LogLoader",
         "00000000000000000042.log.deleted",
@@ -38,6 +41,7 @@ _FILES = (
     Rule(
         "file-gone",
         _HARMLESS,
+        Subject.ANYTHING,
         "a file that was listed is there when it is read",
         "raftlog",
         "a live broker deleted a segment meanwhile",
@@ -45,6 +49,7 @@ _FILES = (
     Rule(
         "file-unreadable",
         _SUSPICIOUS,
+        Subject.ANYTHING,
         "every file can be opened and read",
         "raftlog",
         "permission denied, or the disk gives an I/O error",
@@ -52,6 +57,7 @@ _FILES = (
     Rule(
         "audit-failed",
         _SUSPICIOUS,
+        Subject.ANYTHING,
         "raftlog surveys and judges any file without failing itself",
         "raftlog",
         "a bug: the files may be sound, or not; please report it",
@@ -59,6 +65,7 @@ _FILES = (
     Rule(
         "directory-empty",
         _SUSPICIOUS,
+        Subject.ANYTHING,
         "a partition's directory has a segment",
         "LogLoader",
         "orders-0/ with partition.metadata alone",
@@ -66,6 +73,7 @@ _FILES = (
     Rule(
         "segments-gone",
         _DATA_LOSS,
+        Subject.ANYTHING,
         "a partition whose files have seen records has a segment, or a snapshot of all of them",
         "LogLoader",
         "orders-0/ with leader-epoch-checkpoint and 00000000000000000300.snapshot, and no .log",
@@ -73,14 +81,23 @@ _FILES = (
     Rule(
         "segment-twice",
         _DAMAGED,
+        Subject.LOGS,
         "a partition has one segment of a base offset",
         "LogSegments",
         "0.log beside 00000000000000000000.log",
     ),
-    Rule("segment-size", _DAMAGED, "a segment has at most 2147483647 bytes", "FileRecords", "a segment of 3 GiB"),
+    Rule(
+        "segment-size",
+        _DAMAGED,
+        Subject.LOGS,
+        "a segment has at most 2147483647 bytes",
+        "FileRecords",
+        "a segment of 3 GiB",
+    ),
     Rule(
         "index-missing",
         _HARMLESS,
+        Subject.LOGS,
         "a segment of more than one index interval has its indexes",
         "LogLoader",
         "00000000000000000000.log without its .index: Kafka makes it anew",
@@ -88,6 +105,7 @@ _FILES = (
     Rule(
         "topic-id",
         _DAMAGED,
+        Subject.PARTITION_METADATA,
         "partition.metadata names the topic's id, on each replica the same",
         "PartitionMetadataFile",
         "__cluster_metadata-0 with another id than AAAAAAAAAAAAAAAAAAAAAQ",
@@ -95,6 +113,7 @@ _FILES = (
     Rule(
         "offset-checkpoint",
         _SUSPICIOUS,
+        Subject.OFFSET_CHECKPOINTS,
         "a checkpoint of offsets names none beyond the end of its log",
         "OffsetCheckpointFile",
         "a recovery point of 500 for a log that ends at 320",
@@ -102,6 +121,7 @@ _FILES = (
     Rule(
         "partition-missing",
         _SUSPICIOUS,
+        Subject.OFFSET_CHECKPOINTS,
         "a partition that a checkpoint of offsets names is in its log directory; one of a topic that was just deleted "
         "may be named for some seconds, or up to the next start after a crash",
         "LogManager#checkpointLogRecoveryOffsets",
@@ -109,219 +129,11 @@ _FILES = (
     ),
 )
 
-_SEGMENTS = (
-    Rule(
-        "segment-start",
-        _DAMAGED,
-        "a segment's first batch does not start before the offset of its name",
-        "LogSegment",
-        "00000000000000000100.log starts at offset 90",
-    ),
-    Rule(
-        "segment-overlap",
-        _DAMAGED,
-        "a segment ends before the next one starts",
-        "LogSegments",
-        "offsets 90 to 99 in two segments",
-    ),
-    Rule(
-        "segment-gap",
-        _DATA_LOSS,
-        "a log of raft goes on in the next segment where one ends; of others compaction may empty segments",
-        "KafkaRaftLog",
-        "a segment ends at 100, the next one starts at 250",
-    ),
-    Rule(
-        "log-end",
-        _SUSPICIOUS,
-        "a log of raft reaches the offsets that files beside it have seen it reach",
-        "KafkaRaftLog",
-        "00000000000000000230.snapshot beside a log that ends at 190: what was not flushed is lost, or it was cut",
-    ),
-    Rule(
-        "log-end-durable",
-        _DATA_LOSS,
-        "a log of raft reaches the offset up to which raftlog-recovery-point and raftlog-flush-mark call it durable",
-        "raftlog",
-        "durable up to 4711, and the log ends at 4000",
-    ),
-    Rule(
-        "segment-reach",
-        _DAMAGED,
-        "offsets of a segment are less than 2147483648 above its first",
-        "LogSegment#canConvertToRelativeOffset",
-        "offset 4294967296 in 00000000000000000000.log",
-    ),
-    Rule(
-        "offset-order",
-        _DAMAGED,
-        "a batch starts after the one before it ends",
-        "LogValidator",
-        "offsets 40 to 49 after 40 to 49",
-    ),
-    Rule(
-        "offset-gap",
-        _DATA_LOSS,
-        "in a log of raft each batch starts where the one before it ends",
-        "BatchAccumulator",
-        "offset 57 after offset 48",
-    ),
-    Rule(
-        "offset-missing",
-        _SUSPICIOUS,
-        "offsets are missing between batches of a log only where something shows that it was compacted",
-        "LogCleanerManager",
-        "offset 50 is next and 100 follows, in a topic that cleaner-offset-checkpoint does not name",
-    ),
-    Rule(
-        "offset-compacted",
-        _HARMLESS,
-        "a log that is not compacted has every offset",
-        "LogCleaner",
-        "offsets 3, 9 and 12 of a compacted topic",
-    ),
-    Rule(
-        "offset-negative",
-        _DAMAGED,
-        "offsets and offset deltas are not negative",
-        "DefaultRecordBatch",
-        "a base offset of -1",
-    ),
-    Rule(
-        "epoch-order",
-        _DAMAGED,
-        "epochs of batches do not go back",
-        "LeaderEpochFileCache",
-        "a batch of epoch 3 after one of epoch 5",
-    ),
-    Rule(
-        "epoch-negative",
-        _DAMAGED,
-        "a batch of raft has an epoch of 0 or above",
-        "KafkaRaftLog",
-        "partition leader epoch -1 in __cluster_metadata",
-    ),
-    Rule(
-        "batch-attributes",
-        _SUSPICIOUS,
-        "attribute bits 7 to 15 are not used",
-        "DefaultRecordBatch",
-        "attributes 0x0100",
-    ),
-    Rule(
-        "batch-bare",
-        _SUSPICIOUS,
-        "a batch of raft has no producer and no transaction",
-        "BatchBuilder",
-        "a producer id of 7 in __cluster_metadata",
-    ),
-    Rule(
-        "raft-record",
-        _DAMAGED,
-        "a data record of raft has the timestamp of its batch, and no headers",
-        "RecordsIterator",
-        "a timestamp delta of 5 in __cluster_metadata: Kafka stops reading there",
-    ),
-    Rule(
-        "raft-frame",
-        _DAMAGED,
-        "no record of raft is longer than the whole batch as it is stored, compressed or not",
-        "RecordsIterator",
-        "a record of 3018 bytes in a gzip batch of 122: Kafka stops reading there",
-    ),
-    Rule(
-        "record-offset",
-        _DAMAGED,
-        "a batch's records have increasing offsets from its first to its last",
-        "DefaultRecordBatch",
-        "offset delta 3 after 7",
-    ),
-    Rule(
-        "timestamp-max",
-        _SUSPICIOUS,
-        "a batch's max timestamp is that of its latest record",
-        "LogValidator",
-        "a max timestamp of 1700000000000 over records up to 1700000000500",
-    ),
-    Rule(
-        "timestamp-negative",
-        _SUSPICIOUS,
-        "a timestamp is -1 (none), or not negative",
-        "RecordBatch",
-        "a max timestamp of -9",
-    ),
-    Rule(
-        "timestamp-back",
-        _HARMLESS,
-        "max timestamps of batches do not go back",
-        "KIP-32",
-        "a new leader's clock is 20 ms behind",
-    ),
-    Rule(
-        "metadata-version-missing",
-        _SUSPICIOUS,
-        "a metadata log that has records sets metadata.version, where bootstrap.checkpoint does",
-        "ActivationRecordsGenerator",
-        "a TopicRecord was appended to an empty log, and Kafka writes metadata.version to an empty log only",
-    ),
-    Rule(
-        "frame-empty",
-        _SUSPICIOUS,
-        "a data record of __cluster_metadata has no key, and a value",
-        "MetadataRecordSerde",
-        "a record without value",
-    ),
-)
-
-_INDEXES = (
-    Rule(
-        "index-padding",
-        _HARMLESS,
-        "an index has no zeros after its last entry",
-        "AbstractIndex#resize",
-        "a broker that was killed left 10 MiB of preallocated index",
-    ),
-    Rule(
-        "index-sparse",
-        _HARMLESS,
-        "an index has an entry for each interval of bytes",
-        "LogSegment#append",
-        "no entry for 1 MiB of batches",
-    ),
-    Rule(
-        "index-append",
-        _HARMLESS,
-        "an index entry is made for each batch",
-        "LogSegment#append",
-        "an older broker made one for several batches that it appended together",
-    ),
-    Rule(
-        "index-beyond",
-        _DAMAGED,
-        "an index entry points into its segment",
-        "OffsetIndex",
-        "position 9000 of a segment of 8000 bytes",
-    ),
-    Rule(
-        "time-index-order",
-        _DAMAGED,
-        "timestamps and offsets of a time index increase",
-        "TimeIndex#maybeAppend",
-        "timestamp 5 after 9",
-    ),
-    Rule(
-        "transaction-index",
-        _DAMAGED,
-        "a transaction index lists the transactions that its segment aborts",
-        "TransactionIndex",
-        "a producer's ABORT marker without an entry",
-    ),
-)
-
 _EPOCHS = (
     Rule(
         "epochs-order",
         _DAMAGED,
+        Subject.LEADER_EPOCH_CHECKPOINT,
         "epochs and start offsets of a leader-epoch-checkpoint increase",
         "LeaderEpochFileCache",
         "epoch 3 after epoch 4",
@@ -329,6 +141,7 @@ _EPOCHS = (
     Rule(
         "epochs-start",
         _DAMAGED,
+        Subject.LEADER_EPOCH_CHECKPOINT,
         "a leader-epoch-checkpoint has each epoch start where its first batch does",
         "LeaderEpochFileCache#assign",
         "epoch 4 at 120, whose first batch is at 100",
@@ -336,6 +149,7 @@ _EPOCHS = (
     Rule(
         "epochs-missing",
         _SUSPICIOUS,
+        Subject.LOGS,
         "a leader-epoch-checkpoint names each epoch of the log",
         "LeaderEpochFileCache#assign",
         "batches of epoch 4, and no entry for it",
@@ -343,6 +157,7 @@ _EPOCHS = (
     Rule(
         "epochs-beyond",
         _HARMLESS,
+        Subject.LEADER_EPOCH_CHECKPOINT,
         "an epoch's first batch is written when its entry is",
         "KafkaRaftLog#initializeLeaderEpoch",
         "a leader was killed before its first record: epoch 7 at the end of the log",
@@ -350,6 +165,7 @@ _EPOCHS = (
     Rule(
         "epoch-opening",
         _DAMAGED,
+        Subject.RAFT,
         "each epoch of a raft log starts with its LeaderChange",
         "LeaderState#appendLeaderChangeMessage",
         "epoch 6 starts with a data batch",
@@ -357,6 +173,7 @@ _EPOCHS = (
     Rule(
         "epoch-leader",
         _DAMAGED,
+        Subject.RAFT,
         "an epoch has one LeaderChange, at its start",
         "LeaderState",
         "a second LeaderChange in epoch 6",
@@ -364,6 +181,7 @@ _EPOCHS = (
     Rule(
         "leader-elected",
         _SUSPICIOUS,
+        Subject.RAFT,
         "a leader is one of the voters that it names, and was granted the votes of most",
         "CandidateState",
         "1 of 3 voters granted",
@@ -371,6 +189,7 @@ _EPOCHS = (
     Rule(
         "leader-voters",
         _SUSPICIOUS,
+        Subject.RAFT,
         "a LeaderChange names the voters that are in force",
         "LeaderState",
         "it names 1, 2, 3 where the voters are 1, 2, 4",
@@ -378,6 +197,7 @@ _EPOCHS = (
     Rule(
         "control-place",
         _DAMAGED,
+        Subject.RAFT,
         "snapshot headers, footers and transaction markers are not in a log of raft",
         "KRaftControlRecordStateMachine",
         "a SnapshotFooter in a segment",
@@ -388,6 +208,7 @@ _SNAPSHOTS = (
     Rule(
         "log-start-uncovered",
         _DATA_LOSS,
+        Subject.RAFT,
         "a log that starts above 0 has a snapshot up to its start or beyond",
         "KafkaRaftLog#recoverSnapshots",
         "the log starts at 500, the newest snapshot ends at 300",
@@ -395,6 +216,7 @@ _SNAPSHOTS = (
     Rule(
         "snapshot-unfinished",
         _HARMLESS,
+        Subject.SNAPSHOTS,
         "a snapshot that was begun is finished",
         "FileRawSnapshotWriter",
         "00000000000000000042-0000000003.checkpoint.part",
@@ -402,6 +224,7 @@ _SNAPSHOTS = (
     Rule(
         "snapshot-ahead",
         _SUSPICIOUS,
+        Subject.SNAPSHOTS,
         "no snapshot ends beyond the log's end",
         "KafkaRaftLog#truncateToLatestSnapshot",
         "a snapshot up to 900 of a log that ends at 700: the next start drops the log",
@@ -409,6 +232,7 @@ _SNAPSHOTS = (
     Rule(
         "snapshot-id",
         _DAMAGED,
+        Subject.SNAPSHOTS,
         "a snapshot's epoch is that of the record before its end",
         "KafkaRaftLog#createNewSnapshot",
         "snapshot 100-4, where offset 99 is of epoch 3",
@@ -416,6 +240,7 @@ _SNAPSHOTS = (
     Rule(
         "snapshot-boundary",
         _SUSPICIOUS,
+        Subject.SNAPSHOTS,
         "a snapshot ends where a batch does",
         "KAFKA-14619",
         "a snapshot up to 105 in the middle of a batch from 100 to 109",
@@ -423,6 +248,7 @@ _SNAPSHOTS = (
     Rule(
         "snapshot-timestamp",
         _DAMAGED,
+        Subject.SNAPSHOTS,
         "a snapshot's last contained timestamp is that of the log at its end",
         "RecordsSnapshotWriter",
         "a header of 1700000000000, where the log has 1700000090000",
@@ -430,6 +256,7 @@ _SNAPSHOTS = (
     Rule(
         "snapshot-voters",
         _DAMAGED,
+        Subject.SNAPSHOTS,
         "a snapshot has the voters in force before its end",
         "KRaftControlRecordStateMachine",
         "voters 1, 2, 3, where the log has 1, 2",
@@ -437,6 +264,7 @@ _SNAPSHOTS = (
     Rule(
         "snapshot-version",
         _DAMAGED,
+        Subject.SNAPSHOTS,
         "a snapshot has the kraft.version in force before its end",
         "KRaftControlRecordStateMachine",
         "kraft.version 0, where the log has 1",
@@ -444,6 +272,7 @@ _SNAPSHOTS = (
     Rule(
         "snapshot-twins",
         _DAMAGED,
+        Subject.REPLICAS,
         "snapshots of one id on several replicas say the same",
         "KIP-630",
         "two snapshots 100-4 with different voters",
@@ -451,7 +280,7 @@ _SNAPSHOTS = (
 )
 
 CATALOGUE: Final[dict[str, Rule]] = RULES | {
-    rule.id: rule for rule in (*_FILES, *_SEGMENTS, *_INDEXES, *_EPOCHS, *_SNAPSHOTS, *QUORUM_RULES)
+    rule.id: rule for rule in (*_FILES, *SEGMENT_RULES, *_EPOCHS, *_SNAPSHOTS, *QUORUM_RULES)
 }
 """Every rule by its id."""
 

@@ -6,7 +6,7 @@
 
 from typing import Final
 
-from raftlog.records.rules import Rule, Severity
+from raftlog.records.rules import Rule, Severity, Subject
 
 _HARMLESS = Severity.HARMLESS
 _SUSPICIOUS = Severity.SUSPICIOUS
@@ -17,6 +17,7 @@ _VOTERS = (
     Rule(
         "voters-schema",
         _DAMAGED,
+        Subject.RAFT,
         "a voter set is not empty, and has each voter, directory and listener once",
         "VoterSet",
         "voter 2 twice",
@@ -24,6 +25,7 @@ _VOTERS = (
     Rule(
         "voters-accepted",
         _DAMAGED,
+        Subject.RAFT,
         "a voter set adds at most one voter and removes at most one: Kafka would accept it",
         "VoterSet#hasOverlappingMajority",
         "{1, 2, 3} becomes {1, 4, 5}",
@@ -31,6 +33,7 @@ _VOTERS = (
     Rule(
         "voters-overlap",
         _DAMAGED,
+        Subject.RAFT,
         "each majority of a voter set shares a voter with each of the one before: it is safe",
         "KIP-853",
         "{1, 2, 3} becomes {1, 2, 4}: Kafka accepts it, and {1, 3} and {2, 4} decide apart",
@@ -38,6 +41,7 @@ _VOTERS = (
     Rule(
         "voters-one-change",
         _SUSPICIOUS,
+        Subject.RAFT,
         "a voter set differs by one added, one removed or one updated voter from the one before",
         "KIP-853",
         "two voters have new endpoints at once",
@@ -45,6 +49,7 @@ _VOTERS = (
     Rule(
         "voters-version",
         _DAMAGED,
+        Subject.RAFT,
         "a Voters record stands where kraft.version is 1 or more",
         "KRaftControlRecordStateMachine",
         "a Voters record at kraft.version 0",
@@ -52,6 +57,7 @@ _VOTERS = (
     Rule(
         "voters-range",
         _SUSPICIOUS,
+        Subject.RAFT,
         "each voter supports the kraft.version in force",
         "KIP-853",
         "kraft.version 1 with a voter of versions 0 to 0",
@@ -59,15 +65,17 @@ _VOTERS = (
     Rule(
         "voters-uncommitted",
         _SUSPICIOUS,
+        Subject.RAFT,
         "a voter change is in another batch than its epoch's LeaderChange, and than the change before it",
         "AddVoterHandler",
         "the batch of a LeaderChange makes {1, 2, 3} of {1, 2}: nothing of its epoch was committed yet",
     ),
-    Rule("kraft-version-order", _DAMAGED, "kraft.version does not go back", "KIP-853", "1 becomes 0"),
-    Rule("kraft-version-known", _DAMAGED, "kraft.version is 0 or 1", "KRaftVersion", "level 7"),
+    Rule("kraft-version-order", _DAMAGED, Subject.RAFT, "kraft.version does not go back", "KIP-853", "1 becomes 0"),
+    Rule("kraft-version-known", _DAMAGED, Subject.RAFT, "kraft.version is 0 or 1", "KRaftVersion", "level 7"),
     Rule(
         "kraft-version-voters",
         _SUSPICIOUS,
+        Subject.RAFT,
         "where kraft.version becomes 1, the voters stand beside it",
         "KafkaRaftClient",
         "kraft.version 1 without a Voters record in its batch",
@@ -78,6 +86,7 @@ _ELECTIONS = (
     Rule(
         "election-missing",
         _SUSPICIOUS,
+        Subject.RAFT,
         "a raft log that has records has a quorum-state",
         "FileQuorumStateStore",
         "quorum-state is gone: the node starts at epoch 0 and may vote twice",
@@ -85,6 +94,7 @@ _ELECTIONS = (
     Rule(
         "election-stale",
         _DAMAGED,
+        Subject.QUORUM_STATE,
         "quorum-state is not behind the log's epoch",
         "QuorumState#initialize",
         "epoch 3 beside a log of epoch 5: restored from an old copy",
@@ -92,6 +102,7 @@ _ELECTIONS = (
     Rule(
         "election-leader",
         _DAMAGED,
+        Subject.QUORUM_STATE,
         "quorum-state and the log agree on who leads an epoch",
         "QuorumState",
         "leader 2 of epoch 5, whose LeaderChange names 1",
@@ -99,6 +110,7 @@ _ELECTIONS = (
     Rule(
         "election-vote",
         _SUSPICIOUS,
+        Subject.QUORUM_STATE,
         "quorum-state's vote is for a voter",
         "QuorumState",
         "a vote for 9, which was never a voter",
@@ -106,6 +118,7 @@ _ELECTIONS = (
     Rule(
         "election-stranger",
         _SUSPICIOUS,
+        Subject.QUORUM_STATE,
         "quorum-state's leader is a voter",
         "QuorumState",
         "leader 77, which was never a voter: another cluster's file, or a voter set that is not here yet",
@@ -113,6 +126,7 @@ _ELECTIONS = (
     Rule(
         "election-last-epoch",
         _DAMAGED,
+        Subject.QUORUM_STATE,
         "quorum-state's epoch is below 2147483647: there can be another election",
         "QuorumState#transitionToCandidate",
         "epoch 2147483647: no greater one can be voted in",
@@ -120,6 +134,7 @@ _ELECTIONS = (
     Rule(
         "election-copies",
         _SUSPICIOUS,
+        Subject.QUORUM_STATE,
         "raftlog's checked copies of quorum-state agree with it",
         "raftlog",
         "epoch 7 in a copy, 6 in quorum-state",
@@ -127,6 +142,7 @@ _ELECTIONS = (
     Rule(
         "election-handover",
         _HARMLESS,
+        Subject.QUORUM_STATE,
         "both of raftlog's copies of quorum-state are as new as it is",
         "raftlog",
         "epoch 5 in both copies, 6 in quorum-state: Kafka has run here since",
@@ -134,6 +150,7 @@ _ELECTIONS = (
     Rule(
         "directory-id",
         _SUSPICIOUS,
+        Subject.META_PROPERTIES,
         "a node's directory id is that of its voter",
         "KIP-853",
         "voter 2 has another directory: its disk was replaced",
@@ -141,6 +158,7 @@ _ELECTIONS = (
     Rule(
         "meta-missing",
         _SUSPICIOUS,
+        Subject.ANYTHING,
         "a log directory has meta.properties",
         "MetaPropertiesEnsemble",
         "a log directory without meta.properties",
@@ -151,6 +169,7 @@ _PRODUCERS = (
     Rule(
         "sequence-gap",
         _SUSPICIOUS,
+        Subject.BATCHES,
         "an idempotent producer's batches have consecutive sequences",
         "ProducerAppendInfo#checkSequence",
         "sequence 40 after 30 to 34",
@@ -158,6 +177,7 @@ _PRODUCERS = (
     Rule(
         "sequence-twice",
         _DAMAGED,
+        Subject.BATCHES,
         "an idempotent producer's batch is written once",
         "ProducerStateEntry#findDuplicateBatch",
         "sequences 30 to 34 twice",
@@ -165,6 +185,7 @@ _PRODUCERS = (
     Rule(
         "producer-epoch",
         _DAMAGED,
+        Subject.BATCHES,
         "a producer's epochs do not go back",
         "ProducerAppendInfo#checkProducerEpoch",
         "producer epoch 2 after 3",
@@ -172,6 +193,7 @@ _PRODUCERS = (
     Rule(
         "transaction-open",
         _HARMLESS,
+        Subject.BATCHES,
         "every transaction has ended",
         "ProducerStateManager",
         "a transaction of producer 7 is still going on",
@@ -179,6 +201,7 @@ _PRODUCERS = (
     Rule(
         "transaction-hanging",
         _SUSPICIOUS,
+        Subject.BATCHES,
         "a transaction ends within 15 minutes of its last record",
         "KIP-664",
         "the log goes on for a day behind an open transaction",
@@ -186,6 +209,7 @@ _PRODUCERS = (
     Rule(
         "transaction-empty",
         _HARMLESS,
+        Subject.BATCHES,
         "a marker ends a transaction that has records in the partition",
         "TransactionCoordinator",
         "COMMIT of a producer that wrote nothing here",
@@ -193,6 +217,7 @@ _PRODUCERS = (
     Rule(
         "coordinator-epoch",
         _SUSPICIOUS,
+        Subject.BATCHES,
         "coordinator epochs of markers do not go back",
         "ProducerAppendInfo#checkCoordinatorEpoch",
         "coordinator epoch 3 after 5",
@@ -200,6 +225,7 @@ _PRODUCERS = (
     Rule(
         "transaction-mixed",
         _DAMAGED,
+        Subject.BATCHES,
         "a producer's batches within a transaction are all transactional",
         "ProducerAppendInfo",
         "a plain batch in the middle of a transaction",
@@ -207,6 +233,7 @@ _PRODUCERS = (
     Rule(
         "producer-snapshot",
         _SUSPICIOUS,
+        Subject.PRODUCER_SNAPSHOT,
         "a producer snapshot says of each producer what the log does",
         "ProducerStateManager",
         "last sequence 30, where the log has 44",
@@ -217,6 +244,7 @@ _REPLICAS = (
     Rule(
         "cluster-foreign",
         _SUSPICIOUS,
+        Subject.LOG_DIRECTORIES,
         "log directories that are looked at together are of one cluster",
         "MetaPropertiesEnsemble",
         "cluster ids A and B",
@@ -224,6 +252,7 @@ _REPLICAS = (
     Rule(
         "cluster-twice",
         _SUSPICIOUS,
+        Subject.LOG_DIRECTORIES,
         "metadata logs of one cluster id have one history",
         "StorageTool",
         "epoch 1 begins with leader 1 of voters 1 here, there with leader 2 of voters 2: two clusters with one id",
@@ -231,6 +260,7 @@ _REPLICAS = (
     Rule(
         "node-twice",
         _SUSPICIOUS,
+        Subject.LOG_DIRECTORIES,
         "of log directories of one cluster each has a node id of its own",
         "MetaPropertiesEnsemble",
         "node.id 2 in two directories, each with a metadata log",
@@ -238,6 +268,7 @@ _REPLICAS = (
     Rule(
         "partition-twice",
         _DAMAGED,
+        Subject.LOG_DIRECTORIES,
         "a broker has a partition in one of its log directories",
         "LogManager#loadLog",
         "orders-0 in two directories of node 1: it does not start",
@@ -245,6 +276,7 @@ _REPLICAS = (
     Rule(
         "directory-twice",
         _SUSPICIOUS,
+        Subject.LOG_DIRECTORIES,
         "each log directory has a directory id of its own",
         "KIP-858",
         "a disk was copied",
@@ -252,6 +284,7 @@ _REPLICAS = (
     Rule(
         "replica-leader",
         _DAMAGED,
+        Subject.REPLICAS,
         "an epoch has one leader, whichever replica is asked",
         "KIP-595",
         "epoch 5 is led by 1 on a replica, by 2 on another",
@@ -259,6 +292,7 @@ _REPLICAS = (
     Rule(
         "replica-batch",
         _DAMAGED,
+        Subject.REPLICAS,
         "an epoch and offset name one batch, whichever replica is asked",
         "KIP-595",
         "offset 70 of epoch 5 with two CRCs",
@@ -266,6 +300,7 @@ _REPLICAS = (
     Rule(
         "replica-rot",
         _HARMLESS,
+        Subject.REPLICAS,
         "what is damaged on one replica is not to be had from another",
         "raftlog",
         "offset 70 is damaged here, and sound on two other replicas: it can be fetched again",
@@ -273,6 +308,7 @@ _REPLICAS = (
     Rule(
         "replica-forked",
         _SUSPICIOUS,
+        Subject.REPLICAS,
         "replicas have the same epochs at the same offsets",
         "KIP-595",
         "from offset 70 on epoch 5 here, epoch 6 there: one of them will truncate",
@@ -280,14 +316,23 @@ _REPLICAS = (
     Rule(
         "replica-lost",
         _DATA_LOSS,
+        Subject.REPLICAS,
         "what one replica has or had committed, the others have",
         "raftlog",
         "a fork below the end of the snapshot that was taken of it",
     ),
-    Rule("replica-behind", _HARMLESS, "replicas end at the same offset", "KIP-595", "a replica was stopped earlier"),
+    Rule(
+        "replica-behind",
+        _HARMLESS,
+        Subject.REPLICAS,
+        "replicas end at the same offset",
+        "KIP-595",
+        "a replica was stopped earlier",
+    ),
     Rule(
         "replica-compacted",
         _HARMLESS,
+        Subject.REPLICAS,
         "replicas keep the same records of a compacted topic",
         "LogCleaner",
         "one replica was cleaned later",
@@ -295,6 +340,7 @@ _REPLICAS = (
     Rule(
         "majority-missing",
         _SUSPICIOUS,
+        Subject.REPLICAS,
         "a majority of the voters in force is among the replicas that are looked at",
         "KIP-595",
         "1 of 3 voters' directories was given",

@@ -3,19 +3,25 @@
 
 from collections import Counter
 
+import attrs
+import pytest
+
 from raftlog.records.files.file_names import FileKind
+from raftlog.records.rules import Subject
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, Place, SurveyTask
 from raftlog.tools.auditing.judgement.judgement import Judged
-from raftlog.tools.auditing.run import rule_status
 from raftlog.tools.auditing.run.rule_status import Checks, CheckStatus
 from raftlog.tools.auditing.run.run import Account
 from raftlog.tools.catalogue.audit_rules import CATALOGUE
 from raftlog.tools.input.coverage import Coverage
 
 
-def segment(place: Place, *, is_raft: bool = False) -> PartitionEvidence:
-    """A partition of one empty segment."""
-    task = SurveyTask(place, f"{place.log_directory}/x.log", FileKind.LOG, is_raft=is_raft)
+def segment(
+    place: Place, *, is_raft: bool = False, kind: FileKind = FileKind.LOG, log_directory: str | None = None
+) -> PartitionEvidence:
+    """A partition of one empty file, a segment if nothing else is said; of raft with messages that are read."""
+    place = attrs.evolve(place, log_directory=log_directory or place.log_directory)
+    task = SurveyTask(place, f"{place.log_directory}/x.log", kind, is_raft=is_raft, reads_messages=is_raft)
     return PartitionEvidence(place, (FileEvidence(task, coverage=Coverage()),))
 
 
@@ -26,11 +32,32 @@ def statuses(*partitions: PartitionEvidence, account: Account | None = None) -> 
     return {check.rule.id: check.status for check in found.results(account or Account())}
 
 
-def test_every_rule_is_about_something() -> None:
-    """Each rule of the catalogue has its status, and no line of what rules are about is for none."""
+def test_every_rule_has_a_status() -> None:
+    """Each rule of the catalogue has its status, and each subject is one of a rule."""
     assert list(statuses()) == list(CATALOGUE)
-    firsts = {next(start for start, _ in rule_status._SUBJECTS if rule.startswith(start)) for rule in CATALOGUE}
-    assert firsts == {start for start, _ in rule_status._SUBJECTS}
+    assert {rule.subject for rule in CATALOGUE.values()} == set(Subject)
+
+
+@pytest.mark.parametrize("subject", set(Subject) - {Subject.NOTHING}, ids=lambda subject: subject.name)
+def test_every_subject_can_be_there(subject: Subject) -> None:
+    """For each subject there are files with which its rules pass, and none of these files passes all rules."""
+    raft, topic = Place("a", "__cluster_metadata", 0), Place("b", "orders", 0)
+    partitions = [
+        segment(raft, is_raft=True, kind=kind, log_directory=log_directory)
+        for log_directory in ("a", "b")
+        for kind in FileKind
+    ]
+    found = statuses(*partitions, segment(topic))
+    assert {found[rule.id] for rule in CATALOGUE.values() if rule.subject is subject} == {CheckStatus.PASS}
+    assert {found[rule.id] for rule in CATALOGUE.values() if rule.subject is Subject.NOTHING} == {CheckStatus.SKIPPED}
+
+
+def test_a_topics_segment_says_nothing_of_clusters_and_raft() -> None:
+    """Of one segment of a topic only rules of segments, batches and files pass."""
+    found = statuses(segment(Place("a", "orders", 0)))
+    passed = {CATALOGUE[rule].subject for rule, status in found.items() if status is CheckStatus.PASS}
+    assert passed == {Subject.ANYTHING, Subject.BATCHES, Subject.LOGS}
+    assert found["cluster-twice"] is CheckStatus.SKIPPED
 
 
 def test_where_nothing_is_nothing_passes() -> None:
