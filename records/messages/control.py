@@ -17,7 +17,7 @@ import attrs
 
 from raftlog.errors import DecodeError, InvalidRecordError
 from raftlog.records.messages.primitives import Buffer
-from raftlog.records.messages.schema import UNKNOWN_TAGS, Message, MessageType, message_type
+from raftlog.records.messages.schema import UNKNOWN_TAGS, Message, MessageType, UnknownTags, message_type
 from raftlog.uuid_text import ZERO_UUID
 
 _LAYOUT = 0
@@ -35,10 +35,6 @@ class ControlRecordType(enum.IntEnum):
     SNAPSHOT_FOOTER = 4
     KRAFT_VERSION = 5
     KRAFT_VOTERS = 6
-
-
-UnknownTags = tuple[tuple[int, bytes], ...]
-"""Tagged fields that the schema does not have, by ascending tag; they are written back."""
 
 
 @attrs.frozen

@@ -37,9 +37,22 @@ if TYPE_CHECKING:
     from raftlog.records.messages.message_json import Renderer
     from raftlog.records.messages.schema_json import JsonReader
 
-__all__ = ["FILES", "LEVELS", "NEWEST", "UNKNOWN_TAGS", "Message", "MessageType", "message_type", "message_types"]
+__all__ = [
+    "FILES",
+    "LEVELS",
+    "NEWEST",
+    "UNKNOWN_TAGS",
+    "Message",
+    "MessageType",
+    "UnknownTags",
+    "message_type",
+    "message_types",
+]
 
 Message = dict[str, Any]
+
+UnknownTags = tuple[tuple[int, bytes], ...]
+"""Tagged fields that the schema does not have, by ascending tag, as typed values keep them; they are written back."""
 
 FILES: Final = ("control-records", "metadata-records", "coordinator-records", "raft-rpcs")
 """The schema texts, each parsed when a message of it is first asked for."""

@@ -60,6 +60,7 @@ class Field:
         tag: the tag, or None if the field is never tagged.
         tagged: the versions in which it is a tagged field.
         default: what an absent field is; of a struct, its fields' defaults. Copy it before you hand it out.
+        has_default_note: whether the schema states the default; without a note it follows from the type.
         ignorable: whether a version that lacks the field drops its value without error.
         flexible: False if the field keeps the classic form in flexible versions too.
         since: the first level whose readers know the field.
@@ -74,6 +75,7 @@ class Field:
     tag: int | None
     tagged: Versions
     default: Any
+    has_default_note: bool
     ignorable: bool
     flexible: bool
     since: str
@@ -225,6 +227,7 @@ def _field(line: _Line, shared: dict[str, list[_Line]]) -> Field:
         tag=int(tag) if tag else None,
         tagged=Versions.parse(tagged) if tag else NEVER,
         default=_default(line.notes.get("default"), "array" if array else type_name, struct),
+        has_default_note="default" in line.notes,
         ignorable="ignorable" in line.notes,
         flexible=line.notes.get("flexible") != "none",
         since=line.notes.get("since", LEVELS[0]),

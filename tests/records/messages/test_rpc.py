@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests and responses: Kafka's own bodies, and every frame of a recorded quorum."""
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,25 +18,11 @@ from raftlog.records.messages.rpc import (
     write_response,
 )
 from raftlog.records.messages.schema import message_type
-from tests.golden_files import GOLDEN
 from tests.records.outcome import outcome
+from tests.records.rpc_vectors import BODIES, recorded_frames
 from tests.records.schema_strategies import ALL_VERSIONS, messages
 
 RPCS = [(kind, version) for kind, version in ALL_VERSIONS if kind.schema.kind == "rpc"]
-
-# Other parties of that quorum spoke too: brokers register, and controllers describe the cluster.
-OTHER_API_KEYS = {58, 60, 62, 63, 70}
-
-BODIES = [
-    tuple(line.split())
-    for line in (Path(__file__).parent / "rpc_bodies.txt").read_text().splitlines()
-    if not line.startswith("#")
-]
-
-
-def frames() -> list[dict[str, Any]]:
-    """Give what was recorded: one object for each frame."""
-    return [json.loads(line) for line in (GOLDEN / "wire" / "frames.jsonl").read_text().splitlines()]
 
 
 @settings(deadline=None)
@@ -79,26 +63,17 @@ def test_kafkas_own_bodies(name: str, version: str, body: str) -> None:
 
 def test_every_frame_of_a_real_quorum() -> None:
     """All 3575 frames that controllers exchanged read with nothing left over, and are written as they were."""
-    recorded = [(frame, bytes.fromhex(frame["frame"])) for frame in frames()]
-    asked: dict[tuple[str, int], tuple[int, int]] = {}
     same = 0
-    for frame, data in recorded:
-        if frame["way"] != "request":
-            continue
-        api_key, version, correlation_id = (int.from_bytes(data[a:b], "big") for a, b in ((0, 2), (2, 4), (4, 8)))
-        asked[frame["connection"], correlation_id] = api_key, version
-        if api_key not in OTHER_API_KEYS:
+    for way, api_key, version, data in recorded_frames():
+        if way == "request":
             request = read_request(data)
             header = request.header
-            assert data == write_request(api_key, version, correlation_id, header["clientId"], request.message)
-            same += 1
-    for frame, data in recorded:
-        if frame["way"] == "response":
-            api_key, version = asked[frame["connection"], read_correlation_id(data)]
-            if api_key not in OTHER_API_KEYS:
-                response = read_response(data, api_key, version)
-                assert data == write_response(api_key, version, response.header["correlationId"], response.message)
-                same += 1
+            written = write_request(api_key, version, header["correlationId"], header["clientId"], request.message)
+        else:
+            response = read_response(data, api_key, version)
+            written = write_response(api_key, version, response.header["correlationId"], response.message)
+        assert written == data
+        same += 1
     assert same == 3575
 
 

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The structs that several RPCs share: where a replica listens, and which snapshot is meant.
+
+Source: the ``NodeEndpoint``, ``LeaderEndpoint``, ``Listener`` and ``SnapshotId`` of Kafka's message schemas.
+"""
+
+import attrs
+
+from raftlog.records.messages.schema import UnknownTags
+
+
+@attrs.frozen(kw_only=True)
+class NodeEndpoint:
+    """Tells where a leader listens that the response names by its id."""
+
+    node_id: int
+    host: str
+    port: int
+    unknown_tags: UnknownTags = ()
+
+
+@attrs.frozen(kw_only=True)
+class LeaderEndpoint:
+    """Tells a voter where the leader listens, under the name of the listener."""
+
+    name: str
+    host: str
+    port: int
+    unknown_tags: UnknownTags = ()
+
+
+@attrs.frozen(kw_only=True)
+class Listener:
+    """Tells where a voter listens, under the name of the listener."""
+
+    name: str
+    host: str
+    port: int
+    unknown_tags: UnknownTags = ()
+
+
+@attrs.frozen(kw_only=True)
+class SnapshotId:
+    """Names the snapshot that is fetched: its exclusive end offset, and the epoch of the record before it."""
+
+    end_offset: int
+    epoch: int
+    unknown_tags: UnknownTags = ()

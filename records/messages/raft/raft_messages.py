@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests and responses of raft as frozen typed values: read them, write them, or convert generic messages.
+
+A class has the name of its message, and one attribute per field of any version, by Kafka's name in snake_case. All
+arguments are keywords. An attribute has a default if the schema states one, or if the bytes may lack the field: because
+a version does not have it, or because it is tagged. A nested struct is a class with the message's name before its own,
+or with its own name alone if several messages share it.
+
+>>> vote = VoteResponse(error_code=3, topics=())
+>>> write_rpc(vote, 2).hex()
+'00030100'
+>>> read_rpc(VoteResponse, bytes.fromhex("00030100"), 2) == vote
+True
+
+Frames, with their headers, are in ``rpc``: its messages are what ``to_message`` gives and ``from_message`` takes.
+
+Source: the classes that Kafka generates, such as VoteRequestData.
+"""
+
+import functools
+import typing
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, TypeVar
+
+from raftlog.records.messages.primitives import Buffer
+from raftlog.records.messages.raft.election_messages import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+    VoteRequest,
+    VoteResponse,
+)
+from raftlog.records.messages.raft.fetch_messages import (
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+)
+from raftlog.records.messages.raft.typed_structs import StructConversion, struct_conversion
+from raftlog.records.messages.raft.voter_messages import (
+    AddRaftVoterRequest,
+    AddRaftVoterResponse,
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    RemoveRaftVoterRequest,
+    RemoveRaftVoterResponse,
+    UpdateRaftVoterRequest,
+    UpdateRaftVoterResponse,
+)
+from raftlog.records.messages.schema import Message, MessageType, message_types
+
+RaftRequest = (
+    VoteRequest
+    | BeginQuorumEpochRequest
+    | EndQuorumEpochRequest
+    | FetchRequest
+    | FetchSnapshotRequest
+    | AddRaftVoterRequest
+    | RemoveRaftVoterRequest
+    | UpdateRaftVoterRequest
+    | DescribeQuorumRequest
+)
+RaftResponse = (
+    VoteResponse
+    | BeginQuorumEpochResponse
+    | EndQuorumEpochResponse
+    | FetchResponse
+    | FetchSnapshotResponse
+    | AddRaftVoterResponse
+    | RemoveRaftVoterResponse
+    | UpdateRaftVoterResponse
+    | DescribeQuorumResponse
+)
+RaftMessage = RaftRequest | RaftResponse
+
+RAFT_MESSAGES: Final[Mapping[str, type[RaftMessage]]] = MappingProxyType(
+    {each.__name__: each for each in typing.get_args(RaftMessage)}
+)
+"""The classes by the names of their messages, such as ``read_request(frame).type.name``."""
+
+_M = TypeVar("_M", bound=RaftMessage)
+
+
+def to_message(value: RaftMessage) -> Message:
+    """Make a generic message of a typed one, with every field of the schema.
+
+    Raises:
+        InvalidRecordError: an attribute has a value of another kind. Numbers and texts are checked by the writer.
+        LookupError: the value is no message of raft, but a part of one, or something else.
+    """
+    message: Message = _conversion(_name(type(value))).to_message(value)
+    return message
+
+
+def from_message(kind: type[_M], message: Message) -> _M:
+    """Make a typed message of a generic one; fields that it leaves out are at the schema's defaults.
+
+    Raises:
+        InvalidRecordError: the message has a field that the schema lacks, or a part of it is of another kind.
+        LookupError: the class is no message of raft.
+    """
+    value: _M = _conversion(_name(kind)).from_message(message)
+    return value
+
+
+def write_rpc(value: RaftMessage, version: int) -> bytes:
+    """Write the bytes of a message in a version.
+
+    Raises:
+        UnsupportedVersionError: the version is not known, or lacks a field that is not at its default.
+        InvalidRecordError: an attribute has a value that its field does not take.
+        LookupError: the value is no message of raft.
+    """
+    message = to_message(value)
+    return _message_type(type(value).__name__).write(message, version=version)
+
+
+def read_rpc(kind: type[_M], buffer: Buffer, version: int) -> _M:
+    """Read a message of a version, which must fill the bytes.
+
+    Raises:
+        UnsupportedVersionError: the version is not known.
+        InvalidRecordError: a field breaks the format, or bytes are left over.
+        TruncatedBatchError: the bytes end inside the message.
+        LookupError: the class is no message of raft.
+    """
+    return from_message(kind, _message_type(_name(kind)).decode(buffer, version=version))
+
+
+def _name(kind: type) -> str:
+    if RAFT_MESSAGES.get(kind.__name__) is not kind:
+        raise LookupError(f"{kind.__name__} is no message of raft")
+    return kind.__name__
+
+
+def _message_type(name: str) -> MessageType:
+    return message_types("raft-rpcs")[name]
+
+
+@functools.cache
+def _conversion(name: str) -> StructConversion:
+    return struct_conversion(RAFT_MESSAGES[name], _message_type(name).schema.struct)
