@@ -234,6 +234,7 @@ _TYPES: Final[dict[type, ControlRecordType]] = {
     KRaftVersionRecord: ControlRecordType.KRAFT_VERSION,
     VotersRecord: ControlRecordType.KRAFT_VOTERS,
 }
+_KINDS: Final = {type_: kind for kind, type_ in _TYPES.items()}
 _KNOWN_TYPES: Final = frozenset(ControlRecordType)
 
 
@@ -242,19 +243,11 @@ def _message_type(value: ControlValue) -> MessageType:
 
 
 def _read_value(type_: ControlRecordType, data: bytes) -> tuple[ControlValue, int]:
-    match type_:
-        case ControlRecordType.ABORT | ControlRecordType.COMMIT:
-            return _read_marker(type_, data)
-        case ControlRecordType.LEADER_CHANGE:
-            return _read_message(LeaderChangeMessage, _leader_change, data)
-        case ControlRecordType.SNAPSHOT_HEADER:
-            return _read_message(SnapshotHeaderRecord, _snapshot_header, data)
-        case ControlRecordType.SNAPSHOT_FOOTER:
-            return _read_message(SnapshotFooterRecord, _snapshot_footer, data)
-        case ControlRecordType.KRAFT_VERSION:
-            return _read_message(KRaftVersionRecord, _kraft_version, data)
-        case ControlRecordType.KRAFT_VOTERS:
-            return _read_message(VotersRecord, _voters_record, data)
+    if type_ in (ControlRecordType.ABORT, ControlRecordType.COMMIT):
+        return _read_marker(type_, data)
+    kind = _KINDS[type_]
+    message, end = message_type(kind.__name__).read(data, version=_LAYOUT)
+    return _FROM_MESSAGE[kind](message), end
 
 
 def _read_marker(type_: ControlRecordType, data: bytes) -> tuple[EndTxnMarker, int]:
@@ -265,11 +258,6 @@ def _read_marker(type_: ControlRecordType, data: bytes) -> tuple[EndTxnMarker, i
         raise InvalidRecordError(f"an end marker has version {version}", "control-value")
     marker, end = message_type("EndTxnMarker").read(data, _VERSION.size, version=_LAYOUT)
     return EndTxnMarker(type_ is ControlRecordType.COMMIT, marker["coordinatorEpoch"], version), end
-
-
-def _read_message(kind: type, from_message: Callable[[Message], ControlValue], data: bytes) -> tuple[ControlValue, int]:
-    message, end = message_type(kind.__name__).read(data, version=_LAYOUT)
-    return from_message(message), end
 
 
 # Typed values and messages
@@ -321,6 +309,15 @@ def _voters_record_voter(message: Message) -> VotersRecordVoter:
 
 def _endpoint(message: Message) -> VotersRecordEndpoint:
     return VotersRecordEndpoint(message["name"], message["host"], message["port"], _unknown_tags(message))
+
+
+_FROM_MESSAGE: Final[dict[type, Callable[[Message], ControlValue]]] = {
+    LeaderChangeMessage: _leader_change,
+    SnapshotHeaderRecord: _snapshot_header,
+    SnapshotFooterRecord: _snapshot_footer,
+    KRaftVersionRecord: _kraft_version,
+    VotersRecord: _voters_record,
+}
 
 
 def _directory_id(message: Message) -> uuid.UUID | None:

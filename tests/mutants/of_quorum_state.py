@@ -149,14 +149,14 @@ def _one_voter_less(ends: Iterable[int], majority_size: int) -> int | None:
 
 MUTANTS: Final = (
     Mutant(
-        "Q-own-epoch",
+        "R-own-epoch",
         "records of an earlier epoch are not committed by their number of copies",
         "Raft, 5.4.2",
         swapped(high_watermark, "advanced_high_watermark", _of_any_leader),
         ("tests/quorum/test_high_watermark.py::test_the_leaders_own_epoch_commits",),
     ),
     Mutant(
-        "Q-majority",
+        "R-majority",
         "one voter less than a majority commits nothing",
         "LeaderState#maybeUpdateHighWatermark",
         instead(high_watermark, "majority_offset", _one_voter_less),
