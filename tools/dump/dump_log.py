@@ -6,14 +6,13 @@ Damage never ends a run: it is reported, and reading goes on behind it.
 
 import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import BinaryIO, Final
 
 from raftlog.errors import DecodeError, MissingExtraError, StorageError
 from raftlog.records.files.file_names import FileKind, FileState
 from raftlog.tools.catalogue.findings import Finding, Tally
 from raftlog.tools.dump.dump_options import DumpOptions, parse_options
 from raftlog.tools.dump.dump_records import Line, RecordsDump
-from raftlog.tools.dump.kafka_text import KafkaText
 from raftlog.tools.dump.seek import wanted_files
 from raftlog.tools.dump.selection import Selection
 from raftlog.tools.input.inputs import InputFile, find_files
@@ -26,9 +25,6 @@ from raftlog.tools.payloads.payloads import (
 )
 from raftlog.tools.terminal.exit_codes import EXIT_ERROR
 from raftlog.tools.terminal.standard_error import say
-
-if TYPE_CHECKING:
-    from raftlog.tools.dump.rendering import Renderer
 
 _OUTPUT_CHUNK_SIZE: Final = 64 * 1024
 _KAFKA_KINDS: Final = frozenset(
@@ -65,23 +61,23 @@ class Dump:
 
     def __init__(self, options: DumpOptions, output: BinaryIO) -> None:
         self._options = options
-        self._renderer = _renderer(options)
+        self._format = options.output_format
+        self._renderer = self._format.make_renderer(
+            options.dialect, print_payloads=options.print_payloads, skip_record_metadata=options.skip_record_metadata
+        )
         self._named_decoder = _named_decoder(options)
         self._output = _Output(output)
         self._tally = Tally()
         self._already_said: set[str] = set()
         self._records = RecordsDump(
             self._renderer,
+            self._format.make_line_writer and self._format.make_line_writer(self._renderer),
             deep=options.deep,
-            decodes_payloads=options.print_payloads or not self._is_kafka or options.selection.by_record,
+            decodes_payloads=options.print_payloads or self._format.decodes_unasked or options.selection.by_record,
             decode_corrupt=options.decode_corrupt,
             max_bytes=options.max_bytes,
             left=options.limit,
         )
-
-    @property
-    def _is_kafka(self) -> bool:
-        return self._options.output_format == "kafka"
 
     def run(self) -> int:
         """Dump every file that the user named, and return the exit code."""
@@ -112,12 +108,13 @@ class Dump:
                 self._say(f"{file.path}: gone since its directory was listed")
             else:
                 self._complain(error)
-        if self._is_kafka and self._records.has_shown_secret:
-            self._say_once("secrets of metadata records are shown: the format kafka hides nothing")
+        if not self._format.hides_secrets and self._records.has_shown_secret:
+            self._say_once(f"secrets of metadata records are shown: the format {self._format.name} hides nothing")
 
     def _lines(self, file: InputFile, selection: Selection) -> Iterator[Line]:
         is_foreign = file.kind is None or (
-            self._is_kafka and (file.kind not in _KAFKA_KINDS or file.state is not FileState.CURRENT)
+            self._format.prints_kafkas_files_only
+            and (file.kind not in _KAFKA_KINDS or file.state is not FileState.CURRENT)
         )
         if file.is_standard_input or (file.holds_records and not is_foreign):
             yield from self._records.lines(file, self._decoder_of(file), selection)
@@ -143,7 +140,7 @@ class Dump:
         """Return the decoder that was named, or else, outside Kafka's format, the one that fits the topic."""
         if self._named_decoder is not None:
             return self._named_decoder
-        if self._is_kafka and not self._options.selection.types:
+        if not self._format.decodes_unasked and not self._options.selection.types:
             return PlainDecoder()
         name = DECODER_OF_TOPIC.get(file.topic or "")
         return PlainDecoder(redact=self._options.redact) if name is None else _message_decoder(name, self._options)
@@ -205,20 +202,6 @@ class _Output:
         self._stream.write("".join(pending).encode("utf-8", "surrogateescape"))
 
 
-def _renderer(options: DumpOptions) -> "Renderer":
-    match options.output_format:
-        case "jsonl":
-            from raftlog.tools.dump.json_lines import JsonLines
-
-            return JsonLines()
-        case "table":
-            from raftlog.tools.dump.table_text import TableText
-
-            return TableText()
-        case _:
-            return KafkaText(options.dialect, options.print_payloads, options.skip_record_metadata)
-
-
 def _named_decoder(options: DumpOptions) -> PayloadDecoder | None:
     """Return the decoder that the user named, if any.
 
@@ -238,5 +221,5 @@ def _message_decoder(name: str, options: DumpOptions) -> PayloadDecoder:
     """Return a decoder of messages; outside Kafka's format it follows the release that knows most."""
     from raftlog.tools.payloads.message_payloads import message_decoder  # Slow to import: schemas come with it.
 
-    level = options.dialect.value if options.output_format == "kafka" else None
+    level = options.dialect.value if options.output_format.follows_dialect else None
     return message_decoder(name, options.dialect, level, redact=options.redact)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from raftlog.storage.reading.file_source import STANDARD_INPUT
+from raftlog.tools.dump.output_formats import FORMATS, KAFKA, OutputFormat
 from raftlog.tools.dump.selection import Selection, parse_time_ms, parse_type
 from raftlog.tools.payloads.dialect import NEWEST, Dialect
 from raftlog.tools.terminal.argument_parser import Parser
@@ -26,7 +27,7 @@ class DumpOptions(NamedTuple):
     Attributes:
         paths: files, directories, patterns and ``-``, in order.
         all_files: whether directories give their indexes and small files too.
-        output_format: ``kafka``, ``jsonl`` or ``table``.
+        output_format: from the registry.
         dialect: whose words the format ``kafka`` uses.
         decoder: one of ``DECODERS``, or None.
         key_decoder, value_decoder: ``module:name`` of Python functions, or None.
@@ -45,7 +46,7 @@ class DumpOptions(NamedTuple):
 
     paths: tuple[str, ...]
     all_files: bool
-    output_format: str
+    output_format: OutputFormat
     dialect: Dialect
     decoder: str | None
     key_decoder: str | None
@@ -81,19 +82,20 @@ def parse_options(arguments: Sequence[str]) -> DumpOptions:
     names_decoder = decoder is not None or given.key_decoder is not None or given.value_decoder is not None
     print_payloads = given.print_data_log or names_decoder
     selection = _selection(parser, given)
+    output_format = FORMATS[given.format]
     return DumpOptions(
         paths=paths,
         all_files=given.all,
-        output_format=given.format,
+        output_format=output_format,
         dialect=dialect,
         decoder=decoder,
         key_decoder=given.key_decoder or None,
         value_decoder=given.value_decoder or None,
-        deep=(given.format != "kafka" and not given.shallow) or given.deep_iteration or print_payloads,
+        deep=(output_format.decodes_unasked and not given.shallow) or given.deep_iteration or print_payloads,
         print_payloads=print_payloads,
         skip_record_metadata=given.skip_record_metadata,
         decode_corrupt=given.decode_corrupt,
-        redact=not given.no_redact and given.format != "kafka",
+        redact=not given.no_redact and output_format.hides_secrets,
         selection=selection,
         last=given.last,
         limit=given.limit,
@@ -188,8 +190,8 @@ def _add_kafka_options(group: argparse._ArgumentGroup) -> None:
 def _add_output_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--format",
-        choices=("kafka", "jsonl", "table"),
-        default="kafka",
+        choices=tuple(FORMATS),
+        default=KAFKA.name,
         help="kafka is byte for byte Kafka's own for what is sound",
     )
     group.add_argument(

@@ -17,7 +17,6 @@ from raftlog.records.kernel_choice import IS_COMPILED
 from raftlog.storage.reading.file_source import open_source
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.dump.kafka_lines import KafkaLines, LinePlace
-from raftlog.tools.dump.kafka_text import KafkaText
 from raftlog.tools.dump.seek import start_position
 from raftlog.tools.dump.selection import Selection
 from raftlog.tools.input.coverage import Coverage
@@ -42,6 +41,7 @@ class RecordsDump:
 
     Attributes:
         renderer: the output format.
+        line_writer: writes lines of this format many at a time; None where each is rendered alone.
         deep: whether to read records.
         decodes_payloads: whether the output shows them.
         decode_corrupt: whether to read records of batches whose CRC does not hold.
@@ -51,6 +51,7 @@ class RecordsDump:
     """
 
     renderer: "Renderer"
+    line_writer: KafkaLines | None
     deep: bool
     decodes_payloads: bool
     decode_corrupt: bool
@@ -88,9 +89,7 @@ class RecordsDump:
 
     def _quick_lines(self, selection: Selection) -> KafkaLines | None:
         """Return what prints many lines at a time, if it can print these: all that Kafka prints of a file."""
-        if IS_COMPILED and isinstance(self.renderer, KafkaText) and selection.is_everything and self.left is None:
-            return KafkaLines(self.renderer)
-        return None
+        return self.line_writer if IS_COMPILED and selection.is_everything and self.left is None else None
 
     def _pieces(self, source: ByteSource, start: int, *, is_quick: bool) -> "Iterator[Piece | BatchRun | Chunk]":
         if not is_quick:
@@ -132,7 +131,7 @@ class RecordsDump:
 
     def _quick_chunk(self, quick: KafkaLines, chunk: "Chunk", decoder: PayloadDecoder) -> Iterator[bytes | LinePlace]:
         """Yield lines as far as they can be printed many at a time, and the places of all else."""
-        if isinstance(self.renderer, KafkaText) and self.renderer.skip_record_metadata:
+        if quick.skips_record_metadata:
             return map(LinePlace, range(len(chunk.batches)))
         if not self.decodes_payloads or decoder == PlainDecoder():
             return quick.chunk(chunk)

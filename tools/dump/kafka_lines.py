@@ -44,6 +44,11 @@ class KafkaLines:
         self._text = text
         self._output = memoryview(bytearray(_OUTPUT_SIZE))
 
+    @property
+    def skips_record_metadata(self) -> bool:
+        """Whether records are printed without their metadata, which is then done one by one."""
+        return self._text.skip_record_metadata
+
     def batches(self, run: BatchRun) -> Iterator[bytes | LinePlace]:
         """Yield the lines of all batches, and the places of those that others are to render."""
         index = 0

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The registry of output formats is all that there is of them."""
+
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+from raftlog.tools.dump.output_formats import FORMATS, KAFKA
+from raftlog.tools.dump.rendering import Renderer
+from raftlog.tools.payloads.dialect import NEWEST
+from tests.checkout import ROOT
+from tests.golden_files import GOLDEN
+from tests.tools.console import run
+
+METHODS = [name for name, member in vars(Renderer).items() if inspect.isfunction(member) and not name.startswith("_")]
+
+
+def test_names_are_unique_and_the_default_is_kafkas() -> None:
+    """Each format is found by its own name; the first one is Kafka's."""
+    assert [each.name for each in FORMATS.values()] == list(FORMATS)
+    assert next(iter(FORMATS.values())) is KAFKA
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_renders_everything(name: str) -> None:
+    """A renderer has each method of the protocol, with its parameters."""
+    renderer = FORMATS[name].make_renderer(NEWEST, print_payloads=True, skip_record_metadata=False)
+    for method in METHODS:
+        wanted = [*inspect.signature(getattr(Renderer, method)).parameters][1:]
+        assert [*inspect.signature(getattr(renderer, method)).parameters] == wanted, method
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_prints_every_kind_of_file(name: str) -> None:
+    """Directories of a real cluster are printed by each format, without an error of raftlog's own."""
+    outcome = run("dump-log", "--format", name, "--all", GOLDEN / "data-topics" / "data" / "n1")
+    assert (outcome.exit_code, "fault of raftlog" in outcome.messages) == (0, False)
+    assert outcome.text
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_is_documented(name: str) -> None:
+    """The README says what each format is."""
+    assert f"`--format {name}`" in (ROOT / "README.md").read_text("utf-8")
+
+
+def test_nobody_asks_for_the_name_of_a_format() -> None:
+    """What a format does differently is a trait of it: no other module of dump-log compares names."""
+    places = [path for path in (ROOT / "tools" / "dump").glob("*.py") if path.name != "output_formats.py"]
+    assert [path.name for path in places if _compares_names(path)] == []
+
+
+def _compares_names(path: Path) -> bool:
+    return (
+        re.search(r"(format|name)\)? (==|!=|in) .*\"(" + "|".join(FORMATS) + ')"', path.read_text("utf-8")) is not None
+    )

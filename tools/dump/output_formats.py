@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The registry of output formats: every name that ``--format`` takes, with its traits. No other module asks for a name.
+
+To add one, write a ``Renderer`` in this room, and an ``OutputFormat`` here: its traits are required.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import attrs
+
+from raftlog.tools.dump.kafka_lines import KafkaLines
+from raftlog.tools.dump.kafka_text import KafkaText
+from raftlog.tools.payloads.dialect import Dialect
+
+if TYPE_CHECKING:
+    from raftlog.tools.dump.rendering import Renderer
+
+
+class RendererMaker(Protocol):
+    """Makes what renders a format."""
+
+    def __call__(self, dialect: Dialect, *, print_payloads: bool, skip_record_metadata: bool) -> "Renderer":
+        """Make it.
+
+        Args:
+            dialect: the release whose words to use, where the format follows one.
+            print_payloads: whether payloads were asked for.
+            skip_record_metadata: whether to leave out all but keys and payloads.
+        """
+        ...
+
+
+@attrs.frozen
+class OutputFormat:
+    """A value of ``--format``.
+
+    Attributes:
+        name: the value.
+        make_renderer: makes what renders it.
+        follows_dialect: whether its words, and the messages that it knows, are those of the release of ``--dialect``.
+        prints_kafkas_files_only: whether files that kafka-dump-log does not print are ignored.
+        decodes_unasked: whether records are shown and decoded, by their topic, without an option.
+        hides_secrets: whether secrets of metadata records are redacted.
+        make_line_writer: makes, of a renderer of this format, what writes its lines many at a time; None where there
+            is no such thing.
+    """
+
+    name: str
+    make_renderer: RendererMaker = attrs.field(eq=False, repr=False)
+    follows_dialect: bool
+    prints_kafkas_files_only: bool
+    decodes_unasked: bool
+    hides_secrets: bool
+    make_line_writer: "Callable[[Any], KafkaLines] | None" = attrs.field(eq=False, repr=False)
+
+
+def _kafka(dialect: Dialect, *, print_payloads: bool, skip_record_metadata: bool) -> "Renderer":
+    return KafkaText(dialect, print_payloads, skip_record_metadata)
+
+
+def _json_lines(dialect: Dialect, *, print_payloads: bool, skip_record_metadata: bool) -> "Renderer":
+    from raftlog.tools.dump.json_lines import JsonLines  # Slow to import, as is the next one.
+
+    return JsonLines()
+
+
+def _table(dialect: Dialect, *, print_payloads: bool, skip_record_metadata: bool) -> "Renderer":
+    from raftlog.tools.dump.table_text import TableText
+
+    return TableText()
+
+
+KAFKA: Final = OutputFormat(
+    "kafka",
+    _kafka,
+    follows_dialect=True,
+    prints_kafkas_files_only=True,
+    decodes_unasked=False,
+    hides_secrets=False,
+    make_line_writer=KafkaLines,
+)
+_OURS: Final[dict[str, Any]] = {
+    "follows_dialect": False,
+    "prints_kafkas_files_only": False,
+    "decodes_unasked": True,
+    "hides_secrets": True,
+    "make_line_writer": None,
+}
+FORMATS: Final = {
+    each.name: each
+    for each in (KAFKA, OutputFormat("jsonl", _json_lines, **_OURS), OutputFormat("table", _table, **_OURS))
+}
+"""Every format by its name; the first is the default."""
