@@ -24,7 +24,6 @@ from raftlog.errors import InvalidRecordError, StorageError, TooManyOpenFilesErr
 from raftlog.records.messages.primitives import RULE, Buffer, Reader, Writer
 from raftlog.records.messages.schema_reader import compile_reader
 from raftlog.records.messages.schema_text import (
-    LEVELS,
     NEWEST,
     UNKNOWN_TAGS,
     MessageSchema,
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FILES",
-    "LEVELS",
     "NEWEST",
     "UNKNOWN_TAGS",
     "Message",

@@ -7,10 +7,8 @@ from typing import Any, Final
 import attrs
 
 from raftlog.records.messages.primitives import FIXED_FORMATS
+from raftlog.records.messages.releases import LEVELS
 from raftlog.uuid_text import ZERO_UUID
-
-LEVELS: Final = ("3.9", "4.0", "4.1", "4.2", "4.3", "4.4")
-"""The Kafka releases whose readers are told apart, oldest first."""
 
 NEWEST: Final = LEVELS[-1]
 

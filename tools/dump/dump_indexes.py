@@ -22,13 +22,13 @@ from raftlog.records.files.index_entries import (
     TimeIndexEntry,
 )
 from raftlog.records.files.producer_snapshot import read_producer_snapshot
+from raftlog.records.messages.releases import DIALECTS, NEWEST_DIALECT, Release
 from raftlog.storage.reading.file_source import open_source, read_file
 from raftlog.storage.reading.index_seek import BatchHead, head_at
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.dump.rendering import Renderer
 from raftlog.tools.input.inputs import LARGEST_SMALL_FILE_BYTES, InputFile
 from raftlog.tools.input.small_files import READABLE_KINDS, small_file_contents
-from raftlog.tools.payloads.dialect import NEWEST, Dialect
 
 _MAX_INDEX_SIZE: Final = 64 * 1024 * 1024
 """Larger indexes are refused; Kafka makes them 10 MiB."""
@@ -44,7 +44,7 @@ class IndexOptions:
 
     index_sanity_check: bool = False
     verify_index_only: bool = False
-    dialect: Dialect = NEWEST
+    dialect: Release = NEWEST_DIALECT
 
 
 def dump_other_file(file: InputFile, renderer: Renderer, options: IndexOptions) -> Iterator[str | Finding]:
@@ -153,18 +153,18 @@ class _Index(Generic[Entry]):
 
 
 def _sanity_check(
-    file: InputFile, renderer: Renderer, index: "_Index[OffsetIndexEntry] | _Index[TimeIndexEntry]", dialect: Dialect
+    file: InputFile, renderer: Renderer, index: "_Index[OffsetIndexEntry] | _Index[TimeIndexEntry]", dialect: Release
 ) -> Iterator[str | Finding]:
     """Do no more than a broker does when it starts. Source: the sanityCheck of OffsetIndex and of TimeIndex."""
     reason = _insanity(index, dialect)
     yield renderer.passed(file) if reason is None else Finding(file.path, "index-sanity", reason)
 
 
-def _insanity(index: "_Index[OffsetIndexEntry] | _Index[TimeIndexEntry]", dialect: Dialect) -> str | None:
+def _insanity(index: "_Index[OffsetIndexEntry] | _Index[TimeIndexEntry]", dialect: Release) -> str | None:
     """Say what does not pass, if anything: of the entries the broker looks at the first and the last."""
     size = index.layout.entry_size
     end = len(index.data) // size * size
-    if end < len(index.data) and (index.layout is TIME_INDEX or dialect < Dialect.V4_3):
+    if end < len(index.data) and (index.layout is TIME_INDEX or dialect < DIALECTS["4.3"]):
         return f"{len(index.data) - end} bytes after the last entry"
     ends = [*index.layout.entries(index.data[:size]), *index.layout.entries(index.data[end - size : end])]
     match ends:

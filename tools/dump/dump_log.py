@@ -221,5 +221,5 @@ def _message_decoder(name: str, options: DumpOptions) -> PayloadDecoder:
     """Return a decoder of messages; outside Kafka's format it follows the release that knows most."""
     from raftlog.tools.payloads.message_payloads import message_decoder  # Slow to import: schemas come with it.
 
-    level = options.dialect.value if options.output_format.follows_dialect else None
+    level = options.dialect.name if options.output_format.follows_dialect else None
     return message_decoder(name, options.dialect, level, redact=options.redact)

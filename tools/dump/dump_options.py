@@ -7,10 +7,10 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from raftlog.records.messages.releases import DIALECTS, NEWEST_DIALECT, Release
 from raftlog.storage.reading.file_source import STANDARD_INPUT
 from raftlog.tools.dump.output_formats import FORMATS, KAFKA, OutputFormat
 from raftlog.tools.dump.selection import Selection, parse_time_ms, parse_type
-from raftlog.tools.payloads.dialect import NEWEST, Dialect
 from raftlog.tools.terminal.argument_parser import Parser
 from raftlog.tools.terminal.exit_codes import EXIT_CODES_HELP
 from raftlog.tools.terminal.spool_option import add_spool_option
@@ -47,7 +47,7 @@ class DumpOptions(NamedTuple):
     paths: tuple[str, ...]
     all_files: bool
     output_format: OutputFormat
-    dialect: Dialect
+    dialect: Release
     decoder: str | None
     key_decoder: str | None
     value_decoder: str | None
@@ -69,10 +69,10 @@ def parse_options(arguments: Sequence[str]) -> DumpOptions:
     parser = _parser()
     given = parser.parse_args(arguments)
     decoder = next((name for name in DECODERS if getattr(given, f"{name.replace('-', '_')}_decoder")), None)
-    dialect = Dialect(given.dialect)
+    dialect = DIALECTS[given.dialect]
     if decoder == "remote-log-metadata":
         parser.error("--remote-log-metadata-decoder: raftlog does not decode remote log metadata")
-    if decoder == "share-group-state" and dialect is Dialect.V3_9:
+    if decoder == "share-group-state" and dialect is DIALECTS["3.9"]:
         parser.error("--share-group-state-decoder: Kafka 3.9 has no such option")
     paths = tuple(path for files in given.files for path in files.split(",") if path) + tuple(given.paths)
     if not paths:
@@ -196,9 +196,9 @@ def _add_output_options(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument(
         "--dialect",
-        choices=[dialect.value for dialect in Dialect],
-        default=NEWEST.value,
-        help=f"the Kafka release that the format kafka follows (default {NEWEST.value})",
+        choices=tuple(DIALECTS),
+        default=NEWEST_DIALECT.name,
+        help=f"the Kafka release that the format kafka follows (default {NEWEST_DIALECT.name})",
     )
     group.add_argument("--shallow", action="store_true", help="in the formats jsonl and table, leave out records")
     group.add_argument("--all", action="store_true", help="of directories, dump indexes and small files too")

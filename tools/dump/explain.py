@@ -178,7 +178,7 @@ def _problem(piece: Corruption | TornTail | ZeroPadding) -> str:
 
 def _describer(file: InputFile, piece: Piece, *, redact: bool) -> DescribeRecord:
     """Return what says which message a record of this file holds."""
-    from raftlog.tools.payloads.dialect import NEWEST as NEWEST_DIALECT
+    from raftlog.records.messages.releases import NEWEST_DIALECT
     from raftlog.tools.payloads.message_payloads import control_payload, message_decoder
     from raftlog.tools.payloads.payloads import DECODER_OF_TOPIC, PlainDecoder
 

@@ -13,10 +13,10 @@ from raftlog.records.batches.legacy import LegacyBatch, LegacyRecord
 from raftlog.records.batches.record import RecordView
 from raftlog.records.files.file_names import FileKind
 from raftlog.records.messages.java_text import decode_utf8
+from raftlog.records.messages.releases import DIALECTS, Release
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.input.coverage import Coverage
 from raftlog.tools.input.inputs import InputFile
-from raftlog.tools.payloads.dialect import Dialect
 from raftlog.tools.payloads.payloads import Payload
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class KafkaText:
         skip_record_metadata: whether to leave out all but keys and payloads.
     """
 
-    dialect: Dialect
+    dialect: Release
     print_payloads: bool = False
     skip_record_metadata: bool = False
 
@@ -153,7 +153,7 @@ class KafkaText:
         """Describe a message of magic 0 or 1."""
         line = "| "
         if not self.skip_record_metadata:
-            stray = "}" if self.dialect < Dialect.V4_3 else ""
+            stray = "}" if self.dialect < DIALECTS["4.3"] else ""
             line = (
                 f"| offset: {record.offset} {record.timestamp_type.label}: {record.timestamp} "
                 f"keySize: {_size(record.key)} valueSize: {_size(record.value)} "
@@ -173,7 +173,7 @@ class KafkaText:
         if not parts:
             return "\n"
         # Up to 4.2 the bar is printed with the key, so that a record without one has none.
-        bar = "| " if payload.key_text is not None or not self.dialect < Dialect.V4_3 else " "
+        bar = "| " if payload.key_text is not None or not self.dialect < DIALECTS["4.3"] else " "
         return f"{bar}{' '.join(parts)}\n"
 
     def tail(self, file: InputFile, size_bytes: int) -> str:
@@ -221,7 +221,7 @@ class KafkaText:
             f"lastTimestamp: {entry.timestamp}"
         )
         if entry.last_offset < 0:
-            return line + (" \n" if self.dialect < Dialect.V4_3 else "\n")
+            return line + (" \n" if self.dialect < DIALECTS["4.3"] else "\n")
         return (
             f"{line} firstSequence: {entry.first_sequence} lastSequence: {entry.last_sequence} "
             f"lastOffset: {entry.last_offset} offsetDelta: {entry.offset_delta} timestamp: {entry.timestamp}\n"

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import attrs
 
+from raftlog.records.messages.releases import Release
 from raftlog.tools.dump.kafka_lines import KafkaLines
 from raftlog.tools.dump.kafka_text import KafkaText
-from raftlog.tools.payloads.dialect import Dialect
 
 if TYPE_CHECKING:
     from raftlog.tools.dump.rendering import Renderer
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class RendererMaker(Protocol):
     """Makes what renders a format."""
 
-    def __call__(self, dialect: Dialect, *, print_payloads: bool, skip_record_metadata: bool) -> "Renderer":
+    def __call__(self, dialect: Release, *, print_payloads: bool, skip_record_metadata: bool) -> "Renderer":
         """Make it.
 
         Args:
@@ -55,17 +55,17 @@ class OutputFormat:
     make_line_writer: "Callable[[Any], KafkaLines] | None" = attrs.field(eq=False, repr=False)
 
 
-def _kafka(dialect: Dialect, *, print_payloads: bool, skip_record_metadata: bool) -> "Renderer":
+def _kafka(dialect: Release, *, print_payloads: bool, skip_record_metadata: bool) -> "Renderer":
     return KafkaText(dialect, print_payloads, skip_record_metadata)
 
 
-def _json_lines(dialect: Dialect, *, print_payloads: bool, skip_record_metadata: bool) -> "Renderer":
+def _json_lines(dialect: Release, *, print_payloads: bool, skip_record_metadata: bool) -> "Renderer":
     from raftlog.tools.dump.json_lines import JsonLines  # Slow to import, as is the next one.
 
     return JsonLines()
 
 
-def _table(dialect: Dialect, *, print_payloads: bool, skip_record_metadata: bool) -> "Renderer":
+def _table(dialect: Release, *, print_payloads: bool, skip_record_metadata: bool) -> "Renderer":
     from raftlog.tools.dump.table_text import TableText
 
     return TableText()

@@ -19,10 +19,11 @@ from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.batches.iterator import BufferSource, split
 from raftlog.records.files.file_names import FileKind
 from raftlog.records.messages.metadata import metadata_record, read_metadata_record, write_metadata_record
+from raftlog.records.messages.releases import METADATA_VERSIONS
 from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID
 from raftlog.snapshot.reader import RecordsSnapshotReader, verify_snapshot
 from raftlog.storage.log.file_log import FileLog
-from raftlog.tools.payloads.format_features import METADATA_VERSION, METADATA_VERSIONS, sets_the_version
+from raftlog.tools.payloads.format_features import METADATA_VERSION, sets_the_version
 
 _MAX_SIZE_BYTES: Final = 16 * 1024 * 1024
 _WITH_TRANSACTIONS: Final = METADATA_VERSIONS["3.6-IV1"]

@@ -10,6 +10,7 @@ from typing import Final
 from raftlog.errors import AlreadyFormattedError
 from raftlog.file_system import join
 from raftlog.records.files.file_names import FileKind
+from raftlog.records.messages.releases import NEWEST_DIALECT
 from raftlog.storage.local_file_system import LocalFileSystem
 from raftlog.storage.state.log_directory import (
     DirectoryFormat,
@@ -17,7 +18,7 @@ from raftlog.storage.state.log_directory import (
     format_log_directory,
 )
 from raftlog.tools.log.overlay_file_system import OverlayFileSystem
-from raftlog.tools.payloads.format_features import METADATA_VERSION, NEWEST_RELEASE, Features, choose_features
+from raftlog.tools.payloads.format_features import METADATA_VERSION, Features, choose_features
 from raftlog.tools.terminal.exit_codes import EXIT_CLEAN
 from raftlog.tools.terminal.verb_output import Fact, add_format_option, tell
 from raftlog.uuid_text import uuid_from_text, uuid_to_text
@@ -51,7 +52,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-r",
         "--release-version",
-        default=NEWEST_RELEASE,
+        default=NEWEST_DIALECT.name,
         metavar="RELEASE",
         help="the release whose feature levels to start with, such as 4.2 or 4.2-IV1 (default: %(default)s)",
     )

@@ -10,19 +10,14 @@ from typing import Final
 import attrs
 
 from raftlog.records.messages.metadata import metadata_record, write_metadata_record
+from raftlog.records.messages.releases import METADATA_VERSIONS, NEWEST_DIALECT, RELEASES
 from raftlog.voters.kraft_version import KRaftVersion
 
 METADATA_VERSION: Final = "metadata.version"
 KRAFT_VERSION: Final = "kraft.version"
 
-_METADATA_VERSION_NAMES: Final = (
-    *("3.3-IV3", "3.4-IV0", "3.5-IV0", "3.5-IV1", "3.5-IV2", "3.6-IV0", "3.6-IV1", "3.6-IV2"),
-    *("3.7-IV0", "3.7-IV1", "3.7-IV2", "3.7-IV3", "3.7-IV4", "3.8-IV0", "3.9-IV0"),
-    *("4.0-IV0", "4.0-IV1", "4.0-IV2", "4.0-IV3", "4.1-IV0", "4.1-IV1", "4.2-IV0", "4.2-IV1", "4.3-IV0"),
-)
-METADATA_VERSIONS: Final = {name: level for level, name in enumerate(_METADATA_VERSION_NAMES, start=7)}
-"""The levels of ``metadata.version`` by name, oldest first; a release starts with the last one that has its name."""
-NEWEST_RELEASE: Final = "4.3"
+_KNOWN: Final = tuple(name for each in RELEASES if each <= NEWEST_DIALECT for name in each.metadata_versions)
+"""The levels of ``metadata.version`` with which features are chosen as kafka-storage does."""
 
 _FEATURE_LEVELS: Final[Mapping[str, tuple[str, ...]]] = {
     "eligible.leader.replicas.version": ("4.1-IV0",),
@@ -81,7 +76,7 @@ def choose_features(release: str, settings: Iterable[str], *, is_dynamic: bool) 
     metadata_version = given.pop(METADATA_VERSION, None)
     if metadata_version is None:
         metadata_version = METADATA_VERSIONS[_metadata_version_of(release)]
-    elif metadata_version not in METADATA_VERSIONS.values():
+    elif metadata_version not in map(METADATA_VERSIONS.get, _KNOWN):
         raise ValueError(f"no {METADATA_VERSION} has level {metadata_version}")
     kraft_level = given.pop(KRAFT_VERSION, int(is_dynamic))
     if kraft_level != int(is_dynamic):
@@ -107,9 +102,9 @@ def _parse_setting(text: str) -> tuple[str, int]:
 
 
 def _metadata_version_of(release: str) -> str:
-    fitting = [name for name in METADATA_VERSIONS if release in (name, name.partition("-")[0])]
+    fitting = [name for name in _KNOWN if release in (name, name.partition("-")[0])]
     if not fitting:
-        raise ValueError(f"unknown release {release[:80]!r}; those that are known: {', '.join(METADATA_VERSIONS)}")
+        raise ValueError(f"unknown release {release[:80]!r}; those that are known: {', '.join(_KNOWN)}")
     return fitting[-1]
 
 

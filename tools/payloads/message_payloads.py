@@ -26,8 +26,8 @@ from raftlog.records.messages.coordinator import (
     read_coordinator_record,
 )
 from raftlog.records.messages.metadata import MetadataJson, MetadataRecord, metadata_json, read_metadata_record
+from raftlog.records.messages.releases import DIALECTS, Release
 from raftlog.records.messages.schema import NEWEST, message_types
-from raftlog.tools.payloads.dialect import Dialect
 from raftlog.tools.payloads.payloads import TOPIC_OF_DECODER, AnyRecord, Payload, PayloadDecoder
 from raftlog.tools.payloads.redaction import may_be_secret, may_show_secret, redacted
 from raftlog.tools.payloads.transaction_text import TRANSACTION_STATES, transaction_key_text, transaction_value_text
@@ -109,7 +109,7 @@ class CoordinatorDecoder:
     """
 
     topic: str
-    dialect: Dialect
+    dialect: Release
     level: str
 
     def decode(self, record: AnyRecord) -> Payload:
@@ -127,14 +127,14 @@ class CoordinatorDecoder:
 
     @property
     def _prints_transaction_text(self) -> bool:
-        return self.topic == TRANSACTION_STATE and self.dialect < Dialect.V4_1
+        return self.topic == TRANSACTION_STATE and self.dialect < DIALECTS["4.1"]
 
     def _payload(self, decoded: CoordinatorRecord) -> Payload:
         key_text, value_text = decoded.key_json(), decoded.value_json() or "<DELETE>"
         key_json = decoded.key_type.to_json(decoded.key, version=0)
         if self._prints_transaction_text:
             key_text, value_text = transaction_key_text(decoded), transaction_value_text(decoded)
-        if self.topic == SHARE_GROUP_STATE and self.dialect < Dialect.V4_1:
+        if self.topic == SHARE_GROUP_STATE and self.dialect < DIALECTS["4.1"]:
             value_text = value_text.replace('{"version":', '{"type":', 1)
         return Payload(
             key_text=key_text,
@@ -221,9 +221,9 @@ _CONTROL_LABELS: Final = {
 }
 
 
-def control_text(payload: Payload, dialect: Dialect) -> str:
+def control_text(payload: Payload, dialect: Release) -> str:
     """Describe a control record in Kafka's words; one that does not decode has none."""
-    if payload.type_name == ControlRecordType.LEADER_CHANGE.name and dialect < Dialect.V4_1:
+    if payload.type_name == ControlRecordType.LEADER_CHANGE.name and dialect < DIALECTS["4.1"]:
         return " controlType: LEADER_CHANGE(2)"  # Up to 4.0 the value is not read at all.
     control = payload.control
     if control is None:
@@ -236,7 +236,7 @@ def control_text(payload: Payload, dialect: Dialect) -> str:
     return f" {_CONTROL_LABELS[ControlRecordType(control.type)]} {payload.value_json}"
 
 
-def message_decoder(name: str, dialect: Dialect, level: str | None, *, redact: bool) -> PayloadDecoder:
+def message_decoder(name: str, dialect: Release, level: str | None, *, redact: bool) -> PayloadDecoder:
     """Return the decoder of one of ``TOPIC_OF_DECODER``; a level of None is the newest."""
     if name == "cluster-metadata":
         return MetadataDecoder(level or NEWEST, redact)

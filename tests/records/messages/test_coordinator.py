@@ -21,7 +21,8 @@ from raftlog.records.messages.coordinator import (
     read_coordinator_record,
     write_coordinator_record,
 )
-from raftlog.records.messages.schema import LEVELS, MessageType, message_type, message_types
+from raftlog.records.messages.releases import LEVELS
+from raftlog.records.messages.schema import MessageType, message_type, message_types
 from tests.golden_files import GOLDEN
 from tests.records.outcome import outcome
 from tests.records.schema_strategies import messages

@@ -17,7 +17,8 @@ from raftlog.records.messages.metadata import (
     read_metadata_record,
     write_metadata_record,
 )
-from raftlog.records.messages.schema import LEVELS, UNKNOWN_TAGS, message_types
+from raftlog.records.messages.releases import LEVELS
+from raftlog.records.messages.schema import UNKNOWN_TAGS, message_types
 from tests.golden_files import GOLDEN
 from tests.records.outcome import outcome
 from tests.records.schema_strategies import ALL_VERSIONS, messages

@@ -24,15 +24,8 @@ from raftlog.errors import (
     UnsupportedVersionError,
 )
 from raftlog.records.messages import primitives
-from raftlog.records.messages.schema import (
-    FILES,
-    LEVELS,
-    UNKNOWN_TAGS,
-    Message,
-    MessageType,
-    message_type,
-    message_types,
-)
+from raftlog.records.messages.releases import LEVELS
+from raftlog.records.messages.schema import FILES, UNKNOWN_TAGS, Message, MessageType, message_type, message_types
 from raftlog.records.messages.schema_text import Field, Struct
 from tests.records.outcome import outcome
 from tests.records.schema_strategies import ALL_TYPES, ALL_VERSIONS, messages

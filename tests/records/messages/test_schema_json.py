@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raftlog.errors import DecodeError, UnsupportedVersionError
-from raftlog.records.messages.schema import LEVELS, NEWEST, Message, MessageType, message_type
+from raftlog.records.messages.releases import LEVELS
+from raftlog.records.messages.schema import NEWEST, Message, MessageType, message_type
 from raftlog.records.messages.schema_text import Field
 from tests.records.outcome import outcome
 from tests.records.schema_strategies import ALL_VERSIONS, messages

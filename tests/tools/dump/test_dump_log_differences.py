@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from raftlog.tools.payloads.dialect import Dialect
+from raftlog.records.messages.releases import DIALECTS, Release
 from tests.kafka.edge_bytes import LOG_APPEND_TIME, NONE, ZSTD, Batch, int16, int32, message, records
 from tests.tools.console import run
 from tests.tools.made_logs import LOG_NAME
@@ -93,20 +93,20 @@ def transaction_value(state: int) -> bytes:
     return int16(0) + (5).to_bytes(8, "big") + int16(1) + int32(60_000) + bytes([state]) + int32(0) + bytes(16)
 
 
-@pytest.mark.parametrize("dialect", Dialect)
+@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=str)
 @pytest.mark.parametrize("state", [-1, 0, 7, 8, 127])
-def test_an_unknown_state_of_a_transaction_is_told(state: int, dialect: Dialect, tmp_path: Path) -> None:
+def test_an_unknown_state_of_a_transaction_is_told(state: int, dialect: Release, tmp_path: Path) -> None:
     """In each dialect a state beyond those that Kafka has names is a finding, and is printed all the same."""
     path = tmp_path / LOG_NAME
     pair = (int16(0) + int16(2) + b"id", transaction_value(state & 0xFF))
     path.write_bytes(Batch(records=records(pair)).to_bytes())
 
-    outcome = run("dump-log", "--transaction-log-decoder", "--dialect", dialect.value, path)
+    outcome = run("dump-log", "--transaction-log-decoder", "--dialect", dialect.name, path)
 
     is_known = 0 <= state <= 7
     assert outcome.exit_code == (0 if is_known else 3), outcome.messages
     assert (f"unknown transaction state {state}" in outcome.messages) == (not is_known)
-    printed = "state=" if dialect < Dialect.V4_1 else f'"transactionStatus":{state}'
+    printed = "state=" if dialect < DIALECTS["4.1"] else f'"transactionStatus":{state}'
     assert printed in outcome.text
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from raftlog.records.messages.releases import DIALECTS, NEWEST_DIALECT
 from raftlog.tools.dump.dump_options import parse_options
 from raftlog.tools.dump.selection import parse_time_ms
-from raftlog.tools.payloads.dialect import NEWEST, Dialect
 from tests.golden_files import GOLDEN
 from tests.strategies import legacy_message
 from tests.tools.console import dump, dump_jsonl
@@ -165,15 +165,21 @@ def test_dialects_differ_and_the_newest_is_the_default(tmp_path: Path) -> None:
     """--dialect chooses the words: the stray brace after old messages went with 4.3, LeaderChange came with 4.1."""
     old = write_log(tmp_path, legacy_message(1, 0, b"k", b"v"))
 
-    outputs = {each: dump("--print-data-log", "--dialect", each.value, old).text for each in Dialect}
+    outputs = {each: dump("--print-data-log", "--dialect", each.name, old).text for each in DIALECTS.values()}
     leaders = {
-        each: dump("--deep-iteration", "--limit", "1", "--dialect", each.value, METADATA).text for each in Dialect
+        each: dump("--deep-iteration", "--limit", "1", "--dialect", each.name, METADATA).text
+        for each in DIALECTS.values()
     }
 
-    assert [each for each in Dialect if "}" in outputs[each]] == [each for each in Dialect if each < Dialect.V4_3]
-    assert [each for each in Dialect if "LeaderChange: {" not in leaders[each]] == [Dialect.V3_9, Dialect.V4_0]
-    assert dump("--print-data-log", old).text == outputs[NEWEST]
-    assert max(Dialect) is NEWEST
+    assert [each for each in DIALECTS.values() if "}" in outputs[each]] == [
+        each for each in DIALECTS.values() if each < DIALECTS["4.3"]
+    ]
+    assert [each for each in DIALECTS.values() if "LeaderChange: {" not in leaders[each]] == [
+        DIALECTS["3.9"],
+        DIALECTS["4.0"],
+    ]
+    assert dump("--print-data-log", old).text == outputs[NEWEST_DIALECT]
+    assert max(DIALECTS.values()) is NEWEST_DIALECT
 
 
 @pytest.mark.parametrize(

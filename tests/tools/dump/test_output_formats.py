@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from raftlog.records.messages.releases import NEWEST_DIALECT
 from raftlog.tools.dump.output_formats import FORMATS, KAFKA
 from raftlog.tools.dump.rendering import Renderer
-from raftlog.tools.payloads.dialect import NEWEST
 from tests.checkout import ROOT
 from tests.golden_files import GOLDEN
 from tests.tools.console import run
@@ -26,7 +26,7 @@ def test_names_are_unique_and_the_default_is_kafkas() -> None:
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_renders_everything(name: str) -> None:
     """A renderer has each method of the protocol, with its parameters."""
-    renderer = FORMATS[name].make_renderer(NEWEST, print_payloads=True, skip_record_metadata=False)
+    renderer = FORMATS[name].make_renderer(NEWEST_DIALECT, print_payloads=True, skip_record_metadata=False)
     for method in METHODS:
         wanted = [*inspect.signature(getattr(Renderer, method)).parameters][1:]
         assert [*inspect.signature(getattr(renderer, method)).parameters] == wanted, method

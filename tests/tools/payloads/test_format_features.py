@@ -4,7 +4,8 @@
 import pytest
 
 from raftlog.records.messages.metadata import read_metadata_record
-from raftlog.tools.payloads.format_features import METADATA_VERSIONS, choose_features
+from raftlog.records.messages.releases import METADATA_VERSIONS
+from raftlog.tools.payloads.format_features import choose_features
 from raftlog.voters.kraft_version import KRaftVersion
 
 NO_FEATURES: dict[str, int] = {}

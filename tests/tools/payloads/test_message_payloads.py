@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 from raftlog.records.batches.record import Record
 from raftlog.records.messages.coordinator import SHARE_GROUP_STATE, TRANSACTION_STATE
 from raftlog.records.messages.metadata import MetadataRecord, write_metadata_record
+from raftlog.records.messages.releases import DIALECTS, Release
 from raftlog.records.messages.schema import NEWEST, MessageType
 from raftlog.tools.payloads import message_payloads
-from raftlog.tools.payloads.dialect import Dialect
 from raftlog.tools.payloads.message_payloads import CoordinatorDecoder, MetadataDecoder, control_payload, control_text
 from tests.records.schema_strategies import ALL_VERSIONS, messages
 
 LEADER_CHANGE = b"\0\0\0\2"
 METADATA_VERSIONS = [(kind, version) for kind, version in ALL_VERSIONS if kind.schema.kind == "metadata"]
-UP_TO_4_0 = (Dialect.V3_9, Dialect.V4_0)
+UP_TO_4_0 = (DIALECTS["3.9"], DIALECTS["4.0"])
 
 
 def record(key: bytes | None, value: bytes | None) -> Record:
@@ -26,9 +26,9 @@ def record(key: bytes | None, value: bytes | None) -> Record:
     return Record(5, 0, key, value)
 
 
-@pytest.mark.parametrize("dialect", Dialect)
+@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=str)
 @pytest.mark.parametrize("value", [None, b"\0", b"\0\0\0\0\0\1\1\1\0"])
-def test_a_leader_change_was_not_read_up_to_4_0(dialect: Dialect, value: bytes | None) -> None:
+def test_a_leader_change_was_not_read_up_to_4_0(dialect: Release, value: bytes | None) -> None:
     """Up to 4.0 its type is shown, whatever the value; later its fields, or nothing if they do not read."""
     text = control_text(control_payload(record(LEADER_CHANGE, value)), dialect)
 
@@ -51,21 +51,21 @@ def test_a_control_record_that_does_not_read_has_its_type(key: bytes | None, nam
     assert payload.problem is not None
 
 
-@pytest.mark.parametrize("dialect", Dialect)
-def test_other_keys_in_the_transaction_log(dialect: Dialect) -> None:
+@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=str)
+def test_other_keys_in_the_transaction_log(dialect: Release) -> None:
     """A key of another version is named by it up to 4.0, and skipped later; it is a problem in both."""
-    payload = CoordinatorDecoder(TRANSACTION_STATE, dialect, dialect.value).decode(record(b"\xff\xff", b"x"))
+    payload = CoordinatorDecoder(TRANSACTION_STATE, dialect, dialect.name).decode(record(b"\xff\xff", b"x"))
 
     skipped = "Unknown record type -1 at offset 5, skipping."
     assert payload.key_text == ("unknown::version=-1" if dialect in UP_TO_4_0 else skipped)
     assert (payload.value_text, payload.problem is None) == (None, False)
 
 
-@pytest.mark.parametrize(("dialect", "word"), [(Dialect.V4_0, "type"), (Dialect.V4_1, "version")])
-def test_share_state_values_by_release(dialect: Dialect, word: str) -> None:
+@pytest.mark.parametrize(("dialect", "word"), [(DIALECTS["4.0"], "type"), (DIALECTS["4.1"], "version")])
+def test_share_state_values_by_release(dialect: Release, word: str) -> None:
     """4.0 called the version of a value its type."""
-    value = b"\0\0" + bytes(14 if dialect is Dialect.V4_0 else 16) + b"\1\0"
-    payload = CoordinatorDecoder(SHARE_GROUP_STATE, dialect, dialect.value).decode(record(b"\0\1" + bytes(22), value))
+    value = b"\0\0" + bytes(14 if dialect is DIALECTS["4.0"] else 16) + b"\1\0"
+    payload = CoordinatorDecoder(SHARE_GROUP_STATE, dialect, dialect.name).decode(record(b"\0\1" + bytes(22), value))
 
     assert payload.value_text == (
         f'{{"{word}":"0","data":{{"snapshotEpoch":0,"leaderEpoch":0,"startOffset":0,"stateBatches":[]}}}}'

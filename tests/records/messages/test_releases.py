@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of releases, and what must be there for each of its rows."""
+
+import itertools
+
+import pytest
+
+from raftlog.records.messages.releases import DIALECTS, LEVELS, METADATA_VERSIONS, NEWEST_DIALECT, RELEASES, Release
+from raftlog.records.messages.schema import message_types
+from tests.golden_files import GOLDEN
+from tests.tools.payloads.test_dialect_goldens import COMPARED_ON_DAMAGED_FILES, COMPARED_ON_REAL_FILES
+
+
+def test_releases_are_in_order_by_their_numbers() -> None:
+    """Each row is greater than the one before it, and 4.10 is greater than 4.9."""
+    assert all(one < other and one <= other and not other <= one for one, other in itertools.pairwise(RELEASES))
+    assert Release((4, 9), ()) < Release((4, 10), ())
+    assert str(Release((4, 10), ())) == "4.10"
+
+
+@pytest.mark.parametrize(
+    ("name", "level"), [("3.3-IV3", 7), ("3.9-IV0", 21), ("4.0-IV0", 22), ("4.3-IV0", 30), ("4.4-IV2", 33)]
+)
+def test_levels_of_metadata_version(name: str, level: int) -> None:
+    """The levels are those of Kafka's MetadataVersion."""
+    assert METADATA_VERSIONS[name] == level
+
+
+def test_every_dialect_has_goldens() -> None:
+    """A release whose tool is followed has its answers on real and on damaged files; the corpus has the newest's."""
+    assert set(COMPARED_ON_DAMAGED_FILES) == set(DIALECTS)
+    assert set(COMPARED_ON_REAL_FILES) | {NEWEST_DIALECT.name} == set(DIALECTS)
+    for name in COMPARED_ON_DAMAGED_FILES:
+        assert (GOLDEN / "dialects" / name).is_dir() or name == NEWEST_DIALECT.name
+
+
+def test_every_dialect_has_levels_of_messages() -> None:
+    """A release whose tool is followed is one whose messages are told apart."""
+    assert set(DIALECTS) <= set(LEVELS)
+
+
+def test_every_release_that_a_schema_names_is_in_the_table() -> None:
+    """What a message or a field came with is a release of the table."""
+    named = {each.schema.since for group in ("metadata-records", "raft-rpcs") for each in message_types(group).values()}
+    assert named <= set(LEVELS)
