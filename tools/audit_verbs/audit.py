@@ -21,13 +21,18 @@ _PROGRAM: Final = "raftlog audit"
 
 def run(arguments: Sequence[str]) -> int:
     """Run ``raftlog audit`` with what follows it on the command line, and return the exit code."""
-    given = parser_of(_PROGRAM).parse_args(arguments)
+    given = make_parser().parse_args(arguments)
     try:
         prepare_to_survey(_PROGRAM)
         return _audit_on_spark(given) if _is_for_spark(given) else _audit_here(given)
     except RaftLogError as error:
         say(str(error), _PROGRAM)
         return EXIT_ERROR
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the verb's arguments."""
+    return parser_of(_PROGRAM)
 
 
 def _audit_here(given: argparse.Namespace) -> int:

@@ -71,6 +71,20 @@ class ByteDifference:
 
 def run(arguments: Sequence[str]) -> int:
     """Run ``raftlog diff`` with what follows it on the command line, and return the exit code."""
+    parser = make_parser()
+    given = parser.parse_args(arguments)
+    if len(given.paths) < 2:
+        parser.error("at least two paths are needed")
+    try:
+        prepare_to_survey(_PROGRAM)
+        return _run(given)
+    except RaftLogError as error:
+        say(str(error), _PROGRAM)
+        return EXIT_ERROR
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the verb's arguments."""
     parser = Parser(
         prog=_PROGRAM,
         description="Say where replicas of a partition part: the first offset and epoch that differ, and how.",
@@ -84,15 +98,7 @@ def run(arguments: Sequence[str]) -> int:
     add_format_option(parser)
     add_processes_option(parser)
     add_spool_option(parser)
-    given = parser.parse_args(arguments)
-    if len(given.paths) < 2:
-        parser.error("at least two paths are needed")
-    try:
-        prepare_to_survey(_PROGRAM)
-        return _run(given)
-    except RaftLogError as error:
-        say(str(error), _PROGRAM)
-        return EXIT_ERROR
+    return parser
 
 
 def _run(given: argparse.Namespace) -> int:

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """``raftlog epochs``: who led from which offset on, by the logs of all replicas that are given."""
 
+import argparse
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from raftlog.tools.audit_verbs.quorum_files import show_logs, table
+from raftlog.tools.audit_verbs.quorum_files import make_quorum_parser, show_logs, table
 from raftlog.tools.auditing.evidence import PartitionEvidence
 from raftlog.tools.auditing.history.timelines import EpochLead, epoch_timeline
 from raftlog.tools.terminal.value_text import duration_text, ids_text, seen_text, time_text
@@ -19,8 +20,14 @@ _BLOCKS: Final = " ▏▎▍▌▋▊▉█"
 
 def run(arguments: Sequence[str]) -> int:
     """Run ``raftlog epochs`` with what follows it on the command line, and return the exit code."""
-    description = "Show who led from which offset on, for how long, who voted for it, and which files say so."
-    return show_logs("epochs", description, _lines, arguments)
+    return show_logs(make_parser(), _lines, arguments)
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the verb's arguments."""
+    return make_quorum_parser(
+        "epochs", "Show who led from which offset on, for how long, who voted for it, and which files say so."
+    )
 
 
 def _lines(log: Sequence[PartitionEvidence], output_format: str) -> Iterable[str]:

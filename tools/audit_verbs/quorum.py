@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """``raftlog quorum``: what ``kafka-metadata-quorum describe`` says of a running quorum, from directories alone."""
 
+import argparse
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from raftlog.tools.audit_verbs.quorum_files import show_logs, table
+from raftlog.tools.audit_verbs.quorum_files import make_quorum_parser, show_logs, table
 from raftlog.tools.auditing.evidence import PartitionEvidence
 from raftlog.tools.auditing.history.quorum_view import Member, QuorumView, quorum_view
 from raftlog.tools.auditing.history.quorum_words import view_words
@@ -21,8 +22,14 @@ _LABEL_WIDTH: Final = 24
 
 def run(arguments: Sequence[str]) -> int:
     """Run ``raftlog quorum`` with what follows it on the command line, and return the exit code."""
-    description = "Show a quorum that is not running: who led, who votes, who could be elected, what may be lost."
-    return show_logs("quorum", description, _lines, arguments)
+    return show_logs(make_parser(), _lines, arguments)
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the verb's arguments."""
+    return make_quorum_parser(
+        "quorum", "Show a quorum that is not running: who led, who votes, who could be elected, what may be lost."
+    )
 
 
 def _lines(log: Sequence[PartitionEvidence], output_format: str) -> Iterable[str] | None:

@@ -34,17 +34,16 @@ LinesOfLog = Callable[[Sequence[PartitionEvidence], str], Iterable[str] | None]
 none of raft, where only those are of interest."""
 
 
-def show_logs(verb: str, description: str, lines: LinesOfLog, arguments: Sequence[str]) -> int:
+def show_logs(parser: argparse.ArgumentParser, lines: LinesOfLog, arguments: Sequence[str]) -> int:
     """Run a verb that says something of each log, and return the exit code.
 
     Args:
-        verb: its name.
-        description: what it does, for its help.
+        parser: of the verb's arguments.
         lines: what it says of a log.
         arguments: what follows it on the command line.
     """
-    program = f"raftlog {verb}"
-    given = _parser(program, description).parse_args(arguments)
+    program = parser.prog
+    given = parser.parse_args(arguments)
     try:
         files = _read(given, program)
     except RaftLogError as error:
@@ -98,9 +97,15 @@ class _QuorumFiles:
     tally: Tally = attrs.field(factory=Tally)
 
 
-def _parser(program: str, description: str) -> argparse.ArgumentParser:
+def make_quorum_parser(verb: str, description: str) -> argparse.ArgumentParser:
+    """Return the parser of the arguments of a verb that says something of each log.
+
+    Args:
+        verb: its name.
+        description: what it does, for its help.
+    """
     parser = Parser(
-        prog=program,
+        prog=f"raftlog {verb}",
         description=description,
         epilog=f"Give the directories of all replicas that there are: they complete each other. {EXIT_CODES_HELP}",
     )

@@ -32,7 +32,7 @@ _PROGRAM: Final = "raftlog verify"
 
 def run(arguments: Sequence[str]) -> int:
     """Run ``raftlog verify`` with what follows it on the command line, and return the exit code."""
-    parser = _parser()
+    parser = make_parser()
     given = parser.parse_args(arguments)
     if given.rules:
         return _list_rules(given.format)
@@ -109,7 +109,8 @@ def _list_rules(output_format: str) -> int:
     return EXIT_CLEAN
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the verb's arguments."""
     parser = Parser(
         prog=_PROGRAM,
         description="Say what is wrong with the files of logs, by all rules, and where each byte of them went.",

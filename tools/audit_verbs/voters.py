@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """``raftlog voters``: who voted from which offset on, by the logs and snapshots of all replicas that are given."""
 
+import argparse
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from raftlog.tools.audit_verbs.quorum_files import show_logs, table
+from raftlog.tools.audit_verbs.quorum_files import make_quorum_parser, show_logs, table
 from raftlog.tools.auditing.evidence import PartitionEvidence
 from raftlog.tools.auditing.history.timelines import VoterChange, voter_timeline
 from raftlog.tools.auditing.history.voter_changes import VoterDifference
@@ -20,8 +21,14 @@ _NUMERIC: Final = frozenset({0, 1, 3})
 
 def run(arguments: Sequence[str]) -> int:
     """Run ``raftlog voters`` with what follows it on the command line, and return the exit code."""
-    description = "Show who voted from which offset on, what each change was, and which files say so."
-    return show_logs("voters", description, _lines, arguments)
+    return show_logs(make_parser(), _lines, arguments)
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the verb's arguments."""
+    return make_quorum_parser(
+        "voters", "Show who voted from which offset on, what each change was, and which files say so."
+    )
 
 
 def _lines(log: Sequence[PartitionEvidence], output_format: str) -> Iterable[str]:

@@ -37,6 +37,18 @@ _LARGEST_SHOWN: Final = 16 * 1024 * 1024
 
 def run(arguments: Sequence[str]) -> int:
     """Run ``raftlog explain`` with what follows it on the command line, and return the exit code."""
+    given = make_parser().parse_args(arguments)
+    if given.offset is None and given.position is None:
+        return _explain_rule(given)
+    try:
+        return _explain_place(given)
+    except RaftLogError as error:
+        say(str(error), _PROGRAM)
+        return EXIT_ERROR
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the verb's arguments."""
     parser = Parser(
         prog=_PROGRAM,
         description="Say what a rule claims; or show the bytes of one batch, field by field.",
@@ -50,14 +62,7 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument("--no-redact", action="store_true", help="show secrets in metadata records")
     add_format_option(parser)
     add_spool_option(parser)
-    given = parser.parse_args(arguments)
-    if given.offset is None and given.position is None:
-        return _explain_rule(given)
-    try:
-        return _explain_place(given)
-    except RaftLogError as error:
-        say(str(error), _PROGRAM)
-        return EXIT_ERROR
+    return parser
 
 
 def _explain_rule(given: argparse.Namespace) -> int:

@@ -5,11 +5,13 @@ import argparse
 import functools
 import os
 import sys
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from raftlog import __version__
 from raftlog.tools.terminal.exit_codes import EXIT_CLEAN, EXIT_ERROR
 from raftlog.tools.terminal.standard_error import say
+from raftlog.tools.terminal.suggestion import suggestion
 
 
 class _ShowVersion(argparse.Action):
@@ -28,12 +30,35 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, formatter_class: type[argparse.HelpFormatter] = argparse.HelpFormatter, **options: Any) -> None:
         formatter = functools.partial(formatter_class, width=_text_width())
         super().__init__(allow_abbrev=False, formatter_class=formatter, **options)
+        self._given: list[str] = []
         self.add_argument("--version", action=_ShowVersion, nargs=0, help="print raftlog's version and exit")
 
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse arguments; they are kept, so that ``error`` can look for a mistyped option."""
+        self._given = list(sys.argv[1:] if args is None else args)
+        return super().parse_known_args(self._given, argparse.Namespace() if namespace is None else namespace)
+
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong in one line, and exit."""
-        say(f"{message} (see {self.prog} --help)", self.prog)
+        """Say what is wrong in one line, and exit. A mistyped option is named first, as it may cause other errors."""
+        say(f"{self._mistyped_option() or message} (see {self.prog} --help)", self.prog)
         self.exit(EXIT_ERROR)
+
+    def _mistyped_option(self) -> str | None:
+        """Return the message for the first option that is unknown, and like one that exists."""
+        known = self._option_string_actions
+        for word in self._given:
+            name = word.partition("=")[0]
+            if word == "--":
+                return None  # Paths follow, whatever they look like.
+            is_option = len(name) > 2 and name[0] == "-" and " " not in word
+            if not is_option or name in known or (name[1] != "-" and name[:2] in known):
+                continue
+            near = suggestion(name, (each for each in known if each.startswith("--")))
+            if near is not None:
+                return f"no option is called {name}; did you mean {near}?"
+        return None
 
 
 def _text_width() -> int:
