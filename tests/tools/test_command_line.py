@@ -9,6 +9,7 @@ import pytest
 
 import raftlog
 from raftlog.records.kernel_choice import IS_COMPILED
+from raftlog.tools.log.verb import ACTIONS
 from raftlog.tools.verb_help.verbs import VERBS
 from tests.tools.console import COMMAND, run, run_process
 
@@ -98,6 +99,37 @@ def test_what_is_like_nothing_gets_no_suggestion() -> None:
 def test_what_is_no_option_is_not_taken_for_a_mistyped_one(arguments: list[str]) -> None:
     """Paths after two dashes, values behind a short option and numbers are no mistyped options."""
     assert "did you mean" not in run(*arguments).messages
+
+
+HELPED = [[], *([verb] for verb in VERBS), *(["log", action] for action in ACTIONS)]
+
+
+@pytest.mark.parametrize("words", HELPED, ids=" ".join)
+def test_the_verb_help_prints_what_the_option_prints(words: list[str]) -> None:
+    """`raftlog help VERB ACTION` is `raftlog VERB ACTION --help`, and exits with 0."""
+    outcome = run("help", *words)
+
+    assert outcome == run(*words, "--help")
+    assert (outcome.exit_code, outcome.messages) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["verfy"], "no verb is called 'verfy'; did you mean verify?"),
+        (
+            ["log", "ini"],
+            "no action of log is called 'ini'; did you mean init?",
+        ),
+        (["verify", "init"], "verify has no actions"),
+    ],
+)
+def test_help_of_what_does_not_exist(words: list[str], complaint: str) -> None:
+    """An unknown verb or action is one line with a suggestion, and exit code 1."""
+    outcome = run("help", *words)
+
+    assert (outcome.exit_code, outcome.output) == (1, b"")
+    assert outcome.complaints == [f"raftlog help: {complaint} (see raftlog help --help)"]
 
 
 def test_help_of_all() -> None:

@@ -44,6 +44,7 @@ VERBS: Final = {
         "show who votes, who could be elected and what may be lost, of a quorum that is not running",
     ),
     "log": Verb("log.verb", "make, write and show a log directory, for tests and demos"),
+    "help": Verb("verb_help.help", "show the help of a verb"),
 }
 """Each verb and what it answers; ``dump-log`` is run by ``raftlog.tools.dump.dump_log.run``, and so on."""
 
