@@ -40,7 +40,7 @@ def audit_on(engine: "Engine", given: argparse.Namespace, program: str) -> int:
     return tell_faults(page.faults, account.exit_code(given.fail_on), program)
 
 
-def parser_of(program: str) -> argparse.ArgumentParser:
+def parser_of(program: str) -> Parser:
     """Return what parses the command line.
 
     Args:

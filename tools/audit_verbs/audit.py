@@ -12,6 +12,7 @@ from typing import Final
 from raftlog.errors import MissingExtraError, RaftLogError
 from raftlog.tools.audit_command import audit_on, parser_of
 from raftlog.tools.audit_verbs.engine_choice import choose_engine, spark_at_hand
+from raftlog.tools.terminal.argument_parser import Parser
 from raftlog.tools.terminal.audit_options import prepare_to_survey
 from raftlog.tools.terminal.exit_codes import EXIT_ERROR
 from raftlog.tools.terminal.standard_error import say
@@ -30,7 +31,7 @@ def run(arguments: Sequence[str]) -> int:
         return EXIT_ERROR
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> Parser:
     """Return the parser of the verb's arguments."""
     return parser_of(_PROGRAM)
 

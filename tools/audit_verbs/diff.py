@@ -83,7 +83,7 @@ def run(arguments: Sequence[str]) -> int:
         return EXIT_ERROR
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> Parser:
     """Return the parser of the verb's arguments."""
     parser = Parser(
         prog=_PROGRAM,

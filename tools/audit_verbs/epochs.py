@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``raftlog epochs``: who led from which offset on, by the logs of all replicas that are given."""
 
-import argparse
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
@@ -9,6 +8,7 @@ from typing import Final
 from raftlog.tools.audit_verbs.quorum_files import make_quorum_parser, show_logs, table
 from raftlog.tools.auditing.evidence import PartitionEvidence
 from raftlog.tools.auditing.history.timelines import EpochLead, epoch_timeline
+from raftlog.tools.terminal.argument_parser import Parser
 from raftlog.tools.terminal.value_text import duration_text, ids_text, seen_text, time_text
 from raftlog.tools.terminal.verb_output import object_line
 
@@ -23,7 +23,7 @@ def run(arguments: Sequence[str]) -> int:
     return show_logs(make_parser(), _lines, arguments)
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> Parser:
     """Return the parser of the verb's arguments."""
     return make_quorum_parser(
         "epochs", "Show who led from which offset on, for how long, who voted for it, and which files say so."

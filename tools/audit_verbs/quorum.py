@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``raftlog quorum``: what ``kafka-metadata-quorum describe`` says of a running quorum, from directories alone."""
 
-import argparse
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
@@ -11,6 +10,7 @@ from raftlog.tools.auditing.evidence import PartitionEvidence
 from raftlog.tools.auditing.history.quorum_view import Member, QuorumView, quorum_view
 from raftlog.tools.auditing.history.quorum_words import view_words
 from raftlog.tools.auditing.history.timelines import voters_json
+from raftlog.tools.terminal.argument_parser import Parser
 from raftlog.tools.terminal.standard_error import printable, unicode_text
 from raftlog.tools.terminal.verb_output import object_line
 from raftlog.uuid_text import uuid_to_text
@@ -25,7 +25,7 @@ def run(arguments: Sequence[str]) -> int:
     return show_logs(make_parser(), _lines, arguments)
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> Parser:
     """Return the parser of the verb's arguments."""
     return make_quorum_parser(
         "quorum", "Show a quorum that is not running: who led, who votes, who could be elected, what may be lost."

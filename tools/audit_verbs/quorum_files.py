@@ -97,7 +97,7 @@ class _QuorumFiles:
     tally: Tally = attrs.field(factory=Tally)
 
 
-def make_quorum_parser(verb: str, description: str) -> argparse.ArgumentParser:
+def make_quorum_parser(verb: str, description: str) -> Parser:
     """Return the parser of the arguments of a verb that says something of each log.
 
     Args:

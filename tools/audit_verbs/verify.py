@@ -109,7 +109,7 @@ def _list_rules(output_format: str) -> int:
     return EXIT_CLEAN
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> Parser:
     """Return the parser of the verb's arguments."""
     parser = Parser(
         prog=_PROGRAM,
@@ -133,6 +133,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--min-severity",
         type=severity,
+        choices=tuple(Severity),
         default=Severity.SUSPICIOUS,
         metavar="SEVERITY",
         help="show findings from this severity on (default: suspicious)",

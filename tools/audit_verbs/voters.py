@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``raftlog voters``: who voted from which offset on, by the logs and snapshots of all replicas that are given."""
 
-import argparse
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
@@ -9,6 +8,7 @@ from raftlog.tools.audit_verbs.quorum_files import make_quorum_parser, show_logs
 from raftlog.tools.auditing.evidence import PartitionEvidence
 from raftlog.tools.auditing.history.timelines import VoterChange, voter_timeline
 from raftlog.tools.auditing.history.voter_changes import VoterDifference
+from raftlog.tools.terminal.argument_parser import Parser
 from raftlog.tools.terminal.standard_error import printable
 from raftlog.tools.terminal.value_text import ids_text, seen_text, time_text
 from raftlog.tools.terminal.verb_output import object_line
@@ -24,7 +24,7 @@ def run(arguments: Sequence[str]) -> int:
     return show_logs(make_parser(), _lines, arguments)
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> Parser:
     """Return the parser of the verb's arguments."""
     return make_quorum_parser(
         "voters", "Show who voted from which offset on, what each change was, and which files say so."

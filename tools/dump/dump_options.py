@@ -119,7 +119,7 @@ def _selection(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Se
 
 
 @functools.cache
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> Parser:
     """Return the parser of the verb's arguments."""
     parser = Parser(
         prog="raftlog dump-log",

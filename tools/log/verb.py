@@ -38,7 +38,7 @@ def run(arguments: Sequence[str]) -> int:
     return _run(_load_action(name).run, given, parser.prog)
 
 
-def make_action_parser(name: str) -> argparse.ArgumentParser:
+def make_action_parser(name: str) -> Parser:
     """Return the parser of the arguments of an action."""
     parser = Parser(prog=f"raftlog log {name}", description=f"{ACTIONS[name].capitalize()}.", epilog=EXIT_CODES_HELP)
     parser.add_argument("directory", metavar="DIR", help="the log directory: it has meta.properties")
@@ -75,7 +75,7 @@ def _run_without_action(arguments: Sequence[str]) -> int:
     return EXIT_CLEAN
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> Parser:
     """Return the parser of ``raftlog log`` without an action: its help lists the actions."""
     parser = Parser(
         prog="raftlog log",

@@ -33,6 +33,10 @@ class Parser(argparse.ArgumentParser):
         self._given: list[str] = []
         self.add_argument("--version", action=_ShowVersion, nargs=0, help="print raftlog's version and exit")
 
+    def actions(self) -> list[argparse.Action]:
+        """Return all options and arguments, in the order in which help shows them."""
+        return list(self._actions)
+
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``raftlog help``: the help of the command, of a verb or of an action of ``log``."""
 
-import argparse
 from collections.abc import Sequence
 from typing import Final
 
@@ -32,7 +31,7 @@ def run(arguments: Sequence[str]) -> int:
     return load_verb(given.verb).run([given.action, "--help"])
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> Parser:
     """Return the parser of the verb's arguments."""
     parser = Parser(prog=_PROGRAM, description="Show the help of the command, of a verb or of an action of log.")
     parser.add_argument("verb", nargs="?", metavar="VERB", help="a verb of raftlog (default: the command itself)")

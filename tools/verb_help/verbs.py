@@ -3,13 +3,10 @@
 
 import argparse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
+from typing import Final, NamedTuple, Protocol, cast
 
 from raftlog.tools.terminal.argument_parser import Parser
 from raftlog.tools.terminal.exit_codes import EXIT_CODES_HELP
-
-if TYPE_CHECKING:
-    from argparse import ArgumentParser
 
 
 class Verb(NamedTuple):
@@ -26,7 +23,7 @@ class VerbModule(Protocol):
         """Run the verb with what follows it on the command line, and return the exit code."""
         ...
 
-    def make_parser(self) -> "ArgumentParser":
+    def make_parser(self) -> Parser:
         """Return the parser of the verb's arguments."""
         ...
 
@@ -45,6 +42,7 @@ VERBS: Final = {
     ),
     "log": Verb("log.verb", "make, write and show a log directory, for tests and demos"),
     "help": Verb("verb_help.help", "show the help of a verb"),
+    "completion": Verb("verb_help.completion", "print a script that completes all of this in bash, zsh or fish"),
 }
 """Each verb and what it answers; ``dump-log`` is run by ``raftlog.tools.dump.dump_log.run``, and so on."""
 
@@ -56,7 +54,7 @@ def load_verb(name: str) -> VerbModule:
     return cast(VerbModule, import_module(f"raftlog.tools.{VERBS[name].module}"))
 
 
-def make_command_parser() -> argparse.ArgumentParser:
+def make_command_parser() -> Parser:
     """Return the parser of the command without a verb: its help lists the verbs."""
     parser = Parser(
         prog="raftlog",
