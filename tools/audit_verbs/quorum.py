@@ -5,13 +5,14 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from raftlog.tools.audit_verbs.quorum_files import make_quorum_parser, show_logs, table
+from raftlog.tools.audit_verbs.quorum_files import make_quorum_parser, show_logs
 from raftlog.tools.auditing.evidence import PartitionEvidence
 from raftlog.tools.auditing.history.quorum_view import Member, QuorumView, quorum_view
 from raftlog.tools.auditing.history.quorum_words import view_words
 from raftlog.tools.auditing.history.timelines import voters_json
 from raftlog.tools.terminal.argument_parser import Parser
 from raftlog.tools.terminal.standard_error import printable, unicode_text
+from raftlog.tools.terminal.table_lines import table
 from raftlog.tools.terminal.verb_output import object_line
 from raftlog.uuid_text import uuid_to_text
 from raftlog.voters.voter_set import ReplicaKey, VoterNode

@@ -24,6 +24,7 @@ from raftlog.tools.terminal.audit_options import add_processes_option, prepare_t
 from raftlog.tools.terminal.exit_codes import EXIT_CODES_HELP, EXIT_ERROR
 from raftlog.tools.terminal.spool_option import add_spool_option
 from raftlog.tools.terminal.standard_error import printable, say
+from raftlog.tools.terminal.text_width import fit_lines
 from raftlog.tools.terminal.verb_output import add_format_option, write_lines
 
 _WANTED: Final = frozenset({FileKind.LOG, FileKind.SNAPSHOT, FileKind.QUORUM_STATE, FileKind.META_PROPERTIES})
@@ -56,7 +57,7 @@ def show_logs(parser: argparse.ArgumentParser, lines: LinesOfLog, arguments: Seq
     for number, (log, text) in enumerate(told):
         has_title = given.format == "text" and len(told) > 1
         title = [*([""] if number else []), _title(log)] if has_title else []
-        write_lines([*title, *text])
+        write_lines(fit_lines([*title, *text]) if given.format == "text" else text)
     return tell_faults(faults, files.tally.exit_code, program)
 
 
@@ -188,23 +189,6 @@ def _by_log(places: Sequence[PartitionEvidence]) -> Iterator[list[PartitionEvide
             inside = {partition.place.log_directory for partition in partitions}
             beside = [place for place in places if not place.place.topic and place.place.log_directory in inside]
             yield [*(place for place in beside if place not in partitions), *partitions]
-
-
-def table(rows: Sequence[Sequence[object]], numeric: frozenset[int] = frozenset()) -> list[str]:
-    """Return rows as lines of aligned columns, two blanks apart.
-
-    Args:
-        rows: the first has the names of the columns.
-        numeric: indexes of columns that are aligned on the right.
-    """
-    texts = [[printable(str(cell)) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
-    return ["  ".join(_aligned(row, widths, numeric)).rstrip() for row in texts]
-
-
-def _aligned(row: Sequence[str], widths: Sequence[int], numeric: frozenset[int]) -> Iterator[str]:
-    for index, (cell, width) in enumerate(zip(row, widths, strict=True)):
-        yield cell.rjust(width) if index in numeric else cell.ljust(width)
 
 
 def _title(log: Sequence[PartitionEvidence]) -> str:

@@ -22,6 +22,7 @@ from raftlog.tools.terminal.audit_options import (
 from raftlog.tools.terminal.exit_codes import EXIT_CLEAN, EXIT_CODES_HELP, EXIT_ERROR
 from raftlog.tools.terminal.spool_option import add_spool_option
 from raftlog.tools.terminal.standard_error import say
+from raftlog.tools.terminal.text_width import output_width, wrap_line
 from raftlog.tools.terminal.verb_output import add_format_option
 
 if TYPE_CHECKING:
@@ -102,7 +103,8 @@ def _list_rules(output_format: str) -> int:
     for rule in CATALOGUE.values():
         if output_format == "text":
             only = f" (only by {ASKED_FOR[rule.id]})" if rule.id in ASKED_FOR else ""
-            sys.stdout.write(f"{rule.id:22} {rule.severity.value:10} {rule.claim}{only}\n")
+            line = f"{rule.id:22} {rule.severity.value:10} {rule.claim}{only}"
+            sys.stdout.write("".join(f"{part}\n" for part in wrap_line(line, output_width(), indent=34)))
             continue
         members = {"severity": rule.severity.value, "claim": rule.claim, "source": rule.source, "example": rule.example}
         sys.stdout.write(json_line("rule", None, rule=rule.id, **members, only_by=ASKED_FOR.get(rule.id)))

@@ -4,12 +4,13 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from raftlog.tools.audit_verbs.quorum_files import make_quorum_parser, show_logs, table
+from raftlog.tools.audit_verbs.quorum_files import make_quorum_parser, show_logs
 from raftlog.tools.auditing.evidence import PartitionEvidence
 from raftlog.tools.auditing.history.timelines import VoterChange, voter_timeline
 from raftlog.tools.auditing.history.voter_changes import VoterDifference
 from raftlog.tools.terminal.argument_parser import Parser
 from raftlog.tools.terminal.standard_error import printable
+from raftlog.tools.terminal.table_lines import table
 from raftlog.tools.terminal.value_text import ids_text, seen_text, time_text
 from raftlog.tools.terminal.verb_output import object_line
 from raftlog.uuid_text import ZERO_UUID, uuid_to_text

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, Final
 
-from raftlog.tools.terminal.argument_parser import Parser
+from raftlog.tools.terminal.argument_parser import Parser, word_list
 from raftlog.tools.terminal.exit_codes import EXIT_CLEAN, EXIT_CODES_HELP, EXIT_DAMAGE, EXIT_ERROR
 from raftlog.tools.terminal.standard_error import say
 from raftlog.tools.terminal.suggestion import unknown_word
@@ -81,8 +81,7 @@ def make_parser() -> Parser:
         prog="raftlog log",
         description="Make a log directory, write to it and look at it: for tests, demos and learning.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="\n".join(f"  {name:10} {what}" for name, what in ACTIONS.items())
-        + f"\n\n'raftlog log ACTION --help' says more. {EXIT_CODES_HELP}",
+        epilog=word_list(ACTIONS) + f"\n\n'raftlog log ACTION --help' says more. {EXIT_CODES_HELP}",
     )
     parser.add_argument("action", choices=ACTIONS, metavar="ACTION", help="one of those below")
     return parser

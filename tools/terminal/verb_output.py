@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import attrs
 
+from raftlog.tools.terminal.text_width import fit_lines
+
 FORMATS: Final = ("text", "jsonl")
 _OUTPUT_CHUNK_SIZE: Final = 64 * 1024
 
@@ -33,8 +35,11 @@ class Fact:
 
 
 def tell(output_format: str, facts: Iterable[Fact]) -> None:
-    """Print facts on standard output, a line each, as they come: they need not fit in memory."""
-    write_lines(fact.text if output_format == "text" else object_line(fact.kind, fact.members) for fact in facts)
+    """Print facts on standard output as they come: they need not fit in memory. On a terminal, text is wrapped."""
+    if output_format == "text":
+        write_lines(fit_lines(line for fact in facts for line in fact.text.split("\n")))
+    else:
+        write_lines(object_line(fact.kind, fact.members) for fact in facts)
 
 
 def object_line(kind: str, members: dict[str, Any]) -> str:

@@ -5,7 +5,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol, cast
 
-from raftlog.tools.terminal.argument_parser import Parser
+from raftlog.tools.terminal.argument_parser import Parser, word_list
 from raftlog.tools.terminal.exit_codes import EXIT_CODES_HELP
 
 
@@ -60,7 +60,7 @@ def make_command_parser() -> Parser:
         prog="raftlog",
         description="Read, check and explain Kafka's replicated logs.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="\n".join(f"  {name:10} {verb.answer}" for name, verb in VERBS.items())
+        epilog=word_list({name: verb.answer for name, verb in VERBS.items()})
         + f"\n\n'raftlog VERB --help' says more. {EXIT_CODES_HELP}",
     )
     parser.add_argument("verb", nargs="?", choices=VERBS, metavar="VERB", help="one of those below")
