@@ -9,7 +9,6 @@ from raftlog.tools.terminal.argument_parser import Parser
 from raftlog.tools.terminal.audit_options import add_fail_on_option, add_messages_option, add_processes_option
 from raftlog.tools.terminal.exit_codes import EXIT_CODES_HELP
 from raftlog.tools.terminal.spool_option import add_spool_option
-from raftlog.tools.terminal.standard_error import printable
 from raftlog.tools.terminal.text_width import fit_lines
 from raftlog.tools.terminal.verb_output import write_lines
 
@@ -35,7 +34,7 @@ def audit_on(engine: "Engine", given: argparse.Namespace, program: str) -> int:
     outcome = audit_into(given.out, given.paths, engine, page)
     account = outcome.account
     counts = f"{account.files} files, {account.bytes} bytes, {outcome.reused_files} unchanged and not read again"
-    line = printable(f"{account.verdict_line()}; {counts}; results of run {outcome.run_id} are in {given.out}")
+    line = f"{account.verdict_line()}; {counts}; results of run {outcome.run_id} are in {given.out}"
     write_lines(fit_lines([line]))
     return tell_faults(page.faults, account.exit_code(given.fail_on), program)
 

@@ -11,7 +11,7 @@ from raftlog.tools.auditing.history.quorum_view import Member, QuorumView, quoru
 from raftlog.tools.auditing.history.quorum_words import view_words
 from raftlog.tools.auditing.history.timelines import voters_json
 from raftlog.tools.terminal.argument_parser import Parser
-from raftlog.tools.terminal.standard_error import printable, unicode_text
+from raftlog.tools.terminal.standard_error import unicode_text
 from raftlog.tools.terminal.table_lines import table
 from raftlog.tools.terminal.verb_output import object_line
 from raftlog.uuid_text import uuid_to_text
@@ -106,7 +106,7 @@ def _status(view: QuorumView) -> Iterator[str]:
         "CurrentObservers": json.dumps([_replica(key) for key in observers]),
     }
     for label, value in facts.items():
-        yield f"{label + ':':{_LABEL_WIDTH}}{printable(str(value))}"
+        yield f"{label + ':':{_LABEL_WIDTH}}{value}"
 
 
 def _replica(key: ReplicaKey) -> dict[str, Any]:

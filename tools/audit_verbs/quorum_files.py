@@ -23,7 +23,7 @@ from raftlog.tools.terminal.argument_parser import Parser
 from raftlog.tools.terminal.audit_options import add_processes_option, prepare_to_survey
 from raftlog.tools.terminal.exit_codes import EXIT_CODES_HELP, EXIT_ERROR
 from raftlog.tools.terminal.spool_option import add_spool_option
-from raftlog.tools.terminal.standard_error import printable, say
+from raftlog.tools.terminal.standard_error import say
 from raftlog.tools.terminal.text_width import fit_lines
 from raftlog.tools.terminal.verb_output import add_format_option, write_lines
 
@@ -196,4 +196,4 @@ def _title(log: Sequence[PartitionEvidence]) -> str:
     place = log[-1].place
     cluster_ids = {each.cluster_id for each in log_directories(log).values() if each.cluster_id}
     cluster = f" of cluster {', '.join(sorted(cluster_ids))}" if cluster_ids else ""
-    return printable(f"{place.topic}-{place.partition}{cluster}" if place.topic else place.log_directory)
+    return f"{place.topic}-{place.partition}{cluster}" if place.topic else place.log_directory

@@ -11,7 +11,6 @@ from raftlog.tools.auditing.judgement.judgement import Judged
 from raftlog.tools.auditing.run.run import Account, audit
 from raftlog.tools.auditing.run.run_progress import RunProgress
 from raftlog.tools.catalogue.findings import Finding
-from raftlog.tools.terminal.standard_error import printable
 from raftlog.tools.terminal.text_width import fit_lines
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ class Verification:
 
     def _lines(self, judged: Judged, findings: Iterable[Finding]) -> Iterable[str]:
         if self.output_format == "text":
-            return (f"{line}\n" for line in fit_lines(printable(str(finding)) for finding in findings))
+            return (f"{line}\n" for line in fit_lines(map(str, findings)))
         from raftlog.tools.audit_verbs.audit_lines import file_line
 
         files = (file_line(file) for partition in judged.places for file in partition.files)

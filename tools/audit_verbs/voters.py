@@ -9,7 +9,6 @@ from raftlog.tools.auditing.evidence import PartitionEvidence
 from raftlog.tools.auditing.history.timelines import VoterChange, voter_timeline
 from raftlog.tools.auditing.history.voter_changes import VoterDifference
 from raftlog.tools.terminal.argument_parser import Parser
-from raftlog.tools.terminal.standard_error import printable
 from raftlog.tools.terminal.table_lines import table
 from raftlog.tools.terminal.value_text import ids_text, seen_text, time_text
 from raftlog.tools.terminal.verb_output import object_line
@@ -71,4 +70,4 @@ def _members(voters: VoterSet) -> Iterator[str]:
         directory_id = node.voter_key.directory_id or ZERO_UUID
         known = uuid_to_text(directory_id) if directory_id != ZERO_UUID else "directory not known"
         ranges = f"kraft.version {versions.minimum} to {versions.maximum}"
-        yield printable("  ".join((f"  {voter_id}", known, *addresses, ranges)))
+        yield "  ".join((f"  {voter_id}", known, *addresses, ranges))

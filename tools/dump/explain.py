@@ -23,7 +23,7 @@ from raftlog.tools.terminal.annotated_bytes import AnnotatedField, DescribeRecor
 from raftlog.tools.terminal.argument_parser import Parser
 from raftlog.tools.terminal.exit_codes import EXIT_CLEAN, EXIT_CODES_HELP, EXIT_DAMAGE, EXIT_ERROR, EXIT_SUSPICIOUS
 from raftlog.tools.terminal.spool_option import add_spool_option
-from raftlog.tools.terminal.standard_error import printable, say
+from raftlog.tools.terminal.standard_error import say
 from raftlog.tools.terminal.verb_output import Fact, add_format_option, tell
 
 _PROGRAM: Final = "raftlog explain"
@@ -100,7 +100,7 @@ def _rule_fact(rule: Rule) -> Fact:
         "source": rule.source,
         "only_by": ASKED_FOR.get(rule.id),
     }
-    return Fact("\n".join(lines), "rule", members)
+    return Fact(lines, "rule", members)
 
 
 def _explain_place(given: argparse.Namespace) -> int:
@@ -172,7 +172,7 @@ def _heading(file: InputFile, piece: Piece) -> Fact:
     }
     offsets = "" if batch is None else f", offsets {batch.base_offset} to {batch.last_offset}"
     problem = f": {what['problem']}" if what["problem"] else ""
-    text = f"{printable(file.path)}, position {piece.position}, {piece.size_bytes} bytes{offsets}{problem}"
+    text = f"{file.path}, position {piece.position}, {piece.size_bytes} bytes{offsets}{problem}"
     return Fact(text, "batch", {"file": file.path, **what})
 
 
@@ -218,7 +218,7 @@ def _field_fact(field: AnnotatedField, given: argparse.Namespace) -> Fact:
         "is_decompressed": field.is_decompressed,
         "bytes_base64": None if field.is_secret else base64.b64encode(field.data).decode(),
     }
-    return Fact("\n".join(_lines(field, shown, printable(meaning))), "field", members)
+    return Fact(_lines(field, shown, meaning), "field", members)
 
 
 def _lines(field: AnnotatedField, shown: str, meaning: str) -> Iterator[str]:

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Final, TextIO
 
+from raftlog.tools.terminal.standard_error import printable
+
 _DEFAULT_COLUMNS: Final = 80
 _LEAST_COLUMNS: Final = 20
 _ELLIPSIS: Final = "…"
@@ -69,10 +71,11 @@ def wrap_line(line: str, width: int | None, *, indent: int | None = None, breaks
 
 
 def fit_lines(lines: Iterable[str]) -> Iterator[str]:
-    """Yield lines of text so that they fit on standard output, if that is a terminal."""
+    """Yield lines of text as people read them on standard output.
+
+    Names and other text from files may hold anything: what a reader does not see is escaped (``printable``). On a
+    terminal, lines are wrapped.
+    """
     width = output_width()
     for line in lines:
-        if width is None:
-            yield line
-        else:
-            yield from wrap_line(line, width)
+        yield from wrap_line(printable(line), width)
