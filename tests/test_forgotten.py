@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from raftlog import errors
-from raftlog.tools.command_line import VERBS
 from raftlog.tools.log.verb import ACTIONS
+from raftlog.tools.verb_help.verbs import VERBS
 from tests.checkout import ROOT
 
 FOR_USERS: Final = {

@@ -2,7 +2,6 @@
 """The command line of an audit, and what it says in the end: of ``raftlog audit``, and of the job on Spark."""
 
 import argparse
-import sys
 from typing import TYPE_CHECKING
 
 from raftlog.tools.auditing.crash_isolation import tell_faults
@@ -10,7 +9,8 @@ from raftlog.tools.terminal.argument_parser import Parser
 from raftlog.tools.terminal.audit_options import add_fail_on_option, add_messages_option, add_processes_option
 from raftlog.tools.terminal.exit_codes import EXIT_CODES_HELP
 from raftlog.tools.terminal.spool_option import add_spool_option
-from raftlog.tools.terminal.standard_error import printable
+from raftlog.tools.terminal.text_width import fit_lines
+from raftlog.tools.terminal.verb_output import write_lines
 
 if TYPE_CHECKING:
     from raftlog.tools.auditing.run.full_audit import Engine
@@ -34,13 +34,12 @@ def audit_on(engine: "Engine", given: argparse.Namespace, program: str) -> int:
     outcome = audit_into(given.out, given.paths, engine, page)
     account = outcome.account
     counts = f"{account.files} files, {account.bytes} bytes, {outcome.reused_files} unchanged and not read again"
-    line = printable(f"{account.verdict_line()}; {counts}; results of run {outcome.run_id} are in {given.out}")
-    sys.stdout.buffer.write(f"{line}\n".encode("utf-8", "surrogateescape"))
-    sys.stdout.buffer.flush()
+    line = f"{account.verdict_line()}; {counts}; results of run {outcome.run_id} are in {given.out}"
+    write_lines(fit_lines([line]))
     return tell_faults(page.faults, account.exit_code(given.fail_on), program)
 
 
-def parser_of(program: str) -> argparse.ArgumentParser:
+def parser_of(program: str) -> Parser:
     """Return what parses the command line.
 
     Args:

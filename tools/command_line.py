@@ -1,41 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command ``raftlog``: one verb a question. A verb's module is imported when the verb is used."""
 
-import argparse
 import contextlib
 import os
 import sys
 from collections.abc import Sequence
-from typing import Final, NamedTuple, NoReturn
+from typing import Final, NoReturn
 
-from raftlog.tools.terminal.argument_parser import Parser
-from raftlog.tools.terminal.exit_codes import EXIT_CLEAN, EXIT_CODES_HELP, EXIT_ERROR, EXIT_INTERRUPTED
+from raftlog.tools.terminal.exit_codes import EXIT_CLEAN, EXIT_ERROR, EXIT_INTERRUPTED
 from raftlog.tools.terminal.garbage_collector import collect_garbage_seldom
 from raftlog.tools.terminal.standard_error import say
-
-
-class Verb(NamedTuple):
-    """A verb of the command: the module under ``raftlog.tools`` whose ``run`` it is, and what it answers."""
-
-    module: str
-    answer: str
-
-
-VERBS: Final = {
-    "dump-log": Verb("dump.dump_log", "print what a log's files hold, in Kafka's own words or as JSON lines"),
-    "diff": Verb("audit_verbs.diff", "say where replicas of a partition part, and how"),
-    "explain": Verb("dump.explain", "say what a rule claims, or show the bytes of one batch"),
-    "verify": Verb("audit_verbs.verify", "say what is wrong with files, partitions, log directories or replicas"),
-    "audit": Verb("audit_verbs.audit", "verify any number of log directories, and leave tables of the results"),
-    "voters": Verb("audit_verbs.voters", "show who voted from which offset on, and what each change was"),
-    "epochs": Verb("audit_verbs.epochs", "show who led from which offset on, and for how long"),
-    "quorum": Verb(
-        "audit_verbs.quorum",
-        "show who votes, who could be elected and what may be lost, of a quorum that is not running",
-    ),
-    "log": Verb("log.verb", "make, write and show a log directory, for tests and demos"),
-}
-"""Each verb and what it answers; ``dump-log`` is run by ``raftlog.tools.dump.dump_log.run``, and so on."""
+from raftlog.tools.terminal.suggestion import unknown_word
+from raftlog.tools.verb_help.verbs import VERBS, load_verb, make_command_parser
 
 _SPOOL_LIMIT_VARIABLE: Final = "RAFTLOG_SPOOL_LIMIT"
 """As in ``raftlog.storage.reading.file_source``, which takes its time to import."""
@@ -95,18 +71,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(given: list[str]) -> int:
     if given and given[0] in VERBS:
-        from importlib import import_module
-
-        exit_code: int = import_module(f"raftlog.tools.{VERBS[given[0]].module}").run(given[1:])
-        return exit_code
-    parser = Parser(
-        prog="raftlog",
-        description="Read, check and explain Kafka's replicated logs.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="\n".join(f"  {name:10} {verb.answer}" for name, verb in VERBS.items())
-        + f"\n\n'raftlog VERB --help' says more. {EXIT_CODES_HELP}",
-    )
-    parser.add_argument("verb", nargs="?", choices=VERBS, metavar="VERB", help="one of those below")
+        return load_verb(given[0]).run(given[1:])
+    parser = make_command_parser()
+    if given and not given[0].startswith("-"):
+        parser.error(unknown_word("verb", given[0], VERBS))
     parser.parse_args(given)
     parser.print_help(sys.stderr)
     return EXIT_ERROR

@@ -181,7 +181,7 @@ def test_objects_have_what_records_have(plan: Any) -> None:
                     assert (each.offset, each.timestamp, each.key, each.value, each.headers) == record[:5]
                     assert (each.is_control, each.is_transactional) == (record.is_control, record.is_transactional)
                     assert repr(each) == (
-                        f"Record(offset={record.offset}, timestamp={record.timestamp}, key={record.key!r}, "
+                        f"LazyRecord(offset={record.offset}, timestamp={record.timestamp}, key={record.key!r}, "
                         f"value={record.value!r}, headers={tuple(map(tuple, record.headers))!r})"
                     )
 

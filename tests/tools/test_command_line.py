@@ -9,7 +9,8 @@ import pytest
 
 import raftlog
 from raftlog.records.kernel_choice import IS_COMPILED
-from raftlog.tools.command_line import VERBS
+from raftlog.tools.log.verb import ACTIONS
+from raftlog.tools.verb_help.verbs import VERBS
 from tests.tools.console import COMMAND, run, run_process
 
 FORM = "compiled" if IS_COMPILED else "interpreted"
@@ -46,6 +47,89 @@ def test_a_usage_error_is_one_line(name: str) -> None:
     (complaint,) = outcome.complaints
     assert re.fullmatch(r"raftlog( dump-log)?: .+ \(see raftlog( dump-log)? --help\)", complaint)
     assert "_count" not in complaint
+
+
+MISTYPED = {
+    "raftlog: no verb is called 'verfy'; did you mean verify?": ["verfy"],
+    "raftlog: no verb is called 'dumplog'; did you mean dump-log?": ["dumplog", "--files", "x"],
+    "raftlog log: no action of log is called 'ini'; did you mean init?": ["log", "ini", "directory"],
+    "raftlog dump-log: no option is called --formt; did you mean --format?": ["dump-log", "x", "--formt", "jsonl"],
+    "raftlog dump-log: no option is called -format; did you mean --format?": ["dump-log", "x", "-format", "jsonl"],
+    "raftlog audit: no option is called --outt; did you mean --out?": ["audit", "x", "--outt=y"],
+    "raftlog log init: no option is called --node; did you mean --node-id?": ["log", "init", "x", "--node", "1"],
+    "raftlog: no option is called --versoin; did you mean --version?": ["--versoin"],
+}
+
+
+@pytest.mark.parametrize("complaint", MISTYPED)
+def test_a_mistyped_word_is_answered_with_the_one_that_was_meant(complaint: str) -> None:
+    """The message names the verb, action or option that is most like the one that was typed."""
+    outcome = run(*MISTYPED[complaint])
+
+    assert (outcome.exit_code, outcome.output) == (1, b"")
+    assert outcome.messages.startswith(f"{complaint} (see ")
+
+
+def test_every_verb_is_suggested_for_itself_with_a_letter_missing() -> None:
+    """For each verb without its second letter, that verb is suggested."""
+    for verb in VERBS:
+        (complaint,) = run(verb[0] + verb[2:]).complaints
+        assert f"did you mean {verb}?" in complaint
+
+
+def test_every_option_of_every_verb_is_suggested_for_itself_with_a_letter_missing() -> None:
+    """For each long option without its last letter but one, that option is suggested by the verb that has it."""
+    for verb in VERBS:
+        for option in set(re.findall(r"--[a-z-]{4,}", run(verb, "--help").text.split("\n\n", 1)[0])):
+            (complaint,) = run(verb, option[:-2] + option[-1]).complaints
+            assert f"did you mean {option}?" in complaint, complaint
+
+
+def test_what_is_like_nothing_gets_no_suggestion() -> None:
+    """Of a verb that is like none, all are listed; of an option that is like none, only that it is unknown is said."""
+    assert all(verb in run("xyzzy").messages for verb in VERBS)
+    assert "unrecognized arguments: --xyzzy" in run("dump-log", "--xyzzy", "x").messages
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["dump-log", "--limit", "ten", "--", "--formt"], ["log", "init", "x", "-tformat"], ["dump-log", "--limit", "-5"]],
+    ids=["after two dashes", "a short option with its value", "a number"],
+)
+def test_what_is_no_option_is_not_taken_for_a_mistyped_one(arguments: list[str]) -> None:
+    """Paths after two dashes, values behind a short option and numbers are no mistyped options."""
+    assert "did you mean" not in run(*arguments).messages
+
+
+HELPED = [[], *([verb] for verb in VERBS), *(["log", action] for action in ACTIONS)]
+
+
+@pytest.mark.parametrize("words", HELPED, ids=" ".join)
+def test_the_verb_help_prints_what_the_option_prints(words: list[str]) -> None:
+    """`raftlog help VERB ACTION` is `raftlog VERB ACTION --help`, and exits with 0."""
+    outcome = run("help", *words)
+
+    assert outcome == run(*words, "--help")
+    assert (outcome.exit_code, outcome.messages) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["verfy"], "no verb is called 'verfy'; did you mean verify?"),
+        (
+            ["log", "ini"],
+            "no action of log is called 'ini'; did you mean init?",
+        ),
+        (["verify", "init"], "verify has no actions"),
+    ],
+)
+def test_help_of_what_does_not_exist(words: list[str], complaint: str) -> None:
+    """An unknown verb or action is one line with a suggestion, and exit code 1."""
+    outcome = run("help", *words)
+
+    assert (outcome.exit_code, outcome.output) == (1, b"")
+    assert outcome.complaints == [f"raftlog help: {complaint} (see raftlog help --help)"]
 
 
 def test_help_of_all() -> None:
@@ -100,6 +184,7 @@ def test_help_imports_little() -> None:
     assert "raftlog.tools.terminal.exit_codes" in imported
     assert not {name for name in imported if name.split(".")[0] in {"attr", "attrs", "importlib.metadata", "json"}}
     assert not {name for name in imported if name.startswith(("raftlog.records", "raftlog.storage", "raftlog.errors"))}
+    assert "difflib" not in imported
 
 
 def test_the_exit_code_of_the_process() -> None:

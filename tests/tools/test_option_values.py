@@ -9,7 +9,7 @@ import pytest
 
 from raftlog.tools.auditing.evidence import SurveyTask
 from raftlog.tools.auditing.run import engine, workers
-from raftlog.tools.command_line import VERBS
+from raftlog.tools.verb_help.verbs import VERBS
 from tests.golden_files import GOLDEN
 from tests.tools.console import run
 from tests.tools.log_console import ONE, TOPIC, TWO, everything, info, init, log, the

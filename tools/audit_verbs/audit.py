@@ -12,6 +12,7 @@ from typing import Final
 from raftlog.errors import MissingExtraError, RaftLogError
 from raftlog.tools.audit_command import audit_on, parser_of
 from raftlog.tools.audit_verbs.engine_choice import choose_engine, spark_at_hand
+from raftlog.tools.terminal.argument_parser import Parser
 from raftlog.tools.terminal.audit_options import prepare_to_survey
 from raftlog.tools.terminal.exit_codes import EXIT_ERROR
 from raftlog.tools.terminal.standard_error import say
@@ -21,13 +22,18 @@ _PROGRAM: Final = "raftlog audit"
 
 def run(arguments: Sequence[str]) -> int:
     """Run ``raftlog audit`` with what follows it on the command line, and return the exit code."""
-    given = parser_of(_PROGRAM).parse_args(arguments)
+    given = make_parser().parse_args(arguments)
     try:
         prepare_to_survey(_PROGRAM)
         return _audit_on_spark(given) if _is_for_spark(given) else _audit_here(given)
     except RaftLogError as error:
         say(str(error), _PROGRAM)
         return EXIT_ERROR
+
+
+def make_parser() -> Parser:
+    """Return the parser of the verb's arguments."""
+    return parser_of(_PROGRAM)
 
 
 def _audit_here(given: argparse.Namespace) -> int:

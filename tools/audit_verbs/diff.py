@@ -26,7 +26,7 @@ from raftlog.tools.terminal.argument_parser import Parser
 from raftlog.tools.terminal.audit_options import add_processes_option, prepare_to_survey
 from raftlog.tools.terminal.exit_codes import EXIT_CODES_HELP, EXIT_ERROR
 from raftlog.tools.terminal.spool_option import add_spool_option
-from raftlog.tools.terminal.standard_error import printable, say
+from raftlog.tools.terminal.standard_error import say
 from raftlog.tools.terminal.verb_output import Fact, add_format_option, tell
 
 _PROGRAM: Final = "raftlog diff"
@@ -71,6 +71,20 @@ class ByteDifference:
 
 def run(arguments: Sequence[str]) -> int:
     """Run ``raftlog diff`` with what follows it on the command line, and return the exit code."""
+    parser = make_parser()
+    given = parser.parse_args(arguments)
+    if len(given.paths) < 2:
+        parser.error("at least two paths are needed")
+    try:
+        prepare_to_survey(_PROGRAM)
+        return _run(given)
+    except RaftLogError as error:
+        say(str(error), _PROGRAM)
+        return EXIT_ERROR
+
+
+def make_parser() -> Parser:
+    """Return the parser of the verb's arguments."""
     parser = Parser(
         prog=_PROGRAM,
         description="Say where replicas of a partition part: the first offset and epoch that differ, and how.",
@@ -84,15 +98,7 @@ def run(arguments: Sequence[str]) -> int:
     add_format_option(parser)
     add_processes_option(parser)
     add_spool_option(parser)
-    given = parser.parse_args(arguments)
-    if len(given.paths) < 2:
-        parser.error("at least two paths are needed")
-    try:
-        prepare_to_survey(_PROGRAM)
-        return _run(given)
-    except RaftLogError as error:
-        say(str(error), _PROGRAM)
-        return EXIT_ERROR
+    return parser
 
 
 def _run(given: argparse.Namespace) -> int:
@@ -179,8 +185,7 @@ def _facts(
     ]
     verdict = "equal" if not found else f"{len(found)} differences" if len(found) > 1 else "1 difference"
     more = "; --all shows the others" if len(found) > len(shown) else ""
-    text = "\n".join(map(printable, [*ends, f"  {verdict}{more}"]))
-    yield Fact(text, "comparison", {**common, "divergences": len(found)})
+    yield Fact([*ends, f"  {verdict}{more}"], "comparison", {**common, "divergences": len(found)})
     for divergence in shown:
         yield _fact(divergence, common)
 
@@ -206,7 +211,7 @@ def _fact(divergence: Divergence, common: dict[str, Any]) -> Fact:
         "right_batch": _side_json(divergence.right),
         "first_differing_byte": None if difference is None else attrs.asdict(difference),
     }
-    return Fact("\n".join(map(printable, lines)), "divergence", members)
+    return Fact(lines, "divergence", members)
 
 
 def _side_json(side: Side) -> dict[str, Any] | None:

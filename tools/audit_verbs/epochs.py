@@ -5,9 +5,12 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from raftlog.tools.audit_verbs.quorum_files import show_logs, table
+from raftlog.tools.audit_verbs.quorum_files import make_quorum_parser, show_logs
 from raftlog.tools.auditing.evidence import PartitionEvidence
 from raftlog.tools.auditing.history.timelines import EpochLead, epoch_timeline
+from raftlog.tools.terminal.argument_parser import Parser
+from raftlog.tools.terminal.table_lines import table, table_width
+from raftlog.tools.terminal.text_width import output_width
 from raftlog.tools.terminal.value_text import duration_text, ids_text, seen_text, time_text
 from raftlog.tools.terminal.verb_output import object_line
 
@@ -19,8 +22,14 @@ _BLOCKS: Final = " ▏▎▍▌▋▊▉█"
 
 def run(arguments: Sequence[str]) -> int:
     """Run ``raftlog epochs`` with what follows it on the command line, and return the exit code."""
-    description = "Show who led from which offset on, for how long, who voted for it, and which files say so."
-    return show_logs("epochs", description, _lines, arguments)
+    return show_logs(make_parser(), _lines, arguments)
+
+
+def make_parser() -> Parser:
+    """Return the parser of the verb's arguments."""
+    return make_quorum_parser(
+        "epochs", "Show who led from which offset on, for how long, who voted for it, and which files say so."
+    )
 
 
 def _lines(log: Sequence[PartitionEvidence], output_format: str) -> Iterable[str]:
@@ -35,14 +44,17 @@ def epoch_lines(leads: Sequence[EpochLead], *, with_bars: bool) -> Iterator[str]
 
     Args:
         leads: the epochs.
-        with_bars: whether to draw how long each lasted, against the one that lasted longest.
+        with_bars: whether to draw how long each lasted, against the one that lasted longest, if there is room.
     """
     if not leads:
         yield "No batch of a log is here."
         return
     longest = max(lead.duration_ms for lead in leads)
-    rows = [(*_row(lead), bar(lead.duration_ms, longest)) if with_bars else _row(lead) for lead in leads]
-    yield from table([(*_COLUMNS, "") if with_bars else _COLUMNS, *rows], _NUMERIC)
+    rows = [_COLUMNS, *map(_row, leads)]
+    drawn = [(*_COLUMNS, ""), *((*_row(lead), bar(lead.duration_ms, longest)) for lead in leads)]
+    width = output_width()
+    has_room = width is None or table_width(drawn) <= width
+    yield from table(drawn if with_bars and has_room else rows, _NUMERIC)
 
 
 def _row(lead: EpochLead) -> tuple[object, ...]:

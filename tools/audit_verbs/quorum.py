@@ -5,12 +5,14 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from raftlog.tools.audit_verbs.quorum_files import show_logs, table
+from raftlog.tools.audit_verbs.quorum_files import make_quorum_parser, show_logs
 from raftlog.tools.auditing.evidence import PartitionEvidence
 from raftlog.tools.auditing.history.quorum_view import Member, QuorumView, quorum_view
 from raftlog.tools.auditing.history.quorum_words import view_words
 from raftlog.tools.auditing.history.timelines import voters_json
-from raftlog.tools.terminal.standard_error import printable, unicode_text
+from raftlog.tools.terminal.argument_parser import Parser
+from raftlog.tools.terminal.standard_error import unicode_text
+from raftlog.tools.terminal.table_lines import table
 from raftlog.tools.terminal.verb_output import object_line
 from raftlog.uuid_text import uuid_to_text
 from raftlog.voters.voter_set import ReplicaKey, VoterNode
@@ -21,8 +23,14 @@ _LABEL_WIDTH: Final = 24
 
 def run(arguments: Sequence[str]) -> int:
     """Run ``raftlog quorum`` with what follows it on the command line, and return the exit code."""
-    description = "Show a quorum that is not running: who led, who votes, who could be elected, what may be lost."
-    return show_logs("quorum", description, _lines, arguments)
+    return show_logs(make_parser(), _lines, arguments)
+
+
+def make_parser() -> Parser:
+    """Return the parser of the verb's arguments."""
+    return make_quorum_parser(
+        "quorum", "Show a quorum that is not running: who led, who votes, who could be elected, what may be lost."
+    )
 
 
 def _lines(log: Sequence[PartitionEvidence], output_format: str) -> Iterable[str] | None:
@@ -98,7 +106,7 @@ def _status(view: QuorumView) -> Iterator[str]:
         "CurrentObservers": json.dumps([_replica(key) for key in observers]),
     }
     for label, value in facts.items():
-        yield f"{label + ':':{_LABEL_WIDTH}}{printable(str(value))}"
+        yield f"{label + ':':{_LABEL_WIDTH}}{value}"
 
 
 def _replica(key: ReplicaKey) -> dict[str, Any]:

@@ -23,7 +23,8 @@ from raftlog.tools.terminal.argument_parser import Parser
 from raftlog.tools.terminal.audit_options import add_processes_option, prepare_to_survey
 from raftlog.tools.terminal.exit_codes import EXIT_CODES_HELP, EXIT_ERROR
 from raftlog.tools.terminal.spool_option import add_spool_option
-from raftlog.tools.terminal.standard_error import printable, say
+from raftlog.tools.terminal.standard_error import say
+from raftlog.tools.terminal.text_width import fit_lines
 from raftlog.tools.terminal.verb_output import add_format_option, write_lines
 
 _WANTED: Final = frozenset({FileKind.LOG, FileKind.SNAPSHOT, FileKind.QUORUM_STATE, FileKind.META_PROPERTIES})
@@ -34,17 +35,16 @@ LinesOfLog = Callable[[Sequence[PartitionEvidence], str], Iterable[str] | None]
 none of raft, where only those are of interest."""
 
 
-def show_logs(verb: str, description: str, lines: LinesOfLog, arguments: Sequence[str]) -> int:
+def show_logs(parser: argparse.ArgumentParser, lines: LinesOfLog, arguments: Sequence[str]) -> int:
     """Run a verb that says something of each log, and return the exit code.
 
     Args:
-        verb: its name.
-        description: what it does, for its help.
+        parser: of the verb's arguments.
         lines: what it says of a log.
         arguments: what follows it on the command line.
     """
-    program = f"raftlog {verb}"
-    given = _parser(program, description).parse_args(arguments)
+    program = parser.prog
+    given = parser.parse_args(arguments)
     try:
         files = _read(given, program)
     except RaftLogError as error:
@@ -57,7 +57,7 @@ def show_logs(verb: str, description: str, lines: LinesOfLog, arguments: Sequenc
     for number, (log, text) in enumerate(told):
         has_title = given.format == "text" and len(told) > 1
         title = [*([""] if number else []), _title(log)] if has_title else []
-        write_lines([*title, *text])
+        write_lines(fit_lines([*title, *text]) if given.format == "text" else text)
     return tell_faults(faults, files.tally.exit_code, program)
 
 
@@ -98,9 +98,15 @@ class _QuorumFiles:
     tally: Tally = attrs.field(factory=Tally)
 
 
-def _parser(program: str, description: str) -> argparse.ArgumentParser:
+def make_quorum_parser(verb: str, description: str) -> Parser:
+    """Return the parser of the arguments of a verb that says something of each log.
+
+    Args:
+        verb: its name.
+        description: what it does, for its help.
+    """
     parser = Parser(
-        prog=program,
+        prog=f"raftlog {verb}",
         description=description,
         epilog=f"Give the directories of all replicas that there are: they complete each other. {EXIT_CODES_HELP}",
     )
@@ -185,26 +191,9 @@ def _by_log(places: Sequence[PartitionEvidence]) -> Iterator[list[PartitionEvide
             yield [*(place for place in beside if place not in partitions), *partitions]
 
 
-def table(rows: Sequence[Sequence[object]], numeric: frozenset[int] = frozenset()) -> list[str]:
-    """Return rows as lines of aligned columns, two blanks apart.
-
-    Args:
-        rows: the first has the names of the columns.
-        numeric: indexes of columns that are aligned on the right.
-    """
-    texts = [[printable(str(cell)) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
-    return ["  ".join(_aligned(row, widths, numeric)).rstrip() for row in texts]
-
-
-def _aligned(row: Sequence[str], widths: Sequence[int], numeric: frozenset[int]) -> Iterator[str]:
-    for index, (cell, width) in enumerate(zip(row, widths, strict=True)):
-        yield cell.rjust(width) if index in numeric else cell.ljust(width)
-
-
 def _title(log: Sequence[PartitionEvidence]) -> str:
     """Name a log, where there are several."""
     place = log[-1].place
     cluster_ids = {each.cluster_id for each in log_directories(log).values() if each.cluster_id}
     cluster = f" of cluster {', '.join(sorted(cluster_ids))}" if cluster_ids else ""
-    return printable(f"{place.topic}-{place.partition}{cluster}" if place.topic else place.log_directory)
+    return f"{place.topic}-{place.partition}{cluster}" if place.topic else place.log_directory

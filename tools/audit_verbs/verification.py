@@ -11,7 +11,7 @@ from raftlog.tools.auditing.judgement.judgement import Judged
 from raftlog.tools.auditing.run.run import Account, audit
 from raftlog.tools.auditing.run.run_progress import RunProgress
 from raftlog.tools.catalogue.findings import Finding
-from raftlog.tools.terminal.standard_error import printable
+from raftlog.tools.terminal.text_width import fit_lines
 
 if TYPE_CHECKING:
     from raftlog.tools.report.page import Report
@@ -72,7 +72,7 @@ class Verification:
 
     def _lines(self, judged: Judged, findings: Iterable[Finding]) -> Iterable[str]:
         if self.output_format == "text":
-            return (f"{printable(str(finding))}\n" for finding in findings)
+            return (f"{line}\n" for line in fit_lines(map(str, findings)))
         from raftlog.tools.audit_verbs.audit_lines import file_line
 
         files = (file_line(file) for partition in judged.places for file in partition.files)
@@ -83,8 +83,8 @@ class Verification:
             from raftlog.tools.audit_verbs.audit_lines import summary_line
 
             return [summary_line(account, exit_code, hidden)]
-        more = [f"{hidden} milder findings are not shown; --all shows them\n"] if hidden else []
-        return [*more, f"{account.coverage_line()}\n", f"{account.verdict_line()}\n"]
+        more = [f"{hidden} milder findings are not shown; --all shows them"] if hidden else []
+        return [f"{line}\n" for line in fit_lines([*more, account.coverage_line(), account.verdict_line()])]
 
 
 def _finding_lines(findings: Iterable[Finding]) -> Iterable[str]:

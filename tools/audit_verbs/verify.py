@@ -22,6 +22,7 @@ from raftlog.tools.terminal.audit_options import (
 from raftlog.tools.terminal.exit_codes import EXIT_CLEAN, EXIT_CODES_HELP, EXIT_ERROR
 from raftlog.tools.terminal.spool_option import add_spool_option
 from raftlog.tools.terminal.standard_error import say
+from raftlog.tools.terminal.text_width import output_width, wrap_line
 from raftlog.tools.terminal.verb_output import add_format_option
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ _PROGRAM: Final = "raftlog verify"
 
 def run(arguments: Sequence[str]) -> int:
     """Run ``raftlog verify`` with what follows it on the command line, and return the exit code."""
-    parser = _parser()
+    parser = make_parser()
     given = parser.parse_args(arguments)
     if given.rules:
         return _list_rules(given.format)
@@ -102,14 +103,16 @@ def _list_rules(output_format: str) -> int:
     for rule in CATALOGUE.values():
         if output_format == "text":
             only = f" (only by {ASKED_FOR[rule.id]})" if rule.id in ASKED_FOR else ""
-            sys.stdout.write(f"{rule.id:22} {rule.severity.value:10} {rule.claim}{only}\n")
+            line = f"{rule.id:22} {rule.severity.value:10} {rule.claim}{only}"
+            sys.stdout.write("".join(f"{part}\n" for part in wrap_line(line, output_width(), indent=34)))
             continue
         members = {"severity": rule.severity.value, "claim": rule.claim, "source": rule.source, "example": rule.example}
         sys.stdout.write(json_line("rule", None, rule=rule.id, **members, only_by=ASKED_FOR.get(rule.id)))
     return EXIT_CLEAN
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> Parser:
+    """Return the parser of the verb's arguments."""
     parser = Parser(
         prog=_PROGRAM,
         description="Say what is wrong with the files of logs, by all rules, and where each byte of them went.",
@@ -132,6 +135,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--min-severity",
         type=severity,
+        choices=tuple(Severity),
         default=Severity.SUSPICIOUS,
         metavar="SEVERITY",
         help="show findings from this severity on (default: suspicious)",

@@ -4,11 +4,12 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from raftlog.tools.audit_verbs.quorum_files import show_logs, table
+from raftlog.tools.audit_verbs.quorum_files import make_quorum_parser, show_logs
 from raftlog.tools.auditing.evidence import PartitionEvidence
 from raftlog.tools.auditing.history.timelines import VoterChange, voter_timeline
 from raftlog.tools.auditing.history.voter_changes import VoterDifference
-from raftlog.tools.terminal.standard_error import printable
+from raftlog.tools.terminal.argument_parser import Parser
+from raftlog.tools.terminal.table_lines import table
 from raftlog.tools.terminal.value_text import ids_text, seen_text, time_text
 from raftlog.tools.terminal.verb_output import object_line
 from raftlog.uuid_text import ZERO_UUID, uuid_to_text
@@ -20,8 +21,14 @@ _NUMERIC: Final = frozenset({0, 1, 3})
 
 def run(arguments: Sequence[str]) -> int:
     """Run ``raftlog voters`` with what follows it on the command line, and return the exit code."""
-    description = "Show who voted from which offset on, what each change was, and which files say so."
-    return show_logs("voters", description, _lines, arguments)
+    return show_logs(make_parser(), _lines, arguments)
+
+
+def make_parser() -> Parser:
+    """Return the parser of the verb's arguments."""
+    return make_quorum_parser(
+        "voters", "Show who voted from which offset on, what each change was, and which files say so."
+    )
 
 
 def _lines(log: Sequence[PartitionEvidence], output_format: str) -> Iterable[str]:
@@ -63,4 +70,4 @@ def _members(voters: VoterSet) -> Iterator[str]:
         directory_id = node.voter_key.directory_id or ZERO_UUID
         known = uuid_to_text(directory_id) if directory_id != ZERO_UUID else "directory not known"
         ranges = f"kraft.version {versions.minimum} to {versions.maximum}"
-        yield printable("  ".join((f"  {voter_id}", known, *addresses, ranges)))
+        yield "  ".join((f"  {voter_id}", known, *addresses, ranges))

@@ -12,6 +12,7 @@ from raftlog.errors import DecodeError, MissingExtraError, StorageError
 from raftlog.records.files.file_names import FileKind, FileState
 from raftlog.tools.catalogue.findings import Finding, Tally
 from raftlog.tools.dump.dump_options import DumpOptions, parse_options
+from raftlog.tools.dump.dump_options import make_parser as make_parser
 from raftlog.tools.dump.dump_records import Line, RecordsDump
 from raftlog.tools.dump.seek import wanted_files
 from raftlog.tools.dump.selection import Selection

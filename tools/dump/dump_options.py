@@ -66,7 +66,7 @@ class DumpOptions(NamedTuple):
 
 def parse_options(arguments: Sequence[str]) -> DumpOptions:
     """Read a command line; a wrong one exits with 1 and one line that says why."""
-    parser = _parser()
+    parser = make_parser()
     given = parser.parse_args(arguments)
     decoder = next((name for name in DECODERS if getattr(given, f"{name.replace('-', '_')}_decoder")), None)
     dialect = DIALECTS[given.dialect]
@@ -121,7 +121,8 @@ def _selection(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Se
 
 
 @functools.cache
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> Parser:
+    """Return the parser of the verb's arguments."""
     parser = Parser(
         prog="raftlog dump-log",
         description="Print what a log's files hold: batches, records, control records, indexes, snapshots.",

@@ -23,7 +23,7 @@ from raftlog.tools.terminal.annotated_bytes import AnnotatedField, DescribeRecor
 from raftlog.tools.terminal.argument_parser import Parser
 from raftlog.tools.terminal.exit_codes import EXIT_CLEAN, EXIT_CODES_HELP, EXIT_DAMAGE, EXIT_ERROR, EXIT_SUSPICIOUS
 from raftlog.tools.terminal.spool_option import add_spool_option
-from raftlog.tools.terminal.standard_error import printable, say
+from raftlog.tools.terminal.standard_error import say
 from raftlog.tools.terminal.verb_output import Fact, add_format_option, tell
 
 _PROGRAM: Final = "raftlog explain"
@@ -37,6 +37,18 @@ _LARGEST_SHOWN: Final = 16 * 1024 * 1024
 
 def run(arguments: Sequence[str]) -> int:
     """Run ``raftlog explain`` with what follows it on the command line, and return the exit code."""
+    given = make_parser().parse_args(arguments)
+    if given.offset is None and given.position is None:
+        return _explain_rule(given)
+    try:
+        return _explain_place(given)
+    except RaftLogError as error:
+        say(str(error), _PROGRAM)
+        return EXIT_ERROR
+
+
+def make_parser() -> Parser:
+    """Return the parser of the verb's arguments."""
     parser = Parser(
         prog=_PROGRAM,
         description="Say what a rule claims; or show the bytes of one batch, field by field.",
@@ -50,14 +62,7 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument("--no-redact", action="store_true", help="show secrets in metadata records")
     add_format_option(parser)
     add_spool_option(parser)
-    given = parser.parse_args(arguments)
-    if given.offset is None and given.position is None:
-        return _explain_rule(given)
-    try:
-        return _explain_place(given)
-    except RaftLogError as error:
-        say(str(error), _PROGRAM)
-        return EXIT_ERROR
+    return parser
 
 
 def _explain_rule(given: argparse.Namespace) -> int:
@@ -95,7 +100,7 @@ def _rule_fact(rule: Rule) -> Fact:
         "source": rule.source,
         "only_by": ASKED_FOR.get(rule.id),
     }
-    return Fact("\n".join(lines), "rule", members)
+    return Fact(lines, "rule", members)
 
 
 def _explain_place(given: argparse.Namespace) -> int:
@@ -167,7 +172,7 @@ def _heading(file: InputFile, piece: Piece) -> Fact:
     }
     offsets = "" if batch is None else f", offsets {batch.base_offset} to {batch.last_offset}"
     problem = f": {what['problem']}" if what["problem"] else ""
-    text = f"{printable(file.path)}, position {piece.position}, {piece.size_bytes} bytes{offsets}{problem}"
+    text = f"{file.path}, position {piece.position}, {piece.size_bytes} bytes{offsets}{problem}"
     return Fact(text, "batch", {"file": file.path, **what})
 
 
@@ -213,7 +218,7 @@ def _field_fact(field: AnnotatedField, given: argparse.Namespace) -> Fact:
         "is_decompressed": field.is_decompressed,
         "bytes_base64": None if field.is_secret else base64.b64encode(field.data).decode(),
     }
-    return Fact("\n".join(_lines(field, shown, printable(meaning))), "field", members)
+    return Fact(_lines(field, shown, meaning), "field", members)
 
 
 def _lines(field: AnnotatedField, shown: str, meaning: str) -> Iterator[str]:

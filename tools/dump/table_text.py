@@ -18,29 +18,33 @@ from raftlog.tools.input.coverage import Coverage
 from raftlog.tools.input.inputs import InputFile
 from raftlog.tools.payloads.payloads import Payload
 from raftlog.tools.terminal.standard_error import printable
+from raftlog.tools.terminal.text_width import cut_line, output_width, wrap_line
 from raftlog.tools.terminal.value_text import time_text
 
 _TIME_WIDTH: Final = 24
+_PAYLOAD_INDENT: Final = 20
 
 
 @attrs.frozen
 class TableText:
-    """Renders values as aligned columns."""
+    """Renders values as aligned columns. On a terminal, rows are cut to its width, and what records hold is wrapped."""
+
+    _width: int | None = attrs.field(factory=output_width, init=False)
 
     def begin(self, file: InputFile) -> str:
         """Announce a file, and name the columns of one that holds batches."""
         title = f"{printable(file.path)}\n"
         if not file.holds_records:
             return title
-        return title + (
-            f"{'OFFSETS':>17} {'EPOCH':>5} {'TIME':{_TIME_WIDTH}} {'COUNT':>6} {'POSITION':>10} {'SIZE':>8} KIND\n"
+        return title + self._row(
+            f"{'OFFSETS':>17} {'EPOCH':>5} {'TIME':{_TIME_WIDTH}} {'COUNT':>6} {'POSITION':>10} {'SIZE':>8} KIND"
         )
 
     def end(self, file: InputFile, coverage: Coverage) -> str:
         """Account for every byte of a file of batches."""
-        return (
+        return self._wrapped(
             f"  {coverage.explained_bytes} bytes explained, {coverage.damaged_bytes} damaged, "
-            f"{coverage.padding_bytes} padding\n"
+            f"{coverage.padding_bytes} padding"
         )
 
     def batch(self, file: InputFile, batch: RecordBatch | LegacyBatch) -> str:
@@ -51,19 +55,19 @@ class TableText:
         epoch, count = (
             (batch.partition_leader_epoch, batch.record_count) if isinstance(batch, RecordBatch) else ("-", "-")
         )
-        return (
+        return self._row(
             f"{offsets:>17} {epoch:>5} {time_text(batch.max_timestamp):{_TIME_WIDTH}} {count:>6} "
-            f"{batch.position:>10} {batch.size_bytes:>8} {', '.join(_kind(batch))}\n"
+            f"{batch.position:>10} {batch.size_bytes:>8} {', '.join(_kind(batch))}"
         )
 
     def record(self, file: InputFile, batch: RecordBatch, record: RecordView, payload: Payload) -> str:
         """Describe a record of a batch of magic 2."""
         headers = "".join(f" {printable(key.decode('utf-8', 'replace'))}=…" for key, _ in record.headers)
-        return f"{record.offset:>17}   {_payload_text(record.key, record.value, payload)}{headers}\n"
+        return self._wrapped(f"{record.offset:>17}   {_payload_text(record.key, record.value, payload)}{headers}")
 
     def legacy_record(self, file: InputFile, record: LegacyRecord, payload: Payload) -> str:
         """Describe a message of magic 0 or 1."""
-        return f"{record.offset:>17}   {_payload_text(record.key, record.value, payload)}\n"
+        return self._wrapped(f"{record.offset:>17}   {_payload_text(record.key, record.value, payload)}")
 
     def tail(self, file: InputFile, size_bytes: int) -> str:
         """What is left after the last batch is a finding."""
@@ -71,24 +75,26 @@ class TableText:
 
     def offset_entry(self, file: InputFile, entry: OffsetIndexEntry, base_offset: int) -> str:
         """Describe an entry of an offset index."""
-        return f"{base_offset + entry.relative_offset:>17} at position {entry.position}\n"
+        return self._wrapped(f"{base_offset + entry.relative_offset:>17} at position {entry.position}")
 
     def time_entry(self, file: InputFile, entry: TimeIndexEntry, base_offset: int) -> str:
         """Describe an entry of a time index."""
-        return f"{base_offset + entry.relative_offset:>17} {time_text(entry.timestamp)}\n"
+        return self._wrapped(f"{base_offset + entry.relative_offset:>17} {time_text(entry.timestamp)}")
 
     def aborted_transaction(self, file: InputFile, entry: AbortedTransaction) -> str:
         """Describe an entry of a transaction index."""
         span = f"{entry.first_offset}..{entry.last_offset}"
-        return f"{span:>17} producer {entry.producer_id}, last stable offset {entry.last_stable_offset}\n"
+        return self._wrapped(f"{span:>17} producer {entry.producer_id}, last stable offset {entry.last_stable_offset}")
 
     def producer_state(self, file: InputFile, entry: ProducerStateEntry) -> str:
         """Describe a producer in a producer snapshot."""
-        return f"{'producer ' + str(entry.producer_id):>17} {_members(attrs.asdict(entry), 'producer_id')}\n"
+        return self._wrapped(
+            f"{'producer ' + str(entry.producer_id):>17} {_members(attrs.asdict(entry), 'producer_id')}"
+        )
 
     def small_file(self, file: InputFile, kind: FileKind, value: dict[str, Any]) -> str:
         """Describe one of the small files beside a log."""
-        return "".join(f"{printable(name):>25}  {printable(str(item))}\n" for name, item in value.items())
+        return "".join(self._wrapped(f"{printable(name):>25}  {printable(str(item))}") for name, item in value.items())
 
     def empty_index(self, file: InputFile) -> str:
         """Say that an offset index has no entries."""
@@ -97,6 +103,13 @@ class TableText:
     def passed(self, file: InputFile) -> str:
         """Say that an index has passed the check that a broker makes when it starts."""
         return "  passed\n"
+
+    def _row(self, line: str) -> str:
+        return f"{cut_line(line, self._width)}\n"
+
+    def _wrapped(self, line: str) -> str:
+        parts = wrap_line(line, self._width, indent=_PAYLOAD_INDENT, breaks_words=True)
+        return "".join(f"{part}\n" for part in parts)
 
     def finding(self, finding: Finding) -> str:
         """Findings of people go to standard error."""

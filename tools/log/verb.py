@@ -8,11 +8,12 @@ import argparse
 import time
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Final
+from typing import Any, Final
 
-from raftlog.tools.terminal.argument_parser import Parser
+from raftlog.tools.terminal.argument_parser import Parser, word_list
 from raftlog.tools.terminal.exit_codes import EXIT_CLEAN, EXIT_CODES_HELP, EXIT_DAMAGE, EXIT_ERROR
 from raftlog.tools.terminal.standard_error import say
+from raftlog.tools.terminal.suggestion import unknown_word
 
 ACTIONS: Final = {
     "init": "make a log directory, as kafka-storage format does",
@@ -32,13 +33,21 @@ def run(arguments: Sequence[str]) -> int:
     if not arguments or arguments[0] not in ACTIONS:
         return _run_without_action(arguments)
     name, *rest = arguments
-    action = import_module(f"raftlog.tools.log.log_{name}")
-    program = f"raftlog log {name}"
-    parser = Parser(prog=program, description=f"{ACTIONS[name].capitalize()}.", epilog=EXIT_CODES_HELP)
-    parser.add_argument("directory", metavar="DIR", help="the log directory: it has meta.properties")
-    action.add_options(parser)
+    parser = make_action_parser(name)
     given = parser.parse_args(rest)
-    return _run(action.run, given, program)
+    return _run(_load_action(name).run, given, parser.prog)
+
+
+def make_action_parser(name: str) -> Parser:
+    """Return the parser of the arguments of an action."""
+    parser = Parser(prog=f"raftlog log {name}", description=f"{ACTIONS[name].capitalize()}.", epilog=EXIT_CODES_HELP)
+    parser.add_argument("directory", metavar="DIR", help="the log directory: it has meta.properties")
+    _load_action(name).add_options(parser)
+    return parser
+
+
+def _load_action(name: str) -> Any:
+    return import_module(f"raftlog.tools.log.log_{name}")
 
 
 def _run(action: Action, given: argparse.Namespace, program: str) -> int:
@@ -59,13 +68,20 @@ def _run(action: Action, given: argparse.Namespace, program: str) -> int:
 
 
 def _run_without_action(arguments: Sequence[str]) -> int:
+    parser = make_parser()
+    if arguments and not arguments[0].startswith("-"):
+        parser.error(unknown_word("action of log", arguments[0], ACTIONS))
+    parser.parse_args(arguments)
+    return EXIT_CLEAN
+
+
+def make_parser() -> Parser:
+    """Return the parser of ``raftlog log`` without an action: its help lists the actions."""
     parser = Parser(
         prog="raftlog log",
         description="Make a log directory, write to it and look at it: for tests, demos and learning.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="\n".join(f"  {name:10} {what}" for name, what in ACTIONS.items())
-        + f"\n\n'raftlog log ACTION --help' says more. {EXIT_CODES_HELP}",
+        epilog=word_list(ACTIONS) + f"\n\n'raftlog log ACTION --help' says more. {EXIT_CODES_HELP}",
     )
     parser.add_argument("action", choices=ACTIONS, metavar="ACTION", help="one of those below")
-    parser.parse_args(arguments)
-    return EXIT_CLEAN
+    return parser

@@ -10,9 +10,10 @@ import re
 from collections.abc import Hashable, Iterable
 from typing import Final
 
+from raftlog.tools.terminal.standard_error import HIDDEN_RANGES, character_escape
+
 _UNSEEN: Final = re.compile(
-    "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff"
-    "\ud800-\udfff\U000e0000-\U000e007f]"
+    f"[{''.join(f'{chr(first)}-{chr(last)}' for first, last in HIDDEN_RANGES)}\ufffe\uffff\ud800-\udfff]"
 )
 _PLAIN: Final = re.compile("[ !#-%(-;=?-~]*")
 """Most texts are no more than that, and are shown as they are."""
@@ -64,7 +65,4 @@ def _attribute(name: str, value: Hashable) -> str:
 
 
 def _escape(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    if code < 0x100:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    return character_escape(ord(match[0]))

@@ -3,13 +3,18 @@
 
 import argparse
 import functools
-import os
 import sys
-from typing import Any, NoReturn
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NoReturn
 
 from raftlog import __version__
 from raftlog.tools.terminal.exit_codes import EXIT_CLEAN, EXIT_ERROR
 from raftlog.tools.terminal.standard_error import say
+from raftlog.tools.terminal.suggestion import suggestion
+from raftlog.tools.terminal.text_width import terminal_columns, wrap_line
+
+_WORD_WIDTH: Final = 10
+"""Of the words that a help lists: verbs, actions."""
 
 
 class _ShowVersion(argparse.Action):
@@ -26,23 +31,65 @@ class Parser(argparse.ArgumentParser):
     """An argument parser that knows ``--version``, and whose usage errors exit with 1, as Kafka's tools do."""
 
     def __init__(self, formatter_class: type[argparse.HelpFormatter] = argparse.HelpFormatter, **options: Any) -> None:
-        formatter = functools.partial(formatter_class, width=_text_width())
+        formatter = functools.partial(formatter_class, width=_help_width() - 2)
         super().__init__(allow_abbrev=False, formatter_class=formatter, **options)
+        self._given: list[str] = []
         self.add_argument("--version", action=_ShowVersion, nargs=0, help="print raftlog's version and exit")
 
+    def format_help(self) -> str:
+        """Return the help; what argparse leaves wider than the terminal is wrapped, too."""
+        width = _help_width()
+        lines = super().format_help().split("\n")
+        return "\n".join(part for line in lines for part in wrap_line(line, width, indent=_help_indent(line)))
+
+    def actions(self) -> list[argparse.Action]:
+        """Return all options and arguments, in the order in which help shows them."""
+        return list(self._actions)
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse arguments; they are kept, so that ``error`` can look for a mistyped option."""
+        self._given = list(sys.argv[1:] if args is None else args)
+        return super().parse_known_args(self._given, argparse.Namespace() if namespace is None else namespace)
+
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong in one line, and exit."""
-        say(f"{message} (see {self.prog} --help)", self.prog)
+        """Say what is wrong in one line, and exit. A mistyped option is named first, as it may cause other errors."""
+        say(f"{self._mistyped_option() or message} (see {self.prog} --help)", self.prog)
         self.exit(EXIT_ERROR)
 
+    def _mistyped_option(self) -> str | None:
+        """Return the message for the first option that is unknown, and like one that exists."""
+        known = self._option_string_actions
+        for word in self._given:
+            name = word.partition("=")[0]
+            if word == "--":
+                return None  # Paths follow, whatever they look like.
+            is_option = len(name) > 2 and name[0] == "-" and " " not in word
+            if not is_option or name in known or (name[1] != "-" and name[:2] in known):
+                continue
+            near = suggestion(name, (each for each in known if each.startswith("--")))
+            if near is not None:
+                return f"no option is called {name}; did you mean {near}?"
+        return None
 
-def _text_width() -> int:
-    """Say how wide help may be, as argparse does; it would import all of shutil to know, for every option."""
-    wanted = os.environ.get("COLUMNS", "")
-    if wanted.isdecimal() and int(wanted):
-        return int(wanted) - 2
-    try:
-        columns = os.get_terminal_size(sys.__stdout__.fileno()).columns  # type: ignore[union-attr]
-    except (AttributeError, ValueError, OSError):  # It is closed, or no terminal.
-        columns = 0
-    return (columns or 80) - 2
+
+def word_list(answers: Mapping[str, str]) -> str:
+    """Return lines for the end of a help: words, and beside each of them what it does, wrapped.
+
+    Args:
+        answers: what each word does.
+    """
+    lines = (f"  {word:{_WORD_WIDTH}} {answer}" for word, answer in answers.items())
+    width = _help_width()
+    return "\n".join(part for line in lines for part in wrap_line(line, width, indent=_WORD_WIDTH + 3))
+
+
+def _help_width() -> int:
+    return terminal_columns(sys.__stdout__)
+
+
+def _help_indent(line: str) -> int:
+    """Say how far what follows a line is indented: a paragraph is not, and all else is further than its first line."""
+    own = len(line) - len(line.lstrip(" "))
+    return own + 2 if own else 0

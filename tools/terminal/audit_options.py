@@ -31,6 +31,7 @@ def add_fail_on_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fail-on",
         type=severity,
+        choices=tuple(Severity),
         default=Severity.SUSPICIOUS,
         metavar="SEVERITY",
         help=f"findings below it give exit code 0: {names} (default: suspicious)",

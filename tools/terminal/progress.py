@@ -5,9 +5,14 @@ import sys
 import time
 from typing import Final, Self
 
+from raftlog.tools.terminal.standard_error import printable
+from raftlog.tools.terminal.text_width import cut_line, terminal_columns
+
 _LONG_FILE_SIZE: Final = 32 * 1024 * 1024
 _INTERVAL_SECONDS: Final = 0.2
 _BAR_WIDTH: Final = 30
+_REST_WIDTH: Final = 10
+"""Of brackets, blanks and the share; a bar that takes more than a line could not be drawn over."""
 
 
 class Progress:
@@ -24,7 +29,7 @@ class Progress:
     """
 
     def __init__(self, label: str, size_bytes: int) -> None:
-        self._label = label
+        self._label = cut_line(printable(label), max(0, terminal_columns(sys.stderr) - _BAR_WIDTH - _REST_WIDTH))
         self._size_bytes = size_bytes
         self.is_shown = size_bytes >= _LONG_FILE_SIZE and sys.stderr is not None and sys.stderr.isatty()
         self._next_time = 0.0

@@ -4,14 +4,35 @@
 import sys
 from typing import Final
 
-_ESCAPES: Final = {code: f"\\x{code:02x}" for code in [*range(0x20), *range(0x7F, 0xA0)]} | {
-    0x2028: "\\u2028",
-    0x2029: "\\u2029",
-}
+HIDDEN_RANGES: Final = (
+    (0x00, 0x1F),
+    (0x7F, 0x9F),
+    (0xAD, 0xAD),
+    (0x61C, 0x61C),
+    (0x180E, 0x180E),
+    (0x200B, 0x200F),
+    (0x2028, 0x202E),
+    (0x2060, 0x206F),
+    (0xFEFF, 0xFEFF),
+    (0xFFF9, 0xFFFB),
+    (0xE0000, 0xE007F),
+)
+"""First and last of each range of characters that a reader does not see: a terminal acts upon them, or they end a line,
+take no room, or turn around the text beside them."""
+
+
+def character_escape(code: int) -> str:
+    """Return the escape of a character, as Python writes it."""
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+_ESCAPES: Final = {code: character_escape(code) for first, last in HIDDEN_RANGES for code in range(first, last + 1)}
 
 
 def printable(text: str) -> str:
-    """Show as escapes what a terminal would act upon, and what would end the line."""
+    """Show characters as escapes that a reader does not see, or that a terminal acts upon: the text is one line."""
     return text.translate(_ESCAPES)
 
 

@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import attrs
 
+from raftlog.tools.terminal.text_width import fit_lines
+
 FORMATS: Final = ("text", "jsonl")
 _OUTPUT_CHUNK_SIZE: Final = 64 * 1024
 
@@ -17,24 +19,31 @@ def add_format_option(parser: ArgumentParser) -> None:
     parser.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="how to print (default: %(default)s)")
 
 
+def _lines(text: str | Iterable[str]) -> tuple[str, ...]:
+    return (text,) if isinstance(text, str) else tuple(text)
+
+
 @attrs.frozen
 class Fact:
     """One thing to tell.
 
     Attributes:
-        text: for people.
+        lines: for people: one line, or several.
         kind: what sort of thing it is, for programs.
         members: the thing itself, for programs: JSON values by name.
     """
 
-    text: str
+    lines: tuple[str, ...] = attrs.field(converter=_lines)
     kind: str
     members: dict[str, Any]
 
 
 def tell(output_format: str, facts: Iterable[Fact]) -> None:
-    """Print facts on standard output, a line each, as they come: they need not fit in memory."""
-    write_lines(fact.text if output_format == "text" else object_line(fact.kind, fact.members) for fact in facts)
+    """Print facts on standard output as they come: they need not fit in memory. ``fit_lines`` has the text."""
+    if output_format == "text":
+        write_lines(fit_lines(line for fact in facts for line in fact.lines))
+    else:
+        write_lines(object_line(fact.kind, fact.members) for fact in facts)
 
 
 def object_line(kind: str, members: dict[str, Any]) -> str:

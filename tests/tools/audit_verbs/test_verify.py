@@ -292,7 +292,8 @@ def test_one_segment_imports_little(tmp_path: Path) -> None:
     assert not unwanted & ours
     rooms = ("auditing", "catalogue", "input", "terminal")
     assert {name for name in ours if name.startswith("tools.") and name.split(".")[1] not in rooms} <= {
-        *("tools.command_line", "tools.audit_verbs", "tools.audit_verbs.verify", "tools.audit_verbs.verification"),
+        *("tools.command_line", "tools.verb_help", "tools.verb_help.verbs"),
+        *("tools.audit_verbs", "tools.audit_verbs.verify", "tools.audit_verbs.verification"),
     }
     assert not {"tools.terminal.annotated_bytes", "tools.terminal.value_text", "tools.input.small_files"} & ours
     of_others = re.compile(r"replica|voter|quorum_view|\belection|small_file|snapshot_survey|report")

@@ -4,7 +4,6 @@
 from collections.abc import Iterable, Iterator
 
 from raftlog.tools.auditing.history.quorum_view import Member, QuorumView
-from raftlog.tools.terminal.standard_error import printable
 from raftlog.tools.terminal.value_text import ids_text
 from raftlog.voters.voter_set import ReplicaKey
 
@@ -46,7 +45,7 @@ def _copies(view: QuorumView) -> Iterator[str]:
     paths: dict[ReplicaKey, list[str]] = {}
     for member in view.members:
         if member.key is not None and member.path is not None:
-            paths.setdefault(member.key, []).append(printable(member.path))
+            paths.setdefault(member.key, []).append(member.path)
     for key, found in paths.items():
         if len(found) > 1:
             where = ids_text(found)
@@ -84,4 +83,4 @@ def _names(members: Iterable[Member]) -> str:
 
 
 def _name(member: Member) -> str:
-    return str(member.key.id) if member.key is not None else f"the replica in {printable(member.path or '?')}"
+    return str(member.key.id) if member.key is not None else f"the replica in {member.path or '?'}"

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names that would act on a terminal: every verb escapes them, wherever they come from."""
+
+import io
+import unicodedata
+from pathlib import Path
+
+import pytest
+
+from raftlog.tools.log.verb import ACTIONS
+from raftlog.tools.verb_help.verbs import VERBS
+from tests.tools.console import run
+from tests.tools.log_console import CLUSTER, DIRECTORY_ID, TOPIC, log
+from tests.tools.made_logs import batch, flip, write_log
+
+ODD = "a\x1b[31m\n\x9b\u202eb\u2066\u200f\u061c\ufeff"
+"""Colours the terminal, begins a line, and turns around what follows."""
+SHOWN = r"a\x1b[31m\x0a\x9b\u202eb\u2066\u200f\u061c\ufeff"
+HOST = "h\x1b\u202e"
+
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "dump-log": ("dump-log", "--format", "table", "--all", "{logs}"),
+    "dump-log missing": ("dump-log", "{logs}/missing.log"),
+    "dump-log value": ("dump-log", "--limit", ODD, "{logs}"),
+    "dump-log option": ("dump-log", f"--{ODD}", "{logs}"),
+    "dump-log type": ("dump-log", "--type", ODD, "{logs}"),
+    "dump-log decoder": ("dump-log", "--value-decoder-class", f"{ODD}:{ODD}", "{logs}"),
+    "diff": ("diff", "{damaged}", "{logs}"),
+    "diff missing": ("diff", "{logs}/missing", "{logs}"),
+    "explain": ("explain", "{segment}", "--offset", "1"),
+    "explain a rule": ("explain", ODD),
+    "explain no offset": ("explain", "{segment}", "--offset", "99"),
+    "verify": ("verify", "--all", "{damaged}"),
+    "verify both": ("verify", "--all", "{damaged}", "{logs}", "{node}"),
+    "verify missing": ("verify", "{logs}/missing"),
+    "verify report": ("verify", "--report", "{logs}/report.html", "{logs}"),
+    "audit": ("audit", "-j1", "--out", "{out}", "{damaged}"),
+    "audit again": ("audit", "-j1", "--out", "{logs}/out", "{logs}"),
+    "voters": ("voters", "{node}"),
+    "voters both": ("voters", "{node}", "{damaged}"),
+    "epochs": ("epochs", "{node}", "{damaged}"),
+    "quorum": ("quorum", "{node}"),
+    "quorum missing": ("quorum", "{logs}/missing"),
+    "log": ("log", ODD),
+    "log init": ("log", "init", "{out}", "--cluster-id", ODD, "--node-id", "1", "--standalone"),
+    "log init again": ("log", "init", "{node}", "--cluster-id", ODD, "--node-id", "1", "-g"),
+    "log init listener": ("log", "init", "{out}", "--cluster-id", "c", "--node-id", "1", "--listener", ODD),
+    "log append": ("log", "append", "{node}"),
+    "log append voters": ("log", "append", "{node}", "--voters", f"1@{HOST}:9093:{DIRECTORY_ID}"),
+    "log append missing": ("log", "append", "{logs}"),
+    "log info": ("log", "info", "{node}"),
+    "log info missing": ("log", "info", "{logs}/missing"),
+    "log snapshot": ("log", "snapshot", "{node}"),
+    "log truncate": ("log", "truncate", "{node}", "--to", "999"),
+    "help": ("help", ODD),
+    "help of log": ("help", "log", ODD),
+    "completion": ("completion", ODD),
+    "no verb": (ODD,),
+}
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> dict[str, str]:
+    """A log with an odd record, a damaged log and the directory of a controller, in directories with odd names."""
+    logs, damaged, node = (tmp_path / f"{name}{ODD}" for name in ("logs", "damaged", "node"))
+    segment = write_log(logs / f"{ODD}-0", batch(), batch(1, (ODD.encode(),), key=ODD.encode()))
+    (segment.parent / f"{ODD}.log").write_bytes(b"no log")
+    (logs / "meta.properties").write_text(f"version=1\ncluster.id=c{HOST}\nnode.id=1\n")
+    flip(write_log(damaged / f"{ODD}-0", batch(), batch(1)), 70)
+    given = ("--cluster-id", CLUSTER, "--node-id", "1", "--directory-id", DIRECTORY_ID, "--standalone")
+    assert log("init", node, *given, "--listener", f"CONTROLLER://{HOST}:9093").exit_code == 0
+    assert log("append", node, lines=(TOPIC,)).exit_code == 0
+    return {
+        "logs": str(logs),
+        "segment": str(segment),
+        "damaged": str(damaged),
+        "node": str(node),
+        "out": str(tmp_path / f"out{ODD}"),
+    }
+
+
+def acts_on_a_terminal(character: str) -> bool:
+    """Whether a character is one of control or direction."""
+    directions = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
+    is_mark = character in "\u200e\u200f\u061c\u2028\u2029\ufeff"
+    return is_mark or unicodedata.category(character) == "Cc" or unicodedata.bidirectional(character) in directions
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_name_acts_on_the_terminal(name: str, places: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither output nor messages hold a character of control or direction, but for the ends of lines."""
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
+    outcome = run(*(word.format(**places) if "{" in word else word for word in COMMANDS[name]))
+
+    told = outcome.text + outcome.messages
+    assert told
+    for line in told.split("\n"):
+        assert not any(map(acts_on_a_terminal, line)), repr(line)
+    assert "this is a fault of raftlog" not in told
+
+
+def test_every_verb_and_action_is_among_them() -> None:
+    """The table has each verb, and each action of log."""
+    assert {arguments[0] for arguments in COMMANDS.values()} >= set(VERBS)
+    assert {arguments[1] for arguments in COMMANDS.values() if arguments[0] == "log"} >= set(ACTIONS)
+
+
+def test_an_odd_name_is_shown_in_full(places: dict[str, str]) -> None:
+    """The escapes say which characters there are."""
+    assert SHOWN in run("verify", "--all", places["damaged"]).text
+    assert SHOWN in run("log", "info", places["node"]).text
+    assert SHOWN in run("quorum", places["node"]).text
+    assert r"CONTROLLER://h\x1b\u202e:9093" in run("voters", places["node"]).text
+    assert SHOWN in run("dump-log", f"{places['logs']}/missing.log").messages
+
+
+def test_the_format_of_kafka_shows_names_as_kafka_does(places: dict[str, str]) -> None:
+    """The first line that kafka-dump-log prints of a file has its name as it is."""
+    outcome = run("dump-log", places["segment"])
+    assert outcome.text.startswith(f"Dumping {places['segment']}\nLog starting offset: 0\n")
+    assert "\x1b" in run("dump-log", "--print-data-log", places["segment"]).text.partition("offset: 1 ")[2]

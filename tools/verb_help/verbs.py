@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verbs of the command ``raftlog``. A verb's module is imported when the verb is used."""
+
+import argparse
+from collections.abc import Sequence
+from typing import Final, NamedTuple, Protocol, cast
+
+from raftlog.tools.terminal.argument_parser import Parser, word_list
+from raftlog.tools.terminal.exit_codes import EXIT_CODES_HELP
+
+
+class Verb(NamedTuple):
+    """A verb of the command: its module under ``raftlog.tools``, and what it answers."""
+
+    module: str
+    answer: str
+
+
+class VerbModule(Protocol):
+    """What the module of a verb has."""
+
+    def run(self, arguments: Sequence[str]) -> int:
+        """Run the verb with what follows it on the command line, and return the exit code."""
+        ...
+
+    def make_parser(self) -> Parser:
+        """Return the parser of the verb's arguments."""
+        ...
+
+
+VERBS: Final = {
+    "dump-log": Verb("dump.dump_log", "print what a log's files hold, in Kafka's own words or as JSON lines"),
+    "diff": Verb("audit_verbs.diff", "say where replicas of a partition part, and how"),
+    "explain": Verb("dump.explain", "say what a rule claims, or show the bytes of one batch"),
+    "verify": Verb("audit_verbs.verify", "say what is wrong with files, partitions, log directories or replicas"),
+    "audit": Verb("audit_verbs.audit", "verify any number of log directories, and leave tables of the results"),
+    "voters": Verb("audit_verbs.voters", "show who voted from which offset on, and what each change was"),
+    "epochs": Verb("audit_verbs.epochs", "show who led from which offset on, and for how long"),
+    "quorum": Verb(
+        "audit_verbs.quorum",
+        "show who votes, who could be elected and what may be lost, of a quorum that is not running",
+    ),
+    "log": Verb("log.verb", "make, write and show a log directory, for tests and demos"),
+    "help": Verb("verb_help.help", "show the help of a verb"),
+    "completion": Verb("verb_help.completion", "print a script that completes all of this in bash, zsh or fish"),
+}
+"""Each verb and what it answers; ``dump-log`` is run by ``raftlog.tools.dump.dump_log.run``, and so on."""
+
+
+def load_verb(name: str) -> VerbModule:
+    """Import the module of a verb."""
+    from importlib import import_module
+
+    return cast(VerbModule, import_module(f"raftlog.tools.{VERBS[name].module}"))
+
+
+def make_command_parser() -> Parser:
+    """Return the parser of the command without a verb: its help lists the verbs."""
+    parser = Parser(
+        prog="raftlog",
+        description="Read, check and explain Kafka's replicated logs.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=word_list({name: verb.answer for name, verb in VERBS.items()})
+        + f"\n\n'raftlog VERB --help' says more. {EXIT_CODES_HELP}",
+    )
+    parser.add_argument("verb", nargs="?", choices=VERBS, metavar="VERB", help="one of those below")
+    return parser
