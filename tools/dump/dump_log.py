@@ -232,6 +232,8 @@ def _named_decoder(options: DumpOptions) -> PayloadDecoder | None:
     if names == (None, None):
         return None
     key_decoder, value_decoder = (None if name is None else load_decoder(name) for name in names)
+    if key_decoder is None and value_decoder is None:
+        return PlainDecoder(options.redact)
     return UserDecoder(key_decoder, value_decoder, options.redact)
 
 
