@@ -54,7 +54,11 @@ def run(arguments: Sequence[str]) -> int:
     except ValueError as error:
         say(str(error), "raftlog dump-log")
         return EXIT_ERROR
-    return dump.run()
+    try:
+        return dump.run()
+    except MissingExtraError as error:  # A remote path needs a package; of codecs, ``_take`` says so.
+        say(str(error), "raftlog dump-log")
+        return EXIT_ERROR
 
 
 class Dump:
