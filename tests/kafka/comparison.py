@@ -14,8 +14,6 @@ Answer = tuple[Call, bytes | None]
 OPTIONS = {
     "--version": "the release's own number",
     "--help": "the option library's table",
-    "--key-decoder-class": "classes of Kafka's, in Java; raftlog takes functions in Python",
-    "--value-decoder-class": "as above",
 }
 EDGE_CASES = {
     "legacy-0-bad-sizes": "raftlog refuses a message of magic 0 or 1 whose sizes do not add up",

@@ -24,7 +24,7 @@ def run(arguments: Sequence[str]) -> int:
     """Run ``raftlog audit`` with what follows it on the command line, and return the exit code."""
     given = make_parser().parse_args(arguments)
     try:
-        prepare_to_survey(_PROGRAM)
+        prepare_to_survey()
         return _audit_on_spark(given) if _is_for_spark(given) else _audit_here(given)
     except RaftLogError as error:
         say(str(error), _PROGRAM)

@@ -76,7 +76,7 @@ def run(arguments: Sequence[str]) -> int:
     if len(given.paths) < 2:
         parser.error("at least two paths are needed")
     try:
-        prepare_to_survey(_PROGRAM)
+        prepare_to_survey()
         return _run(given)
     except RaftLogError as error:
         say(str(error), _PROGRAM)

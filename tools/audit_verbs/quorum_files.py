@@ -124,7 +124,7 @@ def _read(given: argparse.Namespace, program: str) -> _QuorumFiles:
     Raises:
         RaftLogError: a package of an extra is not installed.
     """
-    prepare_to_survey(program)
+    prepare_to_survey()
     from raftlog.tools.auditing.run.engine import survey_all  # Only now: numpy comes with it.
 
     files = _QuorumFiles()

@@ -40,7 +40,7 @@ def run(arguments: Sequence[str]) -> int:
     if not given.paths:
         parser.error("name a file or a directory")
     try:
-        prepare_to_survey(_PROGRAM)
+        prepare_to_survey()
         return _verify(given)
     except RaftLogError as error:
         say(str(error), _PROGRAM)

@@ -50,7 +50,11 @@ def run(arguments: Sequence[str]) -> int:
     except ValueError as error:
         say(str(error), "raftlog dump-log")
         return EXIT_ERROR
-    return dump.run()
+    try:
+        return dump.run()
+    except MissingExtraError as error:  # A remote path needs a package; of codecs, ``_take`` says so.
+        say(str(error), "raftlog dump-log")
+        return EXIT_ERROR
 
 
 class Dump:
@@ -215,6 +219,8 @@ def _named_decoder(options: DumpOptions) -> PayloadDecoder | None:
     if names == (None, None):
         return None
     key_decoder, value_decoder = (None if name is None else load_decoder(name) for name in names)
+    if key_decoder is None and value_decoder is None:
+        return PlainDecoder(options.redact)
     return UserDecoder(key_decoder, value_decoder, options.redact)
 
 

@@ -30,7 +30,7 @@ class DumpOptions(NamedTuple):
         output_format: from the registry.
         dialect: whose words the format ``kafka`` uses.
         decoder: one of ``DECODERS``, or None.
-        key_decoder, value_decoder: ``module:name`` of Python functions, or None.
+        key_decoder, value_decoder: ``module:name`` of Python functions or classes of Kafka's, or None.
         deep: whether to read records.
         print_payloads: whether the format ``kafka`` shows keys and payloads.
         skip_record_metadata: whether it shows nothing else of a record.
@@ -183,8 +183,9 @@ def _add_kafka_options(group: argparse._ArgumentGroup) -> None:
             dest=f"{part}_decoder",
             nargs="?",
             const=_DEFAULT_STRING_DECODER,
-            metavar="MODULE:NAME",
-            help=f"decode {part}s by a Python function of bytes; without a name, as text",
+            metavar="CLASS",
+            help=f"decode {part}s by a class of Kafka's, such as Integer or org.apache.kafka.tools.api.LongDecoder,"
+            " or by a Python function of bytes (MODULE:NAME); without a name, as text",
         )
 
 

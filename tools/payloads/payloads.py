@@ -11,6 +11,7 @@ from raftlog.errors import DecodeError
 from raftlog.records.batches.legacy import LegacyRecord
 from raftlog.records.batches.record import RecordView
 from raftlog.records.messages.java_text import decode_utf8
+from raftlog.tools.payloads.decoder_classes import class_decoder
 from raftlog.tools.payloads.redaction import may_be_secret
 
 if TYPE_CHECKING:
@@ -133,12 +134,17 @@ def _text_and_json(decoder: Callable[[bytes], object], data: bytes) -> tuple[str
     return text, json.dumps(decoded, default=str, allow_nan=False)
 
 
-def load_decoder(name: str) -> Callable[[bytes], object]:
-    """Import a decoder by ``module:name``: a function from bytes to anything that has a text.
+def load_decoder(name: str) -> Callable[[bytes], object] | None:
+    """Return a decoder of bytes; None for a class of Kafka's that shows them as text.
+
+    Args:
+        name: ``module:name`` of a Python function from bytes to anything that has a text; or a class of Kafka's.
 
     Raises:
-        ValueError: there is no such function.
+        ValueError: there is no such function or class.
     """
+    if ":" not in name:
+        return class_decoder(name)
     module, _, attribute = name.partition(":")
     try:
         decoder = getattr(importlib.import_module(module), attribute)

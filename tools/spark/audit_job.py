@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None, spark: "SparkSession | None" = None)
     """
     given = parser_of(_PROGRAM).parse_args(argv)
     try:
-        prepare_to_survey(_PROGRAM)
+        prepare_to_survey()
         return audit_on_spark(given, _PROGRAM, spark)
     except RaftLogError as error:
         say(str(error), _PROGRAM)

@@ -13,14 +13,14 @@ from raftlog.records.rules import Severity
 _PACKAGES: Final = ("numpy", "pyarrow", "cattrs")
 
 
-def prepare_to_survey(program: str) -> None:
+def prepare_to_survey() -> None:
     """Do what has to be done before a module that surveys files is imported.
 
     Raises:
         MissingExtraError: packages are not installed without which nothing can be surveyed.
     """
     if any(importlib.util.find_spec(package) is None for package in _PACKAGES):
-        raise MissingExtraError("columns", program)
+        raise MissingExtraError("columns", "a survey of logs")
     # Numpy is to start no threads: a process that has some starts others slowly, not by a fork.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
