@@ -2,6 +2,7 @@
 """What a change leaves behind half-way: modules nobody imports, errors nobody raises, names that mean two things."""
 
 import ast
+import functools
 import inspect
 from collections import defaultdict
 from collections.abc import Iterator
@@ -26,6 +27,7 @@ FOR_USERS: Final = {
 """Modules that none of ours imports, and who does."""
 
 
+@functools.cache
 def sources() -> dict[str, ast.Module]:
     """Return the syntax tree of each module, by its dotted name."""
     found = {}
@@ -105,7 +107,7 @@ def test_every_error_is_raised() -> None:
 
 def test_what_is_forgotten_is_found() -> None:
     """A module that nobody imports, a second class of a name, and an error that is only caught: each is seen."""
-    trees = sources()
+    trees = dict(sources())
     trees["raftlog.records.stray"] = ast.parse("class RecordBatch: pass")
     assert unimported(trees) - set(FOR_USERS) == {"raftlog.records.stray"}
     assert classes_by_name(trees)["RecordBatch"] == ["raftlog.records.batches.batch", "raftlog.records.stray"]

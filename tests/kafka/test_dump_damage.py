@@ -33,8 +33,9 @@ Key = tuple[str, tuple[str, ...]]
 
 
 def rows() -> list[str]:
-    """The first column of the document's table."""
-    lines = [line for line in DOCUMENT.read_text().splitlines() if line.startswith("|")]
+    """The first column of the document's first table."""
+    damage, _, _ = DOCUMENT.read_text().partition("\n## ")
+    lines = [line for line in damage.splitlines() if line.startswith("|")]
     return [line.split(" | ")[0].removeprefix("| ") for line in lines[2:]]
 
 
