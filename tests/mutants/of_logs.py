@@ -45,7 +45,9 @@ from tests.mutants.planting import (
 
 RULES: Final = "tests/log/test_decisions.py"
 APPENDS: Final = "tests/log/test_append_validation.py"
-CONTRACT: Final = "tests/contracts/test_replicated_log.py::TestFileLogOfSmallSegments"
+CONTRACT: Final = "tests/contracts/test_replicated_log.py::TestFileLog"
+SMALL_SEGMENTS: Final = "tests/contracts/test_replicated_log.py::TestFileLogOfSmallSegments"
+IN_MEMORY: Final = "tests/contracts/test_replicated_log.py::TestMemoryLog"
 FAULTS: Final = "tests/storage/log/test_file_log_faults.py"
 FILE_LOG: Final = "tests/storage/log/test_file_log.py"
 
@@ -311,7 +313,7 @@ MUTANTS: Final = (
         "only a snapshot moves the log start, retention by size does not",
         "KAFKA-14238",
         swapped(FileLog, "clean", _deleting_by_size_alone),
-        (f"{FILE_LOG}::test_clean_deletes_what_is_too_large_and_too_old", f"{CONTRACT}::test_retention"),
+        (f"{FILE_LOG}::test_clean_deletes_what_is_too_large_and_too_old", f"{SMALL_SEGMENTS}::test_retention"),
     ),
     Mutant(
         "K27-uncommitted",
@@ -346,7 +348,7 @@ MUTANTS: Final = (
         "the log in memory starts where the log in files starts",
         "KAFKA-13073",
         instead_of_property(MemoryLog, "start_offset", lambda log: 0),
-        (f"{CONTRACT}::test_a_snapshot_takes_the_place_of_records",),
+        (f"{IN_MEMORY}::test_a_snapshot_takes_the_place_of_records",),
     ),
     Mutant(
         "K33-read",
