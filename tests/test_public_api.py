@@ -10,6 +10,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
@@ -149,3 +151,44 @@ def test_a_star_import_gives_the_public_names() -> None:
     names: dict[str, object] = {}
     exec("from raftlog import *", names)
     assert sorted(names.keys() - {"__builtins__"}) == raftlog.__all__
+
+
+def _importable(name: str) -> bool:
+    """Whether a name is one of raftlog's own, a module, or what a module has."""
+    if "." not in name:
+        return name in raftlog.__all__
+    package, _, member = name.rpartition(".")
+    module = import_module(package)
+    return hasattr(module, member) or find_spec(name) is not None
+
+
+def test_the_concordance_names_what_is_there() -> None:
+    """Each name of raftlog's in docs/concordance.md can be imported as it stands there."""
+    rows = [line.split("|") for line in (ROOT / "docs" / "concordance.md").read_text("utf-8").splitlines()]
+    names = [name for row in rows if len(row) == 4 for name in re.findall(r"`([\w.]+)`", row[2])]
+    assert len(names) > 50
+    assert [name for name in names if not _importable(name)] == []
+
+
+def test_the_rooms_of_the_architecture_are_there() -> None:
+    """Each row of the tables of rooms names a folder or a module, and the module to start reading at is in it."""
+    text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    parts = re.split(r"^#+ ", text[text.index("## Rooms") : text.index("## How a byte")], flags=re.MULTILINE)
+    seen = 0
+    for part in parts:
+        for room, start in re.findall(r"^\| `([\w/]+)`[^|]* \|.*\| (?:`(\w+)`)? \|$", part, re.MULTILINE):
+            places = [place for place in _places(room.strip("/")) if not start or _has(place, start)]
+            assert places, f"{room}: {start}"
+            seen += 1
+    assert seen > 25
+
+
+def _places(room: str) -> list[Path]:
+    """Return the folders, or the modules, that a room may be."""
+    tops = ("", "raftlog", "records", "tools", "tools/auditing", "tools/spark")
+    found = [ROOT / top / room for top in tops]
+    return [place for place in found if place.is_dir() or place.with_suffix(".py").is_file()]
+
+
+def _has(place: Path, module: str) -> bool:
+    return (place / f"{module}.py").is_file()

@@ -6,10 +6,13 @@ That decides to live without records that may have been acknowledged, which is w
 """
 
 import argparse
+from contextlib import closing
 
 from raftlog.errors import OffsetOutOfRangeError, TruncationBelowHighWatermarkError
+from raftlog.storage.local_file_system import LocalFileSystem
 from raftlog.storage.log.file_log import FileLog
-from raftlog.tools.log.opened_log import held_log
+from raftlog.tools.log.opened_log import HeldLog, held_log, opened_log
+from raftlog.tools.log.overlay_file_system import OverlayFileSystem
 from raftlog.tools.terminal.exit_codes import EXIT_CLEAN, EXIT_ERROR
 from raftlog.tools.terminal.standard_error import say
 from raftlog.tools.terminal.verb_output import Fact, add_format_option, tell
@@ -38,25 +41,39 @@ def run(given: argparse.Namespace, now_ms: int) -> int:
         OffsetOutOfRangeError: the offset is above the log end. Nothing was changed.
         VoterSetError: others have a vote in what is committed. Nothing was changed.
         RaftLogError: as for ``held_log`` and ``FileLog.truncate_to``.
+
+    Without ``--yes`` nothing is written, and no lock is taken.
     """
+    if not given.yes:
+        return _say_what_would_go(given)
     with held_log(given.directory) as held:
         log, end_offset = held.log, held.log.end_offset.offset
-        least = log.high_watermark.offset
-        if not least <= given.to <= end_offset:
-            kind = OffsetOutOfRangeError if given.to > end_offset else TruncationBelowHighWatermarkError
-            raise kind(f"offset {given.to}: the log can be cut at offsets {least} to {end_offset}")
-        held.check_is_only_voter(is_forced=given.force)
-        if not given.yes:
-            damage = " and what is damaged" if log.quarantine is not None else ""
-            say(
-                f"offsets {given.to} to {end_offset} (exclusive){damage} would go: only with --yes",
-                "raftlog log truncate",
-            )
-            return EXIT_ERROR
+        _check(held, given)
         was_quarantined = log.quarantine is not None
         log.truncate_to(given.to)
         tell(given.format, [_fact(log, end_offset, was_quarantined=was_quarantined)])
     return EXIT_CLEAN
+
+
+def _say_what_would_go(given: argparse.Namespace) -> int:
+    """Try it without writing anything: opening a log repairs it, so an overlay takes what that would write."""
+    with (
+        closing(OverlayFileSystem(LocalFileSystem())) as file_system,
+        opened_log(file_system, given.directory) as held,
+    ):
+        _check(held, given)
+        damage = " and what is damaged" if held.log.quarantine is not None else ""
+        end_offset = held.log.end_offset.offset
+        say(f"offsets {given.to} to {end_offset} (exclusive){damage} would go: only with --yes", "raftlog log truncate")
+    return EXIT_ERROR
+
+
+def _check(held: HeldLog, given: argparse.Namespace) -> None:
+    least, end_offset = held.log.high_watermark.offset, held.log.end_offset.offset
+    if not least <= given.to <= end_offset:
+        kind = OffsetOutOfRangeError if given.to > end_offset else TruncationBelowHighWatermarkError
+        raise kind(f"offset {given.to}: the log can be cut at offsets {least} to {end_offset}")
+    held.check_is_only_voter(is_forced=given.force)
 
 
 def _fact(log: FileLog, former_end_offset: int, *, was_quarantined: bool) -> Fact:

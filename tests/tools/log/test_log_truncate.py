@@ -29,6 +29,18 @@ def test_truncation_wants_to_be_confirmed(directory: Path) -> None:
     assert the(log("append", "--format", "jsonl", directory).objects, "appended")["epoch"] == 2
 
 
+@pytest.mark.parametrize("to", ["4", "99"])
+def test_what_is_only_asked_changes_nothing(to: str, directory: Path) -> None:
+    """Without --yes no file is written, repaired or locked, also where a start would cut a torn tail."""
+    log("append", directory, lines=(TOPIC, TOPIC))
+    segment = directory / "__cluster_metadata-0" / "00000000000000000000.log"
+    segment.write_bytes(segment.read_bytes() + segment.read_bytes()[:40])
+    (directory / ".lock").unlink()
+    before = {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+    assert log("truncate", directory, "--to", to).exit_code == 1
+    assert {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()} == before
+
+
 @pytest.mark.parametrize("to", ["-1", "3", "6"])
 def test_truncation_keeps_to_the_log(to: str, directory: Path) -> None:
     """What a snapshot stands for stays, and there is nothing to cut behind the end."""
