@@ -366,6 +366,20 @@ def sizes_are_held_or_asked_for(source: Source) -> Iterator[str]:
                 yield f"{function.lineno}: {owner.name}.{name} is held: make it a property"
 
 
+@rule(
+    TESTS,
+    ("tests/x.py", 'kept = [path for path in paths if "101" not in str(path)]'),
+    ("tests/x.py", 'kept = [path for path in paths if "damaged" in path.parts]'),
+)
+def paths_are_looked_at_below_a_root(source: Source) -> Iterator[str]:
+    """A checkout or a temporary directory may be called anything, such as `pytest-101`: ask for a name below a root."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
+            where = ast.unparse(node.comparators[0])
+            if re.fullmatch(r"str\(\w*path\w*\)|\w*path\w*\.(parts|as_posix\(\))", where):
+                yield f"{node.lineno}: {where}: name the root with relative_to"
+
+
 @rule(r"CHANGELOG\.md", ("CHANGELOG.md", "# Changelog\n## [0.1.0]\n"))
 def the_changelog_is_open(source: Source) -> Iterator[str]:
     """There is always a place for the next line."""

@@ -83,7 +83,7 @@ class Ground:
         kept = self.pick(
             path.parent.parent
             for path in self.files(f"*/{METADATA}/00000000000000000000.log")
-            if "101" not in str(path)
+            if "n101" not in path.relative_to(self.root).parts
         )
         for directory in self.root.iterdir():
             if directory != kept:

@@ -23,7 +23,7 @@ from tests.records.vectors import LEADER_CHANGE
 from tests.strategies import TIMESTAMP, with_mutated_area
 
 DIRECTORY_ID = uuid.UUID(int=1000)
-GOLDEN_FILES = [path for path in record_files() if "__cluster_metadata-0" in path.parts]
+GOLDEN_FILES = [path for path in record_files() if path.parent.name == "__cluster_metadata-0"]
 
 
 def control_batch(*records: tuple[bytes | None, bytes | None]) -> RecordBatch:

@@ -89,7 +89,7 @@ def scram_secrets(path: Path) -> Iterator[bytes]:
 
 def golden_secrets() -> dict[Path, frozenset[bytes]]:
     """Return golden files that hold SCRAM credentials, with them: one for each set of them."""
-    paths = [path for path in record_files() if "__cluster_metadata-0" in path.parts]
+    paths = [path for path in record_files() if path.parent.name == "__cluster_metadata-0"]
     by_secrets = {frozenset(scram_secrets(path)): path for path in paths}
     return {path: secrets for secrets, path in by_secrets.items() if secrets}
 

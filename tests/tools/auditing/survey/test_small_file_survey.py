@@ -48,7 +48,7 @@ def rules(evidence: FileEvidence) -> list[tuple[str, int | None]]:
 SMALL = [
     path
     for path in sorted(GOLDEN.rglob("*"))
-    if "damaged" not in path.parts and (name := parse_file_name(path.name)) is not None
+    if "damaged" not in path.relative_to(GOLDEN).parts and (name := parse_file_name(path.name)) is not None
     if name.state is FileState.CURRENT and name.kind not in {FileKind.LOG, FileKind.SNAPSHOT}
     if name.kind is not FileKind.BOOTSTRAP_SNAPSHOT and not path.name.endswith("index")
 ]
