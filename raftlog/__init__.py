@@ -217,10 +217,10 @@ if TYPE_CHECKING:
     )
     from raftlog.file_system import FileLock, FileSystem, OpenFile
     from raftlog.log.control_records import KRaftControlRecordStateMachine, update_state
-    from raftlog.log.decisions import Retention
     from raftlog.log.epochs import LeaderEpochs
     from raftlog.log.memory_log import MemoryLog
     from raftlog.log.replicated_log import Isolation, LogAppendInfo, LogFetchInfo, Quarantine, ReplicatedLog
+    from raftlog.log.retention import Retention
     from raftlog.log.snapshots import begin_snapshot
     from raftlog.log.state import LogState
     from raftlog.offsets import (
@@ -319,7 +319,7 @@ else:
         "raftlog.snapshot.writer",
         "raftlog.log.state",
         "raftlog.log.replicated_log",
-        "raftlog.log.decisions",
+        "raftlog.log.retention",
         "raftlog.log.memory_log",
         "raftlog.log.control_records",
         "raftlog.log.snapshots",

@@ -6,13 +6,10 @@
 Source: KafkaRaftLog, UnifiedLog, ReplicatedLog.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Final, Self
-
-import attrs
+from collections.abc import Callable
+from typing import Final
 
 from raftlog.errors import (
-    DecodeError,
     FencedEpochError,
     InvalidSnapshotIdError,
     OffsetOutOfRangeError,
@@ -21,8 +18,6 @@ from raftlog.errors import (
 )
 from raftlog.log.state import LogState
 from raftlog.offsets import OffsetAndEpoch, ValidOffsetAndEpoch
-from raftlog.snapshot.raw import RawSnapshotReader
-from raftlog.snapshot.reader import RecordsSnapshotReader
 
 _MAX_EPOCH: Final = (1 << 31) - 1
 
@@ -215,72 +210,3 @@ def snapshot_ahead_of_log(log: LogState) -> OffsetAndEpoch | None:
         return None
     check_truncation(log, latest.offset)
     return latest
-
-
-@attrs.frozen
-class Retention:
-    """What old snapshots, with the records below them, may take; None is without limit.
-
-    Attributes:
-        max_bytes: of the log and all its snapshots (``metadata.max.retention.bytes``).
-        max_age_ms: since the last record in a snapshot was appended (``metadata.max.retention.ms``).
-    """
-
-    max_bytes: int | None = 100 * 1024 * 1024
-    max_age_ms: int | None = 7 * 24 * 3600 * 1000
-
-
-@attrs.frozen
-class StoredSnapshot:
-    """What retention looks at.
-
-    Attributes:
-        snapshot_id: end offset, exclusive, and epoch.
-        size_bytes: of its bytes.
-        last_contained_timestamp: as its header says, in ms; None if that cannot be read.
-    """
-
-    snapshot_id: OffsetAndEpoch
-    size_bytes: int
-    last_contained_timestamp: int | None
-
-    @classmethod
-    def of(cls, raw: RawSnapshotReader) -> Self:
-        """Look at a snapshot.
-
-        Raises:
-            StorageError: the disk failed.
-        """
-        try:
-            timestamp = RecordsSnapshotReader.of(raw).last_contained_log_timestamp
-        except DecodeError:
-            timestamp = None
-        return cls(raw.snapshot_id, raw.size(), timestamp)
-
-
-def snapshot_to_start_at(
-    retention: Retention, snapshots: Sequence[StoredSnapshot], log_size_bytes: int, now_ms: int
-) -> OffsetAndEpoch | None:
-    """Return the snapshot before which a log is to be deleted, if the one before that is no longer wanted.
-
-    One step at a time: it is the second oldest, or none; ask again once that is done. So the newest always stays.
-
-    Args:
-        retention: what is wanted.
-        snapshots: all of the log's, oldest first.
-        log_size_bytes: of its segments.
-        now_ms: wall clock.
-
-    Source: KafkaRaftLog#maybeClean.
-    """
-    if len(snapshots) < 2:
-        return None
-    size_bytes = log_size_bytes + sum(each.size_bytes for each in snapshots)
-    is_too_large = retention.max_bytes is not None and size_bytes > retention.max_bytes
-    return snapshots[1].snapshot_id if is_too_large or _is_too_old(snapshots[0], retention, now_ms) else None
-
-
-def _is_too_old(snapshot: StoredSnapshot, retention: Retention, now_ms: int) -> bool:
-    if retention.max_age_ms is None or snapshot.last_contained_timestamp is None:
-        return False
-    return now_ms - snapshot.last_contained_timestamp > retention.max_age_ms

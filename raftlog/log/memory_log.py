@@ -20,8 +20,6 @@ from raftlog.log.append_validation import (
     check_plain_append,
 )
 from raftlog.log.decisions import (
-    Retention,
-    StoredSnapshot,
     check_leader_epoch,
     check_new_snapshot_id,
     check_truncation,
@@ -29,12 +27,12 @@ from raftlog.log.decisions import (
     may_start_at_snapshot,
     proven_end_offset,
     snapshot_ahead_of_log,
-    snapshot_to_start_at,
     truncation_offset,
 )
 from raftlog.log.epochs import LeaderEpochs
 from raftlog.log.queries import Cut, LogQueries
 from raftlog.log.replicated_log import Isolation, LogAppendInfo, LogFetchInfo, Quarantine
+from raftlog.log.retention import Retention, StoredSnapshot, snapshot_to_start_at
 from raftlog.log.state import SnapshotIds, snapshot_ids_of
 from raftlog.offsets import LogOffsetMetadata, OffsetAndEpoch, SegmentPosition
 from raftlog.records.batches.batch import RecordBatch

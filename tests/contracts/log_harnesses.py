@@ -6,9 +6,9 @@ import random
 from collections.abc import Callable
 from typing import Final, cast
 
-from raftlog.log.decisions import Retention
 from raftlog.log.memory_log import MemoryLog
 from raftlog.log.replicated_log import ReplicatedLog
+from raftlog.log.retention import Retention
 from raftlog.storage.log.file_log import FileLog
 from raftlog.storage.segments.log_config import LogConfig
 from raftlog.testing.contracts.log_harness import KEEP_ALL, LogHarness, LogInParts

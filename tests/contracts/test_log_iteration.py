@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raftlog.errors import DivergedLogError, OffsetOutOfRangeError, StorageError
-from raftlog.log.decisions import Retention
 from raftlog.log.replicated_log import Isolation, ReplicatedLog
+from raftlog.log.retention import Retention
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.batches.control_batch import write_control_batch
 from raftlog.records.messages.control import LeaderChangeMessage

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every implementation of a replicated log keeps the contract, also by the second form of each call."""
 
-from raftlog.log.decisions import Retention
+from raftlog.log.retention import Retention
 from raftlog.testing.contracts.log_harness import LogHarness
 from raftlog.testing.contracts.replicated_log import ReplicatedLogContract
 from tests.contracts.log_harnesses import HARNESSES

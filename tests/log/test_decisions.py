@@ -13,8 +13,6 @@ from raftlog.errors import (
     UnknownEpochError,
 )
 from raftlog.log.decisions import (
-    Retention,
-    StoredSnapshot,
     check_leader_epoch,
     check_new_snapshot_id,
     check_truncation,
@@ -22,7 +20,6 @@ from raftlog.log.decisions import (
     end_offset_for_epoch,
     may_start_at_snapshot,
     snapshot_ahead_of_log,
-    snapshot_to_start_at,
     truncation_offset,
     validate_offset_and_epoch,
 )
@@ -31,7 +28,7 @@ from raftlog.log.state import LogState, snapshot_ids_of
 from raftlog.offsets import EpochEntry, OffsetAndEpoch, ValidOffsetAndEpoch
 
 
-def outline(
+def log_state(
     start: int,
     end: int,
     high_watermark: int | None = None,
@@ -44,9 +41,9 @@ def outline(
     return LogState(start, end, end if high_watermark is None else high_watermark, cache, ids)
 
 
-KAFKA = outline(0, 50, epochs=((3, 0), (5, 48)))
+KAFKA = log_state(0, 50, epochs=((3, 0), (5, 48)))
 """The log of which Kafka's own answers are known."""
-KAFKA_AFTER_SNAPSHOT = outline(24, 50, epochs=((3, 24), (5, 48)), snapshots=((24, 3),))
+KAFKA_AFTER_SNAPSHOT = log_state(24, 50, epochs=((3, 24), (5, 48)), snapshots=((24, 3),))
 """The same after its first 24 records gave way to a snapshot."""
 
 VALID, DIVERGING, SNAPSHOT = ValidOffsetAndEpoch.valid, ValidOffsetAndEpoch.diverging, ValidOffsetAndEpoch.snapshot
@@ -63,7 +60,7 @@ def test_an_epoch_ends_where_kafka_says(epoch: int, end: tuple[int, int]) -> Non
 def test_below_all_epochs_is_the_earliest_snapshot() -> None:
     """Where the log starts at a snapshot, an epoch below all of them ends with that snapshot."""
     assert end_offset_for_epoch(KAFKA_AFTER_SNAPSHOT, 2) == OffsetAndEpoch(24, 3)
-    elsewhere = outline(20, 50, epochs=((4, 20),), snapshots=((24, 4),))
+    elsewhere = log_state(20, 50, epochs=((4, 20),), snapshots=((24, 4),))
     assert end_offset_for_epoch(elsewhere, 2) == OffsetAndEpoch(20, 2)
 
 
@@ -139,12 +136,12 @@ def _of_epochs(epochs: list[int]) -> LogState:
     starts: dict[int, int] = {}
     for offset, epoch in enumerate(epochs):
         starts.setdefault(epoch, offset)
-    return outline(0, len(epochs), epochs=tuple(starts.items()))
+    return log_state(0, len(epochs), epochs=tuple(starts.items()))
 
 
 def test_committed_records_are_not_cut() -> None:
     """A truncation below the high watermark is refused, one to it is not."""
-    log = outline(0, 50, 20)
+    log = log_state(0, 50, 20)
     check_truncation(log, 20)
     with pytest.raises(TruncationBelowHighWatermarkError):
         check_truncation(log, 19)
@@ -153,16 +150,16 @@ def test_committed_records_are_not_cut() -> None:
 @given(st.integers(0, 60), st.integers(-10, 80))
 def test_the_high_watermark_stays_inside(before: int, told: int) -> None:
     """A high watermark is never below what it was, below the log start, or above the log end."""
-    log = outline(10, 60, max(10, before))
+    log = log_state(10, 60, max(10, before))
     assert clamped_high_watermark(log, told) == max(log.high_watermark, min(told, 60))
 
 
 def test_the_last_epoch_of_an_empty_log_is_its_snapshots() -> None:
     """Records say the last epoch; without records the snapshot where the log starts; without either it is 0."""
     assert KAFKA.last_fetched_epoch == 5
-    assert outline(24, 24, snapshots=((10, 2), (24, 3))).last_fetched_epoch == 3
-    assert outline(0, 0, snapshots=((0, 0),)).last_fetched_epoch == 0
-    assert outline(0, 0, snapshots=((50, 5),)).last_fetched_epoch == 0
+    assert log_state(24, 24, snapshots=((10, 2), (24, 3))).last_fetched_epoch == 3
+    assert log_state(0, 0, snapshots=((0, 0),)).last_fetched_epoch == 0
+    assert log_state(0, 0, snapshots=((50, 5),)).last_fetched_epoch == 0
 
 
 def test_an_epoch_that_is_over_is_not_entered() -> None:
@@ -175,7 +172,7 @@ def test_an_epoch_that_is_over_is_not_entered() -> None:
     with pytest.raises(UnknownEpochError):
         check_leader_epoch(KAFKA, 2**31)
     with pytest.raises(FencedEpochError):
-        check_leader_epoch(outline(0, 0), -1)
+        check_leader_epoch(log_state(0, 0), -1)
 
 
 def ends_at_even(offset: int) -> bool:
@@ -211,7 +208,7 @@ def test_snapshots_are_made_in_order() -> None:
 
 def test_the_log_start_moves_to_committed_snapshots() -> None:
     """A log may start at a snapshot that is listed, above its start, and not above its high watermark."""
-    log = outline(10, 50, 40, ((3, 10),), ((10, 3), (20, 3), (40, 3), (50, 3)))
+    log = log_state(10, 50, 40, ((3, 10),), ((10, 3), (20, 3), (40, 3), (50, 3)))
     may = [offset for offset in range(60) if may_start_at_snapshot(log, OffsetAndEpoch(offset, 3))]
     assert may == [20, 40]
 
@@ -224,20 +221,20 @@ def test_a_snapshot_ahead_of_the_log_wins(
     snapshots: tuple[tuple[int, int], ...], ahead: tuple[int, int] | None
 ) -> None:
     """The latest snapshot is ahead by a higher epoch, or by a higher offset of the same epoch."""
-    log = outline(0, 50, 10, ((3, 0), (5, 48)), snapshots)
+    log = log_state(0, 50, 10, ((3, 0), (5, 48)), snapshots)
     assert snapshot_ahead_of_log(log) == (OffsetAndEpoch(*ahead) if ahead else None)
 
 
 def test_a_snapshot_of_an_earlier_epoch_is_not_ahead() -> None:
     """A log of a later epoch is left as it is, even where it ends before the snapshot: epochs are compared first."""
-    assert snapshot_ahead_of_log(outline(0, 4, 2, ((1, 0), (2, 3)), ((6, 1),))) is None
+    assert snapshot_ahead_of_log(log_state(0, 4, 2, ((1, 0), (2, 3)), ((6, 1),))) is None
 
 
 def test_a_snapshot_never_takes_committed_records() -> None:
     """A snapshot of a higher epoch that ends below the high watermark is refused; a log at its snapshot is left."""
     with pytest.raises(TruncationBelowHighWatermarkError):
-        snapshot_ahead_of_log(outline(0, 50, 30, ((3, 0),), ((20, 9),)))
-    assert snapshot_ahead_of_log(outline(24, 24, snapshots=((24, 3),))) is None
+        snapshot_ahead_of_log(log_state(0, 50, 30, ((3, 0),), ((20, 9),)))
+    assert snapshot_ahead_of_log(log_state(24, 24, snapshots=((24, 3),))) is None
 
 
 ids = st.builds(OffsetAndEpoch, st.integers(0, 5), st.integers(0, 3))
@@ -250,46 +247,3 @@ def test_snapshot_ids_are_in_order(given_ids: list[OffsetAndEpoch]) -> None:
     model = set(given_ids)
     assert list(log.snapshot_ids) == sorted(model, key=lambda each: (each.epoch, each.offset))
     assert (log.earliest_snapshot_id, log.latest_snapshot_id) == (min(model, default=None), max(model, default=None))
-
-
-DAY_MS = 24 * 3600 * 1000
-
-
-def stored(*sizes_and_times: tuple[int, int | None]) -> list[StoredSnapshot]:
-    """Return snapshots of these sizes and timestamps, at offsets 10, 20, ..."""
-    return [
-        StoredSnapshot(OffsetAndEpoch(10 * index, 3), size, time)
-        for index, (size, time) in enumerate(sizes_and_times, start=1)
-    ]
-
-
-def test_retention_goes_by_size() -> None:
-    """The oldest snapshot goes while log and snapshots are larger than allowed; at the limit it stays."""
-    snapshots = stored((40, None), (30, None), (20, None))
-    retention = Retention(max_bytes=100, max_age_ms=None)
-    assert snapshot_to_start_at(retention, snapshots, 11, 0) == OffsetAndEpoch(20, 3)
-    assert snapshot_to_start_at(retention, snapshots, 10, 0) is None
-
-
-def test_retention_goes_by_age() -> None:
-    """The oldest snapshot goes when what it holds is older than allowed; of unknown age it stays."""
-    retention = Retention(max_bytes=None, max_age_ms=DAY_MS)
-    now = 100 * DAY_MS
-    assert snapshot_to_start_at(retention, stored((1, now - DAY_MS - 1), (1, now)), 0, now) == OffsetAndEpoch(20, 3)
-    assert snapshot_to_start_at(retention, stored((1, now - DAY_MS), (1, 0)), 0, now) is None
-    assert snapshot_to_start_at(retention, stored((1, None), (1, 0)), 0, now) is None
-
-
-@given(st.lists(st.tuples(st.integers(0, 100), st.none() | st.integers(0, 100)), max_size=5), st.integers(0, 100))
-def test_the_newest_snapshot_stays(sizes_and_times: list[tuple[int, int | None]], now_ms: int) -> None:
-    """However strict retention is, asked again and again it never gives up the newest snapshot."""
-    snapshots = stored(*sizes_and_times)
-    while (start_at := snapshot_to_start_at(Retention(0, 0), snapshots, 1, now_ms)) is not None:
-        assert start_at == snapshots[1].snapshot_id
-        del snapshots[0]
-    assert len(snapshots) == min(1, len(sizes_and_times))
-
-
-def test_no_limits_keep_everything() -> None:
-    """Without limits nothing goes."""
-    assert snapshot_to_start_at(Retention(None, None), stored((2**40, 0), (2**40, 0)), 2**40, 2**50) is None

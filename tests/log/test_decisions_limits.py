@@ -11,12 +11,12 @@ from raftlog.log.decisions import (
 )
 from raftlog.log.state import LogState
 from raftlog.offsets import OffsetAndEpoch
-from tests.log.test_decisions import KAFKA, outline
+from tests.log.test_decisions import KAFKA, log_state
 
 
 def _of_snapshot(latest: tuple[int, int]) -> LogState:
     """Return a log of epoch 3 to offset 40 and 5 from there to 50, with one snapshot."""
-    return outline(0, 50, epochs=((3, 0), (5, 40)), snapshots=(latest,))
+    return log_state(0, 50, epochs=((3, 0), (5, 40)), snapshots=(latest,))
 
 
 def _always(_offset: int) -> bool:
@@ -32,14 +32,14 @@ def _never(_offset: int) -> bool:
 )
 def test_a_snapshot_answers_for_its_epoch_alone(epoch_of_snapshot: int, end: OffsetAndEpoch) -> None:
     """Where an epoch ends at the earliest snapshot, its own end is the answer to whoever asks of a later epoch."""
-    log = outline(0, 50, epochs=((3, 0), (5, 24)), snapshots=((24, epoch_of_snapshot),))
+    log = log_state(0, 50, epochs=((3, 0), (5, 24)), snapshots=((24, epoch_of_snapshot),))
     assert end_offset_for_epoch(log, 4) == end
 
 
 def test_the_latest_of_two_snapshots_at_the_start() -> None:
     """A log without records has the epoch of the latest snapshot that ends where it starts, in whatever order."""
-    assert outline(24, 24, snapshots=((24, 2), (24, 3))).last_fetched_epoch == 3
-    assert outline(24, 24, snapshots=((24, 3), (24, 2), (23, 7), (25, 8))).last_fetched_epoch == 3
+    assert log_state(24, 24, snapshots=((24, 2), (24, 3))).last_fetched_epoch == 3
+    assert log_state(24, 24, snapshots=((24, 3), (24, 2), (23, 7), (25, 8))).last_fetched_epoch == 3
 
 
 @pytest.mark.parametrize(
@@ -87,12 +87,12 @@ def test_no_batch_need_end_where_the_log_starts() -> None:
 )
 def test_what_a_log_at_a_snapshot_supersedes(snapshot_id: tuple[int, int], superseded: bool) -> None:
     """A log that starts at a snapshot supersedes what is earlier than that, but not the same id again."""
-    log = outline(24, 50, epochs=((3, 24),), snapshots=((24, 3),))
+    log = log_state(24, 50, epochs=((3, 24),), snapshots=((24, 3),))
     assert is_superseded(log, OffsetAndEpoch(*snapshot_id)) == superseded
 
 
 @pytest.mark.parametrize(("offset", "superseded"), [(0, True), (23, True), (24, False), (25, False)])
 def test_what_a_log_without_a_snapshot_supersedes(offset: int, superseded: bool) -> None:
     """A log without a snapshot at its start supersedes those that end below it, whatever their epoch."""
-    log = outline(24, 50, epochs=((3, 24),), snapshots=((40, 3),))
+    log = log_state(24, 50, epochs=((3, 24),), snapshots=((40, 3),))
     assert {is_superseded(log, OffsetAndEpoch(offset, epoch)) for epoch in (0, 3, 9)} == {superseded}

@@ -25,12 +25,12 @@ from raftlog.offsets import LogOffsetMetadata, OffsetAndEpoch, SegmentPosition
 from raftlog.records.batches.batch import read_batch
 from raftlog.snapshot.notifying import NotifyingRawSnapshotWriter
 from raftlog.storage.log.appendable_log import AppendableLog
-from raftlog.storage.log.fail_stop import WriteGuard
+from raftlog.storage.log.fail_stop import FailStop
 from raftlog.storage.log.file_log import FileLog
 from raftlog.storage.recovery import startup
 from raftlog.storage.recovery.recovery_point import DurablePoint
 from raftlog.storage.segments import segment_list
-from raftlog.storage.segments.indeterminate_writes import NoReturn
+from raftlog.storage.segments.indeterminate_writes import IndeterminateWrites
 from raftlog.storage.segments.log_segment import LogSegment
 from raftlog.storage.segments.segment_list import SegmentList
 from tests.mutants.planting import (
@@ -449,21 +449,21 @@ MUTANTS: Final = (
         "S-fsyncgate",
         "after a sync that failed nothing is believed any more",
         "Rebello et al., ATC 2020",
-        missing(WriteGuard, "check"),
+        missing(FailStop, "check"),
         (f"{FILE_LOG}::test_a_sync_that_failed_is_never_tried_again",),
     ),
     Mutant(
         "S-interrupted",
         "after a write that was interrupted nothing is believed any more",
         "KafkaRaftLog#append",
-        swapped(WriteGuard, "note", _interrupted),
+        swapped(FailStop, "note", _interrupted),
         (f"{FAULTS}::test_an_append_that_was_interrupted_is_the_last",),
     ),
     Mutant(
         "S-no-return",
         "a failure for want of room, where half is done, promises nothing",
         "ENOSPC",
-        missing(NoReturn, "__exit__"),
+        missing(IndeterminateWrites, "__exit__"),
         ("tests/storage/segments/test_indeterminate_writes.py::test_a_full_disk_is_no_promise",),
     ),
     Mutant(

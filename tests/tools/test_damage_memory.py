@@ -33,7 +33,7 @@ COMMAND_IMPORTS = (
     "import numpy, json, pyarrow.parquet, raftlog.tools.audit_verbs.audit, raftlog.tools.auditing.run.full_audit,"
     " raftlog.tools.auditing.run.run, raftlog.tools.payloads.message_payloads, raftlog.tools.dump.dump_log,"
     " raftlog.tools.audit_verbs.verification, raftlog.tools.dump.explain, raftlog.tools.dump.table_text,"
-    " raftlog.tools.dump.json_lines,"
+    " raftlog.tools.dump.json_text,"
     " raftlog.records.columns.columns, raftlog.tools.auditing.survey.segment_survey, lz4.frame, cramjam, zstandard\n"
     "from raftlog.tools.command_line import main"
 )

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names that would act on a terminal: every verb escapes them, wherever they come from."""
 
+import base64
 import io
+import json
+import os
 import unicodedata
 from pathlib import Path
 
@@ -59,14 +62,38 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 }
 
 
+NAMES_IN_LINES: dict[str, tuple[tuple[str, ...], str]] = {
+    "dump-log": (("dump-log", "{segment}"), "file"),
+    "diff": (("diff", "{node}", "{node}"), "left"),
+    "explain": (("explain", "{segment}", "--offset", "1"), "file"),
+    "verify": (("verify", "--all", "{damaged}"), "file"),
+    "voters": (("voters", "{node}"), "seen_in"),
+    "epochs": (("epochs", "{node}", "{damaged}"), "seen_in"),
+    "quorum": (("quorum", "{node}"), "directory"),
+    "log init": (("log", "init", "{node}", "--cluster-id", CLUSTER, "--node-id", "1", "-g"), "directory"),
+    "log append": (("log", "append", "{node}"), ""),
+    "log info": (("log", "info", "{node}"), "directory"),
+    "log snapshot": (("log", "snapshot", "{node}"), ""),
+    "log truncate": (("log", "truncate", "{node}", "--to", "0", "--yes"), ""),
+}
+"""Commands that print JSON lines, each with a member that names a file or directory; some name none."""
+NO_LINES = {"audit", "help", "completion"}
+"""Verbs without JSON lines on standard output."""
+
+
 @pytest.fixture
 def places(tmp_path: Path) -> dict[str, str]:
-    """A log with an odd record, a damaged log and the directory of a controller, in directories with odd names."""
-    logs, damaged, node = (tmp_path / f"{name}{ODD}" for name in ("logs", "damaged", "node"))
-    segment = write_log(logs / f"{ODD}-0", batch(), batch(1, (ODD.encode(),), key=ODD.encode()))
-    (segment.parent / f"{ODD}.log").write_bytes(b"no log")
+    """Places whose names act on a terminal."""
+    return made_places(tmp_path, ODD)
+
+
+def made_places(tmp_path: Path, odd: str) -> dict[str, str]:
+    """Make a log with an odd record, a damaged log and the directory of a controller, in directories with odd names."""
+    logs, damaged, node = (tmp_path / f"{name}{odd}" for name in ("logs", "damaged", "node"))
+    segment = write_log(logs / f"{odd}-0", batch(), batch(1, (ODD.encode(),), key=ODD.encode()))
+    (segment.parent / f"{odd}.log").write_bytes(b"no log")
     (logs / "meta.properties").write_text(f"version=1\ncluster.id=c{HOST}\nnode.id=1\n")
-    flip(write_log(damaged / f"{ODD}-0", batch(), batch(1)), 70)
+    flip(write_log(damaged / f"{odd}-0", batch(), batch(1)), 70)
     given = ("--cluster-id", CLUSTER, "--node-id", "1", "--directory-id", DIRECTORY_ID, "--standalone")
     assert log("init", node, *given, "--listener", f"CONTROLLER://{HOST}:9093").exit_code == 0
     assert log("append", node, lines=(TOPIC,)).exit_code == 0
@@ -75,7 +102,7 @@ def places(tmp_path: Path) -> dict[str, str]:
         "segment": str(segment),
         "damaged": str(damaged),
         "node": str(node),
-        "out": str(tmp_path / f"out{ODD}"),
+        "out": str(tmp_path / f"out{odd}"),
     }
 
 
@@ -103,6 +130,36 @@ def test_every_verb_and_action_is_among_them() -> None:
     """The table has each verb, and each action of log."""
     assert {arguments[0] for arguments in COMMANDS.values()} >= set(VERBS)
     assert {arguments[1] for arguments in COMMANDS.values() if arguments[0] == "log"} >= set(ACTIONS)
+
+
+@pytest.mark.parametrize("name", NAMES_IN_LINES)
+@pytest.mark.parametrize("odd", [ODD, os.fsdecode(b"\xff\x80")], ids=["control", "no UTF-8"])
+def test_an_odd_name_is_base64_in_every_json_line(
+    name: str, odd: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name that is not text is under its member's name with ``_base64``, byte for byte, whatever the verb."""
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(f"{json.dumps(TOPIC)}\n".encode())))
+    arguments, member = NAMES_IN_LINES[name]
+    places = made_places(tmp_path, odd)
+    outcome = run(*(word.format(**places) for word in arguments), "--format", "jsonl")
+
+    lines = [json.loads(line) for line in outcome.output.splitlines()]
+    assert lines
+    found = {value for line in lines for value in flat(line.get(f"{member}_base64"))}
+    assert {os.fsencode(tmp_path) in base64.b64decode(value) for value in found} == ({True} if member else set())
+    assert all(os.fsencode(odd) in base64.b64decode(value) for value in found)
+    assert not any(value for line in lines for value in flat(line.get(member)))
+
+
+def flat(value: str | list[str] | None) -> list[str]:
+    """Return a member's names: one, several or none."""
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def test_every_verb_with_json_lines_is_among_them() -> None:
+    """The table has each verb, and each action of log, that prints JSON lines."""
+    assert {arguments[0] for arguments, _ in NAMES_IN_LINES.values()} | NO_LINES == set(VERBS)
+    assert {arguments[1] for arguments, _ in NAMES_IN_LINES.values() if arguments[0] == "log"} == set(ACTIONS)
 
 
 def test_an_odd_name_is_shown_in_full(places: dict[str, str]) -> None:

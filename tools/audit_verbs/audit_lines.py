@@ -6,7 +6,7 @@ import attrs
 from raftlog.records.rules import Severity
 from raftlog.tools.auditing.evidence import FileEvidence
 from raftlog.tools.auditing.run.run import Account, is_read
-from raftlog.tools.dump.json_lines import json_line
+from raftlog.tools.terminal.json_lines import json_line, path_member
 
 SCHEMA_VERSION = 1
 """Grows when a name or a meaning changes; new names do not count."""
@@ -18,7 +18,7 @@ def file_line(file: FileEvidence) -> str:
     members = {
         "type": None if task.kind is None else task.kind.name.lower(),
         "state": task.state.name.lower(),
-        "topic": task.place.topic or None,
+        **path_member("topic", task.place.topic or None),
         "partition": None if task.place.partition < 0 else task.place.partition,
         "size": task.size_bytes,
         "indexes_size": task.indexes_size_bytes,

@@ -25,6 +25,7 @@ from raftlog.tools.terminal.annotated_bytes import HEADER_FIELDS
 from raftlog.tools.terminal.argument_parser import Parser
 from raftlog.tools.terminal.audit_options import add_processes_option, prepare_to_survey
 from raftlog.tools.terminal.exit_codes import EXIT_CODES_HELP, EXIT_ERROR
+from raftlog.tools.terminal.json_lines import path_member
 from raftlog.tools.terminal.spool_option import add_spool_option
 from raftlog.tools.terminal.standard_error import say
 from raftlog.tools.terminal.verb_output import Fact, add_format_option, tell
@@ -174,10 +175,10 @@ def _facts(
     left: PartitionEvidence, right: PartitionEvidence, found: Sequence[Divergence], shown: Sequence[Divergence]
 ) -> Iterator[Fact]:
     common = {
-        "topic": left.place.topic,
+        **path_member("topic", left.place.topic),
         "partition": left.place.partition,
-        "left": _directory(left),
-        "right": _directory(right),
+        **path_member("left", _directory(left)),
+        **path_member("right", _directory(right)),
     }
     ends = [
         f"{_directory(side)}: offsets {side.start_offset} to {side.end_offset}, last epoch {side.last_epoch}"
@@ -215,7 +216,9 @@ def _fact(divergence: Divergence, common: dict[str, Any]) -> Fact:
 
 
 def _side_json(side: Side) -> dict[str, Any] | None:
-    return None if side.position is None else attrs.asdict(side)
+    if side.position is None:
+        return None
+    return path_member("path", side.path) | attrs.asdict(side, filter=attrs.filters.exclude("path"))
 
 
 def _directory(evidence: PartitionEvidence) -> str:

@@ -9,10 +9,10 @@ from raftlog.tools.audit_verbs.quorum_files import make_quorum_parser, show_logs
 from raftlog.tools.auditing.evidence import PartitionEvidence
 from raftlog.tools.auditing.history.timelines import EpochLead, epoch_timeline
 from raftlog.tools.terminal.argument_parser import Parser
+from raftlog.tools.terminal.json_lines import json_line, path_list_member
 from raftlog.tools.terminal.table_lines import table, table_width
 from raftlog.tools.terminal.text_width import output_width
 from raftlog.tools.terminal.value_text import duration_text, ids_text, seen_text, time_text
-from raftlog.tools.terminal.verb_output import object_line
 
 _COLUMNS: Final = ("EPOCH", "LEADER", "FROM", "TO", "RECORDS", "START", "LASTED", "GRANTED BY", "OF VOTERS", "SEEN IN")
 _NUMERIC: Final = frozenset({0, 1, 2, 3, 4, 6})
@@ -36,7 +36,7 @@ def _lines(log: Sequence[PartitionEvidence], output_format: str) -> Iterable[str
     leads = epoch_timeline(log)
     if output_format == "text":
         return epoch_lines(leads, with_bars=sys.stdout.isatty())
-    return (object_line("epoch", lead.to_json()) for lead in leads)
+    return (json_line("epoch", None, **lead.to_json(), **path_list_member("seen_in", lead.seen_in)) for lead in leads)
 
 
 def epoch_lines(leads: Sequence[EpochLead], *, with_bars: bool) -> Iterator[str]:

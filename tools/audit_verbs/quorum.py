@@ -11,9 +11,8 @@ from raftlog.tools.auditing.history.quorum_view import Member, QuorumView, quoru
 from raftlog.tools.auditing.history.quorum_words import view_words
 from raftlog.tools.auditing.history.timelines import voters_json
 from raftlog.tools.terminal.argument_parser import Parser
-from raftlog.tools.terminal.standard_error import unicode_text
+from raftlog.tools.terminal.json_lines import json_line, path_member
 from raftlog.tools.terminal.table_lines import table
-from raftlog.tools.terminal.verb_output import object_line
 from raftlog.uuid_text import uuid_to_text
 from raftlog.voters.voter_set import ReplicaKey, VoterNode
 
@@ -37,46 +36,43 @@ def _lines(log: Sequence[PartitionEvidence], output_format: str) -> Iterable[str
     view = quorum_view(log)
     if view is None:
         return None
-    return _text(view) if output_format == "text" else _objects(view)
+    return _text(view) if output_format == "text" else _json_lines(view)
 
 
 # For programs
 
 
-def _objects(view: QuorumView) -> Iterator[str]:
-    yield object_line(
+def _json_lines(view: QuorumView) -> Iterator[str]:
+    yield json_line(
         "quorum",
-        {
-            "cluster_id": view.cluster_id,
-            "leader_id": view.leader_id,
-            "leader_epoch": view.leader_epoch,
-            "high_watermark_at_least": view.high_watermark,
-            "max_follower_lag": view.max_follower_lag,
-            "voters": voters_json(view.voters),
-            "voters_present": view.present,
-            "majority": view.voters.majority_size,
-            "has_majority": view.has_majority,
-        },
+        None,
+        cluster_id=view.cluster_id,
+        leader_id=view.leader_id,
+        leader_epoch=view.leader_epoch,
+        high_watermark_at_least=view.high_watermark,
+        max_follower_lag=view.max_follower_lag,
+        voters=voters_json(view.voters),
+        voters_present=view.present,
+        majority=view.voters.majority_size,
+        has_majority=view.has_majority,
     )
     for member in view.members:
         key = member.key
-        yield object_line(
-            "replica",
-            {
-                "node_id": None if key is None else key.id,
-                "directory_id": None if key is None else _directory_id(key),
-                "directory": None if member.path is None else unicode_text(member.path),
-                "log_end_offset": None if member.end is None else member.end.offset,
-                "lag": member.lag,
-                "last_epoch": None if member.end is None else member.end.epoch,
-                "status": member.status,
-                "electable": member.electable,
-                "electable_with_absent": member.electable_with_absent,
-                "at_risk_from": member.at_risk,
-                "damaged_from": member.damaged_from,
-                "quarantined_from": member.quarantined_from,
-            },
-        )
+        members = {
+            "node_id": None if key is None else key.id,
+            "directory_id": None if key is None else _directory_id(key),
+            **path_member("directory", member.path),
+            "log_end_offset": None if member.end is None else member.end.offset,
+            "lag": member.lag,
+            "last_epoch": None if member.end is None else member.end.epoch,
+            "status": member.status,
+            "electable": member.electable,
+            "electable_with_absent": member.electable_with_absent,
+            "at_risk_from": member.at_risk,
+            "damaged_from": member.damaged_from,
+            "quarantined_from": member.quarantined_from,
+        }
+        yield json_line("replica", None, **members)
 
 
 def _directory_id(key: ReplicaKey) -> str | None:

@@ -25,7 +25,7 @@ from raftlog.tools.terminal.exit_codes import EXIT_CODES_HELP, EXIT_ERROR
 from raftlog.tools.terminal.spool_option import add_spool_option
 from raftlog.tools.terminal.standard_error import say
 from raftlog.tools.terminal.text_width import fit_lines
-from raftlog.tools.terminal.verb_output import add_format_option, write_lines
+from raftlog.tools.terminal.verb_output import add_format_option, write_lines, write_text
 
 _WANTED: Final = frozenset({FileKind.LOG, FileKind.SNAPSHOT, FileKind.QUORUM_STATE, FileKind.META_PROPERTIES})
 
@@ -57,7 +57,10 @@ def show_logs(parser: argparse.ArgumentParser, lines: LinesOfLog, arguments: Seq
     for number, (log, text) in enumerate(told):
         has_title = given.format == "text" and len(told) > 1
         title = [*([""] if number else []), _title(log)] if has_title else []
-        write_lines(fit_lines([*title, *text]) if given.format == "text" else text)
+        if given.format == "text":
+            write_lines(fit_lines([*title, *text]))
+        else:
+            write_text(text)
     return tell_faults(faults, files.tally.exit_code, program)
 
 

@@ -10,7 +10,7 @@ from raftlog.records.rules import Severity
 from raftlog.tools.auditing.judgement.judgement import Judged
 from raftlog.tools.auditing.run.run import Account, audit
 from raftlog.tools.auditing.run.run_progress import RunProgress
-from raftlog.tools.catalogue.findings import Finding
+from raftlog.tools.catalogue.findings import Finding, finding_line
 from raftlog.tools.terminal.text_width import fit_lines
 
 if TYPE_CHECKING:
@@ -88,10 +88,6 @@ class Verification:
 
 
 def _finding_lines(findings: Iterable[Finding]) -> Iterable[str]:
-    from raftlog.tools.dump.json_lines import (
-        finding_line,  # Only for JSON lines: the renderer of records comes with it.
-    )
-
     return map(finding_line, findings)
 
 

@@ -20,6 +20,7 @@ from raftlog.tools.terminal.audit_options import (
     severity,
 )
 from raftlog.tools.terminal.exit_codes import EXIT_CLEAN, EXIT_CODES_HELP, EXIT_ERROR
+from raftlog.tools.terminal.json_lines import json_line
 from raftlog.tools.terminal.spool_option import add_spool_option
 from raftlog.tools.terminal.standard_error import say
 from raftlog.tools.terminal.text_width import output_width, wrap_line
@@ -98,8 +99,6 @@ def _new_file(path: str) -> BinaryIO:
 
 
 def _list_rules(output_format: str) -> int:
-    from raftlog.tools.dump.json_lines import json_line  # Slow to import: records come with it.
-
     for rule in CATALOGUE.values():
         if output_format == "text":
             only = f" (only by {ASKED_FOR[rule.id]})" if rule.id in ASKED_FOR else ""

@@ -9,9 +9,9 @@ from raftlog.tools.auditing.evidence import PartitionEvidence
 from raftlog.tools.auditing.history.timelines import VoterChange, voter_timeline
 from raftlog.tools.auditing.history.voter_changes import VoterDifference
 from raftlog.tools.terminal.argument_parser import Parser
+from raftlog.tools.terminal.json_lines import json_line, path_list_member
 from raftlog.tools.terminal.table_lines import table
 from raftlog.tools.terminal.value_text import ids_text, seen_text, time_text
-from raftlog.tools.terminal.verb_output import object_line
 from raftlog.uuid_text import ZERO_UUID, uuid_to_text
 from raftlog.voters.voter_set import VoterSet
 
@@ -35,7 +35,10 @@ def _lines(log: Sequence[PartitionEvidence], output_format: str) -> Iterable[str
     changes = voter_timeline(log)
     if output_format == "text":
         return _text(changes)
-    return (object_line("voters", change.to_json()) for change in changes)
+    return (
+        json_line("voters", None, **change.to_json(), **path_list_member("seen_in", change.seen_in))
+        for change in changes
+    )
 
 
 def _text(changes: Sequence[VoterChange]) -> Iterator[str]:

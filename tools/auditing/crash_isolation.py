@@ -20,7 +20,7 @@ _Evidence = ParamSpec("_Evidence")
 _Result = TypeVar("_Result")
 
 
-def own_fault(path: str, error: Exception) -> Finding:
+def audit_failed(path: str, error: Exception) -> Finding:
     """Return the finding that raftlog failed over a file or directory, with the place in its code.
 
     Args:
@@ -56,7 +56,7 @@ def guarded(
     except MissingExtraError:
         raise
     except Exception as error:
-        yield own_fault(path, error)
+        yield audit_failed(path, error)
 
 
 def attempted(
@@ -78,7 +78,7 @@ def attempted(
     except MissingExtraError:
         raise
     except Exception as error:
-        return own_fault(path, error)
+        return audit_failed(path, error)
 
 
 def tell_faults(faults: Collection[Finding], exit_code: int, program: str) -> int:

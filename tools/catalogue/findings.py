@@ -9,6 +9,7 @@ from raftlog.errors import DecodeError
 from raftlog.records.rules import Severity
 from raftlog.tools.catalogue.audit_rules import CATALOGUE
 from raftlog.tools.terminal.exit_codes import EXIT_CLEAN, EXIT_DAMAGE, EXIT_ERROR, EXIT_SUSPICIOUS
+from raftlog.tools.terminal.json_lines import json_line
 
 
 @attrs.frozen
@@ -59,6 +60,21 @@ class Finding:
             place.append(f"epoch {self.epoch}")
         lost = f", {self.size_bytes} bytes" if self.size_bytes else ""
         return f"{', '.join(place)}: {self.severity.value}: {self.reason}{lost} [{self.rule}]"
+
+
+def finding_line(finding: Finding) -> str:
+    """Return a finding as the JSON line that every verb writes for it."""
+    return json_line(
+        "finding",
+        finding.path,
+        rule=finding.rule,
+        severity=finding.severity.value,
+        position=finding.position,
+        size=finding.size_bytes,
+        offset=finding.offset,
+        epoch=finding.epoch,
+        reason=finding.reason,
+    )
 
 
 @attrs.define

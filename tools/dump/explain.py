@@ -22,6 +22,7 @@ from raftlog.tools.input.inputs import InputFile, find_files
 from raftlog.tools.terminal.annotated_bytes import AnnotatedField, DescribeRecord, Description, annotate_batch
 from raftlog.tools.terminal.argument_parser import Parser
 from raftlog.tools.terminal.exit_codes import EXIT_CLEAN, EXIT_CODES_HELP, EXIT_DAMAGE, EXIT_ERROR, EXIT_SUSPICIOUS
+from raftlog.tools.terminal.json_lines import path_member
 from raftlog.tools.terminal.spool_option import add_spool_option
 from raftlog.tools.terminal.standard_error import say
 from raftlog.tools.terminal.verb_output import Fact, add_format_option, tell
@@ -173,7 +174,7 @@ def _heading(file: InputFile, piece: Piece) -> Fact:
     offsets = "" if batch is None else f", offsets {batch.base_offset} to {batch.last_offset}"
     problem = f": {what['problem']}" if what["problem"] else ""
     text = f"{file.path}, position {piece.position}, {piece.size_bytes} bytes{offsets}{problem}"
-    return Fact(text, "batch", {"file": file.path, **what})
+    return Fact(text, "batch", {**path_member("file", file.path), **what})
 
 
 def _problem(piece: Corruption | TornTail | ZeroPadding) -> str:

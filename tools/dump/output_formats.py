@@ -60,7 +60,7 @@ def _kafka(dialect: Release, *, print_payloads: bool, skip_record_metadata: bool
 
 
 def _json_lines(dialect: Release, *, print_payloads: bool, skip_record_metadata: bool) -> "Renderer":
-    from raftlog.tools.dump.json_lines import JsonLines  # Slow to import, as is the next one.
+    from raftlog.tools.dump.json_text import JsonLines  # Slow to import, as is the next one.
 
     return JsonLines()
 

@@ -25,7 +25,7 @@ from raftlog.records.messages.voters import voters_record
 from raftlog.storage.local_file_system import LocalFileSystem
 from raftlog.storage.state.leading import lead_epoch
 from raftlog.tools.log.bootstrap_records import first_records, has_bootstrap_file, has_data
-from raftlog.tools.log.opened_log import DEFAULT_LISTENER_NAME, HeldLog, add_static_voters_option, held_log
+from raftlog.tools.log.opened_log import DEFAULT_LISTENER_NAME, OpenedLog, add_static_voters_option, opened_local_log
 from raftlog.tools.log.record_input import read_record_values
 from raftlog.tools.terminal.exit_codes import EXIT_CLEAN
 from raftlog.tools.terminal.verb_output import Fact, add_format_option, tell
@@ -79,32 +79,32 @@ def run(given: argparse.Namespace, now_ms: int) -> int:
     voters = _parse_voters(given.voters)
     values = list(read_record_values(() if sys.stdin is None else sys.stdin.buffer))  # It may be closed.
     _check_sizes(values)
-    with held_log(given.directory, given.controller_quorum_voters) as held:
-        held.check_is_only_voter(is_forced=given.force)
-        if not given.force and has_bootstrap_file(LocalFileSystem(), held.directory.path):
+    with opened_local_log(given.directory, given.controller_quorum_voters) as opened:
+        opened.check_is_only_voter(is_forced=given.force)
+        if not given.force and has_bootstrap_file(LocalFileSystem(), opened.directory.path):
             _check_metadata(values)
         if voters is not None:
-            _check_change(held.state_machine, voters)
-        first_offset = held.log.end_offset.offset
+            _check_change(opened.state_machine, voters)
+        first_offset = opened.log.end_offset.offset
         accumulator = BatchAccumulator(
-            _next_epoch(held, given.epoch),
+            _next_epoch(opened, given.epoch),
             first_offset,
             linger_ms=None,
             max_batch_records=given.batch_records,
             compression_type=CompressionType[given.compression_type.upper()],
-            voters_in_force=held.state_machine.voters_in_force,
+            voters_in_force=opened.state_machine.voters_in_force,
         )
-        accumulator.append_control_records(_first_records(held), now_ms)
-        bootstrap = [] if has_data(held.log) else first_records(LocalFileSystem(), held.directory.path)
-        _begin_epoch(held, accumulator.epoch)
+        accumulator.append_control_records(_first_records(opened), now_ms)
+        bootstrap = [] if has_data(opened.log) else first_records(LocalFileSystem(), opened.directory.path)
+        _begin_epoch(opened, accumulator.epoch)
         _append_bootstrap(accumulator, bootstrap, now_ms)
-        _append_values(held, accumulator, values, now_ms)
+        _append_values(opened, accumulator, values, now_ms)
         if voters is not None:
             accumulator.append_voters(voters_record(voters), now_ms)
-        _write(held, accumulator)
-        held.commit_all()
-        update_state(held.state_machine, held.log)
-        tell(given.format, [_fact(held, accumulator.epoch, first_offset, len(values), len(bootstrap))])
+        _write(opened, accumulator)
+        opened.commit_all()
+        update_state(opened.state_machine, opened.log)
+        tell(given.format, [_fact(opened, accumulator.epoch, first_offset, len(values), len(bootstrap))])
     return EXIT_CLEAN
 
 
@@ -141,42 +141,42 @@ def _check_change(machine: KRaftControlRecordStateMachine, voters: VoterSet) -> 
     machine.check_voter_set(voters)
 
 
-def _next_epoch(held: HeldLog, wanted: int | None) -> int:
-    epoch = held.epoch + 1 if wanted is None else wanted
-    if epoch <= held.epoch:
-        raise FencedEpochError(f"epoch {epoch} is over: this replica knows of {held.epoch}")
+def _next_epoch(opened: OpenedLog, wanted: int | None) -> int:
+    epoch = opened.epoch + 1 if wanted is None else wanted
+    if epoch <= opened.epoch:
+        raise FencedEpochError(f"epoch {epoch} is over: this replica knows of {opened.epoch}")
     return epoch
 
 
-def _begin_epoch(held: HeldLog, epoch: int) -> None:
+def _begin_epoch(opened: OpenedLog, epoch: int) -> None:
     """Note durably that this replica leads an epoch, and then enter it: the log is never ahead of what is remembered.
 
     Raises:
         QuarantinedLogError: the log is damaged. Nothing was changed.
     """
-    if held.state_machine.last_voter_set.is_only_voter(held.replica_key):
-        held.quorum_state.accept_loss()  # Whoever forces it decides; and nobody else counts votes.
+    if opened.state_machine.last_voter_set.is_only_voter(opened.replica_key):
+        opened.quorum_state.accept_loss()  # Whoever forces it decides; and nobody else counts votes.
     # Whether a vote may be forgotten was asked before (``check_is_only_voter``), or the user has forced it.
-    lead_epoch(held.log, held.quorum_state, _leader_state(held, epoch), is_forced=True)
+    lead_epoch(opened.log, opened.quorum_state, _leader_state(opened, epoch), is_forced=True)
 
 
-def _leader_state(held: HeldLog, epoch: int) -> QuorumStateData:
-    leader_id = held.replica_key.id
-    if held.state_machine.last_kraft_version.is_reconfiguration_supported:
+def _leader_state(opened: OpenedLog, epoch: int) -> QuorumStateData:
+    leader_id = opened.replica_key.id
+    if opened.state_machine.last_kraft_version.is_reconfiguration_supported:
         return QuorumStateData(1, leader_id=leader_id, leader_epoch=epoch)
-    before = held.quorum_state.state
-    static_ids = tuple(held.state_machine.last_voter_set.voters) or (leader_id,)
+    before = opened.quorum_state.state
+    static_ids = tuple(opened.state_machine.last_voter_set.voters) or (leader_id,)
     voter_ids = static_ids if before is None else before.current_voters
     return QuorumStateData(0, leader_id=leader_id, leader_epoch=epoch, current_voters=voter_ids)
 
 
-def _first_records(held: HeldLog) -> list[ControlValue]:
+def _first_records(opened: OpenedLog) -> list[ControlValue]:
     """Return what the epoch begins with: the voters too, where only the bootstrap snapshot has them.
 
     Source: LeaderState#appendStartOfEpochControlRecords.
     """
-    state = held.state_machine
-    leader = Voter(held.replica_key.id)
+    state = opened.state_machine
+    leader = Voter(opened.replica_key.id)
     voters = tuple(map(Voter, state.last_voter_set.voters)) or (leader,)
     records: list[ControlValue] = [LeaderChangeMessage(leader.id, voters, (leader,))]
     if state.last_voter_set_offset == -1:
@@ -194,13 +194,13 @@ def _append_bootstrap(accumulator: BatchAccumulator, values: list[bytes], now_ms
         accumulator.max_batch_records = most
 
 
-def _append_values(held: HeldLog, accumulator: BatchAccumulator, values: list[bytes], now_ms: int) -> None:
+def _append_values(opened: OpenedLog, accumulator: BatchAccumulator, values: list[bytes], now_ms: int) -> None:
     remaining = iter(values)
     while some := list(islice(remaining, min(_APPENDED_AT_ONCE, accumulator.max_batch_records))):
         for group in _fitting(some):
             accumulator.append(accumulator.epoch, group, now_ms)
             if accumulator.needs_drain(now_ms):
-                _write(held, accumulator)
+                _write(opened, accumulator)
 
 
 def _fitting(values: list[bytes]) -> Iterator[list[bytes]]:
@@ -208,14 +208,14 @@ def _fitting(values: list[bytes]) -> Iterator[list[bytes]]:
     yield from [values] if sum(map(len, values)) < limits.MAX_BATCH_SIZE // 2 else ([value] for value in values)
 
 
-def _write(held: HeldLog, accumulator: BatchAccumulator) -> None:
+def _write(opened: OpenedLog, accumulator: BatchAccumulator) -> None:
     for batch in accumulator.drain():
-        held.log.append_as_leader(batch.data, accumulator.epoch)
+        opened.log.append_as_leader(batch.data, accumulator.epoch)
         batch.release()
 
 
-def _fact(held: HeldLog, epoch: int, first_offset: int, record_count: int, bootstrap_count: int) -> Fact:
-    end_offset = held.log.end_offset.offset
+def _fact(opened: OpenedLog, epoch: int, first_offset: int, record_count: int, bootstrap_count: int) -> Fact:
+    end_offset = opened.log.end_offset.offset
     text = f"epoch {epoch}: offsets {first_offset} to {end_offset - 1}, of which {record_count} are records"
     text += f", behind the {bootstrap_count} that bootstrap.checkpoint stands for" if bootstrap_count else ""
     members = {

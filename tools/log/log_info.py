@@ -21,9 +21,10 @@ from raftlog.storage.recovery.leader_epoch_checkpoint import LeaderEpochCheckpoi
 from raftlog.storage.recovery.recovery_report import ActionKind, RecoveryReport
 from raftlog.storage.state.quorum_state_store import StoredQuorumState
 from raftlog.tools.log.bootstrap_records import has_bootstrap_file, has_data, sets_metadata_version
-from raftlog.tools.log.opened_log import HeldLog, add_static_voters_option, opened_log
+from raftlog.tools.log.opened_log import OpenedLog, add_static_voters_option, opened_log
 from raftlog.tools.log.overlay_file_system import OverlayFileSystem
 from raftlog.tools.terminal.exit_codes import EXIT_CLEAN, EXIT_DAMAGE, EXIT_SUSPICIOUS
+from raftlog.tools.terminal.json_lines import path_member
 from raftlog.tools.terminal.verb_output import Fact, add_format_option, tell
 from raftlog.uuid_text import uuid_to_text
 from raftlog.voters.voter_set import VoterSet
@@ -46,21 +47,21 @@ def run(given: argparse.Namespace, now_ms: int) -> int:
     """
     with (
         closing(OverlayFileSystem(LocalFileSystem())) as file_system,
-        opened_log(file_system, given.directory, given.controller_quorum_voters) as held,
+        opened_log(file_system, given.directory, given.controller_quorum_voters) as opened,
     ):
-        lacks_version = _lacks_metadata_version(file_system, held)
-        tell(given.format, list(_facts(file_system, held, lacks_version=lacks_version)))
-        return _exit_code(held.log.recovery, held.quorum_state.recovered, lacks_version=lacks_version)
+        lacks_version = _lacks_metadata_version(file_system, opened)
+        tell(given.format, list(_facts(file_system, opened, lacks_version=lacks_version)))
+        return _exit_code(opened.log.recovery, opened.quorum_state.recovered, lacks_version=lacks_version)
 
 
-def _lacks_metadata_version(file_system: FileSystem, held: HeldLog) -> bool:
+def _lacks_metadata_version(file_system: FileSystem, opened: OpenedLog) -> bool:
     """Whether Kafka would not start on a log of its own, because nothing in it sets metadata.version.
 
     Of a damaged log that is not said: what sets it may be what is lost.
     """
-    if held.log.quarantine is not None or not has_bootstrap_file(file_system, held.directory.path):
+    if opened.log.quarantine is not None or not has_bootstrap_file(file_system, opened.directory.path):
         return False
-    return has_data(held.log) and not sets_metadata_version(held.log)
+    return has_data(opened.log) and not sets_metadata_version(opened.log)
 
 
 def _exit_code(report: RecoveryReport, quorum_state: StoredQuorumState, *, lacks_version: bool) -> int:
@@ -74,39 +75,39 @@ def _is_damage(problem: Exception) -> bool:
     return isinstance(problem, DecodeError)
 
 
-def _facts(file_system: FileSystem, held: HeldLog, *, lacks_version: bool) -> Iterator[Fact]:
-    yield _directory(held)
-    yield _log(held)
-    yield from _epochs(file_system, held)
-    yield from _snapshots(file_system, held)
-    yield from _voters(held)
+def _facts(file_system: FileSystem, opened: OpenedLog, *, lacks_version: bool) -> Iterator[Fact]:
+    yield _directory(opened)
+    yield _log(opened)
+    yield from _epochs(file_system, opened)
+    yield from _snapshots(file_system, opened)
+    yield from _voters(opened)
     if lacks_version:
         reason = "no record sets metadata.version, as bootstrap.checkpoint does: Kafka does not start on this log"
         yield Fact(reason, "metadata_version_missing", {})
-    yield _quorum_state(held)
-    yield from _recovery(held.log.recovery)
+    yield _quorum_state(opened)
+    yield from _recovery(opened.log.recovery)
 
 
-def _directory(held: HeldLog) -> Fact:
-    meta = held.directory.meta
+def _directory(opened: OpenedLog) -> Fact:
+    meta = opened.directory.meta
     directory_id = None if meta.directory_id is None else uuid_to_text(meta.directory_id)
     members = {
-        "directory": held.directory.path,
+        **path_member("directory", opened.directory.path),
         "cluster_id": meta.cluster_id,
         "node_id": meta.node_id,
         "directory_id": directory_id,
     }
-    text = f"{held.directory.path}: node {meta.node_id}, directory {directory_id}, cluster {meta.cluster_id}"
+    text = f"{opened.directory.path}: node {meta.node_id}, directory {directory_id}, cluster {meta.cluster_id}"
     return Fact(text, "log_directory", members)
 
 
-def _log(held: HeldLog) -> Fact:
-    log, report = held.log, held.log.recovery
+def _log(opened: OpenedLog) -> Fact:
+    log, report = opened.log, opened.log.recovery
     members: dict[str, Any] = {
         "start_offset": log.start_offset,
         "end_offset": log.end_offset.offset,
         "epoch": log.last_fetched_epoch,
-        "kraft_version": held.state_machine.last_kraft_version.value,
+        "kraft_version": opened.state_machine.last_kraft_version.value,
         "durable_end_offset": report.durable_end_offset,
         "was_closed": report.was_closed,
     }
@@ -114,9 +115,9 @@ def _log(held: HeldLog) -> Fact:
     return Fact(text, "log", members)
 
 
-def _epochs(file_system: FileSystem, held: HeldLog) -> Iterator[Fact]:
+def _epochs(file_system: FileSystem, opened: OpenedLog) -> Iterator[Fact]:
     try:
-        entries = LeaderEpochCheckpoint(file_system, held.directory.log_path).load().entries
+        entries = LeaderEpochCheckpoint(file_system, opened.directory.log_path).load().entries
     except MissingFileError:
         return  # A log without batches has none.
     for entry in entries:
@@ -124,9 +125,9 @@ def _epochs(file_system: FileSystem, held: HeldLog) -> Iterator[Fact]:
         yield Fact(f"epoch {entry.epoch} from offset {entry.start_offset} on", "epoch", members)
 
 
-def _snapshots(file_system: FileSystem, held: HeldLog) -> Iterator[Fact]:
-    snapshots = SnapshotDirectory(file_system, held.directory.log_path)
-    for snapshot_id in held.log.snapshot_ids:
+def _snapshots(file_system: FileSystem, opened: OpenedLog) -> Iterator[Fact]:
+    snapshots = SnapshotDirectory(file_system, opened.directory.log_path)
+    for snapshot_id in opened.log.snapshot_ids:
         summary = snapshots.verify(snapshot_id)
         members = {
             "end_offset": snapshot_id.offset,
@@ -140,15 +141,15 @@ def _snapshots(file_system: FileSystem, held: HeldLog) -> Iterator[Fact]:
         yield Fact(f"{text}: {summary.record_count} records, {summary.size_bytes} bytes", "snapshot", members)
 
 
-def _voters(held: HeldLog) -> Iterator[Fact]:
-    static = held.state_machine.static_voters
+def _voters(opened: OpenedLog) -> Iterator[Fact]:
+    static = opened.state_machine.static_voters
     if static:
-        ignored = "" if held.state_machine.last_voter_set_offset is None else ", which records have replaced"
+        ignored = "" if opened.state_machine.last_voter_set_offset is None else ", which records have replaced"
         yield Fact(f"static voters {static}{ignored}", "static_voters", {"voters": _voters_json(static)})
-    for entry in held.state_machine.voter_sets():
+    for entry in opened.state_machine.voter_sets():
         members = {"offset": entry.offset, "voters": _voters_json(entry.value)}
         yield Fact(f"voters {entry.value} from offset {entry.offset} on", "voters", members)
-    for violation in held.state_machine.violations():
+    for violation in opened.state_machine.violations():
         members = {
             "offset": violation.offset,
             "previous_offset": violation.previous_offset,
@@ -161,8 +162,8 @@ def _voters_json(voters: VoterSet) -> Any:
     return json.loads(control_json(voters_record(voters)))["voters"]
 
 
-def _quorum_state(held: HeldLog) -> Fact:
-    recovered = held.quorum_state.recovered
+def _quorum_state(opened: OpenedLog) -> Fact:
+    recovered = opened.quorum_state.recovered
     state = recovered.state
     members: dict[str, Any] = {"origin": recovered.origin.value, "may_vote": recovered.may_vote}
     text = f"quorum-state: {recovered.origin.value}"
@@ -177,14 +178,19 @@ def _quorum_state(held: HeldLog) -> Fact:
 
 def _recovery(report: RecoveryReport) -> Iterator[Fact]:
     for action in report.actions:
-        members = {"action": action.kind.value, "file": action.path, "detail": action.detail, "copy": action.copy}
+        members = {
+            "action": action.kind.value,
+            **path_member("file", action.path),
+            "detail": action.detail,
+            **path_member("copy", action.copy),
+        }
         yield Fact(f"the next start: {action}", "recovery_action", members)
     if report.quarantine is not None:
         bad = report.quarantine
         place: dict[str, Any] = {
             "first_bad_offset": bad.first_bad_offset,
             "durable_end_offset": bad.durable_end_offset,
-            "file": bad.path,
+            **path_member("file", bad.path),
             "position": bad.position,
             "reason": bad.reason,
         }

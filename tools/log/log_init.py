@@ -20,6 +20,7 @@ from raftlog.storage.state.log_directory import (
 from raftlog.tools.log.overlay_file_system import OverlayFileSystem
 from raftlog.tools.payloads.format_features import METADATA_VERSION, Features, choose_features
 from raftlog.tools.terminal.exit_codes import EXIT_CLEAN
+from raftlog.tools.terminal.json_lines import path_member
 from raftlog.tools.terminal.verb_output import Fact, add_format_option, tell
 from raftlog.uuid_text import uuid_from_text, uuid_to_text
 from raftlog.voters.voter_set import DynamicVoter, HostPort, ReplicaKey, VoterSet
@@ -160,7 +161,7 @@ def _fact(directory: str, directory_id: uuid.UUID | None, features: Features | N
         text,
         "formatted" if is_new else "already_formatted",
         {
-            "directory": directory,
+            **path_member("directory", directory),
             "directory_id": id_text,
             "kraft_version": None if features is None else features.kraft_version.value,
             "features": None if features is None else dict(features.levels),

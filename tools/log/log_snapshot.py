@@ -20,7 +20,7 @@ from raftlog.records.batches.open_batch import KeyedRecord
 from raftlog.snapshot.reader import RecordsSnapshotReader
 from raftlog.snapshot.writer import RecordsSnapshotWriter
 from raftlog.storage.log.file_log import FileLog
-from raftlog.tools.log.opened_log import held_log
+from raftlog.tools.log.opened_log import opened_local_log
 from raftlog.tools.log.snapshot_records import without_transactions
 from raftlog.tools.terminal.exit_codes import EXIT_CLEAN
 from raftlog.tools.terminal.verb_output import Fact, add_format_option, tell
@@ -54,19 +54,19 @@ def run(given: argparse.Namespace, now_ms: int) -> int:
         VoterSetError: what is committed is not known, because this is not the only voter. Nothing was changed.
         RaftLogError: as for ``held_log`` and ``FileLog``.
     """
-    with held_log(given.directory) as held:
-        held.check_is_only_voter(is_forced=given.force)
-        held.commit_all()
-        offset = held.log.end_offset.offset if given.at is None else given.at
-        source = held.log.latest_snapshot_id
-        writer = begin_snapshot(held.log, held.state_machine, offset, now_ms=now_ms)
+    with opened_local_log(given.directory) as opened:
+        opened.check_is_only_voter(is_forced=given.force)
+        opened.commit_all()
+        offset = opened.log.end_offset.offset if given.at is None else given.at
+        source = opened.log.latest_snapshot_id
+        writer = begin_snapshot(opened.log, opened.state_machine, offset, now_ms=now_ms)
         if writer is None:
             raise InvalidSnapshotIdError(
-                f"offset {offset}: the log starts at {held.log.start_offset}, and its latest snapshot is {source}"
+                f"offset {offset}: the log starts at {opened.log.start_offset}, and its latest snapshot is {source}"
             )
-        record_count, size_bytes = _write(held.log, writer, source, now_ms)
-        has_moved = given.delete_before and held.log.delete_before_snapshot(writer.snapshot_id)
-        tell(given.format, [_fact(held.log, writer.snapshot_id, record_count, size_bytes, has_moved=has_moved)])
+        record_count, size_bytes = _write(opened.log, writer, source, now_ms)
+        has_moved = given.delete_before and opened.log.delete_before_snapshot(writer.snapshot_id)
+        tell(given.format, [_fact(opened.log, writer.snapshot_id, record_count, size_bytes, has_moved=has_moved)])
     return EXIT_CLEAN
 
 

@@ -11,7 +11,7 @@ from contextlib import closing
 from raftlog.errors import OffsetOutOfRangeError, TruncationBelowHighWatermarkError
 from raftlog.storage.local_file_system import LocalFileSystem
 from raftlog.storage.log.file_log import FileLog
-from raftlog.tools.log.opened_log import HeldLog, held_log, opened_log
+from raftlog.tools.log.opened_log import OpenedLog, opened_local_log, opened_log
 from raftlog.tools.log.overlay_file_system import OverlayFileSystem
 from raftlog.tools.terminal.exit_codes import EXIT_CLEAN, EXIT_ERROR
 from raftlog.tools.terminal.standard_error import say
@@ -46,9 +46,9 @@ def run(given: argparse.Namespace, now_ms: int) -> int:
     """
     if not given.yes:
         return _say_what_would_go(given)
-    with held_log(given.directory) as held:
-        log, end_offset = held.log, held.log.end_offset.offset
-        _check(held, given)
+    with opened_local_log(given.directory) as opened:
+        log, end_offset = opened.log, opened.log.end_offset.offset
+        _check(opened, given)
         was_quarantined = log.quarantine is not None
         log.truncate_to(given.to)
         tell(given.format, [_fact(log, end_offset, was_quarantined=was_quarantined)])
@@ -59,21 +59,21 @@ def _say_what_would_go(given: argparse.Namespace) -> int:
     """Try it without writing anything: opening a log repairs it, so an overlay takes what that would write."""
     with (
         closing(OverlayFileSystem(LocalFileSystem())) as file_system,
-        opened_log(file_system, given.directory) as held,
+        opened_log(file_system, given.directory) as opened,
     ):
-        _check(held, given)
-        damage = " and what is damaged" if held.log.quarantine is not None else ""
-        end_offset = held.log.end_offset.offset
+        _check(opened, given)
+        damage = " and what is damaged" if opened.log.quarantine is not None else ""
+        end_offset = opened.log.end_offset.offset
         say(f"offsets {given.to} to {end_offset} (exclusive){damage} would go: only with --yes", "raftlog log truncate")
     return EXIT_ERROR
 
 
-def _check(held: HeldLog, given: argparse.Namespace) -> None:
-    least, end_offset = held.log.high_watermark.offset, held.log.end_offset.offset
+def _check(opened: OpenedLog, given: argparse.Namespace) -> None:
+    least, end_offset = opened.log.high_watermark.offset, opened.log.end_offset.offset
     if not least <= given.to <= end_offset:
         kind = OffsetOutOfRangeError if given.to > end_offset else TruncationBelowHighWatermarkError
         raise kind(f"offset {given.to}: the log can be cut at offsets {least} to {end_offset}")
-    held.check_is_only_voter(is_forced=given.force)
+    opened.check_is_only_voter(is_forced=given.force)
 
 
 def _fact(log: FileLog, former_end_offset: int, *, was_quarantined: bool) -> Fact:

@@ -35,8 +35,8 @@ def add_static_voters_option(parser: argparse.ArgumentParser) -> None:
 
 
 @attrs.frozen
-class HeldLog:
-    """A directory that is held, its log, and what the log's control records say up to its end."""
+class OpenedLog:
+    """A log directory that is locked and open, its log, and what the log's control records say up to its end."""
 
     directory: LogDirectory
     log: FileLog
@@ -80,7 +80,7 @@ class HeldLog:
 
 
 @contextmanager
-def opened_log(file_system: FileSystem, path: str, static_voters: str = "") -> Iterator[HeldLog]:
+def opened_log(file_system: FileSystem, path: str, static_voters: str = "") -> Iterator[OpenedLog]:
     """Open a log directory until the block ends.
 
     Args:
@@ -102,11 +102,11 @@ def opened_log(file_system: FileSystem, path: str, static_voters: str = "") -> I
         stack.callback(log.close)
         state_machine = KRaftControlRecordStateMachine(voters)
         update_state(state_machine, log)
-        yield HeldLog(directory, log, state_machine, open_quorum_state(file_system, directory.log_path, log))
+        yield OpenedLog(directory, log, state_machine, open_quorum_state(file_system, directory.log_path, log))
 
 
 @contextmanager
-def held_log(path: str, static_voters: str = "") -> Iterator[HeldLog]:
+def opened_local_log(path: str, static_voters: str = "") -> Iterator[OpenedLog]:
     """Hold a log directory until the block ends; what opening it has repaired is told on standard error.
 
     Args:
@@ -116,7 +116,7 @@ def held_log(path: str, static_voters: str = "") -> Iterator[HeldLog]:
     Raises:
         RaftLogError: as for ``opened_log``.
     """
-    with opened_log(LocalFileSystem(), path, static_voters) as held:
-        for action in held.log.recovery.actions:
+    with opened_log(LocalFileSystem(), path, static_voters) as opened:
+        for action in opened.log.recovery.actions:
             say(str(action))
-        yield held
+        yield opened

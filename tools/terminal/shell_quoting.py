@@ -8,7 +8,7 @@ from typing import Final
 _ODD: Final = re.compile("[^\x20-\x7e]")
 
 
-def shell_word(path: str) -> str:
+def shell_quoted(path: str) -> str:
     """Return a path so that a shell takes it as one word, and a command as no option; all that is seen is ASCII.
 
     What is not is written as the bytes of the file's name, in the quotes that bash, zsh and ksh have for it.

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import attrs
 
+from raftlog.tools.terminal.json_lines import json_line
 from raftlog.tools.terminal.text_width import fit_lines
 
 FORMATS: Final = ("text", "jsonl")
@@ -43,26 +44,24 @@ def tell(output_format: str, facts: Iterable[Fact]) -> None:
     if output_format == "text":
         write_lines(fit_lines(line for fact in facts for line in fact.lines))
     else:
-        write_lines(object_line(fact.kind, fact.members) for fact in facts)
-
-
-def object_line(kind: str, members: dict[str, Any]) -> str:
-    """Return an object as a JSON line, its kind first; all that is not ASCII is escaped."""
-    import json  # Slow to import, and text needs none.
-
-    return json.dumps({"kind": kind, **members}, separators=(",", ":"))
+        write_text(json_line(fact.kind, None, **fact.members) for fact in facts)
 
 
 def write_lines(lines: Iterable[str]) -> None:
-    """Print lines on standard output, many at a time; what is no Unicode, in a file's name, is written as it was read.
+    """Print lines on standard output, as ``write_text`` does; they come without their ends."""
+    write_text(f"{line}\n" for line in lines)
 
-    What was printed before an error that comes with the lines stays printed.
+
+def write_text(texts: Iterable[str]) -> None:
+    """Print texts on standard output, many at a time; bytes of a file's name that are not UTF-8 are written unchanged.
+
+    If producing a text raises an error, the texts before it are still printed.
     """
     waiting, size = [], 0
     try:
-        for line in lines:
-            waiting.append(f"{line}\n")
-            size += len(line)
+        for text in texts:
+            waiting.append(text)
+            size += len(text)
             if size >= _OUTPUT_CHUNK_SIZE:
                 sys.stdout.buffer.write("".join(waiting).encode("utf-8", "surrogateescape"))
                 waiting, size = [], 0

@@ -26,7 +26,7 @@ from raftlog.offsets import LogOffsetMetadata
 from raftlog.records.limits import MAX_BATCH_SIZE
 from raftlog.snapshot.closing import Closing
 from raftlog.snapshot.directory import SnapshotDirectory
-from raftlog.storage.log.fail_stop import WriteGuard
+from raftlog.storage.log.fail_stop import FailStop
 from raftlog.storage.recovery.leader_epoch_checkpoint import LeaderEpochCheckpoint
 from raftlog.storage.recovery.recovery_point import FLUSH_MARK_NAME, RECOVERY_POINT_NAME, DurablePoint, RecoveryPoint
 from raftlog.storage.recovery.startup import RecoveredLog
@@ -81,7 +81,7 @@ class AppendableLog(Closing, LogQueries):
         """What is to be set aside before the next append, with the bytes behind the active segment; None: nothing."""
         if self._quarantine is not None:
             self._damaged_segments = recovered.damaged_segments
-        self._guard = WriteGuard(directory)
+        self._guard = FailStop(directory)
         self._generation = recovered.stored.next_generation
         self._durable = DurablePoint(file_system, directory, self._recovery_point())
 

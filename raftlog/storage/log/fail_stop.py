@@ -7,7 +7,7 @@ from raftlog.errors import ForkedProcessError, OutOfSpaceError, RaftLogError, St
 from raftlog.process_ownership import Owned
 
 
-class WriteGuard(Owned):
+class FailStop(Owned):
     """Stands before all that a log does; a context manager around what changes it.
 
     After a ``StorageError`` in such a block nobody knows what is on the disk, and every later one raises that again. So

@@ -15,19 +15,18 @@ import attrs
 from raftlog.disk_work import DiskResult, DiskStep, DiskWork
 from raftlog.file_system import FileSystem, join, own_view
 from raftlog.log.decisions import (
-    StoredSnapshot,
     check_new_snapshot_id,
     check_truncation,
     is_superseded,
     may_start_at_snapshot,
     proven_end_offset,
     snapshot_ahead_of_log,
-    snapshot_to_start_at,
     truncation_offset,
 )
 from raftlog.log.epochs import LeaderEpochs
 from raftlog.log.queries import Cut
 from raftlog.log.replicated_log import Quarantine
+from raftlog.log.retention import StoredSnapshot, snapshot_to_start_at
 from raftlog.log.state import snapshot_ids_of
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.snapshot.notifying import NotifyingRawSnapshotWriter
@@ -38,7 +37,7 @@ from raftlog.storage.log.appendable_log import AppendableLog
 from raftlog.storage.recovery.recovery_point import RecoveryPoint
 from raftlog.storage.recovery.recovery_report import RecoveryReport
 from raftlog.storage.recovery.startup import RecoveredLog, recover
-from raftlog.storage.segments.indeterminate_writes import NO_RETURN
+from raftlog.storage.segments.indeterminate_writes import INDETERMINATE_WRITES
 from raftlog.storage.segments.log_config import LogConfig
 
 
@@ -216,7 +215,7 @@ class FileLog(AppendableLog):
         return [self._step(lambda: self._delete_durably(snapshot_id), None, path, self._directory)]
 
     def _delete_durably(self, snapshot_id: OffsetAndEpoch) -> None:
-        with NO_RETURN:
+        with INDETERMINATE_WRITES:
             self._snapshots.delete(snapshot_id)
             self._file_system.sync_directory(self._directory)
 
@@ -225,7 +224,7 @@ class FileLog(AppendableLog):
             self._snapshot_ids = snapshot_ids_of((*self._snapshot_ids, snapshot_id))
             self._high_watermark = max(self._high_watermark, proven_end_offset(self.state))
             return
-        with self._guard, NO_RETURN:
+        with self._guard, INDETERMINATE_WRITES:
             self._snapshots.delete(snapshot_id)  # If the log has moved on meanwhile, a crash may bring it back.
 
     def read_snapshot(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotReader | None:
@@ -270,7 +269,7 @@ class FileLog(AppendableLog):
         old = [each for each in self._snapshot_ids if each < snapshot_id]
 
         def delete() -> None:
-            with NO_RETURN:
+            with INDETERMINATE_WRITES:
                 for each in old:
                     self._snapshots.delete(each)
                 self._file_system.sync_directory(self._directory)

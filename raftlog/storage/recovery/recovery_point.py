@@ -49,7 +49,7 @@ from raftlog.file_system import FileSystem, OpenFile, join, read_file, replace_f
 from raftlog.log.epochs import LeaderEpochs
 from raftlog.offsets import EpochEntry
 from raftlog.records.checksum import crc32c
-from raftlog.storage.segments.indeterminate_writes import beyond_return
+from raftlog.storage.segments.indeterminate_writes import as_storage_error
 
 RECOVERY_POINT_NAME: Final = "raftlog-recovery-point"
 FLUSH_MARK_NAME: Final = "raftlog-flush-mark"
@@ -302,7 +302,7 @@ class DurablePoint:
         try:
             file.sync()
         except OutOfSpaceError as error:
-            raise beyond_return(error) from error
+            raise as_storage_error(error) from error
         if self._marks is not None:
             try:
                 self._marks.write_at(_SLOT_POSITIONS[self._slot], mark)

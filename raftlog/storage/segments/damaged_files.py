@@ -27,7 +27,7 @@ from raftlog.file_system import FileSystem, OpenFile, join, remove_if_there
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.batches.window import ByteSource, after_hole
 from raftlog.storage.reading.readable_bytes import ReadableBytes
-from raftlog.storage.segments.indeterminate_writes import NO_RETURN
+from raftlog.storage.segments.indeterminate_writes import INDETERMINATE_WRITES
 from raftlog.storage.segments.log_segment import LogSegment
 
 MOST_TORN_TAILS: Final = 16
@@ -97,7 +97,7 @@ def set_aside_behind(
             paths.append(_kept_copy(file_system, source, range(segment.size_bytes, size_bytes), aside))
         if source.failure is not None:
             _copy(file_system, file, range(segment.size_bytes), sound)
-    with NO_RETURN:
+    with INDETERMINATE_WRITES:
         file_system.sync_directory(directory)
         # The segment is cut last: until then the damage can be found where it was, whatever else is gone.
         for later in reversed(later_segments):

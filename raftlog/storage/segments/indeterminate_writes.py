@@ -6,12 +6,12 @@ from types import TracebackType
 from raftlog.errors import OutOfSpaceError, StorageError
 
 
-def beyond_return(error: OutOfSpaceError) -> StorageError:
+def as_storage_error(error: OutOfSpaceError) -> StorageError:
     """Return an error for want of room as one of the disk."""
     return StorageError(error.path, error.operation, error.cause)
 
 
-class NoReturn:
+class IndeterminateWrites:
     """Raises an error for want of room as one of the disk: something may have changed already.
 
     An ``OutOfSpaceError`` promises that the log is as it was. After a failed sync, and in the middle of a truncation,
@@ -25,7 +25,7 @@ class NoReturn:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if isinstance(error, OutOfSpaceError):
-            raise beyond_return(error) from error
+            raise as_storage_error(error) from error
 
 
-NO_RETURN = NoReturn()
+INDETERMINATE_WRITES = IndeterminateWrites()

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import attrs
 
-from raftlog.log.decisions import Retention
+from raftlog.log.retention import Retention
 from raftlog.storage.segments.log_segment import RollLimits
 from raftlog.storage.segments.segment_indexes import IndexLimits
 

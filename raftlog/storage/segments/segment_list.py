@@ -18,7 +18,7 @@ from raftlog.records.columns.columns import BatchColumns
 from raftlog.records.files.file_names import FileKind, FileName
 from raftlog.records.limits import LOG_OVERHEAD
 from raftlog.storage.segments.damaged_files import set_file_aside
-from raftlog.storage.segments.indeterminate_writes import NO_RETURN
+from raftlog.storage.segments.indeterminate_writes import INDETERMINATE_WRITES
 from raftlog.storage.segments.log_config import LogConfig
 from raftlog.storage.segments.log_segment import LogSegment
 
@@ -156,7 +156,7 @@ class SegmentList:
             active.store_indexes()
             segment = self._new_segment(base_offset)
             try:
-                with NO_RETURN:
+                with INDETERMINATE_WRITES:
                     self._file_system.sync_directory(self._directory)
             except StorageError:
                 segment.close()
@@ -186,7 +186,7 @@ class SegmentList:
         last, doomed = self._segments[count - 1], self._segments[count:]
 
         def cut() -> None:
-            with NO_RETURN:
+            with INDETERMINATE_WRITES:
                 # From the end, one durable step after the other: a crash in between leaves a log without a hole.
                 for segment in reversed(doomed):
                     segment.remove_files()
@@ -220,7 +220,7 @@ class SegmentList:
         doomed = self._segments[:count]
 
         def remove() -> None:
-            with NO_RETURN:
+            with INDETERMINATE_WRITES:
                 for segment in doomed:
                     segment.remove_files()
 
@@ -251,7 +251,7 @@ class SegmentList:
         aside = (self.active, *damaged_segments) if active_is_damaged else damaged_segments
 
         def replace() -> LogSegment:
-            with NO_RETURN:
+            with INDETERMINATE_WRITES:
                 # From the end, one durable step after the other: a crash in between leaves a log without a hole.
                 for segment in reversed(doomed):
                     if segment in aside:

@@ -8,8 +8,8 @@ import pytest
 
 from raftlog.disk_work import DiskResult, DiskWork
 from raftlog.errors import WorkUnderWayError
-from raftlog.log.decisions import Retention
 from raftlog.log.replicated_log import ReplicatedLog
+from raftlog.log.retention import Retention
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.testing.file_system.faults import Operation, Step
 from raftlog.testing.file_system.memory_file_system import MemoryFileSystem

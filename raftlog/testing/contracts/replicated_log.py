@@ -18,8 +18,8 @@ from raftlog.errors import (
     TruncatedBatchError,
     TruncationBelowHighWatermarkError,
 )
-from raftlog.log.decisions import Retention
 from raftlog.log.replicated_log import Isolation, LogAppendInfo, ReplicatedLog
+from raftlog.log.retention import Retention
 from raftlog.offsets import OffsetAndEpoch, ValidOffsetAndEpoch
 from raftlog.records.batches.batch import read_batch
 from raftlog.testing.contracts.log_harness import KEEP_ALL, LogHarness

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raftlog.errors import InvalidRecordError, MissingFileError, OutOfSpaceError, RaftLogError, StorageError
-from raftlog.storage.log.fail_stop import WriteGuard
+from raftlog.storage.log.fail_stop import FailStop
 
 ERRORS: list[RaftLogError | None] = [
     None,
@@ -20,7 +20,7 @@ ERRORS: list[RaftLogError | None] = [
 @given(st.lists(st.sampled_from(ERRORS)))
 def test_the_first_failure_is_the_last_thing_that_happens(errors: list[RaftLogError | None]) -> None:
     """What a block raises comes out; from the first failure of the disk on, every block raises that one instead."""
-    guard = WriteGuard("log")
+    guard = FailStop("log")
     failure: StorageError | None = None
     for error in errors:
         expected = error if failure is None else failure
@@ -30,7 +30,7 @@ def test_the_first_failure_is_the_last_thing_that_happens(errors: list[RaftLogEr
         assert str(guard.failure) == str(failure)
 
 
-def use(guard: WriteGuard, error: RaftLogError | None) -> RaftLogError | None:
+def use(guard: FailStop, error: RaftLogError | None) -> RaftLogError | None:
     """Raise an error in a block, or nothing; return what comes out."""
     try:
         with guard:
@@ -43,7 +43,7 @@ def use(guard: WriteGuard, error: RaftLogError | None) -> RaftLogError | None:
 
 def test_blocks_may_stand_in_each_other() -> None:
     """A failure inside is the failure of all blocks around it."""
-    guard, failure = WriteGuard("log"), StorageError("log", "sync", "input/output error")
+    guard, failure = FailStop("log"), StorageError("log", "sync", "input/output error")
     with pytest.raises(StorageError), guard, guard:
         raise failure
     with pytest.raises(StorageError) as raised:
@@ -53,7 +53,7 @@ def test_blocks_may_stand_in_each_other() -> None:
 
 def test_a_closed_log_is_not_used() -> None:
     """Once it is closed, a block is not entered."""
-    guard = WriteGuard("log")
+    guard = FailStop("log")
     guard.check()
     guard.is_closed = True
     with pytest.raises(StorageError, match="the log is closed"), guard:
@@ -63,7 +63,7 @@ def test_a_closed_log_is_not_used() -> None:
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, MemoryError, ValueError])
 def test_what_is_no_error_of_the_log_is_a_failure(kind: type[BaseException]) -> None:
     """A block that was interrupted has perhaps done half of its work; what comes out of it is left as it is."""
-    guard = WriteGuard("log")
+    guard = FailStop("log")
     with pytest.raises(kind), guard:
         raise kind("x")
     with pytest.raises(StorageError, match=kind.__name__):

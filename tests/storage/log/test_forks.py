@@ -19,7 +19,7 @@ from raftlog.process_ownership import Owned
 from raftlog.records.files.quorum_state import QuorumStateData
 from raftlog.snapshot.raw import RawSnapshotWriter
 from raftlog.storage.local_file_system import LocalFileSystem
-from raftlog.storage.log.fail_stop import WriteGuard
+from raftlog.storage.log.fail_stop import FailStop
 from raftlog.storage.log.file_log import FileLog
 from raftlog.storage.state.log_directory import DirectoryFormat, LogDirectory, format_log_directory
 from raftlog.storage.state.quorum_state_store import QuorumStateStore
@@ -242,7 +242,7 @@ def test_a_childs_child_is_refused_too(opened: Opened) -> None:
 
 def test_a_failure_of_the_parent_is_not_the_childs_reason() -> None:
     """The guard says in a child that it is one, whatever has failed before."""
-    guard = WriteGuard("log")
+    guard = FailStop("log")
     guard.note(StorageError("log", "sync", "input/output error"))
     guard.disown()
     with pytest.raises(ForkedProcessError, match="log: opened by the process"):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raftlog.log.decisions import Retention
+from raftlog.log.retention import Retention
 from raftlog.storage.segments.log_config import LogConfig
 from raftlog.storage.segments.log_segment import RollLimits
 from raftlog.storage.segments.segment_indexes import IndexLimits

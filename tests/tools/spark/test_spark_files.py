@@ -20,7 +20,7 @@ from raftlog.tools.spark.audit.bins import MEBIBYTE
 from raftlog.tools.spark.audit.evidence_files import EVIDENCE, bins_done, evidence_path, keep_evidence, kept_evidence
 from raftlog.tools.spark.audit.outcome_files import Outcome, outcomes_in, write_outcomes
 from raftlog.tools.spark.audit.plan_file import PLAN, PlanFile
-from raftlog.tools.spark.audit.survey_queue import BinFiles, PlannedSurvey, read_bin
+from raftlog.tools.spark.audit.survey_queue import PlannedSurvey, SurveyQueue, read_bin
 from raftlog.tools.spark.audit.whole_file import parts_in, whole_file
 
 
@@ -55,7 +55,7 @@ def test_bins_are_found_by_their_numbers(
     folder = tmp_path_factory.mktemp("bins")
     slices = [0] * own + others
     surveys = [PlannedSurvey(each, number, "key", named(f"{number}\udcff")) for number, each in enumerate(slices)]
-    with pytest.MonkeyPatch.context() as patch, BinFiles(folder, slots=2) as bins:
+    with pytest.MonkeyPatch.context() as patch, SurveyQueue(folder, slots=2) as bins:
         patch.setattr(survey_queue, "_MOST_FILES", most)
         for planned in surveys:
             bins.add(planned)
@@ -80,7 +80,7 @@ def test_bins_that_are_not_there(tmp_path: Path) -> None:
         read_bin(tmp_path / "bins", 7)
     with (
         pytest.raises(StorageError, match=r"nowhere/0: write failed.*No such file"),
-        BinFiles(tmp_path / "nowhere", 1) as bins,
+        SurveyQueue(tmp_path / "nowhere", 1) as bins,
     ):
         bins.add(PlannedSurvey(1, 2, "key", named("x")))
     (tmp_path / "5").write_bytes(b"\x80\x05no")

@@ -22,7 +22,7 @@ from raftlog.tools.auditing.batches.batch_table import (
 )
 from raftlog.tools.auditing.batches.epoch_order import EpochOrder, EpochStep
 from raftlog.tools.auditing.batches.offset_rules import BatchStep, OffsetRules
-from raftlog.tools.auditing.batches.sequence_outliers import Line
+from raftlog.tools.auditing.batches.sequence_outliers import OutlierSearch
 from raftlog.tools.auditing.evidence import EpochSeen, OffsetHoles, SurveyTask
 from raftlog.tools.auditing.finding_limit import FindingLimit
 from raftlog.tools.catalogue.findings import Finding
@@ -47,8 +47,8 @@ class BatchOrder:
         self._is_raft = task.is_raft
         self._end_offset = 1 << 63 if task.next_base_offset is None else task.next_base_offset
         self._disorder = _RAFT_DISORDER if task.is_raft else _DISORDER
-        self._offset_line: Line[BatchStep] = Line(task.base_offset)
-        self._epoch_line: Line[EpochStep] = Line()
+        self._offset_search: OutlierSearch[BatchStep] = OutlierSearch(task.base_offset)
+        self._epoch_search: OutlierSearch[EpochStep] = OutlierSearch()
         self._offsets = OffsetRules(task, limit)
         self._epochs = EpochOrder(limit, openings)
         self._damage: tuple[Finding, ...] = ()
@@ -57,7 +57,7 @@ class BatchOrder:
     @property
     def next_offset(self) -> int:
         """Where the next batch must not start before, as far as is known yet."""
-        return self._offset_line.end or 0
+        return self._offset_search.end or 0
 
     def take(self, table: BatchTable) -> None:
         """Look at the batches that come next."""
@@ -87,9 +87,9 @@ class BatchOrder:
 
     def finish(self) -> None:
         """Judge what is left: there are no more batches."""
-        for verdict in self._offset_line.finish():
-            self._settle(verdict.step, verdict.is_in_line)
-        for epoch_verdict in self._epoch_line.finish():
+        for verdict in self._offset_search.finish():
+            self._settle(verdict.step, verdict.is_in_sequence)
+        for epoch_verdict in self._epoch_search.finish():
             self._epochs.settle(epoch_verdict)
         self._epochs.finish()
         self._offsets.finish(self._damage)
@@ -125,23 +125,23 @@ class BatchOrder:
         first, last = table.run.batch(0), table.run.batch(len(table) - 2)
         if table.least_epoch < 0 or not self._goes_on_with(first, table.run.batch(len(table) - 1)):
             return False
-        for verdict in self._offset_line.flush():
-            self._settle(verdict.step, verdict.is_in_line)
-        if not self._epoch_line.goes_on_with(first.partition_leader_epoch):
+        for verdict in self._offset_search.flush():
+            self._settle(verdict.step, verdict.is_in_sequence)
+        if not self._epoch_search.goes_on_with(first.partition_leader_epoch):
             return False
-        for epoch_verdict in self._epoch_line.flush():
+        for epoch_verdict in self._epoch_search.flush():
             self._epochs.settle(epoch_verdict)
         self._offsets.skip(table, first, last)
         self._epochs.skip(table, first, last)
-        self._offset_line.skip_to(last.next_offset)
-        self._epoch_line.skip_to(last.partition_leader_epoch)
+        self._offset_search.skip_to(last.next_offset)
+        self._epoch_search.skip_to(last.partition_leader_epoch)
         return True
 
     def _goes_on_with(self, first: RecordBatch, last: RecordBatch) -> bool:
         """Whether batches that are in order among themselves are so behind those that were taken."""
-        is_next = not self._is_raft or first.base_offset == self._offset_line.end
+        is_next = not self._is_raft or first.base_offset == self._offset_search.end
         is_inside = last.base_offset < self._end_offset
-        in_line = is_next and is_inside and self._offset_line.goes_on_with(first.base_offset)
+        in_line = is_next and is_inside and self._offset_search.goes_on_with(first.base_offset)
         return in_line and self._offsets.may_skip_to(last.next_offset)
 
     def _take_batch(self, batch: RecordBatch) -> None:
@@ -155,15 +155,15 @@ class BatchOrder:
         epoch, timestamp = batch.partition_leader_epoch, batch.max_timestamp
         step = self._step(batch.position, start, end, held_end, epoch, timestamp)
         if self._jumps_out(start):
-            for verdict in self._offset_line.flush():
-                self._settle(verdict.step, verdict.is_in_line)
-            self._settle(step, is_in_line=False)
+            for verdict in self._offset_search.flush():
+                self._settle(verdict.step, verdict.is_in_sequence)
+            self._settle(step, is_in_sequence=False)
         else:
             self._take_step(step)
 
     def _jumps_out(self, start: int) -> bool:
         """Whether a batch starts in the segment behind this one, and not where the batch before it ends."""
-        line = self._offset_line
+        line = self._offset_search
         return start >= self._end_offset and start != line.end and line.goes_on_with(start)
 
     def _step(self, position: int, start: int, end: int, held_end: int, epoch: int, timestamp: int) -> BatchStep:
@@ -172,11 +172,11 @@ class BatchOrder:
         return step
 
     def _take_step(self, step: BatchStep) -> None:
-        for verdict in self._offset_line.take(step):
-            self._settle(verdict.step, verdict.is_in_line)
+        for verdict in self._offset_search.take(step):
+            self._settle(verdict.step, verdict.is_in_sequence)
 
-    def _settle(self, step: BatchStep, is_in_line: bool) -> None:
-        self._offsets.settle(step, is_in_line)
-        if is_in_line and step.epoch >= 0:
-            for verdict in self._epoch_line.take(EpochStep(step, step.position in self._openings)):
+    def _settle(self, step: BatchStep, is_in_sequence: bool) -> None:
+        self._offsets.settle(step, is_in_sequence)
+        if is_in_sequence and step.epoch >= 0:
+            for verdict in self._epoch_search.take(EpochStep(step, step.position in self._openings)):
                 self._epochs.settle(verdict)

@@ -65,7 +65,7 @@ class EpochOrder:
     def settle(self, verdict: Verdict[EpochStep]) -> None:
         """Take a batch that was judged."""
         step = verdict.step.batch
-        if not verdict.is_in_line:
+        if not verdict.is_in_sequence:
             self._note_stray(step)
             return
         opening = self._report_stray(step)

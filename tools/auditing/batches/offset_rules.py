@@ -132,17 +132,17 @@ class OffsetRules:
         self._next = self._reach = last.next_offset
         self._stray_offsets, self._is_explained = 0, False
 
-    def settle(self, step: BatchStep, is_in_line: bool) -> None:
+    def settle(self, step: BatchStep, is_in_sequence: bool) -> None:
         """Take a batch that was judged."""
         self._damage += step.damage
         self._is_explained |= step.follows_fault
         if self._start is None and self._next is not None and step.start < self._next:
             self._report_start(step)
-            if is_in_line:
+            if is_in_sequence:
                 self._accept(step)
             else:
                 self._stray_offsets += step.end - step.start
-        elif is_in_line:
+        elif is_in_sequence:
             self._report_stray()
             self._report_gap()
             self._judge_step(step)

@@ -12,7 +12,7 @@ from typing import Generic, Protocol, TypeVar
 import attrs
 
 
-class Link(Protocol):
+class SequenceStep(Protocol):
     """What stands in a line: it begins somewhere, and leads to where the next one may begin."""
 
     @property
@@ -36,7 +36,7 @@ class Link(Protocol):
         ...
 
 
-AnyStep = TypeVar("AnyStep", bound=Link)
+AnyStep = TypeVar("AnyStep", bound=SequenceStep)
 
 
 @attrs.frozen
@@ -44,11 +44,11 @@ class Verdict(Generic[AnyStep]):
     """A step, and whether it is in line."""
 
     step: AnyStep
-    is_in_line: bool
+    is_in_sequence: bool
 
 
 @attrs.define
-class Line(Generic[AnyStep]):
+class OutlierSearch(Generic[AnyStep]):
     """Judges steps, the last one or two of them when it knows what follows.
 
     Attributes:

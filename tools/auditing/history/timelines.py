@@ -26,7 +26,6 @@ from raftlog.tools.auditing.history.quorum_statements import (
 )
 from raftlog.tools.auditing.history.replicas import log_end, quorum_state_of, static_voters
 from raftlog.tools.auditing.history.voter_changes import VoterDifference
-from raftlog.tools.terminal.standard_error import unicode_text
 from raftlog.uuid_text import uuid_to_text
 from raftlog.voters.history import BOOTSTRAP_OFFSET
 from raftlog.voters.voter_set import VoterSet
@@ -59,14 +58,13 @@ class VoterChange:
     seen_in: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
+        """Return it as JSON values by name, without ``seen_in``: how paths are written depends on the output."""
         numbers = attrs.asdict(self, recurse=False, filter=attrs.filters.include(int))
         return numbers | {
             "voters": voters_json(self.voters),
             "added": list(self.added),
             "removed": list(self.removed),
             "updated": list(self.updated),
-            "seen_in": list(map(unicode_text, self.seen_in)),
         }
 
 
@@ -116,10 +114,9 @@ class EpochLead:
     seen_in: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
-        fields = attrs.asdict(self, recurse=False) | {"seen_in": map(unicode_text, self.seen_in)}
-        lists = {name: list(fields[name]) for name in ("voters", "granting_voters", "seen_in")}
-        return fields | lists
+        """Return it as JSON values by name, without ``seen_in``: how paths are written depends on the output."""
+        fields = attrs.asdict(self, recurse=False, filter=attrs.filters.exclude("seen_in"))
+        return fields | {name: list(fields[name]) for name in ("voters", "granting_voters")}
 
 
 # Voters

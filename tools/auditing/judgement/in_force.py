@@ -16,20 +16,20 @@ class Testimony:
     """Something that says what is in force, without putting it in force.
 
     Attributes:
-        outline: what every witness of this kind of value says, so that all can be compared.
-        value: all that it says; None of one that knows the outline alone.
+        summary: what every witness of this kind of value says, so that all can be compared.
+        value: all that it says; None of one that knows the summary alone.
         agrees: whether that is what was put in force, as far as it knows.
         finding: what to report if it is wrong.
     """
 
-    outline: Hashable
+    summary: Hashable
     value: Hashable
     agrees: bool
     finding: Finding
 
 
 @attrs.define
-class Reign(Generic[T]):
+class ValueInForce(Generic[T]):
     """A value, from the offset that puts it in force until the next one.
 
     Attributes:
@@ -61,13 +61,13 @@ class Reign(Generic[T]):
 
     def _is_supported(self, against: Sequence[Testimony]) -> bool:
         """Whether somebody agrees who would not if those who contradict it were right."""
-        outlines = {witness.outline for witness in against}
+        summaries = {witness.summary for witness in against}
         return any(
-            witness.agrees and (witness.value is not None or outlines != {witness.outline})
+            witness.agrees and (witness.value is not None or summaries != {witness.summary})
             for witness in self.witnesses
         )
 
 
 def _say_the_same(witnesses: Sequence[Testimony]) -> bool:
     values = {witness.value for witness in witnesses if witness.value is not None}
-    return len({witness.outline for witness in witnesses}) == 1 and len(values) <= 1
+    return len({witness.summary for witness in witnesses}) == 1 and len(values) <= 1

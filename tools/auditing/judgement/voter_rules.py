@@ -25,7 +25,7 @@ from raftlog.tools.auditing.history.quorum_statements import (
     voters_of,
 )
 from raftlog.tools.auditing.history.voter_changes import VoterDifference, disjoint_majorities
-from raftlog.tools.auditing.judgement.in_force import Reign, Testimony
+from raftlog.tools.auditing.judgement.in_force import Testimony, ValueInForce
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.voters.kraft_version import KRaftVersion
 from raftlog.voters.voter_set import ReplicaKey, VoterSet
@@ -62,8 +62,8 @@ class _Reading:
     def __init__(self, evidence: PartitionEvidence) -> None:
         self._evidence = evidence
         # A log that starts at 0 starts with the static voters, whom no record names, at kraft.version 0.
-        self._voters: Reign[VoterSet | None] | None = Reign(_BOOTSTRAP - 1, None)
-        self._version: Reign[int] | None = Reign(_BOOTSTRAP - 1, 0)
+        self._voters: ValueInForce[VoterSet | None] | None = ValueInForce(_BOOTSTRAP - 1, None)
+        self._version: ValueInForce[int] | None = ValueInForce(_BOOTSTRAP - 1, 0)
         # A snapshot that repeats what the log says is as it should be.
         self._bad_sets: set[bytes] = set()
         self._statements = log_statements(evidence)
@@ -127,7 +127,7 @@ class _Reading:
             reason = f"kraft.version {level} after {before.value} at offset {before.offset}"
             yield statement.finding("kraft-version-order", reason)
             return
-        self._version = Reign(statement.seen.offset, level)
+        self._version = ValueInForce(statement.seen.offset, level)
         if level > 0 and statement.seen.batch_offset not in self._voter_batches and not is_damaged(statement):
             reason = f"kraft.version {level} at offset {statement.seen.offset} without a Voters record in its batch"
             yield statement.finding("kraft-version-voters", reason)
@@ -143,7 +143,7 @@ class _Reading:
             yield statement.finding("voters-schema", problem)
             return
         after = voter_set(record)
-        self._voters = Reign(statement.seen.offset, after)
+        self._voters = ValueInForce(statement.seen.offset, after)
         if _is_trusted(self._version) and self._version.value < 1:
             self._version.is_doubted = self._voters.is_doubted = True
             yield statement.finding("voters-version", f"a Voters record at kraft.version {self._version.value}")
@@ -156,7 +156,7 @@ class _Reading:
         else:
             yield from self._judge_ranges(statement, after)
 
-    def _is_uncommitted(self, statement: Statement, before: Reign[VoterSet | None] | None) -> bool:
+    def _is_uncommitted(self, statement: Statement, before: ValueInForce[VoterSet | None] | None) -> bool:
         """Whether a change is in the batch of its leader's first record, or of the change before it.
 
         Neither can have been committed by then, and a leader must wait for both.
@@ -177,14 +177,13 @@ class _Reading:
 
     def _read_leader(self, statement: Statement, change: LeaderChangeMessage) -> Iterator[Finding]:
         named = frozenset(voter.id for voter in change.voters)
-        reign = self._voters
+        in_force = self._voters
         problem = election_problem(change)
-        if _is_trusted(reign) and reign.value is not None:
-            reason = (
-                f"it names voters {{{_ids(named)}}}, where {_named(reign.value)} of offset {reign.offset} are in force"
-            )
-            agrees = named == reign.value.voter_ids
-            reign.witnesses.append(Testimony(named, None, agrees, statement.finding("leader-voters", reason)))
+        if _is_trusted(in_force) and in_force.value is not None:
+            expected = f"{_named(in_force.value)} of offset {in_force.offset} are in force"
+            reason = f"it names voters {{{_ids(named)}}}, where {expected}"
+            agrees = named == in_force.value.voter_ids
+            in_force.witnesses.append(Testimony(named, None, agrees, statement.finding("leader-voters", reason)))
             problem = problem if agrees else None
         if problem is not None:
             yield statement.finding("leader-elected", problem)
@@ -195,47 +194,47 @@ class _Reading:
             if snapshot.voters is None or snapshot.voters.seen.value not in self._bad_sets:
                 yield problem
         elif snapshot.offset == _BOOTSTRAP:
-            self._voters = Reign(_BOOTSTRAP, snapshot.voter_set)
-            self._version = Reign(_BOOTSTRAP, snapshot.kraft_version)
-        elif self._hear_version(snapshot):
-            yield from self._hear_voters(snapshot)
+            self._voters = ValueInForce(_BOOTSTRAP, snapshot.voter_set)
+            self._version = ValueInForce(_BOOTSTRAP, snapshot.kraft_version)
+        elif self._compare_version(snapshot):
+            yield from self._compare_voters(snapshot)
 
-    def _hear_version(self, snapshot: SnapshotStatement) -> bool:
+    def _compare_version(self, snapshot: SnapshotStatement) -> bool:
         """Take or compare a snapshot's level; return whether it is what is in force, or nothing else is known."""
-        level, reign = snapshot.kraft_version, self._version
-        if not _is_trusted(reign):
-            self._version = Reign(snapshot.offset, level)
+        level, in_force = snapshot.kraft_version, self._version
+        if not _is_trusted(in_force):
+            self._version = ValueInForce(snapshot.offset, level)
             return True
-        reason = f"kraft.version {level} at offset {snapshot.offset}, where the log has {reign.value}"
+        reason = f"kraft.version {level} at offset {snapshot.offset}, where the log has {in_force.value}"
         finding = snapshot.header.finding("snapshot-version", reason)
-        reign.witnesses.append(Testimony(level, level, level == reign.value, finding))
-        return level == reign.value
+        in_force.witnesses.append(Testimony(level, level, level == in_force.value, finding))
+        return level == in_force.value
 
-    def _hear_voters(self, snapshot: SnapshotStatement) -> Iterator[Finding]:
-        voters, reign = snapshot.voter_set, self._voters
-        if not _is_trusted(reign):
-            self._voters = Reign(snapshot.offset, voters) if reign is None else reign
-            if voters is not None and snapshot.voters is not None and reign is None:
+    def _compare_voters(self, snapshot: SnapshotStatement) -> Iterator[Finding]:
+        voters, in_force = snapshot.voter_set, self._voters
+        if not _is_trusted(in_force):
+            self._voters = ValueInForce(snapshot.offset, voters) if in_force is None else in_force
+            if voters is not None and snapshot.voters is not None and in_force is None:
                 yield from self._judge_ranges(snapshot.voters, voters)
             return
-        reason = f"voters {_named(voters)} at offset {snapshot.offset}, where the log has {_named(reign.value)}"
-        if voters is not None and reign.value is not None:
-            reason += f" ({VoterDifference.between(reign.value, voters)})"
+        reason = f"voters {_named(voters)} at offset {snapshot.offset}, where the log has {_named(in_force.value)}"
+        if voters is not None and in_force.value is not None:
+            reason += f" ({VoterDifference.between(in_force.value, voters)})"
         ids = frozenset[int]() if voters is None else voters.voter_ids
         finding = snapshot.header.finding("snapshot-voters", reason)
-        reign.witnesses.append(Testimony(ids, voters or VoterSet(), voters == reign.value, finding))
+        in_force.witnesses.append(Testimony(ids, voters or VoterSet(), voters == in_force.value, finding))
 
 
-def _is_trusted(reign: Reign[T] | None) -> TypeGuard[Reign[T]]:
-    return reign is not None and not reign.is_doubted
+def _is_trusted(in_force: ValueInForce[T] | None) -> TypeGuard[ValueInForce[T]]:
+    return in_force is not None and not in_force.is_doubted
 
 
-def _binds(reign: Reign[VoterSet | None] | None) -> TypeGuard[Reign[VoterSet | None]]:
+def _binds(in_force: ValueInForce[VoterSet | None] | None) -> TypeGuard[ValueInForce[VoterSet | None]]:
     """Say whether a set restricts what may follow it: static voters, and those of the bootstrap snapshot, do not."""
-    return _is_trusted(reign) and reign.value is not None and reign.offset > _BOOTSTRAP
+    return _is_trusted(in_force) and in_force.value is not None and in_force.offset > _BOOTSTRAP
 
 
-def _change_problem(before: Reign[VoterSet | None] | None, after: VoterSet) -> tuple[str, str] | None:
+def _change_problem(before: ValueInForce[VoterSet | None] | None, after: VoterSet) -> tuple[str, str] | None:
     """Return the rule and the reason why a set may not follow another, or None."""
     if not _binds(before) or before.value is None:
         return None

@@ -25,13 +25,13 @@ from raftlog.errors import MissingExtraError
 from raftlog.records.rules import Severity
 from raftlog.tools.auditing.evidence import PartitionEvidence, Place, SurveyTask
 from raftlog.tools.auditing.history.histories import by_history
-from raftlog.tools.auditing.history.timelines import epoch_timeline, voter_timeline
+from raftlog.tools.auditing.history.timelines import EpochLead, VoterChange, epoch_timeline, voter_timeline
 from raftlog.tools.auditing.judgement.judgement import Judged
 from raftlog.tools.auditing.run.rule_status import Check
 from raftlog.tools.auditing.run.run import Account
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.input.inputs import RECORD_KINDS, input_file
-from raftlog.tools.terminal.shell_quoting import shell_word
+from raftlog.tools.terminal.shell_quoting import shell_quoted
 from raftlog.tools.terminal.standard_error import unicode_text
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ def _finding_row(finding: Finding, place: Place | None) -> Row:
 
 def command_of(finding: Finding) -> str:
     """Return the command that shows what a finding is about."""
-    path = shell_word(finding.path)
+    path = shell_quoted(finding.path)
     if input_file(finding.path).kind in RECORD_KINDS and finding.position is not None:
         return f"raftlog explain {path} --position {finding.position}"
     return f"raftlog verify --all {path}"
@@ -213,13 +213,14 @@ def _timeline_rows(cluster_id: str, replicas: Sequence[PartitionEvidence]) -> It
     place = replicas[0].place
     log = {"cluster_id": cluster_id or None, "topic": unicode_text(place.topic), "partition": place.partition}
     for change in voter_timeline(replicas):
-        yield "voter_timeline", log | _with_null_times(change.to_json())
+        yield "voter_timeline", log | _timeline_row(change)
     for lead in epoch_timeline(replicas):
-        yield "epochs", log | _with_null_times(lead.to_json())
+        yield "epochs", log | _timeline_row(lead)
 
 
-def _with_null_times(row: Row) -> Row:
+def _timeline_row(entry: VoterChange | EpochLead) -> Row:
     """Return a row whose unknown times are null."""
+    row: Row = entry.to_json() | {"seen_in": list(map(unicode_text, entry.seen_in))}
     return row | {name: None for name in ("timestamp", "start_timestamp") if row.get(name, 0) < 0}
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from raftlog.errors import MissingExtraError, fresh_copy, without_frames
-from raftlog.tools.auditing.crash_isolation import own_fault
+from raftlog.tools.auditing.crash_isolation import audit_failed
 from raftlog.tools.auditing.evidence import FileEvidence, SurveyTask
 from raftlog.tools.auditing.survey.survey import survey as survey_file
 
@@ -58,7 +58,7 @@ def attempt(survey: Survey, task: SurveyTask) -> "Outcome":
     except MissingExtraError as error:
         return without_frames(error)
     except Exception as error:
-        return FileEvidence(task, (own_fault(task.path, error),))
+        return FileEvidence(task, (audit_failed(task.path, error),))
 
 
 def _evidence(outcome: "Outcome") -> FileEvidence:

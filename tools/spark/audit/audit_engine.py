@@ -37,7 +37,7 @@ from raftlog.tools.spark.audit.evidence_files import EVIDENCE_COLUMNS, JUDGED, J
 from raftlog.tools.spark.audit.executor_work import SLICES_COLUMNS, JudgeWork, SurveyWork
 from raftlog.tools.spark.audit.outcome_files import Outcome, outcomes_in
 from raftlog.tools.spark.audit.plan_file import PLAN_COLUMNS, PlanFile
-from raftlog.tools.spark.audit.survey_queue import BinFiles, PlannedSurvey
+from raftlog.tools.spark.audit.survey_queue import PlannedSurvey, SurveyQueue
 from raftlog.tools.spark.audit.whole_file import parts_in
 from raftlog.tools.spark.audit.worker_check import check_workers
 from raftlog.tools.spark.spark_failure import failures_of
@@ -140,9 +140,9 @@ class _SparkRun:
             keys: pa.ChunkedArray = self._stored().where("is_final").select("key").toArrow()["key"]
         return set(keys.to_pylist())
 
-    def _plan(self, tasks: Iterable[SurveyTask], known: set[str], progress: RunProgress) -> BinFiles:
+    def _plan(self, tasks: Iterable[SurveyTask], known: set[str], progress: RunProgress) -> SurveyQueue:
         """List all files, and leave those for workers that are not known."""
-        with PlanFile(self._work / _PLAN) as plan, BinFiles(self._work / _BINS, self._slots) as bins:
+        with PlanFile(self._work / _PLAN) as plan, SurveyQueue(self._work / _BINS, self._slots) as bins:
             for number, task in enumerate(tasks):
                 file = PlannedSurvey(self._slices.number_of(task), number, key_of(task), task)
                 if file.key in known:
@@ -156,7 +156,7 @@ class _SparkRun:
         self._reuses = plan.count
         return bins
 
-    def _judge(self, bins: BinFiles) -> list[PartitionEvidence]:
+    def _judge(self, bins: SurveyQueue) -> list[PartitionEvidence]:
         """Have all judged, hand in what comes of it, and return what log directories are compared with."""
         missing = self._count
         kept: list[PartitionEvidence] = []
@@ -170,7 +170,7 @@ class _SparkRun:
             )
         return kept
 
-    def _judged(self, bins: BinFiles) -> Iterator[Outcome]:
+    def _judged(self, bins: SurveyQueue) -> Iterator[Outcome]:
         """Have workers survey what is in bins, and judge everything; yield what comes of it, in order."""
         work = JudgeWork(
             own_evidence=(*self._own_reused(), *map(self._evidence_path, range(bins.own_count))),
@@ -194,7 +194,7 @@ class _SparkRun:
             pq.write_table(found, path := self._work / _OWN)
             yield path
 
-    def _surveyed(self, bins: BinFiles) -> "DataFrame":
+    def _surveyed(self, bins: SurveyQueue) -> "DataFrame":
         """Return the evidence of all files, with their slices and numbers."""
         if not bins.count:
             return self._surveyed_before()

@@ -46,7 +46,7 @@ _MOST_FILES: Final = 50_000
 """Of those that are divided together: the driver holds them."""
 
 
-class BinFiles:
+class SurveyQueue:
     """Divides files among bins, and writes these; a context manager, which ends with the last file.
 
     Args:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
 from raftlog.tools.spark.source.file_partition import FilePartition, read_partition
-from raftlog.tools.spark.source.worker_pickle import Portable
+from raftlog.tools.spark.source.worker_pickle import PickledForWorkers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from raftlog.tools.spark.source.planning import Listing
 
 
-class RaftLogDataSource(Portable, DataSource):
+class RaftLogDataSource(PickledForWorkers, DataSource):
     """Segments and snapshots as rows. Spark makes one for each ``load``.
 
     Raises:
@@ -71,7 +71,7 @@ class RaftLogDataSource(Portable, DataSource):
         return SourceOptions.parse(self.options)
 
 
-class RaftLogReader(Portable, DataSourceReader):
+class RaftLogReader(PickledForWorkers, DataSourceReader):
     """Plans on the driver, and reads in tasks.
 
     Args:

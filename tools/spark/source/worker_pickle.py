@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 
-class Portable:
+class PickledForWorkers:
     """Pickles, by Spark's own pickler, to something that is opened without raftlog, and then asks for it."""
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:

@@ -7,7 +7,7 @@ import attrs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raftlog.tools.auditing.batches.sequence_outliers import Line
+from raftlog.tools.auditing.batches.sequence_outliers import OutlierSearch
 
 
 @attrs.frozen
@@ -24,11 +24,11 @@ def _steps(*starts: int, span: int = 10) -> list[_Step]:
 
 def _stray(steps: list[_Step], end: int | None = 0) -> list[int]:
     """Take steps, and return where those that are out of line start; verdicts come in order, one a step."""
-    line: Line[_Step] = Line(end)
-    verdicts = [verdict for step in steps for verdict in line.take(step)]
-    verdicts += line.finish()
+    search: OutlierSearch[_Step] = OutlierSearch(end)
+    verdicts = [verdict for step in steps for verdict in search.take(step)]
+    verdicts += search.finish()
     assert [verdict.step for verdict in verdicts] == steps
-    return [verdict.step.start for verdict in verdicts if not verdict.is_in_line]
+    return [verdict.step.start for verdict in verdicts if not verdict.is_in_sequence]
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 9)), max_size=12))
@@ -46,9 +46,9 @@ def test_what_is_in_line_goes_on(starts: list[int]) -> None:
     """Whatever the steps, each has one verdict, and those in line go on from each other."""
     steps = _steps(*starts)
     stray = _stray(steps)
-    line: Line[_Step] = Line(0)
-    verdicts = [verdict for step in steps for verdict in line.take(step)] + list(line.finish())
-    in_line = [verdict.step for verdict in verdicts if verdict.is_in_line]
+    search: OutlierSearch[_Step] = OutlierSearch(0)
+    verdicts = [verdict for step in steps for verdict in search.take(step)] + list(search.finish())
+    in_line = [verdict.step for verdict in verdicts if verdict.is_in_sequence]
     assert len(in_line) + len(stray) == len(steps)
     assert all(before.end <= after.start for before, after in itertools.pairwise(in_line))
 
@@ -79,10 +79,10 @@ def test_at_the_end_one_that_nothing_speaks_for_gives_way() -> None:
 
 def test_many_steps_may_be_taken_at_once() -> None:
     """A line that was skipped to somewhere goes on there, and what was before is not doubted again."""
-    line: Line[_Step] = Line(0)
-    assert line.goes_on_with(0)
-    assert list(line.take(_Step(0, 10, 10))) == []
-    assert [verdict.is_in_line for verdict in line.flush()] == [True]
-    line.skip_to(50)
-    assert (line.goes_on_with(49), line.goes_on_with(50)) == (False, True)
-    assert [verdict.is_in_line for verdict in line.take(_Step(40, 45, 45))] == [False]
+    search: OutlierSearch[_Step] = OutlierSearch(0)
+    assert search.goes_on_with(0)
+    assert list(search.take(_Step(0, 10, 10))) == []
+    assert [verdict.is_in_sequence for verdict in search.flush()] == [True]
+    search.skip_to(50)
+    assert (search.goes_on_with(49), search.goes_on_with(50)) == (False, True)
+    assert [verdict.is_in_sequence for verdict in search.take(_Step(40, 45, 45))] == [False]

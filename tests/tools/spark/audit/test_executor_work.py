@@ -36,7 +36,7 @@ from raftlog.tools.spark.audit.evidence_files import EVIDENCE, JUDGED, keep_evid
 from raftlog.tools.spark.audit.executor_work import SLICES, JudgeWork, SurveyWork, files_of
 from raftlog.tools.spark.audit.outcome_files import Outcome, outcomes_in
 from raftlog.tools.spark.audit.survey_child import child_of_worker
-from raftlog.tools.spark.audit.survey_queue import BinFiles, PlannedSurvey
+from raftlog.tools.spark.audit.survey_queue import PlannedSurvey, SurveyQueue
 from tests.golden_files import GOLDEN
 from tests.tools.auditing import stand_in_survey
 
@@ -168,7 +168,7 @@ def survey_work(
     """Work over some files."""
     (folder / "bins").mkdir()
     (folder / "evidence").mkdir()
-    with BinFiles(folder / "bins", slots=1) as bins:
+    with SurveyQueue(folder / "bins", slots=1) as bins:
         for number, task in enumerate(tasks):
             bins.add(PlannedSurvey(7, number, f"key {number}", task))
     return SurveyWork(folder / "bins", folder / "evidence", "run", pickle.dumps(how), directory)

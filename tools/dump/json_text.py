@@ -1,16 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON lines: one object a line, its ``kind`` first. ``docs/dump-log-1.schema.json`` is their schema.
+"""The output format ``jsonl`` of ``raftlog dump-log``; ``docs/dump-log-1.schema.json`` is its schema.
 
-Names are Kafka's words in snake case. Keys, values and header values are text where they are UTF-8 without control
-characters, else base64 under the same name with ``_base64``; null is null. What a decoder made of a record is under
-``data`` (and of its key under ``key_data``), in the shape of Kafka's own JSON converters, names included.
+Names are Kafka's words in snake case. Keys, values, header values and file names are written as
+``raftlog.tools.terminal.json_lines`` says. The value that a decoder read is under ``data`` (the key's under
+``key_data``), in the shape of Kafka's own JSON converters, names included.
 """
 
-import base64
-import functools
-import json
-import re
-from collections.abc import Callable
 from typing import Any, Final
 
 import attrs
@@ -21,53 +16,15 @@ from raftlog.records.batches.record import RecordView
 from raftlog.records.files.file_names import FileKind
 from raftlog.records.files.index_entries import AbortedTransaction, OffsetIndexEntry, TimeIndexEntry
 from raftlog.records.files.producer_snapshot import ProducerStateEntry
-from raftlog.tools.catalogue.findings import Finding
+from raftlog.tools.catalogue.findings import Finding, finding_line
 from raftlog.tools.dump.kafka_text import codec_label
 from raftlog.tools.input.coverage import Coverage
 from raftlog.tools.input.inputs import InputFile
 from raftlog.tools.payloads.payloads import Payload
+from raftlog.tools.terminal.json_lines import encode, json_line, one_line, path_member, text_or_base64
 
 SCHEMA_VERSION: Final = 1
 """Grows when a name or a meaning changes; new names do not count."""
-
-_CONTROL_CHARACTER: Final = re.compile("[\x00-\x1f\x7f-\x9f]")
-_UNSAFE: Final = re.compile("[\x85\u2028\u2029\ud800-\udfff]")
-"""What some readers of lines take for the end of one, and what UTF-8 cannot say."""
-_encode_by_standard_library: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-
-
-@functools.cache
-def _encoder() -> Callable[[dict[str, Any]], str]:
-    """Return what writes an object as JSON: the package of the extra ``json`` where it is installed; the same bytes."""
-    try:
-        import orjson
-    except ImportError:
-        return _encode_by_standard_library
-
-    def encode(members: dict[str, Any]) -> str:
-        try:
-            return orjson.dumps(members).decode()
-        except TypeError:  # What is no Unicode, in the name of a file.
-            return _encode_by_standard_library(members)
-
-    return encode
-
-
-def _encode(members: dict[str, Any]) -> str:
-    return _encoder()(members)
-
-
-def text_or_base64(name: str, data: bytes | None) -> dict[str, str | None]:
-    """Return the member of an object that holds some bytes."""
-    if data is None:
-        return {name: None}
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        text = "\0"
-    if _CONTROL_CHARACTER.search(text):
-        return {f"{name}_base64": base64.b64encode(data).decode("ascii")}
-    return {name: text}
 
 
 @attrs.frozen
@@ -193,52 +150,8 @@ class JsonLines:
         return finding_line(finding)
 
 
-def finding_line(finding: Finding) -> str:
-    """Describe a finding, of whatever verb."""
-    return json_line(
-        "finding",
-        finding.path,
-        rule=finding.rule,
-        severity=finding.severity.value,
-        position=finding.position,
-        size=finding.size_bytes,
-        offset=finding.offset,
-        epoch=finding.epoch,
-        reason=finding.reason,
-    )
-
-
-@functools.lru_cache(maxsize=8)
-def _named(path: str) -> dict[str, str | None]:
-    """Return the member that names a file; a name need not be text."""
-    return text_or_base64("file", path.encode("utf-8", "surrogateescape"))
-
-
-def json_line(kind: str, path: str | None, /, **members: Any) -> str:
-    """Return an object as a line that every reader takes for one line.
-
-    Args:
-        kind: what it is.
-        path: the file that it is about, or None.
-        members: what it says.
-    """
-    if path is None:
-        return _one_line(_encode({"kind": kind} | members))
-    return _one_line(_encode({"kind": kind} | _named(path) | members))
-
-
-def _one_line(text: str) -> str:
-    """End a line that every reader of lines takes for one line."""
-    return (text if text.isascii() else _UNSAFE.sub(_escape, text)) + "\n"
-
-
-def _escape(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    return "\ufffd" if 0xD800 <= code < 0xE000 else f"\\u{code:04x}"
-
-
 def _with_payload(path: str, payload: Payload, key: bytes | None, value: bytes | None, **members: Any) -> str:
-    members = {"kind": "record"} | _named(path) | members
+    members = {"kind": "record"} | path_member("file", path) | members
     members["key_size"] = -1 if key is None else len(key)
     members["value_size"] = -1 if value is None else len(value)
     if payload.key_json is None:
@@ -249,9 +162,9 @@ def _with_payload(path: str, payload: Payload, key: bytes | None, value: bytes |
         members |= text_or_base64("value", value)
     if payload.type_name is not None:
         members |= {"type": payload.type_name, "version": payload.version}
-    line = _encode(members)[:-1]
+    line = encode(members)[:-1]
     if payload.key_json is not None:
         line += f',"key_data":{payload.key_json}'
     if payload.value_json is not None:
         line += f',"data":{payload.value_json}'
-    return _one_line(line + "}")
+    return one_line(line + "}")

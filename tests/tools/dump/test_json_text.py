@@ -8,14 +8,12 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.batches.builder import RecordBatchBuilder
 from raftlog.records.batches.iterator import BufferSource, split
 from raftlog.records.batches.record import Record
-from raftlog.tools.dump.json_lines import text_or_base64
 from tests.golden_files import GOLDEN
 from tests.strategies import INT32_MAX, INT64_MAX, planned_batches
 from tests.tools.console import dump_jsonl, run_process
@@ -119,32 +117,6 @@ def test_the_largest_numbers_stay_integers(tmp_path: Path) -> None:
     assert f'"producer_id":{INT64_MAX},' in outcome.text
     assert f'"offset":{INT64_MAX - 1},' in outcome.text
     assert f'"timestamp":{INT64_MAX},' in outcome.text
-
-
-@pytest.mark.parametrize(
-    ("data", "member"),
-    [
-        (None, {"x": None}),
-        (b"", {"x": ""}),
-        (b"text", {"x": "text"}),
-        ("\u00fc\u20ac\U0001f600".encode(), {"x": "\u00fc\u20ac\U0001f600"}),
-        (b"a\nb", {"x_base64": "YQpi"}),
-        (b"\0", {"x_base64": "AA=="}),
-        (b"\x7f", {"x_base64": "fw=="}),
-        ("\x85".encode(), {"x_base64": "woU="}),
-        (b"\xff\xfe", {"x_base64": "//4="}),
-        (b"\xed\xa0\x80", {"x_base64": "7aCA"}),
-    ],
-)
-def test_bytes_are_text_or_base64(data: bytes | None, member: dict[str, str | None]) -> None:
-    """Bytes are text where they are UTF-8 without control characters, else base64 under another name."""
-    assert text_or_base64("x", data) == member
-
-
-@given(st.binary())
-def test_the_rule_for_bytes_loses_nothing(data: bytes) -> None:
-    """Any bytes can be told from their member."""
-    assert bytes_of(text_or_base64("x", data), "x") == data
 
 
 @pytest.mark.parametrize("name", ["a\nb.log", "a\x1bb.log", os.fsdecode(b"\xff\xfe.log"), "\u2028.log", "\u00fc.log"])
