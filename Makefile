@@ -2,6 +2,7 @@
 
 BIN := .venv/bin
 READY := .venv/.ready
+DEMO := .venv/.demo
 KERNEL := .venv/.kernel
 PYTEST := $(BIN)/python -m pytest
 DOOR := tools/pyspark_raftlog
@@ -19,7 +20,7 @@ PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
 
-demo: $(READY) ## see what raftlog does with logs that a real Kafka wrote
+demo: $(DEMO) ## see what raftlog does with logs that a real Kafka wrote
 	@$(BIN)/python docs/demo.py
 
 test: $(READY) ## run the tests, but for those below; with ARGS=--cov, branch coverage too, in twice the time
@@ -90,13 +91,20 @@ clean: ## remove what make and the tools made, .venv too
 python:
 	@test -n "$(PYTHON)" || { echo "raftlog needs Python 3.11 or newer, with venv and ensurepip (Debian: python3-venv)" >&2; exit 1; }
 
+# What an operator installs. The other targets install more into the same environment.
+$(DEMO): pyproject.toml | python
+	@echo "setting up .venv with $(PYTHON) ..." >&2
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || "$(PYTHON)" -m venv --clear .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[tools]'
+	@touch $@
+
 $(READY): pyproject.toml $(DOOR)/__init__.py | python
-	@echo "setting up .venv with $(PYTHON), which takes a minute ..." >&2
+	@echo "setting up .venv with $(PYTHON), which takes a few minutes ..." >&2
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || "$(PYTHON)" -m venv --clear .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@site_packages=$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') && \
 	mkdir -p "$$site_packages/pyspark_raftlog" && cp $(DOOR)/*.py "$$site_packages/pyspark_raftlog" # else Spark overlooks it
-	@touch $@
+	@touch $(DEMO) $@
 
 $(KERNEL): records/kernel.py records/crc_instruction.pxd setup.py | $(READY)
 	@$(BIN)/python setup.py --quiet build_ext --inplace

@@ -10,12 +10,13 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 
-from raftlog.errors import NoJavaError
+from raftlog.errors import MissingExtraError, NoJavaError
 from raftlog.tools.spark.java_runtime import java_home
 
 QUORUM = Path("tests/golden/dynamic-quorum/data")
@@ -32,9 +33,11 @@ def raftlog(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def show(*arguments: str) -> None:
-    """Run ``raftlog`` and show what it prints, and the exit code if that says something."""
+    """Run ``raftlog`` and show its output, and the exit code unless it is 0. The demo ends if raftlog cannot run."""
     done = raftlog(*arguments)
     print(done.stderr + done.stdout, end="")
+    if done.returncode == 1:
+        sys.exit(1)
     if done.returncode:
         print(f"(exit code {done.returncode}: 0 clean, 1 usage or I/O, 2 damage, 3 suspicious only)")
 
@@ -94,17 +97,29 @@ def show_damage() -> None:
 
 
 def show_spark(replicas: list[str]) -> None:
-    """Audit the damaged quorum on Spark too, and compare what was found."""
+    """Audit the damaged quorum on Spark too, if it is installed, and compare the findings."""
     print("\n5. The same audit on Spark, two tasks at a time on this machine")
     try:
-        java_home()
-    except NoJavaError as error:
+        spark_java()
+    except (MissingExtraError, NoJavaError) as error:
         print(f"   left out: {error}")
         return
     show("audit", *replicas, "--engine", "spark", "--master", "local[2]", "--out", str(FOLDER / "audit-on-spark"))
     local, on_spark = (findings_in(FOLDER / name) for name in ("audit", "audit-on-spark"))
     verdict = "the same, in the same order" if local == on_spark else "NOT THE SAME"
     print(f"\nFindings of both engines: {len(local)} and {len(on_spark)}, {verdict}")
+
+
+def spark_java() -> Path:
+    """Return the Java that Spark would run on.
+
+    Raises:
+        MissingExtraError: Spark is not installed.
+        NoJavaError: no Java is new enough.
+    """
+    if find_spec("pyspark") is None:
+        raise MissingExtraError("spark", "the audit on Spark")
+    return java_home()
 
 
 def findings_in(output: Path) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from glob import glob
 from pathlib import Path
 
@@ -81,8 +82,9 @@ def test_no_other_example_is_left_out() -> None:
 
 
 def test_no_other_shell_block_is_left_out() -> None:
-    """These are all the shell blocks: what make does, which its own tests run, and the log directories."""
+    """No shell block is untested: the first steps (CI runs them), make, and log directories."""
     assert [re.findall(r"^(?:make|raftlog) \w+", block, re.MULTILINE)[0] for block in blocks("sh")] == [
+        "raftlog verify",
         "make demo",
         "raftlog log",
     ]
@@ -171,7 +173,7 @@ def test_the_demo_tells_the_history(
         raise NoJavaError(LEAST_JAVA, "there is none")
 
     monkeypatch.chdir(ROOT)
-    for name, value in {"raftlog": raftlog, "java_home": no_java, "FOLDER": tmp_path / "demo"}.items():
+    for name, value in {"raftlog": raftlog, "spark_java": no_java, "FOLDER": tmp_path / "demo"}.items():
         monkeypatch.setattr(demo, name, value)
     demo.main()
     words = " ".join(capsys.readouterr().out.split())
@@ -205,3 +207,15 @@ def test_the_columns_of_the_tables_are_documented() -> None:
     for table in TABLES:
         (row,) = re.findall(rf"^\| `{table}` \|.*$", page, re.MULTILINE)
         assert set(schema(table).names) - {"run_id"} <= set(re.findall(r"\w+", row))
+
+
+def test_the_extra_tools_brings_all_that_the_commands_need() -> None:
+    """Every extra that a command may report as missing is part of the extra ``tools``, except Spark."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras: dict[str, list[str]] = project["optional-dependencies"]
+    (tools,) = re.findall(r"raftlog\[(.*)\]", "".join(extras["tools"]))
+    code = [path.read_text() for folder in ("raftlog", "records", "tools") for path in (ROOT / folder).rglob("*.py")]
+    reported = {extra for text in code for extra in re.findall(r'MissingExtraError\("(\w+)"', text)}
+
+    assert reported - {"spark", "testing"} <= set(tools.split(","))
+    assert {"codecs", "columns", "spark"} <= reported <= set(extras)
