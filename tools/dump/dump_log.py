@@ -225,8 +225,7 @@ def _named_decoder(options: DumpOptions) -> PayloadDecoder | None:
 
 
 def _message_decoder(name: str, options: DumpOptions) -> PayloadDecoder:
-    """Return a decoder of messages; outside Kafka's format it follows the release that knows most."""
+    """Return a decoder of messages. It knows those of the release that the user named, or all."""
     from raftlog.tools.payloads.message_payloads import message_decoder  # Slow to import: schemas come with it.
 
-    level = options.dialect.name if options.output_format.follows_dialect else None
-    return message_decoder(name, options.dialect, level, redact=options.redact)
+    return message_decoder(name, options.dialect, options.message_level, redact=options.redact)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from raftlog.records.messages.releases import DIALECTS, NEWEST_DIALECT, Release
+from raftlog.records.messages.releases import DIALECTS, LEVELS, NEWEST_DIALECT, Release
 from raftlog.storage.reading.file_source import STANDARD_INPUT
 from raftlog.tools.dump.output_formats import FORMATS, KAFKA, OutputFormat
 from raftlog.tools.dump.selection import Selection, parse_time_ms, parse_type
@@ -29,6 +29,7 @@ class DumpOptions(NamedTuple):
         all_files: whether directories give their indexes and small files too.
         output_format: from the registry.
         dialect: whose words the format ``kafka`` uses.
+        message_level: the release whose messages it knows; None for every message that raftlog knows.
         decoder: one of ``DECODERS``, or None.
         key_decoder, value_decoder: ``module:name`` of Python functions or classes of Kafka's, or None.
         deep: whether to read records.
@@ -48,6 +49,7 @@ class DumpOptions(NamedTuple):
     all_files: bool
     output_format: OutputFormat
     dialect: Release
+    message_level: str | None
     decoder: str | None
     key_decoder: str | None
     value_decoder: str | None
@@ -69,7 +71,7 @@ def parse_options(arguments: Sequence[str]) -> DumpOptions:
     parser = make_parser()
     given = parser.parse_args(arguments)
     decoder = next((name for name in DECODERS if getattr(given, f"{name.replace('-', '_')}_decoder")), None)
-    dialect = DIALECTS[given.dialect]
+    dialect = NEWEST_DIALECT if given.dialect is None else DIALECTS[given.dialect]
     if decoder == "remote-log-metadata":
         parser.error("--remote-log-metadata-decoder: raftlog does not decode remote log metadata")
     if decoder == "share-group-state" and dialect is DIALECTS["3.9"]:
@@ -88,6 +90,7 @@ def parse_options(arguments: Sequence[str]) -> DumpOptions:
         all_files=given.all,
         output_format=output_format,
         dialect=dialect,
+        message_level=given.dialect if output_format.follows_dialect else None,
         decoder=decoder,
         key_decoder=given.key_decoder or None,
         value_decoder=given.value_decoder or None,
@@ -199,8 +202,8 @@ def _add_output_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--dialect",
         choices=tuple(DIALECTS),
-        default=NEWEST_DIALECT.name,
-        help=f"the Kafka release that the format kafka follows (default {NEWEST_DIALECT.name})",
+        help="the Kafka release that the format kafka follows to the byte "
+        f"(default {NEWEST_DIALECT.name}, with the messages of {LEVELS[-1]} decoded too)",
     )
     group.add_argument("--shallow", action="store_true", help="in the formats jsonl and table, leave out records")
     group.add_argument("--all", action="store_true", help="of directories, dump indexes and small files too")

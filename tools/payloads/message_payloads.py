@@ -83,7 +83,8 @@ class MetadataDecoder:
             decoded = read_metadata_record(record.value, level=self.level)
         except DecodeError as error:
             text = f"Error at {record.offset}, skipping. {error.reason}"
-            return Payload(value_text=text, is_redacted=self.redact and may_be_secret(record.value), problem=error)
+            problem = self._named_problem(record.value, error)
+            return Payload(value_text=text, is_redacted=self.redact and may_be_secret(record.value), problem=problem)
         message, has_secret = redacted(decoded)
         if has_secret and self.redact:
             decoded = MetadataRecord(decoded.type, decoded.version, message)
@@ -96,6 +97,15 @@ class MetadataDecoder:
             has_secret=has_secret,
             is_redacted=has_secret and self.redact,
         )
+
+    def _named_problem(self, value: bytes | None, error: DecodeError) -> DecodeError:
+        """Return an error that names a record of a later release, of which the level knows the number alone."""
+        try:
+            later = read_metadata_record(value)
+        except DecodeError:
+            return error
+        reason = f"{later.type_name}, which Kafka {self.level} does not know: {error.reason}"
+        return DecodeError(reason, error.rule, position=error.position)
 
 
 @attrs.frozen
