@@ -303,7 +303,16 @@ def test_usual_records_are_taken_in_one_go(form: Any, size: int, count: int, key
         assert not form.are_raft_records(view, at, to, count)
 
 
-@pytest.mark.parametrize(("count", "key"), [(8191, None), (8192, b"k"), (8193, None), (8194, b"k"), (2**20 + 1, b"k")])
+@pytest.mark.parametrize(
+    ("count", "key"),
+    [
+        (8191, None),
+        (8192, b"k"),
+        (8193, None),
+        (8194, b"k"),
+        pytest.param(2**20 + 1, b"k", marks=pytest.mark.slow),
+    ],
+)
 def test_offsets_of_three_bytes_are_taken_too(count: int, key: bytes | None) -> None:
     """They are those from 8192 on, and there are four from 2^20 on."""
     area = b"".join(record(index, key=key, value=b"v") for index in range(count))
