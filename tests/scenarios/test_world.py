@@ -1,17 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Worlds: arguments are read by their annotations, and what does not fit a command is refused."""
 
+from typing import ClassVar
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from raftlog.errors import SnapshotNotFoundError
 from tests.scenarios.scenario_text import Step
-from tests.scenarios.world import Command, CommandError, InputLines, World, command
+from tests.scenarios.world import ArgumentTypes, Command, CommandError, InputLines, World, command
 
 
 class Parrot(World):
     """Says what it was given."""
+
+    argument_types: ClassVar[ArgumentTypes] = {complex: complex}
+
+    @command
+    def conjugate(self, number: complex) -> str:
+        return f"{number.conjugate()}"
 
     @command
     def say_all(
@@ -56,6 +64,11 @@ def test_all_integers_are_read(first: int, others: list[int], ids: tuple[int, ..
     assert run(f"say-all {words} ids={','.join(map(str, ids))}") == f"{first} {tuple(others)} nobody {ids} None"
 
 
+def test_a_world_adds_types_of_arguments() -> None:
+    """A world says how arguments of its own types are read."""
+    assert run("conjugate 1+2j") == "(1-2j)"
+
+
 def test_input_lines_go_to_the_command() -> None:
     """A command that takes input lines gets them, or none."""
     assert run("repeat 2", "a", "b") == "a\nb\na\nb"
@@ -63,7 +76,8 @@ def test_input_lines_go_to_the_command() -> None:
 
 
 REFUSED = {
-    "sai-all 1": "unknown command 'sai-all'; there are fail, is-set, repeat, say-all",
+    "sai-all 1": "unknown command 'sai-all'; there are conjugate, fail, is-set, repeat, say-all",
+    "conjugate one": "number is 'one', which is no complex",
     "hidden": "unknown command 'hidden'",
     "say-all": "missing a required argument: 'first'; the arguments are first, others, name, ids, limit",
     "say-all 1 size=3": "got an unexpected keyword argument 'size'",
@@ -103,4 +117,4 @@ def test_a_parameter_of_another_type_is_refused_where_it_is_defined() -> None:
         return f"{ratio}"
 
     with pytest.raises(TypeError, match="no argument can be read as the type of ratio"):
-        Command.of(method)
+        Command.of(method, {})

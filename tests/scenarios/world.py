@@ -13,7 +13,8 @@
 
 runs the step ``add 3 4 twice=yes``. The name of a command or argument is the Python name with ``-`` for ``_``. The
 annotation says how an argument is read: ``int``, ``str``, ``bool`` (``yes`` or ``no``), ``tuple[int, ...]``
-(``1,2,3``), each of them with ``| None`` too. A parameter of type ``InputLines`` gets the step's input lines.
+(``1,2,3``), a type that the world adds in ``argument_types``, or one of them with ``| None``. A parameter of type
+``InputLines`` gets the step's input lines.
 """
 
 import inspect
@@ -51,20 +52,19 @@ def command(method: Method) -> Method:
 
 
 def _read_bool(text: str) -> bool:
-    return {"yes": True, "no": False}[text]
+    if text not in {"yes", "no"}:
+        raise ValueError(text)
+    return text == "yes"
 
 
 def _read_ints(text: str) -> tuple[int, ...]:
     return tuple(map(int, text.split(",")))
 
 
-_READERS: Final[dict[object, Callable[[str], object]]] = {
-    int: int,
-    str: str,
-    bool: _read_bool,
-    tuple[int, ...]: _read_ints,
-}
-"""How the text of an argument is read, by the annotation of its parameter."""
+ArgumentTypes = Mapping[object, Callable[[str], object]]
+"""How the text of an argument is read, by the annotation of its parameter: a ValueError refuses it."""
+
+_ARGUMENT_TYPES: Final[ArgumentTypes] = {int: int, str: str, bool: _read_bool, tuple[int, ...]: _read_ints}
 
 
 @attrs.frozen
@@ -76,15 +76,17 @@ class Command:
         signature: of the method, without ``self``.
         types: of the parameters, by name.
         lines_parameter: the parameter that gets the input lines, or None.
+        argument_types: how arguments are read, by type.
     """
 
     method: Callable[..., str]
     signature: inspect.Signature
     types: Mapping[str, object]
     lines_parameter: str | None
+    argument_types: ArgumentTypes
 
     @classmethod
-    def of(cls, method: Callable[..., str]) -> "Command":
+    def of(cls, method: Callable[..., str], more_types: ArgumentTypes) -> "Command":
         """Describe a method.
 
         Raises:
@@ -93,12 +95,13 @@ class Command:
         hints = {name: _without_none(hint) for name, hint in typing.get_type_hints(method).items()}
         hints = {name: hint for name, hint in hints.items() if name not in {"self", "return"}}
         lines_parameter = next((name for name, hint in hints.items() if hint is InputLines), None)
-        unknown = [name for name, hint in hints.items() if hint not in _READERS and name != lines_parameter]
+        argument_types = {**_ARGUMENT_TYPES, **more_types}
+        unknown = [name for name, hint in hints.items() if hint not in argument_types and name != lines_parameter]
         if unknown:
             raise TypeError(f"{method.__qualname__}: no argument can be read as the type of {', '.join(unknown)}")
         signature = inspect.signature(method)
         given = [each for name, each in signature.parameters.items() if name not in {"self", lines_parameter}]
-        return cls(method, signature.replace(parameters=given), hints, lines_parameter)
+        return cls(method, signature.replace(parameters=given), hints, lines_parameter, argument_types)
 
     def run(self, world: "World", words: list[str], input_lines: tuple[str, ...]) -> str:
         """Call the method with arguments read from words, and return what it prints.
@@ -123,8 +126,8 @@ class Command:
         if isinstance(value, tuple):
             return tuple(self._read(name, each) for each in value)
         try:
-            return _READERS[self.types[name]](value)
-        except (KeyError, ValueError):
+            return self.argument_types[self.types[name]](value)
+        except ValueError:
             type_name = getattr(self.types[name], "__name__", str(self.types[name]))
             raise CommandError(f"{_text_name(name)} is {value!r}, which is no {type_name}") from None
 
@@ -148,15 +151,19 @@ class World:
 
     Attributes:
         commands: by name.
+        argument_types: what arguments may be, besides numbers, texts, flags and lists of numbers.
         expected_errors: errors that a step may end with: they are part of its output. Any other error fails the test.
     """
 
     commands: ClassVar[Mapping[str, Command]] = {}
+    argument_types: ClassVar[ArgumentTypes] = {}
     expected_errors: ClassVar[tuple[type[Exception], ...]] = (RaftLogError,)
 
     def __init_subclass__(cls) -> None:
         methods = {name: getattr(cls, name) for name in dir(cls) if hasattr(getattr(cls, name), _MARK)}
-        cls.commands = {_text_name(name): Command.of(method) for name, method in sorted(methods.items())}
+        cls.commands = {
+            _text_name(name): Command.of(method, cls.argument_types) for name, method in sorted(methods.items())
+        }
 
     def run(self, step: Step) -> str:
         """Run a step, and return what it prints: an expected error as ``error: TypeOfError: text``.

@@ -3,22 +3,29 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import ClassVar, Final
 
+from raftlog.log.decisions import Retention
 from raftlog.log.replicated_log import Isolation, ReplicatedLog
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.batches.batch import read_batch
-from raftlog.testing.contracts.log_harness import LogHarness
+from raftlog.testing.contracts.log_harness import KEEP_ALL, LogHarness
 from tests.contracts.log_harnesses import FileHarness, FileHarnessInParts, MemoryHarness, MemoryHarnessInParts
-from tests.scenarios.world import World, command
+from tests.scenarios.world import ArgumentTypes, World, command
 from tests.scenarios.worlds.batch_notation import batch_bytes, batch_text, offsets_text
 
 SMALL_SEGMENT_BYTES: Final = 300
 """Three batches or so."""
 
 
+def read_id(text: str) -> OffsetAndEpoch:
+    """Read the id of a snapshot, or another end offset with its epoch: ``5@2``."""
+    offset, _, epoch = text.partition("@")
+    return OffsetAndEpoch(int(offset), int(epoch))
+
+
 def id_text(snapshot_id: OffsetAndEpoch) -> str:
-    """Return the id of a snapshot, or another end offset with its epoch, as text: ``5@2``."""
+    """Return what ``read_id`` reads."""
     return f"{snapshot_id.offset}@{snapshot_id.epoch}"
 
 
@@ -28,6 +35,8 @@ class LogWorld(World):
     Args:
         harness: of the log.
     """
+
+    argument_types: ClassVar[ArgumentTypes] = {OffsetAndEpoch: read_id}
 
     def __init__(self, harness: LogHarness) -> None:
         self.harness = harness
@@ -88,9 +97,9 @@ class LogWorld(World):
         return self.state()
 
     @command
-    def truncate_to_end_offset(self, offset: int, *, epoch: int) -> str:
+    def truncate_to_end_offset(self, end_offset: OffsetAndEpoch) -> str:
         """Truncate the log as a follower whose leader answered that it diverges."""
-        end = self.log.truncate_to_end_offset(OffsetAndEpoch(offset, epoch))
+        end = self.log.truncate_to_end_offset(end_offset)
         return f"truncated to {end}\n{self.state()}"
 
     @command
@@ -120,12 +129,12 @@ class LogWorld(World):
     def end_of_epoch(self, epoch: int) -> str:
         """Print where an epoch, or the last one before it, ends."""
         end = self.log.end_offset_for_epoch(epoch)
-        return f"epoch {end.epoch} ends at {end.offset}"
+        return f"ends at {id_text(end)}"
 
     @command
-    def validate(self, offset: int, *, epoch: int) -> str:
-        """Print what the leader with this log tells a follower that fetches from an offset."""
-        verdict = self.log.validate_offset_and_epoch(offset, epoch)
+    def validate(self, position: OffsetAndEpoch) -> str:
+        """Print what the leader with this log tells a follower: where it fetches from, and its last epoch."""
+        verdict = self.log.validate_offset_and_epoch(position.offset, position.epoch)
         return f"{verdict.kind.value}: {id_text(verdict.offset_and_epoch)}"
 
     @command
@@ -141,7 +150,7 @@ class LogWorld(World):
         return self.state()
 
 
-_FORMS: Final[dict[str, Callable[[], LogHarness]]] = {
+LOG_FORMS: Final[dict[str, Callable[[Retention], LogHarness]]] = {
     "memory": MemoryHarness,
     "file": partial(FileHarness, always_loses=True),
     "file-of-small-segments": partial(FileHarness, segment_size_bytes=SMALL_SEGMENT_BYTES, always_loses=True),
@@ -149,8 +158,10 @@ _FORMS: Final[dict[str, Callable[[], LogHarness]]] = {
     "file-in-parts": partial(FileHarnessInParts, segment_size_bytes=SMALL_SEGMENT_BYTES, always_loses=True),
 }
 
+"""An empty log of each form. A crash takes all that was not flushed."""
+
 LOG_WORLDS: Final[dict[str, Callable[[], World]]] = {
-    name: lambda make=make: LogWorld(make())  # type: ignore[misc]
-    for name, make in _FORMS.items()
+    name: lambda make=make: LogWorld(make(KEEP_ALL))  # type: ignore[misc]
+    for name, make in LOG_FORMS.items()
 }
 """A world for each form of log; a scenario prints the same in all of them."""
