@@ -13,12 +13,14 @@ from tests.scenarios.world import World
 from tests.scenarios.worlds.log_world import LOG_WORLDS
 from tests.scenarios.worlds.recovery_world import RECOVERY_WORLDS
 from tests.scenarios.worlds.snapshot_world import SNAPSHOT_WORLDS
+from tests.scenarios.worlds.voter_world import VOTER_WORLDS
 
 HERE: Final = Path(__file__).parent
 WORLDS: Final[dict[str, dict[str, Callable[[], World]]]] = {
     "log": LOG_WORLDS,
     "recovery": RECOVERY_WORLDS,
     "snapshots": SNAPSHOT_WORLDS,
+    "voters": VOTER_WORLDS,
 }
 """By the folder of a scenario: the forms of its world, by name. The first one records."""
 
