@@ -10,6 +10,7 @@ import pytest
 from tests.scenarios.playing import RECORD_OPTION, check, record
 from tests.scenarios.scenario_text import parse, write
 from tests.scenarios.world import World
+from tests.scenarios.worlds.audit_world import AUDIT_WORLDS
 from tests.scenarios.worlds.log_world import LOG_WORLDS
 from tests.scenarios.worlds.recovery_world import RECOVERY_WORLDS
 from tests.scenarios.worlds.snapshot_world import SNAPSHOT_WORLDS
@@ -17,6 +18,7 @@ from tests.scenarios.worlds.voter_world import VOTER_WORLDS
 
 HERE: Final = Path(__file__).parent
 WORLDS: Final[dict[str, dict[str, Callable[[], World]]]] = {
+    "audit": AUDIT_WORLDS,
     "log": LOG_WORLDS,
     "recovery": RECOVERY_WORLDS,
     "snapshots": SNAPSHOT_WORLDS,
@@ -50,6 +52,13 @@ def test_scenarios_are_written_as_recording_writes_them(path: Path) -> None:
     text = path.read_text("utf-8")
     assert write(parse(text)) == text
     assert text.startswith("# ")
+
+
+def test_the_example_of_the_readme_passes() -> None:
+    """The scenario that tests/README.md shows is one."""
+    readme = (HERE.parent / "README.md").read_text("utf-8")
+    example = readme.partition("```\n")[2].partition("```")[0]
+    check(parse(example, "tests/README.md"), LOG_WORLDS["memory"]())
 
 
 def test_every_world_has_scenarios() -> None:
