@@ -11,22 +11,12 @@ from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.batches.batch import read_batch
 from raftlog.testing.contracts.log_harness import KEEP_ALL, LogHarness
 from tests.contracts.log_harnesses import FileHarness, FileHarnessInParts, MemoryHarness, MemoryHarnessInParts
+from tests.offset_notation import offset_and_epoch, offset_and_epoch_text
 from tests.scenarios.world import ArgumentTypes, World, command
 from tests.scenarios.worlds.batch_notation import batch_bytes, batch_text, offsets_text
 
 SMALL_SEGMENT_BYTES: Final = 300
 """Three batches or so."""
-
-
-def read_id(text: str) -> OffsetAndEpoch:
-    """Read the id of a snapshot, or another end offset with its epoch: ``5@2``."""
-    offset, _, epoch = text.partition("@")
-    return OffsetAndEpoch(int(offset), int(epoch))
-
-
-def id_text(snapshot_id: OffsetAndEpoch) -> str:
-    """Return what ``read_id`` reads."""
-    return f"{snapshot_id.offset}@{snapshot_id.epoch}"
 
 
 class LogWorld(World):
@@ -36,7 +26,7 @@ class LogWorld(World):
         harness: of the log.
     """
 
-    argument_types: ClassVar[ArgumentTypes] = {OffsetAndEpoch: read_id}
+    argument_types: ClassVar[ArgumentTypes] = {OffsetAndEpoch: offset_and_epoch}
 
     def __init__(self, harness: LogHarness) -> None:
         self.harness = harness
@@ -129,13 +119,13 @@ class LogWorld(World):
     def end_of_epoch(self, epoch: int) -> str:
         """Print where an epoch, or the last one before it, ends."""
         end = self.log.end_offset_for_epoch(epoch)
-        return f"ends at {id_text(end)}"
+        return f"ends at {offset_and_epoch_text(end)}"
 
     @command
     def validate(self, position: OffsetAndEpoch) -> str:
         """Print what the leader with this log tells a follower: where it fetches from, and its last epoch."""
         verdict = self.log.validate_offset_and_epoch(position.offset, position.epoch)
-        return f"{verdict.kind.value}: {id_text(verdict.offset_and_epoch)}"
+        return f"{verdict.kind.value}: {offset_and_epoch_text(verdict.offset_and_epoch)}"
 
     @command
     def crash(self) -> str:

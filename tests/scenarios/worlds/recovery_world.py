@@ -19,9 +19,10 @@ from raftlog.storage.recovery.recovery_report import ActionKind, RecoveryReport
 from raftlog.testing.file_system.faults import Fault, Operation
 from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 from tests.file_logs import DIRECTORY, cut, flip, forget_durable_point, kill, open_log, overwrite, segment_path
+from tests.offset_notation import offset_and_epoch_text
 from tests.scenarios.world import CommandError, World, command
 from tests.scenarios.worlds.batch_notation import batch_text
-from tests.scenarios.worlds.log_world import LogWorld, id_text
+from tests.scenarios.worlds.log_world import LogWorld
 from tests.scenarios.worlds.snapshot_world import SnapshotWorld
 
 _INDEX_SUFFIXES: Final = (".index", ".timeindex")
@@ -88,7 +89,7 @@ class RecoveryWorld(SnapshotWorld):
         """Print the log, up to where it is durable, its snapshots, and whether it is in quarantine."""
         lines = [f"{LogWorld.state(self)} flushed {self.log.flushed_offset}"]
         if self.log.snapshot_ids:
-            lines.append(f"snapshots: {' '.join(map(id_text, self.log.snapshot_ids))}")
+            lines.append(f"snapshots: {' '.join(map(offset_and_epoch_text, self.log.snapshot_ids))}")
         if self.log.quarantine is not None:
             bad = self.log.quarantine
             lines.append(f"quarantine: from offset {bad.first_bad_offset} until the end is {bad.durable_end_offset}")

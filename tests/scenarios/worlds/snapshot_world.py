@@ -9,8 +9,9 @@ from raftlog.offsets import OffsetAndEpoch
 from raftlog.snapshot.raw import RawSnapshotWriter
 from raftlog.snapshot.reader import verify_snapshot
 from raftlog.testing.contracts.made_batches import TIMESTAMP, snapshot_bytes
+from tests.offset_notation import offset_and_epoch_text
 from tests.scenarios.world import CommandError, World, command
-from tests.scenarios.worlds.log_world import LOG_FORMS, LogWorld, id_text
+from tests.scenarios.worlds.log_world import LOG_FORMS, LogWorld
 
 DAY_MS: Final = 24 * 3600 * 1000
 RETENTION: Final = Retention(max_bytes=None, max_age_ms=7 * DAY_MS)
@@ -25,7 +26,7 @@ class SnapshotWorld(LogWorld):
     @command
     def state(self) -> str:
         """Print the log, and the frozen snapshots."""
-        return f"{super().state()}\nsnapshots: {' '.join(map(id_text, self.log.snapshot_ids)) or 'none'}"
+        return f"{super().state()}\nsnapshots: {' '.join(map(offset_and_epoch_text, self.log.snapshot_ids)) or 'none'}"
 
     @command
     def create_snapshot(self, snapshot_id: OffsetAndEpoch) -> str:
@@ -39,7 +40,7 @@ class SnapshotWorld(LogWorld):
 
     def _begin(self, writer: RawSnapshotWriter | None) -> str:
         self._writer = writer
-        return "no snapshot is needed" if writer is None else f"writing {id_text(writer.snapshot_id)}"
+        return "no snapshot is needed" if writer is None else f"writing {offset_and_epoch_text(writer.snapshot_id)}"
 
     @property
     def writer(self) -> RawSnapshotWriter:
@@ -106,7 +107,8 @@ class SnapshotWorld(LogWorld):
             return "there is no such snapshot"
         with reader:
             found = verify_snapshot(reader, snapshot_id)
-        return f"snapshot {id_text(found.snapshot_id)}: {found.batch_count} batches, {found.record_count} data record"
+        name = offset_and_epoch_text(found.snapshot_id)
+        return f"snapshot {name}: {found.batch_count} batches, {found.record_count} data record"
 
     @command
     def delete_before_snapshot(self, snapshot_id: OffsetAndEpoch) -> str:

@@ -19,10 +19,11 @@ from raftlog.snapshot.reader import RecordsSnapshotReader
 from raftlog.testing.contracts.log_harness import KEEP_ALL
 from raftlog.voters.voter_set import Endpoints, ReplicaKey, SupportedVersionRange, VoterNode, VoterSet
 from tests.log.control_batches import TIMESTAMP, control_bytes, data_bytes
+from tests.offset_notation import offset_and_epoch_text
 from tests.scenarios.scenario_text import Step
 from tests.scenarios.world import CommandError, World, command
 from tests.scenarios.worlds.batch_notation import offsets_text
-from tests.scenarios.worlds.log_world import LOG_FORMS, id_text
+from tests.scenarios.worlds.log_world import LOG_FORMS
 
 _DIRECTORIES: Final = "abcd"
 
@@ -150,7 +151,7 @@ class VoterWorld(World):
         with raw:
             header = RecordsSnapshotReader.of(raw).header
         said = f"voters {_set_text(header.voter_set)} kraft.version {header.kraft_version.value}"
-        return f"snapshot {id_text(raw.snapshot_id)}: {said}\n{self.history()}"
+        return f"snapshot {offset_and_epoch_text(raw.snapshot_id)}: {said}\n{self.history()}"
 
     @command
     def start_at_snapshot(self, end_offset: int) -> str:
