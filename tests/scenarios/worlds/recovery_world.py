@@ -11,9 +11,12 @@ from typing import Final
 
 import attrs
 
+from raftlog.file_system import join
 from raftlog.log.replicated_log import ReplicatedLog
+from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.batches.iterator import BufferSource, Piece, TornTail, ZeroPadding, split
+from raftlog.snapshot.paths import snapshot_name
 from raftlog.storage.log.file_log import FileLog
 from raftlog.storage.recovery.recovery_report import ActionKind, RecoveryReport
 from raftlog.testing.file_system.faults import Fault, Operation
@@ -172,6 +175,16 @@ class RecoveryWorld(SnapshotWorld):
         path, position, _ = self._place(offset)
         flip(self.files, path, position + _BYTE_IN_RECORDS)
         return self.segments()
+
+    @command
+    def damage_snapshot(self, snapshot_id: OffsetAndEpoch) -> str:
+        """Change a bit in the middle of a snapshot."""
+        path = join(DIRECTORY, snapshot_name(snapshot_id))
+        data = bytearray(self.files.contents()[path])
+        data[len(data) // 2] ^= 1
+        self.files.remove(path)  # It is read-only.
+        self.files.open(path, create=True).append(bytes(data))
+        return f"changed a bit of {_short(path)}"
 
     @command
     def tear(self, offset: int, *, left: int) -> str:
