@@ -155,9 +155,12 @@ def test_conflicting_replicas() -> None:
     changes = voter_timeline([log.evidence() for log in logs])
     leads = epoch_timeline([log.evidence() for log in logs])
 
-    assert [(change.offset, change.epoch) for change in changes] == [(-1, 0), (2, 1), (4, 2), (4, 3)]
-    assert changes[-1].voters == voters(2, 3)
-    assert [(lead.epoch, lead.start_offset) for lead in leads] == [(1, 0), (2, 3), (3, 3)]
+    bootstrap, first, of_n1, of_n2 = changes
+    assert (bootstrap.offset, first.offset) == (-1, 2)
+    assert (of_n1.offset, of_n1.epoch, of_n1.voters) == (4, 2, voters(1, 2))
+    assert (of_n2.offset, of_n2.epoch, of_n2.voters) == (4, 3, voters(2, 3))
+    assert (bootstrap.epoch, first.epoch) == (0, 1)
+    assert {lead.epoch: lead.start_offset for lead in leads} == {1: 0, 2: 3, 3: 3}
 
 
 def test_the_set_in_force_is_last_although_a_lost_one_is_later() -> None:
