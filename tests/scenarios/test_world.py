@@ -81,6 +81,8 @@ REFUSED = {
     "hidden": "unknown command 'hidden'",
     "say-all": "missing a required argument: 'first'; the arguments are first, others, name, ids, limit",
     "say-all 1 size=3": "got an unexpected keyword argument 'size'",
+    "say-all 1 name=a name=b": "an argument is given twice",
+    "say-all 1 first=2": "multiple values for argument 'first'",
     "say-all one": "first is 'one', which is no int",
     "say-all 1 two": "others is 'two', which is no int",
     "say-all 1 ids=1,": r"ids is '1,', which is no tuple",

@@ -89,6 +89,10 @@ class Command:
     def of(cls, method: Callable[..., str], more_types: ArgumentTypes) -> "Command":
         """Describe a method.
 
+        Args:
+            method: of a world.
+            more_types: how arguments of the world's own types are read.
+
         Raises:
             TypeError: a parameter has a type that no argument can be read as.
         """
@@ -111,6 +115,8 @@ class Command:
         """
         matches = [(word, _NAMED.fullmatch(word)) for word in words]
         named = {match[1].replace("-", "_"): match[2] for _, match in matches if match}
+        if len(named) < sum(match is not None for _, match in matches):
+            raise CommandError("an argument is given twice")
         try:
             bound = self.signature.bind(*(word for word, match in matches if not match), **named)
         except TypeError as error:
