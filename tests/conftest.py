@@ -12,11 +12,24 @@ import pytest
 from hypothesis import settings
 
 from tests.object_store import ObjectStore, running_object_store
+from tests.scenarios.playing import RECORD_OPTION, refusal_to_record
 
 settings.register_profile("default", max_examples=40, deadline=None)
 settings.register_profile("ci", max_examples=40, deadline=None, derandomize=True)
 settings.register_profile("thorough", max_examples=1000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of this checkout."""
+    parser.addoption(RECORD_OPTION, action="store_true", help="write what scenarios print into tests/scenarios/*/*.txt")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse to record where outputs must be compared."""
+    refusal = refusal_to_record(os.environ) if config.getoption(RECORD_OPTION) else None
+    if refusal is not None:
+        raise pytest.UsageError(refusal)
 
 
 def pytest_collection_finish() -> None:

@@ -37,9 +37,17 @@ class MemoryHarness:
 
 
 class FileHarness:
-    """A ``FileLog`` on a disk that loses, or keeps, all that was not synced; it is torn in other tests."""
+    """A ``FileLog`` on a disk that loses, or keeps, all that was not synced; it is torn in other tests.
 
-    def __init__(self, retention: Retention = KEEP_ALL, segment_size_bytes: int = 1024 * 1024) -> None:
+    Args:
+        retention: of the log.
+        segment_size_bytes: of the log.
+        always_loses: whether every crash loses what was not synced; otherwise some crashes keep it.
+    """
+
+    def __init__(
+        self, retention: Retention = KEEP_ALL, segment_size_bytes: int = 1024 * 1024, *, always_loses: bool = False
+    ) -> None:
         self._config = LogConfig(
             segment_size_bytes=segment_size_bytes,
             retention_bytes=retention.max_bytes,
@@ -47,6 +55,7 @@ class FileHarness:
             index_interval_bytes=0,
         )
         self._random = random.Random(segment_size_bytes)
+        self._always_loses = always_loses
         self._file_system = MemoryFileSystem()
         self._open()
 
@@ -65,7 +74,7 @@ class FileHarness:
 
     def crash(self) -> None:
         """Lose what is not durable, and open the log again."""
-        loses = self._random.random() < 0.5
+        loses = self._always_loses or self._random.random() < 0.5
         self._file_system = self._file_system.crash(lambda count: 0 if loses else count - 1)
         self._open()
 

@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import mock
 
 import crc32c
@@ -28,6 +28,15 @@ from tests.records.kernel_forms import COMPILED, FORMS, examples, ints, longs, n
 from tests.strategies import batch_bytes
 
 _forms = pytest.mark.parametrize("kernel", FORMS)
+
+
+class Scan(NamedTuple):
+    """What a scan returns."""
+
+    batches: int
+    unchecked: int = 0
+    end: int = 0
+    broken_rule: int = 0
 
 
 @_forms
@@ -62,7 +71,7 @@ def test_a_scan_checks_by_instruction_and_by_tables(kernel: Any, by_instruction:
         mock.patch.object(kernel, "SMALL_BATCH", 2**31),
         mock.patch.object(kernel, "HAS_CRC_INSTRUCTION", kernel.HAS_CRC_INSTRUCTION and by_instruction),
     ):
-        assert kernel.scan(log, 0, positions, sizes, unchecked) == (6, 0, len(log), 0)
+        assert kernel.scan(log, 0, positions, sizes, unchecked) == Scan(batches=6, end=len(log))
         count, _, end, rule = kernel.scan(damaged, 0, positions, sizes, unchecked)
     assert (count, end, kernel.RULE_IDS[rule]) == (5, len(log) - 20_061, "batch-crc")
 
@@ -78,12 +87,13 @@ def test_the_instruction_is_used_where_the_processor_has_it() -> None:
 @_forms
 def test_a_scan_stops_where_columns_are_full(kernel: Any) -> None:
     """No more batches are looked for than the shortest column holds."""
+    size = len(batch_bytes())
     log = batch_bytes() * 5
     for columns in ((longs(3), ints(4), ints(4)), (longs(4), ints(3), ints(4)), (longs(4), ints(4), ints(3))):
         with mock.patch.object(kernel, "SMALL_BATCH", 2048):
-            assert kernel.scan(log, 0, *columns) == (3, 0, 3 * 61, 0)
-            assert kernel.scan(log, 3 * 61, *columns) == (2, 0, 5 * 61, 0)
-            assert kernel.scan(log, 5 * 61, *columns) == (0, 0, 5 * 61, 0)
+            assert kernel.scan(log, 0, *columns) == Scan(batches=3, end=3 * size)
+            assert kernel.scan(log, 3 * size, *columns) == Scan(batches=2, end=5 * size)
+            assert kernel.scan(log, 5 * size, *columns) == Scan(batches=0, end=5 * size)
 
 
 @_forms

@@ -91,18 +91,19 @@ def test_a_file_may_change_its_format() -> None:
 def test_magic_0_keeps_inner_offsets_and_magic_1_counts_back_from_the_last() -> None:
     """Inner offsets are absolute in magic 0, relative in magic 1, and untouched under a wrapper at offset 0."""
 
-    def wrapped(magic: int, offset: int, inner: list[int]) -> list[int]:
+    def offsets_read(*, magic: int, offset: int, inner: list[int]) -> list[int]:
+        """Return the offsets of records in a compressed message at an offset, by the offsets stored inside it."""
         messages = b"".join(legacy_message(magic, relative, None, b"v") for relative in inner)
         data = legacy_message(magic, offset, None, compress(CompressionType.GZIP, messages), CompressionType.GZIP)
         return [record.offset for record in LegacyBatch(data).records()]
 
-    assert wrapped(0, 12, [10, 12]) == [10, 12]
-    assert wrapped(1, 12, [0, 1, 2]) == [10, 11, 12]
-    assert wrapped(1, 12, [0, 5]) == [7, 12]
-    assert wrapped(1, 0, [3, 4]) == [3, 4]
-    assert wrapped(1, 2**63 - 1, [-(2**63), -1]) == [0, 2**63 - 1]
+    assert offsets_read(magic=0, offset=12, inner=[10, 12]) == [10, 12]
+    assert offsets_read(magic=1, offset=12, inner=[0, 1, 2]) == [10, 11, 12]
+    assert offsets_read(magic=1, offset=12, inner=[0, 5]) == [7, 12]
+    assert offsets_read(magic=1, offset=0, inner=[3, 4]) == [3, 4]
+    assert offsets_read(magic=1, offset=2**63 - 1, inner=[-(2**63), -1]) == [0, 2**63 - 1]
     with pytest.raises(InvalidRecordError, match="offset 5 in a message at 4"):
-        wrapped(1, 4, [0, 5])
+        offsets_read(magic=1, offset=4, inner=[0, 5])
 
 
 def test_a_wrapper_with_log_append_time_sets_the_time() -> None:

@@ -83,7 +83,14 @@ def test_slots_are_read_from_their_own_bytes() -> None:
 
 @pytest.mark.parametrize(
     ("epoch", "start_offset", "is_foreign"),
-    [(6, 9, True), (5, 9, False), (4, 9, False), (6, 10, False), (6, 11, False), (7, 0, True)],
+    [
+        pytest.param(6, 9, True, id="a later epoch below the durable end"),
+        pytest.param(5, 9, False, id="the last known epoch"),
+        pytest.param(4, 9, False, id="an earlier epoch"),
+        pytest.param(6, 10, False, id="a later epoch at the durable end"),
+        pytest.param(6, 11, False, id="a later epoch above the durable end"),
+        pytest.param(7, 0, True, id="a later epoch at the start"),
+    ],
 )
 def test_who_has_overwritten_what_was_durable(epoch: int, start_offset: int, is_foreign: bool) -> None:
     """An epoch above the last known one, from below the durable end on, is somebody else's; at the end it is not."""

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Segments and their indexes at their limits: the case at each, and the ones beside it."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from raftlog.errors import CorruptBatchError, OutOfSpaceError, StorageError
 from raftlog.log.append_validation import check_append_as_follower
+from raftlog.records.files.index_entries import TimeIndexEntry
 from raftlog.storage.segments.epoch_witnesses import EpochWitnesses
 from raftlog.storage.segments.log_segment import LogSegment, RollLimits
 from raftlog.storage.segments.segment_indexes import MAX_INDEXED_POSITION, IndexLimits, SegmentIndexes
@@ -23,10 +25,11 @@ MUCH = 1 << 40
 LIMITS = IndexLimits(interval_bytes=100, max_size_bytes=100)
 
 
-def _indexes(*sizes_and_times: tuple[int, int]) -> SegmentIndexes:
-    """The indexes of batches of one record with these sizes and greatest timestamps."""
+def _indexes_of_batches(*, sizes: Sequence[int], timestamps: Sequence[int] | None = None) -> SegmentIndexes:
+    """Return the indexes of batches of one record with these sizes and greatest timestamps: 1, 2, ... by default."""
     indexes, position = SegmentIndexes(MemoryFileSystem(), ".", 0, LIMITS), 0
-    for offset, (size_bytes, timestamp) in enumerate(sizes_and_times):
+    timestamps = range(1, len(sizes) + 1) if timestamps is None else timestamps
+    for offset, (size_bytes, timestamp) in enumerate(zip(sizes, timestamps, strict=True)):
         indexes.add(position, size_bytes, offset, timestamp)
         position += size_bytes
     return indexes
@@ -101,9 +104,10 @@ def test_how_many_entries_an_index_takes(size_bytes: int) -> None:
 @pytest.mark.parametrize(("size_bytes", "count"), [(99, 0), (100, 0), (101, 1)])
 def test_an_entry_comes_after_more_than_an_interval(size_bytes: int, count: int) -> None:
     """Exactly an interval is not enough: at the start, after an entry, and after a rewind."""
-    assert len(_indexes((size_bytes, 1), (10, 2)).offsets) == count
-    assert len(_indexes((101, 1), (size_bytes, 2), (10, 3)).offsets) == 1 + count
-    indexes = _indexes((size_bytes, 1), (10, 2), (10, 3))
+    more_than_an_interval = LIMITS.interval_bytes + 1
+    assert len(_indexes_of_batches(sizes=[size_bytes, 10]).offsets) == count
+    assert len(_indexes_of_batches(sizes=[more_than_an_interval, size_bytes, 10]).offsets) == 1 + count
+    indexes = _indexes_of_batches(sizes=[size_bytes, 10, 10])
     assert indexes.rewind(size_bytes) == 0
     indexes.add(0, size_bytes, 0, 1)
     indexes.add(size_bytes, 10, 1, 2)
@@ -112,10 +116,11 @@ def test_an_entry_comes_after_more_than_an_interval(size_bytes: int, count: int)
 
 def test_the_first_of_equal_timestamps_counts() -> None:
     """The last time entry names the first batch that has the greatest timestamp, and comes when the segment ends."""
-    indexes = _indexes((10, 5), (10, 9), (10, 9), (10, 7))
+    indexes = _indexes_of_batches(sizes=[10] * 4, timestamps=[5, 9, 9, 7])
     assert len(indexes.times) == 0
     indexes.seal()
-    assert [tuple(indexes.times.entry(number)) for number in range(len(indexes.times))] == [(9, 1)]
+    entries = [indexes.times.entry(number) for number in range(len(indexes.times))]
+    assert entries == [TimeIndexEntry(timestamp=9, relative_offset=1)]
 
 
 @pytest.mark.parametrize("is_last", [True, False])

@@ -108,7 +108,7 @@ class MadeLog:
 
     def bootstrap(self, first: VoterSet) -> Self:
         """Write what a formatted quorum starts with: a snapshot at 0, and the first epoch."""
-        self.snapshot(0, 0, 1, first)
+        self.snapshot(0, epoch=0, named=first)
         self.lead(min(first.voter_ids), first.voter_ids, KRaftVersionRecord(1), voters_record(first))
         return self
 
@@ -117,11 +117,16 @@ class MadeLog:
         return self.write(after if isinstance(after, VotersRecord) else voters_record(after))
 
     def snapshot(
-        self, end_offset: int, epoch: int, version: int = 1, named: VoterSet | VotersRecord | None = None
+        self,
+        end_offset: int,
+        *,
+        epoch: int,
+        kraft_version: int = 1,
+        named: VoterSet | VotersRecord | None = None,
     ) -> Self:
-        """Put a snapshot beside the log."""
+        """Put a snapshot beside the log, which names a kraft.version, unless it is 0, and voters."""
         values: list[ControlValue] = [SnapshotHeaderRecord(START_MS + end_offset)]
-        values += [KRaftVersionRecord(version)] if version else []
+        values += [KRaftVersionRecord(kraft_version)] if kraft_version else []
         if named is not None:
             values.append(named if isinstance(named, VotersRecord) else voters_record(named))
         path = f"{self.node}/{TOPIC}-0/{end_offset:020}-{epoch:010}.checkpoint"
@@ -204,7 +209,7 @@ def histories(draw: st.DrawFn) -> MadeLog:
     now = VoterSet.of(map(voter, draw(st.sets(st.integers(1, 5), min_size=1))))
     log = MadeLog()
     if draw(st.booleans()):
-        log.snapshot(0, 0, 1, now)
+        log.snapshot(0, epoch=0, named=now)
     log.lead(min(now.voter_ids), now.voter_ids, KRaftVersionRecord(1), voters_record(now))
     for _ in range(draw(st.integers(0, 8))):
         match draw(st.sampled_from(["data", "lead", "add", "remove", "update", "snapshot"])):
@@ -225,5 +230,5 @@ def histories(draw: st.DrawFn) -> MadeLog:
                 now = now.update_voter(updated) or now
                 log.change(now)
             case "snapshot":
-                log.snapshot(log.end_offset, log.epoch, 1, now)
+                log.snapshot(log.end_offset, epoch=log.epoch, named=now)
     return log

@@ -2,6 +2,7 @@
 """Replicas made for tests, and what a survey says of them."""
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.batches.builder import RecordBatchBuilder
@@ -10,18 +11,29 @@ from raftlog.records.files.file_names import FileKind
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, Place, SurveyTask
 from raftlog.tools.auditing.survey.segment_survey import survey_segment
 
-Batch = tuple[int, int, int, bytes]
-"""Base offset, how many records, epoch, and what each value is."""
 
-BASE: list[Batch] = [(0, 10, 0, b"a"), (10, 10, 0, b"b"), (20, 10, 1, b"c"), (30, 10, 1, b"d")]
+class Batch(NamedTuple):
+    """A batch with a record at each of some offsets, all of one value."""
+
+    offsets: range
+    epoch: int
+    value: bytes
+
+
+BASE: list[Batch] = [
+    Batch(range(10), epoch=0, value=b"a"),
+    Batch(range(10, 20), epoch=0, value=b"b"),
+    Batch(range(20, 30), epoch=1, value=b"c"),
+    Batch(range(30, 40), epoch=1, value=b"d"),
+]
 
 
 def encode(batch: Batch, *, key: bytes | None = None) -> bytes:
     """Write a batch."""
-    base_offset, count, epoch, value = batch
-    builder = RecordBatchBuilder(base_offset, partition_leader_epoch=epoch)
-    for _ in range(count):
-        builder.append(1_700_000_000_000 + base_offset, key, value)
+    base_offset = batch.offsets.start
+    builder = RecordBatchBuilder(base_offset, partition_leader_epoch=batch.epoch)
+    for _ in batch.offsets:
+        builder.append(1_700_000_000_000 + base_offset, key, batch.value)
     return builder.build()
 
 

@@ -37,7 +37,7 @@ def nonsense(draw: st.DrawFn) -> list[PartitionEvidence]:
         log.write(*draw(st.lists(CONTROL_VALUES, min_size=1, max_size=3)), epoch=draw(EPOCHS))
     for _ in range(draw(st.integers(0, 3))):
         named = draw(st.none() | SETS)
-        log.snapshot(draw(OFFSETS), draw(EPOCHS), draw(st.integers(0, 3)), named)
+        log.snapshot(draw(OFFSETS), epoch=draw(EPOCHS), kraft_version=draw(st.integers(0, 3)), named=named)
     if draw(st.booleans()):
         log.state(draw(st.integers(-1, 6)), draw(IDS), draw(IDS))
     positions = draw(st.lists(st.none() | st.integers(0, 700), max_size=2))

@@ -2,8 +2,10 @@
 """Which step is out of line."""
 
 import itertools
+from collections.abc import Sequence
 
 import attrs
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,13 +20,17 @@ class _Step:
     is_vouched_for: bool = True
 
 
-def _steps(*starts: int, span: int = 10) -> list[_Step]:
-    return [_Step(start, start + span, start + span) for start in starts]
+STEP_LENGTH = 10
 
 
-def _stray(steps: list[_Step], end: int | None = 0) -> list[int]:
-    """Take steps, and return where those that are out of line start; verdicts come in order, one a step."""
-    search: OutlierSearch[_Step] = OutlierSearch(end)
+def _steps_starting_at(starts: Sequence[int]) -> list[_Step]:
+    """Return steps of one length: each leads to where the next one starts, if that is ``STEP_LENGTH`` further on."""
+    return [_Step(start, start + STEP_LENGTH, start + STEP_LENGTH) for start in starts]
+
+
+def _starts_of_outliers(steps: list[_Step]) -> list[int]:
+    """Take steps on a line from 0 on, and return where those that are out of line start; each has one verdict."""
+    search: OutlierSearch[_Step] = OutlierSearch(0)
     verdicts = [verdict for step in steps for verdict in search.take(step)]
     verdicts += search.finish()
     assert [verdict.step for verdict in verdicts] == steps
@@ -38,43 +44,49 @@ def test_steps_that_go_on_are_in_line(plan: list[tuple[int, int]]) -> None:
     for gap, span in plan:
         steps.append(_Step(end + gap, end + gap + span, end + gap + span))
         end += gap + span
-    assert _stray(steps) == []
+    assert _starts_of_outliers(steps) == []
 
 
 @given(st.lists(st.integers(0, 300), max_size=12))
-def test_what_is_in_line_goes_on(starts: list[int]) -> None:
+def test_what_is_in_sequence_goes_on(starts: list[int]) -> None:
     """Whatever the steps, each has one verdict, and those in line go on from each other."""
-    steps = _steps(*starts)
-    stray = _stray(steps)
+    steps = _steps_starting_at(starts)
+    outliers = _starts_of_outliers(steps)
     search: OutlierSearch[_Step] = OutlierSearch(0)
     verdicts = [verdict for step in steps for verdict in search.take(step)] + list(search.finish())
     in_line = [verdict.step for verdict in verdicts if verdict.is_in_sequence]
-    assert len(in_line) + len(stray) == len(steps)
+    assert len(in_line) + len(outliers) == len(steps)
     assert all(before.end <= after.start for before, after in itertools.pairwise(in_line))
 
 
-def test_one_step_is_to_blame() -> None:
-    """A step too low, too high, doubled, or before its time is out of line, and none beside it."""
-    assert _stray(_steps(0, 10, 3, 30, 40)) == [3]
-    assert _stray(_steps(0, 10, 900, 30, 40)) == [900]
-    assert _stray(_steps(0, 10, 900, 33, 43)) == [900]
-    assert _stray(_steps(0, 10, 10, 20, 30)) == [10]
-    assert _stray(_steps(900, 10, 20)) == [900]
-    assert _stray(_steps(0, 10, 20, 5)) == [5]
+@pytest.mark.parametrize(
+    ("starts", "outlier"),
+    [
+        pytest.param([0, 10, 3, 30, 40], 3, id="too low, in place of 20"),
+        pytest.param([0, 10, 900, 30, 40], 900, id="too high, in place of 20"),
+        pytest.param([0, 10, 900, 33, 43], 900, id="too high, with a gap after it"),
+        pytest.param([0, 10, 10, 20, 30], 10, id="doubled"),
+        pytest.param([900, 10, 20], 900, id="too high, at the start"),
+        pytest.param([0, 10, 20, 5], 5, id="too low, at the end"),
+    ],
+)
+def test_one_step_is_to_blame(starts: list[int], outlier: int) -> None:
+    """Of several steps one does not fit: it alone is out of line, and none beside it."""
+    assert _starts_of_outliers(_steps_starting_at(starts)) == [outlier]
 
 
 def test_a_step_that_leads_further_than_what_it_holds() -> None:
     """A step is out of line whose end is beyond the next start, where that follows what it holds."""
-    steps = _steps(0, 10, 20, 30)
-    steps[1] = attrs.evolve(steps[1], end=500)
-    assert _stray(steps) == [10]
+    first, leading_too_far, *others = _steps_starting_at([0, 10, 20, 30])
+    leading_too_far = attrs.evolve(leading_too_far, end=500)
+    assert _starts_of_outliers([first, leading_too_far, *others]) == [leading_too_far.start]
 
 
 def test_at_the_end_one_that_nothing_speaks_for_gives_way() -> None:
     """Of two last steps that contradict each other, the first is out of line if nothing vouches for it."""
-    last = [_Step(1, 1, 1), _Step(5, 5, 5, is_vouched_for=False), _Step(3, 3, 3)]
-    assert _stray(last) == [5]
-    assert _stray([*last[:1], attrs.evolve(last[1], is_vouched_for=True), *last[2:]]) == [3]
+    first, high, low = (_Step(start, end=start, held_end=start) for start in (1, 5, 3))
+    assert _starts_of_outliers([first, attrs.evolve(high, is_vouched_for=False), low]) == [high.start]
+    assert _starts_of_outliers([first, attrs.evolve(high, is_vouched_for=True), low]) == [low.start]
 
 
 def test_many_steps_may_be_taken_at_once() -> None:

@@ -18,7 +18,7 @@ def histories(draw: st.DrawFn) -> list[Batch]:
     for _ in range(draw(st.integers(1, 8))):
         epoch += draw(st.sampled_from([0, 0, 1]))
         count = draw(st.sampled_from([1, 2, 3000]))
-        batches.append((offset, count, epoch, draw(st.sampled_from([b"a", b"b"]))))
+        batches.append(Batch(range(offset, offset + count), epoch, draw(st.sampled_from([b"a", b"b"]))))
         offset += count
     return batches
 
@@ -30,11 +30,11 @@ def related_histories(draw: st.DrawFn) -> tuple[list[Batch], list[Batch]]:
     shared = draw(st.integers(0, len(left)))
     right = left[:shared]
     if draw(st.booleans()):
-        offset = right[-1][0] + right[-1][1] if right else 0
-        last_epoch = max((batch[2] for batch in left), default=0)
+        offset = right[-1].offsets.stop if right else 0
+        last_epoch = max((batch.epoch for batch in left), default=0)
         for _ in range(draw(st.integers(0, 3))):
             last_epoch += 1
-            right.append((offset, 2, last_epoch, b"c"))
+            right.append(Batch(range(offset, offset + 2), last_epoch, b"c"))
             offset += 2
     return left, right
 
@@ -43,16 +43,16 @@ def _model(left: list[Batch], right: list[Batch]) -> tuple[DivergenceKind, int] 
     """Say where two related logs part first, batch by batch."""
     for mine, other in zip(left, right, strict=False):
         if mine != other:
-            return DivergenceKind.CONFLICTING_EPOCH, mine[0]
+            return DivergenceKind.CONFLICTING_EPOCH, mine.offsets.start
     if len(left) == len(right):
         return None
     longer, shorter = (left, right) if len(left) > len(right) else (right, left)
-    return DivergenceKind.PREFIX, longer[len(shorter)][0]
+    return DivergenceKind.PREFIX, longer[len(shorter)].offsets.start
 
 
 def _segments(batches: list[Batch], cut: int) -> dict[int, bytes]:
     parts = [part for part in (batches[:cut], batches[cut:]) if part]
-    return {part[0][0]: log_of(part) for part in parts} or {0: b""}
+    return {part[0].offsets.start: log_of(part) for part in parts} or {0: b""}
 
 
 @given(logs=related_histories(), left_cut=st.integers(1, 8), right_cut=st.integers(1, 8))
@@ -97,7 +97,7 @@ def test_bit_rot_is_told_from_a_conflict() -> None:
     (found,) = _only(log_of(BASE), bytes(log))
     assert (found.kind, found.offset, found.right.epoch) == (DivergenceKind.BIT_ROT, 10, None)
     assert found.left.position == found.right.position == len(encode(BASE[0]))
-    (found,) = _only(log_of(BASE), log_of([BASE[0], (10, 10, 0, b"x"), *BASE[2:]]))
+    (found,) = _only(log_of(BASE), log_of([BASE[0], Batch(range(10, 20), epoch=0, value=b"x"), *BASE[2:]]))
     assert (found.kind, found.offset, found.end_offset) == (DivergenceKind.CONFLICTING_BATCH, 10, 20)
     assert found.left.crc != found.right.crc
 
@@ -133,7 +133,7 @@ def test_records_that_compaction_left_must_be_equal() -> None:
     parts = [encode(batch, key=b"k") for batch in BASE]
     (found,) = _only(b"".join(parts), b"".join([parts[0], builder.build(), *parts[2:]]), topic="orders")
     assert found.kind is DivergenceKind.COMPACTION
-    changed = encode((10, 10, 0, b"other"), key=b"k")
+    changed = encode(Batch(range(10, 20), epoch=0, value=b"other"), key=b"k")
     (found,) = _only(b"".join(parts), b"".join([parts[0], changed, *parts[2:]]), topic="orders")
     assert found.kind is DivergenceKind.CONFLICTING_BATCH
 
@@ -151,6 +151,6 @@ def test_a_fork_is_the_last_that_is_compared() -> None:
     """Damage before a fork is given first, then the fork, and nothing behind it."""
     left = bytearray(log_of(BASE))
     left[70] ^= 1
-    right = log_of([*BASE[:2], (20, 10, 2, b"z"), (30, 10, 3, b"z")])
+    right = log_of([*BASE[:2], Batch(range(20, 30), epoch=2, value=b"z"), Batch(range(30, 40), epoch=3, value=b"z")])
     kinds = [(found.kind, found.offset) for found in _only(bytes(left), right)]
     assert kinds == [(DivergenceKind.BIT_ROT, 0), (DivergenceKind.CONFLICTING_EPOCH, 20)]

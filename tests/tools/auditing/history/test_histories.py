@@ -54,9 +54,15 @@ def test_clusters_whose_first_leaders_differ() -> None:
 def test_clusters_whose_voters_have_no_directory_in_common() -> None:
     """Directory ids tell, whatever the logs still have; one that is of both keeps them together."""
     old, new, both = voters(1, 2), voters(3, 4), voters(2, 3)
-    one = MadeLog(start_offset=50).snapshot(50, 1, 1, old).data(2).evidence()
-    other = MadeLog(start_offset=70, node="n2").snapshot(70, 4, 1, new).data(2).evidence()
-    bridge = MadeLog(start_offset=70, node="n2").snapshot(60, 4, 1, both).snapshot(70, 4, 1, new).data(2).evidence()
+    one = MadeLog(start_offset=50).snapshot(50, epoch=1, named=old).data(2).evidence()
+    other = MadeLog(start_offset=70, node="n2").snapshot(70, epoch=4, named=new).data(2).evidence()
+    bridge = (
+        MadeLog(start_offset=70, node="n2")
+        .snapshot(60, epoch=4, named=both)
+        .snapshot(70, epoch=4, named=new)
+        .data(2)
+        .evidence()
+    )
     assert divided(one, other) == [["n1"], ["n2"]]
     assert divided(one, bridge) == [["n1", "n2"]]
 

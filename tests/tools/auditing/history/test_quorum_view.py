@@ -23,7 +23,7 @@ def replica(node_id: int, count: int, *, epoch: int = 1, snapshot: int = 0) -> l
     if epoch > 1:
         log.lead(node_id, IDS, epoch=epoch)
     if snapshot:
-        log.snapshot(snapshot, 1, 1, voters(*IDS))
+        log.snapshot(snapshot, epoch=1, named=voters(*IDS))
     log.state(epoch, leader_id=node_id if epoch > 1 else 1)
     return [log_directory(log.node, node_id, voter(node_id).voter_key.directory_id), log.evidence()]
 
@@ -73,7 +73,7 @@ def test_who_lacks_what_is_committed_is_not_elected_by_the_absent_either(count: 
     """What a snapshot proves to be committed is of its epoch: a longer log of an earlier one lacks it all the same."""
     log = MadeLog(node="n2").bootstrap(voters(*IDS)).data(4)
     log.lead(2, IDS, epoch=2)
-    log.snapshot(log.end_offset, 2, 1, voters(*IDS)).state(2, leader_id=2)
+    log.snapshot(log.end_offset, epoch=2, named=voters(*IDS)).state(2, leader_id=2)
     second = [log_directory(log.node, 2, voter(2).voter_key.directory_id), log.evidence()]
     view = view_of(replica(1, count), second)
     assert [member(view, node_id).electable_with_absent for node_id in (1, 2)] == [False, True]
@@ -227,7 +227,7 @@ def test_a_damaged_snapshot_counts_for_nothing() -> None:
 def test_a_snapshot_of_a_later_epoch_replaces_a_longer_log() -> None:
     """A log of an older epoch is dropped for the newest snapshot at the next start, however long it is."""
     directory, log = replica(1, 10)
-    made = MadeLog(node="n1").snapshot(6, 3, 1, voters(*IDS)).evidence()
+    made = MadeLog(node="n1").snapshot(6, epoch=3, named=voters(*IDS)).evidence()
     newer = next(file for file in made.snapshots if file.task.snapshot_id == OffsetAndEpoch(6, 3))
 
     view = view_of([directory, attrs.evolve(log, files=(*log.files, newer))], replica(2, 2), replica(3, 2))

@@ -110,7 +110,7 @@ def test_a_change_in_full() -> None:
     """A row has all that its record says, and where it was seen."""
     log = MadeLog().bootstrap(voters(1, 2, 3))
     offset = log.change(VoterSet.of([voter(1, port=1), voter(2), voter(4)]))
-    log.snapshot(log.end_offset, 1, 1, VoterSet.of([voter(1, port=1), voter(2), voter(4)]))
+    log.snapshot(log.end_offset, epoch=1, named=VoterSet.of([voter(1, port=1), voter(2), voter(4)]))
     change = voter_timeline([log.evidence()])[-1]
 
     assert (change.offset, change.epoch, change.timestamp, change.kraft_version) == (offset, 1, START_MS + offset, 1)
@@ -121,7 +121,9 @@ def test_a_change_in_full() -> None:
 def test_history_of_older_snapshots() -> None:
     """What a log and its newest snapshot have forgotten is known from older snapshots, with the offsets of those."""
     log = MadeLog(start_offset=300).data(5)
-    log.snapshot(100, 1, 1, voters(1)).snapshot(200, 1, 1, voters(1, 2)).snapshot(300, 1, 1, voters(1, 2))
+    log.snapshot(100, epoch=1, named=voters(1)).snapshot(200, epoch=1, named=voters(1, 2)).snapshot(
+        300, epoch=1, named=voters(1, 2)
+    )
     changes = voter_timeline([log.evidence()])
 
     assert [(change.offset, sorted(change.voters.voter_ids)) for change in changes] == [(99, [1]), (199, [1, 2])]
@@ -131,7 +133,7 @@ def test_history_of_older_snapshots() -> None:
 def test_a_snapshot_that_contradicts_the_log() -> None:
     """It is a row of its own, and later snapshots that agree with the log are rows of the log's again."""
     log = MadeLog().bootstrap(voters(1, 2, 3)).data(20)
-    log.snapshot(10, 1, 1, voters(1, 2)).snapshot(20, 1, 1, voters(1, 2, 3))
+    log.snapshot(10, epoch=1, named=voters(1, 2)).snapshot(20, epoch=1, named=voters(1, 2, 3))
     changes = voter_timeline([log.evidence()])
 
     assert [(change.offset, sorted(change.voters.voter_ids)) for change in changes] == [
@@ -153,9 +155,12 @@ def test_conflicting_replicas() -> None:
     changes = voter_timeline([log.evidence() for log in logs])
     leads = epoch_timeline([log.evidence() for log in logs])
 
-    assert [(change.offset, change.epoch) for change in changes] == [(-1, 0), (2, 1), (4, 2), (4, 3)]
-    assert changes[-1].voters == voters(2, 3)
-    assert [(lead.epoch, lead.start_offset) for lead in leads] == [(1, 0), (2, 3), (3, 3)]
+    bootstrap, first, of_n1, of_n2 = changes
+    assert (bootstrap.offset, first.offset) == (-1, 2)
+    assert (of_n1.offset, of_n1.epoch, of_n1.voters) == (4, 2, voters(1, 2))
+    assert (of_n2.offset, of_n2.epoch, of_n2.voters) == (4, 3, voters(2, 3))
+    assert (bootstrap.epoch, first.epoch) == (0, 1)
+    assert {lead.epoch: lead.start_offset for lead in leads} == {1: 0, 2: 3, 3: 3}
 
 
 def test_the_set_in_force_is_last_although_a_lost_one_is_later() -> None:
@@ -183,7 +188,7 @@ def test_two_leaders_of_an_epoch() -> None:
 
 def test_static_voters() -> None:
     """At kraft.version 0 the voters are those that leaders name, with their ids alone; an upgrade updates them."""
-    log = MadeLog().snapshot(0, 0, 0)
+    log = MadeLog().snapshot(0, epoch=0, kraft_version=0)
     log.lead(1, (1, 2, 3))
     log.lead(2, (1, 2, 3))
     log.write(KRaftVersionRecord(1), voters_record(voters(1, 2, 3)))

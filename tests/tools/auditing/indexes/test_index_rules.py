@@ -264,11 +264,20 @@ COMMIT = Step(committed=True)
 OTHER = Step(producer_id=8, is_transactional=True)
 
 
+def aborted(*, producer: int, first: int, last: int, last_stable: int) -> AbortedTransaction:
+    """Return the entry of an aborted transaction: its producer, its offsets, and the last stable offset."""
+    return AbortedTransaction(0, producer, first, last, last_stable)
+
+
+WORDS_ABORTED = aborted(producer=7, first=0, last=2, last_stable=3)
+"""The entry of the transaction in [WORDS, ABORT]: two records, and the marker at offset 2."""
+
+
 def look_at(
-    steps: Sequence[Step | None], *entries: tuple[int, int, int, int], base_offset: int = 0
+    steps: Sequence[Step | None], *entries: AbortedTransaction, base_offset: int = 0
 ) -> list[tuple[str, int | None]]:
-    """Survey a segment with a transaction index: producer, first offset, last offset, last stable offset."""
-    encoded = TRANSACTION_INDEX.encode([AbortedTransaction(0, *entry) for entry in entries])
+    """Survey a segment with a transaction index."""
+    encoded = TRANSACTION_INDEX.encode(entries)
     log = b"".join(batches(steps, base_offset))
     evidence = survey(log, base_offset, indexes={FileKind.TRANSACTION_INDEX: encoded})
     return rules_and_offsets(evidence.findings)
@@ -276,15 +285,29 @@ def look_at(
 
 def test_each_aborted_transaction_has_its_entry() -> None:
     """With its first offset, its marker, and the last stable offset while another transaction is open."""
-    assert look_at([WORDS, ABORT], (7, 0, 2, 3)) == []
-    assert look_at([WORDS, OTHER, ABORT, attrs.evolve(ABORT, producer_id=8)], (7, 0, 4, 2), (8, 2, 5, 6)) == []
+    assert look_at([WORDS, ABORT], WORDS_ABORTED) == []
+    interleaved = [WORDS, OTHER, ABORT, attrs.evolve(ABORT, producer_id=OTHER.producer_id)]
+    while_other_is_open = aborted(producer=7, first=0, last=4, last_stable=2)
+    other_aborted = aborted(producer=8, first=2, last=5, last_stable=6)
+    assert look_at(interleaved, while_other_is_open, other_aborted) == []
     assert look_at([WORDS, COMMIT]) == look_at([ABORT]) == []
 
 
-@pytest.mark.parametrize("entry", [(9, 0, 2, 3), (7, 1, 2, 3), (7, 0, 1, 3), (7, 0, 2, 2), (7, 0, 77, 78)], ids=str)
-def test_a_wrong_entry_is_one_finding(entry: tuple[int, int, int, int]) -> None:
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"producer_id": 9},
+        {"first_offset": 1},
+        {"last_offset": 1},
+        {"last_stable_offset": 2},
+        {"last_offset": 77, "last_stable_offset": 78},
+    ],
+    ids=["producer", "first offset", "last offset", "stable before the marker", "beyond the log"],
+)
+def test_a_wrong_entry_is_one_finding(wrong: dict[str, int]) -> None:
     """Be it of another producer, another first or last offset, or a last stable offset before the marker."""
-    assert look_at([WORDS, ABORT], entry) == [("transaction-index", entry[2])]
+    entry = WORDS_ABORTED._replace(**wrong)
+    assert look_at([WORDS, ABORT], entry) == [("transaction-index", entry.last_offset)]
 
 
 def test_a_missing_entry_is_found() -> None:
@@ -296,19 +319,19 @@ def test_a_missing_entry_is_found() -> None:
 
 def test_an_entry_of_a_committed_transaction_is_found() -> None:
     """Readers would leave out what was committed."""
-    assert look_at([WORDS, COMMIT], (7, 0, 2, 3)) == [("transaction-index", 2)]
+    assert look_at([WORDS, COMMIT], WORDS_ABORTED) == [("transaction-index", 2)]
 
 
 def test_an_entry_whose_marker_is_lost_is_not_found() -> None:
     """Offsets that are missing explain it."""
-    assert look_at([WORDS, None, OTHER], (7, 0, 2, 3)) == []
+    assert look_at([WORDS, None, OTHER], WORDS_ABORTED) == []
 
 
 def test_what_began_in_an_earlier_segment_is_judged_over_segments() -> None:
     """The first offset in the index is that in the earlier segment."""
 
     def found(claimed: int) -> list[tuple[str, int | None]]:
-        entry = AbortedTransaction(0, 7, claimed, 4, 5)
+        entry = aborted(producer=7, first=claimed, last=4, last_stable=5)
         indexes = {FileKind.TRANSACTION_INDEX: TRANSACTION_INDEX.encode([entry])}
         earlier, later = (
             survey(b"".join(batches([WORDS]))),
@@ -325,9 +348,8 @@ def test_what_began_in_an_earlier_segment_is_judged_over_segments() -> None:
 def test_a_transaction_index_of_a_log_that_lost_its_end_is_found_once() -> None:
     """Not again by the other indexes, nor where the log's torn tail says it."""
     parts = batches([WORDS, ABORT])
-    entry = AbortedTransaction(0, 7, 0, 2, 3)
     indexes = {
-        FileKind.TRANSACTION_INDEX: TRANSACTION_INDEX.encode([entry]),
+        FileKind.TRANSACTION_INDEX: TRANSACTION_INDEX.encode([WORDS_ABORTED]),
         FileKind.TIME_INDEX: TIME_INDEX.encode([TimeIndexEntry(TIMESTAMP + 1, 2)]),
     }
     cut = survey(parts[0], indexes=indexes)
@@ -339,9 +361,9 @@ def test_a_transaction_index_of_a_log_that_lost_its_end_is_found_once() -> None:
 def test_the_order_and_bytes_of_a_transaction_index_are_checked() -> None:
     """Entries in the wrong order, of another version, zeros and a partial entry at the end."""
     two = [WORDS, ABORT, attrs.evolve(WORDS, sequence=2), ABORT]
-    first, second = (7, 0, 2, 3), (7, 3, 5, 6)
+    first, second = WORDS_ABORTED, aborted(producer=7, first=3, last=5, last_stable=6)
     assert look_at(two, second, first) == [("index-order", None)]
-    entry = TRANSACTION_INDEX.encode([AbortedTransaction(0, *first)])
+    entry = TRANSACTION_INDEX.encode([first])
     for data, rule in (
         (entry + bytes(34), "tail-zero"),
         (entry + b"\1", "index-size"),

@@ -76,7 +76,7 @@ def test_a_missing_state() -> None:
 
     assert found(evidence) == [("election-missing", STATE_PATH, None)]
     assert found(PartitionEvidence(evidence.place, named)) == []
-    assert found(MadeLog().snapshot(0, 0, 1, voters(1)).evidence()) == []
+    assert found(MadeLog().snapshot(0, epoch=0, named=voters(1)).evidence()) == []
 
 
 def test_a_state_that_does_not_read_is_reported_elsewhere() -> None:

@@ -17,9 +17,9 @@ KRAFT_SNAPSHOT = "00000000000000000300-0000000002.checkpoint"
 DURABLE = RecoveryPoint(300, generation=1, epochs=(EpochEntry(2, 0),)).encode()
 
 
-def epochs(*entries: tuple[int, int]) -> bytes:
-    """Return a leader-epoch-checkpoint."""
-    return write_leader_epoch_checkpoint(EpochEntry(*entry) for entry in entries)
+def epochs(start_offsets: dict[int, int]) -> bytes:
+    """Return a leader-epoch-checkpoint: the start offset of each epoch."""
+    return write_leader_epoch_checkpoint(EpochEntry(epoch, start) for epoch, start in start_offsets.items())
 
 
 @pytest.mark.parametrize(
@@ -27,8 +27,8 @@ def epochs(*entries: tuple[int, int]) -> bytes:
     [
         pytest.param({}, ("directory-empty", None), id="nothing"),
         pytest.param({"partition.metadata": None}, ("directory-empty", None), id="nothing that tells"),
-        pytest.param({EPOCHS: epochs((2, 0))}, ("directory-empty", None), id="an epoch without records"),
-        pytest.param({EPOCHS: epochs((1, 0), (2, 40))}, ("segments-gone", 0), id="an epoch behind records"),
+        pytest.param({EPOCHS: epochs({2: 0})}, ("directory-empty", None), id="an epoch without records"),
+        pytest.param({EPOCHS: epochs({1: 0, 2: 40})}, ("segments-gone", 0), id="an epoch behind records"),
         pytest.param({PRODUCERS: None}, ("segments-gone", 0), id="a producer snapshot"),
         pytest.param({"raftlog-recovery-point": DURABLE}, ("log-end-durable", 0), id="a recovery point"),
         pytest.param({PRODUCERS: None, "quorum-state": None}, ("segments-gone", 0), id="of raft"),
@@ -55,7 +55,7 @@ def test_a_snapshot_has_what_was_there(tmp_path: Path) -> None:
     partition = tmp_path / "orders-0"
     partition.mkdir()
     (partition / KRAFT_SNAPSHOT).write_bytes(b"")
-    (partition / EPOCHS).write_bytes(epochs((1, 0), (2, 300)))
+    (partition / EPOCHS).write_bytes(epochs({1: 0, 2: 300}))
 
     def found() -> list[tuple[str, int | None, str]]:
         judged = (finding for each in audit([str(tmp_path)], 1) for finding in each.findings)
@@ -64,7 +64,7 @@ def test_a_snapshot_has_what_was_there(tmp_path: Path) -> None:
     ((rule, offset, reason),) = found()
     assert (rule, offset) == ("directory-empty", None)
     assert "300" in reason
-    (partition / EPOCHS).write_bytes(epochs((1, 0), (2, 301)))
+    (partition / EPOCHS).write_bytes(epochs({1: 0, 2: 301}))
     ((rule, offset, reason),) = found()
     assert (rule, offset) == ("segments-gone", 300)
     assert "301" in reason

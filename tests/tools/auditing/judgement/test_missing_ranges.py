@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Offsets that are missing outside of raft, and what may show that compaction took them."""
 
-from collections.abc import Sequence
-
 import attrs
 import pytest
 from hypothesis import given
@@ -17,6 +15,8 @@ from tests.strategies import TIMESTAMP
 from tests.tools.auditing.made_segments import data_batch, survey
 
 LISTED = PartitionEvidence(Place("logs"), (FileEvidence(SurveyTask(Place("logs"), "logs/x", None)),))
+WITHOUT_5_TO_8 = (range(5), range(9, 10))
+"""The offsets of two batches, with a hole between them."""
 
 
 def compacted(*names: str) -> PartitionEvidence:
@@ -26,11 +26,10 @@ def compacted(*names: str) -> PartitionEvidence:
     return PartitionEvidence(Place("logs"), (FileEvidence(task, contents={"entries": entries} if names else None),))
 
 
-def segment(batches: Sequence[tuple[int, int]], base_offset: int = 0, topic: str = "orders") -> FileEvidence:
-    """Return the survey of batches, each of a base offset and a count of records."""
-    evidence = survey(
-        b"".join(data_batch(offset, count=count) for offset, count in batches), base_offset, is_raft=False
-    )
+def segment(*batches: range, base_offset: int = 0, topic: str = "orders") -> FileEvidence:
+    """Return the survey of batches, each with a record at each offset of a range."""
+    log = b"".join(data_batch(offsets.start, count=len(offsets)) for offsets in batches)
+    evidence = survey(log, base_offset, is_raft=False)
     place = Place("logs", topic, 0)
     return attrs.evolve(evidence, task=attrs.evolve(evidence.task, place=place, path=f"{base_offset}.log"))
 
@@ -47,10 +46,10 @@ def test_holes_are_counted(steps: list[tuple[int, int]], split: int) -> None:
     for hole, count in steps:
         if hole:
             holes.append((end, hole))
-        batches.append((end + hole, count))
+        batches.append(range(end + hole, end + hole + count))
         end += hole + count
     parts = [part for part in (batches[:split], batches[split:]) if part]
-    segments = [segment(part, part[0][0] if number else 0) for number, part in enumerate(parts)]
+    segments = [segment(*part, base_offset=part[0].start if number else 0) for number, part in enumerate(parts)]
     found = judged(*segments)
     assert [finding.offset for finding in found] == [offset for offset, _ in holes[:1]]
     for finding in found:
@@ -60,7 +59,7 @@ def test_holes_are_counted(steps: list[tuple[int, int]], split: int) -> None:
 
 def test_the_place_of_a_hole() -> None:
     """It is where the batch behind it stands."""
-    (found,) = judged(segment([(0, 5), (9, 1)]))
+    (found,) = judged(segment(*WITHOUT_5_TO_8))
     assert (found.path, found.position, found.offset) == ("0.log", len(data_batch(0, count=5)), 5)
 
 
@@ -87,12 +86,12 @@ def test_batches_that_explain_it(batch: bytes) -> None:
 @pytest.mark.parametrize("directory", [None, compacted("orders"), compacted()])
 def test_log_directories_that_explain_it(directory: PartitionEvidence | None) -> None:
     """Nothing is said where the cleaner's checkpoint names the partition, cannot be read, or was not looked for."""
-    assert judged(segment([(0, 5), (9, 1)]), directory=directory) == []
+    assert judged(segment(*WITHOUT_5_TO_8), directory=directory) == []
 
 
 def test_another_partition_is_compacted() -> None:
     """That the cleaner was at work on others says nothing."""
-    assert len(judged(segment([(0, 5), (9, 1)]), directory=compacted("returns"))) == 1
+    assert len(judged(segment(*WITHOUT_5_TO_8), directory=compacted("returns"))) == 1
 
 
 @pytest.mark.parametrize(
@@ -112,7 +111,7 @@ def test_another_partition_is_compacted() -> None:
 )
 def test_topics_that_are_compacted_by_name(topic: str, is_compacted: bool) -> None:
     """Some topics of Kafka and its tools are always compacted."""
-    assert (judged(segment([(0, 5), (9, 1)], topic=topic)) == []) is is_compacted
+    assert (judged(segment(*WITHOUT_5_TO_8, topic=topic)) == []) is is_compacted
 
 
 def test_a_segment_that_lost_its_log_is_reported_as_that() -> None:
@@ -121,12 +120,12 @@ def test_a_segment_that_lost_its_log_is_reported_as_that() -> None:
         SurveyTask(Place("logs", "orders", 0), "5.index", FileKind.OFFSET_INDEX, base_offset=5),
         (Finding("5.index", "index-orphan", ""),),
     )
-    assert judged(segment([(0, 5)]), lost, segment([(9, 1)], 9)) == []
-    assert len(judged(segment([(0, 5)]), segment([(9, 1)], 9))) == 1
+    assert judged(segment(range(5)), lost, segment(range(9, 10), base_offset=9)) == []
+    assert len(judged(segment(range(5)), segment(range(9, 10), base_offset=9))) == 1
 
 
 def test_batches_in_another_order_are_not_missing() -> None:
     """What two batches that changed places hold is there; where some is missing, it is told."""
-    assert judged(segment([(0, 5), (9, 1), (5, 4), (10, 1)])) == []
-    (found,) = judged(segment([(0, 5), (9, 1), (5, 3), (10, 1)]))
+    assert judged(segment(range(5), range(9, 10), range(5, 9), range(10, 11))) == []
+    (found,) = judged(segment(range(5), range(9, 10), range(5, 8), range(10, 11)))
     assert (found.rule, found.offset) == ("offset-missing", 5)

@@ -84,7 +84,7 @@ def test_a_shorter_replica_is_behind() -> None:
 
 def test_two_leaders_of_an_epoch() -> None:
     """An epoch that two replicas have different leaders of is reported where the second one says so."""
-    shared = log_of([(0, 2, 0, b"a")])
+    shared = log_of([Batch(range(2), epoch=0, value=b"a")])
     (leader,) = _judge(shared + _leader(2, 1, 1), shared + _leader(2, 1, 2))
     assert leader.rule == "replica-leader"
     assert (leader.offset, leader.epoch, leader.position) == (2, 1, len(shared))
@@ -93,7 +93,7 @@ def test_two_leaders_of_an_epoch() -> None:
 
 def test_two_batches_of_an_epoch_and_offset() -> None:
     """Two batches whose CRCs hold under one epoch and offset cannot both be what the leader wrote."""
-    other = log_of([BASE[0], (10, 10, 0, b"x"), *BASE[2:]])
+    other = log_of([BASE[0], Batch(range(10, 20), epoch=0, value=b"x"), *BASE[2:]])
     (finding,) = _judge(log_of(BASE), other)
     assert (finding.rule, finding.offset, finding.epoch) == ("replica-batch", 10, 0)
     assert finding.position == len(encode(BASE[0]))
@@ -101,7 +101,7 @@ def test_two_batches_of_an_epoch_and_offset() -> None:
 
 def test_the_one_that_stands_alone_is_named() -> None:
     """Where the most up-to-date replica contradicts all others alike, it is said once, of that one."""
-    other = log_of([BASE[0], (10, 10, 0, b"x"), *BASE[2:]])
+    other = log_of([BASE[0], Batch(range(10, 20), epoch=0, value=b"x"), *BASE[2:]])
     for logs in ((other, log_of(BASE), log_of(BASE)), (log_of(BASE), log_of(BASE), other)):
         (finding,) = _judge(*logs)
         assert (finding.rule, finding.offset) == ("replica-batch", 10)
@@ -110,7 +110,7 @@ def test_the_one_that_stands_alone_is_named() -> None:
 
 def test_leaders_are_compared_by_what_most_say() -> None:
     """Of three replicas the one is named that has another leader, and its batch is not reported again."""
-    shared = log_of([(0, 2, 0, b"a")])
+    shared = log_of([Batch(range(2), epoch=0, value=b"a")])
     logs = [shared + _leader(2, 1, leader_id) for leader_id in (2, 1, 1)]
     (finding,) = _judge(*logs)
     assert (finding.rule, finding.offset) == ("replica-leader", 2)
@@ -120,9 +120,9 @@ def test_leaders_are_compared_by_what_most_say() -> None:
 def test_what_the_newest_has_left_behind_is_compared_too() -> None:
     """Two replicas that reach further back than the newest are compared with each other there."""
     replicas = Replicas()
-    other = log_of([BASE[0], (10, 10, 0, b"x"), *BASE[2:]])
+    other = log_of([BASE[0], Batch(range(10, 20), epoch=0, value=b"x"), *BASE[2:]])
     found = [
-        replicas.add("a", {20: log_of([*BASE[2:], (40, 1, 3, b"new")])}),
+        replicas.add("a", {20: log_of([*BASE[2:], Batch(range(40, 41), epoch=3, value=b"new")])}),
         replicas.add("b", {0: log_of(BASE)}),
         replicas.add("c", {0: other}),
     ]
@@ -149,7 +149,7 @@ def test_rot_on_one_replica_can_be_fetched_again() -> None:
     )
 
 
-FORK: list[Batch] = [*BASE[:2], (20, 10, 2, b"z")]
+FORK: list[Batch] = [*BASE[:2], Batch(range(20, 30), epoch=2, value=b"z")]
 
 
 def test_a_fork_is_suspicious() -> None:
@@ -210,9 +210,14 @@ def test_replicas_of_one_topic_have_one_id() -> None:
 @pytest.mark.parametrize("delta", [1, -1, 1000])
 def test_offsets_that_were_shifted_are_compared_no_further(delta: int) -> None:
     """Behind a place where one log's offsets go on wrongly, which its survey says, it is not compared with others."""
-    tail = [(30 + 10 * index, 10, 1, b"e") for index in range(1, 4)]
+    tail = [Batch(range(start, start + 10), epoch=1, value=b"e") for start in (40, 50, 60)]
     log = [*BASE, *tail]
-    shifted = [(at + delta if at >= 20 else at, count, epoch, value) for at, count, epoch, value in log]
+
+    def shifted_from_20_on(batch: Batch) -> Batch:
+        first, end = batch.offsets.start, batch.offsets.stop
+        return batch if first < 20 else batch._replace(offsets=range(first + delta, end + delta))
+
+    shifted = list(map(shifted_from_20_on, log))
     replicas = Replicas()
     found = [
         replicas.add("a", {0: log_of(log)}),
@@ -227,7 +232,7 @@ def test_offsets_that_were_shifted_are_compared_no_further(delta: int) -> None:
 
 def test_a_hole_is_no_end_of_the_comparison() -> None:
     """Where both logs go on alike behind offsets that one has lost, what differs later is said."""
-    changed = [*BASE[:3], (30, 10, 1, b"x")]
+    changed = [*BASE[:3], Batch(range(30, 40), epoch=1, value=b"x")]
     del changed[1]
     found = _judge(log_of(BASE), log_of(changed))
     assert _rules(found) == ["replica-rot", "replica-batch"]
@@ -269,7 +274,7 @@ def test_partitions_of_two_topic_ids_are_not_compared() -> None:
     replicas = Replicas(topic="orders")
     found = []
     for name, value, topic_id in (("a", b"a", "one"), ("b", b"b", "two"), ("c", b"a", "one")):
-        replica = replicas.add(name, {0: log_of([(0, 10, 0, value)])})
+        replica = replicas.add(name, {0: log_of([Batch(range(10), epoch=0, value=value)])})
         task = SurveyTask(replica.place, f"{name}/partition.metadata", FileKind.PARTITION_METADATA)
         found.append(
             PartitionEvidence(replica.place, (*replica.files, FileEvidence(task, contents={"topic_id": topic_id})))

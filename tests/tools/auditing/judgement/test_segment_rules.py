@@ -155,10 +155,10 @@ def producer_snapshot(offset: int) -> FileEvidence:
     return FileEvidence(SurveyTask(RAFT, f"{offset:020}.snapshot", FileKind.PRODUCER_SNAPSHOT, base_offset=offset))
 
 
-def checkpoint(*entries: tuple[int, int]) -> FileEvidence:
-    """Return a leader-epoch-checkpoint."""
+def checkpoint(start_offsets: dict[int, int]) -> FileEvidence:
+    """Return a leader-epoch-checkpoint: the start offset of each epoch."""
     task = SurveyTask(RAFT, "leader-epoch-checkpoint", FileKind.LEADER_EPOCH_CHECKPOINT)
-    return FileEvidence(task, epochs=tuple(EpochSeen(*entry) for entry in entries))
+    return FileEvidence(task, epochs=tuple(EpochSeen(epoch, start) for epoch, start in start_offsets.items()))
 
 
 def orphan(base_offset: int) -> FileEvidence:
@@ -174,9 +174,14 @@ def point(end_offset: int, generation: int = 2) -> FileEvidence:
     return small("raftlog-recovery-point", data)
 
 
-def marks(*generations: tuple[int, int]) -> FileEvidence:
-    """Return flush marks, each of a generation and an end."""
-    slots = [slot_of(FlushMark(*each)) for each in generations]
+def mark(end_offset: int, *, generation: int) -> FlushMark:
+    """Return a flush mark: so much was durable in a generation of the log."""
+    return FlushMark(generation, end_offset)
+
+
+def marks(*both: FlushMark) -> FileEvidence:
+    """Return the file of the two flush marks."""
+    slots = [slot_of(each) for each in both]
     return small("raftlog-flush-mark", slots[0].ljust(4096, b"\0") + b"".join(slots[1:]))
 
 
@@ -186,19 +191,33 @@ WHOLE = segment(0, 50)
 @pytest.mark.parametrize(
     ("evidence", "rule"),
     [
-        pytest.param(log(WHOLE, producer_snapshot(50), checkpoint((4, 0))), None, id="nothing beyond"),
-        pytest.param(log(WHOLE, checkpoint((4, 0), (5, 50))), None, id="an epoch to come"),
+        pytest.param(log(WHOLE, producer_snapshot(50), checkpoint({4: 0})), None, id="nothing beyond"),
+        pytest.param(log(WHOLE, checkpoint({4: 0, 5: 50})), None, id="an epoch to come"),
         pytest.param(log(WHOLE, producer_snapshot(60)), "log-end", id="a producer snapshot beyond"),
-        pytest.param(log(WHOLE, checkpoint((4, 0), (5, 60))), "log-end", id="an epoch beyond"),
-        pytest.param(log(WHOLE, checkpoint((4, 60))), None, id="an entry that is wrong"),
+        pytest.param(log(WHOLE, checkpoint({4: 0, 5: 60})), "log-end", id="an epoch beyond"),
+        pytest.param(log(WHOLE, checkpoint({4: 60})), None, id="an entry that is wrong"),
         pytest.param(log(segment(0, 50, finding="tail-torn"), producer_snapshot(60)), None, id="a torn tail"),
         pytest.param(log(segment(0, 50, finding="index-beyond"), producer_snapshot(60)), None, id="an index beyond"),
         pytest.param(log(WHOLE, producer_snapshot(60), orphan(50)), None, id="a segment that is lost"),
-        pytest.param(log(WHOLE, point(50), marks((2, 50), (2, 49))), None, id="durable as far as it goes"),
+        pytest.param(
+            log(WHOLE, point(50), marks(mark(50, generation=2), mark(49, generation=2))),
+            None,
+            id="durable as far as it goes",
+        ),
         pytest.param(log(WHOLE, point(51)), "log-end-durable", id="a recovery point beyond"),
-        pytest.param(log(WHOLE, point(40), marks((2, 41), (2, 51))), "log-end-durable", id="a mark beyond"),
-        pytest.param(log(WHOLE, point(40), marks((1, 60), (2, 45))), None, id="a mark that was taken back"),
-        pytest.param(log(WHOLE, marks((1, 40), (1, 60))), "log-end-durable", id="a mark alone"),
+        pytest.param(
+            log(WHOLE, point(40), marks(mark(41, generation=2), mark(51, generation=2))),
+            "log-end-durable",
+            id="a mark beyond",
+        ),
+        pytest.param(
+            log(WHOLE, point(40), marks(mark(60, generation=1), mark(45, generation=2))),
+            None,
+            id="a mark that was taken back",
+        ),
+        pytest.param(
+            log(WHOLE, marks(mark(40, generation=1), mark(60, generation=1))), "log-end-durable", id="a mark alone"
+        ),
         pytest.param(log(segment(0, 50, epoch=5), point(60)), None, id="a log that Kafka wrote since"),
         pytest.param(log(segment(0, 50, finding="tail-torn"), point(60)), "log-end-durable", id="torn, and durable"),
         pytest.param(log(producer_snapshot(60)), None, id="no log"),

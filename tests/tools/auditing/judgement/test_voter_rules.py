@@ -86,12 +86,12 @@ def test_one_fault_is_one_finding_at_most(log: MadeLog, data: st.DataObject) -> 
 
 def test_static_quorums_are_silent() -> None:
     """At kraft.version 0 nothing names voters but leaders, and snapshots need not; an upgrade names them."""
-    log = MadeLog().snapshot(0, 0, 0)
+    log = MadeLog().snapshot(0, epoch=0, kraft_version=0)
     log.lead(1, (1, 2, 3))
-    log.data(5).snapshot(6, 1, 0)
+    log.data(5).snapshot(6, epoch=1, kraft_version=0)
     log.lead(2, (1, 2, 3))
     log.write(KRaftVersionRecord(1), voters_record(voters(1, 2, 3)))
-    log.snapshot(log.end_offset, 2, 1, voters(3, 2, 1))
+    log.snapshot(log.end_offset, epoch=2, named=voters(3, 2, 1))
 
     assert found(log.evidence()) == []
 
@@ -144,7 +144,7 @@ def test_an_unsafe_change(name: str) -> None:
     log = three()
     offset = log.change(voters(*ids))
     log.lead(1, ids)
-    log.snapshot(log.end_offset, log.epoch, 1, voters(*ids))
+    log.snapshot(log.end_offset, epoch=log.epoch, named=voters(*ids))
     log.change(voters(1, 2, 3, 4))
     (finding,) = judge_voters(log.evidence())
 
@@ -173,7 +173,7 @@ def test_more_than_one_change() -> None:
 
 def test_the_bootstrap_set_binds_nobody() -> None:
     """The log's first set may be another than that of the bootstrap snapshot."""
-    log = MadeLog().snapshot(0, 0, 1, voters(1))
+    log = MadeLog().snapshot(0, epoch=0, named=voters(1))
     log.lead(1, (1,), KRaftVersionRecord(1), voters_record(voters(4, 5, 6)))
 
     assert found(log.evidence()) == []
@@ -232,7 +232,7 @@ def test_a_set_that_cannot_be(name: str) -> None:
     log = three()
     offset = log.change(BAD_RECORDS[name])
     log.lead(1, (1, 2, 3))
-    log.snapshot(log.end_offset, log.epoch, 1, BAD_RECORDS[name])
+    log.snapshot(log.end_offset, epoch=log.epoch, named=BAD_RECORDS[name])
     log.change(voters(1, 2, 3, 4))
 
     assert found(log.evidence()) == [("voters-schema", offset)]
@@ -240,7 +240,7 @@ def test_a_set_that_cannot_be(name: str) -> None:
 
 def test_a_set_that_cannot_be_in_a_snapshot_alone() -> None:
     """A snapshot's own fault is the snapshot's."""
-    log = three().snapshot(5, 1, 1, BAD_RECORDS["voter 2 twice"])
+    log = three().snapshot(5, epoch=1, named=BAD_RECORDS["voter 2 twice"])
     (finding,) = judge_voters(log.evidence())
 
     assert (finding.rule, finding.position) == ("voters-schema", 0)
@@ -252,14 +252,16 @@ def test_voters_at_version_0() -> None:
     log = MadeLog()
     log.lead(1, (1, 2, 3))
     offset = log.change(voters(1, 2, 3))
-    log.snapshot(log.end_offset, 1, 1, voters(1, 2, 3))
+    log.snapshot(log.end_offset, epoch=1, named=voters(1, 2, 3))
 
     assert found(log.evidence()) == [("voters-version", offset)]
 
 
 def test_voters_in_a_snapshot_of_version_0() -> None:
     """Likewise in a snapshot."""
-    assert found(three().snapshot(5, 1, 0, voters(1, 2, 3)).evidence()) == [("voters-version", 0)]
+    assert found(three().snapshot(5, epoch=1, kraft_version=0, named=voters(1, 2, 3)).evidence()) == [
+        ("voters-version", 0)
+    ]
 
 
 def test_a_voter_that_does_not_support_the_version() -> None:
@@ -276,19 +278,21 @@ def test_a_version_that_cannot_be(level: int, rule: str) -> None:
     log = three()
     offset = log.write(KRaftVersionRecord(level))
     log.change(voters(1, 2, 3, 4))
-    log.snapshot(log.end_offset, 1, 1, voters(1, 2, 3, 4))
+    log.snapshot(log.end_offset, epoch=1, named=voters(1, 2, 3, 4))
 
     assert found(log.evidence()) == [(rule, offset)]
 
 
 def test_an_unknown_version_in_a_snapshot() -> None:
     """A snapshot's unknown kraft.version is its own fault."""
-    assert found(three().snapshot(5, 1, 7, voters(1, 2, 3)).evidence()) == [("kraft-version-known", 0)]
+    assert found(three().snapshot(5, epoch=1, kraft_version=7, named=voters(1, 2, 3)).evidence()) == [
+        ("kraft-version-known", 0)
+    ]
 
 
 def test_an_upgrade_without_voters() -> None:
     """kraft.version 1 needs voters beside it; a bootstrap snapshot of no voters is as formatted."""
-    log = MadeLog().snapshot(0, 0, 1)
+    log = MadeLog().snapshot(0, epoch=0)
     log.lead(1, (1, 2, 3))
     offset = log.write(KRaftVersionRecord(1))
 
@@ -312,7 +316,7 @@ def test_a_set_that_all_others_contradict() -> None:
     log = three()
     offset = log.change(voters(1, 2, 3, 5))
     leader = log.lead(2, (1, 2, 3, 4))
-    log.snapshot(log.end_offset, log.epoch, 1, voters(1, 2, 3, 4))
+    log.snapshot(log.end_offset, epoch=log.epoch, named=voters(1, 2, 3, 4))
     log.change(voters(2, 3, 4))
     (finding,) = judge_voters(log.evidence())
 
@@ -322,7 +326,7 @@ def test_a_set_that_all_others_contradict() -> None:
 
 def test_snapshots_of_another_set() -> None:
     """A snapshot is compared with the log where that reaches it, and with older snapshots' sets."""
-    log = three().snapshot(5, 1, 1, voters(1, 2, 3)).snapshot(8, 1, 1, voters(1, 2))
+    log = three().snapshot(5, epoch=1, named=voters(1, 2, 3)).snapshot(8, epoch=1, named=voters(1, 2))
     (finding,) = judge_voters(log.evidence())
 
     assert (finding.rule, finding.position, finding.offset) == ("snapshot-voters", 0, 0)
@@ -331,7 +335,7 @@ def test_snapshots_of_another_set() -> None:
 
 def test_snapshots_of_another_version() -> None:
     """One fault is one finding: a snapshot of kraft.version 0 has no voters either."""
-    log = three().snapshot(5, 1, 1, voters(1, 2, 3)).snapshot(8, 1, 0)
+    log = three().snapshot(5, epoch=1, named=voters(1, 2, 3)).snapshot(8, epoch=1, kraft_version=0)
 
     assert found(log.evidence()) == [("snapshot-version", 0)]
 
@@ -340,7 +344,7 @@ def test_a_snapshot_before_the_log_says_nothing_of_later_ones() -> None:
     """What came between two snapshots is not known where the log has gone."""
     log = MadeLog(start_offset=100)
     log.data(50)
-    log.snapshot(50, 1, 1, voters(1, 2, 3)).snapshot(120, 1, 1, voters(7, 8, 9))
+    log.snapshot(50, epoch=1, named=voters(1, 2, 3)).snapshot(120, epoch=1, named=voters(7, 8, 9))
 
     assert found(log.evidence()) == []
 
@@ -349,7 +353,7 @@ def test_a_log_behind_a_snapshot_goes_on_from_it() -> None:
     """The set of a snapshot where the log starts binds the log's first."""
     log = MadeLog(start_offset=100)
     log.data(5)
-    log.snapshot(100, 1, 1, voters(1, 2, 3))
+    log.snapshot(100, epoch=1, named=voters(1, 2, 3))
     offset = log.change(voters(3, 4, 5))
 
     assert found(log.evidence()) == [("voters-accepted", offset)]
@@ -357,7 +361,7 @@ def test_a_log_behind_a_snapshot_goes_on_from_it() -> None:
 
 def test_a_snapshot_whose_first_batch_is_damaged_is_no_witness() -> None:
     """What is reported there is not reported again."""
-    log = three().snapshot(8, 1, 1, voters(1, 2))
+    log = three().snapshot(8, epoch=1, named=voters(1, 2))
     path = log.others[-1].task.path
     log.others[-1] = attrs.evolve(log.others[-1], findings=(Finding(path, "control-value", "", position=0),))
 
