@@ -64,6 +64,23 @@ def quorum_state_with_foreign_vote(ground: Ground) -> Spot:
     return _quorum_state(ground, voted_id=9, voted_directory_id=None)
 
 
+@FAULTS.kind("election-double-vote", on=QUORUMS)
+def quorum_state_with_another_vote(ground: Ground) -> Spot:
+    """quorum-state has a vote for another candidate than the leader's LeaderChange says."""
+    elections = [each for log in ground.files(f"*/{METADATA}/*.log") for each in Segment(log).elections()]
+    path, leader_id = ground.pick(
+        (path, change.leader_id)
+        for path in ground.files(f"*/{METADATA}/quorum-state")
+        for epoch, change in elections
+        if read_quorum_state(path.read_bytes()).leader_epoch == epoch
+        if path.parent.parent.name in {f"n{voter.id}" for voter in change.granting_voters}
+    )
+    state = read_quorum_state(path.read_bytes())
+    other = attrs.evolve(state, voted_id=ground.pick({1, 2, 3} - {leader_id}), voted_directory_id=None)
+    path.write_bytes(write_quorum_state(other))
+    return Spot(path)
+
+
 @FAULTS.kind("election-stranger", on=QUORUMS)
 def quorum_state_of_a_stranger(ground: Ground) -> Spot:
     """quorum-state has a leader, of an epoch behind the log's, who was never a voter."""

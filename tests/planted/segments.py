@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Taking segments apart into batches and records, changing them, and putting them together again."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,7 +11,12 @@ from raftlog.records.batches.iterator import BufferSource, split
 from raftlog.records.batches.record import RawRecord, encode_record, read_record
 from raftlog.records.checksum import crc32c
 from raftlog.records.files.index_entries import OFFSET_INDEX, TIME_INDEX, OffsetIndexEntry, TimeIndexEntry
-from raftlog.records.messages.control import ControlValue, read_control_record, write_control_record
+from raftlog.records.messages.control import (
+    ControlValue,
+    LeaderChangeMessage,
+    read_control_record,
+    write_control_record,
+)
 from tests.planted.fault import Spot
 from tests.planted.ground import METADATA, Ground
 
@@ -53,6 +58,14 @@ class Segment:
     def position(self, index: int) -> int:
         """Return where a batch starts."""
         return sum(map(len, self.batches[:index]))
+
+    def elections(self) -> Iterator[tuple[int, LeaderChangeMessage]]:
+        """Yield the epoch and the LeaderChange of each election."""
+        for index in range(len(self.batches)):
+            batch = self.view(index)
+            for value in control_values(self.batches[index]) if batch.is_control else ():
+                if isinstance(value, LeaderChangeMessage):
+                    yield batch.partition_leader_epoch, value
 
     def view(self, index: int) -> RecordBatch:
         """Return the fields of a batch."""

@@ -116,6 +116,14 @@ _ELECTIONS = (
         "a vote for 9, which was never a voter",
     ),
     Rule(
+        "election-double-vote",
+        _DAMAGED,
+        Subject.QUORUM_STATE,
+        "a voter votes for one candidate per epoch",
+        "KafkaRaftClient",
+        "a vote for 1 in epoch 5, whose LeaderChange says that this node voted for 2",
+    ),
+    Rule(
         "election-stranger",
         _SUSPICIOUS,
         Subject.QUORUM_STATE,

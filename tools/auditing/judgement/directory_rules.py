@@ -13,6 +13,7 @@ from raftlog.tools.auditing.history.log_directories import DirectoryIdentity, by
 from raftlog.tools.auditing.history.replicas import Replica, replicas, voters_in_force
 from raftlog.tools.auditing.judgement.checkpoint_rules import judge_checkpoints
 from raftlog.tools.auditing.judgement.election_rules import judge_granted_votes
+from raftlog.tools.auditing.judgement.vote_rules import judge_votes
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.uuid_text import uuid_to_text
 
@@ -40,6 +41,7 @@ def judge_directories(evidence: Sequence[PartitionEvidence]) -> Iterator[Finding
         yield from _same_node(quorum, copied)
         yield from _other_directory(quorum, shared)
         yield from judge_granted_votes(quorum, [each for each in directories if _path(each) not in copied])
+        yield from judge_votes(quorum)
         yield from _majority(quorum)
 
 

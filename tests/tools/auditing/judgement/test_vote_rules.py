@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A quorum-state that contradicts the election of its epoch is found, whichever replica's log records the election."""
+
+from raftlog.tools.auditing.evidence import PartitionEvidence
+from raftlog.tools.auditing.judgement.directory_rules import judge_directories
+from tests.tools.auditing.made_quorum import MadeLog, leader_change, log_directory, voter, voters
+
+NAMED = (1, 2, 3)
+
+
+def node(
+    node_id: int, *, granting: tuple[int, ...] | None, leader: int = -1, vote: int = -1, epoch: int = 2
+) -> list[PartitionEvidence]:
+    """A replica's log directory.
+
+    Args:
+        node_id: of the replica.
+        granting: who voted for leader 2 in epoch 2, as the replica's log says; None if its log ends in epoch 1.
+        leader: of its quorum-state; -1 for none.
+        vote: of its quorum-state; -1 for none.
+        epoch: of its quorum-state.
+    """
+    log = MadeLog(node=f"n{node_id}").bootstrap(voters(*NAMED))
+    if granting is not None:
+        log.write(leader_change(2, NAMED, granting), epoch=2)
+    log.state(epoch, leader, vote)
+    directory_id = voter(node_id).voter_key.directory_id
+    return [log_directory(f"n{node_id}", node_id, directory_id), log.evidence()]
+
+
+def found(*evidence: PartitionEvidence) -> list[tuple[str, str]]:
+    """Return rules and paths of findings about elections."""
+    findings = judge_directories(evidence)
+    return [(each.rule, each.path.split("/")[0]) for each in findings if each.rule.startswith("election-")]
+
+
+LEADER = node(2, granting=(2, 3), leader=2, vote=2)
+
+
+def test_a_vote_for_the_leader_or_for_nobody_is_sound() -> None:
+    """The candidate that lost keeps its vote for itself, and whoever did not vote has none."""
+    assert found(*LEADER, *node(3, granting=(2, 3), leader=2, vote=2)) == []
+    assert found(*LEADER, *node(3, granting=None, vote=2)) == []
+    assert found(*LEADER, *node(3, granting=None)) == []
+    assert found(*LEADER, *node(1, granting=None, leader=2, vote=1)) == []
+
+
+def test_a_double_vote_is_found_in_the_log_of_another_replica() -> None:
+    """Replica 3 voted for 2, as the leader's log says, and for 1, as its own file says."""
+    for granting in (None, (2, 3)):
+        assert found(*LEADER, *node(3, granting=granting, vote=1)) == [("election-double-vote", "n3")]
+        assert found(*LEADER, *node(3, granting=granting, leader=2, vote=1)) == [("election-double-vote", "n3")]
+
+
+def test_a_double_vote_is_found_in_its_own_log() -> None:
+    """The same if no other replica is there."""
+    assert found(*node(3, granting=(2, 3), leader=2, vote=1)) == [("election-double-vote", "n3")]
+
+
+def test_another_leader_is_found_once() -> None:
+    """A log of another replica contradicts the file, or the replica's own log does: one finding in either case."""
+    assert found(*LEADER, *node(3, granting=None, leader=1, vote=1)) == [("election-leader", "n3")]
+    assert found(*LEADER, *node(3, granting=None, leader=1)) == [("election-leader", "n3")]
+
+
+def test_a_vote_of_another_epoch_is_another_matter() -> None:
+    """A later candidate may have the vote; an old file is reported as old."""
+    assert found(*LEADER, *node(3, granting=(2, 3), vote=1, epoch=3)) == []
+    assert ("election-double-vote", "n3") not in found(*LEADER, *node(3, granting=(2, 3), vote=1, epoch=1))
+
+
+def test_a_vote_for_a_stranger_is_no_double_vote() -> None:
+    """It is reported as a vote for a node that is not a voter, when the replica's log is judged."""
+    assert found(*LEADER, *node(3, granting=(2, 3), leader=2, vote=9)) == []

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Contradictions between a replica's quorum-state and the elections that the logs of all replicas record.
+
+A voter votes for one candidate per epoch, and an epoch has one leader. If a replica's quorum-state contradicts a
+LeaderChange of the same epoch, the replica broke one of these rules, or its file was changed or restored.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import attrs
+
+from raftlog.records.files.file_names import FileKind
+from raftlog.records.files.quorum_state import UNKNOWN_ID, QuorumStateData
+from raftlog.records.messages.control import LeaderChangeMessage
+from raftlog.tools.auditing.history.quorum_statements import log_statements
+from raftlog.tools.auditing.history.replicas import Replica
+from raftlog.tools.auditing.judgement.election_rules import log_epoch
+from raftlog.tools.auditing.judgement.voter_rules import election_problem
+from raftlog.tools.catalogue.findings import Finding
+
+
+@attrs.frozen
+class Election:
+    """The outcome of an election, as a LeaderChange records it.
+
+    Attributes:
+        change: the LeaderChange.
+        path: of the segment that it is in.
+        log_directory: of that segment.
+    """
+
+    change: LeaderChangeMessage
+    path: str
+    log_directory: str
+
+
+def judge_votes(quorum: Sequence[Replica]) -> Iterator[Finding]:
+    """Yield each quorum-state whose leader or vote contradicts an election that the logs record.
+
+    One fault is one finding: ``judge_election`` reports a quorum-state that is behind its own log, a leader that this
+    log contradicts, and a vote for a node that is not a voter. ``replica-leader`` reports an epoch with two leaders.
+
+    Args:
+        quorum: replicas of one log.
+    """
+    elections = _elections(quorum)
+    for replica in quorum:
+        file, state = replica.evidence.small_file(FileKind.QUORUM_STATE), replica.state
+        if file is None or state is None or state.leader_epoch < log_epoch(replica.evidence):
+            continue
+        of_epoch = elections.get(state.leader_epoch, [])
+        problem = _leader_problem(replica, state, of_epoch) or _vote_problem(replica, state, of_epoch)
+        if problem is not None:
+            yield Finding(file.task.path, *problem, epoch=state.leader_epoch)
+
+
+_Problem = tuple[str, str] | None
+"""A rule and a reason."""
+
+
+def _leader_problem(replica: Replica, state: QuorumStateData, elections: Sequence[Election]) -> _Problem:
+    """Return a problem if other replicas' logs name another leader, and the replica's own log names none."""
+    if not elections or any(election.log_directory == replica.path for election in elections):
+        return None
+    leader_id = elections[0].change.leader_id
+    if state.leader_id in {UNKNOWN_ID, leader_id}:
+        return None
+    reason = f"leader {state.leader_id} of epoch {state.leader_epoch}, where {elections[0].path} says {leader_id}"
+    return "election-leader", reason
+
+
+def _vote_problem(replica: Replica, state: QuorumStateData, elections: Sequence[Election]) -> _Problem:
+    """Return a problem if the replica voted for the leader, as a log says, and for another voter, as its file says."""
+    for election in elections:
+        change, node_id = election.change, replica.directory.node_id
+        others = {voter.id for voter in change.voters} - {change.leader_id}
+        if state.voted_id in others and node_id in {voter.id for voter in change.granting_voters}:
+            reason = f"a vote for {state.voted_id} in epoch {state.leader_epoch}, where {election.path} says that node"
+            return "election-double-vote", f"{reason} {node_id} voted for {change.leader_id}"
+    return None
+
+
+def _elections(quorum: Iterable[Replica]) -> dict[int, list[Election]]:
+    """Return the elections by epoch, one for each log that records it; none of an epoch with two leaders."""
+    found: dict[int, list[Election]] = {}
+    for replica in quorum:
+        for statement in log_statements(replica.evidence):
+            change = statement.value
+            if isinstance(change, LeaderChangeMessage) and election_problem(change) is None:
+                election = Election(change, statement.file.task.path, replica.path)
+                found.setdefault(statement.seen.epoch, []).append(election)
+    return {epoch: same for epoch, same in found.items() if len({each.change.leader_id for each in same}) == 1}
