@@ -256,10 +256,10 @@ def plan(rows: Sequence[Row], start_s: float) -> str:
     minutes, from_disks = (MIB_IN_TB * 10 / speed / 60 for speed in (many, _DISK_MIB_S * _WORKERS_OF_THE_PLAN))
     lines = (
         f"A worker of one processor audits {one:.0f} MiB/s. Two are {workers.ratio:.2f} times as fast, and",
-        f"{_WORKERS_OF_THE_PLAN} are taken to do {share:.0%} of what each could do alone: {many:.0f} MiB/s.",
-        f"This machine by itself audits {here:.0f} MiB/s in {_PROCESSORS} processes, start included. A session",
-        f"takes {start_s:.0f} s to start: {_WORKERS_OF_THE_PLAN} workers pay from {pays_mib / 1024:.1f} GiB on.\n",
+        f"{_WORKERS_OF_THE_PLAN} are assumed to do {share:.0%} of what each could do alone: {many:.0f} MiB/s.",
+        f"This machine alone audits {here:.0f} MiB/s in {_PROCESSORS} processes, startup included. A session",
+        f"takes {start_s:.0f} s to start: {_WORKERS_OF_THE_PLAN} workers win from {pays_mib / 1024:.1f} GiB on.\n",
         f"10 TB take {_WORKERS_OF_THE_PLAN} workers of one processor {minutes:.0f} minutes, if disks or network give",
-        f"each of them {each:.0f} MiB/s; where they give {_DISK_MIB_S}, {from_disks:.0f} minutes, and processors wait.",
+        f"each of them {each:.0f} MiB/s; where they give {_DISK_MIB_S}, {from_disks:.0f} minutes, limited by these.",
     )
     return "\n".join(lines) + "\n"

@@ -80,8 +80,8 @@ def test_the_table_of_options_has_all_of_them_with_their_defaults() -> None:
 
 
 def test_the_options_of_brokers_are_named() -> None:
-    """What is passed over is listed, and nothing else."""
-    sentence = section("### Options").split("What else begins with", 1)[1].partition(".\n")[0]
+    """The page lists exactly the options that are ignored."""
+    sentence = section("### Options").split("Other options that begin with", 1)[1].partition(".\n")[0]
     named = {name.lower() for name in re.findall(r"`([\w.]+)`", sentence)} - {"kafka."}
     assert named == set(options._OF_BROKERS)
 
