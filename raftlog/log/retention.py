@@ -61,7 +61,7 @@ def snapshot_to_start_at(
 ) -> OffsetAndEpoch | None:
     """Return the snapshot that the log should start at, so that older ones can be deleted; None to delete nothing.
 
-    It is always the second oldest: each call deletes one snapshot, and the caller repeats until it returns None. So the
+    It is always the second oldest. The caller deletes one snapshot at a time, and asks again until it gets None. So the
     newest snapshot is never deleted.
 
     Args:

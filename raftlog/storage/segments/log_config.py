@@ -36,7 +36,7 @@ class LogConfig:
         max_index_size_bytes: of each index (``segment.index.bytes``).
         retention_bytes: of the log and all snapshots; None is no limit (``metadata.max.retention.bytes``).
         retention_ms: since the last record in a snapshot; None is no limit (``metadata.max.retention.ms``).
-        recovery_point_interval_bytes: the recovery point is stored each time this many bytes have been appended.
+        recovery_point_interval_bytes: a flush stores the recovery point if this many bytes were appended since.
 
     Raises:
         ValueError: a number is out of range.

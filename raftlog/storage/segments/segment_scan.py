@@ -77,7 +77,7 @@ class SegmentScan:
         sound_epoch_behind: the greatest epoch of those batches.
         first_gap: byte position from which on some bytes could not be read.
         from_disk_offset: offset, inclusive, from which on everything was read from the disk rather than the page cache;
-            ``sys.maxsize`` if the cache could not be dropped.
+            ``sys.maxsize`` if nothing had to be, or the cache could not be dropped.
     """
 
     next_offset: int
