@@ -126,7 +126,8 @@ class _Recovery:
         start_offset, base_offsets = self._start(stored, snapshot_ids, checkpoint)
         scanned, quarantine = self._read_segments(base_offsets, start_offset, snapshot_ids, stored, checkpoint)
         start_offset = scanned.sound[0].base_offset if scanned.end_offset < start_offset else start_offset
-        scanned.epochs = scanned.epochs.truncated_from_start(start_offset)
+        # An empty log may start inside a segment, whose batches are all below: then it has no epochs.
+        scanned.epochs = scanned.epochs.truncated_from_start(start_offset).truncated_from_end(scanned.end_offset)
         snapshot_ids = self._without_old(snapshot_ids, start_offset, stored)
         ahead = _snapshot_ahead(snapshot_ids, start_offset, scanned.furthest)
         if ahead is not None:
