@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """KRaft-compatible replicated logs: read, write, inspect and trust them.
 
-The names in ``__all__`` are the public ones; each is imported from its module when it is first asked for, so that
-``import raftlog`` costs nothing.
+The names in ``__all__`` are the public ones. Each is imported from its module on first use, so ``import raftlog`` is
+cheap.
 """
 
 __version__ = "0.1.0"

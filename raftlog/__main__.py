@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m raftlog``: the command ``raftlog``."""
+"""``python -m raftlog`` runs the command ``raftlog``."""
 
 from raftlog.tools.command_line import run_process
 

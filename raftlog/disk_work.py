@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Work that needs a disk, in three parts, so that nobody who must not wait for a disk does.
+"""Work for a disk in three parts, so that the owner's thread, such as an event loop, never waits for the disk.
 
 ::
 
     work = log.prepare_flush()         # owner's thread: cheap, syncs nothing
-    executor.submit(work.run)          # any thread, once: all that is written and synced
-    result = work.finish()             # owner's thread, once the run is over: what has come of it counts
+    executor.submit(work.run)          # any thread, once: writes and syncs
+    result = work.finish()             # owner's thread, after the run: the outcome takes effect
 
-A blocking call is the same three in a row (``complete``). What is prepared is a list of steps, each of which has a part
-for the disk and a part for memory. ``run`` does the disk's parts in order and stops at the first that fails;
-``finish`` does memory's parts of those that were done, and returns the result or raises the failure. So memory never
-says more than the disk has done, and it changes on the owner's thread alone.
+A blocking call does the same three in a row (``complete``). Prepared work is a list of steps, each with a disk part and
+a memory part. ``run`` executes the disk parts in order and stops at the first that fails. ``finish`` executes the
+memory parts of the steps whose disk part is done, and returns the result or raises the failure. So the state in memory
+is never ahead of the disk, and it changes only on the owner's thread.
 """
 
 import contextlib
@@ -28,13 +28,13 @@ U = TypeVar("U")
 
 @attrs.frozen
 class DiskResult(Generic[T_co]):
-    """What has come of some work, and of which state of its owner it speaks.
+    """The result of some work, and the state of its owner that it applies to.
 
-    A result that arrives late is told apart by comparing ``epoch`` and ``generation`` with what the owner says then:
-    where they differ, there was a new leader, or the log was cut, since.
+    To detect an outdated result, compare ``epoch`` and ``generation`` with the owner's current ones. If they differ,
+    there was a new leader, or the log was truncated, since.
 
     Attributes:
-        value: what the blocking call returns, or the offset that is flushed.
+        value: what the blocking call returns, or the flushed offset.
         epoch: the latest epoch of the log, or of the stored election state, when the work was finished.
         generation: of the log, which grows with each truncation; or the number of the stored election state.
     """
@@ -45,18 +45,18 @@ class DiskResult(Generic[T_co]):
 
 
 def nothing(_: object = None) -> None:
-    """Do nothing: where there is nobody to be told."""
+    """Do nothing: the default callback."""
 
 
 @attrs.frozen
 class DiskStep:
-    """One thing to do.
+    """One step of work.
 
     Attributes:
-        disk: is called by ``run``, on any thread.
-        memory: is given what ``disk`` has returned, by ``finish``, on the owner's thread.
+        disk: called by ``run``, on any thread.
+        memory: called by ``finish`` with what ``disk`` has returned, on the owner's thread.
         paths: of the files and directories that ``disk`` may write or sync.
-        on_failure: is given, by ``finish``, what either of the two has raised.
+        on_failure: called by ``finish`` with the exception that either of the two has raised.
     """
 
     disk: Callable[[], Any]
@@ -70,13 +70,13 @@ class DiskStep:
 
 
 class DiskWork(Generic[T_co]):
-    """Some steps, and what is to be returned once they are done. Its owner makes it and finishes it.
+    """Steps to do, and the result that follows. The owner prepares it and finishes it.
 
     Args:
         steps: in the order in which they must be done.
-        result: is called by ``finish`` after all of them.
-        on_end: is called once, by ``finish`` or ``cancel``, before anything else.
-        on_failure: is given what ``result`` has raised.
+        result: called by ``finish`` after all steps.
+        on_end: called once, by ``finish`` or ``cancel``, before anything else.
+        on_failure: called with the exception that ``result`` has raised.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class DiskWork(Generic[T_co]):
         self._on_end = on_end
         self._on_failure = on_failure
         self._tickets = [None] if self._steps else []
-        """Who pops it may run; a list's pop is one step, in any thread."""
+        """The call that pops the ticket may run or cancel the work; ``list.pop`` is atomic between threads."""
         self._done: list[Any] = []
         self._failure: BaseException | None = None
         self._has_run = not self._steps
@@ -102,7 +102,7 @@ class DiskWork(Generic[T_co]):
 
     @classmethod
     def done(cls, value: T_co) -> Self:  # type: ignore[misc]  # it makes one, as a constructor does
-        """Return work of which nothing is left to do: it need not be run."""
+        """Return work that has nothing left to run, and only needs to be finished."""
         return cls((), lambda: value)
 
     @property
@@ -116,14 +116,14 @@ class DiskWork(Generic[T_co]):
         return tuple(dict.fromkeys(path for step in self._steps for path in step.paths))
 
     def run(self) -> None:
-        """Do what the disk must do; on any thread, once. A failure is kept for ``finish`` to raise.
+        """Do the disk parts, once, on any thread. A failure is kept, and raised by ``finish``.
 
-        Where there is nothing to do, nothing is done, however often.
+        If there is nothing to do, it may be called any number of times.
 
         Raises:
-            WorkUnderWayError: it was begun already, or cancelled. Nothing has changed.
-            BaseException: what is no error but an end of the thread, such as ``KeyboardInterrupt``; ``finish`` raises
-                it too.
+            WorkUnderWayError: it was already begun, or cancelled. Nothing has changed.
+            BaseException: an exception that is not an ``Exception``, such as ``KeyboardInterrupt``; ``finish`` raises
+                it, too.
         """
         if self._steps:
             self._run()
@@ -139,17 +139,17 @@ class DiskWork(Generic[T_co]):
             for step in self._steps:
                 self._done.append(step.disk())
         except BaseException as error:
-            if not isinstance(error, RaftLogError):  # A bug of ours: its place must not be lost with its frames.
+            if not isinstance(error, RaftLogError):  # A bug of ours: keep its traceback as text.
                 error.add_note("".join(traceback.format_tb(error.__traceback__)))
             self._failure = without_frames(error)
         self._has_run = True
 
     def finish(self) -> T_co:
-        """Let count what was done, on the owner's thread. Called again it answers the same, and changes nothing.
+        """Make the outcome take effect, on the owner's thread. Further calls return the same, and change nothing.
 
         Raises:
-            WorkUnderWayError: ``run`` is not over. Nothing has changed.
-            RaftLogError: what ``run`` has failed by.
+            WorkUnderWayError: ``run`` has not ended. Nothing has changed.
+            RaftLogError: the failure of ``run``.
         """
         if not self._has_run:
             raise WorkUnderWayError("work that was not run, or still runs, cannot be finished")
@@ -177,7 +177,7 @@ class DiskWork(Generic[T_co]):
         self._done.clear()
 
     def cancel(self, reason: BaseException) -> bool:
-        """Take it back before it is run, and say whether that came in time; ``finish`` raises the reason then."""
+        """Cancel the work if it has not begun to run; return whether it was cancelled. ``finish`` raises the reason."""
         try:
             self._tickets.pop()
         except IndexError:
@@ -189,9 +189,9 @@ class DiskWork(Generic[T_co]):
         return True
 
     def end(self, reason: RaftLogError) -> None:
-        """Cancel it where it was not run, and finish it otherwise: what it is for is about to be closed.
+        """Cancel the work if it was not run, and finish it otherwise, because its owner is about to be closed.
 
-        Whoever calls ``finish`` is told of the reason then, or of what the run has failed by.
+        A later ``finish`` raises the reason, or the failure of the run.
 
         Raises:
             WorkUnderWayError: it is being run now. Nothing has changed.
@@ -203,17 +203,17 @@ class DiskWork(Generic[T_co]):
                 self.finish()
 
     def complete(self) -> T_co:
-        """Run and finish it, here and now: the blocking form."""
+        """Run and finish it now: the blocking form."""
         if self._steps:
             self._run()
         return self.finish()
 
     def precede(self, *steps: DiskStep) -> Self:
-        """Have some steps done before those that are here, and return this."""
+        """Insert steps before the present ones, and return this object."""
         return self._with((*steps, *self._steps))
 
     def add(self, *steps: DiskStep) -> Self:
-        """Have some more steps done behind those that are here, and return this."""
+        """Append steps after the present ones, and return this object."""
         return self._with((*self._steps, *steps))
 
     def _with(self, steps: tuple[DiskStep, ...]) -> Self:
@@ -222,7 +222,7 @@ class DiskWork(Generic[T_co]):
         return self
 
     def follow(self, first: "DiskWork[Any]") -> Self:
-        """Have other work done before this, as a part of it, and return this. Where it fails, this is not done."""
+        """Do other work first, as a part of this one, and return this object. If that fails, this is not done."""
 
         def run() -> None:
             if first.is_needed:
@@ -230,19 +230,19 @@ class DiskWork(Generic[T_co]):
             first.check()
 
         def give_up(_: BaseException) -> None:
-            with contextlib.suppress(BaseException):  # It is what this work raises.
+            with contextlib.suppress(BaseException):  # This work raises the same error.
                 first.finish()
 
         self._parts.append(first)
         return self.precede(DiskStep(run, lambda _: first.finish(), first.paths, give_up))
 
     def check(self) -> None:
-        """Raise what ``run`` has failed by, if it has."""
+        """Raise the failure of ``run``, if there is one."""
         if self._failure is not None:
             raise fresh_copy(self._failure)
 
     def then(self, result: Callable[[T_co], U]) -> "DiskWork[U]":
-        """Have a function make another result of the one that is here, and return this."""
+        """Apply a function to the result, and return this object."""
         first = self._result
         self._result = cast("Any", lambda: result(first()))
         return cast("DiskWork[U]", self)

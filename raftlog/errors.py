@@ -24,8 +24,8 @@
        └─ MissingFileError · OutOfSpaceError · TooManyOpenFilesError (an OutOfSpaceError)
     InvariantViolation(AssertionError)                              we have a bug; not a RaftLogError on purpose
 
-Unless a docstring says otherwise, an error means that nothing was changed. An error that is kept goes through
-``without_frames``, and is raised as a ``fresh_copy``.
+Unless a docstring says otherwise, an error means that nothing was changed. An error that is stored goes through
+``without_frames``, and is raised later as a ``fresh_copy``.
 """
 
 import copy
@@ -59,7 +59,7 @@ class DecodeError(RaftLogError):
     base_offset: int | None = None
 
     def located(self, *, path: str | None = None, position: int | None = None, base_offset: int | None = None) -> Self:
-        """Fill in the places that are not known yet, and return the same error, to be raised again."""
+        """Fill in the attributes that are not set yet, and return the same error, to be raised again."""
         if self.path is None:
             self.path = path
         if self.position is None:
@@ -80,11 +80,11 @@ class DecodeError(RaftLogError):
 
 
 class CorruptBatchError(DecodeError):
-    """A batch header or checksum does not hold."""
+    """A batch's header is invalid, or its CRC does not match."""
 
 
 class TruncatedBatchError(DecodeError):
-    """A batch, or a value, goes on past the end of the bytes."""
+    """A batch, or a value, extends past the end of the bytes."""
 
 
 class InvalidRecordError(DecodeError):
@@ -92,7 +92,7 @@ class InvalidRecordError(DecodeError):
 
 
 class CorruptFileError(DecodeError):
-    """A file beside the log, or a snapshot, is not what its name says."""
+    """A file beside the log, or a snapshot, does not have the format that its name implies."""
 
 
 class UnsupportedMagicError(DecodeError):
@@ -100,11 +100,11 @@ class UnsupportedMagicError(DecodeError):
 
 
 class UnsupportedVersionError(DecodeError, ValueError):
-    """A version of a message or file that is not known, or that lacks a field that was set."""
+    """A message or file has an unknown version, or one without a field that is set."""
 
 
 class UnsupportedCompressionError(DecodeError):
-    """A compression id without a codec, or a stream that its codec refuses by design."""
+    """A compression id has no codec, or the codec refuses the stream by design."""
 
 
 class LogError(RaftLogError):
@@ -116,7 +116,7 @@ class OffsetOutOfRangeError(LogError, ValueError):
 
 
 class NonContiguousAppendError(LogError, ValueError):
-    """An append whose base offset is not acceptable after the log end."""
+    """An append does not begin at the log end, or has a gap."""
 
 
 class TruncationBelowHighWatermarkError(LogError, ValueError):
@@ -128,23 +128,23 @@ class BatchTooLargeError(LogError, ValueError):
 
 
 class BufferExhaustedError(LogError):
-    """The accumulator holds as much as it may."""
+    """The accumulator has no memory left for the records."""
 
 
 class InvalidControlBatchError(LogError, ValueError):
-    """Bytes that are not the one control batch that is to be appended."""
+    """Bytes are not exactly one control batch, as required for this append."""
 
 
 class QuarantinedLogError(LogError):
-    """The log is damaged below its durable point and refuses to act as if it were short."""
+    """The log is damaged below its durable point, and refuses the operation until it is repaired."""
 
 
 class WorkUnderWayError(LogError):
-    """Work that a disk does in another thread must be finished first."""
+    """Other prepared ``DiskWork`` must be finished first."""
 
 
 class DivergedLogError(LogError):
-    """Two logs hold different batches at one offset; or one log does not hold any more what was read from it."""
+    """Two logs hold different batches at one offset, or a log no longer holds what was read from it."""
 
 
 class VoterSetError(RaftLogError):
@@ -152,7 +152,7 @@ class VoterSetError(RaftLogError):
 
 
 class EmptyVoterSetError(VoterSetError, ValueError):
-    """A voter set without voters is to be written."""
+    """A voter set to be written has no voters."""
 
 
 class NoOverlappingMajorityError(VoterSetError, ValueError):
@@ -173,11 +173,11 @@ class VoterNotFoundError(VoterSetError, LookupError):
 
 @attrs.define
 class QuorumVotersError(VoterSetError, ValueError):
-    """A text that is no value of ``controller.quorum.voters``.
+    """A text is not a valid value of ``controller.quorum.voters``.
 
     Attributes:
         text: the whole value.
-        position: of the character in it, from 0 on, where what is wrong begins.
+        position: of the first wrong character in it, from 0 on.
         reason: what is wrong there.
     """
 
@@ -202,7 +202,7 @@ class SnapshotNotFoundError(SnapshotError, LookupError):
 
 
 class InvalidSnapshotIdError(SnapshotError, ValueError):
-    """A snapshot id that the log does not allow, or a name that is not one."""
+    """A snapshot id that the log does not allow, or a file name that is not a snapshot's."""
 
 
 class IncompleteSnapshotError(SnapshotError, DecodeError):
@@ -222,15 +222,15 @@ class NotLeaderError(QuorumError):
 
 
 class FencedEpochError(QuorumError):
-    """The epoch of the caller is over."""
+    """The caller's epoch is over: there is a later one."""
 
 
 class UnknownEpochError(QuorumError, ValueError):
-    """The epoch of the caller is ahead of this replica's."""
+    """The caller's epoch is ahead of this replica's, or above the highest possible."""
 
 
 class IllegalTransitionError(QuorumError):
-    """A role change that the transition table does not have."""
+    """A change of the election state that raft does not allow."""
 
 
 class LogDirectoryError(RaftLogError):
@@ -238,15 +238,15 @@ class LogDirectoryError(RaftLogError):
 
 
 class DirectoryLockedError(LogDirectoryError):
-    """Another process holds the directory."""
+    """Another process, or another owner in this one, has locked the directory."""
 
 
 class NotFormattedError(LogDirectoryError):
-    """The directory was not made for anybody yet, or is no log directory."""
+    """The directory was not formatted yet, or is not a log directory."""
 
 
 class AlreadyFormattedError(LogDirectoryError):
-    """The directory belongs to somebody, or holds a log."""
+    """The directory is already formatted, or holds a log."""
 
 
 class ForkedProcessError(LogDirectoryError):
@@ -258,7 +258,7 @@ class ForeignDirectoryError(LogDirectoryError):
     """The directory belongs to another cluster, node or topic.
 
     Attributes:
-        path: the file or directory that says so.
+        path: the file or directory that shows it.
         subject: what differs, such as ``cluster.id``.
         found: what it is.
         expected: what it should be.
@@ -278,8 +278,8 @@ class MissingExtraError(RaftLogError, ImportError):
     """A package of an extra is not installed.
 
     Attributes:
-        extra: the extra of raftlog that brings it.
-        wanted_for: what was asked for.
+        extra: the extra of raftlog that installs it.
+        wanted_for: what needs the package.
     """
 
     extra: str
@@ -291,10 +291,10 @@ class MissingExtraError(RaftLogError, ImportError):
 
 @attrs.define
 class NoJavaError(RaftLogError):
-    """Spark cannot be started here, as no Java is new enough.
+    """Spark cannot be started, because no installed Java is new enough.
 
     Attributes:
-        least_version: the oldest that would do.
+        least_version: the oldest version that suffices.
         looked_at: what was found instead, and where.
     """
 
@@ -310,11 +310,11 @@ class NoJavaError(RaftLogError):
 
 @attrs.define
 class SparkJobError(RaftLogError):
-    """Spark cannot go on with a job. What it has done so far is kept, where the job keeps anything.
+    """A job on Spark has failed. Results that the job has stored so far are kept.
 
     Attributes:
-        work: what was going on.
-        reason: what Spark said.
+        work: what the job was doing.
+        reason: Spark's message.
     """
 
     work: str
@@ -326,11 +326,11 @@ class SparkJobError(RaftLogError):
 
 @attrs.define
 class OptionError(RaftLogError, ValueError):
-    """An option of a data source that is misspelt, missing, or has a value that cannot be.
+    """An option of a data source is misspelt, missing, or has an invalid value.
 
     Attributes:
         option: its name.
-        reason: what is wrong, and what would do.
+        reason: what is wrong, and what is valid.
     """
 
     option: str
@@ -342,12 +342,12 @@ class OptionError(RaftLogError, ValueError):
 
 @attrs.define
 class DivergedStreamError(RaftLogError):
-    """A log is not the one any more that a stream has read up to a place: it was truncated there, or is another.
+    """A log no longer has the records that a stream has read: it was truncated, or replaced by another log.
 
     Attributes:
         log: topic and partition.
-        offset, epoch: up to where the stream has read (exclusive), and the epoch of the record before that.
-        found_offset, found_epoch: what the log has instead: the same offset and another epoch, or its end.
+        offset, epoch: the offset up to which the stream has read (exclusive), and the epoch of the record before it.
+        found_offset, found_epoch: what the log has instead: the same offset with another epoch, or its end.
     """
 
     log: str
@@ -370,8 +370,8 @@ class StorageError(RaftLogError, OSError):
 
     Attributes:
         path: the file.
-        operation: what was tried.
-        cause: the operating system's words.
+        operation: what was attempted.
+        cause: the operating system's message.
     """
 
     path: str
@@ -391,19 +391,19 @@ class OutOfSpaceError(StorageError):
 
 
 class TooManyOpenFilesError(OutOfSpaceError):
-    """No descriptor was to be had. Likewise for want of room, of another kind: it may be tried again."""
+    """The process or the system has no file descriptor left. As with a full disk, the operation may be retried."""
 
 
 class InvariantViolation(AssertionError):  # noqa: N818 - it is not an error of the caller
-    """raftlog has a bug: something that must hold does not."""
+    """raftlog has a bug: an invariant does not hold."""
 
 
 def without_frames(error: _AnyError) -> _AnyError:
-    """Return an error as it may be kept: this one, without its traceback, those of its causes, and its context.
+    """Prepare an error to be stored: remove its traceback and context, and those of its causes. Return the same error.
 
-    A traceback holds the frames that the error passed through, and a frame all its local variables: decompressed
-    records, windows of files. Whoever keeps an error beyond the ``except`` block that caught it would keep these too,
-    and build a cycle that only the collector of garbage takes apart. The cause stays, as it may say what failed.
+    A traceback references the frames that the error passed through, and each frame its local variables, such as
+    decompressed records and windows of files. An error stored beyond its ``except`` block would keep these alive, in a
+    cycle that only the garbage collector frees. The cause stays, since it may explain the failure.
     """
     each: BaseException | None = error
     while each is not None:
@@ -414,10 +414,10 @@ def without_frames(error: _AnyError) -> _AnyError:
 
 
 def fresh_copy(error: _AnyError) -> _AnyError:
-    """Return a copy of one of raftlog's errors that was raised nowhere yet: without traceback, cause and context.
+    """Return a copy of one of raftlog's errors, without traceback, cause and context.
 
-    To keep an error that is on its way up, and to raise one that is kept: the error itself would gather frames with
-    each raise. One that cannot be copied is returned itself, without its frames.
+    Use it to store an error that is being raised, and to raise a stored one: the stored object itself would gather
+    frames with each raise. An error that cannot be copied is returned itself, without its frames.
     """
     try:
         return copy.copy(error)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Paths as text: of local files, and URIs of remote ones such as ``s3://bucket/kafka-1?region=eu-west-1``.
 
-The query of a URI says how its file system is reached, so it goes along from a directory to its files and back. What is
-between the bucket and the query is percent-encoded. A local path that looks like a URI is meant by ``./`` before it.
+The query of a URI configures access to its file system, so it is kept when a path is joined or split. The part between
+bucket and query is percent-encoded. To name a local path that looks like a URI, put ``./`` before it.
 """
 
 import re
@@ -15,7 +15,7 @@ from raftlog.errors import StorageError
 _URI: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+://)([^/?]*)([^?]*)(\?.*)?", re.DOTALL)
 _LOCAL_URI: Final = re.compile(r"file:(?://([^/]*))?(/.*)", re.DOTALL | re.IGNORECASE)
 _NO_CREDENTIALS: Final = re.compile(r"(?:[^:@]*@)?(?:\[[^]@]*\]|[^:@]*)(?::[0-9]*)?")
-"""An authority with a user's name, a host or bucket, and a port at most: no password, be it one with a bare slash."""
+"""An authority with an optional user name, a host or bucket, and an optional port, but without a password."""
 _SECRET_PARAMETER: Final = re.compile(r"[?&][^&=]*(?:secret|password|token|key|sig)[^&=]*=", re.IGNORECASE)
 _HIDDEN: Final = "[redacted]"
 
@@ -25,8 +25,8 @@ class RemotePath:
     """The parts of a remote path.
 
     Attributes:
-        root: scheme, host or bucket, and query: what a file system is opened by.
-        key: the path in there, decoded, without ``/`` at its ends.
+        root: scheme, host or bucket, and query, which together open the file system.
+        key: the path in that file system, decoded, without ``/`` at its ends.
     """
 
     root: str
@@ -34,14 +34,14 @@ class RemotePath:
 
 
 def is_remote(path: str) -> bool:
-    """Whether a path is a URI, of whatever kind but ``file:``, that ``local_or_remote`` has seen."""
+    """Whether a path is a URI other than ``file:``; only for paths that ``local_or_remote`` has returned."""
     return "://" in path and _URI.fullmatch(path) is not None
 
 
 def local_or_remote(path: str) -> str:
-    """Return the path that a user means: a local one for ``file:`` URIs, without ``/`` at the end for others.
+    """Normalise a path given by a user: a ``file:`` URI becomes a local path, other URIs lose a ``/`` at the end.
 
-    Paths are shown, and kept in results, so none may hold credentials: those come from the environment.
+    Paths are printed and stored in results, so they must not hold credentials; those come from the environment.
 
     Raises:
         StorageError: the URI holds credentials, or names a file of another machine. The error does not show them.
@@ -63,13 +63,13 @@ def remote_path(path: str) -> RemotePath:
     """Return the parts of a remote path.
 
     Raises:
-        StorageError: it is none.
+        StorageError: it is not a URI.
     """
     from urllib.parse import unquote
 
     parts = _parts(path)
     if parts is None:
-        raise StorageError(path, "open", "it is no URI")
+        raise StorageError(path, "open", "it is not a URI")
     scheme, authority, key, query = parts
     return RemotePath(f"{scheme}{authority}/{query}", unquote(key).strip("/"))
 
@@ -86,7 +86,7 @@ def join_path(directory: str, name: str) -> str:
 
 
 def split_path(path: str) -> tuple[str, str]:
-    """Return a path's directory and the name in there; a bucket, as ``/``, is in itself under no name.
+    """Return a path's directory and name; for a bucket, as for ``/``, that is itself and the empty name.
 
     >>> split_path("s3://backup/orders-0/00000000000000000000.log?region=eu-west-1")
     ('s3://backup/orders-0?region=eu-west-1', '00000000000000000000.log')
@@ -118,7 +118,7 @@ def _credentials(shown: str) -> StorageError:
 
 
 def _parts(path: str) -> tuple[str, str, str, str] | None:
-    """Return scheme, authority, path and query of a URI; None of what is none."""
+    """Return scheme, authority, path and query of a URI; None if the path is not a URI."""
     found = _URI.fullmatch(path) if "://" in path else None
     return None if found is None else (found[1], found[2], found[3], found[4] or "")
 

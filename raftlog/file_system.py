@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What raftlog asks of a file system: everything that writes a log directory goes through this protocol.
+"""The protocol of a file system: everything that writes a log directory goes through it.
 
 ``raftlog.storage.local_file_system`` is the real one. ``raftlog.testing.file_system.memory_file_system`` knows which
-writes are not durable yet, and crashes and fails as it is told. Paths are text, with ``/`` between their parts.
+writes are not durable yet, and can be told to crash and to fail. Paths are text, with ``/`` between their parts.
 
-What is durable, and when, is the point of the protocol:
+The protocol defines when a change is durable:
 
 - bytes, and a file's length, once ``OpenFile.sync`` has returned;
-- a name that appears, changes or goes, once ``sync_directory`` of its directory has returned.
+- a created, renamed or removed name, once ``sync_directory`` of its directory has returned.
 
-Before that a crash may keep any of them and lose any other. A sync that fails leaves nobody knowing what is on the
-disk, and a second one would wrongly succeed: it is never repeated (fsyncgate).
+Before that, a crash may keep any of these changes and lose any other. After a failed sync, what is on disk is unknown,
+and a second sync would wrongly succeed. So a failed sync is never repeated (fsyncgate).
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from raftlog.errors import CorruptFileError, MissingFileError, OutOfSpaceError, 
 
 
 class OpenFile(Protocol):
-    """A file that is open for reads, and for writes unless it was opened for reads alone; a ``ByteSource`` too."""
+    """A file that is open for reads, and for writes unless it was opened for reads only; a ``ByteSource`` too."""
 
     @property
     def path(self) -> str:
@@ -31,14 +31,14 @@ class OpenFile(Protocol):
         """Write all of the bytes at the end.
 
         Raises:
-            OutOfSpaceError: there is no room.
-            StorageError: the write failed otherwise. In both cases some of the bytes may be there: ``size`` says how
-                many, and it is for the caller to truncate them.
+            OutOfSpaceError: the disk is full.
+            StorageError: the write failed otherwise. In both cases some of the bytes may have been written: ``size``
+                tells how many, and the caller must truncate them.
         """
         ...
 
     def write_at(self, position: int, data: bytes | memoryview) -> None:
-        """Write all of the bytes at a position, over what is there.
+        """Write all of the bytes at a position, overwriting existing ones.
 
         Raises:
             OutOfSpaceError, StorageError: as for ``append``.
@@ -46,7 +46,7 @@ class OpenFile(Protocol):
         ...
 
     def read_at(self, position: int, size: int) -> memoryview:
-        """Return up to ``size`` bytes from a position: fewer only where the file ends.
+        """Return up to ``size`` bytes from a position: fewer only if the file ends before.
 
         Raises:
             StorageError: the read failed.
@@ -66,10 +66,10 @@ class OpenFile(Protocol):
         ...
 
     def reserve(self, size_bytes: int) -> None:
-        """Have the disk keep room for the file to grow to a length, or none, where it has that length or more.
+        """Preallocate space for the file to grow to a length; a length not above the file's own releases that space.
 
-        The length itself stays, and so does what is read. A sync has less to write down then: not where the bytes are,
-        only that they are there. Where a file system cannot do that, or has no room, nothing happens.
+        Neither the file's length nor what is read changes. Later syncs are cheaper, because the blocks are allocated
+        already. Best effort: nothing happens if the file system does not support this, or has no space.
         """
         ...
 
@@ -77,21 +77,21 @@ class OpenFile(Protocol):
         """Make the bytes and the length durable (fdatasync).
 
         Raises:
-            StorageError: what is on the disk is not known; do not call it again, and do not believe what it says.
+            StorageError: what is on disk is unknown. Do not retry: a second sync may succeed although data is lost.
         """
         ...
 
     def drop_cache(self, position: int) -> bool:
-        """Have what is read from a position on come from the disk, and not from memory, where that can be had.
+        """Drop the page cache from a position on, if possible, so that later reads come from the disk.
 
-        After a sync that failed, memory may hold bytes as if they were on the disk. So the file is synced first, and
-        what memory holds of it then is let go of.
+        After a failed sync, the page cache may hold bytes as if they were on disk. The file is synced first, because
+        only clean pages can be dropped.
 
         Args:
-            position: byte position, inclusive; of what is before it, some may be let go of too.
+            position: byte position, inclusive; some pages before it may be dropped too.
 
         Returns:
-            Whether that was done. Otherwise what is read may be in memory alone, though a sync succeeds.
+            Whether the cache was dropped. If not, bytes that are read may be in memory only, even if a sync succeeds.
 
         Raises:
             StorageError: as for ``sync``.
@@ -99,7 +99,7 @@ class OpenFile(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of the file, without a sync. Closing twice is harmless."""
+        """Close the file without a sync. Closing twice is harmless."""
         ...
 
 
@@ -119,7 +119,7 @@ class FileSystem(Protocol):
 
         Args:
             path: of the file.
-            create: make an empty file where there is none.
+            create: make an empty file if there is none.
 
         Raises:
             MissingFileError: there is no such file, and ``create`` is not set.
@@ -128,7 +128,7 @@ class FileSystem(Protocol):
         ...
 
     def open_for_reads(self, path: str) -> OpenFile:
-        """Open a file for reads alone.
+        """Open a file for reads only.
 
         Raises:
             MissingFileError: there is no such file.
@@ -137,7 +137,7 @@ class FileSystem(Protocol):
         ...
 
     def exists(self, path: str) -> bool:
-        """Say whether a file or directory of this name is there."""
+        """Return whether a file or directory of this name exists."""
         ...
 
     def list(self, directory: str) -> Sequence[str]:
@@ -150,11 +150,11 @@ class FileSystem(Protocol):
         ...
 
     def make_directory(self, directory: str) -> None:
-        """Make a directory, and those above it, where there is none. Not durable until those above are synced."""
+        """Make a directory and its parents, if missing. Not durable until the parents are synced."""
         ...
 
     def rename(self, source: str, target: str) -> None:
-        """Give a file another name in one step, in place of a file that has it.
+        """Rename a file atomically, replacing a file that has the new name.
 
         Raises:
             MissingFileError: there is no such source.
@@ -172,7 +172,7 @@ class FileSystem(Protocol):
         ...
 
     def sync_directory(self, directory: str) -> None:
-        """Make names that appeared, changed or went in a directory durable.
+        """Make created, renamed and removed names in a directory durable.
 
         Raises:
             StorageError: as for ``OpenFile.sync``.
@@ -180,25 +180,25 @@ class FileSystem(Protocol):
         ...
 
     def failed_directory_syncs(self, directory: str) -> int:
-        """Return how many syncs of a directory have failed, whoever asked for them, since this object was made."""
+        """Return how many syncs of a directory have failed, for any caller, since this object was made."""
         ...
 
     def set_read_only(self, path: str) -> None:
-        """Take the right to write from a file, so that no slip changes it."""
+        """Remove write permission from a file, so that no mistake changes it."""
         ...
 
     def lock(self, path: str) -> FileLock:
-        """Take the exclusive lock on a file, which is made where it is missing.
+        """Take the exclusive lock on a file, which is created if missing.
 
         Raises:
-            DirectoryLockedError: another holds it.
-            StorageError: it cannot be made.
+            DirectoryLockedError: another process, or another owner in this one, holds it.
+            StorageError: the file cannot be made, or the lock not be taken.
         """
         ...
 
 
 def parent_directory(path: str) -> str:
-    """Return the directory of a path: ``.`` where it has none."""
+    """Return the directory of a path; ``.`` if it has none."""
     directory, slash, _ = path.rpartition("/")
     return (directory or slash) or "."
 
@@ -209,10 +209,10 @@ def join(directory: str, name: str) -> str:
 
 
 class OwnView:
-    """A file system as one of its users sees it, who learns of each failed sync of a directory, also of another's.
+    """A file system that reports every failed sync of a directory to this user, even if another user asked for it.
 
-    After a sync that failed, the next one has nothing to do, and succeeds: whoever shares a directory with others would
-    take names for durable that are not. ``own_view`` makes it.
+    After a failed sync, the next one has nothing to do, and succeeds. So one of several users of a directory could
+    treat names as durable that are not. ``own_view`` makes this object.
     """
 
     def __init__(self, files: FileSystem) -> None:
@@ -223,14 +223,14 @@ class OwnView:
         return getattr(self.files, name)
 
     def begin(self, directory: str) -> None:
-        """Take what failed in a directory before for known: of it nobody has changed a name through this view yet."""
+        """Ignore earlier failed syncs of a directory: no name in it was changed through this view yet."""
         self._failures_seen[directory] = self.files.failed_directory_syncs(directory)
 
     def sync_directory(self, directory: str) -> None:
-        """Make names that appeared, changed or went in a directory durable.
+        """Make created, renamed and removed names in a directory durable.
 
         Raises:
-            StorageError: as for ``OpenFile.sync``; or a sync of that directory has failed since the last one here.
+            StorageError: as for ``OpenFile.sync``; or another user's sync of it has failed since the last one here.
         """
         seen = self._failures_seen.get(directory, 0)
         try:
@@ -238,28 +238,28 @@ class OwnView:
         finally:
             failures = self._failures_seen[directory] = self.files.failed_directory_syncs(directory)
         if failures != seen:
-            raise StorageError(directory, "sync directory", "a sync of it has failed that others have asked for")
+            raise StorageError(directory, "sync directory", "a sync that another user asked for has failed")
 
 
 def own_view(file_system: FileSystem, directory: str) -> FileSystem:
-    """Return a view of a file system for one who changes names in a directory, beside others."""
+    """Return a view of a file system for one of several users that change names in a directory."""
     view = OwnView(file_system.files if isinstance(file_system, OwnView) else file_system)
     view.begin(directory)
     return cast("FileSystem", view)
 
 
 def make_durable_directory(file_system: FileSystem, path: str) -> None:
-    """Make a directory and those above it, where they are missing, each durable in the one above.
+    """Make a directory and its parents, if missing, and make each durable in its parent.
 
     Raises:
-        StorageError: the disk failed. Some of them may be there.
+        StorageError: the disk failed. Some of them may exist.
     """
     places = [path]
     while not file_system.exists(places[-1]):
         places.append(parent_directory(places[-1]))
     for place in reversed(places):
         file_system.make_directory(place)
-        # Also where it was there: whoever made it may not have come to this.
+        # Even if it existed: the process that made it may have crashed before syncing.
         file_system.sync_directory(parent_directory(place))
 
 
@@ -268,27 +268,28 @@ def read_file(file_system: FileSystem, path: str, max_size_bytes: int) -> bytes:
 
     Raises:
         MissingFileError: there is no such file.
-        CorruptFileError: it is larger than any file of its kind is.
+        CorruptFileError: it is larger than any file of its kind can be.
         StorageError: it cannot be read.
     """
     file = file_system.open_for_reads(path)
     try:
         size = file.size()
         if size > max_size_bytes:
-            raise CorruptFileError(f"{size} bytes, where {max_size_bytes} are the most", path=path)
+            raise CorruptFileError(f"{size} bytes, above the maximum of {max_size_bytes}", path=path)
         return bytes(file.read_at(0, size))
     finally:
         file.close()
 
 
 def replace_file(file_system: FileSystem, path: str, data: bytes) -> None:
-    """Put a file of these bytes in place of one of the name, so that a crash leaves the old one or the new one whole.
+    """Write a file atomically: after a crash, either the old file or the new one is there, complete.
 
-    The bytes go to ``<path>.tmp``, are synced, and take the name; the directory is synced. All is durable on return.
+    The bytes are written to ``<path>.tmp`` and synced; the file is renamed, and the directory synced. All is durable on
+    return.
 
     Raises:
         OutOfSpaceError: the old file is there.
-        StorageError: the old file may be there, or the new one; what is durable is not known.
+        StorageError: the old or the new file is there; what is durable is unknown.
 
     Source: Utils#atomicMoveWithFallback, CheckpointFile#write.
     """
@@ -308,15 +309,15 @@ def replace_file(file_system: FileSystem, path: str, data: bytes) -> None:
     try:
         file_system.sync_directory(parent_directory(path))
     except OutOfSpaceError as error:
-        # The new file is there already, for want of room or not.
+        # The new file is there already, so this must not look as if nothing had changed.
         raise StorageError(error.path, error.operation, error.cause) from error
 
 
 def remove_if_there(file_system: FileSystem, path: str) -> bool:
-    """Remove a file, and say whether it was there.
+    """Remove a file if it exists; return whether it did.
 
     Raises:
-        StorageError: it is there and cannot be removed.
+        StorageError: it exists and cannot be removed.
     """
     try:
         file_system.remove(path)
@@ -329,4 +330,4 @@ def _remove_quietly(file_system: FileSystem, path: str) -> None:
     try:
         file_system.remove(path)
     except StorageError:
-        return  # the error that is under way says more
+        return  # The error that is being raised is more useful.

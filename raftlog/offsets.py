@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Places in a log: an offset with the epoch it was written in, and what a leader says about a follower's place."""
+"""Positions in a log: an offset with its epoch, its place on disk, and a leader's verdict on a follower's position."""
 
 import enum
 import functools
@@ -41,7 +41,7 @@ class EpochEntry:
 
 @attrs.frozen
 class SegmentPosition:
-    """Where an offset lies on disk: the segment's base offset and the byte position in its ``.log`` file."""
+    """The place of an offset on disk: the segment's base offset and the byte position in its ``.log`` file."""
 
     base_offset: int
     position: int
@@ -49,7 +49,7 @@ class SegmentPosition:
 
 @attrs.frozen
 class LogOffsetMetadata:
-    """A log offset with, where it is known, its place on disk. Only the offset takes part in comparisons of progress.
+    """A log offset with its place on disk, if that is known. Only the offset is used in comparisons of progress.
 
     Source: raft LogOffsetMetadata.
     """
@@ -59,7 +59,7 @@ class LogOffsetMetadata:
 
 
 class ValidationKind(enum.Enum):
-    """What a leader's log says about the offset and epoch at which a follower wants to go on."""
+    """A leader's verdict on the offset and epoch at which a follower wants to continue."""
 
     VALID = "valid"
     """The follower's log is a prefix of this one up to there."""
@@ -86,15 +86,15 @@ class ValidOffsetAndEpoch:
 
     @classmethod
     def valid(cls, offset_and_epoch: OffsetAndEpoch) -> Self:
-        """Say that a fetch may go on at this position."""
+        """Return the verdict that a fetch may continue at this position."""
         return cls(ValidationKind.VALID, offset_and_epoch)
 
     @classmethod
     def diverging(cls, offset_and_epoch: OffsetAndEpoch) -> Self:
-        """Say that the logs part no later than at this end offset (exclusive) of this epoch."""
+        """Return the verdict that the logs diverge no later than at this end offset (exclusive) of this epoch."""
         return cls(ValidationKind.DIVERGING, offset_and_epoch)
 
     @classmethod
     def snapshot(cls, snapshot_id: OffsetAndEpoch) -> Self:
-        """Say that this snapshot has to be fetched first."""
+        """Return the verdict that this snapshot must be fetched first."""
         return cls(ValidationKind.SNAPSHOT, snapshot_id)

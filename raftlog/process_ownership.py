@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who owns what is open: the process that has opened it, and no process that was forked from that.
+"""Refuses the use of open logs and locks in forked children: only the process that opened them owns them.
 
-A fork copies everything but the lock on a directory: locks of POSIX are not inherited. So the child has a log in its
-memory that it may write, as it seems, while the parent goes on with it. What derives from ``Owned`` is told in the
-child, at the fork, that it is not the owner any more; who asks pays nothing for that.
+A fork copies everything except the lock on a directory, since POSIX locks are not inherited. So the child's memory has
+a log that seems writable, while the parent continues to write it. Each ``Owned`` object is disowned in the child during
+the fork, so that checks of ownership cost nothing.
 
-It takes a fork that Python knows of: ``os.fork``, ``multiprocessing``, and what C code does through Python's API.
+This works only for forks that Python knows of: ``os.fork``, ``multiprocessing``, and C code that uses Python's API.
 """
 
 import contextlib
@@ -17,13 +17,13 @@ from raftlog.errors import ForkedProcessError, fresh_copy
 
 
 class Owned:
-    """Something that the process that has made it owns.
+    """An object owned by the process that made it.
 
     Args:
-        what: it is, for the error's text.
+        what: what it is, for the text of the error.
 
     Attributes:
-        disowned: what a child of that process gets for using it; None in the owner.
+        disowned: the error for use in a forked child; None in the owner.
     """
 
     def __init__(self, what: str) -> None:
@@ -32,7 +32,7 @@ class Owned:
         _OWNED.add(self)
 
     def check_owner(self) -> None:
-        """Refuse what only the owner may do.
+        """Check that this process is the owner.
 
         Raises:
             ForkedProcessError: this process was forked from the owner.
@@ -41,9 +41,9 @@ class Owned:
             raise fresh_copy(self.disowned)
 
     def disown(self) -> None:
-        """Take note, in a child, that this belongs to the parent."""
+        """Mark the object, in a forked child, as owned by the parent."""
         self.disowned = ForkedProcessError(
-            f"{self._what}: opened by the process that this one was forked from; open it here when that one is gone"
+            f"{self._what}: opened by the process that this one was forked from; open it here when that one has ended"
         )
 
 
@@ -52,7 +52,7 @@ _OWNED: Final[weakref.WeakSet[Owned]] = weakref.WeakSet()
 
 def _disown_all() -> None:
     for each in list(_OWNED):
-        # What had only half come to be in another thread, at the fork, is nobody's here.
+        # An object that another thread was still constructing at the fork cannot be disowned, and is not used here.
         with contextlib.suppress(Exception):
             each.disown()
 

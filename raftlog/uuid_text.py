@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Uuids as Kafka writes them: 22 characters of URL-safe base64, without padding.
 
-The zero uuid, ``AAAAAAAAAAAAAAAAAAAAAA``, stands for "no id" in every place where an id may be absent.
+The zero uuid, ``AAAAAAAAAAAAAAAAAAAAAA``, means "no id" wherever an id may be absent.
 """
 
 import base64
@@ -24,7 +24,7 @@ def uuid_to_text(value: uuid.UUID) -> str:
 
 
 def uuid_from_text(text: str) -> uuid.UUID:
-    """Read a uuid as leniently as Kafka: the two ``=`` of padding may be there, the last character's spare bits be set.
+    """Read a uuid as leniently as Kafka: with or without ``==`` padding, and with any spare bits in the last character.
 
     Raises:
         ValueError: the text is not 22 characters of URL-safe base64.

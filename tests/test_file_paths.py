@@ -95,5 +95,5 @@ def test_what_is_no_file_of_this_machine() -> None:
     """A ``file:`` URI of another machine is an error, and a local path is no remote one."""
     with pytest.raises(StorageError, match="a file of there"):
         local_or_remote("file://there/data")
-    with pytest.raises(StorageError, match="no URI"):
+    with pytest.raises(StorageError, match="not a URI"):
         remote_path("/data")

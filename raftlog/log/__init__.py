@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A replicated log without files: its protocol, what every log decides alike, and the log in memory."""
+"""A replicated log without files: its protocol, the decisions that every log shares, and the log in memory."""

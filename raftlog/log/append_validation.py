@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which batches a replicated log takes, from its own leader and from another.
+"""Checks which batches a replicated log accepts, from its own replica as leader and from another leader.
 
-Every append passes here, and a leader waits for the disk behind each: what is cold after such a wait costs several
-times as much as it does in a loop. So there are few calls and few objects on the way of a sound batch.
+Every append passes here, usually after a leader has waited for an fsync. Caches are cold after an fsync, so each call
+here costs several times what a microbenchmark shows. That is why sound batches take few calls and create few objects.
 
 Source: KafkaRaftLog, UnifiedLog.
 """
@@ -34,19 +34,19 @@ from raftlog.voters.voter_set import VoterSet
 
 _MAX_END_OFFSET: Final = (1 << 63) - 1
 _CODEC: Final = 7
-"""The bits of attributes that say how a batch is compressed."""
+"""The bits of a batch's attributes that hold its compression type."""
 _MAX_SPAN: Final = 1 << 31
-"""How many offsets an append may have: an index says in 32 bits how far above the start of its segment one is."""
+"""How many offsets an append may have: an index stores an offset as 32 bits, relative to its segment's base offset."""
 _MAX_APPEND_SIZE: Final = (1 << 31) - 1
-"""How many bytes it may have: an index says positions in 32 bits."""
+"""How many bytes an append may have: an index stores positions as 32 bits."""
 
 
 _read_header: Final = struct.Struct(">qiibIhi8xq14xi").unpack_from
-"""Reads a batch's header, but for what a log does not ask for: base timestamp, producer id and epoch, base sequence."""
+"""Reads a batch's header, except what a log ignores: base timestamp, producer id and epoch, base sequence."""
 
 
 class CheckedBatch(NamedTuple):
-    """What a log must know of a batch that it takes.
+    """The fields of an accepted batch that a log keeps track of.
 
     Attributes:
         base_offset: of its first record.
@@ -68,9 +68,9 @@ class CheckedAppend(NamedTuple):
 
     Attributes:
         data: the bytes that were checked.
-        batches: one at least; they stand end to end from the start of the bytes.
-        next_offset: the offset after all of them.
-        max_timestamp: the greatest of theirs, or -1.
+        batches: at least one; they are contiguous from the start of the bytes.
+        next_offset: the offset after the last batch.
+        max_timestamp: the greatest of the batches, or -1.
         info: what the append adds to the log.
     """
 
@@ -87,30 +87,30 @@ class CheckedAppend(NamedTuple):
 
 
 PlainAppend = tuple[list[CheckedBatch], int, int, LogAppendInfo]
-"""A ``CheckedAppend`` but for the data: taken apart at once, it is quicker without names."""
+"""A ``CheckedAppend`` without the data. It is unpacked at once, so it is a plain tuple, which is faster to build."""
 
 
-def check_append(  # noqa: C901 - one function for all rules, in place of one for each: appends feel every call
+def check_append(  # noqa: C901 - one function for all checks: each call would slow appends measurably
     data: bytes | memoryview, epoch: int | None, end_offset: int, last_fetched_epoch: int = 0
 ) -> CheckedAppend:
-    """Check what a leader is about to append, or what a follower takes of what one has sent.
+    """Check batches that a leader, or a follower, is about to append.
 
-    A leader's is held to the audit, a follower's to what raft's readers can read (DECISIONS.md 40).
+    A leader's batches must pass the audit; a follower's must be readable by raft's readers (DECISIONS.md 40).
 
     Args:
         data: whole batches.
-        epoch: of the leader, which all of its batches carry; None as a follower.
+        epoch: of the leader, which all of its batches must carry; None as a follower.
         end_offset: of the log, exclusive: the base offset that the first batch must have.
-        last_fetched_epoch: of the log, below which it does not go.
+        last_fetched_epoch: of the log: no batch may have a lower epoch.
 
     Raises:
         NonContiguousAppendError: a batch's base offset is not the offset after the batch before it, or there are more
             than 2^31 offsets.
         InvalidRecordError: a batch of another epoch than the leader's, or of one below that of the batch before it; a
-            control batch that a state machine cannot follow; or no batch. A leader's record that raft does not write.
-        VoterSetError: a leader's voters must not follow others of the append.
-        BatchTooLargeError: a leader's batch of more than 8 MiB, or 2 GiB in all.
-        DecodeError, MissingExtraError: a batch does not check, or not decompress, or lacks a record for an offset.
+            control batch that a state machine cannot follow; no batch; or a leader's record that raft does not write.
+        VoterSetError: a leader's VotersRecord must not follow another one of the same append.
+        BatchTooLargeError: a leader's batch of more than 8 MiB, or 2 GiB in total.
+        DecodeError, MissingExtraError: a batch is corrupt, cannot be decompressed, or lacks a record for an offset.
 
     Source: KafkaRaftLog#appendAsLeader, UnifiedLog#analyzeAndValidateRecords. Differs: DECISIONS.md 14, 40.
     """
@@ -120,7 +120,7 @@ def check_append(  # noqa: C901 - one function for all rules, in place of one fo
         raise _wrong_size(size_bytes)
     while position < size_bytes:
         if size_bytes - position < BATCH_OVERHEAD:
-            read_batch(view, position)  # It says what is wrong.
+            read_batch(view, position)  # It raises the error that describes the problem.
         base_offset, length, batch_epoch, magic, crc, attributes, delta, timestamp, count = _read_header(view, position)
         size, next_offset = length + LOG_OVERHEAD, base_offset + delta + 1
         if not BATCH_OVERHEAD <= size <= size_bytes - position:
@@ -128,7 +128,7 @@ def check_append(  # noqa: C901 - one function for all rules, in place of one fo
         if epoch is not None and batch_epoch != epoch:
             raise _invalid(f"epoch {batch_epoch} in an append of epoch {epoch}", position, base_offset)
         if epoch is not None and size > MAX_BATCH_SIZE:
-            raise BatchTooLargeError(f"a batch of {size} bytes, {MAX_BATCH_SIZE} are the most")
+            raise BatchTooLargeError(f"a batch of {size} bytes, above the maximum of {MAX_BATCH_SIZE}")
         if magic != MAGIC:
             raise _corrupt(f"magic {magic}", "batch-magic", position, base_offset)
         if base_offset != end_offset or not end_offset < next_offset <= _MAX_END_OFFSET:
@@ -153,7 +153,7 @@ def check_append(  # noqa: C901 - one function for all rules, in place of one fo
 
 
 def check_plain_append(data: bytes | memoryview, epoch: int, end_offset: int) -> PlainAppend | None:
-    """Check the usual append of a leader, data batches of the epoch that its log is in already, in one go.
+    """Check a leader's usual append in one kernel call: plain data batches of the epoch that its log is in already.
 
     Args:
         data: as for ``check_append``.
@@ -161,8 +161,8 @@ def check_plain_append(data: bytes | memoryview, epoch: int, end_offset: int) ->
         end_offset: as for ``check_append``.
 
     Returns:
-        What ``check_append`` would find; or None where it has to look, because something is wrong or special: a batch
-        is compressed, say, or has a number in more bytes than it takes.
+        What ``check_append`` would return. None if ``check_append`` must be called, because something is wrong or
+        special: for example, a batch is compressed, or a varint is longer than necessary.
     """
     return kernel.plain_append(data, epoch, end_offset, MAX_BATCH_SIZE, CheckedBatch, LogAppendInfo)
 
@@ -170,16 +170,16 @@ def check_plain_append(data: bytes | memoryview, epoch: int, end_offset: int) ->
 def check_append_as_follower(
     data: bytes | memoryview, epoch: int, end_offset: int, last_fetched_epoch: int
 ) -> CheckedAppend | None:
-    """Check what a leader has sent, and leave out what a follower does not take.
+    """Check what a leader has sent, and drop a truncated tail and batches of later epochs.
 
     Args:
-        data: batches, the last one perhaps cut off; it is left out then.
-        epoch: the leader's. The first batch of a higher one is left out, with all that is behind it.
+        data: batches; the last one may be cut off, and is dropped then.
+        epoch: the leader's. The first batch of a higher epoch is dropped, with all batches after it.
         end_offset: as for ``check_append``.
-        last_fetched_epoch: likewise.
+        last_fetched_epoch: as for ``check_append``.
 
     Returns:
-        What is to be written, or None where nothing is left.
+        What is to be written, or None if nothing is left.
 
     Raises:
         NonContiguousAppendError, InvalidRecordError, BatchTooLargeError, CorruptBatchError: as for ``check_append``.
@@ -193,7 +193,7 @@ def check_append_as_follower(
         try:
             batch, end = read_batch(view, taken)
         except TruncatedBatchError:
-            break  # A leader cuts what it sends at a number of bytes.
+            break  # A leader cuts its response at a limit in bytes, perhaps within a batch.
         if batch.partition_leader_epoch > epoch:
             break
         taken = end
@@ -208,7 +208,7 @@ def _check_control_batch(view: memoryview, position: int) -> None:
 
 
 def _check_leaders_batch(view: memoryview, position: int, size: int, voters: VoterSet) -> VoterSet:
-    """Check the records of a batch whose header is sound; return the voters that are known to be in force behind it."""
+    """Check the records of a batch whose header is sound; return the voter set known to be in force after it."""
     batch = RecordBatch(view[position : position + size], position, crc_is_checked=True)
     try:
         if batch.is_control:
@@ -226,7 +226,7 @@ def _check_leaders_batch(view: memoryview, position: int, size: int, voters: Vot
 def _wrong_size(size_bytes: int) -> RaftLogError:
     if size_bytes == 0:
         return InvalidRecordError("an append without a batch")
-    return BatchTooLargeError(f"an append of {size_bytes} bytes, {_MAX_APPEND_SIZE} are the most")
+    return BatchTooLargeError(f"an append of {size_bytes} bytes, above the maximum of {_MAX_APPEND_SIZE}")
 
 
 def _invalid(reason: str, position: int, base_offset: int) -> DecodeError:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a log's control records say: who votes and which kraft.version is in force, at every offset.
+"""Tracks a log's control records: which voter set and which kraft.version are in force at every offset.
 
-A record counts from its own offset on, committed or not; so says raft of changes of its members. What a snapshot holds
-counts from the last offset that it stands for, its end offset less one. Nothing is known of offsets below that.
+A record is in force from its own offset on, committed or not, as raft requires for membership changes. The values of a
+snapshot are in force from its last offset on, which is its end offset minus one. Nothing is known about offsets below
+that.
 """
 
 import weakref
@@ -39,26 +40,26 @@ from raftlog.voters.voter_set_change import check_voter_set_change
 from raftlog.voters.voter_set_history import VoterSetHistory, VoterSetViolation
 
 NOTHING_READ: Final = -1
-"""The next offset of a state machine that has read nothing, not even that there is no snapshot."""
+"""The next offset of a state machine that has read nothing, and does not yet know whether there is a snapshot."""
 
 _READ_SIZE_BYTES: Final = 1024 * 1024
 
 
 class KRaftControlRecordStateMachine:
-    """Reads the control records of a log, in order, and answers for every offset that it has read.
+    """Reads the control records of a log, in order, and reports what is in force at every offset that it has read.
 
-    Its owner feeds it, with ``update_state`` or batch by batch, and serialises access to it: nothing is locked. A batch
+    Its owner feeds it, with ``update_state`` or batch by batch. It takes no locks: the owner serialises access. A batch
     that is refused leaves it as it was.
 
-    It refuses what cannot be read, and no voter set: a replica must be able to follow what its quorum has committed.
-    ``violations`` names the sets that should not have been written (DECISIONS.md 39). Who writes one asks
-    ``check_voter_set`` first.
+    It refuses records that cannot be read, but no voter set, because a replica must be able to follow what its quorum
+    has committed. ``violations`` lists the sets that should not have been written (DECISIONS.md 39). Call
+    ``check_voter_set`` before you write one.
 
     Args:
-        static_voters: the set by configuration, in force until a record names another; it may be empty.
+        static_voters: the configured set, in force until a record names another; it may be empty.
 
-    Source: KRaftControlRecordStateMachine. Differs: truncation moves ``next_offset`` back, so that what is written
-    there instead is read; offsets of which nothing is known are errors, also below the oldest that is kept.
+    Source: KRaftControlRecordStateMachine. Differs: truncation moves ``next_offset`` back, so that the records written
+    there instead are read; offsets outside of what was read and kept raise an error, also those below.
     """
 
     def __init__(self, static_voters: VoterSet) -> None:
@@ -70,22 +71,22 @@ class KRaftControlRecordStateMachine:
 
     @property
     def next_offset(self) -> int:
-        """The offset of the record that is to be read next; -1 before a snapshot, or the lack of one, was read."""
+        """The offset of the record to be read next; -1 until it is known whether there is a snapshot."""
         return self._next_offset
 
     @property
     def start_offset(self) -> int:
-        """The first offset, inclusive, that can be asked for: -1, or one below the end of a snapshot."""
+        """The first offset, inclusive, that can be queried: -1, or one below the end of a snapshot."""
         return self._start_offset
 
     @property
     def static_voters(self) -> VoterSet:
-        """The set by configuration."""
+        """The configured voter set."""
         return self._voter_sets.static_voters
 
     @property
     def last_voter_set(self) -> VoterSet:
-        """The voter set in force at the end: of the last VotersRecord, or the static one."""
+        """The voter set in force at the end: that of the last VotersRecord, or the static one."""
         return self._voter_sets.last_value()
 
     @property
@@ -100,7 +101,7 @@ class KRaftControlRecordStateMachine:
         return KRaftVersion.KRAFT_VERSION_0 if last is None else last.value
 
     def voter_set_at_offset(self, offset: int) -> VoterSet | None:
-        """Return the voter set that records had named up to an offset, inclusive; None if none had.
+        """Return the voter set of the last VotersRecord up to an offset, inclusive; None if there was none.
 
         Raises:
             OffsetOutOfRangeError: the offset is at or above ``next_offset``, or below ``start_offset``.
@@ -127,26 +128,27 @@ class KRaftControlRecordStateMachine:
         return OffsetOutOfRangeError(f"offset {offset} is not in [{self._start_offset}, {self._next_offset})")
 
     def voter_sets(self) -> Iterator[HistoryEntry[VoterSet]]:
-        """Yield the voter sets that are known with the offsets of their records, oldest first."""
+        """Yield the known voter sets with the offsets of their records, oldest first."""
         return self._voter_sets.entries()
 
     def kraft_versions(self) -> Iterator[HistoryEntry[KRaftVersion]]:
-        """Yield the levels of kraft.version that are known with the offsets of their records, oldest first."""
+        """Yield the known levels of kraft.version with the offsets of their records, oldest first."""
         return self._kraft_versions.entries()
 
     @property
     def voters_in_force(self) -> VoterSet:
-        """The last voter set that a record has named; empty where none has, as static voters bind nobody.
+        """The voter set of the last VotersRecord; empty if there is none, because static voters restrict no change.
 
-        It is what ``BatchAccumulator`` must know to take a VotersRecord. An empty set is the start of a history, and of
-        one alone: no record can put it in force.
+        ``BatchAccumulator`` needs it to check a VotersRecord. Empty always means that there was no VotersRecord: no
+        record can put an empty set in force.
         """
         return VoterSet() if self._voter_sets.last_entry() is None else self._voter_sets.last_value()
 
     def check_voter_set(self, voters: VoterSet) -> None:
-        """Check that a voter set may be written at the end of what was read. Nothing is changed.
+        """Check that a voter set may be written after the last record read. Nothing is changed.
 
-        The set of a bootstrap snapshot counts too, although replay lets any set follow it: it is in force.
+        It must be able to follow the set of a bootstrap snapshot too, which is in force, although replay accepts any
+        set after that.
 
         Raises:
             EmptyVoterSetError, NoOverlappingMajorityError, TooManyVoterChangesError: as for ``check_voter_set_change``.
@@ -154,35 +156,35 @@ class KRaftControlRecordStateMachine:
         check_voter_set_change(self.voters_in_force, voters)
 
     def violations(self) -> tuple[VoterSetViolation, ...]:
-        """Return the voter sets that should not have been written, oldest first, of those that are not trimmed.
+        """Return the voter sets that should not have been written, oldest first, among those that were not trimmed.
 
-        The set of a snapshot is not compared with one before it; it is here where it is empty.
+        The set of a snapshot is not compared with the one before it; it is a violation only if it is empty.
         """
         return self._voter_sets.violations()
 
     def handle_batch(self, batch: RecordBatch) -> None:
-        """Read the batch at ``next_offset``: of a data batch the header, of control records those two types.
+        """Read the batch at ``next_offset``: only the header of a data batch, and only those two control records.
 
         Raises:
-            NonContiguousAppendError: it is another batch.
-            CorruptBatchError: its CRC does not hold, or it does not hold a record for each of its offsets.
-            InvalidRecordError: a control record is damaged, or none that raft writes.
-            UnsupportedVersionError: a KRaftVersionRecord has a level that is not known.
+            NonContiguousAppendError: the batch has another base offset.
+            CorruptBatchError: its CRC does not match, or it does not hold a record for each of its offsets.
+            InvalidRecordError: a control record is damaged, or of a kind that raft does not write.
+            UnsupportedVersionError: a KRaftVersionRecord has an unknown level.
             DecodeError, MissingExtraError: as ``RecordBatch.records``.
 
         Source: KRaftControlRecordStateMachine#handleBatch.
         """
         if batch.base_offset != self._expected_offset:
             raise NonContiguousAppendError(f"a batch at {batch.base_offset}, not at {self._expected_offset}")
-        for offset, state in list(self._states(batch)):  # All of them are read before one counts.
+        for offset, state in list(self._states(batch)):  # Read all before adding any, so that an error changes nothing.
             self._add(offset, state)
         self._next_offset = batch.next_offset
 
     def handle_run(self, run: BatchRun) -> None:
-        """Read batches as ``handle_batch`` does one by one, at the kernel's speed where there is nothing to see.
+        """Read batches as ``handle_batch`` does, but let the kernel skip those without control records of interest.
 
         Raises:
-            RaftLogError: as ``handle_batch``. The batches before the one that is refused have been read.
+            RaftLogError: as ``handle_batch``. The batches before the refused one have been read.
         """
         index = 0
         while index < len(run):
@@ -196,10 +198,10 @@ class KRaftControlRecordStateMachine:
                 index += 1
 
     def handle_snapshot(self, snapshot: RecordsSnapshotReader) -> None:
-        """Forget everything, and begin with a snapshot: only its first batch is looked at.
+        """Forget everything, and begin with a snapshot: only its first batch is read.
 
         Args:
-            snapshot: that was verified, as every one is that a log lists.
+            snapshot: one that was verified, as all are that a log lists.
 
         Raises:
             DecodeError, MissingExtraError, StorageError: as ``RecordsSnapshotReader``.
@@ -227,12 +229,12 @@ class KRaftControlRecordStateMachine:
         self._start_offset, self._next_offset = end_offset - 1, end_offset
 
     def truncate_new_entries(self, end_offset: int) -> None:
-        """Go back to an offset, because the log ends there now: what comes next is read from there.
+        """Go back to the end of a truncated log; reading continues from there.
 
-        Below all that is known there is nothing to go back to, so that a snapshot has to be read again.
+        If the log now ends at or below ``start_offset``, everything is forgotten, and a snapshot must be read again.
 
         Args:
-            end_offset: of the log, exclusive; at or above ``next_offset`` it changes nothing.
+            end_offset: of the log, exclusive; if it is at or above ``next_offset``, nothing changes.
 
         Source: KRaftControlRecordStateMachine#truncateNewEntries. Differs: ``next_offset`` moves too.
         """
@@ -245,7 +247,7 @@ class KRaftControlRecordStateMachine:
         self._next_offset = end_offset
 
     def truncate_old_entries(self, start_offset: int) -> None:
-        """Forget what a snapshot stands for: what is known is then what one knows who begins with that snapshot.
+        """Trim to a snapshot: keep only the state in force at the snapshot's end, and what follows it.
 
         Args:
             start_offset: end offset of the snapshot, exclusive.
@@ -254,10 +256,10 @@ class KRaftControlRecordStateMachine:
             OffsetOutOfRangeError: the records below it have not been read.
 
         Source: KRaftControlRecordStateMachine#truncateOldEntries. Differs: the state at the last offset of the snapshot
-        stays known, also where a record comes right behind it.
+        remains known, even if a record follows immediately.
         """
         if start_offset > self._next_offset:
-            raise OffsetOutOfRangeError(f"a snapshot to {start_offset}, where the log is read to {self._next_offset}")
+            raise OffsetOutOfRangeError(f"a snapshot to {start_offset}, but the log is read to {self._next_offset}")
         self._start_offset = max(self._start_offset, start_offset - 1)
         self._voter_sets.truncate_old_entries(self._start_offset)
         self._kraft_versions.truncate_old_entries(self._start_offset)
@@ -300,7 +302,7 @@ class KRaftControlRecordStateMachine:
         return None
 
     def _voter_set(self, record: Record) -> VoterSet:
-        """Return the set of a VotersRecord: the same object for the same bytes, as long as anybody holds it."""
+        """Return the set of a VotersRecord: the same object for the same bytes, as long as it is referenced."""
         known = self._sets_by_bytes.get(record.value)
         if known is not None:
             return known
@@ -310,19 +312,19 @@ class KRaftControlRecordStateMachine:
 
 
 def update_state(machine: KRaftControlRecordStateMachine, log: ReplicatedLog) -> None:
-    """Let a state machine read a log up to its end, committed or not; to be called after every change of the log.
+    """Let a state machine read a log up to its end, committed or not. Call this after every change of the log.
 
-    A log that is shorter than what was read was truncated, and the state machine goes back with it. The latest snapshot
-    comes first where the state machine has read nothing, where the log starts above what it has read, and where the log
-    is empty: what was read of it may have been another log's.
+    If the log ends below what was read, it was truncated, and the state machine goes back first. The latest snapshot is
+    read first if the state machine has read nothing, if the log starts above what was read, or if the log is empty,
+    because it may have replaced the log that was read.
 
     Raises:
-        SnapshotNotFoundError: the log starts above what was read, and has no snapshot that reaches there.
+        SnapshotNotFoundError: the log starts above what was read, and no snapshot reaches its start.
         QuarantinedLogError, StorageError: as ``log.read``.
-        RaftLogError: as ``handle_batch``. What was read before that stays read.
+        RaftLogError: as ``handle_batch``. Batches before the refused one remain read.
 
-    Source: KRaftControlRecordStateMachine#updateState. Differs: Kafka keeps what it has read where the log was replaced
-    by a snapshot that ends below that.
+    Source: KRaftControlRecordStateMachine#updateState. Differs: if a snapshot replaces the log and ends below what was
+    read, Kafka keeps what it has read.
     """
     end_offset = log.end_offset.offset
     machine.truncate_new_entries(end_offset)
@@ -342,16 +344,16 @@ def _load_latest_snapshot(machine: KRaftControlRecordStateMachine, log: Replicat
         return
     raw = log.read_snapshot(snapshot_id)
     if raw is None:
-        raise SnapshotNotFoundError(f"{snapshot_id} is listed, and cannot be opened")
+        raise SnapshotNotFoundError(f"{snapshot_id} is listed, but cannot be opened")
     with raw:
         machine.handle_snapshot(RecordsSnapshotReader.of(raw))
 
 
 def _first_run(records: memoryview) -> BatchRun:
-    """Return the batches at the start of what a log has read; the last one may be cut off, and is left out.
+    """Return the whole batches at the start of what a log has read; a cut-off batch at the end is left out.
 
     Raises:
-        CorruptBatchError: there is none that is sound.
+        CorruptBatchError: the first batch is not sound.
     """
     piece = next(split_runs(BufferSource(records)), None)
     if isinstance(piece, BatchRun):
@@ -361,9 +363,9 @@ def _first_run(records: memoryview) -> BatchRun:
 
 
 def _check_header(batch: RecordBatch) -> None:
-    """Check that a batch is whole, and one of raft: it holds a record for each of its offsets."""
+    """Check that a batch is sound, and holds a record for each of its offsets, as all of raft's do."""
     batch.ensure_valid()
     count = batch.record_count
     if count < 1 or count != batch.last_offset_delta + 1 or batch.next_offset <= batch.base_offset:
-        reason = f"{count} records, where the last one has offset {batch.last_offset}"
+        reason = f"{count} records, but the last one has offset {batch.last_offset}"
         raise CorruptBatchError(reason, "raft-batch", position=batch.position, base_offset=batch.base_offset)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a replicated log allows, and what it answers, as functions of what it holds; ``append_validation`` has appends.
+"""What a replicated log allows and answers, as pure functions of its state. For appends, see ``append_validation``.
 
-``MemoryLog`` and ``FileLog`` do what these say, so that neither can know better than the other.
+``MemoryLog`` and ``FileLog`` share these functions, so that they cannot disagree.
 
 Source: KafkaRaftLog, UnifiedLog, ReplicatedLog.
 """
@@ -23,18 +23,18 @@ _MAX_EPOCH: Final = (1 << 31) - 1
 
 
 def check_leader_epoch(log: LogState, epoch: int) -> None:
-    """Check that a log may enter an epoch.
+    """Check that a leader may begin an epoch in a log.
 
     Raises:
-        FencedEpochError: it has been in a higher one.
-        UnknownEpochError: no epoch is so high.
+        FencedEpochError: the log has a higher epoch.
+        UnknownEpochError: the epoch does not fit in 31 bits.
 
     Source: KafkaRaftLog#initializeLeaderEpoch.
     """
     if epoch > _MAX_EPOCH:
-        raise UnknownEpochError(f"epoch {epoch}, and {_MAX_EPOCH} is the last")
+        raise UnknownEpochError(f"epoch {epoch} is above {_MAX_EPOCH}, the highest possible")
     if epoch < log.last_fetched_epoch:
-        raise FencedEpochError(f"epoch {epoch}, in a log of epoch {log.last_fetched_epoch}")
+        raise FencedEpochError(f"epoch {epoch} is below the log's epoch {log.last_fetched_epoch}")
 
 
 def epoch_at_offset(log: LogState, offset: int) -> int:
@@ -47,15 +47,15 @@ def epoch_at_offset(log: LogState, offset: int) -> int:
     """
     epoch = log.epochs.epoch_for_offset(offset) if log.start_offset <= offset < log.end_offset else None
     if epoch is None:
-        raise OffsetOutOfRangeError(f"offset {offset}, of {log.start_offset} to {log.end_offset} (exclusive)")
+        raise OffsetOutOfRangeError(f"offset {offset} is not in {log.start_offset} to {log.end_offset} (exclusive)")
     return epoch
 
 
 def end_offset_for_epoch(log: LogState, epoch: int) -> OffsetAndEpoch:
     """Return where an epoch ends in a log: its end offset, exclusive, with the greatest epoch not above it.
 
-    Below all epochs of the log that is its first offset with ``epoch`` itself, or the earliest snapshot where that ends
-    there; above all of them it is the log end.
+    If ``epoch`` is below all epochs of the log, that is the log's first offset with ``epoch`` itself, which may be the
+    id of the earliest snapshot. If it is above all of them, that is the log end.
 
     Source: KafkaRaftLog#endOffsetForEpoch.
     """
@@ -69,11 +69,11 @@ def end_offset_for_epoch(log: LogState, epoch: int) -> OffsetAndEpoch:
 
 
 def validate_offset_and_epoch(log: LogState, offset: int, epoch: int) -> ValidOffsetAndEpoch:
-    """Judge a follower's fetch position against a leader's log.
+    """Decide whether a follower may fetch from a position, must truncate first, or must fetch a snapshot.
 
     Args:
         log: the leader's.
-        offset: from which on the follower wants records, inclusive.
+        offset: the first one that the follower wants, inclusive.
         epoch: of the follower's last record.
 
     Source: ReplicatedLog#validateOffsetAndEpoch.
@@ -92,11 +92,11 @@ def validate_offset_and_epoch(log: LogState, offset: int, epoch: int) -> ValidOf
 
 
 def truncation_offset(log: LogState, end_offset: OffsetAndEpoch) -> int:
-    """Return where a follower's log must be cut, exclusive, for a leader that said where the logs part.
+    """Return the end offset, exclusive, that a follower must truncate to after the leader's diverging response.
 
     Args:
         log: the follower's.
-        end_offset: of the last common epoch, as the leader knows it.
+        end_offset: from the leader's response: the leader's last epoch not above the follower's, and where it ends.
 
     Source: ReplicatedLog#truncateToEndOffset.
     """
@@ -107,11 +107,12 @@ def truncation_offset(log: LogState, end_offset: OffsetAndEpoch) -> int:
 
 
 def proven_end_offset(log: LogState) -> int:
-    """Return up to where, exclusive, a log is committed because a snapshot says so; its start where none does.
+    """Return the offset, exclusive, up to which snapshots prove a log to be committed; its start if none does.
 
-    Only what is committed gets into a snapshot. Its id names the epoch of its last record. What the log has of that
-    epoch below the snapshot's end is in the snapshot, with all that is before: a leader writes each offset once. Where
-    the log has nothing of that epoch the snapshot proves nothing of it: the two may have parted before.
+    A snapshot has committed records only, and its id names the epoch of its last record. If the log has records of
+    that epoch below the snapshot's end, they are in the snapshot, and so is everything before them, because a leader
+    writes each offset once. If the log has no record of that epoch, the snapshot proves nothing: the log may have
+    diverged earlier.
     """
     ends = [log.start_offset]
     for snapshot_id in log.snapshot_ids:
@@ -123,13 +124,13 @@ def proven_end_offset(log: LogState) -> int:
 
 
 def check_truncation(log: LogState, end_offset: int) -> None:
-    """Check that nothing committed goes where a log is cut to an end offset, exclusive.
+    """Check that a truncation to an end offset, exclusive, drops no committed record.
 
     Raises:
-        TruncationBelowHighWatermarkError: something would: it lies below the high watermark, or below the end of a
-            snapshot that is of this log.
+        TruncationBelowHighWatermarkError: it would drop records below the high watermark, or below the end of a
+            snapshot of this log.
 
-    Source: KafkaRaftLog#truncateTo. Differs: DECISIONS.md 37, Kafka does not look at the snapshots.
+    Source: KafkaRaftLog#truncateTo. Differs: DECISIONS.md 37, Kafka ignores the snapshots.
     """
     least = max(log.high_watermark, proven_end_offset(log))
     if end_offset < least:
@@ -137,7 +138,7 @@ def check_truncation(log: LogState, end_offset: int) -> None:
 
 
 def clamped_high_watermark(log: LogState, offset: int) -> int:
-    """Return the high watermark that a log takes on when it is told of one: held to its ends, and never a lower one.
+    """Return a log's next high watermark: the given offset clamped to the log, but never below the current one.
 
     Source: KafkaRaftLog#updateHighWatermark.
     """
@@ -145,22 +146,22 @@ def clamped_high_watermark(log: LogState, offset: int) -> int:
 
 
 def check_new_snapshot_id(log: LogState, snapshot_id: OffsetAndEpoch, ends_batch: Callable[[int], bool]) -> bool:
-    """Check the id of a snapshot that is to be made of a log's own records.
+    """Check the id of a snapshot that is to be taken of a log's own records.
 
     Args:
         log: the log.
         snapshot_id: end offset, exclusive, and the epoch of the record before it.
-        ends_batch: says whether a batch ends at an offset, exclusive. It is asked last, and only about an offset above
-            the log start and not above the high watermark.
+        ends_batch: returns whether a batch ends at an offset, exclusive. It is called last, and only with an offset
+            above the log start and not above the high watermark.
 
     Returns:
-        Whether to make it: not where a snapshot of this id is there, or the log starts above it.
+        Whether to take it. False if a snapshot of this id exists, or the log starts above it.
 
     Raises:
         InvalidSnapshotIdError: the offset is above the high watermark, not where a batch ends, or not of that epoch; or
-            the id is behind the latest snapshot's.
+            the id is lower than the latest snapshot's.
 
-    Source: KafkaRaftLog#createNewSnapshot. Differs: Kafka takes any epoch that ends at the offset or above.
+    Source: KafkaRaftLog#createNewSnapshot. Differs: Kafka accepts any epoch that ends at the offset or above.
     """
     if snapshot_id in log.snapshot_ids or snapshot_id.offset < log.start_offset:
         return False
@@ -168,7 +169,7 @@ def check_new_snapshot_id(log: LogState, snapshot_id: OffsetAndEpoch, ends_batch
     if snapshot_id.offset > log.high_watermark:
         raise InvalidSnapshotIdError(f"{snapshot_id} is above the high watermark {log.high_watermark}")
     if latest is not None and (snapshot_id < latest or snapshot_id.offset < latest.offset):
-        raise InvalidSnapshotIdError(f"{snapshot_id} is behind the latest snapshot {latest}")
+        raise InvalidSnapshotIdError(f"{snapshot_id} is older than the latest snapshot {latest}")
     epoch = log.epochs.epoch_for_offset(snapshot_id.offset - 1) if snapshot_id.offset > 0 else 0
     if epoch != snapshot_id.epoch:
         raise InvalidSnapshotIdError(f"{snapshot_id}: the record before it has epoch {epoch}")
@@ -178,7 +179,7 @@ def check_new_snapshot_id(log: LogState, snapshot_id: OffsetAndEpoch, ends_batch
 
 
 def may_start_at_snapshot(log: LogState, snapshot_id: OffsetAndEpoch) -> bool:
-    """Whether a snapshot may take the place of all that a log holds below it: it is listed, committed, and moves it.
+    """Whether a log may start at a snapshot: it is listed, committed, and above the current log start.
 
     Source: KafkaRaftLog#deleteBeforeSnapshot.
     """
@@ -186,22 +187,22 @@ def may_start_at_snapshot(log: LogState, snapshot_id: OffsetAndEpoch) -> bool:
 
 
 def is_superseded(log: LogState, snapshot_id: OffsetAndEpoch) -> bool:
-    """Whether a log starts above a snapshot, or at one that is later: a follower would not get further by it."""
+    """Whether a snapshot is useless to followers, because the log starts above it, or at a later one."""
     earliest = log.earliest_snapshot_id
     starts_at_later = earliest is not None and earliest.offset == log.start_offset and snapshot_id < earliest
     return snapshot_id.offset < log.start_offset or starts_at_later
 
 
 def snapshot_ahead_of_log(log: LogState) -> OffsetAndEpoch | None:
-    """Return the latest snapshot where it is ahead of all that a log holds, so that the log must start anew at it.
+    """Return the latest snapshot if it is ahead of the whole log, so that the log must restart at it; else None.
 
-    Epochs are compared first. A log of a later epoch is left as it is, even where it ends before the snapshot does: a
-    follower that has just installed that snapshot must not go on as if it were there.
+    Epochs are compared first. A log of a later epoch is left as it is, even if it ends before the snapshot does: a
+    follower that has just installed that snapshot must stop.
 
     Raises:
-        TruncationBelowHighWatermarkError: it is ahead by its epoch, and lacks records that are committed.
+        TruncationBelowHighWatermarkError: the snapshot is ahead by its epoch, and lacks records that are committed.
 
-    Source: KafkaRaftLog#truncateToLatestSnapshot; KafkaRaftClient#handleFetchSnapshotResponse fails where it is False.
+    Source: KafkaRaftLog#truncateToLatestSnapshot; KafkaRaftClient#handleFetchSnapshotResponse fails if it is False.
     """
     latest = log.latest_snapshot_id
     if latest is None:

@@ -22,22 +22,22 @@ def _in_order(entries: Iterable[EpochEntry]) -> tuple[EpochEntry, ...]:
 def _check_growing(_: object, __: object, entries: tuple[EpochEntry, ...]) -> None:
     for column in ([each.epoch for each in entries], [each.start_offset for each in entries]):
         if column and (column[0] < 0 or any(one >= other for one, other in itertools.pairwise(column))):
-            raise ValueError(f"epochs and their start offsets do not grow from 0 on: {entries[:20]}")
+            raise ValueError(f"epochs or start offsets are negative or not strictly increasing: {entries[:20]}")
 
 
 @attrs.frozen
 class LeaderEpochs:
-    """The epochs of a log, each with its first offset. Both grow from entry to entry.
+    """The epochs of a log, each with its first offset. Both increase strictly from entry to entry.
 
-    A value: each change returns another one, or this very object if nothing changes. So a log can hand it out, and it
-    knows by ``is`` whether its checkpoint file must be written again.
+    An immutable value: each change returns a new object, or this very object if nothing changes. So a log can share it,
+    and can compare with ``is`` to learn whether its checkpoint file must be written again.
 
     Attributes:
-        entries: as a checkpoint file has them, oldest first.
+        entries: oldest first, as in the checkpoint file.
         latest_epoch: the greatest epoch, or None.
 
     Raises:
-        ValueError: an epoch or offset is negative, or does not grow.
+        ValueError: an epoch or offset is negative, or not above the one before it.
 
     Source: LeaderEpochFileCache.
     """
@@ -51,17 +51,18 @@ class LeaderEpochs:
     )
 
     def with_epoch(self, epoch: int, start_offset: int) -> Self:
-        """Return the epochs with one more, as ``with_epochs`` does."""
+        """Return the epochs after one more has started; as ``with_epochs``."""
         return self.with_epochs((EpochEntry(epoch, start_offset),))
 
     def with_epochs(self, entries: Iterable[EpochEntry]) -> Self:
         """Return the epochs after some more have started, in that order.
 
-        An entry changes nothing if it is of the latest epoch, and that has started at or below it. Otherwise earlier
-        entries that contradict it are dropped: those with an epoch, or a start, that is not below.
+        An entry changes nothing if it has the latest epoch, and that started at or below the entry's offset. Otherwise
+        it is appended, after the entries that contradict it are dropped: those whose epoch or start offset is not
+        lower.
 
         Args:
-            entries: epochs with their first offsets: of batches, or of a leader that has yet to write.
+            entries: epochs with their first offsets, of batches, or of a leader that has not written yet.
 
         Raises:
             ValueError: an epoch or an offset is negative.
@@ -83,7 +84,7 @@ class LeaderEpochs:
         return self if known is None else attrs.evolve(self, entries=known)
 
     def truncated_from_end(self, end_offset: int) -> Self:
-        """Return the epochs that start below an offset: the log ends there.
+        """Return the epochs of the log after its end moved to an offset: those that start below it.
 
         Source: LeaderEpochFileCache#truncateFromEndAsyncFlush.
         """
@@ -91,7 +92,7 @@ class LeaderEpochs:
         return self if count == len(self.entries) else attrs.evolve(self, entries=self.entries[:count])
 
     def truncated_from_start(self, start_offset: int) -> Self:
-        """Return the epochs of a log that starts at an offset: the epoch of that offset starts there, too.
+        """Return the epochs of the log after its start moved to an offset; the epoch in force there starts there then.
 
         Source: LeaderEpochFileCache#truncateFromStartAsyncFlush.
         """
@@ -109,8 +110,9 @@ class LeaderEpochs:
             log_end_offset: of this log, exclusive.
 
         Returns:
-            The end offset, exclusive, with the greatest epoch here that is not above ``epoch``; below all epochs, the
-            first one's start with ``epoch`` itself. None where the epoch is above all, negative, or there are none.
+            The end offset, exclusive, with the greatest epoch here that is not above ``epoch``. If ``epoch`` is below
+            all epochs, the first one's start with ``epoch`` itself. None if ``epoch`` is above all or negative, or if
+            there are no epochs.
 
         Source: LeaderEpochFileCache#endOffsetFor.
         """

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Going through a log from an offset on, batch by batch or record by record.
+"""Iterates over a log from an offset on, batch by batch or record by record.
 
-Both take a log as it is when they begin: they end at the high watermark, or at the log end, that there is then, and so
-they end, also where the loop appends. Between two batches the log may change; what that means is said here, once:
+An iteration ends at the high watermark, or the log end, that the log has when the iteration begins. So it terminates
+even if the loop body appends. If the log changes between two batches:
 
-- it grows: what was added is not given;
-- it is truncated behind what was given: what is gone is not given, and what was appended in its place is, up to the end
-  that the iteration began with;
-- what was given already is truncated: ``DivergedLogError``, for a later record would not belong to those before it;
-- its start moves beyond the next batch, since a snapshot stands for it: ``OffsetOutOfRangeError``. A reader goes on
+- it grows: the added batches are not yielded;
+- it is truncated after the last batch yielded: the dropped batches are not yielded, and those appended in their place
+  are, up to the end that the iteration began with;
+- batches already yielded are truncated: ``DivergedLogError``, because later records do not follow from those before;
+- a snapshot replaces records and the log start moves past the next batch: ``OffsetOutOfRangeError``. A reader continues
   from the snapshot.
 
-Memory is that of one read (1 MiB, or one batch that is larger) and, of records, of one batch's.
+Memory is bounded by one read (1 MiB, or one batch that is larger) and, for records, those of one batch.
 """
 
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ def iterate_batches(
     position = log.start_offset if from_offset is None else from_offset
     end = (log.high_watermark if isolation is Isolation.COMMITTED else log.end_offset).offset
     if not log.start_offset <= position <= log.end_offset.offset:
-        raise OffsetOutOfRangeError(f"offset {position}, of {log.start_offset} to {log.end_offset.offset}")
+        raise OffsetOutOfRangeError(f"offset {position} is not in {log.start_offset} to {log.end_offset.offset}")
     given: RecordBatch | None = None
     while position < end:
         if given is not None:
@@ -45,7 +45,7 @@ def iterate_batches(
             if batch.base_offset >= end:
                 return
             if not is_new and not _is_held(log, batch):
-                break  # What was read is old by now: it is read again.
+                break  # The log has changed since this read: read again.
             yield batch
             is_new, given, position = False, batch, batch.next_offset
 
@@ -67,21 +67,21 @@ def iterate_records(
 
 
 def _is_held(log: ReplicatedLog, batch: RecordBatch) -> bool:
-    """Whether a log has a batch, and so all before it down to its start: two logs agree below what both have."""
+    """Whether a log has a batch. Then it has all before it too: logs that share a batch agree below it."""
     last_offset: int = batch.last_offset
     is_there = log.start_offset <= last_offset < log.end_offset.offset
     return is_there and log.epoch_at_offset(last_offset) == batch.partition_leader_epoch
 
 
 def _check_given(log: ReplicatedLog, given: RecordBatch) -> None:
-    """Refuse to go on where the log does not hold, or stand for, what was given last."""
+    """Raise ``DivergedLogError`` unless the log, or a snapshot in its place, still has the last batch yielded."""
     epoch, end = given.partition_leader_epoch, given.next_offset
     if given.last_offset >= log.start_offset:
         is_same = _is_held(log, given)
     else:
         is_same = all(each.epoch == epoch for each in log.snapshot_ids if each.offset == end)
     if not is_same:
-        raise DivergedLogError(f"what was read up to offset {end}, of epoch {epoch}, is not in the log any more")
+        raise DivergedLogError(f"the log no longer has the records read up to offset {end} of epoch {epoch}")
 
 
 def _whole_batches(data: memoryview) -> Iterator[RecordBatch]:

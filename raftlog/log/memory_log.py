@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A replicated log in memory, for tests and simulations: it passes the same contract suite as ``FileLog``.
 
-It is one segment without end. What a disk would lose in a crash, ``crash`` loses.
+It is a single segment of unlimited size. ``crash`` loses what a disk would lose in a crash.
 
 Source: MockLog.
 """
@@ -46,7 +46,7 @@ _next_offset = attrgetter("next_offset")
 
 
 class MemoryLog(LogQueries):
-    """A ``ReplicatedLog`` in memory. Its docstrings say what is special; the protocol's say the rest.
+    """A ``ReplicatedLog`` in memory. The protocol documents the methods; docstrings here add what is special.
 
     Args:
         retention: what ``clean`` keeps.
@@ -71,7 +71,7 @@ class MemoryLog(LogQueries):
         return self._located(self._end_offset, len(self._batches))
 
     def _batch_holding(self, offset: int) -> int:
-        """Return the index of the batch that holds an offset: one behind the last where that is the log end."""
+        """Return the index of the batch that holds an offset; one past the last batch if the offset is the log end."""
         return bisect_right(self._batches, offset, key=_next_offset)
 
     def _located(self, offset: int, index: int) -> LogOffsetMetadata:
@@ -85,22 +85,22 @@ class MemoryLog(LogQueries):
 
     @property
     def high_watermark(self) -> LogOffsetMetadata:
-        """The end, exclusive, of what is known to be committed."""
+        """The end, exclusive, of the records known to be committed."""
         return self._located(self._high_watermark, self._batch_holding(self._high_watermark))
 
     @property
     def flushed_offset(self) -> int:
-        """The end, exclusive, of what ``crash`` does not take, and what stays."""
+        """The end, exclusive, of the records that survive both ``crash`` and a truncation under way."""
         cut = self._cut
         return self._flushed_offset if cut is None else min(self._flushed_offset, cut.end.offset)
 
     @property
     def quarantine(self) -> Quarantine | None:
-        """None: memory does not rot."""
+        """None: there is no bit rot in memory."""
         return None
 
     def append_as_leader(self, batches: bytes | memoryview, epoch: int) -> LogAppendInfo:
-        """Append what this replica has made as leader; the bytes are copied."""
+        """Append what this replica has built as leader; the bytes are copied."""
         self._refuse_appends_under_way()
         if epoch == self._epochs.latest_epoch:
             plain = check_plain_append(batches, epoch, self._end_offset)
@@ -128,7 +128,7 @@ class MemoryLog(LogQueries):
 
     def _append(self, checked: CheckedAppend) -> LogAppendInfo:
         if checked.batches[-1].epoch != self._epochs.latest_epoch:
-            self._refuse_while_under_way()  # A log in files has to write the epoch down.
+            self._refuse_while_under_way()  # As a log in files must, which checkpoints the epoch.
         self._epochs = self._epochs.with_epochs(checked.epochs)
         self._keep(checked.data, checked.batches, checked.next_offset)
         return checked.info
@@ -145,7 +145,7 @@ class MemoryLog(LogQueries):
     def read(self, start_offset: int, isolation: Isolation, max_size_bytes: int = MAX_BATCH_SIZE) -> LogFetchInfo:
         """Read batches from an offset on; what is returned is a copy."""
         if not self._start_offset <= start_offset <= self._end_offset:
-            raise OffsetOutOfRangeError(f"offset {start_offset}, of {self._start_offset} to {self._end_offset}")
+            raise OffsetOutOfRangeError(f"offset {start_offset} is not in {self._start_offset} to {self._end_offset}")
         limit = self._high_watermark if isolation is Isolation.COMMITTED else self._end_offset
         limit = self._readable_end(start_offset, limit)
         first, behind = self._batch_holding(start_offset), self._batch_holding(limit)
@@ -160,11 +160,11 @@ class MemoryLog(LogQueries):
         return LogFetchInfo(memoryview(bytes(found[:size])), self._located(self._batches[first].base_offset, first))
 
     def flush(self) -> None:
-        """Say that ``crash`` shall take nothing of what is here now."""
+        """Make what is here now survive ``crash``."""
         self.prepare_flush().complete()
 
     def prepare_flush(self) -> DiskWork[DiskResult[int]]:
-        """Prepare ``flush``: once it is finished, ``crash`` takes nothing of what is here now."""
+        """Prepare ``flush``: once it is finished, what is here now survives ``crash``."""
         self._refuse_while_under_way()
         end_offset = self._end_offset
 
@@ -175,11 +175,11 @@ class MemoryLog(LogQueries):
         return self._begin([DiskStep(nothing)], count, holds_appends=False)
 
     def initialize_leader_epoch(self, epoch: int) -> None:
-        """Enter an epoch at the log end."""
+        """Begin an epoch at the log end."""
         self.prepare_leader_epoch(epoch).complete()
 
     def prepare_leader_epoch(self, epoch: int) -> DiskWork[DiskResult[None]]:
-        """Prepare to enter an epoch at the log end."""
+        """Prepare ``initialize_leader_epoch``."""
         self._refuse_while_under_way()
         check_leader_epoch(self.state, epoch)
 
@@ -189,7 +189,7 @@ class MemoryLog(LogQueries):
         return self._begin([DiskStep(nothing)], enter)
 
     def truncate_to(self, offset: int) -> None:
-        """Drop every batch that holds an offset or lies behind it."""
+        """Drop the batch that holds an offset and every batch after it."""
         self.prepare_truncate_to(offset).complete()
 
     def prepare_truncate_to(self, offset: int) -> DiskWork[DiskResult[int]]:
@@ -212,14 +212,14 @@ class MemoryLog(LogQueries):
         return self._begin([DiskStep(nothing)], cut, cut=Cut(end, epochs))
 
     def _keep_first(self, count: int) -> None:
-        """Drop all batches but some at the start; there is one to drop."""
+        """Drop all batches but the first ``count``; there must be more than that."""
         first_dropped = self._batches[count]
         del self._batches[count:]
         self._end_offset, self._end_position = first_dropped.base_offset, first_dropped.position
         self._flushed_offset = min(self._flushed_offset, self._end_offset)
 
     def truncate_to_end_offset(self, end_offset: OffsetAndEpoch) -> int:
-        """Drop what diverges from a leader that said where its log parts from this one."""
+        """Drop the records that diverge from the leader's log."""
         return self.prepare_truncate_to_end_offset(end_offset).complete().value
 
     def prepare_truncate_to_end_offset(self, end_offset: OffsetAndEpoch) -> DiskWork[DiskResult[int]]:
@@ -227,7 +227,7 @@ class MemoryLog(LogQueries):
         return self.prepare_truncate_to(truncation_offset(self.state, end_offset))
 
     def truncate_to_latest_snapshot(self) -> bool:
-        """Start the log anew at the latest snapshot where that is ahead of it."""
+        """Restart the log at the latest snapshot if that is ahead of it."""
         return self.prepare_truncate_to_latest_snapshot().complete().value
 
     def prepare_truncate_to_latest_snapshot(self) -> DiskWork[DiskResult[bool]]:
@@ -256,7 +256,7 @@ class MemoryLog(LogQueries):
         return index < len(self._batches) and bool(self._batches[index].next_offset == offset)
 
     def create_snapshot_unchecked(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotWriter | None:
-        """Begin a snapshot that is fetched from the leader, wherever this log stands."""
+        """Begin a snapshot that is fetched from the leader, whatever the offsets of this log."""
         if snapshot_id in self._snapshot_ids:
             return None
         return self._snapshot_writer(snapshot_id)
@@ -273,12 +273,12 @@ class MemoryLog(LogQueries):
             self._high_watermark = max(self._high_watermark, proven_end_offset(self.state))
 
     def read_snapshot(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotReader | None:
-        """Open a snapshot: None where there is none of this id."""
+        """Open a snapshot; None if there is none of this id."""
         data = self._snapshots.get(snapshot_id)
         return None if data is None else MemoryRawSnapshotReader(snapshot_id, data)
 
     def delete_before_snapshot(self, snapshot_id: OffsetAndEpoch) -> bool:
-        """Let a snapshot take the place of the records and snapshots below it."""
+        """Move the log start to a snapshot's end, and delete the records and snapshots below it."""
         return self.prepare_delete_before_snapshot(snapshot_id).complete().value
 
     def prepare_delete_before_snapshot(self, snapshot_id: OffsetAndEpoch) -> DiskWork[DiskResult[bool]]:
@@ -307,7 +307,7 @@ class MemoryLog(LogQueries):
         self._snapshot_ids = tuple(filter(is_kept, self._snapshot_ids))
 
     def clean(self, now_ms: int) -> bool:
-        """Delete what retention no longer wants and a newer snapshot covers."""
+        """Delete what exceeds the retention and a newer snapshot covers."""
         has_cleaned = False
         while self.prepare_clean(now_ms).complete().value:
             has_cleaned = True
@@ -328,19 +328,19 @@ class MemoryLog(LogQueries):
             yield StoredSnapshot.of(MemoryRawSnapshotReader(snapshot_id, self._snapshots[snapshot_id]))
 
     def close(self) -> None:
-        """Flush. The log can go on to be used, as after ``reopen``."""
+        """Flush. The log remains usable, as after ``reopen``."""
         self._end_work("memory")
         self.flush()
 
     def reopen(self) -> None:
-        """Be as after the end of the process, and a start of it: all that was appended is there."""
+        """Simulate the end of the process and another open: everything appended survives."""
         self.crash(kept_batch_count=len(self._batches))
 
     def crash(self, kept_batch_count: int = 0) -> None:
-        """Be as after a loss of power, and a start.
+        """Simulate a loss of power and another open.
 
         Args:
-            kept_batch_count: how many batches that were not flushed are there all the same.
+            kept_batch_count: how many unflushed batches survive nevertheless.
         """
         self._under_way = None
         self._generation += 1
@@ -348,7 +348,7 @@ class MemoryLog(LogQueries):
         if count < len(self._batches):
             self._keep_first(count)
         self._flushed_offset = self._end_offset
-        self._high_watermark = self._start_offset  # Until the snapshots have said more, below.
+        self._high_watermark = self._start_offset  # The snapshots raise it, below.
         self._epochs = self._epochs.truncated_from_end(self._end_offset)
         self._keep_snapshots(lambda each: each.offset >= self._start_offset)
         self._high_watermark = proven_end_offset(self.state)

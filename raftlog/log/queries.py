@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Queries answered from a log's state, without reading records: the same code for logs in files and in memory.
 
-One piece of work for the disk is under way at a time. While it is, everything is answered from memory, and whatever it
-does not touch goes on; the rest is refused with ``WorkUnderWayError``, so that nobody waits without having asked to.
+One piece of work for the disk is under way at a time. Meanwhile queries are answered from memory, and calls that do not
+conflict with it continue. Calls that conflict raise ``WorkUnderWayError`` rather than wait.
 
 Source: KafkaRaftLog, ReplicatedLog.
 """
@@ -34,8 +34,8 @@ class Cut(NamedTuple):
     """What a truncation leaves.
 
     Attributes:
-        end: of the log then.
-        epochs: of the log then.
+        end: of the log after the truncation.
+        epochs: of the log after the truncation.
     """
 
     end: LogOffsetMetadata
@@ -48,9 +48,9 @@ class UnderWay(NamedTuple):
     Attributes:
         work: the work itself.
         holds_appends: whether nothing may be appended until it is finished.
-        holds_reads: whether nothing may be read.
-        cut: what will be left once it is finished; None where nothing is cut off. The log answers as it will be then,
-            and nothing is read from its end on: what stands there may be gone already.
+        holds_reads: whether nothing may be read until it is finished.
+        cut: what a truncation will leave; None if nothing is truncated. The log answers as if it were done, and refuses
+            reads from the new end on: the batches there may be deleted already.
     """
 
     work: DiskWork[Any]
@@ -60,7 +60,7 @@ class UnderWay(NamedTuple):
 
 
 class LogQueries(ReplicatedLog):
-    """A ``ReplicatedLog`` that answers from its ``state``. Subclasses keep the records, and change what is here."""
+    """A ``ReplicatedLog`` that answers from its ``state``. Subclasses keep the records, and maintain the state."""
 
     _start_offset: int
     _high_watermark: int
@@ -83,7 +83,7 @@ class LogQueries(ReplicatedLog):
         holds_reads: bool = False,
         cut: Cut | None = None,
     ) -> DiskWork[DiskResult[T]]:
-        """Have work under way, unless there is none to do."""
+        """Return work that is under way until it is finished; work without steps is finished at once."""
         if not steps:
             return self._finished(result())
         work = DiskWork(steps, lambda: self._dated(result()), on_end=self._end, on_failure=self._note_failure)
@@ -94,7 +94,7 @@ class LogQueries(ReplicatedLog):
         self._under_way = None
 
     def _note_failure(self, error: BaseException) -> None:
-        """Take note of what has come out of work; where nothing can fail there is nothing to note."""
+        """React to a failure of work; overridden by logs whose work can fail."""
 
     def _finished(self, value: T) -> DiskWork[DiskResult[T]]:
         return DiskWork.done(self._dated(value))
@@ -112,10 +112,10 @@ class LogQueries(ReplicatedLog):
             self._refuse_while_under_way()
 
     def _readable_end(self, start_offset: int, limit: int) -> int:
-        """Return up to where a read may see, exclusive, while work is under way.
+        """Return where a read must end, exclusive, while work is under way.
 
         Raises:
-            WorkUnderWayError: what is asked for may be gone already.
+            WorkUnderWayError: the records asked for may be deleted already.
         """
         if self._under_way is None:
             return limit
@@ -125,10 +125,10 @@ class LogQueries(ReplicatedLog):
         return limit if cut is None else min(limit, cut.end.offset)
 
     def _end_work(self, path: str) -> None:
-        """Cancel the work that is under way, or finish it if it was run: the log is about to be closed.
+        """Cancel the work that is under way, or finish it if it was run, because the log is about to be closed.
 
         Raises:
-            WorkUnderWayError: it is being run now. Nothing has changed.
+            WorkUnderWayError: the work is being run now. Nothing has changed.
         """
         if self._under_way is not None:
             self._under_way.work.end(StorageError(path, "use", "the log is closed"))
@@ -138,7 +138,7 @@ class LogQueries(ReplicatedLog):
 
     @abstractmethod
     def _written_end(self) -> LogOffsetMetadata:
-        """Return the end of what stands in the log, be it about to be cut off or not."""
+        """Return the end of what is written, including what is about to be truncated."""
 
     @property
     def _cut(self) -> Cut | None:
@@ -152,22 +152,22 @@ class LogQueries(ReplicatedLog):
 
     @property
     def state(self) -> LogState:
-        """What decisions about this log depend on."""
+        """The current offsets, epochs and snapshot ids, as one immutable value."""
         cut = self._cut or Cut(self._written_end(), self._epochs)
         return LogState(self._start_offset, cut.end.offset, self._high_watermark, cut.epochs, self._snapshot_ids)
 
     @property
     def last_fetched_epoch(self) -> int:
-        """The epoch of the last batch, or of the snapshot that the log starts from; 0 where there is neither."""
+        """The epoch of the last batch, or of the snapshot that the log starts from; 0 if there is neither."""
         cut = self._cut
         epochs = self._epochs if cut is None else cut.epochs
         latest = epochs.latest_epoch
         if latest is not None:
-            return latest  # Every append asks: it makes do with this.
+            return latest  # The fast path: every append asks for this.
         return last_fetched_epoch(epochs, self._snapshot_ids, self._start_offset)
 
     def update_high_watermark(self, offset: int) -> None:
-        """Learn how far the log is committed."""
+        """Raise the high watermark: records below it are committed."""
         self._high_watermark = clamped_high_watermark(self.state, offset)
 
     def batches(
@@ -195,7 +195,7 @@ class LogQueries(ReplicatedLog):
         return end_offset_for_epoch(self.state, epoch)
 
     def validate_offset_and_epoch(self, offset: int, epoch: int) -> ValidOffsetAndEpoch:
-        """Judge a follower's fetch position against this log."""
+        """Decide whether a follower may fetch from a position, must truncate first, or must fetch a snapshot."""
         return validate_offset_and_epoch(self.state, offset, epoch)
 
     @property

@@ -7,9 +7,9 @@
 
 ``log start``, inclusive, moves up when a snapshot takes the place of records (``delete_before_snapshot``,
 ``truncate_to_latest_snapshot``). ``log end``, exclusive, moves up by appends and down by truncation. ``high
-watermark``, exclusive, is told by consensus, and by every snapshot that is of this log: only what is committed gets
-into one. After a start it is the end of the newest such snapshot; what consensus said is not durable. No truncation
-goes below it (DECISIONS.md 37). ``flushed``, exclusive, moves up when a sync has returned.
+watermark``, exclusive, is set by consensus, and raised by every snapshot of this log, because a snapshot has committed
+records only. It is not durable: after an open it is the end of the newest such snapshot. No truncation goes below it
+(DECISIONS.md 37). ``flushed``, exclusive, moves up when a sync has returned.
 
 Source: ReplicatedLog, KafkaRaftLog.
 """
@@ -29,7 +29,7 @@ from raftlog.snapshot.raw import RawSnapshotReader, RawSnapshotWriter
 
 
 class Isolation(enum.Enum):
-    """How far a read may see. Source: Isolation."""
+    """The offset up to which a read returns batches. Source: Isolation."""
 
     COMMITTED = "committed"
     """Up to the high watermark, exclusive."""
@@ -54,9 +54,9 @@ class LogFetchInfo:
     """What a read found.
 
     Attributes:
-        records: whole batches, the last one perhaps cut off; empty where there is nothing to read. The first one holds
-            the offset that was asked for, or is the next behind it.
-        start_offset_metadata: base offset of the first batch and its place; the limit of the read where it is empty.
+        records: whole batches, except that the last may be cut off; empty if there is nothing to read. The first batch
+            holds the offset that was asked for, or is the next one after it.
+        start_offset_metadata: base offset and place of the first batch; the limit of the read if ``records`` is empty.
     """
 
     records: memoryview
@@ -65,12 +65,12 @@ class LogFetchInfo:
 
 @attrs.frozen
 class Quarantine:
-    """Damage below the durable point: records that may have been acknowledged, and that this log no longer holds.
+    """Damage below the durable point: this log has lost records that may have been acknowledged.
 
     Attributes:
-        first_bad_offset: the first offset, inclusive, that cannot be trusted; what lies below reads as ever.
-        durable_end_offset: the log is whole again once its end, exclusive, is at least this.
-        reason: what is wrong, as a ``DecodeError`` says it.
+        first_bad_offset: the first offset, inclusive, that cannot be trusted; records below it can be read.
+        durable_end_offset: the log is repaired once its end, exclusive, is at least this.
+        reason: what is wrong, in the words of the ``DecodeError``.
         path: the damaged file.
         position: byte position of the damage in it.
     """
@@ -83,93 +83,94 @@ class Quarantine:
 
 
 class ReplicatedLog(Protocol):
-    """Batches by offset, epochs, and snapshots. One owner at a time: nothing in it is locked.
+    """Batches by offset, epochs, and snapshots. It takes no locks: use it from one thread at a time.
 
-    Everything that may sync has a second form, ``prepare_...``, which waits for no disk and returns ``DiskWork``;
-    the first form prepares it, runs it and finishes it in a row. One piece of work is under way at a time. Until it is
-    finished, what it touches is refused with ``WorkUnderWayError``, and nothing has changed then; the docstring of each
-    says what goes on.
+    Every method that may sync has a second form, ``prepare_...``, which never waits for the disk and returns
+    ``DiskWork``; the first form prepares, runs and finishes that work in a row. Only one piece of work is under way at
+    a time. Until it is finished, calls that conflict with it raise ``WorkUnderWayError`` and change nothing; the
+    docstring of each ``prepare_...`` method lists which calls continue to work.
 
-    Unless a docstring says otherwise, an error leaves the log as it was. A ``StorageError`` of a write or sync is the
-    exception: what is on the disk is not known, and opening the directory anew finds out. Until then all that writes,
-    syncs or begins and freezes snapshots raises it again, and so does ``read``; what is answered from memory goes on:
-    the properties agree with each other, and ``flushed_offset`` promises no more than is true.
+    Unless a docstring says otherwise, an error leaves the log as it was. The exception is a ``StorageError`` of a write
+    or sync: what is on disk is then unknown until the directory is opened again. Until then every call that writes,
+    syncs, begins or freezes a snapshot, or reads, raises the error again. Queries answered from memory continue: the
+    properties agree with each other, and ``flushed_offset`` is never too high.
     """
 
     @property
     def start_offset(self) -> int:
-        """The first offset, inclusive, that the log holds; the snapshots stand for what is below."""
+        """The first offset, inclusive, that the log holds; snapshots replace the records below it."""
         ...
 
     @property
     def end_offset(self) -> LogOffsetMetadata:
-        """The offset that the next record gets, and where it will lie."""
+        """The offset that the next record gets, and its place in the files."""
         ...
 
     @property
     def high_watermark(self) -> LogOffsetMetadata:
-        """The end, exclusive, of what is known to be committed; without its place, where the disk does not tell it."""
+        """The end, exclusive, of the records known to be committed; without its place if that cannot be read."""
         ...
 
     @property
     def flushed_offset(self) -> int:
-        """The end, exclusive, of what a crash cannot take."""
+        """The end, exclusive, of the durable records."""
         ...
 
     @property
     def last_fetched_epoch(self) -> int:
-        """The epoch of the last batch, or of the snapshot that the log starts from; 0 where there is neither.
+        """The epoch of the last batch, or of the snapshot that the log starts from; 0 if there is neither.
 
-        ``initialize_leader_epoch`` sets it before a batch does. Source: ReplicatedLog#lastFetchedEpoch.
+        ``initialize_leader_epoch`` raises it before the first batch of that epoch. Source:
+        ReplicatedLog#lastFetchedEpoch.
         """
         ...
 
     @property
     def state(self) -> LogState:
-        """The offsets, epochs and snapshot ids of this moment, as one immutable value."""
+        """The current offsets, epochs and snapshot ids, as one immutable value."""
         ...
 
     @property
     def generation(self) -> int:
-        """How often the log was truncated or opened; it only grows. What is told of an older one may be void by now."""
+        """How often the log was truncated or opened; it only grows. Results of an older generation may be outdated."""
         ...
 
     @property
     def quarantine(self) -> Quarantine | None:
-        """What is damaged, while it is; None for a sound log."""
+        """The damage that the log must be repaired from; None for a sound log."""
         ...
 
     def append_as_leader(self, batches: bytes | memoryview, epoch: int) -> LogAppendInfo:
-        """Append batches that this replica has made as leader of an epoch. They are not durable until ``flush``.
+        """Append batches that this replica has built as leader of an epoch. They are not durable until ``flush``.
 
         Args:
             batches: whole batches; offsets, timestamps, epochs and checksums are kept as they are.
-            epoch: that every batch must carry.
+            epoch: the leader's epoch; every batch must carry it.
 
         Raises:
             QuarantinedLogError: the log is damaged.
             NonContiguousAppendError: a batch's base offset is not the offset after the batch before it.
             InvalidRecordError: a batch of another epoch, no batch at all, a control batch that no state machine can
-                follow, or a record that an audit would call damaged: a data record with headers or a time of its own,
-                say.
+                follow, or a record that an audit would call damaged, such as a data record with headers or with a
+                timestamp of its own.
             EmptyVoterSetError, NoOverlappingMajorityError, TooManyVoterChangesError: a VotersRecord is empty, or must
-                not follow another one in the same append. Which voters are in force the log does not know:
-                ``BatchAccumulator`` is told, and checks each VotersRecord that is appended through it.
-            BatchTooLargeError: a batch of more than 8 MiB, or 2 GiB in all.
-            CorruptBatchError, TruncatedBatchError: a batch does not check.
-            DecodeError, MissingExtraError: a batch does not decompress.
+                not follow another one in the same append. The log does not know which voters are in force;
+                ``BatchAccumulator`` does, and checks each VotersRecord that is appended through it.
+            BatchTooLargeError: a batch of more than 8 MiB, or 2 GiB in total.
+            CorruptBatchError, TruncatedBatchError: a batch is corrupt or cut off.
+            DecodeError, MissingExtraError: a batch cannot be decompressed.
             OutOfSpaceError: the bytes did not fit; the log is as it was.
-            StorageError: see above.
+            StorageError: see the class.
 
         Source: KafkaRaftLog#appendAsLeader. Differs: DECISIONS.md 14, gaps are refused; and 40.
         """
         ...
 
     def prepare_append_as_leader(self, batches: bytes | memoryview, epoch: int) -> DiskWork[DiskResult[LogAppendInfo]]:
-        """Append at once where that needs no sync; else, in a new epoch or a new segment, when the work is finished.
+        """Append at once if that needs no sync; otherwise, in a new epoch or a new segment, when the work is finished.
 
-        The bytes are copied where they must wait. Reads go on meanwhile, appends do not: a batch must not stand in the
-        file before its epoch is written down, nor before the segment ahead of it is durable.
+        The bytes are copied if they must wait. Meanwhile reads continue, and appends are refused: a batch must not be
+        in the file before its epoch is checkpointed, nor before the segment preceding it is durable.
 
         Raises:
             WorkUnderWayError: other work must be finished first.
@@ -179,18 +180,19 @@ class ReplicatedLog(Protocol):
     def append_as_follower(self, batches: bytes | memoryview, epoch: int) -> LogAppendInfo | None:
         """Append batches that the leader of an epoch has sent. They are not durable until ``flush``.
 
-        A cut-off batch at the end is left out, and so is the first batch of an epoch above ``epoch`` with all behind.
-        What a quorum has committed is taken, whoever votes by it and whatever its data records are; audits report it.
+        A cut-off batch at the end is dropped, and so is the first batch of an epoch above ``epoch`` with all after it.
+        A follower must take whatever its quorum has committed, so neither voter sets nor data records are checked;
+        audits report them.
 
         Returns:
-            What was added, or None when nothing was left to add.
+            What was added, or None if no batch was left to add.
 
         Raises:
             NonContiguousAppendError: as for ``append_as_leader``.
             InvalidRecordError: an epoch below that of the batch before it, or a control batch that no state machine
                 can follow.
-            BatchTooLargeError: 2 GiB in all.
-            CorruptBatchError: a batch does not check.
+            BatchTooLargeError: 2 GiB in total.
+            CorruptBatchError: a batch is corrupt.
             OutOfSpaceError, StorageError: as for ``append_as_leader``.
 
         Source: KafkaRaftLog#appendAsFollower. Differs: DECISIONS.md 14, gaps are refused.
@@ -200,22 +202,22 @@ class ReplicatedLog(Protocol):
     def prepare_append_as_follower(
         self, batches: bytes | memoryview, epoch: int
     ) -> DiskWork[DiskResult[LogAppendInfo | None]]:
-        """Append as ``prepare_append_as_leader`` does, what a leader has sent."""
+        """Append what a leader has sent, at once or when the work is finished, as ``prepare_append_as_leader`` does."""
         ...
 
     def read(self, start_offset: int, isolation: Isolation, max_size_bytes: int = 8 * 1024 * 1024) -> LogFetchInfo:
-        """Read batches from an offset on, within one segment, and at least one where there is one.
+        """Read batches from an offset on, within one segment; at least one batch if there is one.
 
         Args:
             start_offset: inclusive.
-            isolation: how far it may see.
-            max_size_bytes: of the whole, but for a first batch that is larger.
+            isolation: where the read ends.
+            max_size_bytes: limit of the result. A larger first batch is returned whole, alone.
 
         Raises:
             OffsetOutOfRangeError: the offset is below the log start, or above the log end.
             QuarantinedLogError: the offset is at or above the first bad one.
-            CorruptBatchError: a batch has rotted since the log was opened; it is not served. Opening the log anew puts
-                it in quarantine.
+            CorruptBatchError: a batch was damaged by bit rot since the log was opened; it is not served. The next open
+                puts the log in quarantine.
             StorageError: the disk failed.
 
         Source: KafkaRaftLog#read.
@@ -225,18 +227,18 @@ class ReplicatedLog(Protocol):
     def batches(
         self, from_offset: int | None = None, isolation: Isolation = Isolation.COMMITTED
     ) -> Iterator[RecordBatch]:
-        """Yield the log's batches in order, control batches too, to the end that it has at the first.
+        """Yield the log's batches in order, control batches too, up to the end that it has at the first ``next``.
 
-        ``raftlog.log.iteration`` says what a change of the log means meanwhile. Memory does not grow with the log.
+        ``raftlog.log.iteration`` explains what happens if the log changes meanwhile. Memory does not grow with the log.
 
         Args:
-            from_offset: inclusive; the first batch holds it, or is the next behind it. None is the log start.
-            isolation: how far it may see.
+            from_offset: inclusive; the first batch holds it, or is the next one after it. None is the log start.
+            isolation: where the iteration ends.
 
         Raises:
-            OffsetOutOfRangeError: the offset is below the log start, also where that has moved, or above the log end.
-            DivergedLogError: records that were given have been truncated.
-            QuarantinedLogError, CorruptBatchError, StorageError: as for ``read``; batches before are given first.
+            OffsetOutOfRangeError: the offset is above the log end, or below the log start, which may move meanwhile.
+            DivergedLogError: batches that were already yielded have been truncated.
+            QuarantinedLogError, CorruptBatchError, StorageError: as for ``read``; preceding batches are yielded first.
         """
         ...
 
@@ -251,8 +253,8 @@ class ReplicatedLog(Protocol):
 
         Args:
             from_offset: inclusive: no record is below it. None is the log start.
-            isolation: how far it may see.
-            data_only: whether control records, which are not the state machine's, are left out.
+            isolation: where the iteration ends.
+            data_only: whether control records, which are not for the state machine, are left out.
 
         Raises:
             InvalidRecordError, UnsupportedCompressionError, MissingExtraError: as for ``RecordBatch.records``.
@@ -263,15 +265,15 @@ class ReplicatedLog(Protocol):
         """Make every appended batch durable: one sync for all appends since the last one (group commit).
 
         Raises:
-            StorageError: see above. It is never tried again.
+            StorageError: see the class. A failed sync is never retried.
         """
         ...
 
     def prepare_flush(self) -> DiskWork[DiskResult[int]]:
-        """Prepare to make durable what is appended by now; its value is the flushed offset, exclusive.
+        """Prepare to make durable all that is appended by now; its value is the flushed offset, exclusive.
 
-        Appends and reads go on meanwhile. What is appended after this call is not covered, whenever the sync begins. An
-        append that needs work itself must wait.
+        Meanwhile appends and reads continue; only an append that needs work itself is refused. Batches appended after
+        this call are not covered, even if the sync begins later.
 
         Raises:
             WorkUnderWayError: other work, perhaps another flush, must be finished first.
@@ -279,34 +281,34 @@ class ReplicatedLog(Protocol):
         ...
 
     def update_high_watermark(self, offset: int) -> None:
-        """Learn how far the log is committed.
+        """Raise the high watermark: records below it are committed.
 
         Args:
-            offset: exclusive. It is held to the log start and the log end. A lower one than before is kept out.
+            offset: exclusive, clamped to the log start and the log end. A value below the current one is ignored.
 
         Source: KafkaRaftLog#updateHighWatermark.
         """
         ...
 
     def initialize_leader_epoch(self, epoch: int) -> None:
-        """Enter an epoch at the log end, as its leader does before it writes.
+        """Begin an epoch at the log end. A leader does so before it writes.
 
         Raises:
             QuarantinedLogError: the log is damaged.
             FencedEpochError: the log has a later epoch.
-            UnknownEpochError: no epoch is so high.
-            StorageError: see above.
+            UnknownEpochError: the epoch does not fit in 31 bits.
+            StorageError: see the class.
 
         Source: KafkaRaftLog#initializeLeaderEpoch.
         """
         ...
 
     def prepare_leader_epoch(self, epoch: int) -> DiskWork[DiskResult[None]]:
-        """Prepare ``initialize_leader_epoch``; reads go on meanwhile, appends do not."""
+        """Prepare ``initialize_leader_epoch``; meanwhile reads continue, and appends are refused."""
         ...
 
     def epoch_at_offset(self, offset: int) -> int:
-        """Return the epoch that the record at an offset was written in: with the offset after it, a snapshot's id.
+        """Return the epoch of the record at an offset. With the offset after it, that is the id of a snapshot.
 
         Raises:
             OffsetOutOfRangeError: the offset is below the log start, or not below the log end.
@@ -323,19 +325,19 @@ class ReplicatedLog(Protocol):
         ...
 
     def validate_offset_and_epoch(self, offset: int, epoch: int) -> ValidOffsetAndEpoch:
-        """Judge a follower's fetch position against this log.
+        """Decide whether a follower may fetch from a position, must truncate first, or must fetch a snapshot.
 
         Source: ReplicatedLog#validateOffsetAndEpoch.
         """
         ...
 
     def truncate_to(self, offset: int) -> None:
-        """Drop every batch that holds ``offset`` or lies behind it; durable when it returns.
+        """Drop the batch that holds ``offset`` and every batch after it; durable when it returns.
 
         Raises:
-            TruncationBelowHighWatermarkError: committed records would go: below the high watermark, or the end of a
-                snapshot of this log.
-            StorageError: see above.
+            TruncationBelowHighWatermarkError: committed records would be dropped: the log would end below the high
+                watermark, or below the end of a snapshot of this log.
+            StorageError: see the class.
 
         Source: KafkaRaftLog#truncateTo. Differs: the log ends where its last whole batch does.
         """
@@ -344,19 +346,19 @@ class ReplicatedLog(Protocol):
     def prepare_truncate_to(self, offset: int) -> DiskWork[DiskResult[int]]:
         """Prepare ``truncate_to``; its value is the new log end, exclusive.
 
-        Reads below that go on meanwhile; others, and appends, do not. The offsets of the log change at the end.
+        Meanwhile the log answers as if truncated: reads below the new end continue, other reads and appends do not.
         """
         ...
 
     def truncate_to_end_offset(self, end_offset: OffsetAndEpoch) -> int:
-        """Drop what diverges from a leader that said where its log parts from this one.
+        """Drop the records that diverge from the leader's log, according to the end offset in its response.
 
         Returns:
             The new log end, exclusive.
 
         Raises:
-            TruncationBelowHighWatermarkError: committed records would go.
-            StorageError: see above.
+            TruncationBelowHighWatermarkError: committed records would be dropped.
+            StorageError: see the class.
 
         Source: ReplicatedLog#truncateToEndOffset.
         """
@@ -367,25 +369,25 @@ class ReplicatedLog(Protocol):
         ...
 
     def truncate_to_latest_snapshot(self) -> bool:
-        """Start the log anew at the latest snapshot where that is ahead of it: by its epoch, or within one by its end.
+        """Restart the log at the latest snapshot if that is ahead of it: by epoch, or by end offset in the same epoch.
 
         Returns:
-            Whether it was. A follower that has just installed a snapshot must stop where it was not, as Kafka's does:
-            its log is of a later epoch, and lacks what the snapshot has.
+            Whether it was ahead. If it was not, a follower that has just installed the snapshot must stop, as Kafka's
+            does: its log is of a later epoch, and lacks records that the snapshot has.
 
         Raises:
-            TruncationBelowHighWatermarkError: committed records would go.
-            StorageError: see above.
+            TruncationBelowHighWatermarkError: committed records would be dropped.
+            StorageError: see the class.
 
-        Differs: Kafka does not look at the high watermark here. As there, a second call changes nothing and returns
-        False, since the log ends at the snapshot, in its epoch.
+        Differs: Kafka ignores the high watermark here. As in Kafka, a second call changes nothing and returns False,
+        since the log ends at the snapshot, in its epoch.
 
         Source: KafkaRaftLog#truncateToLatestSnapshot.
         """
         ...
 
     def prepare_truncate_to_latest_snapshot(self) -> DiskWork[DiskResult[bool]]:
-        """Prepare ``truncate_to_latest_snapshot``; reads of the old log go on meanwhile, appends do not."""
+        """Prepare ``truncate_to_latest_snapshot``; meanwhile reads of the old log continue, and appends are refused."""
         ...
 
     @property
@@ -406,34 +408,34 @@ class ReplicatedLog(Protocol):
     def create_snapshot(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotWriter | None:
         """Begin a snapshot of this log's records below an offset. It is listed once it is frozen.
 
-        Freezing it checks header, footer and every batch first; after ``close`` it is refused. Where the log starts
-        above it by then, or at a later one, it is deleted, not listed.
+        Freezing it checks header, footer and every batch first; after ``close`` it is refused. If the log by then
+        starts above this snapshot, or at a later one, freezing deletes it instead of listing it.
 
         Returns:
-            The writer; None where a snapshot of this id is there, or the log starts above it.
+            The writer; None if a snapshot of this id exists, or the log starts above it.
 
         Raises:
             InvalidSnapshotIdError: the offset is above the high watermark, not where a committed batch ends, or not of
-                that epoch; or the id is behind the latest snapshot's.
+                that epoch; or the id is lower than the latest snapshot's.
             StorageError: the disk failed.
 
-        Differs: Kafka takes an id behind the latest snapshot's, for a snapshot that nobody would be sent.
+        Differs: Kafka accepts an id lower than the latest snapshot's, though no replica would be sent that snapshot.
 
         Source: KafkaRaftLog#createNewSnapshot.
         """
         ...
 
     def create_snapshot_unchecked(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotWriter | None:
-        """Begin a snapshot that is fetched from the leader, wherever this log stands.
+        """Begin a snapshot that is fetched from the leader, whatever the offsets of this log.
 
-        Freezing it does as for ``create_snapshot``. What the log has of the snapshot's epoch below its end is committed
-        then, with all before: the high watermark moves up to there.
+        Freezing works as for ``create_snapshot``. It also raises the high watermark over the records of the snapshot's
+        epoch below its end: they are committed, and so is everything before them.
 
         Returns:
-            The writer; None where a snapshot of this id is there.
+            The writer; None if a snapshot of this id exists.
 
         Raises:
-            InvalidSnapshotIdError: no log has such an id.
+            InvalidSnapshotIdError: the id is not valid in any log.
             StorageError: the disk failed.
 
         Source: KafkaRaftLog#createNewSnapshotUnchecked.
@@ -441,18 +443,18 @@ class ReplicatedLog(Protocol):
         ...
 
     def read_snapshot(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotReader | None:
-        """Open a snapshot: None where there is none of this id. Source: KafkaRaftLog#readSnapshot."""
+        """Open a snapshot; None if there is none of this id. Source: KafkaRaftLog#readSnapshot."""
         ...
 
     def delete_before_snapshot(self, snapshot_id: OffsetAndEpoch) -> bool:
-        """Let a snapshot take the place of the records and snapshots below it.
+        """Move the log start to a snapshot's end, and delete the records and snapshots below it.
 
         Returns:
             Whether the log start moved.
 
-        Differs: Kafka returns whether a segment or a snapshot was deleted, which need not be so where the log start
-        moves inside a segment. As there, a second call, and an id of which there is no snapshot, change nothing and
-        return False.
+        Differs: Kafka returns whether a segment or a snapshot was deleted, which may be False although the log start
+        moves inside a segment. As in Kafka, a second call changes nothing and returns False, and so does an id without
+        a snapshot.
 
         Source: KafkaRaftLog#deleteBeforeSnapshot.
         """
@@ -461,12 +463,12 @@ class ReplicatedLog(Protocol):
     def prepare_delete_before_snapshot(self, snapshot_id: OffsetAndEpoch) -> DiskWork[DiskResult[bool]]:
         """Prepare ``delete_before_snapshot``.
 
-        Appends and reads go on meanwhile; but no append where the log ends at the snapshot, as a segment begins there.
+        Meanwhile appends and reads continue. If the log ends at the snapshot, a segment begins there: no appends then.
         """
         ...
 
     def clean(self, now_ms: int) -> bool:
-        """Delete what retention no longer wants and a newer snapshot covers. The newest snapshot is never deleted.
+        """Delete what exceeds the retention and a newer snapshot covers. The newest snapshot is never deleted.
 
         Args:
             now_ms: wall clock, in milliseconds of the Unix epoch.
@@ -479,13 +481,13 @@ class ReplicatedLog(Protocol):
         ...
 
     def prepare_clean(self, now_ms: int) -> DiskWork[DiskResult[bool]]:
-        """Prepare one step of ``clean``; its value says whether there was one, and then there may be another."""
+        """Prepare one step of ``clean``; its value is False once nothing is left to delete."""
         ...
 
     def close(self) -> None:
-        """Flush and let go of the files. Closing twice is harmless.
+        """Flush and close the files. Closing twice is harmless.
 
-        Work that was prepared is cancelled where it was not run, and finished where it was.
+        Prepared work is cancelled if it has not been run, and finished if it has.
 
         Raises:
             StorageError: the flush failed.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Retention: how much space and age old snapshots may take, and which of them the log deletes next.
+"""Retention: how large and how old a log with its snapshots may get, and what is deleted next.
 
 Source: KafkaRaftLog#maybeClean.
 """
@@ -17,7 +17,7 @@ from raftlog.snapshot.reader import RecordsSnapshotReader
 
 @attrs.frozen
 class Retention:
-    """What old snapshots, with the records below them, may take; None is without limit.
+    """Limits above which old snapshots, and the records below them, are deleted; None is no limit.
 
     Attributes:
         max_bytes: of the log and all its snapshots (``metadata.max.retention.bytes``).
@@ -30,12 +30,12 @@ class Retention:
 
 @attrs.frozen
 class StoredSnapshot:
-    """What retention looks at.
+    """The facts about a snapshot that retention depends on.
 
     Attributes:
         snapshot_id: end offset, exclusive, and epoch.
-        size_bytes: of its bytes.
-        last_contained_timestamp: as its header says, in ms; None if that cannot be read.
+        size_bytes: of the file.
+        last_contained_timestamp: from its header, in ms; None if that cannot be read.
     """
 
     snapshot_id: OffsetAndEpoch
@@ -44,7 +44,7 @@ class StoredSnapshot:
 
     @classmethod
     def of(cls, raw: RawSnapshotReader) -> Self:
-        """Look at a snapshot.
+        """Read these facts from a snapshot.
 
         Raises:
             StorageError: the disk failed.
@@ -59,12 +59,13 @@ class StoredSnapshot:
 def snapshot_to_start_at(
     retention: Retention, snapshots: Sequence[StoredSnapshot], log_size_bytes: int, now_ms: int
 ) -> OffsetAndEpoch | None:
-    """Return the snapshot before which a log is to be deleted, if the one before that is no longer wanted.
+    """Return the snapshot that the log should start at, so that older ones can be deleted; None to delete nothing.
 
-    One step at a time: it is the second oldest, or none; ask again once that is done. So the newest always stays.
+    It is always the second oldest. The caller deletes one snapshot at a time, and asks again until it gets None. So the
+    newest snapshot is never deleted.
 
     Args:
-        retention: what is wanted.
+        retention: the limits.
         snapshots: all of the log's, oldest first.
         log_size_bytes: of its segments.
         now_ms: wall clock.

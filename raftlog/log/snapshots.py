@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Taking a snapshot of a log: with the right id, the right control records, and all told once it is one.
+"""Takes a snapshot of a log with the right id and control records; freezing it updates the log and the state machine.
 
 Source: RaftClient#createSnapshot, KafkaRaftClient#createSnapshot.
 """
@@ -24,30 +24,31 @@ def begin_snapshot(
     compression_type: CompressionType = CompressionType.NONE,
     max_batch_size_bytes: int = limits.MAX_BATCH_SIZE,
 ) -> RecordsSnapshotWriter | None:
-    """Begin a snapshot of what a log holds below an offset; its owner adds the records of the state there.
+    """Begin a snapshot of a log's records below an offset; the caller appends the records of the state there.
 
-    It gets the kraft.version and the voters that records had named at its last offset, never the static ones, and the
-    epoch of that offset. Freezing it lists it in the log, and lets the state machine forget what lies below it.
+    It has the kraft.version and the voter set that records had put in force at its last offset, never the static
+    voters, and the epoch of that offset. Freezing it lists it in the log, and trims the state machine to its end.
 
     Args:
-        log: that is committed up to ``end_offset`` at least.
-        machine: that has read the log at least so far.
+        log: committed at least up to ``end_offset``.
+        machine: a state machine that has read the log at least up to ``end_offset``.
         end_offset: exclusive, where a batch ends.
         now_ms: wall clock, in milliseconds of the Unix epoch; the timestamp of the first batch.
-        last_contained_log_timestamp: when the record before ``end_offset`` was appended, in ms; None: as the log says.
+        last_contained_log_timestamp: when the record before ``end_offset`` was appended, in ms; None reads it from the
+            log.
         compression_type: as for ``RecordsSnapshotWriter``.
-        max_batch_size_bytes: likewise.
+        max_batch_size_bytes: as for ``RecordsSnapshotWriter``.
 
     Returns:
-        The writer; None where a snapshot of this id is there, or the log starts at ``end_offset`` or above.
+        The writer; None if a snapshot of this id exists, or the log starts at ``end_offset`` or above.
 
     Raises:
-        OffsetOutOfRangeError: the log ends below ``end_offset``; or the state machine has not read so far, or has
-            forgotten it for a later snapshot.
-        InvalidSnapshotIdError: the offset is above the high watermark, not where a batch ends, or behind the latest
+        OffsetOutOfRangeError: the log ends below ``end_offset``; or the state machine has not read up to there, or was
+            trimmed to a later snapshot.
+        InvalidSnapshotIdError: the offset is above the high watermark, not where a batch ends, or below the latest
             snapshot's.
         QuarantinedLogError, CorruptBatchError, StorageError: as for the log's ``read``.
-        ValueError, BatchTooLargeError, MissingExtraError: as for ``RecordsSnapshotWriter``. No error leaves anything.
+        ValueError, BatchTooLargeError, MissingExtraError: as for ``RecordsSnapshotWriter``. No error leaves a file.
     """
     if end_offset <= log.start_offset:
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All that decisions about a log depend on, as one immutable value."""
+"""The state of a log that decisions depend on, as one immutable value."""
 
 from collections.abc import Iterable
 
@@ -13,12 +13,12 @@ SnapshotIds = tuple[OffsetAndEpoch, ...]
 
 
 def snapshot_ids_of(snapshot_ids: Iterable[OffsetAndEpoch]) -> SnapshotIds:
-    """Return snapshot ids in order, each once."""
+    """Return snapshot ids as ``SnapshotIds``: sorted, without duplicates."""
     return tuple(sorted(set(snapshot_ids)))
 
 
 def last_fetched_epoch(epochs: LeaderEpochs, snapshot_ids: SnapshotIds, start_offset: int) -> int:
-    """Return the latest epoch of a log; of one without records that of the snapshot that it starts from; else 0.
+    """Return the latest epoch of a log; without records, that of the snapshot that the log starts from, or 0.
 
     Source: KafkaRaftLog#lastFetchedEpoch.
     """
@@ -30,7 +30,7 @@ def last_fetched_epoch(epochs: LeaderEpochs, snapshot_ids: SnapshotIds, start_of
 
 @attrs.frozen
 class LogState:
-    """A log at one moment. It stays as it is when the log changes: it can be kept, compared and sent to a thread.
+    """A log at one moment. It does not change with the log, so it can be kept, compared and sent to another thread.
 
     Attributes:
         start_offset: inclusive.
@@ -48,7 +48,7 @@ class LogState:
 
     @property
     def last_fetched_epoch(self) -> int:
-        """The latest epoch; without records that of the snapshot that the log starts from; else 0."""
+        """The latest epoch; without records, that of the snapshot that the log starts from, or 0."""
         return last_fetched_epoch(self.epochs, self.snapshot_ids, self.start_offset)
 
     @property

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which election state may follow which: what keeps a replica from voting twice in an epoch.
+"""Decides which election state may follow which, so that no replica votes twice in an epoch.
 
 Source: QuorumState, FileQuorumStateStore. Differs: DECISIONS.md 18.
 """
@@ -9,9 +9,9 @@ from raftlog.records.files.quorum_state import UNKNOWN_ID, QuorumStateData
 
 
 def keeps_promises(state: QuorumStateData, before: QuorumStateData) -> bool:
-    """Whether a state keeps what one before it, of the same epoch, has promised: its leader, or else its vote.
+    """Whether a state keeps the promises of the previous one of the same epoch: its leader, or else its vote.
 
-    A vote may be dropped once a leader is known. A vote without a directory id is one for any directory of its replica.
+    A vote may be dropped once a leader is known. A vote without a directory id is for any directory of its replica.
     """
     if before.leader_id not in (UNKNOWN_ID, state.leader_id):
         return False
@@ -24,7 +24,7 @@ def keeps_promises(state: QuorumStateData, before: QuorumStateData) -> bool:
 
 
 def is_undecided(state: QuorumStateData) -> bool:
-    """Whether a state knows neither a leader nor a vote of its epoch."""
+    """Whether a state has neither a leader nor a vote."""
     return state.leader_id == UNKNOWN_ID and state.voted_id == UNKNOWN_ID
 
 
@@ -32,14 +32,14 @@ def check_transition(state: QuorumStateData, before: QuorumStateData | None, *, 
     """Check that a replica may enter an election state.
 
     Args:
-        state: that it is about to make durable.
-        before: the one before; None for a replica that has none.
-        may_vote: False where the replica may have forgotten a vote.
+        state: the new state, which is about to be made durable.
+        before: the previous state; None if there is none.
+        may_vote: False if the replica may have forgotten a vote.
 
     Raises:
-        FencedEpochError: the epoch is negative, or below that of the state before.
-        IllegalTransitionError: in the epoch of the state before it has another leader or another vote, or knows of
-            neither any more; or it has a new vote, and the replica may not vote.
+        FencedEpochError: the epoch is negative, or below that of the previous state.
+        IllegalTransitionError: the epoch is that of the previous state, but leader or vote were replaced or removed; or
+            there is a new vote, and the replica may not vote.
     """
     least = 0 if before is None else before.leader_epoch
     if state.leader_epoch < least:
@@ -53,7 +53,7 @@ def check_transition(state: QuorumStateData, before: QuorumStateData | None, *, 
 
 
 def was_elected(state: QuorumStateData, before: QuorumStateData | None) -> bool:
-    """Whether the leader that a state names is, by the state before, the replica's own vote or leader in that epoch."""
+    """Whether the previous state, of the same epoch, already has a state's leader as its vote or its leader."""
     return (
         before is not None
         and before.leader_epoch == state.leader_epoch

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The high watermark: up to where a majority has flushed the leader's log.
+"""Computes the high watermark: the offset up to which a majority has flushed the leader's log.
 
 Source: LeaderState#maybeUpdateHighWatermark. Differs: Kafka counts the leader's own records before they are flushed.
 """
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 
 def majority_offset(end_offsets: Iterable[int], majority_size: int) -> int | None:
-    """Return the greatest offset, exclusive, that so many logs reach; None where there are fewer logs.
+    """Return the greatest offset, exclusive, that a majority of logs reaches; None if there are fewer logs than that.
 
     Args:
         end_offsets: of the voters' logs, exclusive; one entry per voter whose end is known.
@@ -25,13 +25,13 @@ def advanced_high_watermark(
 ) -> int:
     """Return the high watermark that follows from what voters have flushed; it never falls.
 
-    Records of earlier epochs are committed by the first record of the leader's own epoch, not by their number of
-    copies: a majority may have them, and a leader that lacks them may still be elected.
+    Records of earlier epochs are committed only together with the first record of the leader's own epoch. Even if a
+    majority has copies of them, a leader that lacks them may still be elected.
 
     Args:
         high_watermark: known so far, exclusive.
-        flushed_offsets: of the voters' logs, the leader's included, exclusive. Each is the end of what is known to be
-            the leader's own log.
+        flushed_offsets: of the voters' logs, the leader's included, exclusive. Up to there, each log must be known to
+            equal the leader's.
         majority_size: of the voter set, 1 or more.
         epoch_start_offset: the first offset of the leader's epoch.
 

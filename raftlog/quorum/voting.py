@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who can be elected: a majority of the voters grants its vote to a log that is at least as up to date as theirs.
+"""Decides which candidate can be elected: its log must be at least as up to date as those of a majority of voters.
 
 Source: QuorumState#canGrantVote, Raft (Ongaro) 5.4.1.
 """
@@ -10,11 +10,11 @@ from raftlog.offsets import OffsetAndEpoch
 
 
 def is_up_to_date(candidate_end: OffsetAndEpoch, voter_end: OffsetAndEpoch) -> bool:
-    """Whether a voter may grant its vote: the epoch of the last record decides, then the log end.
+    """Whether a voter may grant its vote: the epochs of the last records are compared first, then the log ends.
 
     Args:
         candidate_end: end offset of the candidate's log, exclusive, with the epoch of its last record.
-        voter_end: that of the voter's.
+        voter_end: that of the voter's log.
     """
     return candidate_end >= voter_end
 
@@ -26,9 +26,9 @@ def can_be_elected(
 
     Args:
         candidate_end: end offset of its log, exclusive, with the epoch of its last record.
-        voter_ends: the same of each voter that may vote, the candidate included where it is a voter.
+        voter_ends: the same for each voter that may vote, including the candidate if it is a voter.
         majority_size: of the voter set.
-        ungiven_votes: how many other voters are assumed to grant theirs.
+        ungiven_votes: how many other voters are assumed to grant their votes.
     """
     granting = sum(is_up_to_date(candidate_end, voter_end) for voter_end in voter_ends)
     return granting + ungiven_votes >= majority_size

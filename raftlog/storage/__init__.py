@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files: everything here does I/O."""
+"""The log in files, and its recovery. Everything here does I/O."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Descriptors of directories that are kept open, so that a sync never needs a new one.
+"""Keeps directories open, so that a sync never needs a new descriptor.
 
-To sync a directory it must be open. Who opens it just then may find that the process has no descriptor left (EMFILE):
-in the middle of a change that cannot be taken back, though nothing of the disk has failed. A log syncs its directory
-when it is opened, and from then on it needs none.
+A directory must be open to be synced. Opening it just before the sync may fail because the process has no descriptor
+left (EMFILE), in the middle of a change that cannot be undone, although the disk is fine. A log syncs its directory
+when it is opened, and needs no further descriptor from then on.
 """
 
 import collections
@@ -18,29 +18,29 @@ _MOST_KEPT: Final = 16
 
 
 class DirectoryDescriptors:
-    """The directories that were synced last. Any thread may use it."""
+    """The most recently synced directories. Any thread may use it."""
 
     def __init__(self) -> None:
         self.guard = threading.Lock()
         self._kept: dict[str, int] = {}
         self._failures: collections.Counter[str] = collections.Counter()
-        # At the end of the process they go with it.
+        # Not at exit: the operating system closes them then.
         weakref.finalize(self, _close_all, self._kept).atexit = False
         _ALL.add(self)
 
     def sync(self, path: str) -> None:
-        """Sync a directory (fsync); one after the other.
+        """Sync a directory (fsync); concurrent calls wait for each other.
 
         Raises:
             OSError: it cannot be opened, and then nothing was synced; or the sync failed.
         """
-        # Held as long as it lasts: nobody may close the descriptor meanwhile, and a copy would be one more.
+        # Held during the sync, so that no other thread closes the descriptor. A duplicate would be one descriptor more.
         with self.guard:
             try:
                 os.fsync(self._descriptor(path))
             except OSError:
                 self._failures[path] += 1
-                self._forget(path)  # It has told of the failure, and would never again.
+                self._forget(path)  # A descriptor reports a failure once only.
                 raise
 
     def failures(self, path: str) -> int:
@@ -54,7 +54,7 @@ class DirectoryDescriptors:
             kept = None
         if kept is None:
             kept = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        self._kept[path] = kept  # The last of all.
+        self._kept[path] = kept  # The most recent one is last.
         if len(self._kept) > _MOST_KEPT:
             os.close(self._kept.pop(next(iter(self._kept))))
         return kept
@@ -65,7 +65,7 @@ class DirectoryDescriptors:
             os.close(kept)
 
     def close(self) -> None:
-        """Let go of all of them; they are opened again when they are needed."""
+        """Close all descriptors; they are opened again when needed."""
         with self.guard:
             _close_all(self._kept)
 
@@ -74,7 +74,7 @@ _ALL: Final[weakref.WeakSet[DirectoryDescriptors]] = weakref.WeakSet()
 
 
 def _renew_guards() -> None:
-    """A thread that is not in a forked child may have held one, in the middle of a sync."""
+    """Replace the locks in a forked child: a thread that does not exist there may have held one during a sync."""
     for each in list(_ALL):
         each.guard = threading.Lock()
 
@@ -89,10 +89,10 @@ def _close_all(kept: dict[str, int]) -> None:
 
 
 def _is_of(descriptor: int, path: str) -> bool:
-    """Whether a descriptor is of the directory that has a path now.
+    """Whether a descriptor still refers to the directory at a path.
 
     Raises:
-        FileNotFoundError: no directory has it.
+        FileNotFoundError: there is no directory at this path.
     """
     there, kept = Path(path).stat(), os.fstat(descriptor)
     return (there.st_dev, there.st_ino) == (kept.st_dev, kept.st_ino)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The file system of this machine, behind the protocol of ``raftlog.file_system``.
 
-Files are read with ``pread`` and written with ``pwrite``, so that no handle has a place of its own. System calls that
-a signal interrupts are tried again by Python itself.
+Files are read with ``pread`` and written with ``pwrite``, so that no handle has a position of its own. Python itself
+retries system calls that a signal interrupts.
 """
 
 import contextlib
@@ -32,23 +32,24 @@ from raftlog.storage.directory_descriptors import DirectoryDescriptors
 _NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NO_DESCRIPTOR: Final = {errno.EMFILE, errno.ENFILE}
 _REFUSALS: Final = (OSError, ValueError, OverflowError)
-"""The last two are Python's: of a zero byte in a path, and of a number that is no place in a file."""
+"""Python raises the last two, for a zero byte in a path and for a number that cannot be a file position."""
 _CLOSED: Final = -1
 _FULL_SYNC: Final[int | None] = getattr(fcntl, "F_FULLFSYNC", None)
-"""What it takes on macOS, which has it alone."""
+"""The call that makes data durable on macOS; other systems do not have it."""
 _DROP_CACHE: Final[int | None] = getattr(os, "POSIX_FADV_DONTNEED", None)
-"""Which Linux heeds at once for pages that are clean, as all are behind a sync that has failed."""
+"""Linux drops clean pages at once on this advice. After a failed sync, all pages are clean."""
 _LARGEST_CACHED_PIECE: Final = mmap.PAGESIZE << 11
-"""Linux caches a file in pieces of up to so many bytes (MAX_XAS_ORDER); one that begins earlier would stay whole."""
+"""Linux caches a file in pieces of up to this many bytes (MAX_XAS_ORDER), and drops only pieces that lie wholly within
+the range. So a range is aligned down to this size."""
 _KEEP_LENGTH: Final = 1
-"""Linux's FALLOC_FL_KEEP_SIZE, which is not among what Python knows of this call."""
+"""Linux's FALLOC_FL_KEEP_SIZE, which Python does not define."""
 _NEW_FILE_MODE: Final = 0o666
-"""Less what the process's umask takes away."""
+"""Before the process's umask is applied."""
 _OWNER_MAY_READ: Final = stat.S_IRUSR
 
 
 class _Reported:
-    """Turns what the operating system says in a block into an error that names the path and the operation."""
+    """Turns an operating system error in a block into a ``StorageError`` that names the path and the operation."""
 
     __slots__ = ("_operation", "_path")
 
@@ -79,7 +80,7 @@ def _storage_error(error: Exception, path: str, operation: str) -> StorageError:
 
 
 class LocalFile:
-    """An open file. It is a ``raftlog.file_system.OpenFile``, and one owner uses it at a time."""
+    """An open file: a ``raftlog.file_system.OpenFile``. Only one thread may use it at a time."""
 
     def __init__(self, path: str, descriptor: int) -> None:
         self._path = path
@@ -94,19 +95,19 @@ class LocalFile:
         """Write all of the bytes at the end.
 
         Raises:
-            OutOfSpaceError: there is no room.
-            StorageError: the write failed otherwise. In both cases some of the bytes may be there.
+            OutOfSpaceError: the disk is full.
+            StorageError: the write failed otherwise. In both cases some of the bytes may have been written.
         """
         with _Reported(self._path, "append"):
             self._write(os.fstat(self._descriptor).st_size, data)
 
     def write_at(self, position: int, data: bytes | memoryview) -> None:
-        """Write all of the bytes at a position, over what is there; a gap before it reads as zeros.
+        """Write all of the bytes at a position, overwriting existing ones; a gap before it reads as zeros.
 
         Raises:
             OutOfSpaceError, StorageError: as for ``append``.
         """
-        try:  # Not _Reported: this and ``sync`` are the path of an append, and no object is made for what goes well.
+        try:  # Without _Reported, as in ``sync``: appends use both, and should not create an object on success.
             size_bytes = data.nbytes if isinstance(data, memoryview) else len(data)
             if os.pwrite(self._descriptor, data, position) < size_bytes:
                 self._write(position, data)
@@ -117,19 +118,19 @@ class LocalFile:
         rest = memoryview(data).cast("B")
         while (written := os.pwrite(self._descriptor, rest, position)) < len(rest):
             if written == 0:
-                raise OSError(0, "the system writes nothing")
+                raise OSError(0, "the system wrote nothing")
             position += written
             rest = rest[written:]
 
     def read_at(self, position: int, size: int) -> memoryview:
-        """Return up to ``size`` bytes from a position: fewer only where the file ends.
+        """Return up to ``size`` bytes from a position: fewer only if the file ends before.
 
         Raises:
             StorageError: the read failed.
         """
         parts = []
         with _Reported(self._path, f"read at position {position}"):
-            # No more is asked for than there is: memory is allocated by what is asked for.
+            # Never ask for more than the file has, because ``pread`` allocates what it is asked for.
             size = min(size, max(0, os.fstat(self._descriptor).st_size - position))
             while size > 0 and (part := os.pread(self._descriptor, size, position)):
                 parts.append(part)
@@ -150,7 +151,7 @@ class LocalFile:
         """Cut the file to a length that is not above its own.
 
         Raises:
-            StorageError: the length is above the file's; or it may or may not have changed.
+            StorageError: the length is above the file's; or the disk failed, and the length may have changed or not.
         """
         with _Reported(self._path, f"truncate to {size_bytes} bytes"):
             if size_bytes > os.fstat(self._descriptor).st_size:
@@ -158,19 +159,19 @@ class LocalFile:
             os.ftruncate(self._descriptor, size_bytes)
 
     def reserve(self, size_bytes: int) -> None:
-        """Have the disk keep room for the file to grow to a length; none beyond its own, where that is not below it."""
+        """Preallocate space for the file to grow to a length; a length not above the file's own releases that space."""
         with contextlib.suppress(*_REFUSALS):
             length, fallocate = os.fstat(self._descriptor).st_size, _fallocate()
             is_enough = size_bytes <= length
-            # Without room for all of it, the disk may have given what there was.
+            # If there is not enough space, the call may have allocated part of it.
             if is_enough or (fallocate and fallocate(self._descriptor, _KEEP_LENGTH, length, size_bytes - length) != 0):
-                os.ftruncate(self._descriptor, length)  # Its own: that gives back what was kept behind it.
+                os.ftruncate(self._descriptor, length)  # To its own length, which releases the space after it.
 
     def sync(self) -> None:
-        """Make the bytes and the length durable (fdatasync; F_FULLFSYNC on macOS, where that is what it takes).
+        """Make the bytes and the length durable (fdatasync; on macOS F_FULLFSYNC).
 
         Raises:
-            StorageError: what is on the disk is not known; do not call it again, and do not believe what it says.
+            StorageError: what is on disk is unknown. Do not retry: a second sync may succeed although data is lost.
         """
         try:
             if _FULL_SYNC is None:
@@ -181,16 +182,16 @@ class LocalFile:
             raise _storage_error(error, self._path, "sync") from error
 
     def drop_cache(self, position: int) -> bool:
-        """Have what is read from a position on come from the disk, and not from memory, where that can be had.
+        """Drop the page cache from a position on, if possible, so that later reads come from the disk.
 
-        After a sync that failed, memory may hold bytes as if they were on the disk. So the file is synced first, and
-        what memory holds of it then is let go of.
+        After a failed sync, the page cache may hold bytes as if they were on disk. The file is synced first, because
+        only clean pages can be dropped.
 
         Args:
-            position: byte position, inclusive; of what is before it, some may be let go of too.
+            position: byte position, inclusive; some pages before it may be dropped too.
 
         Returns:
-            Whether that was done. Otherwise what is read may be in memory alone, though a sync succeeds.
+            Whether the cache was dropped. If not, bytes that are read may be in memory only, even if a sync succeeds.
 
         Raises:
             StorageError: as for ``sync``.
@@ -200,21 +201,21 @@ class LocalFile:
         self.sync()
         with _Reported(self._path, "drop cache"):
             start = position - position % _LARGEST_CACHED_PIECE
-            os.posix_fadvise(self._descriptor, start, 0, _DROP_CACHE)  # Of what is not dirty: the sync has seen to it.
+            os.posix_fadvise(self._descriptor, start, 0, _DROP_CACHE)  # Only clean pages are dropped.
         return True
 
     def close(self) -> None:
-        """Let go of the file, without a sync. Closing twice is harmless."""
+        """Close the file without a sync. Closing twice is harmless."""
         descriptor, self._descriptor = self._descriptor, _CLOSED
         if descriptor != _CLOSED:
-            with contextlib.suppress(OSError):  # there is nothing to be done, and nothing was promised
+            with contextlib.suppress(OSError):  # Nothing can be done about it, and ``close`` makes nothing durable.
                 os.close(descriptor)
 
 
 class LocalFileSystem:
     """The file system of this machine; a ``raftlog.file_system.FileSystem``.
 
-    It keeps descriptors of the directories that it has synced last, so that a sync needs no new one.
+    It keeps descriptors of the directories that it synced most recently, so that a sync needs no new descriptor.
     """
 
     def __init__(self) -> None:
@@ -225,28 +226,28 @@ class LocalFileSystem:
 
         Args:
             path: of the file.
-            create: make an empty file where there is none.
+            create: make an empty file if there is none.
 
         Raises:
             MissingFileError: there is no such file, and ``create`` is not set; or no such directory.
-            StorageError: it cannot be opened, or is no regular file.
+            StorageError: it cannot be opened, or is not a regular file.
         """
         return _open(path, os.O_RDWR | (os.O_CREAT if create else 0))
 
     def open_for_reads(self, path: str) -> LocalFile:
-        """Open a file for reads alone.
+        """Open a file for reads only.
 
         Raises:
             MissingFileError: there is no such file.
-            StorageError: it cannot be opened, or is no regular file.
+            StorageError: it cannot be opened, or is not a regular file.
         """
         return _open(path, os.O_RDONLY)
 
     def exists(self, path: str) -> bool:
-        """Say whether a file or directory of this name is there.
+        """Return whether a file or directory of this name exists.
 
         Raises:
-            StorageError: nobody can tell: a directory above may not be searched, or the disk failed.
+            StorageError: this cannot be determined: a directory above may not be searched, or the disk failed.
         """
         with _Reported(path, "look up"):
             try:
@@ -266,7 +267,7 @@ class LocalFileSystem:
             return sorted(entry.name for entry in Path(directory).iterdir())
 
     def make_directory(self, directory: str) -> None:
-        """Make a directory, and those above it, where there is none. Not durable until those above are synced.
+        """Make a directory and its parents, if missing. Not durable until the parents are synced.
 
         Raises:
             StorageError: it cannot be made, or a file has its name.
@@ -275,7 +276,7 @@ class LocalFileSystem:
             Path(directory).mkdir(parents=True, exist_ok=True)
 
     def rename(self, source: str, target: str) -> None:
-        """Give a file another name in one step, in place of a file that has it.
+        """Rename a file atomically, replacing a file that has the new name.
 
         Raises:
             MissingFileError: there is no such source, or no directory for the target.
@@ -295,7 +296,7 @@ class LocalFileSystem:
             Path(path).unlink()
 
     def sync_directory(self, directory: str) -> None:
-        """Make names that appeared, changed or went in a directory durable.
+        """Make created, renamed and removed names in a directory durable.
 
         Raises:
             MissingFileError: there is no such directory.
@@ -305,13 +306,13 @@ class LocalFileSystem:
             self._directories.sync(directory)
 
     def failed_directory_syncs(self, directory: str) -> int:
-        """Return how many syncs of a directory have failed, whoever asked for them, since this object was made."""
+        """Return how many syncs of a directory have failed, for any caller, since this object was made."""
         return self._directories.failures(directory)
 
     def set_read_only(self, path: str) -> None:
-        """Take the right to write from a file, so that no slip changes it, and from others than its owner all rights.
+        """Make a file readable by its owner only, and not writable, so that no mistake changes it.
 
-        So does Kafka with its snapshots, which may hold secrets.
+        Kafka does the same with its snapshots, which may hold secrets.
 
         Raises:
             MissingFileError: there is no such file.
@@ -322,20 +323,20 @@ class LocalFileSystem:
             file.chmod(stat.S_IMODE(file.stat().st_mode) & _OWNER_MAY_READ)
 
     def lock(self, path: str) -> "LocalFileLock":
-        """Take the exclusive lock on a file, which is made where it is missing.
+        """Take the exclusive lock on a file, which is created if missing.
 
-        It is a lock of POSIX, as Java's is, so that a running Kafka holds it too. Such a lock is of the process: a
-        list of ours keeps a second owner in it away.
+        It is a POSIX lock, as Java's is, so a running Kafka holds the same one. POSIX locks belong to the process, so a
+        list of held locks keeps a second owner in the same process away.
 
         Raises:
-            DirectoryLockedError: another process holds it, or another owner in this one.
-            StorageError: it cannot be made.
+            DirectoryLockedError: another process, or another owner in this one, holds it.
+            StorageError: the file cannot be made, or the lock not be taken.
 
         Source: FileLock#tryLock.
         """
         with _Reported(path, "lock"), _HELD_LOCKS.guard:
             identity = _identity(path)
-            # Looked up before it is opened: closing any descriptor of the file would release the process's lock on it.
+            # Look it up before opening: closing any descriptor of the file would release this process's lock.
             if any(held.identity == identity for held in _HELD_LOCKS):
                 raise DirectoryLockedError(f"{path}: another owner in this process holds the lock")
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _NEW_FILE_MODE)
@@ -351,10 +352,10 @@ class LocalFileSystem:
 
 
 class LocalFileLock(Owned):
-    """A lock that is held. ``LocalFileSystem.lock`` makes it.
+    """A held lock. ``LocalFileSystem.lock`` makes it.
 
-    A process that is forked from the owner does not hold it. It lets go of the descriptor at once: closed later, when
-    it has taken the same lock for itself, it would release that.
+    A process that is forked from the owner does not hold the lock, and closes the inherited descriptor at once. If it
+    closed it later, after taking the same lock for itself, that would release its own lock.
 
     Attributes:
         path: of the file.
@@ -366,7 +367,7 @@ class LocalFileLock(Owned):
         self._descriptor = descriptor
         status = os.fstat(descriptor)
         self.identity = (status.st_dev, status.st_ino)
-        super().__init__(path)  # From here on a fork lets go of it.
+        super().__init__(path)  # From here on a fork closes the descriptor.
         _HELD_LOCKS.add(self)
 
     def close(self) -> None:
@@ -375,7 +376,7 @@ class LocalFileLock(Owned):
             self._let_go()
 
     def disown(self) -> None:
-        """Take note, in a child, that the parent holds the lock."""
+        """Close the descriptor in a forked child: the parent holds the lock."""
         super().disown()
         with contextlib.suppress(OSError):
             self._let_go()
@@ -388,7 +389,7 @@ class LocalFileLock(Owned):
 
 
 class _HeldLocks(set[LocalFileLock]):
-    """The locks that this process holds; ``guard`` is held where they are looked at and changed."""
+    """The locks that this process holds. Hold ``guard`` to read or change the set."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -399,7 +400,7 @@ _HELD_LOCKS: Final = _HeldLocks()
 
 
 def _renew_guard() -> None:
-    _HELD_LOCKS.guard = threading.Lock()  # A thread that is not in the child may have held it.
+    _HELD_LOCKS.guard = threading.Lock()  # A thread that does not exist in the child may have held it.
 
 
 if hasattr(os, "register_at_fork"):
@@ -416,8 +417,8 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 @functools.cache
 def _fallocate() -> Callable[[int, int, int, int], int] | None:
-    """Return Linux's call to allot room to a file, or None where there is none."""
-    import ctypes  # Of no use to who only reads.
+    """Return Linux's fallocate, or None if there is none."""
+    import ctypes  # Imported here, since commands that only read do not need it.
 
     library = ctypes.CDLL(None)
     call = getattr(library, "fallocate64", None) or getattr(library, "fallocate", None)
@@ -429,7 +430,7 @@ def _fallocate() -> Callable[[int, int, int, int], int] | None:
 
 def _open(path: str, flags: int) -> LocalFile:
     with _Reported(path, "open"):
-        # Not blocking, or a pipe that nobody writes would be waited for.
+        # O_NONBLOCK, because opening a pipe without a writer would block.
         descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, _NEW_FILE_MODE)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)

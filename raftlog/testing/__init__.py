@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests of a replicated log need, for users too: a file system that crashes, strategies, and invariants."""
+"""Tools to test replicated logs, for users too: a file system that crashes, crash points, strategies and contracts."""

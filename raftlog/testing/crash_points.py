@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Crashes, all of them: after each operation of a scenario, every state that the disk may be in is recovered from.
+"""Tests a scenario with all possible crashes: after each operation, recovers from every state of the disk.
 
 ::
 
     def scenario(file_system, promise):
         replace_file(file_system, "vote", b"1")
-        promise(b"1")                                # from here on, whatever happens, it is there
+        promise(b"1")                                # from here on, the file must survive any crash
 
     def check(file_system, promised):
         found = read_file(file_system, "vote", 100) if file_system.exists("vote") else None
@@ -13,7 +13,7 @@
 
     print(enumerate_crashes(scenario, check))
 
-What "may be in" means is told in ``raftlog.testing.file_system.crash_states``.
+The possible states are defined in ``raftlog.testing.file_system.crash_states``.
 """
 
 from collections.abc import Callable, Hashable
@@ -25,7 +25,7 @@ from raftlog.testing.file_system.crash_states import CrashModel, DiskImage, Disk
 from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 
 Promise = Callable[[Hashable], None]
-"""Tells the check what holds from now on; the last value is the one that counts."""
+"""Sets the value that the check gets from now on; only the last one is in force."""
 Scenario = Callable[[MemoryFileSystem, Promise], object]
 Check = Callable[[MemoryFileSystem, Any], Hashable]
 
@@ -40,9 +40,9 @@ class CrashCounts:
         steps: operations of the scenario that change the disk.
         points: moments at which it crashed: the start, after each step, between the beginning and the end of each sync,
             and after each promise.
-        states: the different states that were recovered from, each counted once for each promise: after one crash,
+        states: the number of different states that were recovered from, counted once per promise: after one crash,
             after a second one during recovery, and so on.
-        is_complete: whether that was all of them; else there were too many somewhere (``CrashModel.max_choices``).
+        is_complete: whether all states were tried; if not, some step had too many (``CrashModel.max_choices``).
     """
 
     steps: int
@@ -73,21 +73,21 @@ def enumerate_crashes(
     """Run a scenario, and check every state that a crash may leave after each of its operations.
 
     Args:
-        scenario: is given a file system, and a function to tell the check what holds from now on.
-        check: recovers from a state and asserts what must hold. It is given the state as a file system, and what was
-            promised last before the crash. What it returns, unless it is None, is promised from then on: what the
-            recovery has told somebody must still be so after the next crash.
-        start: what the scenario starts from; all of it is durable. An empty disk, if None.
-        promised: what holds at the start.
-        crashes: how many there are in a row: with 2, each recovery is crashed after each of its operations, too, and
+        scenario: called with a file system, and with a function that sets what is promised from now on.
+        check: recovers from a state and asserts what must hold. It is called with the state as a file system, and the
+            last promise before the crash. What it returns, unless None, is promised from then on: what a recovery has
+            reported must still hold after the next crash.
+        start: the initial file system; all of it is durable. None is an empty disk.
+        promised: the promise in force at the start.
+        crashes: the number of crashes in a row. With 2, each recovery is also crashed after each of its operations, and
             checked again.
-        model: what a crash may mix up.
+        model: the states that a crash may leave.
 
     Returns:
-        How many there were.
+        How many crashes and states were tried.
 
     Raises:
-        Exception: what the check raised, with notes that say when the crash was and what it left.
+        Exception: the error of the check, with notes on when the crash was and what it left.
     """
     start = start.settled() if start else MemoryFileSystem()
     recording = _Recording(start, promised)
@@ -100,7 +100,7 @@ def enumerate_crashes(
 
 
 class _Recording:
-    """The moments of a run at which it may crash: the disk, what was promised last, and the last operation."""
+    """Records the moments of a run at which it may crash: the disk, the last promise, and the last operation."""
 
     def __init__(self, file_system: MemoryFileSystem, promised: Hashable) -> None:
         self._file_system = file_system
@@ -128,7 +128,7 @@ class _Recording:
 
 
 class _Enumeration:
-    """Checks each state once for each promise: at the lowest number of crashes that leads to it."""
+    """Checks each state once per promise, or again if fewer crashes lead to it than before."""
 
     def __init__(self, check: Check, crashes: int, model: CrashModel) -> None:
         self._check = check

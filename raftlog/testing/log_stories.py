@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hypothesis strategies for what happens to a raft log over time: epochs, voter changes, truncations and snapshots.
+"""Hypothesis strategies for the history of a raft log: epochs, voter changes, truncations and snapshots.
 
-A ``LogStory`` is a list of steps that any ``ReplicatedLog`` can go through, with what must be known at its end::
+A ``LogStory`` is a list of steps that any ``ReplicatedLog`` can replay, with the state that must result::
 
     @given(log_stories())
     def test_my_log(story: LogStory) -> None:
@@ -47,7 +47,7 @@ class Append:
     Attributes:
         data: one batch.
         epoch: of the leader.
-        voters: that the batch puts in force, or None.
+        voters: the set that the batch puts in force, or None.
     """
 
     data: bytes
@@ -62,14 +62,14 @@ class Append:
 
 @attrs.frozen
 class Commit:
-    """The high watermark moves on to an offset, exclusive, where a batch ends; what lies below is flushed first."""
+    """The log is flushed, and the high watermark moves to an offset, exclusive, where a batch ends."""
 
     high_watermark: int
 
 
 @attrs.frozen
 class CutOff:
-    """The log is cut at an offset, exclusive, where a batch starts, not below the high watermark."""
+    """The log is truncated to an offset, exclusive, between two batches, not below the high watermark."""
 
     end_offset: int
 
@@ -92,15 +92,15 @@ LogStep = Append | Commit | CutOff | TakeSnapshot
 
 @attrs.frozen
 class LogStory:
-    """Steps that a log goes through, and what is there at the end.
+    """Steps to replay on a log, and the state that results.
 
     Attributes:
         static_voters: in force before a record names voters.
         steps: in order.
         start_offset: of the log at the end, inclusive.
         high_watermark: at the end, exclusive.
-        snapshot_end_offset: of the newest snapshot, exclusive; 0 where there is none.
-        batches: those that are left at the end, from offset 0 on, also where a snapshot has taken their place.
+        snapshot_end_offset: of the newest snapshot, exclusive; 0 if there is none.
+        batches: those that remain at the end, from offset 0 on, including those that a snapshot has replaced.
     """
 
     static_voters: VoterSet
@@ -112,14 +112,13 @@ class LogStory:
 
     @property
     def end_offset(self) -> int:
-        """Where the log ends, exclusive."""
+        """The end of the log, exclusive."""
         return self.batches[-1].next_offset if self.batches else 0
 
     def voter_sets(self) -> dict[int, VoterSet | None]:
-        """Return the voters that records had put in force, by each offset that a state machine knows at the end.
+        """Return the voter set in force at each offset that a state machine knows at the end; None if not yet named.
 
-        It knows what the log holds, from the last offset of the newest snapshot on. None stands for offsets at which no
-        record had named voters.
+        A state machine knows the offsets of the log, from the last offset of the newest snapshot on.
         """
         found, voters, offset = dict[int, VoterSet | None](), None, 0
         for batch in self.batches:
@@ -132,11 +131,11 @@ class LogStory:
         return {offset: voters for offset, voters in found.items() if offset >= known_from}
 
     def replay(self, log: ReplicatedLog, machine: KRaftControlRecordStateMachine | None = None) -> None:
-        """Let an empty log go through the steps, and a state machine follow it.
+        """Replay the steps on an empty log, and let a state machine follow it.
 
         Args:
-            log: that is empty.
-            machine: of the static voters, that has read nothing; None makes one.
+            log: an empty log.
+            machine: a state machine with the static voters that has read nothing; None makes one.
         """
         machine = machine or KRaftControlRecordStateMachine(self.static_voters)
         for step in self.steps:
@@ -164,7 +163,7 @@ def _take_snapshot(log: ReplicatedLog, machine: KRaftControlRecordStateMachine, 
 
 
 class _Telling:
-    """Draws one step after the other; each may happen after those before it."""
+    """Draws the steps of a story one by one, each possible after those before it."""
 
     def __init__(self, draw: st.DrawFn, static_voters: VoterSet) -> None:
         self._draw = draw
@@ -210,14 +209,14 @@ class _Telling:
         self.steps.append(step)
 
     def commit(self) -> None:
-        """The high watermark moves on."""
+        """The high watermark moves up."""
         ends = [batch.next_offset for batch in self.batches if batch.next_offset >= self.high_watermark]
         if ends:
             self.high_watermark = self._draw(st.sampled_from(ends))
             self.steps.append(Commit(self.high_watermark))
 
     def truncate(self) -> None:
-        """The log is cut, for a leader of a later epoch that has other records."""
+        """The log is truncated, for a leader of a later epoch that has other records."""
         cuts = [0, *(batch.next_offset for batch in self.batches)]
         end_offset = self._draw(st.sampled_from([cut for cut in cuts if cut >= self.high_watermark]))
         self.batches = [batch for batch in self.batches if batch.next_offset <= end_offset]
@@ -225,7 +224,7 @@ class _Telling:
         self.steps.append(CutOff(end_offset))
 
     def take_snapshot(self) -> None:
-        """A snapshot is frozen, and may take the place of what is below it."""
+        """A snapshot is frozen, and may replace the records below it."""
         ends = [
             batch.next_offset
             for batch in self.batches
@@ -244,7 +243,7 @@ def _with_today_versions(node: VoterNode) -> VoterNode:
 
 @st.composite
 def log_stories(draw: st.DrawFn, *, max_steps: int = 12) -> LogStory:
-    """What happens to a log of up to five voters; each step may happen to a replica of a sound quorum.
+    """Stories of a log with up to five voters; every step is possible in a replica of a sound quorum.
 
     Args:
         draw: Hypothesis's.

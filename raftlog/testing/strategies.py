@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hypothesis strategies for what a raft log is made of: offsets, voters, records, batches, and small whole logs.
+"""Hypothesis strategies for the parts of a raft log: offsets, voters, records, batches, and small complete logs.
 
-They give what raftlog accepts, so that a test of yours needs no filter. Smaller is simpler: shrinking leads to offset
-0, epoch 0, one voter, one record.
+They yield only what raftlog accepts, so your tests need no filter. Shrinking leads to offset 0, epoch 0, one voter, one
+record.
 
 Raises:
     MissingExtraError: on import, if Hypothesis is not installed.
@@ -37,7 +37,7 @@ except ImportError as error:
 
 _INT32_MAX: Final = 2**31 - 1
 _MAX_OFFSET: Final = 2**48
-"""Far from where a batch could end above the largest offset."""
+"""Low enough that no batch ends above the largest offset."""
 _TIMESTAMP_MS: Final = 1_700_000_000_000
 _LISTENERS: list[str] = ["CONTROLLER", "CONTROLLER_SSL", "REPLICATION"]
 
@@ -74,7 +74,7 @@ def replica_keys(*, max_id: int = _INT32_MAX, with_directory_id: bool | None = N
 
 
 def endpoints(*, min_size: int = 1) -> st.SearchStrategy[Endpoints]:
-    """Where a voter listens: up to three listeners."""
+    """The addresses of a voter: up to three listeners."""
     hosts = st.sampled_from(["localhost", "192.0.2.1", "2001:db8::1", "b\u00fccher.example"])
     addresses = st.tuples(hosts, st.integers(0, 65535))
     return st.dictionaries(st.sampled_from(_LISTENERS), addresses, min_size=min_size).map(Endpoints.of)
@@ -86,7 +86,7 @@ def supported_versions() -> st.SearchStrategy[SupportedVersionRange]:
 
 
 def voter_nodes(keys: st.SearchStrategy[ReplicaKey] | None = None) -> st.SearchStrategy[VoterNode]:
-    """Voters, with keys of their own or those that are given."""
+    """Voters, with arbitrary keys or the given ones."""
     return st.builds(VoterNode, replica_keys() if keys is None else keys, endpoints(), supported_versions())
 
 
@@ -107,7 +107,7 @@ def voter_sets(
 
 
 def field_bytes() -> st.SearchStrategy[bytes | None]:
-    """A key or a value: null, short, or as long as a length that takes one byte more (63 and 64)."""
+    """A key or a value: null, short, long, or around the size at which its length takes one more byte (63 and 64)."""
     return st.none() | st.binary(max_size=12) | st.sampled_from([b"", b"\0" * 63, b"\xff" * 64, b"a" * 700])
 
 
@@ -117,7 +117,7 @@ def headers() -> st.SearchStrategy[list[Header]]:
 
 
 def timestamps() -> st.SearchStrategy[int]:
-    """Record timestamps in ms: mostly near each other; none (-1), zero and far ones as well."""
+    """Record timestamps in ms: mostly close together; also no timestamp (-1), zero and very large ones."""
     return st.integers(_TIMESTAMP_MS - 200, _TIMESTAMP_MS + 200) | st.sampled_from([-1, 0, 2**61])
 
 
@@ -129,7 +129,7 @@ def rows() -> st.SearchStrategy[Row]:
 def record_batches(
     base_offset: int | None = None, epoch: int | None = None, *, max_records: int = 4
 ) -> st.SearchStrategy[bytes]:
-    """Batches of data records, as a leader writes them: no gaps, no producer; plain or by gzip.
+    """Batches of data records as a leader writes them: no gaps, no producer; uncompressed or with gzip.
 
     Args:
         base_offset: of the first record; None: any.
@@ -173,7 +173,7 @@ def _leader_change(leader_id: int, voters: VoterSet) -> LeaderChangeMessage:
 
 
 def control_values() -> st.SearchStrategy[ControlValue]:
-    """The control records of a raft log and its snapshots, each kind of them."""
+    """Control records of every kind in a raft log and its snapshots."""
     return st.one_of(
         leader_changes(),
         st.builds(KRaftVersionRecord, st.integers(0, 1)),
@@ -186,7 +186,7 @@ def control_values() -> st.SearchStrategy[ControlValue]:
 def control_batches(
     base_offset: int | None = None, epoch: int | None = None, *, max_records: int = 3
 ) -> st.SearchStrategy[bytes]:
-    """Batches of control records, each alone as well formed as raft writes it.
+    """Batches of control records, each of which is well-formed by itself.
 
     Args:
         base_offset: of the first record; None: any.
@@ -204,11 +204,11 @@ def control_batches(
 
 @attrs.frozen
 class SmallLog:
-    """A whole log, as leaders of growing epochs have written it: no gaps, and each epoch begins with its leader change.
+    """A complete log as leaders of increasing epochs write it: no gaps, and each epoch begins with its leader change.
 
     Attributes:
         start_offset: inclusive.
-        batches: one after the other.
+        batches: in order.
     """
 
     start_offset: int
@@ -216,12 +216,12 @@ class SmallLog:
 
     @property
     def end_offset(self) -> int:
-        """The offset behind the last record; the start offset of an empty log."""
+        """The offset after the last record; the start offset of an empty log."""
         return RecordBatch(self.batches[-1]).last_offset + 1 if self.batches else self.start_offset
 
     @property
     def data(self) -> bytes:
-        """All of it, as it stands in a segment."""
+        """All batches, as in a segment."""
         return b"".join(self.batches)
 
     @property
@@ -233,7 +233,7 @@ class SmallLog:
         return tuple(EpochEntry(epoch, offset) for epoch, offset in first.items())
 
 
-# What depends on nothing that was drawn is made once: a strategy is checked when it is drawn from first.
+# Strategies that depend on no drawn value are built once, because Hypothesis validates each on its first draw.
 _ANY_VOTERS: Final = voter_sets()
 _ANY_CONTENTS: Final = _contents(4)
 _EPOCH_GAPS: Final = st.sampled_from([1, 1, 2, 5])
@@ -250,7 +250,7 @@ def small_logs(
         start_offset: of the first record.
         max_epochs: may be 0, for an empty log.
         max_batches: of data records in each epoch.
-        voters: those of every leader change; None: any. There are no other voters in the log.
+        voters: those in every leader change; None: any. The log has no VotersRecord.
     """
     voters = draw(_ANY_VOTERS) if voters is None else voters
     leaders = st.sampled_from(sorted(voters.voter_ids))

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who votes: a voter set as a value, what changes of it are allowed, and its history by offset."""
+"""Voter sets as values, the changes of them that are allowed, and their history by offset."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was in force from which offset of a log on: a value an offset, and the questions that a log's reader asks.
+"""A history of values by log offset: which value was in force from which offset on.
 
-A history is fed in the order of the log. It loses its newest entries when the log is truncated, and those of its oldest
-that a snapshot stands for.
+Entries are added in the order of the log. The newest are dropped when the log is truncated, and the oldest when a
+snapshot replaces them.
 """
 
 import itertools
@@ -14,7 +14,7 @@ from sortedcontainers import SortedDict
 from raftlog.errors import InvariantViolation, NonContiguousAppendError
 
 BOOTSTRAP_OFFSET: Final = -1
-"""Where the values of the snapshot with end offset 0 stand: before the log's first record."""
+"""The offset of values from the snapshot with end offset 0: before the log's first record."""
 
 T = TypeVar("T")
 
@@ -33,11 +33,11 @@ class LogHistory(Protocol[T]):
     """
 
     def add(self, offset: int, value: T) -> None:
-        """Let a value be in force from an offset on, until the next entry's.
+        """Add a value that is in force from an offset on, until the next entry's.
 
         Args:
-            offset: inclusive; -1 for what stands before a log's first record.
-            value: what is in force.
+            offset: inclusive; -1 for a value in force before the log's first record.
+            value: the value in force.
 
         Raises:
             NonContiguousAppendError: the offset is below -1, or not above the last entry's.
@@ -61,7 +61,7 @@ class LogHistory(Protocol[T]):
         ...
 
     def truncate_old_entries(self, start_offset: int) -> None:
-        """Forget every entry that is no longer in force at an offset: what is asked for at or above it stays known."""
+        """Forget every entry that is no longer in force at an offset: values at or above it remain known."""
         ...
 
     def clear(self) -> None:
@@ -72,7 +72,7 @@ class LogHistory(Protocol[T]):
 class TreeMapLogHistory(LogHistory[T]):
     """A history in a sorted map.
 
-    Every operation takes time in proportion to log n of its n entries, and truncations to the entries that they drop.
+    Operations take O(log n) time for n entries; truncations also take time proportional to the entries dropped.
 
     Source: TreeMapLogHistory.
     """
@@ -81,7 +81,7 @@ class TreeMapLogHistory(LogHistory[T]):
         self._values: SortedDict[int, T] = SortedDict()
 
     def add(self, offset: int, value: T) -> None:
-        """Let a value be in force from an offset on, until the next entry's.
+        """Add a value that is in force from an offset on, until the next entry's.
 
         Raises:
             NonContiguousAppendError: the offset is below -1, or not above the last entry's.
@@ -90,7 +90,7 @@ class TreeMapLogHistory(LogHistory[T]):
         """
         least = self._values.peekitem()[0] + 1 if self._values else BOOTSTRAP_OFFSET
         if offset < least:
-            raise NonContiguousAppendError(f"an entry at offset {offset}, where {least} is the least that can follow")
+            raise NonContiguousAppendError(f"an entry at offset {offset}, but the next one must be at {least} or above")
         self._values[offset] = value
 
     def value_at_or_before(self, offset: int) -> T | None:
@@ -114,7 +114,7 @@ class TreeMapLogHistory(LogHistory[T]):
     def truncate_old_entries(self, start_offset: int) -> None:
         """Forget every entry below the last one at or below an offset.
 
-        What is asked for at or above the offset stays known.
+        Values at or above the offset remain known.
         """
         while len(self._values) > 1 and self._values.peekitem(1)[0] <= start_offset:
             self._values.popitem(0)
@@ -127,7 +127,7 @@ class TreeMapLogHistory(LogHistory[T]):
         return len(self._values)
 
     def check_invariants(self) -> None:
-        """Check what must hold after every operation: offsets grow, from -1 on, and each has its value.
+        """Check what must hold after every operation: offsets increase, from -1 on, and each has its value.
 
         Raises:
             InvariantViolation: it does not.

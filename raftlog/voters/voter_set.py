@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who votes: immutable voter sets, and the two predicates about changing one for another.
+"""Immutable voter sets, and the two predicates about replacing one by another.
 
 Nothing here knows a wire format; ``raftlog.records.messages.voters`` turns a :class:`VoterSet` into a VotersRecord and
 back.
@@ -74,9 +74,9 @@ def _check_port(port: int) -> int:
 
 @attrs.frozen(repr=False)
 class Endpoints:
-    """Where a voter listens: listener names, in upper case, to addresses. Equal when the mappings are equal.
+    """The addresses of a voter, by listener name in upper case. Equal when the mappings are equal.
 
-    Made with :meth:`of`; iteration keeps the order in which the listeners were given, as an encoder needs it.
+    Make it with :meth:`of`. Iteration keeps the order in which the listeners were given, which encoders need.
 
     Source: Endpoints.
     """
@@ -88,7 +88,7 @@ class Endpoints:
         """Make endpoints of listener names, in any case, and (host, port) pairs.
 
         Raises:
-            ValueError: a name is blank, two names differ in case alone, or a port is not in 0..65535.
+            ValueError: a name is blank, two names differ only in case, or a port is not in 0..65535.
         """
         by_name: dict[str, HostPort] = {}
         for given, (host, port) in listeners.items():
@@ -132,29 +132,29 @@ class SupportedVersionRange:
             raise ValueError(f"not a version range: {self.minimum}..{self.maximum}")
 
     def contains(self, version: int) -> bool:
-        """Say whether a version is supported."""
+        """Return whether a version is supported."""
         return self.minimum <= version <= self.maximum
 
 
 @attrs.frozen
 class VoterNode:
-    """One voter: who it is, where it listens, and which levels of ``kraft.version`` it supports."""
+    """One voter: its key, its addresses, and the levels of ``kraft.version`` that it supports."""
 
     voter_key: ReplicaKey
     listeners: Endpoints
     supported_kraft_versions: SupportedVersionRange
 
     def is_voter(self, key: ReplicaKey) -> bool:
-        """Say whether a replica is this voter: the same id, and the same directory id unless this voter has none."""
+        """Return whether a replica is this voter: the same id, and the same directory id unless this voter has none."""
         mine = self.voter_key
         return mine.id == key.id and mine.directory_id in (None, key.directory_id)
 
 
 @attrs.frozen(repr=False)
 class VoterSet:
-    """The voters of a quorum by id: immutable, hashable, equal by value. It may be empty: no voters are known.
+    """The voters of a quorum by id: immutable, hashable, equal by value. An empty set means that no voters are known.
 
-    Made with :meth:`of`. What changes a set returns a new one, or None where the change does not apply.
+    Make it with :meth:`of`. Methods that change a set return a new one, or None if the change does not apply.
 
     Source: KIP-853; VoterSet.
     """
@@ -176,18 +176,18 @@ class VoterSet:
 
     @classmethod
     def from_inet_addresses(cls, listener: str, addresses: Mapping[int, HostPort | None]) -> Self:
-        """Make the set of static voters: without directory ids, at kraft.version 0 alone.
+        """Make the set of static voters: without directory ids, supporting only kraft.version 0.
 
         Args:
-            listener: name of the listener that the addresses are of, in any case.
-            addresses: by voter id; None where the address is not known, which leaves the voter without endpoints.
+            listener: name of the listener that has these addresses, in any case.
+            addresses: by voter id; None if the address is not known, which leaves the voter without endpoints.
 
         Raises:
             ValueError: the listener name is blank, or a port is not in 0..65535.
 
         Source: VoterSet#fromInetSocketAddresses.
         """
-        Endpoints.of({listener: (listener, 0)})  # A blank name is refused, whoever has an address.
+        Endpoints.of({listener: (listener, 0)})  # Refuses a blank name, even if no voter has an address.
         return cls.of(
             VoterNode(
                 ReplicaKey(voter_id),
@@ -209,28 +209,28 @@ class VoterSet:
 
     @functools.cached_property
     def voter_keys(self) -> frozenset[ReplicaKey]:
-        """The voters with their directory ids, where those are known."""
+        """The keys of the voters, with their directory ids if these are known."""
         return frozenset(node.voter_key for node in self._nodes)
 
     @property
     def majority_size(self) -> int:
-        """How many voters are a majority: 1 for the empty set, which therefore has none."""
+        """How many voters are a majority; 1 for the empty set, which therefore has no majority."""
         return len(self._nodes) // 2 + 1
 
     def listeners(self, voter_id: int) -> Endpoints:
-        """Return where a voter listens: nowhere if there is no such voter."""
+        """Return the addresses of a voter: none if there is no such voter."""
         node = self.voters.get(voter_id)
         return node.listeners if node else Endpoints()
 
     def voter_nodes(self, voter_ids: Iterable[int], listener: str) -> dict[int, HostPort]:
-        """Return where some voters listen, by their ids, in the order in which they were asked for.
+        """Return the addresses of some voters at a listener, by id, in the given order.
 
         Args:
             voter_ids: of voters.
             listener: name of the listener, in any case.
 
         Raises:
-            VoterNotFoundError: there is no voter of an id, or it has no address of that listener.
+            VoterNotFoundError: no voter has an id, or it has no address of that listener.
 
         Source: VoterSet#voterNodes.
         """
@@ -243,10 +243,10 @@ class VoterSet:
         return found
 
     def is_voter(self, key: ReplicaKey) -> bool:
-        """Say whether a replica is a voter.
+        """Return whether a replica is a voter.
 
-        A voter without a directory id is matched by its id alone; one with a directory id is not matched by a replica
-        that does not say its own.
+        A voter without a directory id is matched by its node id only. A voter with a directory id is not matched by a
+        replica without one.
 
         Source: VoterSet#isVoter.
         """
@@ -254,22 +254,22 @@ class VoterSet:
         return node is not None and node.is_voter(key)
 
     def is_only_voter(self, key: ReplicaKey) -> bool:
-        """Say whether a replica is a voter, and there is no other."""
+        """Return whether a replica is the only voter."""
         return len(self) == 1 and self.is_voter(key)
 
     def voter_node_needs_update(self, node: VoterNode) -> bool:
-        """Say whether a node is a voter whose entry here is not what it says of itself.
+        """Return whether a node is a voter, but its entry here differs from the given one.
 
         Source: VoterSet#voterNodeNeedsUpdate.
         """
         return self.is_voter(node.voter_key) and self.voters[node.voter_key.id] != node
 
     def supports_version(self, level: int) -> bool:
-        """Say whether every voter supports a level of ``kraft.version``."""
+        """Return whether every voter supports a level of ``kraft.version``."""
         return all(node.supported_kraft_versions.contains(level) for node in self._nodes)
 
     def add_voter(self, node: VoterNode) -> Self | None:
-        """Return the set with one more voter, or None if its id is there already, with whatever directory id.
+        """Return the set with one more voter, or None if its node id is in the set, with any directory id.
 
         Source: VoterSet#addVoter.
         """
@@ -292,7 +292,7 @@ class VoterSet:
         return self._replace(node) if self.is_voter(node.voter_key) else None
 
     def update_voter_ignoring_directory_id(self, node: VoterNode) -> Self | None:
-        """Return the set with a voter's entry replaced, or None if its id is not there.
+        """Return the set with a voter's entry replaced, or None if its node id is not in the set.
 
         Source: VoterSet#updateVoterIgnoringDirectoryId.
         """
@@ -302,18 +302,18 @@ class VoterSet:
         return self.of({**self.voters, node.voter_key.id: node}.values())
 
     def has_overlapping_majority(self, other: "VoterSet") -> bool:
-        """Say whether every majority of this set shares a voter with every majority of the other.
+        """Return whether every majority of this set shares a voter with every majority of the other.
 
-        This is what makes replacing one set by the other safe: the two cannot decide different things apart. Voters
-        are compared with their directory ids, so that a replaced disk is a voter removed and another one added.
+        If so, it is safe to replace one set by the other: they cannot make conflicting decisions. Voters are compared
+        with their directory ids, so a replaced disk counts as one voter removed and another one added.
 
-        The closed form: to avoid each other, two majorities first take the voters that only their own set has. Let a
-        set have n voters, c of them common to both. Its smallest majority, n // 2 + 1 voters, then still needs
-        ``n // 2 + 1 - (n - c)`` common ones, or none if that is negative. Disjoint majorities exist exactly if the c
-        common voters suffice for both needs, so the sets overlap exactly if the two needs together exceed c.
+        The formula: disjoint majorities first use the voters that only their own set has. Let a set have n voters, c of
+        them common to both sets. Its smallest majority, n // 2 + 1 voters, then still needs ``n // 2 + 1 - (n - c)``
+        common ones, or none if that is negative. Disjoint majorities exist exactly if the c common voters suffice for
+        both needs, so the sets overlap exactly if the two needs together exceed c.
 
-        The empty set has no majority: the claim holds for it, with any set, for want of a counterexample. That is sound
-        because nothing can be elected or committed under it, and so nothing can be decided apart.
+        The empty set has no majority, so the result is True with any other set. That is sound, because nothing can be
+        elected or committed under the empty set.
 
         Differs: Kafka's method of this name is :meth:`passes_kafka_change_guard`.
         """
@@ -324,10 +324,10 @@ class VoterSet:
         return max(0, self.majority_size - (len(self) - common))
 
     def passes_kafka_change_guard(self, other: "VoterSet") -> bool:
-        """Say whether Kafka would let the other set follow: at most one voter is removed, and at most one added.
+        """Return whether Kafka would let the other set follow: at most one voter is removed, and at most one added.
 
-        That is not safety: {1} may become {2}, and {1, 2, 3} may become {1, 2, 4}, with {1, 3} and {2, 4} as disjoint
-        majorities. See :meth:`has_overlapping_majority`.
+        This does not guarantee safety: {1} may become {2}, and {1, 2, 3} may become {1, 2, 4}, with {1, 3} and {2, 4}
+        as disjoint majorities. See :meth:`has_overlapping_majority`.
 
         Source: VoterSet#hasOverlappingMajority.
         """
@@ -363,10 +363,10 @@ class DynamicVoter:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read a voter; an IPv6 host stands in brackets, and blanks around the whole do not matter.
+        """Parse a voter. An IPv6 host must be in brackets; blanks around the text are ignored.
 
         Raises:
-            ValueError: the text is not of that form, or a number is out of its range.
+            ValueError: the text is not of that form, or a number is out of range.
         """
         match = _DYNAMIC_VOTER.fullmatch(text.strip())
         if match is None:
@@ -379,7 +379,7 @@ class DynamicVoter:
         return cls(ReplicaKey(voter_id, uuid_from_text(match["directory_id"])), address)
 
     def to_voter_node(self, listener: str) -> VoterNode:
-        """Return the voter that Kafka makes of it: one listener, and kraft.version 0 to 1.
+        """Return the voter that Kafka would make of it: with one listener, and kraft.version 0 to 1.
 
         Raises:
             ValueError: the listener name is blank.

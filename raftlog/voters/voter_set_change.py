@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which voter set may follow which: for all who write one, and for all who report what others wrote.
+"""Decides which voter set may follow which, for code that writes sets and for code that reports violations.
 
-Two tests are asked, since each lets pass what the other does not (DECISIONS.md 3): the exact one, which is safety, and
-Kafka's guard, at which its readers up to 3.9 stop. Who writes a set calls ``check_voter_set_change``. Who reads one
-takes it, whatever it is, and keeps what ``voter_set_change_problems`` says of it (DECISIONS.md 39).
+Two tests are applied, since each accepts changes that the other refuses (DECISIONS.md 3): the exact one guarantees
+safety; the other is Kafka's guard, and Kafka up to 3.9 stops reading at a set that fails it. Call
+``check_voter_set_change`` before you write a set. Readers must accept any set, and record what
+``voter_set_change_problems`` returns (DECISIONS.md 39).
 """
 
 import enum
@@ -16,17 +17,17 @@ class VoterSetProblem(enum.Enum):
     """Why a voter set must not follow another."""
 
     EMPTY = "empty"
-    """It has no voter: nobody could ever be elected again, and any set at all could follow it."""
+    """It has no voter: no leader could ever be elected again, and any set could follow it."""
     NO_OVERLAPPING_MAJORITY = "no-overlapping-majority"
-    """Some majority of the set before shares no voter with some majority of it: both could decide, each for itself."""
+    """A majority of it and one of the previous set are disjoint: the two could make conflicting decisions."""
     TOO_MANY_CHANGES = "too-many-changes"
-    """More than one voter is new, or more than one is gone: Kafka's guard refuses it."""
+    """More than one voter is added, or more than one removed: Kafka's guard refuses it."""
 
 
 _REASONS = {
     VoterSetProblem.EMPTY: "there is no voter in it",
     VoterSetProblem.NO_OVERLAPPING_MAJORITY: "they have majorities without a common voter",
-    VoterSetProblem.TOO_MANY_CHANGES: "more than one voter is new, or more than one is gone",
+    VoterSetProblem.TOO_MANY_CHANGES: "more than one voter is added, or more than one removed",
 }
 _ERRORS = {
     VoterSetProblem.EMPTY: EmptyVoterSetError,
@@ -36,11 +37,11 @@ _ERRORS = {
 
 
 def voter_set_change_problems(before: VoterSet, after: VoterSet) -> tuple[VoterSetProblem, ...]:
-    """Return all that is wrong with putting one voter set in the place of another, the worst first; nothing if it may.
+    """Return why one voter set must not follow another, the worst problem first; empty if it may follow.
 
     Args:
-        before: the set in force; the empty one where no record has named voters yet. It binds nobody: static voters
-            have no directory ids, so that none of them can be told from another replica of the same id.
+        before: the set in force; empty if no record has named voters yet, and then any set may follow. Static voters
+            do not restrict it: they have no directory ids, so they cannot be told from other replicas of the same id.
         after: the set to follow it.
 
     Source: VoterSet#hasOverlappingMajority, VoterSetHistory#addAt. Differs: DECISIONS.md 3 and 39.
@@ -51,7 +52,7 @@ def voter_set_change_problems(before: VoterSet, after: VoterSet) -> tuple[VoterS
         return ()
     keys, later_keys = before.voter_keys, after.voter_keys
     if len(keys) + len(later_keys) - 2 * len(keys & later_keys) <= 1:
-        return ()  # The usual change, of one voter that comes or goes, keeps both rules.
+        return ()  # The usual change, adding or removing one voter, passes both tests.
     problems = []
     if not before.has_overlapping_majority(after):
         problems.append(VoterSetProblem.NO_OVERLAPPING_MAJORITY)
@@ -65,12 +66,12 @@ def check_voter_set_change(before: VoterSet, after: VoterSet) -> None:
 
     Args:
         before: as for ``voter_set_change_problems``.
-        after: likewise.
+        after: as for ``voter_set_change_problems``.
 
     Raises:
         EmptyVoterSetError: the new set has no voters.
         NoOverlappingMajorityError: some majority of one set shares no voter with some majority of the other.
-        TooManyVoterChangesError: more than one voter is new, or more than one is gone.
+        TooManyVoterChangesError: more than one voter is added, or more than one removed.
     """
     for problem in voter_set_change_problems(before, after):
         raise _ERRORS[problem](change_text(before, after, (problem,)))

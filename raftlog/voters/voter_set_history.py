@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which voter set was in force from which offset of a log on, and which of them must not have followed another."""
+"""The voter sets of a log by offset, and those of them that should not have been written."""
 
 import attrs
 
@@ -11,14 +11,14 @@ from raftlog.voters.voter_set_change import VoterSetProblem, change_text, voter_
 
 @attrs.frozen
 class VoterSetViolation:
-    """A voter set that a log names, and that nobody should have written where it stands.
+    """A voter set in a log that should not have been written at its offset.
 
     Attributes:
         offset: of the record that names the set.
-        voters: the set. It is in force from there on, unless it is empty.
-        previous_offset: of the record that named the set before it; None where that is the static one.
-        previous_voters: that set.
-        problems: what is wrong, the worst first; one at least.
+        voters: the set. It is in force from this offset on, unless it is empty.
+        previous_offset: of the record that named the previous set; None if that is the static one.
+        previous_voters: the previous set.
+        problems: what is wrong, the worst first; at least one.
     """
 
     offset: int
@@ -33,18 +33,18 @@ class VoterSetViolation:
 
 
 class VoterSetHistory(TreeMapLogHistory[VoterSet]):
-    """The voter sets that a log's records made known, and a static one that holds until there is such a record.
+    """The voter sets named by a log's records, and a static set that is in force until there is such a record.
 
-    Every set is taken, as a quorum has committed it, or may: a replica that refused it could never go on. One that must
-    not follow the set before it is in ``violations``. An empty set is never in force: the one before it stays. The
-    static set, and one from before the log's first record (offset -1), bind nobody. Equal sets that follow one another
-    are one object.
+    Every set is accepted, because the quorum may have committed it: a replica that refused it could never continue. A
+    set that must not follow the previous one is in ``violations``. An empty set is never in force: the previous one
+    remains. After the static set, and after a set from before the log's first record (offset -1), any set may follow.
+    Equal sets in sequence are one object.
 
     Args:
-        static_voters: the set by configuration; it may be empty. It is at no offset.
+        static_voters: the configured set; it may be empty. It has no offset.
 
-    Source: VoterSetHistory. Differs: DECISIONS.md 39. Up to 3.9 Kafka refuses what its guard does not let pass; since
-    4.0 it logs that, and takes empty sets too.
+    Source: VoterSetHistory. Differs: DECISIONS.md 39. Up to 3.9 Kafka refuses a set that fails its guard; since 4.0 it
+    only logs that, and accepts empty sets, too.
     """
 
     def __init__(self, static_voters: VoterSet) -> None:
@@ -54,18 +54,18 @@ class VoterSetHistory(TreeMapLogHistory[VoterSet]):
 
     @property
     def static_voters(self) -> VoterSet:
-        """The set by configuration."""
+        """The configured voter set."""
         return self._static_voters
 
     def add(self, offset: int, value: VoterSet) -> None:
-        """Let a voter set be in force from an offset on; an empty one is noted as a violation, and no more.
+        """Add a voter set that is in force from an offset on; an empty one is only recorded as a violation.
 
         Args:
             offset: of its record, inclusive; -1 for that of the bootstrap snapshot.
             value: the set.
 
         Raises:
-            NonContiguousAppendError: the offset is below -1, or not above that of the set before.
+            NonContiguousAppendError: the offset is below -1, or not above that of the previous set.
 
         Source: VoterSetHistory#addAt.
         """
@@ -74,7 +74,7 @@ class VoterSetHistory(TreeMapLogHistory[VoterSet]):
         if self._violations:
             newest = max(newest, self._violations[-1].offset)
         if offset <= newest:
-            raise NonContiguousAppendError(f"voters at offset {offset}, where {newest + 1} is the least there can be")
+            raise NonContiguousAppendError(f"voters at offset {offset}, but the next must be at {newest + 1} or above")
         if last is not None and last.value == value:
             value = last.value
         if value:
@@ -97,7 +97,7 @@ class VoterSetHistory(TreeMapLogHistory[VoterSet]):
         return None if last is None else last.offset
 
     def violations(self) -> tuple[VoterSetViolation, ...]:
-        """Return what should not have been written of all that is kept, oldest first."""
+        """Return the sets that should not have been written, oldest first, among those that were not trimmed."""
         return tuple(self._violations)
 
     def truncate_new_entries(self, end_offset: int) -> None:
@@ -117,7 +117,7 @@ class VoterSetHistory(TreeMapLogHistory[VoterSet]):
         self._violations.clear()
 
     def check_invariants(self) -> None:
-        """Check what must hold after every operation: of the offsets; no set that is in force is empty.
+        """Check what must hold after every operation: increasing offsets, and no empty set in force.
 
         Raises:
             InvariantViolation: it does not.

@@ -146,7 +146,7 @@ def test_a_truncation_of_what_was_given_is_an_error(
     log.truncate_to(kept)
     fill(log, 2, later)
     if is_refused:
-        with pytest.raises(DivergedLogError, match="up to offset 6, of epoch 1"):
+        with pytest.raises(DivergedLogError, match="up to offset 6 of epoch 1"):
             next(batches)
         with pytest.raises(StopIteration):
             next(batches)

@@ -44,10 +44,10 @@ def test_the_latest_of_two_snapshots_at_the_start() -> None:
 @pytest.mark.parametrize(
     ("snapshot_id", "reason"),
     [
-        ("29@3", "behind the latest snapshot"),
-        ("30@2", "behind the latest snapshot"),
-        ("31@2", "behind the latest snapshot"),
-        ("29@5", "behind the latest snapshot"),
+        ("29@3", "older than the latest snapshot"),
+        ("30@2", "older than the latest snapshot"),
+        ("31@2", "older than the latest snapshot"),
+        ("29@5", "older than the latest snapshot"),
         ("30@5", "the record before it has epoch 3"),
         ("31@5", "the record before it has epoch 3"),
         ("51@5", "above the high watermark"),

@@ -66,7 +66,7 @@ def test_the_failure_of_a_vote_is_the_log_s_too() -> None:
     roll.run()
     with pytest.raises(StorageError):
         vote.finish()
-    with pytest.raises(StorageError, match="a sync of it has failed that others have asked for"):
+    with pytest.raises(StorageError, match="a sync that another user asked for has failed"):
         roll.finish()
     with pytest.raises(StorageError):
         log.flush()

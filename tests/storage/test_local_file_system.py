@@ -105,9 +105,9 @@ def test_a_write_that_does_nothing_ends(tmp_path: Path, monkeypatch: pytest.Monk
     """A system that takes no byte, and says so, is a failing disk, and is not asked for ever."""
     file = FILES.open(f"{tmp_path}/file", create=True)
     monkeypatch.setattr(os, "pwrite", lambda *_: 0)
-    with pytest.raises(StorageError, match="writes nothing"):
+    with pytest.raises(StorageError, match="wrote nothing"):
         file.append(b"bytes")
-    with pytest.raises(StorageError, match="writes nothing"):
+    with pytest.raises(StorageError, match="wrote nothing"):
         file.write_at(3, b"bytes")
 
 

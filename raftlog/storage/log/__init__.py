@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The log in files."""
+"""``FileLog``, the log in files, and the guard that makes it fail-stop."""

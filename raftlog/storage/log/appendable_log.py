@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a log in files holds, what is appended to it, and what makes that durable; ``file_log`` has the rest."""
+"""The state, reads, appends and flushes of a log in files; ``file_log`` adds truncation and snapshots."""
 
 import contextlib
 from collections.abc import Callable, Sequence
@@ -39,14 +39,14 @@ T = TypeVar("T")
 
 
 class Flush(NamedTuple):
-    """What a flush is to do.
+    """A prepared flush.
 
     Attributes:
         file: of the active segment.
-        end_offset: of the log, exclusive, when it was prepared.
-        is_sync_needed: whether anything was appended since the last one.
-        bytes_since: of batches, since the recovery point was stored.
-        point: the recovery point to be stored after it; None where it is not time for that.
+        end_offset: of the log, exclusive, when the flush was prepared.
+        is_sync_needed: whether anything was appended since the last flush.
+        bytes_since: bytes of batches appended since the recovery point was stored.
+        point: the recovery point to be stored after the sync; None if it is not due.
     """
 
     file: OpenFile
@@ -78,7 +78,8 @@ class AppendableLog(Closing, LogQueries):
         self._epochs_are_stored = self._quarantine is None
         self._witnessed_epochs = recovered.stored.epochs or recovered.epochs
         self._damaged_segments: tuple[LogSegment, ...] | None = None
-        """What is to be set aside before the next append, with the bytes behind the active segment; None: nothing."""
+        """Segments to be set aside before the next append, with the bytes after the active segment's sound part; None
+        if there is nothing to set aside."""
         if self._quarantine is not None:
             self._damaged_segments = recovered.damaged_segments
         self._guard = FailStop(directory)
@@ -95,11 +96,11 @@ class AppendableLog(Closing, LogQueries):
 
     @property
     def high_watermark(self) -> LogOffsetMetadata:
-        """The end, exclusive, of what is known to be committed; without its place, where that no longer reads."""
+        """The end, exclusive, of the records known to be committed; without its place if that cannot be read."""
         under_way = self._under_way
         if under_way is not None:
             if under_way.cut is not None and self._high_watermark >= under_way.cut.end.offset:
-                return under_way.cut.end  # What stands there may be gone from the file already.
+                return under_way.cut.end  # The batches there may be deleted from the file already.
             if under_way.holds_reads:
                 return LogOffsetMetadata(self._high_watermark)
         try:
@@ -109,17 +110,17 @@ class AppendableLog(Closing, LogQueries):
 
     @property
     def flushed_offset(self) -> int:
-        """The end, exclusive, of what was synced, and stays."""
+        """The end, exclusive, of the records that were synced and are not being truncated."""
         cut = self._cut
         return self._flushed_offset if cut is None else min(self._flushed_offset, cut.end.offset)
 
     @property
     def quarantine(self) -> Quarantine | None:
-        """What is damaged, while it is."""
+        """The damage that the log must be repaired from; None for a sound log."""
         return self._quarantine
 
     def append_as_leader(self, batches: bytes | memoryview, epoch: int) -> LogAppendInfo:
-        """Append what this replica has made as leader."""
+        """Append what this replica has built as leader."""
         guard = self._guard
         if guard.failure is not None or guard.is_closed:
             guard.check()
@@ -131,13 +132,13 @@ class AppendableLog(Closing, LogQueries):
             raise
 
     def prepare_append_as_leader(self, batches: bytes | memoryview, epoch: int) -> DiskWork[DiskResult[LogAppendInfo]]:
-        """Append at once where nothing needs a sync; otherwise ``finish`` appends, in a new segment or a new epoch."""
+        """Append at once if no sync is needed; otherwise ``finish`` appends, in a new segment or a new epoch."""
         with self._guard:
             info = self._append_plainly(batches, epoch)
             return self._prepare_append_as_leader(batches, epoch) if info is None else self._finished(info)
 
     def _append_plainly(self, batches: bytes | memoryview, epoch: int) -> LogAppendInfo | None:
-        """Do all that an append does where nothing is new but the bytes; None where that does not do."""
+        """Append on the fast path: same epoch, same segment, no work needed; None if the slow path must be taken."""
         if self._quarantine is not None:
             self._refuse_in_quarantine()
         if self._under_way is not None:
@@ -158,7 +159,7 @@ class AppendableLog(Closing, LogQueries):
         return self._append(check_append(batches, epoch, self._segments.end_offset, self.last_fetched_epoch))
 
     def append_as_follower(self, batches: bytes | memoryview, epoch: int) -> LogAppendInfo | None:
-        """Append what the leader has sent. In quarantine, what is damaged is set aside first."""
+        """Append what the leader has sent. In quarantine, the damage is set aside first."""
         guard = self._guard
         if guard.failure is not None or guard.is_closed:
             guard.check()
@@ -172,13 +173,13 @@ class AppendableLog(Closing, LogQueries):
     def prepare_append_as_follower(
         self, batches: bytes | memoryview, epoch: int
     ) -> DiskWork[DiskResult[LogAppendInfo | None]]:
-        """Append at once where nothing needs a sync; otherwise ``finish`` appends."""
+        """Append at once if no sync is needed; otherwise ``finish`` appends."""
         with self._guard:
             info = self._follow_plainly(batches, epoch)
             return self._prepare_append_as_follower(batches, epoch) if info is None else self._finished(info)
 
     def _follow_plainly(self, batches: bytes | memoryview, epoch: int) -> LogAppendInfo | None:
-        """Append what goes on with the epoch of the log, as nearly all that a leader sends does."""
+        """Append batches of the log's latest epoch, as nearly all that a leader sends are, on the fast path."""
         latest = self._epochs.latest_epoch
         if self._quarantine is not None or latest is None or latest > epoch:
             return None
@@ -192,7 +193,7 @@ class AppendableLog(Closing, LogQueries):
         return self._finished(None) if checked is None else self._append(checked)
 
     def _append(self, checked: CheckedAppend) -> DiskWork[DiskResult[LogAppendInfo]]:
-        """Return the work that is needed before some batches may be written, and then writes them."""
+        """Return work that prepares the log for some batches, and then writes them; finished if nothing is needed."""
         size_bytes, next_offset = len(checked.data), checked.next_offset
         active = self._segments.active
         rolls = not active.has_room_for(size_bytes, next_offset, checked.max_timestamp, self._roll_limits)
@@ -207,10 +208,10 @@ class AppendableLog(Closing, LogQueries):
             end_offset = active.next_offset
             steps += self._rolling(end_offset)
         if not is_known:
-            # An epoch that is written down, and whose batch does not get through, is taken back by the next append.
+            # If the epoch is stored but its batch is not written, the next append stores the epochs again.
             self._epochs_are_stored = False
             steps.append(self._storing_epochs(epochs, self._recovery_point(end_offset, epochs)))
-        held = checked._replace(data=bytes(checked.data))  # Whoever lent the bytes may have them back.
+        held = checked._replace(data=bytes(checked.data))  # The caller may reuse its buffer.
         return self._begin(steps, lambda: self._write(held, epochs))
 
     def _write(self, checked: CheckedAppend, epochs: LeaderEpochs) -> LogAppendInfo:
@@ -222,18 +223,19 @@ class AppendableLog(Closing, LogQueries):
         return checked.info
 
     def _epochs_with(self, checked: CheckedAppend) -> LeaderEpochs:
-        """Return the epochs as they are once some batches are there.
+        """Return the epochs that the log will have after an append.
 
-        They are written down before: an epoch that starts at the log end, and never came, is dropped at the next start.
+        They are stored before the batches are written. If the batches never follow, the next open drops an epoch that
+        starts at the log end.
         """
         return self._epochs.with_epochs(checked.epochs)
 
     def _storing_epochs(self, epochs: LeaderEpochs, point: RecoveryPoint) -> DiskStep:
-        """Return the step that writes down epochs that are to come, in both files that bear witness of them.
+        """Return the step that stores epochs in both files that witness them, before their batches are written.
 
         Args:
-            epochs: those of the log then.
-            point: the recovery point then, with the same epochs.
+            epochs: those that the log will have.
+            point: the recovery point that the log will have, with the same epochs.
         """
         return self._step(
             lambda: self._store_epochs(epochs, point), None, self._epoch_checkpoint.path, *self._point_paths
@@ -244,7 +246,7 @@ class AppendableLog(Closing, LogQueries):
         self._durable.store(point)
 
     def _keeping_epochs(self, epochs: LeaderEpochs, point: RecoveryPoint) -> DiskStep:
-        """Return the step that writes down the epochs that are left; without room for them, the next append does."""
+        """Return the step that stores the epochs left after a truncation; if the disk is full, the next append does."""
 
         def store() -> bool:
             with contextlib.suppress(OutOfSpaceError):
@@ -269,7 +271,7 @@ class AppendableLog(Closing, LogQueries):
         ]
 
     def _setting_aside(self) -> list[DiskStep]:
-        """Return the step that sets damage aside, where there is any."""
+        """Return the step that sets damage aside, or no step if there is none."""
         damaged, active = self._damaged_segments, self._segments.active
         if damaged is None:
             return []
@@ -294,7 +296,7 @@ class AppendableLog(Closing, LogQueries):
             raise QuarantinedLogError(f"offset {start_offset}: {self._quarantine.reason}")
         end_offset = self._segments.end_offset
         if not self._start_offset <= start_offset <= end_offset:
-            raise OffsetOutOfRangeError(f"offset {start_offset}, of {self._start_offset} to {end_offset}")
+            raise OffsetOutOfRangeError(f"offset {start_offset} is not in {self._start_offset} to {end_offset}")
         limit = self._high_watermark if isolation is Isolation.COMMITTED else end_offset
         cut_place = None
         if self._under_way is not None:
@@ -306,14 +308,14 @@ class AppendableLog(Closing, LogQueries):
         return self._segments.read(start_offset, limit, max_size_bytes, self._epochs, cut_place)
 
     def flush(self) -> None:
-        """Sync the active segment; those before it were when they ended."""
+        """Sync the active segment; earlier segments were synced when they ended."""
         guard = self._guard
         if guard.failure is not None or guard.is_closed:
             guard.check()
         if self._under_way is not None:
             self._refuse_while_under_way()
         try:
-            # What ``prepare_flush`` makes a step of, in a row: behind the wait for a disk each object is felt.
+            # Like ``prepare_flush``, but without steps: caches are cold after an fsync, so each object costs more.
             flush = self._flush_to_come()
             if flush is not None:
                 self._run_flush(flush)
@@ -323,7 +325,7 @@ class AppendableLog(Closing, LogQueries):
             raise
 
     def prepare_flush(self) -> DiskWork[DiskResult[int]]:
-        """Prepare the sync of what is appended by now; appends and reads go on until it is finished."""
+        """Prepare to sync what is appended by now; appends and reads continue until it is finished."""
         with self._guard:
             self._refuse_while_under_way()
             flush = self._flush_to_come()
@@ -358,12 +360,12 @@ class AppendableLog(Closing, LogQueries):
             self._quarantine = None
 
     def initialize_leader_epoch(self, epoch: int) -> None:
-        """Enter an epoch at the log end."""
+        """Begin an epoch at the log end."""
         with self._guard:
             self.prepare_leader_epoch(epoch).complete()
 
     def prepare_leader_epoch(self, epoch: int) -> DiskWork[DiskResult[None]]:
-        """Prepare to enter an epoch at the log end; nothing is appended until that is finished."""
+        """Prepare ``initialize_leader_epoch``; appends are refused until it is finished."""
         with self._guard:
             self._refuse_in_quarantine()
             self._refuse_while_under_way()
@@ -381,12 +383,12 @@ class AppendableLog(Closing, LogQueries):
             return self._begin(steps, take)
 
     def _begin(self, steps: Sequence[DiskStep], result: Callable[[], T], **held: Any) -> DiskWork[DiskResult[T]]:
-        # A segment that damage is cut from may get another file meanwhile.
+        # Setting damage aside may replace the file of the active segment, so reads must wait.
         held.setdefault("holds_reads", self._damaged_segments is not None)
         return super()._begin([self._unfailed(), *steps] if steps else (), result, **held)
 
     def _unfailed(self) -> DiskStep:
-        """Return the step that lets nothing happen, nor count, after something else has failed meanwhile."""
+        """Return the step that makes the work fail, in both its parts, if another operation has failed meanwhile."""
         return DiskStep(self._guard.check, lambda _: self._guard.check())
 
     def _note_failure(self, error: BaseException) -> None:
@@ -401,22 +403,22 @@ class AppendableLog(Closing, LogQueries):
             raise QuarantinedLogError(f"{self._quarantine.path}: {self._quarantine.reason}")
 
     def _recovery_point(self, end_offset: int | None = None, epochs: LeaderEpochs | None = None) -> RecoveryPoint:
-        """Return what is to be known of the log at the next start; in quarantine, it stays what it was.
+        """Return the recovery point to be stored. In quarantine it keeps the durable end and the epochs found on open.
 
         Args:
-            end_offset: up to which the log will be durable, exclusive; None: as it is.
-            epochs: that the log will have; None: as it has.
+            end_offset: up to which the log will be durable, exclusive; None for the current one.
+            epochs: that the log will have; None for the current ones.
         """
         if end_offset is None:
             end_offset = self._flushed_offset
         if self._quarantine is not None:
             end_offset = max(end_offset, self._quarantine.durable_end_offset)
         if epochs is None:
-            # As long as the damage is where it was found, so is what bears witness against it.
+            # As long as the damage is in place, keep the epochs that contradict it.
             epochs = self._epochs if self._damaged_segments is None else self._witnessed_epochs
         return RecoveryPoint(end_offset, self._start_offset, self._generation, epochs=epochs.entries)
 
     def _store_point_if_there_is_room(self, point: RecoveryPoint) -> None:
-        """Note how far the log is durable by now; what the file said before stays true."""
+        """Store the recovery point. If the disk is full, the old one remains, which is still a valid lower bound."""
         with contextlib.suppress(OutOfSpaceError):
             self._durable.store(point)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Letting nothing happen after a write or a sync that failed, and nothing in a process that does not own the log."""
+"""Fail-stop: refuses everything after a failed write or sync, and in a process that does not own the log."""
 
 from types import TracebackType
 
@@ -8,17 +8,17 @@ from raftlog.process_ownership import Owned
 
 
 class FailStop(Owned):
-    """Stands before all that a log does; a context manager around what changes it.
+    """Guards all operations of a log; a context manager around operations that change it.
 
-    After a ``StorageError`` in such a block nobody knows what is on the disk, and every later one raises that again. So
-    it is after what is no error of raftlog's: a block that was interrupted may have done half of its work. An
-    ``OutOfSpaceError`` and refusals are let through: whoever raises them has left the log as it was.
+    After a ``StorageError`` in such a block, it is unknown what is on disk, so every later block raises that error
+    again. The same holds after an exception that is not raftlog's, because the block may be half done. After an
+    ``OutOfSpaceError`` or a refusal, operations continue: these leave the log as it was.
 
-    In a process that was forked from the owner every block raises a ``ForkedProcessError``, reads too: what the parent
-    appends and truncates does not show there.
+    In a process that was forked from the owner, every block raises a ``ForkedProcessError``, also for reads, because
+    the child does not see what the parent appends and truncates.
 
     Attributes:
-        failure: what has failed, or the fork; None as long as all is well.
+        failure: the failed operation, or the fork; None if there was neither.
         is_closed: whether the log was closed.
     """
 
@@ -29,10 +29,10 @@ class FailStop(Owned):
         self._path = path
 
     def check(self) -> None:
-        """Raise what has failed before.
+        """Raise the error of an earlier failure, if there was one.
 
         Raises:
-            StorageError: something has, or the log is closed.
+            StorageError: an earlier operation has failed, or the log is closed.
             ForkedProcessError: this process was forked from the owner.
         """
         if self.failure is not None:
@@ -41,7 +41,7 @@ class FailStop(Owned):
             raise StorageError(self._path, "use", "the log is closed")
 
     def disown(self) -> None:
-        """Take note, in a child, that the log belongs to the parent: that comes before all that has failed there."""
+        """Refuse everything in a forked child, even if an earlier failure was recorded: the parent owns the log."""
         super().disown()
         self.failure = self.disowned
 
@@ -55,7 +55,7 @@ class FailStop(Owned):
             self.note(error)
 
     def note(self, error: BaseException) -> None:
-        """Take note of what has come out of a block; for those that do without ``with``, which takes its time."""
+        """Record the error that ended a block. Hot paths call this directly, because ``with`` is slower."""
         if self.failure is not None or isinstance(error, OutOfSpaceError):
             return
         if isinstance(error, StorageError):

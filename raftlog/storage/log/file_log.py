@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The log of one replica in a directory, as Kafka lays it out.
 
-Who is told that something is durable is told after the sync; and what takes that back, a truncation, is written down
-before it is done. So a start can tell what a crash may have taken from what it may not (``recovery.startup``).
+Durability is reported only after the sync, and a truncation is recorded before it is done. So the next open can
+distinguish records that a crash may lose from records that it must not (``recovery.startup``).
 
 Source: KafkaRaftLog, UnifiedLog.
 """
@@ -42,9 +42,9 @@ from raftlog.storage.segments.log_config import LogConfig
 
 
 class FileLog(AppendableLog):
-    """A ``ReplicatedLog`` in files; ``open`` makes it. Its docstrings say what is special, the protocol's the rest.
+    """A ``ReplicatedLog`` in files; ``open`` makes it. The protocol documents its methods; here is what is special.
 
-    Whoever opens a directory must hold its lock (``LogDirectory``): nothing here keeps a second owner away. Leaving a
+    The caller must hold the directory's lock (``LogDirectory``): nothing here keeps a second owner away. Leaving a
     ``with`` block closes the log.
     """
 
@@ -54,20 +54,20 @@ class FileLog(AppendableLog):
 
     @classmethod
     def open(cls, file_system: FileSystem, directory: str, config: LogConfig | None = None) -> Self:
-        """Open a log directory, which is made where it is missing; all of it is read and checked.
+        """Open a log directory, which is created if missing; the whole log is read and checked.
 
-        ``recovery`` says what was found and done, ``quarantine`` whether something is damaged.
+        Look at ``recovery`` for what was found and done, and at ``quarantine`` for damage.
 
         Args:
             file_system: where the directory is.
             directory: of the log, such as ``__cluster_metadata-0``.
-            config: of the log; Kafka's defaults where it is left out.
+            config: of the log; by default Kafka's settings.
 
         Raises:
-            OutOfSpaceError, StorageError: the disk failed, or has no room for a copy of what a start would cut. Opening
-                it again goes on where this has ended.
-            TruncationBelowHighWatermarkError: two snapshots contradict each other in what is committed.
-            MissingExtraError: a snapshot cannot be verified, for want of a codec's package.
+            OutOfSpaceError, StorageError: the disk failed, or has no room for a copy of what would be truncated.
+                Opening it again continues where this has stopped.
+            TruncationBelowHighWatermarkError: two snapshots contradict each other about what is committed.
+            MissingExtraError: a snapshot cannot be verified, because a codec's package is missing.
         """
         config = config or LogConfig()
         file_system = own_view(file_system, directory)
@@ -82,32 +82,32 @@ class FileLog(AppendableLog):
 
     @property
     def recovery(self) -> RecoveryReport:
-        """What opening the directory has found and done."""
+        """What opening the directory found and did."""
         return self._report
 
     def truncate_to(self, offset: int) -> None:
-        """Drop every batch that holds an offset or lies behind it. It ends a quarantine: whoever says so decides.
+        """Drop the batch that holds an offset and every batch after it. This ends a quarantine: the caller decides.
 
         Raises:
-            QuarantinedLogError: the offset lies behind what can be read, so that more would go than was said.
+            QuarantinedLogError: the offset is above the first bad one, so more would be dropped than was asked for.
         """
         with self._guard:
             self.prepare_truncate_to(offset).complete()
 
     def prepare_truncate_to(self, offset: int) -> DiskWork[DiskResult[int]]:
-        """Prepare ``truncate_to``: nothing is appended, or read from where the log will end, until it is finished."""
+        """Prepare ``truncate_to``; appends, and reads from the new log end on, are refused until it is finished."""
         with self._guard:
             if self._quarantine is not None and offset > self._quarantine.first_bad_offset:
                 self._refuse_in_quarantine()
             return self._truncate(offset, ends_quarantine=True)
 
     def truncate_to_end_offset(self, end_offset: OffsetAndEpoch) -> int:
-        """Drop what diverges from a leader that said where its log parts from this one. A quarantine goes on."""
+        """Drop the records that diverge from the leader's log. A quarantine remains."""
         with self._guard:
             return self.prepare_truncate_to_end_offset(end_offset).complete().value
 
     def prepare_truncate_to_end_offset(self, end_offset: OffsetAndEpoch) -> DiskWork[DiskResult[int]]:
-        """Prepare ``truncate_to_end_offset``; what goes on meanwhile is as for ``prepare_truncate_to``."""
+        """Prepare ``truncate_to_end_offset``; otherwise as ``prepare_truncate_to``."""
         with self._guard:
             return self._truncate(truncation_offset(self.state, end_offset), ends_quarantine=False)
 
@@ -125,9 +125,9 @@ class FileLog(AppendableLog):
         steps: list[DiskStep] = []
         point = self._recovery_point(epochs=epochs)
         if end_offset < self._segments.end_offset or (kept is None and self._quarantine is not None):
-            # As long as damage stands where it was found, a start must know up to where the log was durable.
+            # As long as the damage is in place, the next open must know up to where the log was durable.
             steps += self._setting_aside()
-            # What was durable is taken back before it goes.
+            # Record that less is durable before anything is dropped.
             steps.append(self._taking_back(min(self._flushed_offset, end_offset), kept, self._epochs))
             cut = self._segments.truncating(end)
 
@@ -143,7 +143,7 @@ class FileLog(AppendableLog):
         return self._begin(steps, lambda: self._segments.end_offset, cut=Cut(end, epochs))
 
     def prepare_truncate_to_latest_snapshot(self) -> DiskWork[DiskResult[bool]]:
-        """Prepare ``truncate_to_latest_snapshot``; nothing is appended until it is finished."""
+        """Prepare ``truncate_to_latest_snapshot``; appends are refused until it is finished."""
         with self._guard:
             self._refuse_while_under_way()
             latest = snapshot_ahead_of_log(self.state)
@@ -152,7 +152,7 @@ class FileLog(AppendableLog):
             return self._begin(self._starting_anew_at(latest), lambda: True)
 
     def truncate_to_latest_snapshot(self) -> bool:
-        """Start the log anew at the latest snapshot where that is ahead of it."""
+        """Restart the log at the latest snapshot if that is ahead of it."""
         with self._guard:
             return self.prepare_truncate_to_latest_snapshot().complete().value
 
@@ -171,7 +171,8 @@ class FileLog(AppendableLog):
             self._start_offset = self._high_watermark = self._flushed_offset = offset
 
         point = self._point_after_truncation(offset, quarantine, epochs)
-        # In quarantine a start must find the damage, and set it aside; else it finishes what has begun here.
+        # After a crash, the next open finishes the restart. In quarantine it must find the damage first, and set it
+        # aside, so the recovery point keeps the old log start.
         start_offset = offset if self._quarantine is None else self._start_offset
         return [
             self._taking_back(min(self._flushed_offset, offset), self._quarantine, start_offset=start_offset),
@@ -189,13 +190,13 @@ class FileLog(AppendableLog):
 
     def _ends_batch(self, offset: int) -> bool:
         if self._cut is not None and offset == self._cut.end.offset:
-            return True  # What stands there may be gone from the file already.
+            return True  # The batches there may be deleted from the file already.
         if self._under_way is not None and self._under_way.holds_reads:
             self._refuse_while_under_way()
         return self._segments.batch_start(offset).offset == offset
 
     def create_snapshot_unchecked(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotWriter | None:
-        """Begin a snapshot that is fetched from the leader, wherever this log stands."""
+        """Begin a snapshot that is fetched from the leader, whatever the offsets of this log."""
         self._guard.check()
         if snapshot_id in self._snapshot_ids:
             return None
@@ -225,20 +226,20 @@ class FileLog(AppendableLog):
             self._high_watermark = max(self._high_watermark, proven_end_offset(self.state))
             return
         with self._guard, INDETERMINATE_WRITES:
-            self._snapshots.delete(snapshot_id)  # If the log has moved on meanwhile, a crash may bring it back.
+            self._snapshots.delete(snapshot_id)  # Not durable: after a crash it may reappear.
 
     def read_snapshot(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotReader | None:
-        """Open a snapshot: None where there is none of this id."""
+        """Open a snapshot; None if there is none of this id."""
         self._guard.check_owner()
         return self._snapshots.open(snapshot_id) if snapshot_id in self._snapshot_ids else None
 
     def delete_before_snapshot(self, snapshot_id: OffsetAndEpoch) -> bool:
-        """Let a snapshot take the place of the records and snapshots below it; nothing goes in quarantine."""
+        """Move the log start to a snapshot's end, and delete records and snapshots below; not in quarantine."""
         with self._guard:
             return self.prepare_delete_before_snapshot(snapshot_id).complete().value
 
     def prepare_delete_before_snapshot(self, snapshot_id: OffsetAndEpoch) -> DiskWork[DiskResult[bool]]:
-        """Prepare ``delete_before_snapshot``. Appends and reads go on, but appends not where the log ends there."""
+        """Prepare ``delete_before_snapshot``; appends continue unless the log ends at the snapshot, reads always."""
         with self._guard:
             self._refuse_while_under_way()
             if self._quarantine is not None or not may_start_at_snapshot(self.state, snapshot_id):
@@ -256,7 +257,7 @@ class FileLog(AppendableLog):
                 self._start_offset = start_offset
                 self._epochs, self._epochs_are_stored = epochs, not has_fewer_epochs
 
-            # First, so that a start knows segments below for what they are, whichever of them a crash brings back.
+            # First, so that the next open removes the segments below, whichever of them reappear after a crash.
             steps.append(self._step(lambda: self._durable.store(point), move_start, *self._point_paths))
             remove = self._segments.removing_below(start_offset, end_offset if rolls else None)
             steps.append(attrs.evolve(remove, on_failure=self._note_failure))
@@ -275,7 +276,7 @@ class FileLog(AppendableLog):
                 self._file_system.sync_directory(self._directory)
 
         def forget(_: object) -> None:
-            # One that was frozen meanwhile goes too; should a crash bring it back, the next start removes it.
+            # Delete those frozen meanwhile, too. If one reappears after a crash, the next open removes it.
             for each in self._snapshot_ids:
                 if each < snapshot_id and each not in old:
                     self._snapshots.delete(each)
@@ -285,14 +286,14 @@ class FileLog(AppendableLog):
         return self._step(delete, forget, *names, self._directory)
 
     def clean(self, now_ms: int) -> bool:
-        """Delete what retention no longer wants and a newer snapshot covers."""
+        """Delete what exceeds the retention and a newer snapshot covers."""
         has_cleaned = False
         while self.prepare_clean(now_ms).complete().value:
             has_cleaned = True
         return has_cleaned
 
     def prepare_clean(self, now_ms: int) -> DiskWork[DiskResult[bool]]:
-        """Prepare one step of ``clean``, and say whether there was one: then there may be more."""
+        """Prepare one step of ``clean``; its value is False once nothing is left to delete."""
         with self._guard:
             self._refuse_while_under_way()
             stored = list(self._stored_snapshots())
@@ -307,23 +308,23 @@ class FileLog(AppendableLog):
                     yield StoredSnapshot.of(reader)
 
     def close(self) -> None:
-        """Flush, write the indexes, note that the log was closed in order, and let go of the files.
+        """Flush, write the indexes, record the clean shutdown, and close the files.
 
-        Work that was prepared is cancelled if it was not run, and finished if it was.
+        Prepared work is cancelled if it has not been run, and finished if it has.
 
         Raises:
             WorkUnderWayError: work is being run now. The log stays open: finish it, and close again.
         """
         if self._guard.is_closed:
             return
-        if self._guard.disowned is None:  # Otherwise the work is the parent's, which may be running it.
+        if self._guard.disowned is None:  # Otherwise the work belongs to the parent, which may be running it.
             self._end_work(self._directory)
         try:
             if self._guard.failure is None:
                 self.flush()
                 if self._damaged_segments is None:
                     self._segments.active.seal()
-                # Whose failure, or that of a snapshot's writer, keeps the next start from believing names.
+                # Only if this succeeds may the next open trust that names in the directory are durable.
                 self._file_system.sync_directory(self._directory)
                 self._durable.store(attrs.evolve(self._recovery_point(), is_clean=True))
         finally:
@@ -339,7 +340,7 @@ class FileLog(AppendableLog):
     def _point_after_truncation(
         self, durable_end_offset: int, quarantine: Quarantine | None, epochs: LeaderEpochs | None = None
     ) -> RecoveryPoint:
-        """Return the recovery point of the next generation, which says that no more is durable than is told."""
+        """Return the recovery point of the next generation, with a given durable end, higher only in quarantine."""
         if quarantine is not None:
             durable_end_offset = max(durable_end_offset, quarantine.durable_end_offset)
         point = attrs.evolve(self._recovery_point(epochs=epochs), durable_end_offset=durable_end_offset)
@@ -352,7 +353,7 @@ class FileLog(AppendableLog):
         epochs: LeaderEpochs | None = None,
         start_offset: int | None = None,
     ) -> DiskStep:
-        """Return the step that says how far the log is durable and where it starts, before the rest goes."""
+        """Return the step that stores a lower durable end, and perhaps a log start, before records are dropped."""
         point = self._point_after_truncation(durable_end_offset, quarantine, epochs)
         if start_offset is not None:
             point = attrs.evolve(point, log_start_offset=start_offset)

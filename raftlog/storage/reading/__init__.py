@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading files that somebody else may write: local ones, pipes and remote ones, and whole segments of them."""
+"""Reads files that another process may be writing: local files, pipes and remote files, and whole segments."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is in directories, local ones and those of remote file systems, asked for in one way."""
+"""Lists directories and reads the status of files, in the same way for local and for remote file systems."""
 
 import enum
 import os
@@ -20,7 +20,7 @@ _STANDARD_INPUT_DESCRIPTOR = 0
 
 
 class EntryKind(enum.Enum):
-    """What a name in a directory stands for, links followed."""
+    """The kind of a directory entry, with links followed."""
 
     FILE = "file"
     DIRECTORY = "directory"
@@ -29,12 +29,12 @@ class EntryKind(enum.Enum):
 
 @attrs.frozen
 class EntryStatus:
-    """What a file system says about a path.
+    """The status of a path.
 
     Attributes:
-        kind: what is there.
+        kind: what it is.
         size_bytes: of a file.
-        fingerprint: a text that is another one once the file has changed.
+        fingerprint: a text that differs once the file has changed.
     """
 
     kind: EntryKind
@@ -51,31 +51,31 @@ class Entry(Protocol):
         ...
 
     def is_directory(self) -> bool:
-        """Whether it is a directory; what cannot be told is none."""
+        """Whether it is a directory; False if that cannot be determined."""
         ...
 
     def status(self) -> EntryStatus:
         """Return its status.
 
         Raises:
-            MissingFileError: it is gone.
-            StorageError: there is no telling.
+            MissingFileError: it was deleted meanwhile.
+            StorageError: the status cannot be read.
         """
         ...
 
 
 class DirectoryListing:
-    """Looks into directories. What is below a remote one is asked for once, and remembered as long as this lives."""
+    """Lists directories. A remote directory is listed once, with everything below it, and cached in this object."""
 
     def __init__(self) -> None:
         self._remote: dict[str, list[_RemoteEntry]] = {}
 
     def status(self, path: str) -> EntryStatus:
-        """Return what is at a path; ``-`` is standard input.
+        """Return the status of a path; ``-`` is standard input.
 
         Raises:
-            MissingFileError: nothing is; a link that leads nowhere is something.
-            StorageError: there is no telling.
+            MissingFileError: there is nothing at the path; a dangling link is a ``StorageError``.
+            StorageError: the status cannot be read.
         """
         if not is_remote(path):
             return _local_status(path)
@@ -84,11 +84,11 @@ class DirectoryListing:
         return _of_remote(remote_status(path))
 
     def entries(self, path: str) -> Iterator[Entry]:
-        """Yield what is in a directory, in no order.
+        """Yield the entries of a directory, in no particular order.
 
         Raises:
             MissingFileError: there is no such directory.
-            StorageError: it cannot be listed, or not to its end.
+            StorageError: it cannot be listed, or not completely.
         """
         if is_remote(path):
             yield from self._remote_entries(path)
@@ -101,7 +101,7 @@ class DirectoryListing:
             raise _failure(path, "list", error) from error
 
     def exists(self, path: str) -> bool:
-        """Whether there is anything at a path, be it a link that leads nowhere."""
+        """Whether there is anything at a path, even a dangling link."""
         if not is_remote(path):
             return os.path.lexists(path)
         siblings = self._remote.get(directory_of(path))
@@ -114,10 +114,10 @@ class DirectoryListing:
         return True
 
     def identity(self, path: str) -> Hashable:
-        """Return what tells a directory from all others, by whatever path it was reached.
+        """Return a value that identifies a directory, however its path is written.
 
         Raises:
-            StorageError: there is no telling.
+            StorageError: the directory's status cannot be read.
         """
         if is_remote(path):
             return path
@@ -133,7 +133,7 @@ class DirectoryListing:
         return self._remote[path]
 
     def _list_below(self, path: str) -> None:
-        """List a remote directory and all below it, as one question does for each of them."""
+        """List a remote directory with everything below it, in one request, and cache all directories found."""
         from raftlog.storage.reading.remote_file_system import list_below
 
         top, found = list_below(path)
@@ -141,7 +141,7 @@ class DirectoryListing:
         directories: dict[str, tuple[str, list[_RemoteEntry]]] = {top: (path, [])}
 
         def directory(place: str) -> tuple[str, list[_RemoteEntry]]:
-            """Return the path and entries of a directory; a store need not list a prefix to have keys below it."""
+            """Return the path and entries of a directory; add it if the store has keys below it but did not list it."""
             if place not in directories:
                 parent, _, name = place.rpartition("/")
                 parent_path, siblings = directory(parent)
@@ -152,7 +152,7 @@ class DirectoryListing:
         for status in found:
             place = status.path.rstrip("/")
             if not place.startswith(f"{top}/"):
-                continue  # The directory itself, which some list too.
+                continue  # The directory itself, which some file systems list, too.
             if status.is_directory:
                 directory(place)
             else:
@@ -162,7 +162,7 @@ class DirectoryListing:
 
 
 class _LocalEntry:
-    """An entry of ``os.scandir``, which knows its kind without a question to the disk."""
+    """An entry of ``os.scandir``, which usually knows its kind without another system call."""
 
     __slots__ = ("_entry", "name")
 
@@ -173,7 +173,7 @@ class _LocalEntry:
     def is_directory(self) -> bool:
         try:
             return self._entry.is_dir()
-        except OSError:  # A link that leads to itself.
+        except OSError:  # Such as a link that leads to itself.
             return False
 
     def status(self) -> EntryStatus:
@@ -185,7 +185,7 @@ class _LocalEntry:
 
 @attrs.frozen
 class _RemoteEntry:
-    """A name that a file system has told all about."""
+    """An entry whose status came with the listing."""
 
     name: str
     known: EntryStatus
@@ -200,13 +200,13 @@ class _RemoteEntry:
 def _local_status(path: str) -> EntryStatus:
     try:
         status = os.fstat(_STANDARD_INPUT_DESCRIPTOR) if path == STANDARD_INPUT else os.stat(path)  # noqa: PTH116
-    except (OSError, ValueError) as error:  # A ValueError, if there is a zero byte in the path.
+    except (OSError, ValueError) as error:  # A zero byte in the path is a ValueError.
         raise _failure(path, "open", error) from error
     return _of_local(status)
 
 
 def _of_local(status: os.stat_result) -> EntryStatus:
-    """Return a status with a fingerprint: the time of its last change of status nobody can set."""
+    """Return a status; its fingerprint includes the ctime, which programs cannot set."""
     kind = EntryKind.OTHER
     if stat.S_ISREG(status.st_mode):
         kind = EntryKind.FILE

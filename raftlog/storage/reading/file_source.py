@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading files of a log, read-only, wherever they are: ``open_source`` takes any path.
+"""Opens files of a log for reads, local or remote: ``open_source`` takes any path.
 
-Files are read into buffers and never mapped: a mapping of a file that shrinks, as a live node's newest segment may,
-kills the process that looks at it. Devices are refused, as they may have no end; a pipe is copied up to a limit
+Files are read into buffers and never mapped: if a mapped file shrinks, as a live node's newest segment may, accessing
+the mapping kills the process. Devices are refused, as they may have no end; a pipe is copied up to a limit
 (DECISIONS.md, 43).
 """
 
@@ -25,14 +25,14 @@ _Result = TypeVar("_Result")
 STANDARD_INPUT = "-"
 """The path that means standard input."""
 _STANDARD_INPUT_DESCRIPTOR: Final = 0
-"""Python's own object for it is missing where it was closed."""
+"""Used instead of ``sys.stdin``, which is None if standard input was closed."""
 _SEEK_DATA: Final[int | None] = getattr(os, "SEEK_DATA", None)
 """Missing on some platforms."""
 _SPOOL_CHUNK_SIZE: Final = 1024 * 1024
 SPOOL_LIMIT_VARIABLE: Final = "RAFTLOG_SPOOL_LIMIT"
-"""The environment variable that says how many bytes of a pipe are copied at most, here and in processes of ours."""
+"""The environment variable that limits how many bytes of a pipe are copied, in this and in child processes."""
 DEFAULT_SPOOL_LIMIT: Final = 2 * 1024 * 1024 * 1024
-"""In bytes: no segment of Kafka is larger."""
+"""In bytes. No segment of Kafka is larger."""
 _UNITS: Final = {"K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 _MOST_DIGITS: Final = 18
 _KINDS: Final = (
@@ -44,18 +44,18 @@ _KINDS: Final = (
 
 
 class FileSource:
-    """A local file that can be read anywhere; a pipe is copied to an unnamed temporary file first.
+    """A local file that can be read at any position; a pipe is copied to an unnamed temporary file first.
 
     Use it as a context manager. It is a ``raftlog.records.batches.iterator.ByteSource``.
 
     Args:
-        path: the file, or ``-`` for standard input. To open a named pipe waits for who writes to it.
-        spool_limit: how many bytes of a pipe are copied at most; None is what the environment variable
-            ``RAFTLOG_SPOOL_LIMIT`` says, or else 2 GiB.
+        path: the file, or ``-`` for standard input. Opening a named pipe waits for a writer.
+        spool_limit: how many bytes of a pipe are copied at most; None takes the value of the environment variable
+            ``RAFTLOG_SPOOL_LIMIT``, by default 2 GiB.
 
     Raises:
-        StorageError: the file cannot be opened; or it is a pipe that cannot be read, or has more than it may; or it is
-            a device, a directory or a socket. Nothing stays in the temporary directory.
+        StorageError: the file cannot be opened; or it is a pipe that cannot be read, or exceeds the limit; or it is
+            a device, a directory or a socket. Nothing is left in the temporary directory.
     """
 
     def __init__(self, path: str, spool_limit: int | None = None) -> None:
@@ -69,11 +69,11 @@ class FileSource:
                 self._descriptor = self._spool.fileno()
         except StorageError:
             raise
-        except (OSError, ValueError) as error:  # A ValueError, if there is a zero byte in the path.
+        except (OSError, ValueError) as error:  # A zero byte in the path is a ValueError.
             raise StorageError(path, "open", getattr(error, "strerror", None) or str(error)) from error
 
     def read_at(self, position: int, size: int) -> memoryview:
-        """Return up to ``size`` bytes from a byte position: fewer only where the file ends.
+        """Return up to ``size`` bytes from a byte position: fewer only if the file ends before.
 
         Raises:
             StorageError: the disk failed.
@@ -93,12 +93,12 @@ class FileSource:
         return os.fstat(self._descriptor).st_size
 
     def after_hole(self, position: int) -> int:
-        """Return a byte position, or the one after the hole of a sparse file that it is in, the end at most."""
+        """Return a byte position; if it is in a hole of a sparse file, the end of the hole, at most the file's end."""
         if _SEEK_DATA is None:
             return position
         try:
             return os.lseek(self._descriptor, position, _SEEK_DATA)
-        except OSError as error:  # There is only a hole up to the end, or the file system does not say.
+        except OSError as error:  # ENXIO: the hole reaches the end. Others: holes are not supported.
             return max(position, self.size()) if error.errno == errno.ENXIO else position
 
     def close(self) -> None:
@@ -118,17 +118,17 @@ class FileSource:
 
 
 def _open(path: str) -> int:
-    """Open what can be read, once it is known to be that: to open a device may do something to it."""
+    """Open a file after checking its kind, because opening a device may have effects."""
     if path == STANDARD_INPUT:
         mode = os.fstat(_STANDARD_INPUT_DESCRIPTOR).st_mode
-        if not stat.S_ISSOCK(mode):  # As some who start processes make pipes.
+        if not stat.S_ISSOCK(mode):  # Some parent processes use sockets as pipes.
             _check_kind(path, mode)
         return os.dup(_STANDARD_INPUT_DESCRIPTOR)
     _check_kind(path, os.stat(path).st_mode)  # noqa: PTH116 - the path is kept as it was named
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         _check_kind(path, os.fstat(descriptor).st_mode)
-    except StorageError:  # Another one took its name meanwhile.
+    except StorageError:  # The file was replaced meanwhile.
         os.close(descriptor)
         raise
     return descriptor
@@ -141,7 +141,7 @@ def _check_kind(path: str, mode: int) -> None:
 
 
 def _limit() -> int:
-    """Return how many bytes of a pipe are copied, as the environment says."""
+    """Return how many bytes of a pipe are copied at most, according to the environment."""
     text = os.environ.get(SPOOL_LIMIT_VARIABLE, "")
     try:
         return parse_size(text) if text else DEFAULT_SPOOL_LIMIT
@@ -150,10 +150,10 @@ def _limit() -> int:
 
 
 def parse_size(text: str) -> int:
-    """Return a number of bytes that is written as digits, or with K, M, G or T for as many times 1024.
+    """Parse a number of bytes: digits, optionally with a suffix K, M, G or T for powers of 1024.
 
     Raises:
-        ValueError: it is not.
+        ValueError: the text has another form.
     """
     digits, unit = (text[:-1], text[-1]) if text[-1:] in _UNITS else (text, "")
     if not (digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS):
@@ -165,10 +165,10 @@ def _spooled(descriptor: int, path: str, limit: int | None) -> BinaryIO:
     """Copy a pipe to an unnamed temporary file, and close the pipe.
 
     Raises:
-        StorageError: the pipe has more bytes than the limit, or there is no room for them.
+        StorageError: the pipe has more bytes than the limit, or there is no space for them.
         OSError: it cannot be read.
     """
-    import tempfile  # Slow to import, and for pipes alone.
+    import tempfile  # Slow to import, and needed for pipes only.
 
     try:
         limit = _limit() if limit is None else limit
@@ -189,7 +189,7 @@ def _spooled(descriptor: int, path: str, limit: int | None) -> BinaryIO:
             _of_spool(path, spool.write, part)
         _of_spool(path, spool.flush)
     except BaseException:
-        with contextlib.suppress(OSError):  # What it still holds has no room.
+        with contextlib.suppress(OSError):  # Closing flushes, which fails again if the disk is full.
             spool.close()
         raise
     finally:
@@ -198,7 +198,7 @@ def _spooled(descriptor: int, path: str, limit: int | None) -> BinaryIO:
 
 
 def _of_spool(path: str, work: Callable[..., _Result], *given: object) -> _Result:
-    """Do something to the temporary file of a pipe, and say that it was this one which failed."""
+    """Call a function that uses the temporary file of a pipe; errors name that file as the cause."""
     try:
         return work(*given)
     except OSError as error:
@@ -213,13 +213,13 @@ def open_source(path: str, spool_limit: int | None = None) -> "FileSource | Remo
         spool_limit: of a pipe, as for ``FileSource``.
 
     Raises:
-        StorageError: it cannot be opened, is a device, is a pipe with too much in it, or the URI holds credentials.
+        StorageError: it cannot be opened, is a device, is a pipe that exceeds the limit, or the URI holds credentials.
         MissingExtraError: pyarrow is not installed, and the path is a URI.
     """
     path = local_or_remote(path)
     if not is_remote(path):
         return FileSource(path, spool_limit)
-    from raftlog.storage.reading.remote_file_source import RemoteFileSource  # For URIs alone.
+    from raftlog.storage.reading.remote_file_source import RemoteFileSource  # Needed for URIs only.
 
     return RemoteFileSource(path)
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where to start reading a segment, by the indexes beside it.
+"""Finds where to start reading a segment, by the indexes beside it.
 
-An index is a hint: an entry is believed only if the batch that it names says the same, and without one reading starts
-at the beginning.
+An index is a hint: an entry is used only if the batch at its position matches. Without one, reading starts at the
+beginning.
 """
 
 import os
@@ -22,7 +22,7 @@ from raftlog.storage.reading.file_source import open_source
 
 @attrs.frozen
 class BatchHead:
-    """What a batch's header says, its CRC unchecked."""
+    """Fields of a batch's header, without a check of its CRC."""
 
     base_offset: int
     last_offset: int
@@ -30,7 +30,7 @@ class BatchHead:
     next_position: int
 
     def spans(self, offset: int) -> bool:
-        """Whether an offset is one of the batch's."""
+        """Whether an offset is in the batch."""
         return self.base_offset <= offset <= self.last_offset
 
 
@@ -40,7 +40,7 @@ def head_at(source: ByteSource, position: int) -> BatchHead | None:
 
 
 def read_head(head: memoryview, position: int) -> BatchHead | None:
-    """Read a header from its 61 bytes, which stand at a byte position; None if it does not seem to be one."""
+    """Read a header from its 61 bytes and their byte position; None if they do not look like a header."""
     if len(head) < limits.BATCH_OVERHEAD or not is_likely_header(head):
         return None
     batch = RecordBatch(head)
@@ -53,15 +53,15 @@ class IndexSeek:
     """Finds positions in one segment.
 
     Attributes:
-        path: of the segment; its indexes stand beside it under the same name.
-        base_offset: that its indexes count from, or None if it is not known: then reading starts at the beginning.
+        path: of the segment; its indexes are beside it under the same name.
+        base_offset: of the segment, or None if it is not known: then reading starts at the beginning.
     """
 
     path: str
     base_offset: int | None
 
     def position_before(self, source: ByteSource, offset: int) -> int:
-        """Return the position of the last indexed batch that starts at an offset or before it, or 0."""
+        """Return the position of the last batch whose indexed offset is at or below an offset, or 0."""
         if self.base_offset is None:
             return 0
         wanted = offset - self.base_offset
@@ -94,7 +94,7 @@ class IndexSeek:
 
 
 def _last_entry(path: str, index: IndexFormat[Entry], is_before: Callable[[Entry], bool]) -> Entry | None:
-    """Return the last of the entries for which a condition holds, by bisection; None if there is no telling."""
+    """Return the last entry for which a condition holds, by bisection; None if there is none or reading fails."""
     found = None
     try:
         with open_source(path) as source:
@@ -102,7 +102,7 @@ def _last_entry(path: str, index: IndexFormat[Entry], is_before: Callable[[Entry
             while low < high:
                 middle = (low + high) // 2
                 entry = next(index.scan(source.read_at(middle * index.entry_size, index.entry_size)), None)
-                # An entry of zeros is padding, and says no more than that reading starts at the beginning.
+                # Entries of zeros are padding after the last entry.
                 if entry is None or isinstance(entry, IndexPadding | PartialEntry) or not is_before(entry):
                     high = middle
                 else:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which transactions of a log in files were aborted, and which are open: what ``read_committed`` leaves out.
+"""Finds the aborted and the open transactions of a log in files, whose records ``read_committed`` leaves out.
 
-Transaction indexes name the aborted ones, and the producer snapshot at the start of the newest segment the ones that
-were open there, so that of a log that has both only that segment is scanned. Of any other log, all are. A segment
-without a transaction index has no aborted transactions, as brokers take it.
+Transaction indexes name the aborted transactions, and the producer snapshot at the start of the newest segment names
+those that were open there. If a log has both, only its newest segment is scanned; otherwise all segments are. As for
+brokers, a segment without a transaction index has no aborted transactions.
 
 Source: UnifiedLog#collectAbortedTransactions, ProducerStateManager.
 """
@@ -32,17 +32,17 @@ class SegmentFiles(Protocol):
 
     @property
     def path(self) -> str:
-        """Of the ``.log``."""
+        """The path of the ``.log`` file."""
         ...
 
     @property
     def base_offset(self) -> int | None:
-        """The first offset that it may hold, by its name; None of an odd name."""
+        """The first offset that it may hold, by its name; None if the name is not a segment's."""
         ...
 
     @property
     def indexes(self) -> Mapping[FileKind, str]:
-        """Paths of its other files that are there, by kind."""
+        """Paths of its other existing files, by kind."""
         ...
 
 
@@ -54,17 +54,17 @@ class _Files:
 
 
 def log_transactions(path: str) -> Transactions:
-    """Find out about the transactions of the log that a segment is of: of all segments in its directory.
+    """Find the transactions of the log that a segment belongs to, in all segments of its directory.
 
-    So a transaction that began in an earlier segment is known, and so is one whose marker stands in a later one. A file
-    without a segment's name is taken for a whole log. The last stable offset is that of the files: how far they are
-    replicated (the high watermark) they do not say.
+    This covers transactions that began in an earlier segment, and those whose marker is in a later one. A file without
+    a segment's name is treated as a whole log. The last stable offset follows from the files only: they do not contain
+    the high watermark.
 
     Args:
         path: of the segment, local or remote.
 
     Raises:
-        StorageError: the directory or a segment cannot be read. Damage in a segment is passed over.
+        StorageError: the directory or a segment cannot be read. Damage in a segment is skipped.
     """
     directory, name = split_path(path)
     parsed = parse_file_name(name)
@@ -87,10 +87,10 @@ def log_transactions(path: str) -> Transactions:
 def search_by_files(
     segments: Sequence[SegmentFiles], producer_snapshots: Mapping[int, str]
 ) -> TransactionSearch | None:
-    """Begin a search at the newest segment of a log, by what files say of all others; None if they do not say enough.
+    """Return a search that needs to scan only a log's newest segment; None if the other files do not suffice for that.
 
     Args:
-        segments: all of the log's segments, by offset; one at least.
+        segments: all of the log's segments, by offset; at least one.
         producer_snapshots: paths of its producer snapshots, by offset.
     """
     newest = segments[-1]

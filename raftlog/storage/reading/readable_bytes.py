@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading on where a disk gives some of a file's bytes back, and not others."""
+"""Reads a file of which the disk can read only some bytes."""
 
 import sys
 from typing import Final
@@ -8,20 +8,20 @@ from raftlog.errors import StorageError, without_frames
 from raftlog.records.batches.window import ByteSource, after_hole
 
 BLOCK_SIZE: Final = 4096
-"""What a disk loses at once, at least as far as one can tell through the page cache."""
+"""The unit in which bytes become unreadable, as seen through the page cache."""
 
 
 class ReadableBytes:
-    """The bytes of a file; zeros stand for those that the disk does not give back. A ``ByteSource``.
+    """The bytes of a file, with zeros for those that the disk cannot read. A ``ByteSource``.
 
-    Where a read fails, its blocks are read one by one, each of them once: a disk may take its time to say no.
+    If a read fails, its blocks are read one by one. A block that fails is not retried, because failing may take long.
 
     Args:
         source: the file.
 
     Attributes:
-        failure: what the first read of a single block has raised; None as long as all bytes are the file's.
-        first_gap: byte position of the first of the blocks that were not given; behind all where there is none.
+        failure: the error of the first block that could not be read; None as long as all bytes are the file's.
+        first_gap: byte position of the first unreadable block so far; ``sys.maxsize`` if there is none.
     """
 
     def __init__(self, source: ByteSource) -> None:
@@ -39,11 +39,11 @@ class ReadableBytes:
         return self._source.size()
 
     def has_gap(self, position: int, size: int) -> bool:
-        """Return whether the disk was asked for some of these bytes and did not give them.
+        """Return whether a read of some of these bytes has failed.
 
         Args:
             position: byte position of the first.
-            size: how many they are.
+            size: how many bytes.
         """
         blocks = range(position // BLOCK_SIZE, -(-(position + size) // BLOCK_SIZE))
         if len(blocks) < len(self._gaps):
@@ -51,13 +51,13 @@ class ReadableBytes:
         return size > 0 and any(block in blocks for block in self._gaps)  # Damage may be a hole of terabytes.
 
     def read_at(self, position: int, size: int) -> memoryview:
-        """Return up to ``size`` bytes from a position: fewer only where the file ends."""
+        """Return up to ``size`` bytes from a position: fewer only if the file ends before."""
         blocks = range(position // BLOCK_SIZE, -(-(position + size) // BLOCK_SIZE))
         if not self._gaps or self._gaps.isdisjoint(blocks):
             try:
                 return self._source.read_at(position, size)
             except StorageError:
-                pass  # The blocks say which of them it is.
+                pass  # Read block by block to find the unreadable ones.
         end = min(position + size, self.size())
         parts = []
         for block in blocks:

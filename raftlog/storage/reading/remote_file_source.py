@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading one file of a remote file system: few and large requests, as each takes a round trip."""
+"""Reads one file of a remote file system, in few and large requests, since each takes a round trip."""
 
 from types import TracebackType
 from typing import Final, Self
@@ -9,16 +9,16 @@ from raftlog.storage.reading.remote_file_system import open_remote, remote_failu
 
 _LEAST_REQUEST: Final = 1024 * 1024
 _LARGEST_REQUEST: Final = 8 * 1024 * 1024
-"""In bytes, unless more is asked for. Requests double up to it as long as the file is read in a row."""
+"""In bytes, unless the caller asks for more. Sequential reads double the request size up to this limit."""
 _KEPT_COUNT: Final = 4
-"""How many answers are kept, for looks ahead and back."""
+"""How many responses are kept, for reads slightly ahead or back."""
 
 
 class RemoteFileSource:
-    """A remote file that can be read anywhere, with bounded read-ahead. A context manager and a ``ByteSource``.
+    """A remote file that can be read at any position, with bounded read-ahead. A context manager and a ``ByteSource``.
 
-    What was once refused, after pyarrow's own retries, is not asked for again: the source fails from then on. Half of a
-    file that nobody can tell from a damaged one is of no use, and each further question may take seconds.
+    After a failed request, which pyarrow has retried, all later reads fail, too. A file that is read only in part looks
+    damaged, so its bytes are useless, and each further request may take seconds.
 
     Args:
         path: the URI of the file.
@@ -41,11 +41,11 @@ class RemoteFileSource:
             raise remote_failure(path, "open", error) from error
 
     def read_at(self, position: int, size: int) -> memoryview:
-        """Return up to ``size`` bytes from a byte position: fewer only where the file ends.
+        """Return up to ``size`` bytes from a byte position: fewer only if the file ends before.
 
         Raises:
-            MissingFileError: it is gone by now.
-            StorageError: the file system does not give them.
+            MissingFileError: the file was deleted meanwhile.
+            StorageError: the file system cannot read them.
         """
         parts = []
         size = max(0, min(size, self._size - position))
@@ -72,14 +72,14 @@ class RemoteFileSource:
         self._file.close()
 
     def _kept(self, position: int) -> memoryview:
-        """Return what is kept from a position on, which may be nothing."""
+        """Return kept bytes from a position on; empty if there are none."""
         for start, data in reversed(self._answers):
             if start <= position < start + len(data):
                 return data[position - start :]
         return memoryview(b"")
 
     def _ask(self, position: int, size: int) -> memoryview:
-        """Request bytes, more than are wanted if the file is read in a row."""
+        """Request bytes, and read ahead if the file is read sequentially."""
         is_next = any(position == start + len(data) for start, data in self._answers)
         self._request_size = min(2 * self._request_size, _LARGEST_REQUEST) if is_next else _LEAST_REQUEST
         wanted = min(max(size, self._request_size), self._size - position)
@@ -100,11 +100,11 @@ class RemoteFileSource:
     def _read_failure(self, position: int, error: Exception) -> StorageError:
         operation = f"read at position {position}"
         try:
-            remote_status(self.path)  # Of a file that is gone, the read itself may say anything.
+            remote_status(self.path)  # If the file was deleted, the error of the read itself is unspecific.
         except MissingFileError as missing:
             return MissingFileError(self.path, operation, missing.cause)
         except StorageError:
-            pass  # The read's own words are as good.
+            pass  # Report the error of the read.
         return remote_failure(self.path, operation, error)
 
     def __enter__(self) -> Self:

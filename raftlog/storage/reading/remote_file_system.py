@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of any file system that ``pyarrow.fs`` opens, by URIs: their status, what is below a directory, their bytes.
+"""Accesses files by URI on any file system that ``pyarrow.fs`` opens: their status, directory listings, their bytes.
 
-Credentials come from where the file system's own tools have them: environment, profiles, the machine's role. Failures
-are tried again by pyarrow, for some seconds, and then are a ``StorageError`` that names the path.
+Credentials come from the same places as for the file system's own tools: environment, profiles, the machine's role.
+pyarrow retries failures for some seconds; after that they are raised as a ``StorageError`` that names the path.
 """
 
 import functools
@@ -24,13 +24,13 @@ _ABSENT: Final = "No such file or directory"
 
 @attrs.frozen
 class RemoteStatus:
-    """What a remote file system says about a path.
+    """The status of a path on a remote file system.
 
     Attributes:
         path: in the file system, without scheme and query.
-        is_directory: whether it is one, or a prefix of keys; otherwise it is a file.
-        size_bytes: of a file, else 0.
-        modified_ns: when it was last changed, in ns since 1970; None where that is not known.
+        is_directory: whether it is a directory, or a prefix of keys; otherwise it is a file.
+        size_bytes: of a file; 0 for a directory.
+        modified_ns: when it was last changed, in ns since 1970; None if that is not known.
     """
 
     path: str
@@ -40,11 +40,11 @@ class RemoteStatus:
 
 
 def remote_status(path: str) -> RemoteStatus:
-    """Return what is at a remote path.
+    """Return the status of a remote path.
 
     Raises:
-        MissingFileError: nothing is.
-        StorageError: the file system cannot be asked.
+        MissingFileError: there is nothing at the path.
+        StorageError: the file system cannot be reached, or refuses.
     """
     file_system, place = _locate(path)
     try:
@@ -57,13 +57,13 @@ def remote_status(path: str) -> RemoteStatus:
 
 
 def list_below(path: str) -> tuple[str, Iterator[RemoteStatus]]:
-    """Return a remote directory's own path in its file system, and all that is below it, at any depth.
+    """Return a remote directory's path in its file system, and everything below it, at any depth.
 
-    An object store has a thousand keys ready for one question, however many prefixes they are under.
+    One recursive listing is cheapest: an object store returns a thousand keys per request, under whatever prefixes.
 
     Raises:
         MissingFileError: there is no such directory.
-        StorageError: the file system cannot be asked.
+        StorageError: the file system cannot be reached, or refuses.
     """
     from pyarrow.fs import FileSelector
 
@@ -98,7 +98,7 @@ def remote_failure(path: str, operation: str, error: Exception) -> StorageError:
 
 
 def _fail(path: str, operation: str, error: Exception) -> NoReturn:
-    # Whatever it is: each of pyarrow's file systems has its own ways to refuse a path.
+    # Callers catch every Exception, because each of pyarrow's file systems raises its own kinds.
     raise remote_failure(path, operation, error) from error
 
 
@@ -125,7 +125,7 @@ def _locate(path: str) -> tuple["FileSystem", str]:
 
 @functools.lru_cache(maxsize=64)
 def _file_system(root: str) -> tuple["FileSystem", str]:
-    """Open a file system, once in a process: it keeps its connections."""
+    """Open a file system, once per process, because it keeps its connections."""
     from pyarrow.fs import FileSystem
 
     opened: tuple[FileSystem, str] = FileSystem.from_uri(root)

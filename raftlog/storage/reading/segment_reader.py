@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading segments and snapshots as columns: one by one, or many in parallel processes.
+"""Reads segments and snapshots as columns: one by one, or many in parallel processes.
 
 >>> with open_segment("orders-0/00000000000000000000.log") as segment:  # doctest: +SKIP
 ...     for chunk in segment.chunks(("offset", "value"), from_offset=1000):
@@ -35,7 +35,7 @@ class Segment:
 
     Attributes:
         path: the file.
-        base_offset: the first offset that the segment may hold, by its name; None for a snapshot or an odd name.
+        base_offset: the first offset that the segment may hold, by its name; None if the name is not a segment's.
 
     Raises:
         StorageError: the file cannot be opened.
@@ -59,18 +59,19 @@ class Segment:
     ) -> Iterator[Piece]:
         """Yield the segment as columns, a chunk at a time, in order: the records that a consumer sees.
 
-        Bounds leave out records, and batches that hold no offset within them: the indexes say where to begin. A batch
-        of which no record is wanted is among the headers of a chunk, without rows.
+        Records outside the bounds are left out, and so are batches that hold no offset within them; the indexes are
+        used to find the first batch. A batch none of whose records is selected is in the headers of its chunk, without
+        rows.
 
         Args:
-            columns: which of ``RECORD_COLUMNS`` and ``MARK_COLUMNS`` to unpack; none gives headers alone.
+            columns: which of ``RECORD_COLUMNS`` and ``MARK_COLUMNS`` to unpack; if empty, only headers are read.
             from_offset: first offset, inclusive: no record is below it.
             to_offset: last offset, exclusive: no record is at it or above.
             since_ms: least timestamp, inclusive, in ms: no record has an earlier one.
             data_only: whether control records are left out.
             read_committed: whether records of aborted transactions are left out, and all from the last stable offset of
-                the log on. All segments beside this one are asked, or their indexes
-                (``raftlog.storage.reading.log_transactions``); so they are for the column ``is_aborted``.
+                the log on. This reads the segments beside this one, or their indexes
+                (``raftlog.storage.reading.log_transactions``); so does the column ``is_aborted``.
 
         Raises:
             ValueError: there is no such column.
@@ -98,8 +99,7 @@ class Segment:
         A torn tail and zero padding end the segment without error.
 
         Raises:
-            DecodeError: at the first thing that is damaged, or a legacy message; all that stands before it is given
-                first.
+            DecodeError: at the first damage or legacy message; all records before it are yielded first.
             MissingExtraError: a codec's package is not installed.
             StorageError: the disk failed.
         """
@@ -138,13 +138,15 @@ def map_segments(
     """Apply a function to many segments, in parallel processes, and yield its results in the order of the paths.
 
     Args:
-        function: takes an open segment; it and what it returns must pickle. Return little: sums, not columns.
+        function: takes an open segment; it and its results must be picklable. Return little: sums, not columns.
         paths: of the segments.
-        processes: how many, or None for one a processor. 1 runs in this process. They are forks if this one has one
-            thread, on Linux; else they import the main module, which has to guard its work against that.
+        processes: how many, or None for one per processor. With 1, all work is done in this process. On Linux they are
+            forks if this process has one thread. Otherwise they import the main module, which must guard its work
+            with ``if __name__ == "__main__"``.
 
     Raises:
-        StorageError: a file cannot be read; and whatever the function raises.
+        StorageError: a file cannot be read.
+        Exception: whatever the function raises.
     """
     count = min(len(paths), processes or os.cpu_count() or 1)
     if count <= 1:
@@ -156,7 +158,7 @@ def map_segments(
 
 
 class _Applied(Generic[Result]):
-    """A function of an open segment as one of a path; an object, so that it pickles."""
+    """Calls a function of an open segment with a path; an object, so that it can be pickled."""
 
     def __init__(self, function: Callable[[Segment], Result]) -> None:
         self._function = function

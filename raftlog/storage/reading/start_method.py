@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How to start the processes that read many files."""
+"""Chooses how to start the processes that read many files in parallel."""
 
 from pathlib import Path
 
 
 def start_method() -> str:
-    """Say how to start processes: by a fork, which takes no time, if this one has no second thread to be cut off."""
+    """Return ``fork``, which is fastest, if this process has a single thread; else ``spawn``, which is safe."""
     try:
         threads = len(list(Path("/proc/self/task").iterdir()))
     except OSError:  # Not Linux.

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Startup recovery: what opening a directory does before its log is used."""
+"""Startup recovery: what opening a directory does after a crash, before its log is used."""

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of a log directory that a crash has left on their way in or out: each is finished or taken back.
+"""Completes or undoes the renames and removals that a crash has interrupted in a log directory.
 
 ::
 
     *.log.deleted, *.index.deleted ...      removed
     *.cleaned                               removed, and with it every .swap of its base offset or above
-    *.swap                                  renamed into its place; a segment that is there is set aside. So are
-                                            snapshots, of which Kafka has none
-    *.tmp                                   removed: the file of the plain name is whole
+    *.swap                                  renamed to its plain name; an existing segment of that name is set aside.
+                                            This includes snapshots, which Kafka never names so
+    *.tmp                                   removed: the file of the plain name is complete
     *.checkpoint.part, .checkpoint.deleted  removed
-    *.index, *.timeindex, *.txnindex        removed where their segment is gone
+    *.index, *.timeindex, *.txnindex        removed if their segment is missing
 
-Whoever gave a file one of the names that are removed has decided that it goes, or had not finished it; indexes follow
-from segments.
+Removing these is safe: a file gets such a name because its owner decided to delete it, or before it is finished;
+indexes can be rebuilt from segments.
 
 Source: LogLoader#removeTempFilesAndCollectSwapFiles, KafkaRaftLog#recoverSnapshots.
 """
@@ -28,7 +28,7 @@ from raftlog.storage.segments.damaged_files import is_half_copied, set_file_asid
 
 _INDEX_KINDS: Final = frozenset({FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX})
 _UNFINISHED: Final = {
-    FileState.DELETED: "it was on its way out",
+    FileState.DELETED: "it was being deleted",
     FileState.CLEANED: "it was never finished",
     FileState.PART: "it was never finished",
     FileState.TEMPORARY: "it was never finished",
@@ -36,9 +36,9 @@ _UNFINISHED: Final = {
 
 
 def settle_names(file_system: FileSystem, directory: str) -> Iterator[RecoveryAction]:
-    """Settle all files that are on their way in or out, and yield what is done, once it is.
+    """Complete or undo interrupted renames and removals; yield each action after it is done.
 
-    Nothing of it is durable until the directory is synced; done twice, it comes to the same.
+    None of it is durable until the directory is synced. It is idempotent.
 
     Raises:
         StorageError: a file could not be renamed or removed, or the directory not be read.
@@ -67,16 +67,16 @@ def _settle_swap(
     target = path.removesuffix(FileState.SWAP.value)
     is_segment, is_there = name.kind is FileKind.LOG, file_system.exists(target)
     if first_cleaned is not None and (name.base_offset or 0) >= first_cleaned and (is_there or not is_segment):
-        yield _remove(file_system, path, "what it comes with was never finished")
+        yield _remove(file_system, path, "the cleaning that it belongs to was never finished")
         return
     if is_segment and is_there:
         copy = set_file_aside(file_system, target)
-        yield RecoveryAction(ActionKind.SET_ASIDE, target, "another file takes its name", copy)
+        yield RecoveryAction(ActionKind.SET_ASIDE, target, "a .swap file replaces it", copy)
     yield _rename_in(file_system, path)
 
 
 def _is_swapped_snapshot(text: str) -> bool:
-    """Whether a name is that of a snapshot whose name a start was about to give anew (``written_anew``)."""
+    """Whether a name is that of a snapshot that an open was renaming back and forth (``written_anew``)."""
     name = parse_file_name(text.removesuffix(FileState.SWAP.value))
     is_snapshot = name is not None and name.kind is FileKind.SNAPSHOT and name.state is FileState.CURRENT
     return is_snapshot and text.endswith(FileState.SWAP.value)
@@ -84,7 +84,7 @@ def _is_swapped_snapshot(text: str) -> bool:
 
 def _rename_in(file_system: FileSystem, path: str) -> RecoveryAction:
     file_system.rename(path, path.removesuffix(FileState.SWAP.value))
-    return RecoveryAction(ActionKind.RENAMED, path, "it was on its way in")
+    return RecoveryAction(ActionKind.RENAMED, path, "a rename to its plain name was interrupted")
 
 
 def _remove_orphans(file_system: FileSystem, directory: str) -> Iterator[RecoveryAction]:
@@ -92,7 +92,7 @@ def _remove_orphans(file_system: FileSystem, directory: str) -> Iterator[Recover
     segments = {name.base_offset for _, name in names if name.kind is FileKind.LOG}
     for text, name in names:
         if name.kind in _INDEX_KINDS and name.base_offset not in segments:
-            yield _remove(file_system, join(directory, text), "its segment is gone")
+            yield _remove(file_system, join(directory, text), "its segment is missing")
 
 
 def _remove(file_system: FileSystem, path: str, detail: str) -> RecoveryAction:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``leader-epoch-checkpoint``, in which a log keeps where its epochs start.
+"""``leader-epoch-checkpoint``, in which a log stores where its epochs start.
 
-It saves reading what the log itself can tell: who finds it missing or damaged makes it anew from the batches.
+Everything in it can be derived from the batches: if the file is missing or damaged, recovery rebuilds it from them.
 
 Source: LeaderEpochCheckpointFile.
 """
@@ -15,14 +15,14 @@ from raftlog.records.files.checkpoint_files import read_leader_epoch_checkpoint,
 from raftlog.records.files.file_names import FileKind
 
 _MAX_SIZE_BYTES: Final = 16 * 1024 * 1024
-"""Some half a million epochs."""
+"""Enough for about half a million epochs."""
 
 
 class LeaderEpochCheckpoint:
-    """The file of one log directory.
+    """Reads and replaces the file of one log directory.
 
     Args:
-        file_system: that the directory is on.
+        file_system: where the directory is.
         directory: of the log.
     """
 
@@ -31,11 +31,11 @@ class LeaderEpochCheckpoint:
         self.path: Final = join(directory, FileKind.LEADER_EPOCH_CHECKPOINT.value)
 
     def load(self) -> LeaderEpochs:
-        """Return the epochs that the file tells of.
+        """Return the epochs in the file.
 
         Raises:
             MissingFileError: there is no file.
-            DecodeError: it is malformed, or its epochs and offsets do not grow.
+            DecodeError: it is malformed, or its epochs and offsets do not increase.
             StorageError: it cannot be read.
         """
         try:
@@ -48,9 +48,9 @@ class LeaderEpochCheckpoint:
             raise CorruptFileError(str(error), "file-format", path=self.path) from None
 
     def store(self, epochs: LeaderEpochs) -> None:
-        """Replace the file, durably, so that a crash leaves the old or the new one.
+        """Replace the file durably and atomically.
 
         Raises:
-            StorageError: either of them may be there.
+            StorageError: the old or the new file may be there.
         """
         replace_file(self._file_system, self.path, write_leader_epoch_checkpoint(epochs.entries))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the first segments of a log are gone though nobody has deleted them.
+"""Detects that the first segments of a log are missing although the log did not delete them.
 
-A newer snapshot stands for their records, so the log works without them; but that is not how they went.
+If a newer snapshot covers their records, the log works without them, but the loss must be reported.
 """
 
 from raftlog.log.epochs import LeaderEpochs
@@ -9,14 +9,14 @@ from raftlog.storage.recovery.recovery_point import StoredDurablePoint
 
 
 def lost_start(stored: StoredDurablePoint, checkpoint: LeaderEpochs | None, base_offset: int) -> int | None:
-    """Return the offset, inclusive, from which on records are missing below the first segment; None where none are.
+    """Return the offset, inclusive, from which on records are missing below the first segment; None if none are.
 
-    Who deletes the start of a log for a snapshot notes it: we do in the recovery point, before, and Kafka in
-    ``leader-epoch-checkpoint``. Where both can be read, both must still say that the log starts below.
+    A log that deletes its start records that: ours in the recovery point, beforehand, and Kafka's in
+    ``leader-epoch-checkpoint``. If both files can be read, both must say that the log starts lower.
 
     Args:
-        stored: what is known of the durable point.
-        checkpoint: what ``leader-epoch-checkpoint`` says; None where it cannot be read.
+        stored: the stored durable point.
+        checkpoint: the content of ``leader-epoch-checkpoint``; None if it cannot be read.
         base_offset: of the first segment.
     """
     starts = []

@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-r"""How far a log was durable: two small files beside it, of which Kafka knows nothing.
+r"""Records how far a log is durable, in two small files beside it that Kafka does not know.
 
-``raftlog-recovery-point`` is replaced, durably, now and then: a lower bound of what was ever synced::
+``raftlog-recovery-point`` is durably replaced now and then. It is a lower bound of what was ever synced::
 
     raftlog-recovery-point 0
-    durable_end_offset 4711      exclusive: a log that ends before it, or is bad before it, has lost something
+    durable_end_offset 4711      exclusive: a log that ends, or is bad, below this offset has lost records
     log_start_offset 4000        inclusive
-    generation 12                which flush marks are of this file
+    generation 12                flush marks of this generation belong to this file
     clean_shutdown 1             whether the log was closed, and nothing was appended since
-    epoch 3 4000                 where epochs start, as in leader-epoch-checkpoint; one line each
+    epoch 3 4000                 where epochs start, as in leader-epoch-checkpoint; one line per epoch
     crc32c 89abcdef              of all lines above
 
-No CRC covers the epoch in a batch's header. It is checked against two witnesses, this file and Kafka's checkpoint: if
-both contradict it, the batch has rotted; if one does, that file has, or somebody else has written the log meanwhile.
+No CRC covers the epoch in a batch's header. It is checked against two witnesses, this file and Kafka's checkpoint. If
+both contradict it, the batch is damaged. If only one does, that file is damaged, or another program has written to the
+log since.
 
-``raftlog-flush-mark`` is written in place after every sync, and never synced itself. It costs next to nothing, and what
-it says is true when it is there: so much was durable. Two slots take turns, each in a sector of its own, so that a
-write that is cut leaves the other::
+``raftlog-flush-mark`` is written in place after every sync, and never synced itself. It costs next to nothing, and if
+it survives, it is true: the log was durable up to there. Two slots are written in turn, each in its own sector, so that
+a torn write leaves the other intact::
 
      0  8 bytes  "RLFLUSH" and a version, 0
      8  int64    generation
@@ -24,10 +25,10 @@ write that is cut leaves the other::
     24  int64    generation, all bits inverted
     32  int64    durable end offset, all bits inverted
 
-The inverted numbers stand for a CRC: code and tables for one would be cold behind the wait for the disk.
+The inverted numbers replace a CRC, whose code and tables would have to be loaded again: caches are cold after an fsync.
 
-A truncation takes back what these files have said. It first replaces the recovery point by one with a lower end and a
-new generation, so that no older mark counts, and then cuts the log.
+Before a truncation drops anything, it replaces the recovery point by one with a lower end and a new generation, which
+invalidates all older marks.
 """
 
 import contextlib
@@ -71,15 +72,15 @@ _SLOT_POSITIONS: Final = (0, 4096)
 _MAX_OFFSET: Final = (1 << 63) - 1
 _MAX_EPOCH: Final = (1 << 31) - 1
 _MAX_GENERATION: Final = 1 << 62
-"""Each truncation takes one more, and none must leave the 64 bits that a mark has for it."""
+"""Each truncation increments the generation, and it must always fit into the 64 bits of a mark."""
 
 
 @attrs.frozen
 class RecoveryPoint:
-    """What ``raftlog-recovery-point`` says.
+    """The content of ``raftlog-recovery-point``.
 
     Attributes:
-        durable_end_offset: exclusive; at least so much was durable.
+        durable_end_offset: exclusive; the log was durable at least up to here.
         log_start_offset: inclusive.
         generation: of the flush marks that belong to it.
         is_clean: whether the log was closed in order.
@@ -109,17 +110,17 @@ def read_recovery_point(data: bytes) -> RecoveryPoint:
     """Read the bytes of ``raftlog-recovery-point``.
 
     Raises:
-        CorruptFileError: they are not those of such a file, or the CRC does not hold.
+        CorruptFileError: they are not those of such a file, or the CRC does not match.
     """
     match = _TEXT.fullmatch(data)
     if match is None:
         raise CorruptFileError("not a recovery point of version 0", "file-format", position=0)
     if crc32c(match[1]) != int(match[7], 16):
-        raise CorruptFileError("the stored CRC is not that of the lines above it", "file-crc", position=match.start(7))
+        raise CorruptFileError("the stored CRC does not match the lines above it", "file-crc", position=match.start(7))
     epochs = tuple(EpochEntry(*map(int, line.split()[1:])) for line in match[6].splitlines())
     point = RecoveryPoint(int(match[2]), int(match[3]), int(match[4]), match[5] == b"1", epochs)
     if not _is_in_range(point):
-        raise CorruptFileError("a number that is too large for what it counts", "file-format", position=0)
+        raise CorruptFileError("an offset, epoch or generation above its maximum", "file-format", position=0)
     return point
 
 
@@ -131,7 +132,7 @@ def _is_in_range(point: RecoveryPoint) -> bool:
 
 @attrs.frozen
 class FlushMark:
-    """A slot of ``raftlog-flush-mark``: the end offset (exclusive) of a sync, and the generation it was in."""
+    """A slot of ``raftlog-flush-mark``: the end offset (exclusive) of a sync, and its generation."""
 
     generation: int
     durable_end_offset: int
@@ -149,19 +150,19 @@ def read_flush_mark(data: bytes | memoryview) -> FlushMark | None:
 
 
 def read_flush_marks(data: bytes) -> dict[int, FlushMark | None]:
-    """Read ``raftlog-flush-mark``: byte positions of slots that were written, with what they say; None if damaged."""
+    """Read ``raftlog-flush-mark``: the slots that were written, by byte position; None for a damaged one."""
     slots = {position: data[position : position + _MARK_SIZE] for position in _SLOT_POSITIONS}
     return {position: read_flush_mark(slot) for position, slot in slots.items() if any(slot)}
 
 
 @attrs.frozen
 class StoredDurablePoint:
-    """What both files said when a log was opened.
+    """The content of both files when a log was opened.
 
     Attributes:
-        recovery_point: None where there is none that can be read.
+        recovery_point: None if it is missing or damaged.
         marks: the slots that can be read, of any generation.
-        problem: what is wrong with the recovery point; None if nothing is, or it is not there.
+        problem: what is wrong with the recovery point; None if it is sound or missing.
     """
 
     recovery_point: RecoveryPoint | None
@@ -170,9 +171,9 @@ class StoredDurablePoint:
 
     @property
     def durable_end_offset(self) -> int | None:
-        """The greatest end offset, exclusive, that is known to have been durable; None if nothing is said of it.
+        """The greatest end offset, exclusive, that is known to have been durable; None if neither file has one.
 
-        Where the recovery point is gone or bad, the marks of the last generation count.
+        If the recovery point is missing or damaged, the marks of the last generation are used.
         """
         known = self.recovery_point
         generation = max((mark.generation for mark in self.marks), default=0) if known is None else known.generation
@@ -188,19 +189,20 @@ class StoredDurablePoint:
 
     @property
     def epochs(self) -> LeaderEpochs | None:
-        """Where epochs start, as the recovery point has it; None where it says nothing."""
+        """Where epochs start, from the recovery point; None if it is missing or invalid."""
         if self.recovery_point is None:
             return None
         try:
             return LeaderEpochs(self.recovery_point.epochs)
         except ValueError:
-            return None  # Whoever wrote that, it is of no use.
+            return None  # The CRC matches, but epochs that do not increase are useless.
 
     def overwritten_by(self, in_log: LeaderEpochs, in_checkpoint: LeaderEpochs) -> EpochEntry | None:
-        """Return the first epoch that somebody else has begun below the durable end, after these files were written.
+        """Return the first epoch that another program began below the durable end after these files were written.
 
-        Our log writes an epoch down here before its first batch. So one above all that are here, of which the log and
-        Kafka's checkpoint say the same, is Kafka's: it has cut the log there, as a follower may, and gone on.
+        Our log stores an epoch here before its first batch. So if an epoch is above all that are here, and the log and
+        Kafka's checkpoint agree on it, then Kafka began it: it truncated the log there, as a follower may, and
+        continued.
 
         Args:
             in_log: the epochs of the sound batches.
@@ -216,16 +218,16 @@ class StoredDurablePoint:
 
     @property
     def next_generation(self) -> int:
-        """A generation that no mark is of."""
+        """A generation that no mark has yet."""
         known = [] if self.recovery_point is None else [self.recovery_point.generation]
         return max([*known, *(mark.generation for mark in self.marks)], default=0) + 1
 
 
 def load_durable_point(file_system: FileSystem, directory: str) -> StoredDurablePoint:
-    """Read both files of a log directory, as far as they are there and sound.
+    """Read both files of a log directory; missing or damaged ones are left out.
 
     Raises:
-        StorageError: the recovery point is there and cannot be read: nobody may act as if it said nothing.
+        StorageError: the recovery point exists and cannot be read. It must not be treated as missing.
     """
     point, problem = None, None
     path = join(directory, RECOVERY_POINT_NAME)
@@ -242,17 +244,17 @@ def _load_marks(file_system: FileSystem, path: str) -> tuple[FlushMark, ...]:
     try:
         data = read_file(file_system, path, _MAX_FILE_SIZE)
     except (CorruptFileError, StorageError):
-        return ()  # A mark proves something when it is there, and nothing when it is not.
+        return ()  # A mark is evidence if it exists; its absence is not.
     return tuple(mark for mark in read_flush_marks(data).values() if mark is not None)
 
 
 class DurablePoint:
-    """Keeps both files while a log is open.
+    """Writes both files while a log is open.
 
     Args:
         file_system: where the directory is.
         directory: of the log.
-        point: what the recovery point is to say at first; it is written at once.
+        point: the first recovery point; it is written at once.
 
     Raises:
         OutOfSpaceError, StorageError: a file cannot be written.
@@ -275,28 +277,28 @@ class DurablePoint:
 
     @property
     def point(self) -> RecoveryPoint:
-        """What the recovery point says."""
+        """The recovery point stored last."""
         return self._point
 
     def store(self, point: RecoveryPoint) -> None:
         """Replace the recovery point durably.
 
         Raises:
-            OutOfSpaceError, StorageError: it may say one thing or the other.
+            OutOfSpaceError, StorageError: the file may have the old or the new content.
         """
         replace_file(self._file_system, self._path, point.encode())
         self._point = point
 
     def mark_sync(self, file: OpenFile, durable_end_offset: int) -> None:
-        """Sync a segment's file, and note that this has made the log durable up to an offset, exclusive.
+        """Sync a segment's file, and record that the log is now durable up to an offset, exclusive.
 
-        Where a mark cannot be written, the recovery point is replaced instead, each time, as far as there is room.
+        If marks cannot be written, the recovery point is replaced after each sync instead, unless the disk is full.
 
         Raises:
-            StorageError: the sync has failed, for want of room too; or the recovery point may say one thing or the
-                other.
+            StorageError: the sync has failed, also if the disk is full; or the recovery point may have the old or the
+                new content.
         """
-        # Made before the sync: behind its wait everything takes several times as long.
+        # Built before the sync: caches are cold after it, so everything takes several times as long.
         generation = self._point.generation
         mark = _MARK.pack(_MARK_MAGIC, generation, durable_end_offset, ~generation, ~durable_end_offset)
         try:
@@ -314,7 +316,7 @@ class DurablePoint:
                 self.store(attrs.evolve(self._point, durable_end_offset=durable_end_offset, is_clean=False))
 
     def close(self) -> None:
-        """Let go of the files. Closing twice is harmless."""
+        """Close the files. Closing twice is harmless."""
         marks, self._marks = self._marks, None
         if marks is not None:
             with contextlib.suppress(StorageError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What opening a log directory has found and done, as a value that can be printed."""
+"""A report of what opening a log directory found and did, as a value that can be printed."""
 
 import enum
 
@@ -9,37 +9,37 @@ from raftlog.log.replicated_log import Quarantine
 
 
 class ActionKind(enum.Enum):
-    """What was done to a file; the value is the word for it."""
+    """What was done to a file; the value is the word in the report."""
 
     CUT = "cut"
-    """A torn tail, which nobody was told of, is gone from the log; ``copy`` has it."""
+    """An unacknowledged torn tail was truncated; ``copy`` has its bytes."""
     LOST = "lost"
-    """Records that were there are rotten or gone, and a newer snapshot stands for them; what is left is kept."""
+    """Records are damaged or missing, and a newer snapshot replaces them; what is left is kept."""
     REBUILT = "rebuilt"
-    """It follows from the log, and was not what it must be."""
+    """The file is derived from the log, and was missing or different."""
     REMOVED = "removed"
-    """It was on its way out, half written, or of a segment that is gone."""
+    """The file was being deleted, unfinished, of a missing segment, or replaced by a snapshot or newer copies."""
     RENAMED = "renamed"
-    """It was on its way in."""
+    """An interrupted rename to the file's plain name was completed."""
     SET_ASIDE = "set aside"
-    """It is damaged, and kept under a name that nothing reads."""
+    """The file is damaged or replaced by another, and kept under a name that nothing reads."""
     SUPERSEDED = "superseded"
-    """It is sound, a newer snapshot takes its place, and it is kept under a name that nothing reads."""
+    """The file is sound, a newer snapshot replaces it, and it is kept under a name that nothing reads."""
     TAKEN = "taken"
-    """It is somebody else's later write, and counts."""
+    """Another program, such as Kafka, has written to the log since, and its writes are accepted."""
     IGNORED = "ignored"
-    """It is damaged, and the log can do without it."""
+    """The file is damaged or cannot be read, and the log does not need it."""
 
 
 @attrs.frozen
 class RecoveryAction:
-    """One thing that was done.
+    """One action of recovery.
 
     Attributes:
-        kind: what.
-        path: to which file.
+        kind: what was done.
+        path: of the file.
         detail: why, in one clause.
-        copy: the path at which the bytes are kept; None where none were taken away.
+        copy: the path at which removed bytes are kept; None if none are.
     """
 
     kind: ActionKind
@@ -54,16 +54,16 @@ class RecoveryAction:
 
 @attrs.frozen
 class RecoveryReport:
-    """What a start has found and done.
+    """What an open found and did.
 
     Attributes:
         start_offset: of the log, inclusive.
         end_offset: of the log, exclusive.
-        durable_end_offset: so much was known to have been durable, exclusive, before anything was read; None where
-            nothing said so: Kafka wrote the directory, or it is new.
-        was_closed: whether the log had been closed in order; None where nothing says so.
+        durable_end_offset: the durable end, exclusive, that was stored beside the log; None if there was none, because
+            Kafka wrote the directory, or it is new.
+        was_closed: whether the log had been closed in order; None if this is not recorded.
         actions: in the order in which they were taken.
-        quarantine: what is damaged below the durable point, and was left as it is.
+        quarantine: the damage below the durable point, which was left as it is.
     """
 
     start_offset: int

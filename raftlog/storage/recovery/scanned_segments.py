@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What reading all segments of a log at a start has found, and whether that is a torn tail or damage.
+"""Reads all segments of a log on open, and decides whether a problem is a torn tail or damage.
 
 Source: LogLoader, LogSegment#recover.
 """
@@ -16,21 +16,21 @@ from raftlog.storage.segments.segment_scan import Problem, SegmentScan
 
 @attrs.define
 class ScannedSegments:
-    """What reading all segments has found.
+    """The segments read so far, and the first problem in them.
 
     Attributes:
-        sound: the segments up to the problem; the last one perhaps in part.
-        behind: those behind it.
-        problem: None where all is sound.
+        sound: the segments up to the problem; the last one may be sound only in part.
+        behind: the segments after it.
+        problem: None if all is sound.
         end_offset: of the sound part, exclusive.
         last_epoch: of the sound part.
         epochs: of the sound part.
-        sound_end_behind, sound_epoch_behind: as of ``SegmentScan``, of all segments.
+        sound_end_behind, sound_epoch_behind: as in ``SegmentScan``, for all segments.
         witnesses: of the epochs.
-        believed_end_offset: below which, exclusive, what is read may come from memory.
-        from_disk_offsets: as of ``SegmentScan``, by base offset of the segment.
-        is_ours: whether something says how far the log was durable. In a directory of which nothing does, which Kafka
-            wrote, a torn tail is only what looks like one: whatever else does not check may have been committed.
+        believed_end_offset: batches below it, exclusive, may be read from the page cache.
+        from_disk_offsets: as in ``SegmentScan``, by base offset of the segment.
+        is_ours: whether raftlog wrote the directory, and recorded how far the log was durable. If Kafka wrote it, only
+            bytes that look torn are a torn tail: other bytes that fail a check may have been committed.
     """
 
     sound: list[LogSegment] = attrs.field(factory=list)
@@ -49,7 +49,7 @@ class ScannedSegments:
     def take(self, segment: LogSegment) -> None:
         """Read the next segment."""
         if self.problem is None and self.sound and segment.base_offset != self.end_offset:
-            reason = f"the next segment starts at {segment.base_offset}, where {self.end_offset} must follow"
+            reason = f"the next segment starts at {segment.base_offset}, but {self.end_offset} must follow"
             self.problem = Problem(self.sound[-1].size_bytes, reason, may_be_torn=False)
         if self.problem is not None:
             self._take_behind(segment)
@@ -79,26 +79,26 @@ class ScannedSegments:
 
     @property
     def furthest(self) -> OffsetAndEpoch:
-        """The end of all that is sound, before the problem and behind it, and the greatest epoch there."""
+        """The end offset of all that is sound, before and after the problem, and the greatest epoch of that."""
         return OffsetAndEpoch(
             max(self.end_offset, self.sound_end_behind or 0), max(self.last_epoch, self.sound_epoch_behind)
         )
 
     def judge(self, durable_end_offset: int) -> Quarantine | None:
-        """Say what is damaged; None where nothing is wrong, or what is wrong is a torn tail."""
+        """Return the quarantine that the damage requires; None if the log is sound, or has only a torn tail."""
         problem, path = self.problem, self.sound[-1].path
         if problem is None:
             if self.end_offset >= durable_end_offset:
                 return None
-            reason = f"the log ends at {self.end_offset}, and was durable up to {durable_end_offset}"
+            reason = f"the log ends at {self.end_offset}, but was durable up to {durable_end_offset}"
             return Quarantine(self.end_offset, durable_end_offset, reason, path, self.sound[-1].size_bytes)
         if self._is_torn(problem) and self.end_offset >= durable_end_offset:
             return None
-        # At least one record is missing. Its end must be reached again, and that of what is sound behind it.
+        # At least one record is missing. The log is repaired when it has passed that record, and all sound ones after.
         end_offset = max(durable_end_offset, self.sound_end_behind or 0, self.end_offset + 1)
         return Quarantine(self.end_offset, end_offset, problem.reason, path, problem.position)
 
     def _is_torn(self, problem: Problem) -> bool:
-        """Whether a problem is a write that was cut, if it lies where nobody was told of anything."""
+        """Whether a problem can be a torn tail, provided that it lies at or above the durable point."""
         is_last = not self.behind and self.sound_end_behind is None
         return is_last and (problem.may_be_torn if self.is_ours else problem.looks_torn)

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starting a log anew at a snapshot that is ahead of all that a start has found: a crash came before that was done.
+"""Restarts a log at a snapshot that is ahead of all batches found on open, because a crash came before that was done.
 
-Where the recovery point names the snapshot as the log start already, the owner had begun to remove what is below, and
-that is finished. Else nobody has decided anything: what the snapshot takes the place of is kept, under other names::
+If the recovery point already has the snapshot as the log start, the owner had begun to remove everything below, and
+that is completed. Otherwise no such decision was made, and what the snapshot replaces is kept under other names::
 
-    segments, from the end      .superseded-<snapshot>, or .damaged-0 where something is wrong with them
+    segments, from the end      .superseded-<snapshot>, or .damaged-0 if they are damaged
     older snapshots             .superseded-<snapshot>
-    the recovery point          says that the log starts at the snapshot
+    the recovery point          names the snapshot as the log start
     a new segment
 
-A crash after any of these leaves a state in which the snapshot is still ahead, or all is done. As long as something
-that was durable is neither there nor set aside as superseded, each start says that it was lost.
+After a crash between any of these steps, either the snapshot is still ahead, or all is done. As long as durable records
+are neither in the log nor set aside as superseded, each open reports that they were lost.
 
 Source: KafkaRaftLog#createLog. Differs: DECISIONS.md 36, Kafka deletes it all.
 """
@@ -42,10 +42,10 @@ from raftlog.storage.segments.segment_indexes import IndexLimits
 def check_takeover(
     snapshot_id: OffsetAndEpoch, snapshot_ids: Iterable[OffsetAndEpoch], scanned: ScannedSegments, start_offset: int
 ) -> None:
-    """Check that starting anew at a snapshot takes nothing that another snapshot proves to be committed.
+    """Check that restarting at a snapshot drops no record that another snapshot proves to be committed.
 
     Raises:
-        TruncationBelowHighWatermarkError: it would. Two such snapshots are not of one log.
+        TruncationBelowHighWatermarkError: it would. Two such snapshots cannot be of one log.
     """
     listed = snapshot_ids_of(snapshot_ids)
     proven = proven_end_offset(LogState(start_offset, scanned.end_offset, start_offset, scanned.epochs, listed))
@@ -57,18 +57,18 @@ def check_takeover(
 
 
 class SnapshotTakeover:
-    """Lets a snapshot take the place of a whole log.
+    """Replaces a whole log by a snapshot.
 
     Args:
         file_system: where the directory is.
         directory: of the log.
         snapshot_id: of the snapshot.
-        stored: what is known of the durable point.
-        known_end_offset: up to where, exclusive, there were records: as the durable point says, not the snapshots.
+        stored: the stored durable point.
+        known_end_offset: up to where, exclusive, there were records, according to the durable point, not to snapshots.
 
     Attributes:
         actions: what was done, in order.
-        quarantine: what is left of one: where something was lost, the snapshot may not stand for all that was durable.
+        quarantine: the quarantine of the new log: if records were lost, the snapshot may end below the durable point.
     """
 
     def __init__(
@@ -96,19 +96,19 @@ class SnapshotTakeover:
         snapshot_ids: tuple[OffsetAndEpoch, ...],
         quarantine: Quarantine | None,
     ) -> StoredDurablePoint:
-        """Take what is there out of the way, and note that the log starts at the snapshot; durable on return.
+        """Remove or set aside the old log, and record that it starts at the snapshot; durable on return.
 
         Args:
-            scanned: the segments; they are closed.
-            start_offset: of the log as it was, inclusive.
+            scanned: the segments; this closes them.
+            start_offset: of the old log, inclusive.
             snapshot_ids: all that are listed.
-            quarantine: what is wrong; None where nothing is.
+            quarantine: the damage; None if there is none.
 
         Returns:
-            What the recovery point says then.
+            The new stored durable point.
 
         Raises:
-            OutOfSpaceError, StorageError: the disk failed. Doing it again goes on where this has ended.
+            OutOfSpaceError, StorageError: the disk failed. Calling it again continues where this has stopped.
         """
         is_damaged = quarantine is not None and self._is_loss(scanned)
         if quarantine is not None and is_damaged:
@@ -117,7 +117,7 @@ class SnapshotTakeover:
                 self.quarantine = attrs.evolve(quarantine, first_bad_offset=self._snapshot_id.offset)
         suspects = [*scanned.sound[-1:], *scanned.behind] if is_damaged else []
         keeps = is_damaged or not self._is_decided
-        # From the end, one durable step after the other: a crash in between leaves a log without a hole.
+        # Backwards, each removal durable before the next, so that a crash leaves a log without a gap.
         for segment in reversed([*scanned.sound, *scanned.behind]):
             if keeps and segment.file.size() > 0:
                 self._set_segment_aside(segment, is_damaged=segment in suspects)
@@ -131,7 +131,7 @@ class SnapshotTakeover:
         return self._note_start()
 
     def begin_segment(self, index_limits: IndexLimits) -> LogSegment:
-        """Make the segment in which the log goes on; durable on return.
+        """Make the new log's first segment; durable on return.
 
         Raises:
             OutOfSpaceError, StorageError: as for ``run``.
@@ -146,7 +146,7 @@ class SnapshotTakeover:
         return segment
 
     def _is_loss(self, scanned: ScannedSegments) -> bool:
-        """Whether something that was there is damaged, or gone, and not by an earlier start that has come so far."""
+        """Whether records are damaged or missing, other than those that an interrupted takeover set aside."""
         if scanned.problem is not None:
             return True
         next_segment = join(self._directory, str(FileName(FileKind.LOG, base_offset=scanned.end_offset)))
@@ -156,7 +156,7 @@ class SnapshotTakeover:
     def _tell_loss(self, bad: Quarantine) -> None:
         detail = (
             f"from offset {bad.first_bad_offset} (position {bad.position}) on: {bad.reason}; "
-            f"the snapshot {self._snapshot_id} stands for what is below {self._snapshot_id.offset}"
+            f"the snapshot {self._snapshot_id} covers the records below {self._snapshot_id.offset}"
         )
         self.actions.append(RecoveryAction(ActionKind.LOST, bad.path, detail))
 
@@ -164,7 +164,7 @@ class SnapshotTakeover:
         segment.close()
         if is_damaged:
             copy = set_file_aside(self._file_system, segment.path)
-            self._note(ActionKind.SET_ASIDE, segment.path, "what was lost is in it, or was behind it", copy)
+            self._note(ActionKind.SET_ASIDE, segment.path, "the lost records were in it or after it", copy)
         else:
             copy = supersede_file(self._file_system, segment.path, self._snapshot_id)
             detail = f"up to offset {segment.next_offset} (exclusive); {self._snapshot_id} is ahead of it"

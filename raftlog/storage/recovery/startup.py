@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opening a log directory: reading all of it, and telling a write that was cut from damage.
+"""Opens a log directory: reads all of it, and distinguishes torn writes from damage.
 
-The first thing that is wrong in a log is a **torn tail** if nobody was told that those bytes are there: it lies in the
-last segment, at or above the durable point, and nothing behind it checks. A torn tail is copied, and cut. Anything else
-is **damage**, and so is a log that ends below its durable point: nothing is cut or deleted then, and the log is
-quarantined. Where a newer snapshot stands for all that is damaged, the log starts anew there, and the report says what
-was lost (``snapshot_takeover``).
+The first problem in a log is a **torn tail** if those bytes were never acknowledged: it is in the last segment, at or
+above the durable point, and no sound batch follows it. A torn tail is copied, then truncated. Everything else is
+**damage**, and so is a log that ends below its durable point. Then nothing is truncated or deleted, and the log is put
+in quarantine. But if a newer snapshot covers all of the damage, the log restarts at the snapshot, and the report lists
+what was lost (``snapshot_takeover``).
 
-The durable point is what ``recovery_point`` knows. A directory that Kafka wrote has none: there it is the end of the
-newest snapshot that verifies, and above that a torn tail is only what looks like one by itself (DECISIONS.md 7).
+The durable point is stored by ``recovery_point``. A directory that Kafka wrote has none: the end of the newest snapshot
+that verifies is used instead, and above it only bytes that look torn are a torn tail (DECISIONS.md 7).
 
-What is removed, and not kept under another name, is derived from the log; was never finished, or is named as on its way
-out; or lies below the log start that the recovery point has noted, so that an earlier owner has decided to remove it.
+Files are removed, rather than kept under another name, only if they are derived from the log; if they were never
+finished, or are named as being deleted; or if they lie below the log start in the recovery point, because then an
+earlier owner has decided to remove them.
 
-Source: LogLoader, LogSegment#recover, KafkaRaftLog#createLog. Differs: DECISIONS.md 14, 15 and 36; Kafka cuts the log
-at the first bad batch, and deletes all segments behind it.
+Source: LogLoader, LogSegment#recover, KafkaRaftLog#createLog. Differs: DECISIONS.md 14, 15 and 36; Kafka truncates the
+log at the first bad batch, and deletes all segments after it.
 """
 
 import contextlib
@@ -50,8 +51,8 @@ from raftlog.storage.segments.log_segment import LogSegment
 from raftlog.storage.segments.segment_indexes import IndexLimits
 
 _INDEX_DETAILS: Final = {
-    StoredIndex.BEHIND: "it was not there, or lacked the last entries, as after a crash; harmless",
-    StoredIndex.WRONG: "it had other entries than are made here, as Kafka's may; harmless, the batches are sound",
+    StoredIndex.BEHIND: "it was missing, or lacked the last entries, as after a crash; harmless",
+    StoredIndex.WRONG: "its entries differed, as Kafka's may; harmless, because the batches are sound",
 }
 
 
@@ -60,13 +61,13 @@ class RecoveredLog:
     """The parts of a log whose directory was read.
 
     Attributes:
-        segments: one at least, in order, and whole; of the last one, what stands before the damage. A single empty one
-            where the log starts anew at a snapshot.
-        damaged_segments: those behind the damage.
+        segments: at least one, in order and sound; the last one up to the damage. A single empty one if the log
+            restarts at a snapshot.
+        damaged_segments: the segments after the damage.
         start_offset: of the log, inclusive.
         epochs: where they start.
         snapshot_ids: of the snapshots that verify, oldest first.
-        stored: what was known of the durable point.
+        stored: the stored durable point.
         report: what was found and done.
     """
 
@@ -80,12 +81,12 @@ class RecoveredLog:
 
 
 def recover(file_system: FileSystem, directory: str, index_limits: IndexLimits) -> RecoveredLog:
-    """Read and settle a log directory, which is made where it is missing; what is done is durable on return.
+    """Read and recover a log directory, which is created if missing; all changes are durable on return.
 
     Raises:
-        OutOfSpaceError, StorageError: the disk failed, or is full. Nothing is cut that was not copied before, and doing
-            it again goes on where this has ended.
-        TruncationBelowHighWatermarkError: two snapshots contradict each other in what is committed.
+        OutOfSpaceError, StorageError: the disk failed, or is full. Nothing is truncated before it is copied, and
+            calling this again continues where it has stopped.
+        TruncationBelowHighWatermarkError: two snapshots contradict each other about what is committed.
     """
     if not file_system.exists(directory):
         make_durable_directory(file_system, directory)
@@ -93,7 +94,7 @@ def recover(file_system: FileSystem, directory: str, index_limits: IndexLimits) 
 
 
 class _Recovery:
-    """One start, step by step."""
+    """One startup recovery, step by step."""
 
     def __init__(self, file_system: FileSystem, directory: str, index_limits: IndexLimits) -> None:
         self._file_system: Final = file_system
@@ -103,7 +104,7 @@ class _Recovery:
         self._actions: list[RecoveryAction] = []
         self._opened: list[LogSegment] = []
         self._known_end_offset = 0
-        """Up to where there were records, whatever the snapshots say."""
+        """The offset up to which there were records, without regard to snapshots."""
         self._durable_point = 0
 
     def run(self) -> RecoveredLog:
@@ -125,14 +126,15 @@ class _Recovery:
         start_offset, base_offsets = self._start(stored, snapshot_ids, checkpoint)
         scanned, quarantine = self._read_segments(base_offsets, start_offset, snapshot_ids, stored, checkpoint)
         start_offset = scanned.sound[0].base_offset if scanned.end_offset < start_offset else start_offset
-        scanned.epochs = scanned.epochs.truncated_from_start(start_offset)
+        # An empty log may start inside a segment, whose batches are all below: then it has no epochs.
+        scanned.epochs = scanned.epochs.truncated_from_start(start_offset).truncated_from_end(scanned.end_offset)
         snapshot_ids = self._without_old(snapshot_ids, start_offset, stored)
         ahead = _snapshot_ahead(snapshot_ids, start_offset, scanned.furthest)
         if ahead is not None:
             return self._started_anew(ahead, scanned, start_offset, snapshot_ids, stored, quarantine)
         write_tails_anew(scanned.sound, self._durable_point, stored, scanned.from_disk_offsets)
         self._repair(scanned, quarantine)
-        if quarantine is None:  # Else what bears witness against a batch must be there at the next start, too.
+        if quarantine is None:  # Otherwise keep the epochs that contradict a batch for the next open.
             self._settle_epochs(scanned.epochs, scanned.end_offset, checkpoint, problem)
         self._file_system.sync_directory(self._directory)
         segments = (*scanned.sound, *scanned.behind)
@@ -156,9 +158,9 @@ class _Recovery:
         stored: StoredDurablePoint,
         quarantine: Quarantine | None,
     ) -> RecoveredLog:
-        """Return the log as it is once a snapshot that is ahead of it has taken its place."""
+        """Replace the log by a snapshot that is ahead of it, and return the new log."""
         check_takeover(ahead, snapshot_ids, scanned, start_offset)
-        # Before anything goes for it: a sync of its name may have failed.
+        # Make its name durable before anything is removed in its favour: an earlier sync may have failed.
         give_names_anew(self._file_system, self._directory, stored, scanned.sound, (ahead,), self._durable_point)
         takeover = SnapshotTakeover(self._file_system, self._directory, ahead, stored, self._known_end_offset)
         noted = takeover.run(scanned, start_offset, snapshot_ids, quarantine)
@@ -187,7 +189,7 @@ class _Recovery:
         self._actions.append(RecoveryAction(kind, path, detail, copy))
 
     def _verified_snapshots(self) -> tuple[OffsetAndEpoch, ...]:
-        """Return the snapshots that verify; one that does not is set aside, lest somebody trusts its name."""
+        """Return the snapshots that verify; those that do not are set aside, so that no program trusts their names."""
         verified = []
         for snapshot_id in self._snapshots.snapshot_ids():
             try:
@@ -198,7 +200,7 @@ class _Recovery:
                 copy = set_file_aside(self._file_system, join(self._directory, name))
                 self._note(ActionKind.SET_ASIDE, name, f"a snapshot that does not verify: {error}", copy)
             except StorageError as error:
-                # It may read the next time; until then nobody is told of it.
+                # It may be readable next time; until then it is not listed.
                 self._note(ActionKind.IGNORED, snapshot_name(snapshot_id), str(error))
         return tuple(verified)
 
@@ -210,13 +212,13 @@ class _Recovery:
     ) -> tuple[int, tuple[int, ...]]:
         """Return where the log starts, and the base offsets of its segments.
 
-        Kafka forgets a start inside a segment; ours is remembered, and counts as long as a snapshot stands for what is
-        below. Segments all below it are what a crash left of a deletion. Where segments are missing below the first one
-        and a snapshot stands for them, that is reported; without a snapshot it is a quarantine.
+        Kafka forgets a log start inside a segment. Ours is stored, and used if a snapshot covers the records below.
+        Segments wholly below it are left over from an interrupted deletion, and are removed. If segments are missing
+        below the first one, that is reported if a snapshot covers them; without a snapshot the log is quarantined.
         """
         bases = self._base_offsets()
         if len(bases) > 1 and self._is_empty(bases[0]) and any(each.offset >= bases[1] for each in snapshot_ids):
-            # A start that could not read the snapshot has begun anew below, and nothing has come of it.
+            # An earlier open could not read the snapshot, and began an empty segment below it.
             self._remove_segment(bases.pop(0))
         self._note_lost_start(bases, stored, snapshot_ids, checkpoint)
         start_offset = bases[0] if bases else 0
@@ -238,10 +240,10 @@ class _Recovery:
         lost = lost_start(stored, checkpoint, bases[0]) if covering else None
         if lost is not None:
             name = str(FileName(FileKind.LOG, base_offset=lost))
-            detail = f"offsets {lost} to {bases[0]} (exclusive) are gone, and nobody has deleted them; the snapshot "
-            self._note(ActionKind.LOST, name, f"{detail}{covering[-1]} stands for them")
+            detail = f"offsets {lost} to {bases[0]} (exclusive) are missing, and the log did not delete them; the"
+            self._note(ActionKind.LOST, name, f"{detail} snapshot {covering[-1]} covers them")
         if not bases and stored.durable_end_offset is None and checkpoint:
-            # Kafka has had records here: epochs are noted for them, and a log is never without a segment.
+            # Kafka had records here, since their epochs are stored; and a log is never without a segment.
             self._known_end_offset = checkpoint.entries[-1].start_offset + 1
 
     def _is_empty(self, base_offset: int) -> bool:
@@ -259,7 +261,7 @@ class _Recovery:
     def _remove_segment(self, base_offset: int) -> None:
         segment = self._segment(base_offset)
         segment.remove()
-        self._actions.append(RecoveryAction(ActionKind.REMOVED, segment.path, "a snapshot stands for all of it"))
+        self._actions.append(RecoveryAction(ActionKind.REMOVED, segment.path, "a snapshot covers all of it"))
 
     def _segment(self, base_offset: int) -> LogSegment:
         segment = LogSegment(self._file_system, self._directory, base_offset, self._index_limits)
@@ -275,7 +277,7 @@ class _Recovery:
         checkpoint: LeaderEpochs | None,
     ) -> tuple[ScannedSegments, Quarantine | None]:
         witnesses = EpochWitnesses(each for each in (checkpoint, stored.epochs) if each is not None)
-        # What stands behind a log that was closed in order is not ours, either.
+        # Bytes after the end of a log that was closed in order are not ours, either.
         is_ours = stored.durable_end_offset is not None and not stored.is_clean
         scanned = ScannedSegments(
             end_offset=base_offsets[0],
@@ -290,10 +292,10 @@ class _Recovery:
         quarantine = scanned.judge(durable_end_offset)
         if start_offset == 0 or any(each.offset >= start_offset for each in snapshot_ids):
             return scanned, quarantine
-        # The records below are lost here, and without them those above are of no use: all of it must come anew.
+        # The records below are lost here, and those above are useless without them: all must be fetched again.
         furthest = scanned.furthest
         first = scanned.sound[0]
-        reason = f"the log starts at {start_offset}, and no snapshot that verifies stands for what is below"
+        reason = f"the log starts at {start_offset}, and no snapshot that verifies covers the records below"
         empty = ScannedSegments(
             behind=[*scanned.sound, *scanned.behind],
             sound_end_behind=furthest.offset,
@@ -309,29 +311,29 @@ class _Recovery:
         epochs: LeaderEpochs,
         checkpoint: LeaderEpochs | None,
     ) -> int:
-        """Return the offset, exclusive, up to which whatever is missing has been acknowledged."""
+        """Return the durable point: below this offset, exclusive, records may have been acknowledged."""
         end_offset = stored.durable_end_offset
         if end_offset is None:
             return max((self._known_end_offset, *(each.offset for each in snapshot_ids)))
         by_others = stored.overwritten_by(epochs, checkpoint or LeaderEpochs())
         self._known_end_offset = end_offset if by_others is None else by_others.start_offset
         if by_others is not None:
-            detail = f"somebody else began epoch {by_others.epoch} at offset {by_others.start_offset} meanwhile, where"
+            detail = f"another program began epoch {by_others.epoch} at offset {by_others.start_offset} meanwhile, but"
             self._note(ActionKind.TAKEN, "", f"{detail} the log had been durable up to {end_offset}")
         return self._known_end_offset
 
     def _repair(self, scanned: ScannedSegments, quarantine: Quarantine | None) -> None:
-        """Cut a torn tail, and make good what follows from the log. A damaged segment stays as it is."""
+        """Truncate a torn tail, and rebuild the files that are derived from the log. Damage stays as it is."""
         last = scanned.sound[-1]
         if quarantine is None and scanned.problem is not None:
             size_bytes = last.file.size() - last.size_bytes
             copy, removed = cut_torn_tail(self._file_system, self._directory, last)
-            detail = f"{size_bytes} bytes from position {last.size_bytes}, which nobody was told of: "
+            detail = f"{size_bytes} bytes from position {last.size_bytes} on, never acknowledged: "
             self._actions.append(RecoveryAction(ActionKind.CUT, last.path, detail + scanned.problem.reason, copy))
             for path in removed:
                 self._actions.append(RecoveryAction(ActionKind.REMOVED, path, "there are newer copies of torn tails"))
         elif quarantine is None:
-            last.file.sync()  # What a killed process wrote is there, and perhaps nowhere but in memory.
+            last.file.sync()  # The writes of a killed process may be in the page cache only.
         if quarantine is None:
             self._remove_producer_snapshots_above(scanned.end_offset)
         whole = scanned.sound if quarantine is None else scanned.sound[:-1]
@@ -347,33 +349,33 @@ class _Recovery:
                 self._note(ActionKind.REMOVED, text, f"the log ends at {end_offset}")
 
     def _epoch_checkpoint(self) -> tuple[LeaderEpochs | None, str]:
-        """Return what the checkpoint says; None and the reason, where it says nothing."""
+        """Return the epochs of the checkpoint, or None, and the reason to give if it must be rebuilt."""
         try:
             found = LeaderEpochCheckpoint(self._file_system, self._directory).load()
         except MissingFileError:
-            return None, "it was not there; harmless"
+            return None, "it was missing; harmless"
         except (DecodeError, StorageError) as error:
             return None, str(error)
-        return found, "it was not what the batches say; harmless"
+        return found, "it differed from the batches; harmless"
 
     def _settle_epochs(self, epochs: LeaderEpochs, end_offset: int, found: LeaderEpochs | None, problem: str) -> None:
-        """Write the checkpoint anew where it does not say what the batches say. A new log needs none yet."""
+        """Rewrite the checkpoint if it differs from the batches. A new log does not need one yet."""
         entries = epochs.entries
         if entries == (() if found is None else found.entries):
             return
         checkpoint = LeaderEpochCheckpoint(self._file_system, self._directory)
         checkpoint.store(epochs)
         if found is not None:
-            found = found.truncated_from_end(end_offset)  # Epochs without a batch yet are no mistake.
+            found = found.truncated_from_end(end_offset)  # Epochs without a batch yet are not an error.
         if found is None or found.entries != entries:
             self._actions.append(RecoveryAction(ActionKind.REBUILT, checkpoint.path, problem))
 
     def _without_old(
         self, snapshot_ids: tuple[OffsetAndEpoch, ...], start_offset: int, stored: StoredDurablePoint
     ) -> tuple[OffsetAndEpoch, ...]:
-        """Take away the snapshots that end below the log start, and return the others.
+        """Remove or rename the snapshots that end below the log start, and return the remaining ones.
 
-        Below the start that the recovery point has noted they are what a crash left of a deletion, and are removed.
+        Snapshots below the start in the recovery point are left over from an interrupted deletion, and are removed.
         """
         noted = 0 if stored.recovery_point is None else stored.recovery_point.log_start_offset
         current = tuple(each for each in snapshot_ids if each.offset >= start_offset)
@@ -393,9 +395,9 @@ class _Recovery:
 def _snapshot_ahead(
     snapshot_ids: tuple[OffsetAndEpoch, ...], start_offset: int, furthest: OffsetAndEpoch
 ) -> OffsetAndEpoch | None:
-    """Return the newest snapshot where it is ahead of all that was found, and of the one that an empty log starts at.
+    """Return the newest snapshot if it is ahead of all batches found, and of the one that an empty log starts at.
 
-    None of the snapshots may end below the log start: the log has gone on from where that one ends.
+    The caller passes no snapshot that ends below the log start: the log has continued from there.
     """
     at_start = (each for each in snapshot_ids if each.offset == start_offset == furthest.offset)
     newest = max(snapshot_ids, default=furthest)

@@ -1,32 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a start writes anew, because the page cache may hold what the disk does not.
+"""Rewrites files on open, because the page cache may hold data that is not on disk.
 
-After a sync that failed, pages are clean, and are read as if nothing had happened. The next process on the same boot
-finds them, its own sync has nothing to write, and succeeds. So a start believes of what it reads only what says of
-itself that a sync has returned, and writes the rest again before it is told of::
+After a failed sync, the kernel marks the pages as clean, and reads return them as if they were on disk. The next
+process on the same boot reads them; its own sync has nothing to write, and succeeds. So an open trusts only data whose
+sync is on record, and rewrites the rest before using it::
 
-    batches below the durable point     believed: the flush mark and the recovery point are written after a sync
-    batches at or above it              read from the disk: the file is synced, and what memory has of them dropped
-                                        first. Where that cannot be had, written in place, the same bytes, and synced
-    the length of the last segment      given again: one byte more and back, and synced. A truncation may not be there
-    the recovery point                  replaced by itself, before anything is cut or removed by what it says
-    a segment that begins at the        its name is given again: renamed to *.swap and back, and the directory synced.
-    durable point or above              Below it the name is durable, as something in the file is
-    snapshots                           likewise their names; their bytes were synced before they got them
+    batches below the durable point     trusted: the flush mark and the recovery point are written after a sync
+    batches at or above it              read from the disk, after the file is synced and its page cache dropped. If
+                                        the cache cannot be dropped, the same bytes are written in place and synced
+    the length of the last segment      extended by a byte, truncated and synced: a truncation may not be on disk
+    the recovery point                  replaced by itself, before anything is truncated or removed because of it
+    a segment that begins at the        renamed to *.swap and back, and the directory synced. The name of an earlier
+    durable point or above              segment is durable, since a batch in it is
+    snapshots                           renamed likewise; their bytes were synced before they got their names
     quorum-state and its copies         replaced by themselves (``quorum_state_store``)
-    the flush mark                      believed: it is true when it is there, and need not be there
-    leader-epoch-checkpoint, indexes    not believed: they are compared with the batches
+    the flush mark                      trusted: it is true if it exists, and need not exist
+    leader-epoch-checkpoint, indexes    not trusted: they are compared with the batches
 
-Nothing of the log is written anew after it was closed in order, as long as it still ends where it did then.
+If the log was closed in order, and still ends where it did then, nothing of it is rewritten.
 
-Writing in place does not do where dropping can be had: ext4 keeps blocks that were reserved, and whose first write has
-failed, marked as unwritten when the second one succeeds, and reads zeros there after the next mount.
+Rewriting in place is not enough where the cache can be dropped: if the first write to preallocated blocks has failed,
+ext4 keeps them marked as unwritten when the second one succeeds, and reads zeros there after the next mount.
 
-A start that is cut short leaves the same bytes, or a ``*.swap`` that the next one renames back (Kafka does so too, with
+An interrupted open leaves the same bytes, or a ``*.swap`` file that the next one renames back (as Kafka does with
 segments).
 
 Source: Rebello et al., "Can Applications Recover from fsync Failures?" (ATC 2020). Differs: DECISIONS.md 34; Kafka
-believes what it reads.
+trusts what it reads.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -49,10 +49,11 @@ _PIECE_SIZE: Final = 1024 * 1024
 def write_recovery_point_anew(file_system: FileSystem, directory: str, stored: StoredDurablePoint) -> None:
     """Replace the recovery point by itself, unless the log was closed in order.
 
-    Otherwise a crash after what is cut or removed by it might bring back an older one, which tells of more.
+    Otherwise, if it is not on disk, a crash after a truncation or removal based on it may bring back an older one, with
+    a higher durable end.
 
     Raises:
-        OutOfSpaceError, StorageError: it says the same as before, on the disk or in memory.
+        OutOfSpaceError, StorageError: the file has the same content as before, perhaps in the page cache only.
     """
     point = stored.recovery_point
     if point is not None and not point.is_clean:
@@ -60,10 +61,10 @@ def write_recovery_point_anew(file_system: FileSystem, directory: str, stored: S
 
 
 def believed_end_offset(stored: StoredDurablePoint, snapshot_ids: Iterable[OffsetAndEpoch]) -> int:
-    """Return the offset, exclusive, up to which a log may be read from memory, before anybody has looked inside.
+    """Return the offset, exclusive, below which batches may be read from the page cache.
 
     Args:
-        stored: what was known of the durable point.
+        stored: the stored durable point.
         snapshot_ids: of the snapshots that verify.
     """
     if stored.durable_end_offset is not None:
@@ -77,17 +78,18 @@ def write_tails_anew(
     stored: StoredDurablePoint,
     from_disk_offsets: Mapping[int, int],
 ) -> None:
-    """Write what segments hold at or above an offset once more, in place, and the last one's length, and sync it.
+    """Rewrite and sync the batches at or above an offset, in place, and the length of the last segment.
 
     Args:
-        segments: that were scanned; what lies behind the sound part of one is left as it is.
-        durable_end_offset: below which a sync has returned (exclusive).
-        stored: what was known of the durable point.
-        from_disk_offsets: from which on, by base offset of the segment, it was not read from memory: that is there.
+        segments: scanned segments; bytes after the sound part of one are left as they are.
+        durable_end_offset: batches below it are known to have been synced (exclusive).
+        stored: the stored durable point.
+        from_disk_offsets: by base offset of the segment, the offset from which on it was read from the disk. Those
+            batches are on disk already.
 
     Raises:
-        OutOfSpaceError, StorageError: the disk failed, or gives other bytes now than those that the scan found sound.
-            The files hold what they did.
+        OutOfSpaceError, StorageError: the disk failed, or batches that the scan found sound read differently now. The
+            content of the files has not changed.
     """
     for segment in segments:
         if segment.next_offset > durable_end_offset < from_disk_offsets[segment.base_offset]:
@@ -103,9 +105,9 @@ def _is_as_it_was_closed(stored: StoredDurablePoint, segments: Sequence[LogSegme
 
 
 def _give_length_anew(segment: LogSegment) -> None:
-    """Have the file's length written down again, unless what is wrong behind its batches is cut later, or must stay.
+    """Make the file's length durable, unless bytes follow the batches: those are truncated later, or must stay.
 
-    A byte that a crash leaves behind the batches is a torn tail.
+    If a crash leaves the extra byte, that is a torn tail.
     """
     if segment.file.size() == segment.size_bytes:
         segment.file.write_at(segment.size_bytes, b"\0")
@@ -114,7 +116,7 @@ def _give_length_anew(segment: LogSegment) -> None:
 
 
 def _write_batches_anew(segment: LogSegment, position: int) -> None:
-    """Write the batches from a position on; each is checked as it is read, lest what was read before is written."""
+    """Rewrite the batches from a position on; each is read and checked again before it is written."""
     finder, size = RunFinder(), _PIECE_SIZE
     while position < segment.size_bytes:
         data = segment.file.read_at(position, min(size, segment.size_bytes - position))
@@ -126,7 +128,7 @@ def _write_batches_anew(segment: LogSegment, position: int) -> None:
         batch_size = LOG_OVERHEAD + int.from_bytes(data[8:LOG_OVERHEAD], "big")
         if not len(data) < batch_size <= segment.size_bytes - position:
             operation = f"write anew at position {position}"
-            raise StorageError(segment.path, operation, "a batch that was sound is so no more")
+            raise StorageError(segment.path, operation, "a batch that was sound has changed")
         size = batch_size
 
 
@@ -138,18 +140,18 @@ def give_names_anew(
     snapshot_ids: Iterable[OffsetAndEpoch],
     durable_end_offset: int,
 ) -> None:
-    """Make the names durable on which a log relies, and of which a sync may have failed before.
+    """Make the file names that a log relies on durable, since an earlier sync of the directory may have failed.
 
     Args:
         file_system: where the directory is.
-        directory: of the log. It was synced after whatever else was changed in it.
-        stored: what was known of the durable point.
+        directory: of the log. All other changes in it have been synced.
+        stored: the stored durable point.
         segments: of the log.
-        snapshot_ids: that the log has.
+        snapshot_ids: of the log.
         durable_end_offset: as for ``write_tails_anew``.
 
     Raises:
-        StorageError: a name may be the one or the other.
+        StorageError: a file may have its plain name, or end in ``.swap``.
     """
     if _is_as_it_was_closed(stored, segments, durable_end_offset):
         return

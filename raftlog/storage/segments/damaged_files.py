@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Setting bytes aside before they are cut or replaced: they are kept under names that nothing reads.
+"""Sets bytes aside before they are truncated or replaced: keeps them under names that nothing reads.
 
 ::
 
     00000000000000000042.log.damaged-511      the bytes of a segment from position 511 on, or all of it: damage
-    00000000000000000042.log.torn-511         a write that was cut short, from position 511 on; nobody was told of it
+    00000000000000000042.log.torn-511         an unacknowledged torn tail, from position 511 on
     00000000000000000042.log.superseded-00000000000000000090-0000000007
-                                              a sound file that the snapshot of that id has taken the place of
+                                              a sound file that the snapshot of that id has replaced
 
-Kafka ignores such names: they end in none of its suffixes. A second file of the same name gets ``-1`` behind it. A copy
-that an earlier start has made of the same bytes is not made again. Long runs of zeros are holes in a copy, so that what
-was only allotted takes no room. Where the disk does not give bytes back, zeros stand for them, and the segment itself
-is kept, too.
+Kafka ignores such names, since they end in none of its suffixes. A second file of the same name gets the suffix ``-1``.
+If an earlier open has already copied the same bytes, they are not copied again. Long runs of zeros become holes in a
+copy, so that preallocated space takes no room. Bytes that the disk cannot read become zeros in the copy, and the
+segment itself is kept, too.
 
-Of torn tails no more than ``MOST_TORN_TAILS`` are kept. All else stays until an operator removes it.
+At most ``MOST_TORN_TAILS`` torn tails are kept. All other files stay until an operator removes them.
 """
 
 import contextlib
@@ -31,29 +31,29 @@ from raftlog.storage.segments.indeterminate_writes import INDETERMINATE_WRITES
 from raftlog.storage.segments.log_segment import LogSegment
 
 MOST_TORN_TAILS: Final = 16
-"""How many copies of torn tails a directory keeps: the ones of the greatest offsets, and the one just made."""
+"""How many copies of torn tails a directory keeps: the one just made, and those of the greatest offsets."""
 _COPY_SIZE: Final = 4 * 1024 * 1024
 _HALF_COPIED: Final = re.compile(r"[0-9]{20}\.log\.(?:damaged|torn)-[0-9-]+\.tmp")
 _TORN: Final = re.compile(r"([0-9]{20})\.log\.torn-([0-9]+)(?:-([0-9]+))?")
 
 
 def is_half_copied(name: str) -> bool:
-    """Whether a name is that of a copy that was never finished, and may go: the bytes are still in their segment."""
+    """Whether a name is that of an unfinished copy. It may be removed, because the bytes are still in their segment."""
     return _HALF_COPIED.fullmatch(name) is not None
 
 
 def damaged_path(file_system: FileSystem, path: str, position: int = 0) -> str:
-    """Return a name for the damaged bytes of a file that nothing has yet."""
+    """Return an unused name for the damaged bytes of a file."""
     return _free_path(file_system, f"{path}.damaged-{position}")
 
 
 def superseded_path(path: str, snapshot_id: OffsetAndEpoch) -> str:
-    """Return the name of a file that a snapshot has taken the place of, the first of them."""
+    """Return the name under which a file is kept that a snapshot has replaced; further ones get a number."""
     return f"{path}.superseded-{snapshot_id.offset:020}-{snapshot_id.epoch:010}"
 
 
 def set_file_aside(file_system: FileSystem, path: str) -> str:
-    """Give a damaged file a name that nothing reads, and return that; durable once its directory is synced.
+    """Rename a damaged file to a name that nothing reads, and return that; durable once its directory is synced.
 
     Raises:
         StorageError: it may have either name.
@@ -64,7 +64,7 @@ def set_file_aside(file_system: FileSystem, path: str) -> str:
 
 
 def supersede_file(file_system: FileSystem, path: str, snapshot_id: OffsetAndEpoch) -> str:
-    """The same for a sound file that a snapshot takes the place of.
+    """Rename a sound file that a snapshot replaces, and return its name; durable once its directory is synced.
 
     Raises:
         StorageError: it may have either name.
@@ -77,16 +77,16 @@ def supersede_file(file_system: FileSystem, path: str, snapshot_id: OffsetAndEpo
 def set_aside_behind(
     file_system: FileSystem, directory: str, segment: LogSegment, later_segments: tuple[LogSegment, ...]
 ) -> tuple[str, ...]:
-    """Set aside what stands behind the sound part of a segment, and all segments behind it; durable on return.
+    """Set aside what follows the sound part of a segment, and all segments after it; durable on return.
 
-    A crash in between leaves the log damaged where it was, or ending there: it stays in quarantine either way.
+    A crash in between leaves the log damaged at the same position, or ending there: it stays in quarantine either way.
 
     Returns:
-        The paths that the bytes are at now.
+        The paths of the files that were set aside.
 
     Raises:
         OutOfSpaceError: there is no room for the copy; the log is as it was.
-        StorageError: some of it may be done.
+        StorageError: part of it may be done.
     """
     aside = f"{segment.path}.damaged-{segment.size_bytes}"
     sound = f"{aside}-0.tmp"
@@ -99,7 +99,7 @@ def set_aside_behind(
             _copy(file_system, file, range(segment.size_bytes), sound)
     with INDETERMINATE_WRITES:
         file_system.sync_directory(directory)
-        # The segment is cut last: until then the damage can be found where it was, whatever else is gone.
+        # The segment is cut last, so that a crash before that leaves the damage where it was found.
         for later in reversed(later_segments):
             later.close()
             paths.append(set_file_aside(file_system, later.path))
@@ -108,7 +108,7 @@ def set_aside_behind(
         if source.failure is None:
             segment.cut_damage()
         else:
-            # What the disk does not give back today it may give tomorrow: the file itself is kept.
+            # The disk may be able to read these bytes later, so the file itself is kept.
             paths.append(set_file_aside(file_system, segment.path))
             segment.take_file(sound)
             file_system.sync_directory(directory)
@@ -116,14 +116,14 @@ def set_aside_behind(
 
 
 def cut_torn_tail(file_system: FileSystem, directory: str, segment: LogSegment) -> tuple[str, tuple[str, ...]]:
-    """Copy what stands behind the sound part of a segment, and cut it off; durable on return.
+    """Copy the torn tail after the sound part of a segment, and truncate the segment; durable on return.
 
     Returns:
-        The path of the copy, and those of older copies that went for it.
+        The path of the copy, and those of older copies that were removed because there are too many.
 
     Raises:
-        OutOfSpaceError: there is no room for the copy; nothing was cut.
-        StorageError: the tail may be cut or not; if it is, there is the copy.
+        OutOfSpaceError: there is no room for the copy; nothing was truncated.
+        StorageError: the tail may be truncated or not; if it is, the copy exists.
     """
     positions = range(segment.size_bytes, segment.file.size())
     copy = _kept_copy(file_system, segment.file, positions, f"{segment.path}.torn-{segment.size_bytes}")
@@ -153,9 +153,9 @@ def _numbered(wanted: str) -> Iterator[str]:
 
 
 def _kept_copy(file_system: FileSystem, source: ByteSource, positions: range, wanted: str) -> str:
-    """Return the path of a copy of a part of a file: one that is there already, or a new one; durable but for its name.
+    """Return the path of a copy of a part of a file: an existing one, or a new one; durable except for its name.
 
-    A start that was killed between the copy and the cut has left one, and the next start must not make another.
+    An open that was killed between copying and truncating has left a copy, which is reused.
     """
     for path in _numbered(wanted):
         if not file_system.exists(path):
@@ -178,18 +178,18 @@ def _has_bytes(file_system: FileSystem, path: str, source: ByteSource, positions
 
 
 def _pieces(source: ByteSource, positions: range) -> Iterator[tuple[int, memoryview]]:
-    """Yield parts of a file with their positions; of holes the beginning."""
+    """Yield parts of a file with their positions, skipping holes, which may be yielded in part."""
     at = positions.start
     while at < positions.stop:
         data = source.read_at(at, min(_COPY_SIZE, positions.stop - at))
         if not data:
-            return  # It has become shorter.
+            return  # The file has become shorter.
         yield at, data
         at = min(after_hole(source, at + len(data)), positions.stop)
 
 
 def _copy(file_system: FileSystem, source: ByteSource, positions: range, target: str) -> None:
-    """Copy a part of a file to another one, durably but for its name; what is zero for long takes no room there."""
+    """Copy a part of a file to another one, durable except for its name; long runs of zeros become holes."""
     remove_if_there(file_system, target)
     copy = file_system.open(target, create=True)
     try:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What else than its header says which epoch a batch is of: no CRC covers that field.
+"""Checks the epoch in a batch's header, which no CRC covers, against the lists of epochs in two other files.
 
-An epoch is written down before its first batch, in ``raftlog-recovery-point`` and in ``leader-epoch-checkpoint``.
+An epoch is stored in ``raftlog-recovery-point`` and in ``leader-epoch-checkpoint`` before its first batch is written.
 """
 
 from collections.abc import Iterable
@@ -10,11 +10,11 @@ from raftlog.log.epochs import LeaderEpochs
 
 
 class EpochWitnesses:
-    """Lists of epochs that were kept beside a log.
+    """Lists of epochs that were stored beside a log.
 
     Args:
-        witnesses: all that there are, as far as they can be read. An epoch is doubted only where two of them at least
-            have something to say of it, and all of those contradict it.
+        witnesses: all lists that can be read. A batch's epoch is doubted only if at least two of them have an epoch for
+            its offset, and all of those contradict it.
     """
 
     def __init__(self, witnesses: Iterable[LeaderEpochs] = ()) -> None:
@@ -22,11 +22,11 @@ class EpochWitnesses:
         self._starts = frozenset(entry.start_offset for each in self._witnesses for entry in each.entries)
 
     def contradict(self, base_offset: int, epoch: int, previous_epoch: int) -> bool:
-        """Whether a batch cannot be of the epoch that its header names.
+        """Whether a batch cannot be of the epoch in its header.
 
         Args:
             base_offset: of the batch.
-            epoch: that its header names.
+            epoch: in its header.
             previous_epoch: of the batch before it, which was not contradicted.
         """
         if epoch == previous_epoch and base_offset not in self._starts:

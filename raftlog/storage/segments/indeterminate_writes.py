@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an error for want of room means: elsewhere that nothing has changed, here that nobody knows."""
+"""Turns ``OutOfSpaceError`` into ``StorageError`` in blocks in which a full disk leaves the outcome indeterminate."""
 
 from types import TracebackType
 
@@ -7,15 +7,15 @@ from raftlog.errors import OutOfSpaceError, StorageError
 
 
 def as_storage_error(error: OutOfSpaceError) -> StorageError:
-    """Return an error for want of room as one of the disk."""
+    """Return an ``OutOfSpaceError`` as a plain ``StorageError``."""
     return StorageError(error.path, error.operation, error.cause)
 
 
 class IndeterminateWrites:
-    """Raises an error for want of room as one of the disk: something may have changed already.
+    """Context manager that raises an ``OutOfSpaceError`` of its block as a plain ``StorageError``.
 
-    An ``OutOfSpaceError`` promises that the log is as it was. After a failed sync, and in the middle of a truncation,
-    nobody can promise that, whatever the reason for the failure.
+    An ``OutOfSpaceError`` promises that the log is as it was. That cannot be promised after a failed sync or in the
+    middle of a truncation, because something may have changed already.
     """
 
     def __enter__(self) -> None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An index of a segment: its entries in memory, as the bytes of its file, and the file that gets them late.
+"""An index of a segment: entries in memory, in the bytes of the file, and the file that they are written to later.
 
-A log knows all entries from its own scan at every start, and never believes a file. So the file is written where a
-segment ends (roll, close); after a crash it is behind, and recovery brings it up.
+A log never trusts an index file: it rebuilds all entries by a scan on every open. So the file need only be written when
+a segment ends (on roll or close). After a crash it lacks entries, and recovery completes it.
 """
 
 import enum
@@ -15,18 +15,18 @@ from raftlog.file_system import FileSystem
 from raftlog.records.files.index_entries import Entry, IndexFormat
 
 _MOST_PADDING: Final = 16 * 1024 * 1024
-"""More than Kafka allots; what lies behind it is not looked at, and does no harm."""
+"""More than Kafka preallocates. Bytes after that are not read, and do no harm."""
 
 
 class StoredIndex(enum.Enum):
-    """What the file has, next to the entries that it should have."""
+    """How an index file compares with the entries that it should have."""
 
     EQUAL = "equal"
-    """All of them, perhaps with the zeros that Kafka allots beforehand; where there are none, no file will do."""
+    """It has all entries, perhaps followed by the zeros that Kafka preallocates. Without entries, it may be missing."""
     BEHIND = "behind"
-    """The first of them, or none, as after a crash."""
+    """It lacks the last entries, or all, as after a crash."""
     WRONG = "wrong"
-    """Something else, or nothing that can be read."""
+    """It has other entries, or cannot be read."""
 
 
 class IndexFile(Generic[Entry]):
@@ -34,8 +34,8 @@ class IndexFile(Generic[Entry]):
 
     Args:
         file_system: where the file is.
-        path: of the file; it need not be there.
-        index_format: of an entry.
+        path: of the file; it need not exist.
+        index_format: how an entry is stored.
     """
 
     def __init__(self, file_system: FileSystem, path: str, index_format: IndexFormat[Entry]) -> None:
@@ -46,7 +46,7 @@ class IndexFile(Generic[Entry]):
         self._pack = index_format.pack
         self._data = bytearray()
         self._stored_size = 0
-        """How many bytes at the file's front are known to be those of ``_data``."""
+        """How many bytes at the start of the file are known to equal those of ``_data``."""
 
     def __len__(self) -> int:
         return len(self._data) // self._entry_size
@@ -63,7 +63,7 @@ class IndexFile(Generic[Entry]):
         return self.entry(len(self) - 1) if self._data else None
 
     def append(self, *fields: int) -> None:
-        """Add an entry of these numbers, which fit in their fields; otherwise it is a ``struct.error``."""
+        """Add an entry of these numbers; a ``struct.error`` if one does not fit in its field."""
         self._data += self._pack(*fields)
 
     def keep_first(self, count: int) -> None:
@@ -72,11 +72,11 @@ class IndexFile(Generic[Entry]):
         self._stored_size = min(self._stored_size, len(self._data))
 
     def count_up_to(self, value: int, key: Callable[[Entry], int]) -> int:
-        """Return how many entries, which are sorted by ``key``, have one that is not above a value."""
+        """Return how many entries have a key not above a value; they must be sorted by ``key``."""
         return bisect_right(range(len(self)), value, key=lambda index: key(self.entry(index)))
 
     def compare(self) -> StoredIndex:
-        """Look what the file has, so that ``store`` writes only what is missing."""
+        """Compare the file with the entries; ``store`` then writes only what is missing."""
         try:
             stored = self._read()
         except MissingFileError:
@@ -89,10 +89,10 @@ class IndexFile(Generic[Entry]):
         return StoredIndex.WRONG
 
     def store(self) -> None:
-        """Make the file what the entries are, durably but for its name.
+        """Write the entries to the file; durable except for its name.
 
         Raises:
-            OutOfSpaceError, StorageError: the file may hold anything, and will be compared at the next start.
+            OutOfSpaceError, StorageError: the file may hold anything; the next open compares it.
         """
         file = self._file_system.open(self.path, create=True)
         try:
@@ -116,7 +116,7 @@ class IndexFile(Generic[Entry]):
 
 
 def _common_size(one: bytearray, other: bytes) -> int:
-    """Return how many bytes two buffers have in common at their front."""
+    """Return the length of the common prefix of two buffers."""
     size = min(len(one), len(other))
     if one[:size] == other[:size]:
         return size

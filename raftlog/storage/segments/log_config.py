@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a log in files is laid out, and what it keeps."""
+"""The settings of a log in files: segments, indexes, retention."""
 
 from typing import Any, Final
 
@@ -10,7 +10,7 @@ from raftlog.storage.segments.log_segment import RollLimits
 from raftlog.storage.segments.segment_indexes import IndexLimits
 
 _MAX_SEGMENT_SIZE: Final = (1 << 31) - 1
-"""Indexes have 32 bits for a position."""
+"""Indexes store a position as 32 bits."""
 _MIN_INDEX_SIZE: Final = 24
 
 
@@ -29,13 +29,14 @@ class LogConfig:
     """The settings of a log, with the defaults of Kafka's metadata log.
 
     Attributes:
-        segment_size_bytes: that a segment may have, unless one append is larger (``metadata.log.segment.bytes``).
-        segment_ms: between the timestamps of a segment's first batch and of the next (``metadata.log.segment.ms``).
-        index_interval_bytes: between two entries of an index at least (``index.interval.bytes``).
+        segment_size_bytes: maximum size of a segment, unless one append is larger (``metadata.log.segment.bytes``).
+        segment_ms: maximum age of a segment, from the timestamp of its first batch to that of the next batch
+            (``metadata.log.segment.ms``).
+        index_interval_bytes: minimum distance of two entries of an index (``index.interval.bytes``).
         max_index_size_bytes: of each index (``segment.index.bytes``).
-        retention_bytes: of the log and all snapshots; None is without limit (``metadata.max.retention.bytes``).
-        retention_ms: since the last record in a snapshot; None is without limit (``metadata.max.retention.ms``).
-        recovery_point_interval_bytes: so much is synced before the durable point is written down anew.
+        retention_bytes: of the log and all snapshots; None is no limit (``metadata.max.retention.bytes``).
+        retention_ms: since the last record in a snapshot; None is no limit (``metadata.max.retention.ms``).
+        recovery_point_interval_bytes: a flush stores the recovery point if this many bytes were appended since.
 
     Raises:
         ValueError: a number is out of range.
@@ -55,7 +56,7 @@ class LogConfig:
 
     @property
     def roll_limits(self) -> RollLimits:
-        """When a segment has enough."""
+        """When a new segment is begun."""
         return RollLimits(self.segment_size_bytes, self.segment_ms)
 
     @property
@@ -65,5 +66,5 @@ class LogConfig:
 
     @property
     def retention(self) -> Retention:
-        """What old snapshots and records may take."""
+        """Limits above which old snapshots and records are deleted."""
         return Retention(self.retention_bytes, self.retention_ms)

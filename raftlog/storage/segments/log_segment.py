@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One segment of a log: a ``.log`` file of batches that stand end to end, and the indexes beside it.
+"""One segment of a log: a ``.log`` file of contiguous batches, and the indexes beside it.
 
-The file may be longer than the segment: what recovery has found to be damaged stands behind ``size_bytes`` until it is
-set aside.
+The file may be longer than the segment: bytes that recovery has found to be damaged remain after ``size_bytes`` until
+they are set aside.
 
 Source: LogSegment.
 """
@@ -26,19 +26,20 @@ from raftlog.storage.segments.segment_indexes import MAX_INDEXED_POSITION, Index
 from raftlog.storage.segments.segment_scan import SegmentScan, scan_segment
 
 _SEEK_SIZE: Final = 8 * 1024
-"""What is read at once on the way to a batch: with usual indexes, all of it."""
+"""How much is read at once to find a batch. With the usual indexes, one read suffices."""
 _LEAST_RESERVED: Final = 4 * 1024 * 1024
 _MOST_RESERVED: Final = 32 * 1024 * 1024
-"""In bytes, ahead of the batches: with less, a file lies in more pieces, and each sync has more to write down."""
+"""Limits of the space preallocated after the batches, in bytes. Preallocation avoids fragmentation, and makes syncs
+cheaper, because they have less metadata to write."""
 
 
 @attrs.frozen
 class RollLimits:
-    """When a segment has enough.
+    """Limits above which a new segment is begun.
 
     Attributes:
-        size_bytes: that a segment may have, unless one append is larger (``metadata.log.segment.bytes``).
-        age_ms: between the timestamps of its first batch and of the next (``metadata.log.segment.ms``).
+        size_bytes: maximum size of a segment, unless one append is larger (``metadata.log.segment.bytes``).
+        age_ms: maximum age, from the timestamp of its first batch to that of the next (``metadata.log.segment.ms``).
     """
 
     size_bytes: int = 1024 * 1024 * 1024
@@ -53,7 +54,7 @@ class LogSegment:
         path: of its ``.log`` file.
         next_offset: the offset after its last batch.
         size_bytes: of its batches.
-        file: its ``.log`` file; it is longer than the segment where what stands behind that is damaged.
+        file: its ``.log`` file; it is longer than the segment if damaged bytes follow.
     """
 
     def __init__(self, file_system: FileSystem, directory: str, base_offset: int, index_limits: IndexLimits) -> None:
@@ -65,12 +66,12 @@ class LogSegment:
         self._indexes = SegmentIndexes(file_system, directory, base_offset, index_limits)
         self._first_timestamp: int | None = None
         self._found: tuple[int, BatchHead] | None = None
-        """What was looked for last: the next one is often that, or right behind it."""
+        """The batch located last: the next search is often for the same one, or the one after it."""
         self.file: OpenFile = file_system.open(self.path, create=True)
         self._reserved_bytes = 0
 
     def scan(self, last_epoch: int, witnesses: EpochWitnesses, durable_end_offset: int) -> SegmentScan:
-        """Read all that the file holds, and take its sound batches for the segment's; once, before anything else."""
+        """Read the whole file, and make its sound batches those of the segment. Call it once, before anything else."""
         scan = scan_segment(self.file, self.base_offset, last_epoch, self._indexes, witnesses, durable_end_offset)
         self.next_offset, self.size_bytes = scan.next_offset, scan.end_position
         self._first_timestamp = scan.first_timestamp
@@ -78,13 +79,13 @@ class LogSegment:
 
     @property
     def end(self) -> SegmentPosition:
-        """Where the next batch will lie."""
+        """The place of the next batch."""
         return SegmentPosition(self.base_offset, self.size_bytes)
 
     def has_room_for(self, size_bytes: int, next_offset: int, max_timestamp: int, roll: RollLimits) -> bool:
         """Whether an append may go to this segment, by its size, the offset after it and its greatest timestamp.
 
-        Source: LogSegment#shouldRoll. Differs: where batches have no timestamps, age does not count.
+        Source: LogSegment#shouldRoll. Differs: age is ignored if the first batch has no timestamp.
         """
         if self.size_bytes == 0:
             return True
@@ -101,12 +102,12 @@ class LogSegment:
 
         Args:
             data: the batches.
-            batches: what was checked of each.
+            batches: their checked headers.
             next_offset: after the last one.
 
         Raises:
             OutOfSpaceError: the bytes did not fit; the segment is as it was.
-            StorageError: what the file holds behind the segment's end is not known.
+            StorageError: what the file holds after the segment's end is unknown.
         """
         position = self.size_bytes
         if position + len(data) > self._reserved_bytes:
@@ -124,17 +125,17 @@ class LogSegment:
         self.size_bytes, self.next_offset = position, next_offset
 
     def _reserve(self, size_bytes: int) -> None:
-        """Have room for an append, and for as much as there is or a thousand such appends, within limits."""
+        """Preallocate space for an append, plus the segment's size or a thousand such appends, within limits."""
         ahead = min(max(self.size_bytes, 1000 * size_bytes, _LEAST_RESERVED), _MOST_RESERVED)
         self._reserved_bytes = self.size_bytes + size_bytes + ahead
         self.file.reserve(self._reserved_bytes)
 
     def _cut_back(self, cause: OutOfSpaceError) -> None:
-        """Remove what a failed write has left: half a batch must not stand before a good one."""
+        """Remove what a failed write has left: a partial batch must not precede a sound one."""
         try:
             if self.file.size() > self.size_bytes:
                 self.file.truncate(self.size_bytes)
-                self._reserved_bytes = 0  # What was kept behind the end went with it.
+                self._reserved_bytes = 0  # Truncation releases the preallocated space.
         except StorageError as error:
             raise error from cause
 
@@ -142,10 +143,10 @@ class LogSegment:
         """Find the batch that holds an offset, which is not below the segment's first.
 
         Returns:
-            The position of its start, and its header; the segment's end and None for an offset behind all batches.
+            The position of its start, and its header; the segment's end and None for an offset after all batches.
 
         Raises:
-            CorruptBatchError: a header on the way there no longer reads.
+            CorruptBatchError: a header on the way there has changed.
             StorageError: the disk failed.
         """
         if offset >= self.next_offset:
@@ -178,39 +179,39 @@ class LogSegment:
         return data
 
     def cut_file(self, position: int) -> None:
-        """Cut the file to a length, durably: the disk's part of a truncation, on any thread.
+        """Truncate the file to a length, durably: the disk part of a truncation, which may run on any thread.
 
         Raises:
-            StorageError: the file may be cut or not.
+            StorageError: the file may be truncated or not.
         """
         self.file.truncate(position)
         self.file.sync()
 
     def forget_behind(self, position: int, next_offset: int) -> None:
-        """Drop all batches from one on, which are gone from the file: memory's part of a truncation.
+        """Drop all batches from one on, which the file no longer has: the memory part of a truncation.
 
         Args:
-            position: of the start of the first batch to go, or the segment's end.
+            position: of the start of the first batch to drop, or the segment's end.
             next_offset: its base offset, or the segment's next offset.
 
         Raises:
-            StorageError: what is left could not be read.
+            StorageError: the remaining batches could not be read.
         """
-        self._reserved_bytes = 0  # What was kept behind the end went with it.
+        self._reserved_bytes = 0  # Truncation releases the preallocated space.
         self.size_bytes, self.next_offset = position, next_offset
         self._rewind_indexes()
 
     def cut_damage(self) -> None:
-        """Cut the file to the segment's size; durable on return.
+        """Truncate the file to the segment's size; durable on return.
 
         Raises:
-            StorageError: the file may be cut or not.
+            StorageError: the file may be truncated or not.
         """
         self.file.truncate(self.size_bytes)
         self.file.sync()
 
     def take_file(self, path: str) -> None:
-        """Take another file, which holds the sound part, for the segment's own; durable once its directory is synced.
+        """Replace the segment's file by another that holds the sound part; durable once the directory is synced.
 
         Raises:
             StorageError: either file may have the segment's name.
@@ -233,10 +234,11 @@ class LogSegment:
             position = head.next_position
 
     def settle_indexes(self, *, is_last: bool) -> tuple[tuple[str, StoredIndex], ...]:
-        """Write the index files that are not what the scan has found; return their paths, and what they had.
+        """Rewrite the index files that differ from what the scan has found; return their paths, and how they differed.
 
         Args:
-            is_last: whether the log goes on in this segment, so that the files' last time entry is not for good.
+            is_last: whether the log continues in this segment. The files then still get a last time entry, as for a
+                sealed segment, but it is dropped from memory.
 
         Raises:
             OutOfSpaceError, StorageError: a file could not be written.
@@ -249,11 +251,11 @@ class LogSegment:
         return written
 
     def end_indexes(self) -> None:
-        """Add the last entry of a segment that takes no more batches to its indexes, in memory."""
+        """Add the last time entry of a segment that takes no more batches; in memory only."""
         self._indexes.seal()
 
     def store_indexes(self) -> None:
-        """Write the indexes, durably but for their names, and give back the room behind the batches; on any thread.
+        """Write the indexes, durably except for their names, and release preallocated space; may run on any thread.
 
         Raises:
             OutOfSpaceError, StorageError: a file could not be written.
@@ -263,7 +265,7 @@ class LogSegment:
         self._indexes.store()
 
     def seal(self) -> None:
-        """End the indexes and write them.
+        """Complete the indexes and write them: the segment takes no more batches.
 
         Raises:
             OutOfSpaceError, StorageError: as for ``store_indexes``.
@@ -272,7 +274,7 @@ class LogSegment:
         self.store_indexes()
 
     def remove(self) -> None:
-        """Remove all files of the segment, and let go of its own. Who reads them may read on.
+        """Close the segment and remove all its files. Readers that have them open can continue.
 
         Raises:
             StorageError: a file is there and cannot be removed.
@@ -281,7 +283,7 @@ class LogSegment:
         self.remove_files()
 
     def remove_files(self) -> None:
-        """Remove all files of the segment, which stays open for reads; on any thread.
+        """Remove all files of the segment, which stays open for reads; may run on any thread.
 
         Raises:
             StorageError: a file is there and cannot be removed.
@@ -304,6 +306,6 @@ class LogSegment:
             remove_if_there(self._file_system, index.path)
 
     def close(self) -> None:
-        """Let go of the file. Closing twice is harmless."""
+        """Close the file. Closing twice is harmless."""
         with contextlib.suppress(StorageError):
             self.file.close()

@@ -15,7 +15,7 @@ class OffsetIndex(IndexFile[OffsetIndexEntry]):
     Args:
         file_system: where the file is.
         path: of the file.
-        base_offset: of the segment, which entries count from.
+        base_offset: of the segment; offsets in entries are relative to it.
     """
 
     def __init__(self, file_system: FileSystem, path: str, base_offset: int) -> None:
@@ -23,20 +23,20 @@ class OffsetIndex(IndexFile[OffsetIndexEntry]):
         self._base_offset = base_offset
 
     def add(self, last_offset: int, position: int) -> None:
-        """Note a batch by its last offset and the position of its start; both are above those of the last entry."""
+        """Add an entry for a batch: its last offset and start position, both above those of the last entry."""
         self.append(last_offset - self._base_offset, position)
 
     def position_before(self, offset: int) -> int:
-        """Return a position at or before the start of the batch that holds an offset: the best that is known."""
+        """Return the nearest indexed position at or before the start of the batch that holds an offset."""
         count = self.count_up_to(offset - self._base_offset, lambda entry: entry.relative_offset)
         return self.entry(count - 1).position if count else 0
 
     def truncate(self, position: int) -> None:
-        """Drop the entries of batches that start at a position or behind it."""
+        """Drop the entries of batches that start at or after a position."""
         self.keep_first(self.count_up_to(position - 1, lambda entry: entry.position))
 
     @property
     def last_offset(self) -> int | None:
-        """The last offset of the last batch that is noted, or None."""
+        """The last offset of the last batch with an entry, or None."""
         entry = self.last_entry
         return None if entry is None else self._base_offset + entry.relative_offset

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The two indexes of a segment, and when a batch gets an entry in them.
 
-A batch gets an entry when more than ``interval_bytes`` were appended since the batch that got the last one, which
-counts, and this one does not; so the first batch of a segment never does. A last entry with the greatest timestamp
-goes to the time index when the segment ends.
+A batch gets an entry if more than ``interval_bytes`` were appended from the start of the batch with the last entry to
+its own start. So the first batch of a segment never gets one. When the segment ends, the time index gets a last entry
+with the greatest timestamp.
 
 Source: LogSegment#append, LogSegment#onBecomeInactiveSegment.
 """
@@ -19,7 +19,7 @@ from raftlog.storage.segments.offset_index import OffsetIndex
 from raftlog.storage.segments.time_index import TimeIndex
 
 MAX_RELATIVE_OFFSET: Final = (1 << 31) - 1
-"""What an entry can name; so no offset of a segment is further from its base offset."""
+"""The greatest relative offset that an entry can hold, and therefore that a segment may have."""
 MAX_INDEXED_POSITION: Final = (1 << 31) - 1
 
 
@@ -28,7 +28,7 @@ class IndexLimits:
     """How dense and how large indexes are.
 
     Attributes:
-        interval_bytes: how many bytes lie between two entries at least (``index.interval.bytes``).
+        interval_bytes: minimum distance of two entries (``index.interval.bytes``).
         max_size_bytes: of each of the files (``segment.index.bytes``).
     """
 
@@ -42,7 +42,7 @@ class IndexLimits:
 
     @property
     def max_time_entries(self) -> int:
-        """How many entries the time index takes; one place more is kept for the last entry of a segment."""
+        """How many entries the time index takes; one more is reserved for the last entry of a segment."""
         return self.max_size_bytes // 12 - 1
 
 
@@ -53,8 +53,8 @@ class SegmentIndexes:
         offsets: the offset index.
         times: the time index.
         max_offset: the last offset that entries can name, inclusive.
-        max_timestamp: the greatest so far, in ms; -1 where there is none.
-        is_full: whether the segment must end, since an index takes no more.
+        max_timestamp: the greatest so far, in ms; -1 if there is none.
+        is_full: whether the segment must end, because an index takes no more entries.
     """
 
     def __init__(self, file_system: FileSystem, directory: str, base_offset: int, limits: IndexLimits) -> None:
@@ -71,7 +71,7 @@ class SegmentIndexes:
         self._note_room()
 
     def add(self, position: int, size_bytes: int, last_offset: int, max_timestamp: int) -> None:
-        """Take note of the next batch of the segment.
+        """Add the next batch of the segment; it gets an entry if it is far enough from the last one with an entry.
 
         Args:
             position: of its start.
@@ -93,21 +93,21 @@ class SegmentIndexes:
     def _note_room(self) -> None:
         most_offsets, most_times = self._most_entries
         self._room = min(most_offsets - len(self.offsets), most_times - len(self.times))
-        """How many entries each index takes, at least: one of times is left out where no timestamp is new."""
+        """How many entries each index still takes, at least: the time index skips entries without a new timestamp."""
         self.is_full = self._room <= 0
 
     def rewind(self, position: int) -> int:
-        """Go back to before the batch at a position.
+        """Drop the batch at a position and all after it.
 
         Returns:
-            Where a batch starts from which on, up to ``position``, batches must be added again.
+            The start of a batch: the batches from there to ``position`` must be added again.
         """
         self.offsets.truncate(position)
         last_offset = self.offsets.last_offset
         if last_offset is None:
             self.times.keep_first(0)
         else:
-            self.times.truncate_behind(last_offset)  # Those that came with the entries that are left.
+            self.times.truncate_behind(last_offset)  # Keep the entries of the same batches.
         self._bytes_since_entry = 0
         self._note_room()
         self.max_timestamp, self._offset_of_max_timestamp = self.times.last_timestamp_and_offset
@@ -120,19 +120,19 @@ class SegmentIndexes:
         self._note_room()
 
     def store(self) -> None:
-        """Write both files, durably but for their names.
+        """Write both files; durable except for their names.
 
         Raises:
-            OutOfSpaceError, StorageError: a file could not be written; the next start compares it.
+            OutOfSpaceError, StorageError: a file could not be written; the next open compares it.
         """
         self.offsets.store()
         self.times.store()
 
     def settle(self) -> tuple[tuple[str, StoredIndex], ...]:
-        """Write the files anew that are not what a scan of the segment has found.
+        """Rewrite the files that differ from what a scan of the segment has found.
 
         Returns:
-            The paths of those that were, and what they had.
+            The paths of the rewritten files, and how they differed.
 
         Raises:
             OutOfSpaceError, StorageError: as for ``store``.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The segments of a log, in order, without gaps; the last one is active: it takes what is appended.
+"""The segments of a log, in order and without gaps; the last one is active: appends go to it.
 
 Source: LogSegments, LocalLog.
 """
@@ -26,7 +26,7 @@ _base_offset = attrgetter("base_offset")
 
 
 class SegmentList:
-    """One segment at least.
+    """Finds, reads, adds and removes the segments of a log. There is always at least one.
 
     Attributes:
         active: the last one.
@@ -46,11 +46,11 @@ class SegmentList:
         self.active = segments[-1]
         self._finder = RunFinder()
         self._located: LogOffsetMetadata | None = None
-        """What was asked for last: most often it is the high watermark."""
+        """The offset located last. Most queries repeat it, because they are for the high watermark."""
 
     @property
     def end(self) -> LogOffsetMetadata:
-        """The offset that the next record gets, and where its batch will lie, unless the segment rolls."""
+        """The offset that the next record gets, and the place of its batch, unless the segment rolls."""
         return LogOffsetMetadata(self.active.next_offset, self.active.end)
 
     @property
@@ -60,18 +60,18 @@ class SegmentList:
 
     @property
     def size_bytes(self) -> int:
-        """All segments together."""
+        """The total size of all segments."""
         return sum(segment.size_bytes for segment in self._segments)
 
     def holding(self, offset: int) -> LogSegment:
-        """Return the segment that holds an offset: the active one for the log end."""
+        """Return the segment that holds an offset; for the log end, the active one."""
         return self._segments[max(0, bisect_right(self._segments, offset, key=_base_offset) - 1)]
 
     def locate(self, offset: int) -> LogOffsetMetadata:
         """Return an offset with the position of the batch that holds it.
 
         Raises:
-            CorruptBatchError: a batch header no longer reads.
+            CorruptBatchError: a batch header has changed.
             StorageError: the disk failed.
         """
         if offset >= self.end_offset:
@@ -87,7 +87,7 @@ class SegmentList:
         return position.position
 
     def batch_start(self, offset: int) -> LogOffsetMetadata:
-        """Return the base offset of the batch that holds an offset, and its place; the log end for one behind all.
+        """Return the base offset and the place of the batch that holds an offset; for one after all, the log end.
 
         Raises:
             CorruptBatchError, StorageError: as for ``locate``.
@@ -106,17 +106,17 @@ class SegmentList:
         epochs: LeaderEpochs,
         limit_place: SegmentPosition | None = None,
     ) -> LogFetchInfo:
-        """Read batches of one segment, from that which holds an offset on, and check them.
+        """Read and check batches of one segment, starting with the one that holds an offset.
 
         Args:
             start_offset: inclusive; below the log end.
-            limit: batches that go on at or above it are left out.
-            max_size_bytes: of all, but for a first batch that is larger.
-            epochs: that the batches must have.
-            limit_place: of the limit, where the batch that it is in may be gone by now; otherwise it is found.
+            limit: offset, exclusive; the batch that holds it, and all after it, are left out.
+            max_size_bytes: limit of the result. A larger first batch is returned whole, alone.
+            epochs: the epochs that the batches must have.
+            limit_place: the place of the limit, if its batch may be deleted already; None to look it up.
 
         Raises:
-            CorruptBatchError: bytes have rotted since the start; they are not served.
+            CorruptBatchError: bytes were damaged since the log was opened (bit rot); they are not served.
             StorageError: the disk failed.
         """
         segment = self.holding(start_offset)
@@ -140,14 +140,14 @@ class SegmentList:
         return LogFetchInfo(records, start)
 
     def rolling(self) -> DiskStep:
-        """Return the step that ends the active segment, which is synced before, and begins the next one.
+        """Return the step that ends the active segment, which must be synced before, and begins the next one.
 
-        The indexes are whole and the new file's name is durable before anything is written to it: damage that is found
-        in a segment with another behind it cannot be a torn tail. Until the step is done nothing may be appended.
+        The indexes are complete and the new file's name is durable before anything is written to it. So damage in a
+        segment that another one follows cannot be a torn tail. Nothing may be appended until the step is done.
 
         Its disk part raises:
             OutOfSpaceError: the log is as it was.
-            StorageError: the new file may be there or not.
+            StorageError: the new file may exist or not.
         """
         active, base_offset = self.active, self.end_offset
         active.end_indexes()
@@ -170,15 +170,15 @@ class SegmentList:
         return DiskStep(make_next, take_next, (*active.paths, self._path(base_offset), self._directory))
 
     def truncating(self, start: LogOffsetMetadata) -> DiskStep:
-        """Return the step that drops all batches from one on. What is dropped is not read again: it may have rotted.
+        """Return the step that drops all batches from one on. It does not read them, since they may be damaged.
 
-        Until the step is done nothing may be appended, and nothing read from that batch on.
+        Until the step is done, nothing may be appended, and nothing read from that batch on.
 
         Args:
-            start: of the first batch to go, as ``batch_start`` has found it.
+            start: of the first batch to drop, as returned by ``batch_start``.
 
         Its disk part raises:
-            StorageError: some of it may be done.
+            StorageError: part of it may be done.
         """
         place = start.segment_position
         assert place is not None
@@ -187,7 +187,7 @@ class SegmentList:
 
         def cut() -> None:
             with INDETERMINATE_WRITES:
-                # From the end, one durable step after the other: a crash in between leaves a log without a hole.
+                # Backwards, each removal durable before the next, so that a crash leaves a log without a gap.
                 for segment in reversed(doomed):
                     segment.remove_files()
                     self._file_system.sync_directory(self._directory)
@@ -205,15 +205,15 @@ class SegmentList:
         return DiskStep(cut, forget, (*paths, self._directory, last.path))
 
     def removing_below(self, offset: int, later: int | None = None) -> DiskStep:
-        """Return the step that removes the segments all of whose offsets are below one; not durable yet.
+        """Return the step that removes the segments that lie wholly below an offset; not durable yet.
 
         Args:
-            offset: that is kept.
-            later: base offset of a segment that will stand behind those that are here by then; otherwise the active one
-                stays, whatever it holds.
+            offset: the first one to keep.
+            later: base offset of a segment that will follow the present ones by then. If None, the active segment is
+                kept, whatever it holds.
 
         Its disk part raises:
-            StorageError: some of it may be done.
+            StorageError: part of it may be done.
         """
         bases = [segment.base_offset for segment in self._segments[1:]]
         count = bisect_right([*bases, later] if later is not None else bases, offset)
@@ -236,23 +236,23 @@ class SegmentList:
     ) -> DiskStep:
         """Return the step that removes all segments, and begins one at an offset.
 
-        Until the step is done nothing may be appended; what is read comes from files whose names may be gone, and where
-        damage is set aside nothing may be read either.
+        Until the step is done, nothing may be appended. Reads may continue, from files that are open although their
+        names may be removed; but if damage is set aside, nothing may be read either.
 
         Args:
-            offset: base offset of the only segment then.
-            damaged_segments: further ones, to be set aside.
-            active_is_damaged: set the active one aside, too.
+            offset: base offset of the new, only segment.
+            damaged_segments: further segments, to be set aside.
+            active_is_damaged: whether to set the active segment aside, too.
 
         Its disk part raises:
-            StorageError: some of it may be done.
+            StorageError: part of it may be done.
         """
         doomed = (*self._segments, *damaged_segments)
         aside = (self.active, *damaged_segments) if active_is_damaged else damaged_segments
 
         def replace() -> LogSegment:
             with INDETERMINATE_WRITES:
-                # From the end, one durable step after the other: a crash in between leaves a log without a hole.
+                # Backwards, each removal durable before the next, so that a crash leaves a log without a gap.
                 for segment in reversed(doomed):
                     if segment in aside:
                         set_file_aside(self._file_system, segment.path)
@@ -274,7 +274,7 @@ class SegmentList:
         return DiskStep(replace, take, (*paths, self._path(offset), self._directory))
 
     def close(self) -> None:
-        """Let go of the files. Closing twice is harmless."""
+        """Close the files. Closing twice is harmless."""
         for segment in self._segments:
             segment.close()
 
@@ -286,9 +286,10 @@ class SegmentList:
 
 
 def _are_in_order(batches: BatchColumns, base_offset: int, start_offset: int, epochs: LeaderEpochs) -> bool:
-    """Whether batches have the offsets and epochs of the log, which no CRC covers.
+    """Whether batches have the offsets and epochs that the log knows; no CRC covers these fields.
 
-    Of the first batch, ``start_offset`` is asked for: the log may start inside it, and knows of no epoch below.
+    For the first batch, the epoch at ``start_offset`` is compared: the log may start inside that batch, and knows no
+    epoch below its start.
     """
     bases = batches.column("base_offset").tolist()
     deltas = batches.column("last_offset_delta").tolist()
@@ -304,6 +305,6 @@ def _are_in_order(batches: BatchColumns, base_offset: int, start_offset: int, ep
 
 
 def _is_cut_off(data: memoryview) -> bool:
-    """Whether what a read ends in is the start of a batch that goes on behind it."""
+    """Whether the bytes at the end of a read are the beginning of a batch that is longer."""
     size = int.from_bytes(data[8:LOG_OVERHEAD], "big") + LOG_OVERHEAD
     return len(data) < LOG_OVERHEAD or size > len(data)

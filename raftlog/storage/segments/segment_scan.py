@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading all of a segment at a start: every CRC, the order of offsets and epochs, the structure of control batches.
+"""Reads a whole segment on open: checks every CRC, the order of offsets and epochs, and the form of control batches.
 
-A scan goes on behind the first thing that is wrong, to say whether anything sound is there: that is what tells a write
-that was cut from damage.
+A scan continues after the first problem, to find out whether sound batches follow. That distinguishes damage from a
+write that was cut short.
 
-Source: LogSegment#recover. Differs: Kafka stops at the first bad batch, and does not look at order and structure.
+Source: LogSegment#recover. Differs: Kafka stops at the first bad batch, and does not check order and structure.
 """
 
 import operator
@@ -28,29 +28,29 @@ from raftlog.storage.segments.segment_indexes import MAX_INDEXED_POSITION, Segme
 
 _MAX_OFFSET: Final = (1 << 63) - 2
 _MOST_RECORDS: Final = MAX_BATCH_SIZE // MIN_RECORD_SIZE
-"""Of a batch that a raft leader writes, however well they compress."""
+"""The most records in a batch that a raft leader writes, however well they compress."""
 _Piece = Chunk | LegacyBatch | TornTail | ZeroPadding | Corruption
 
 
 class ScannedFile(ByteSource, Protocol):
-    """What a scan needs of a file."""
+    """The operations of a file that a scan needs."""
 
     def drop_cache(self, position: int) -> bool:
-        """Have what is read from a position on come from the disk, as ``OpenFile.drop_cache``."""
+        """Drop the page cache from a position on, as ``OpenFile.drop_cache`` does."""
         ...
 
 
 @attrs.frozen
 class Problem:
-    """The first thing in a segment that is not as it must be.
+    """The first thing wrong in a segment.
 
     Attributes:
         position: byte position where the sound part of the segment ends.
         reason: what is wrong there.
-        may_be_torn: whether a write that was cut can leave such bytes; out of order batches, sound ones of magic 0
-            and 1, and bytes that the disk does not give back cannot be that.
-        looks_torn: whether they look like that by themselves (DECISIONS.md 7): the end of the file, or zeros from a
-            sector on, stand for the rest of a batch. A complete batch whose CRC fails does not.
+        may_be_torn: whether a torn write can leave such bytes. It cannot leave batches out of order, sound batches of
+            magic 0 or 1, or bytes that the disk cannot read.
+        looks_torn: whether the bytes alone show a torn write (DECISIONS.md 7): the end of the file, or zeros from a
+            sector on, replace the rest of a batch. A complete batch whose CRC fails does not look torn.
     """
 
     position: int
@@ -61,23 +61,23 @@ class Problem:
 
 @attrs.define
 class SegmentScan:
-    """What a segment holds.
+    """The state and result of a scan.
 
     Attributes:
-        next_offset: after the last sound batch; at first where the segment must start.
-        last_epoch: of the last sound batch; at first what the first one may not go below.
+        next_offset: after the last sound batch; initially where the segment must start.
+        last_epoch: of the last sound batch; initially the lowest epoch that the first batch may have.
         indexes: of the sound batches.
         witnesses: of the epochs.
         end_position: where the sound batches end.
         epochs: each epoch that starts in this segment, with the base offset of its first batch.
-        first_timestamp: the greatest of the first batch, in ms; None where there is none.
-        problem: what ended the sound part; None where all is sound.
-        sound_end_behind: the greatest end offset (exclusive) of batches behind the problem that check and could well
-            be of this log; None where there are none. At least ``next_offset``.
-        sound_epoch_behind: the greatest epoch of those.
+        first_timestamp: the greatest timestamp of the first batch, in ms; None if there is no batch.
+        problem: what ended the sound part; None if all is sound.
+        sound_end_behind: the greatest end offset (exclusive) of sound batches after the problem that may be of this
+            log; None if there are none. At least ``next_offset``.
+        sound_epoch_behind: the greatest epoch of those batches.
         first_gap: byte position from which on some bytes could not be read.
-        from_disk_offset: from which on, inclusive, whatever there is was read from the disk; behind all where that was
-            not to be had.
+        from_disk_offset: offset, inclusive, from which on everything was read from the disk rather than the page cache;
+            ``sys.maxsize`` if nothing had to be, or the cache could not be dropped.
     """
 
     next_offset: int
@@ -94,7 +94,7 @@ class SegmentScan:
     from_disk_offset: int = sys.maxsize
 
     def take(self, batches: BatchColumns) -> None:
-        """Take note of batches whose CRCs hold, which stand behind what was taken before."""
+        """Check the next batches, whose CRCs match, and add those that are sound."""
         columns = zip(
             batches.column("position"),
             batches.column("size"),
@@ -120,28 +120,28 @@ class SegmentScan:
             self._note_behind(position, base_offset, delta, epoch)
 
     def fail(self, problem: Problem) -> None:
-        """Take note of what is no batch, unless something was wrong before."""
+        """Record a problem, unless there was one before."""
         if self.problem is None:
             self.problem = problem
 
     def _disorder(self, base_offset: int, last_offset: int, count: int, epoch: int) -> str | None:
         if base_offset != self.next_offset:
-            return f"a batch of base offset {base_offset}, where {self.next_offset} must follow"
+            return f"a batch of base offset {base_offset}, but {self.next_offset} must follow"
         if not base_offset <= last_offset <= _MAX_OFFSET or last_offset - base_offset + 1 != count:
             return f"a batch of {count} records from offset {base_offset} to {last_offset}"
         if epoch < self.last_epoch:
             return f"a batch of epoch {epoch} after epoch {self.last_epoch}"
         if self.witnesses.contradict(base_offset, epoch, self.last_epoch):
-            return f"a batch of epoch {epoch}, where all that is known of epochs has another"
+            return f"a batch of epoch {epoch}, but every list of epochs has another one at this offset"
         return None
 
     def _misplacement(self, end_position: int, last_offset: int) -> str | None:
         if end_position > self.first_gap:
-            return "bytes that the disk does not give back"  # Though those that stand for them check.
+            return "bytes that the disk cannot read"  # Even if the CRC matches with zeros in their place.
         if last_offset > self.indexes.max_offset:
-            return f"a batch of last offset {last_offset}, which is too far from the first of the segment"
+            return f"a batch of last offset {last_offset}, too far above the segment's base offset"
         if end_position > MAX_INDEXED_POSITION:
-            return f"a batch that ends at position {end_position}, which is too far for a segment"
+            return f"a batch that ends at position {end_position}, above the maximum of a segment"
         return None
 
     def _add(self, position: int, size: int, last_offset: int, epoch: int, timestamp: int) -> None:
@@ -154,11 +154,11 @@ class SegmentScan:
         self.next_offset, self.end_position = last_offset + 1, position + size
 
     def _note_behind(self, position: int, base_offset: int, delta: int, epoch: int) -> None:
-        """Judge whether a batch at or behind the problem can be of this log, with the offsets that it names.
+        """Use a sound batch at or after the problem as evidence that records of this log are lost.
 
-        A record may hold the bytes of a batch of any offsets, and no CRC covers a base offset. One that names offsets
-        that are gone from here may be of this log, and shows that something is lost; where it ends, and in which epoch,
-        is believed only if the batches between would have had room for their records.
+        It need not be of this log: a record's value may contain the bytes of any batch, and no CRC covers a base
+        offset. A batch of offsets that are missing here may be of this log, so it shows a loss. Its end offset and
+        epoch are trusted only if the batches in between would have fitted into the bytes before it.
         """
         assert self.problem is not None
         lost = base_offset - self.next_offset
@@ -179,18 +179,18 @@ def scan_segment(
     witnesses: EpochWitnesses,
     durable_end_offset: int,
 ) -> SegmentScan:
-    """Read all of a segment: from memory what a sync has spoken for, and from the disk what follows.
+    """Read a whole segment. Batches that are known to be durable may come from the page cache, others from the disk.
 
     Args:
         file: its ``.log`` file.
-        base_offset: that its first batch must have.
-        last_epoch: below which its epochs must not go.
+        base_offset: the base offset that its first batch must have.
+        last_epoch: the epoch that no batch may be below.
         indexes: empty ones, to be filled.
         witnesses: of the epochs.
-        durable_end_offset: below which, exclusive, a sync has spoken for what there is.
+        durable_end_offset: batches below it, exclusive, are known to have been synced.
 
     Raises:
-        StorageError: the file could not be synced, or what memory has of it not let go of.
+        StorageError: the file could not be synced, or its page cache not be dropped.
     """
     scan = SegmentScan(base_offset, last_epoch, indexes, witnesses)
     readable = ReadableBytes(file)
@@ -205,10 +205,10 @@ def scan_segment(
 
 
 def _read(readable: ReadableBytes, start: int, scan: SegmentScan, durable_end_offset: int | None) -> int | None:
-    """Take what is there from a position on: all of it, or up to the first piece that may not be durable.
+    """Scan from a position on: everything, or up to the first piece that may not be durable.
 
     Returns:
-        Where that piece starts; None where all was taken.
+        Where that piece starts; None if everything was scanned.
     """
     try:
         for piece in read_columns(readable, (), start=start, data_only=False):
@@ -221,13 +221,13 @@ def _read(readable: ReadableBytes, start: int, scan: SegmentScan, durable_end_of
             else:
                 scan.fail(_problem(piece))
     except StorageError as error:
-        # What the disk does not give back is as bad as what it gives back wrong.
+        # Bytes that cannot be read are damage, like bytes that are wrong.
         scan.fail(Problem(scan.end_position, str(error), may_be_torn=False))
     return None
 
 
 def _is_below(piece: _Piece, offset: int) -> bool:
-    """Whether a piece is batches, and none of them claims to reach an offset."""
+    """Whether a piece consists of batches that all end below an offset, according to their headers."""
     if not isinstance(piece, Chunk):
         return False
     last_offsets = map(operator.add, piece.batches.column("base_offset"), piece.batches.column("last_offset_delta"))

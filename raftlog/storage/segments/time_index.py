@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``.timeindex``: up to which offset of a segment timestamps are not above a given one.
+"""``.timeindex``: up to which offset of a segment no timestamp is above a given one.
 
 Source: TimeIndex.
 """
@@ -15,7 +15,7 @@ class TimeIndex(IndexFile[TimeIndexEntry]):
     Args:
         file_system: where the file is.
         path: of the file.
-        base_offset: of the segment, which entries count from.
+        base_offset: of the segment; offsets in entries are relative to it.
     """
 
     def __init__(self, file_system: FileSystem, path: str, base_offset: int) -> None:
@@ -24,7 +24,7 @@ class TimeIndex(IndexFile[TimeIndexEntry]):
         self._last_timestamp = -1
 
     def add(self, timestamp: int, last_offset: int) -> None:
-        """Note the greatest timestamp so far, unless the last entry has it already."""
+        """Add an entry for the greatest timestamp so far, unless the last entry has it already."""
         if timestamp > self._last_timestamp:
             self.append(timestamp, last_offset - self._base_offset)
             self._last_timestamp = timestamp
@@ -36,7 +36,7 @@ class TimeIndex(IndexFile[TimeIndexEntry]):
 
     @property
     def last_timestamp_and_offset(self) -> tuple[int, int]:
-        """What the last entry says; -1 and the base offset where there is none."""
+        """Timestamp and offset of the last entry; -1 and the base offset if there is none."""
         last = self.last_entry
         return (-1, self._base_offset) if last is None else (last.timestamp, self._base_offset + last.relative_offset)
 

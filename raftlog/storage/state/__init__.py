@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a replica keeps beside its log: whose directory it is, and its vote."""
+"""The state that a replica keeps beside its log: the owner of the directory, and its vote."""

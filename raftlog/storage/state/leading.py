@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Entering an epoch as its leader: who leads it is durable before the log knows of the epoch.
+"""Begins an epoch as its leader: the election state is durable before the log enters the epoch.
 
-The other way round a crash in between leaves a log of an epoch of which ``quorum-state`` knows nothing: a replica that
-may have forgotten a vote, and may not vote any more (DECISIONS.md 18).
+In the other order, a crash in between would leave a log of an epoch that ``quorum-state`` does not know. Such a replica
+may have forgotten a vote, and would no longer be allowed to vote (DECISIONS.md 18).
 
 Source: KafkaRaftClient#onBecomeLeader, which stores the election state before it calls initializeLeaderEpoch.
 """
@@ -22,9 +22,9 @@ def open_quorum_state(file_system: FileSystem, directory: str, log: ReplicatedLo
     """Open the election state of the replica that has a log.
 
     Args:
-        file_system: that the directory is on.
+        file_system: where the directory is.
         directory: of the log.
-        log: that is open. One that holds anything, or is damaged, has been through elections.
+        log: the open log. If it is not empty, or is damaged, the replica has taken part in elections.
 
     Raises:
         StorageError: as for ``QuorumStateStore.open``.
@@ -37,21 +37,21 @@ def open_quorum_state(file_system: FileSystem, directory: str, log: ReplicatedLo
 def lead_epoch(
     log: ReplicatedLog, quorum_state: QuorumStateStore, state: QuorumStateData, *, is_forced: bool = False
 ) -> BatchAccumulator:
-    """Enter an epoch as its leader, and return what collects the leader's records, from the log end on.
+    """Begin an epoch as its leader, and return an accumulator for the leader's records, from the log end on.
 
-    Its first record is to be a LeaderChange. It has the defaults of ``BatchAccumulator``; whoever wants others makes
-    one of the same epoch and base offset.
+    The first record must be a LeaderChange. The accumulator has default settings; for others, make a
+    ``BatchAccumulator`` of the same epoch and base offset.
 
     Args:
-        log: that the replica leads.
+        log: the replica's log.
         quorum_state: of the same replica.
         state: with the epoch, and this replica as its leader. The replica was elected, or is the only voter.
-        is_forced: lead though a vote may be forgotten, because an operator says so. It may not vote, as before.
+        is_forced: lead even if a vote may be forgotten, because an operator decides so. This does not allow it to vote.
 
     Raises:
         ValueError: the state names no leader.
-        IllegalTransitionError: the replica may have forgotten a vote, and of this epoch none for itself is known.
-            Nothing was changed.
+        IllegalTransitionError: the replica may have forgotten a vote, and has no recorded vote for itself in this
+            epoch. Nothing was changed.
         QuarantinedLogError, FencedEpochError, UnknownEpochError: as for ``ReplicatedLog.initialize_leader_epoch``.
         FencedEpochError, IllegalTransitionError: as for ``QuorumStateStore.write``.
         WorkUnderWayError: the log, or the election state, has other work under way.
@@ -64,9 +64,9 @@ def lead_epoch(
 def prepare_to_lead(
     log: ReplicatedLog, quorum_state: QuorumStateStore, state: QuorumStateData, *, is_forced: bool = False
 ) -> DiskWork[DiskResult[BatchAccumulator]]:
-    """Prepare ``lead_epoch``; until it is finished, nothing is appended, and no other election state is written.
+    """Prepare ``lead_epoch``; until it is finished, appends and writes of another election state are refused.
 
-    A log that is in the epoch already, as after a ``lead_epoch`` before this, has nothing to wait for: it goes on.
+    If the log is in the epoch already, as after an earlier ``lead_epoch``, appends continue.
 
     Raises:
         ValueError, QuarantinedLogError, FencedEpochError, UnknownEpochError, IllegalTransitionError, WorkUnderWayError:
@@ -75,7 +75,10 @@ def prepare_to_lead(
     if state.leader_id == UNKNOWN_ID:
         raise ValueError(f"epoch {state.leader_epoch} without a leader")
     if not (quorum_state.may_vote or was_elected(state, quorum_state.state) or is_forced):
-        raise IllegalTransitionError(f"epoch {state.leader_epoch} led by a replica that may have forgotten a vote")
+        raise IllegalTransitionError(
+            f"cannot lead epoch {state.leader_epoch}: this replica may have forgotten a vote, and no vote for itself in"
+            " this epoch is recorded"
+        )
     entering = log.prepare_leader_epoch(state.leader_epoch)
     try:
         voting = quorum_state.prepare_write(state)

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node's log directory: made once, for one node of one cluster, and then held by one process at a time.
+"""A node's log directory: formatted once, for one node of one cluster, then used by one process at a time.
 
 ::
 
     <log directory>/
-        meta.properties                  whose it is; written last, so that a directory which has it is whole
-        bootstrap.checkpoint             records of features that the first leader writes; nobody reads it later
-        .lock                            held while it is open
+        meta.properties                  the owner; written last, so that a directory that has it is complete
+        bootstrap.checkpoint             feature records, which the first leader writes to the log; not read later
+        .lock                            locked while the directory is open
         __cluster_metadata-0/            the log itself: segments, snapshots, quorum-state
             partition.metadata           the topic's id
-            00000000000000000000-0000000000.checkpoint     kraft.version and voters to begin with
+            00000000000000000000-0000000000.checkpoint     the initial kraft.version and voters
 
 Source: Formatter, BootstrapDirectory, MetaPropertiesEnsemble, LogManager#lockLogDirs, PartitionMetadataFile.
 """
@@ -54,26 +54,25 @@ METADATA_DIRECTORY_NAME: Final = f"{METADATA_TOPIC}-0"
 
 _MAX_SIZE_BYTES: Final = 64 * 1024
 _RESERVED_DIRECTORY_IDS: Final = 100
-"""The first uuids mean something else: no directory, a lost one, one that nobody assigned."""
+"""The first uuids are reserved: they stand for an unknown, a lost or an unassigned directory, for example."""
 
 
 @attrs.frozen
 class DirectoryFormat:
-    """Whose a directory shall be, and what its log begins with.
+    """The owner of a new log directory, and the initial content of its log.
 
     Attributes:
         cluster_id: of the cluster.
         node_id: of the node.
         directory_id: of this directory.
-        kraft_version: 0 goes with voters that the configuration names, 1 with voters that the log names.
-        voters: the initial controllers, this node among them; None where it has no part in them: the node joins later,
-            or the voters are static.
-        metadata_records: that Kafka's first leader writes to the log, such as levels of features: one value a record.
-            They stand in ``bootstrap.checkpoint``, which is not made where there are none.
+        kraft_version: 0 if the configuration names the voters, 1 if the log does.
+        voters: the initial controllers, including this node; None if the node joins later, or the voters are static.
+        metadata_records: records that Kafka's first leader writes to the log, such as feature levels: one value per
+            record. They are stored in ``bootstrap.checkpoint``, which is not made if there are none.
 
     Raises:
         EmptyVoterSetError: the set of initial controllers is empty.
-        ValueError: the cluster id is empty, an id is negative or reserved, or the voters do not go with the rest.
+        ValueError: the cluster id is empty, an id is negative or reserved, or the voters contradict the rest.
 
     Source: Formatter, StorageTool.
     """
@@ -101,7 +100,7 @@ class DirectoryFormat:
 
     @classmethod
     def standalone(cls, cluster_id: str, node: VoterNode, metadata_records: Sequence[bytes] = ()) -> Self:
-        """Make a cluster of one voter, which others may join.
+        """Return the format of the first node of a new cluster, its only voter; others may join later.
 
         Raises:
             ValueError: the node has no directory id, or as for the class.
@@ -118,13 +117,13 @@ class DirectoryFormat:
 
 
 def format_log_directory(file_system: FileSystem, path: str, directory_format: DirectoryFormat, now_ms: int) -> None:
-    """Make a log directory for a node. It is durable on return; a crash before leaves one that can be formatted again.
+    """Format a log directory for a node. It is durable on return; after a crash before that, format it again.
 
     Args:
-        file_system: that the directory shall be on.
-        path: of the directory; it is made where it is missing.
-        directory_format: whose it shall be.
-        now_ms: wall clock, in milliseconds of the Unix epoch: the time of the records.
+        file_system: where the directory is to be.
+        path: of the directory; it is created if missing.
+        directory_format: the owner, and the initial content.
+        now_ms: wall clock, in milliseconds of the Unix epoch: the timestamp of the records.
 
     Raises:
         AlreadyFormattedError: it has a ``meta.properties``, or holds a log. Nothing was changed.
@@ -151,7 +150,7 @@ def format_log_directory(file_system: FileSystem, path: str, directory_format: D
 
 
 def _is_of_bootstrap(name: str) -> bool:
-    """Whether a file may be what a format left that was cut short."""
+    """Whether a file may be left over from an interrupted format."""
     snapshot = parse_snapshot_name(name)
     return snapshot is not None and snapshot.snapshot_id == BOOTSTRAP_SNAPSHOT_ID
 
@@ -184,12 +183,12 @@ def _write_bootstrap_snapshot(
 
 
 class LogDirectory(Closing):
-    """A log directory that is held; ``open`` makes it. Leaving a ``with`` block closes it.
+    """A log directory that this process has locked; ``open`` makes it. Leaving a ``with`` block closes it.
 
     Attributes:
         path: of the directory.
         log_path: of the log in it.
-        meta: whose it is.
+        meta: the content of ``meta.properties``, which names the owner.
     """
 
     def __init__(self, path: str, meta: MetaProperties, lock: FileLock) -> None:
@@ -208,20 +207,20 @@ class LogDirectory(Closing):
         node_id: int | None = None,
         directory_id: uuid.UUID | None = None,
     ) -> Self:
-        """Take hold of a directory that was formatted, by raftlog or Kafka, and check whose it is.
+        """Lock a directory that was formatted, by raftlog or Kafka, and check its owner.
 
         Args:
-            file_system: that the directory is on.
+            file_system: where the directory is.
             path: of the directory.
-            cluster_id: that it must be of, if it is given.
-            node_id: likewise.
-            directory_id: likewise.
+            cluster_id: the expected cluster; None accepts any.
+            node_id: the expected node; None accepts any.
+            directory_id: the expected directory id; None accepts any.
 
         Raises:
             NotFormattedError: it has no ``meta.properties``.
-            DirectoryLockedError: another process holds it, or another owner in this one.
-            ForeignDirectoryError: it is of another cluster, node or topic, or has another id.
-            UnsupportedVersionError: it was made for ZooKeeper, or by something that is not known.
+            DirectoryLockedError: another process, or another owner in this one, holds it.
+            ForeignDirectoryError: it belongs to another cluster, node or topic, or has another directory id.
+            UnsupportedVersionError: it was made for ZooKeeper, or in an unknown version.
             DecodeError: ``meta.properties`` or ``partition.metadata`` is malformed.
             StorageError: the disk failed.
         """
@@ -240,12 +239,12 @@ class LogDirectory(Closing):
         return directory
 
     def close(self) -> None:
-        """Let go of the directory. Closing twice is harmless."""
+        """Release the lock. Closing twice is harmless."""
         self._lock.close()
 
 
 def _check_is_log_directory(file_system: FileSystem, path: str) -> None:
-    """Refuse what is none before anything is written to it."""
+    """Refuse a path that is not a log directory, before anything is written to it."""
     partition = parse_directory_name(path.rstrip("/").rpartition("/")[2])
     is_partition = partition is not None and file_system.exists(join(path, FileKind.PARTITION_METADATA.value))
     if partition is not None and is_partition and partition.topic != METADATA_TOPIC:
@@ -281,7 +280,7 @@ def _text(value: object) -> str:
 
 
 def _check_partition(file_system: FileSystem, log_path: str) -> None:
-    """Check the topic of a log, or note it: a directory that was only formatted does not name it yet."""
+    """Check the topic id of a log, or store it: a directory that was only formatted does not have it yet."""
     path = join(log_path, FileKind.PARTITION_METADATA.value)
     try:
         found = read_partition_metadata(read_file(file_system, path, _MAX_SIZE_BYTES))

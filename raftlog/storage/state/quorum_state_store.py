@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-r"""What a replica must not forget of elections: Kafka's ``quorum-state``, and two checksummed copies beside it.
+r"""Stores a replica's election state durably: Kafka's ``quorum-state``, and two checksummed copies beside it.
 
 A replica that forgets its vote may vote twice in an epoch, and then there may be two leaders. ``quorum-state`` has no
-checksum, so the copies decide; Kafka knows nothing of them, and leaves them alone::
+checksum, so the copies take precedence; Kafka does not know them, and leaves them alone::
 
     raftlog-quorum-state 0
-    sequence 12                  one more with each state that is written
+    sequence 12                  incremented with each state that is written
     {"leaderId":-1,"leaderEpoch":5,"votedId":2,"votedDirectoryId":"AQIDBAUGBwgJCgsMDQ4PEA","data_version":1}
-    vote lost                    only where a vote may have been forgotten, until an operator accepts that
+    vote lost                    only if a vote may have been forgotten, until an operator accepts that
     crc32c 89abcdef              of all lines above
 
-Both copies are replaced durably, one after the other, and then ``quorum-state``. A crash in between leaves some with
-the old state and some with the new one, of which nobody was told. Opening the store settles on one of them and writes
-it to all three before it is acted upon, even if all three agree: what is read may be in memory alone
-(``written_anew``).
+Both copies are replaced durably, one after the other, and then ``quorum-state``. A crash in between leaves the old
+state in some files and the new one, which is unacknowledged, in others. Opening the store chooses one of them and
+writes it to all three files before it is used. It does so even if all three agree, because the page cache may hold what
+the disk does not (``written_anew``).
 
-A full disk must not take the vote from a replica that can still read: ``raftlog-reserve`` holds the room of one such
-file, is removed when a state does not fit, and made again when there is room. The files are replaced one after the
-other, so one is enough.
+A full disk must not keep a replica from voting: ``raftlog-reserve`` occupies the space of one such file, is removed
+when a state does not fit, and is made again when there is space. The files are replaced one after the other, so the
+space of one is enough.
 
 Source: FileQuorumStateStore. Differs: DECISIONS.md 18: Kafka has no copies, and takes a missing file for a fresh start.
 """
@@ -55,7 +55,7 @@ COPY_NAMES: Final = ("raftlog-quorum-state-1", "raftlog-quorum-state-2")
 
 RESERVE_NAME: Final = "raftlog-reserve"
 _RESERVE: Final = bytes(512)
-"""Any length takes a whole block of a file system, which is more than a state takes."""
+"""A file of any length takes a whole block of the file system, which is more than a state needs."""
 _MAX_SIZE_BYTES: Final = 1024 * 1024
 _COPY: Final = re.compile(
     rb"(raftlog-quorum-state 0\nsequence ([0-9]{1,18})\n([^\n]*)\n(vote lost\n)?)crc32c ([0-9a-f]{8})\n"
@@ -66,28 +66,28 @@ class QuorumStateOrigin(enum.Enum):
     """Where a state comes from."""
 
     FRESH = "fresh"
-    """There is no file, and no log: the replica has never taken part in anything."""
+    """There is no file and no log: the replica has never taken part in an election."""
     COPIES = "copies"
     """The copies, or the one of them that is sound."""
     KAFKA = "kafka"
     """``quorum-state``: there are no sound copies, or Kafka has run in this directory since they were written."""
     LOST = "lost"
-    """No file is sound, and there was something to remember: the replica may have voted, and nobody knows for whom."""
+    """No file is sound, although there was a state: the replica may have voted for an unknown candidate."""
     BEHIND = "behind"
     """A sound file, but of an epoch below the log's: an old image, or the disk has lost writes. Votes may be lost."""
 
 
 @attrs.frozen
 class StoredQuorumState:
-    """What the three files say together.
+    """The state that follows from the three files.
 
     Attributes:
         origin: where the state comes from.
         state: None if it is fresh or lost.
-        is_settled: whether all three files say so; otherwise they must, before anyone is told of the state.
+        is_settled: whether all three files have it; otherwise they must, before the state is used.
         problems: what is wrong with files that cannot be read.
-        last_sequence: the highest number of a copy, 0 if there is none.
-        is_vote_lost: whether a vote may have been forgotten, now or at an earlier start.
+        last_sequence: the highest sequence number of a copy, 0 if there is none.
+        is_vote_lost: whether a vote may have been forgotten, now or before an earlier open.
     """
 
     origin: QuorumStateOrigin
@@ -99,17 +99,17 @@ class StoredQuorumState:
 
     @property
     def may_vote(self) -> bool:
-        """Whether the replica may vote, and be a candidate: not where it may have forgotten a vote."""
+        """Whether the replica may vote and be a candidate: False if it may have forgotten a vote."""
         return not self.is_vote_lost
 
 
 @attrs.frozen
 class QuorumStateCopy:
-    """What a checksummed copy says.
+    """The content of a checksummed copy.
 
     Attributes:
         state: as in ``quorum-state``.
-        sequence: one more with each state that is written.
+        sequence: incremented with each state that is written.
         is_vote_lost: whether a vote may have been forgotten.
     """
 
@@ -128,13 +128,13 @@ def read_quorum_state_copy(data: bytes) -> QuorumStateCopy:
     """Read the bytes of a copy.
 
     Raises:
-        DecodeError: they are not those of a copy, the CRC does not hold, or the state does not read.
+        DecodeError: they are not those of a copy, the CRC does not match, or the state cannot be read.
     """
     match = _COPY.fullmatch(data)
     if match is None:
         raise CorruptFileError("not a copy of quorum-state of version 0", "file-format", position=0)
     if crc32c(match[1]) != int(match[5], 16):
-        raise CorruptFileError("the stored CRC is not that of the lines above it", "file-crc", position=match.start(5))
+        raise CorruptFileError("the stored CRC does not match the lines above it", "file-crc", position=match.start(5))
     return QuorumStateCopy(_read_state(match[3]), int(match[2]), is_vote_lost=match[4] is not None)
 
 
@@ -148,16 +148,17 @@ def _read_state(data: bytes) -> QuorumStateData:
 def load_quorum_state(
     file_system: FileSystem, directory: str, *, has_log: bool, last_epoch: int = 0
 ) -> StoredQuorumState:
-    """Find out what the replica remembers; nothing is written.
+    """Read the stored election state; nothing is written.
 
-    Of the copies the one of the higher epoch counts, then the later one. ``quorum-state`` counts instead, as what Kafka
-    wrote later, where its epoch is higher; or where at one epoch it has a leader or a vote, and the copy has neither.
+    The copy of the higher epoch takes precedence, then that of the higher sequence number. ``quorum-state`` takes
+    precedence over both if Kafka must have written it later: its epoch is higher, or the epoch is the same and only
+    ``quorum-state`` has a leader or a vote.
 
     Args:
-        file_system: that the directory is on.
+        file_system: where the directory is.
         directory: of the log.
-        has_log: whether the log ends above 0, or is in quarantine: such a replica has been through elections.
-        last_epoch: of the log (``last_fetched_epoch``). A replica notes an epoch before it has a record of it.
+        has_log: whether the log ends above 0, or is in quarantine: such a replica has taken part in elections.
+        last_epoch: of the log (``last_fetched_epoch``). A replica stores an epoch before it has a record of it.
     """
     loading = _Loading(file_system, directory)
     copies = [copy for name in COPY_NAMES if (copy := loading.read(name, read_quorum_state_copy))]
@@ -187,7 +188,7 @@ def _is_later(in_kafkas_file: QuorumStateData, copy: QuorumStateData) -> bool:
 
 
 class _Loading:
-    """Reads files that may be missing or bad, and notes which are bad."""
+    """Reads files that may be missing or bad, and collects what is wrong with the bad ones."""
 
     def __init__(self, file_system: FileSystem, directory: str) -> None:
         self._file_system = file_system
@@ -195,7 +196,7 @@ class _Loading:
         self.problems: list[DecodeError | StorageError] = []
 
     def read(self, name: str, parse: Callable[[bytes], T]) -> T | None:
-        """Return what a file says; None if it is missing or bad."""
+        """Return the parsed file; None if it is missing or bad."""
         path = join(self._directory, name)
         try:
             return parse(read_file(self._file_system, path, _MAX_SIZE_BYTES))
@@ -212,10 +213,10 @@ class QuorumStateStore(Owned):
     """Keeps the state of a replica that is running; ``open`` makes it.
 
     Attributes:
-        recovered: what was found when it was opened.
-        state: what was written last; None for a replica that has nothing to remember, or has lost it.
-        may_vote: whether the replica may vote, and be a candidate. Once it may not, no write and no start changes that:
-            only ``accept_loss`` does.
+        recovered: what was found on open.
+        state: what was written last; None if the replica is fresh, or has lost its state.
+        may_vote: whether the replica may vote and be a candidate. If not, only ``accept_loss`` changes that: no write
+            and no other open does.
     """
 
     def __init__(self, file_system: FileSystem, directory: str, recovered: StoredQuorumState) -> None:
@@ -231,22 +232,22 @@ class QuorumStateStore(Owned):
 
     @classmethod
     def open(cls, file_system: FileSystem, directory: str, *, has_log: bool, last_epoch: int = 0) -> Self:
-        """Find out what the replica remembers, and write it to all three files; ``recovered`` tells what was found.
+        """Read the stored election state, and write it to all three files; ``recovered`` has what was found.
 
         Args:
-            file_system: that the directory is on.
+            file_system: where the directory is.
             directory: of the log.
             has_log: as for ``load_quorum_state``.
-            last_epoch: likewise.
+            last_epoch: as for ``load_quorum_state``.
 
         Raises:
-            OutOfSpaceError: they cannot be written, not even with the room of the reserve.
-            StorageError: they cannot be written. Nobody may be told of what was read.
+            OutOfSpaceError: the files cannot be written, not even with the space of the reserve.
+            StorageError: the files cannot be written. The state that was read must not be used.
         """
         recovered = load_quorum_state(file_system, directory, has_log=has_log, last_epoch=last_epoch)
         store = cls(own_view(file_system, directory), directory, recovered)
         if recovered.state is not None:
-            # Also where all three agree: a sync of another process may have failed, which the cache does not tell.
+            # Even if all three agree: they may be in the page cache only, after a failed sync of another process.
             store._writing(recovered.state).complete()
         store._keep_reserve()
         return store
@@ -257,38 +258,38 @@ class QuorumStateStore(Owned):
         return 0 if self.state is None else self.state.leader_epoch
 
     def accept_loss(self) -> None:
-        """Let a replica vote that may have forgotten a vote. The next ``write`` makes that durable.
+        """Let a replica vote although it may have forgotten a vote. The next ``write`` makes that durable.
 
-        It is for an operator to say, who knows that no vote of this replica counts in an election that is still open.
+        Only an operator may decide this, knowing that no vote of this replica can matter in an open election.
         """
         self.may_vote = True
 
     def write(self, state: QuorumStateData) -> None:
-        """Make a state durable. Nobody may be told of it before this returns.
+        """Make a state durable. It must not be acted upon, or sent to a peer, before this returns.
 
         Raises:
             WorkUnderWayError: another state is being written. Nothing was changed.
-            FencedEpochError: its epoch is negative, or below that of the state before. Nothing was changed.
-            IllegalTransitionError: in the epoch of the state before it has another leader or another vote, or knows of
-                neither any more; or it has a new vote, and the replica may not vote. Nothing was changed.
-            OutOfSpaceError: there was no room, not even with that of the reserve. After a crash the replica may find
-                the state or the one before.
-            StorageError: likewise; and every later call raises it again, as what is on the disk is not known.
-            ForkedProcessError: this process was forked from the one that has opened the store. Nothing was changed.
+            FencedEpochError: its epoch is negative, or below that of the previous state. Nothing was changed.
+            IllegalTransitionError: the epoch is that of the previous state, but leader or vote were replaced or
+                removed; or there is a new vote, and the replica may not vote. Nothing was changed.
+            OutOfSpaceError: there was no space, not even with that of the reserve. After a crash the replica may find
+                this state or the previous one.
+            StorageError: the disk failed, and what is on it is unknown. Every later call raises this error again.
+            ForkedProcessError: this process was forked from the one that opened the store. Nothing was changed.
 
         Source: FileQuorumStateStore#writeElectionState.
         """
         self.prepare_write(state).complete()
 
     def prepare_write(self, state: QuorumStateData) -> DiskWork[DiskResult[QuorumStateData]]:
-        """Prepare ``write``: ``state`` stays what it was until the work is finished, and nothing else may be written.
+        """Prepare ``write``: until the work is finished, ``state`` does not change, and no other may be written.
 
-        The result carries the state's epoch, and as its generation the number that the copies give it.
+        The result carries the state's epoch, and as its generation the sequence number of its copies.
 
         Raises:
             WorkUnderWayError, FencedEpochError, IllegalTransitionError: as for ``write``.
-            StorageError: a state could not be written before.
-            ForkedProcessError: this process was forked from the one that has opened the store.
+            StorageError: an earlier state could not be written.
+            ForkedProcessError: this process was forked from the one that opened the store.
         """
         self.check_owner()
         if self._failure is not None:
@@ -301,7 +302,7 @@ class QuorumStateStore(Owned):
         return self._writing(state)
 
     def _writing(self, state: QuorumStateData) -> DiskWork[DiskResult[QuorumStateData]]:
-        # The second one is for another try, with the room that the reserve has kept.
+        # The second one is for a retry with the space of the reserve.
         sequences = self._sequence + 1, self._sequence + 2
         copies = self._copy(state), self._copy(state)
         self._is_writing = True
@@ -323,18 +324,18 @@ class QuorumStateStore(Owned):
         return QuorumStateCopy(state, self._sequence, is_vote_lost=not self.may_vote).encode()
 
     def _note_failure(self, error: BaseException) -> None:
-        """After what is not for want of room nobody knows what the files say."""
+        """Refuse all further writes, unless the disk was full: what the files contain is unknown."""
         if isinstance(error, StorageError) and not isinstance(error, OutOfSpaceError):
             self._failure = fresh_copy(error)
 
     def _store(self, state: QuorumStateData, first_copy: bytes, second_copy: bytes) -> int:
-        """Write one copy or the other, and return which: 0 or 1."""
+        """Write the first copy; if the disk is full, free the reserve and write the second. Return which: 0 or 1."""
         self.check_owner()
         try:
             self._store_in_files(state, first_copy)
             return 0
         except OutOfSpaceError as error:
-            # The reserve is room on the disk, and of use for nothing else.
+            # The reserve helps against a full disk, but not against a lack of descriptors.
             is_for_room = not isinstance(error, TooManyOpenFilesError)
             if not is_for_room or not remove_if_there(self._file_system, join(self._directory, RESERVE_NAME)):
                 raise
@@ -343,7 +344,7 @@ class QuorumStateStore(Owned):
             return 1
 
     def _keep_reserve(self) -> None:
-        """Make the reserve, unless it is there; where there is no room for it, there is none."""
+        """Make the reserve if it is missing, and if there is space for it."""
         path = join(self._directory, RESERVE_NAME)
         if not self._file_system.exists(path):
             with contextlib.suppress(StorageError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The contract of a file system, as tests to run on an implementation of yours."""
+"""The contract of a file system, as tests to run on your own implementation."""
 
 import threading
 from collections.abc import Callable
@@ -21,13 +21,13 @@ except ImportError as error:
     raise MissingExtraError("testing", "raftlog.testing.contracts.file_system") from error
 
 _HANG_S: Final = 600
-"""How long another thread may take before that is called a hang: far longer than on any machine that is busy."""
+"""How long another thread may take before the test fails: much longer than even on a busy machine."""
 
 
 class FileSystemContract:
-    """What every ``FileSystem`` does.
+    """The tests that every ``FileSystem`` must pass.
 
-    Subclass it in a test module, and say how to make a file system::
+    Subclass it in a test module, and define how to make a file system::
 
         class TestMyFiles(FileSystemContract):
             def make_file_system(self) -> FileSystem:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the contract of a log is run on: a log that can be closed, opened again and crashed."""
+"""The object that the contract of a log is tested on: a log that can be closed, opened again and crashed."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
@@ -18,11 +18,11 @@ KEEP_ALL: Final = Retention(max_bytes=None, max_age_ms=None)
 
 
 class LogHarness(Protocol):
-    """One log, and what may happen to the machine that it is on."""
+    """One log, and the means to reopen it and to crash its machine."""
 
     @property
     def log(self) -> ReplicatedLog:
-        """The log; another object after ``reopen`` and ``crash``, perhaps."""
+        """The log; it may be another object after ``reopen`` or ``crash``."""
         ...
 
     def reopen(self) -> None:
@@ -35,10 +35,10 @@ class LogHarness(Protocol):
 
 
 class LogInParts:
-    """A log whose blocking calls are made of the second form of each, and what must hold in between is checked.
+    """A log that executes blocking calls by their ``prepare_...`` form, and checks what must hold in between.
 
-    Nothing is synced but by ``run``, which stays within the paths that were told before; all that is asked of memory
-    is answered the same before and after it; and no other work is taken.
+    Only ``run`` may sync, and only the paths that the work named before. Queries answered from memory give the same
+    before and after it, and no other work is accepted meanwhile.
     """
 
     def __init__(self, log: ReplicatedLog, file_system: MemoryFileSystem | None = None) -> None:
@@ -93,7 +93,7 @@ class LogInParts:
         assert self._in_parts(self._log.prepare_flush) == self._log.flushed_offset == self._log.end_offset.offset
 
     def initialize_leader_epoch(self, epoch: int) -> None:
-        """Enter an epoch."""
+        """Begin an epoch."""
         self._in_parts(lambda: self._log.prepare_leader_epoch(epoch))
 
     def truncate_to(self, offset: int) -> None:
@@ -101,11 +101,11 @@ class LogInParts:
         assert self._in_parts(lambda: self._log.prepare_truncate_to(offset)) == self._log.end_offset.offset
 
     def truncate_to_end_offset(self, end_offset: OffsetAndEpoch) -> Any:
-        """Truncate where logs part."""
+        """Truncate where logs diverge."""
         return self._in_parts(lambda: self._log.prepare_truncate_to_end_offset(end_offset))
 
     def truncate_to_latest_snapshot(self) -> Any:
-        """Start anew."""
+        """Restart at the latest snapshot."""
         return self._in_parts(self._log.prepare_truncate_to_latest_snapshot)
 
     def delete_before_snapshot(self, snapshot_id: OffsetAndEpoch) -> Any:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches as a raft leader writes them, and whole snapshots, made small."""
+"""Makes small batches as a raft leader writes them, and small complete snapshots."""
 
 import functools
 from typing import Final
@@ -12,7 +12,7 @@ from raftlog.snapshot.writer import RecordsSnapshotWriter
 from raftlog.voters.kraft_version import KRaftVersion
 
 TIMESTAMP: Final = 1_700_000_000_000
-"""Of every record, in ms since the epoch."""
+"""In ms since the Unix epoch. The records of a batch have this timestamp plus its base offset."""
 
 
 _CRC_POSITION: Final = 17
@@ -22,7 +22,7 @@ _IS_CONTROL: Final = 0x20
 
 @functools.lru_cache(maxsize=4096)
 def raft_batch(base_offset: int, epoch: int, count: int = 1, value: bytes = b"value") -> bytes:
-    """Return a batch of so many records of one value."""
+    """Return a batch of ``count`` records that all have the same value."""
     builder = RecordBatchBuilder(base_offset, partition_leader_epoch=epoch)
     builder.extend([(TIMESTAMP + base_offset, None, value)] * count)
     return builder.build()
@@ -44,7 +44,7 @@ def snapshot_bytes(snapshot_id: OffsetAndEpoch, *, last_contained_log_timestamp:
 
 
 def unreadable_control_batch(base_offset: int, epoch: int) -> bytes:
-    """Return a control batch with a sound CRC, whose record is no control record."""
+    """Return a control batch whose CRC matches, but whose record is not a control record."""
     batch = bytearray(raft_batch(base_offset, epoch))
     batch[_ATTRIBUTES_POSITION + 1] |= _IS_CONTROL
     batch[_CRC_POSITION:_ATTRIBUTES_POSITION] = crc32c(batch[_ATTRIBUTES_POSITION:]).to_bytes(4, "big")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The contract of a replicated log, as tests to run on an implementation of yours."""
+"""The contract of a replicated log, as tests to run on your own implementation."""
 
 from collections.abc import Callable
 
@@ -51,7 +51,7 @@ def write_snapshot(log: ReplicatedLog, offset: int, epoch: int, timestamp: int =
 
 
 def install_snapshot(log: ReplicatedLog, offset: int, epoch: int) -> OffsetAndEpoch:
-    """Take over a snapshot from a leader, in chunks."""
+    """Install a snapshot from a leader, in chunks."""
     snapshot_id = OffsetAndEpoch(offset, epoch)
     data = snapshot_bytes(snapshot_id)
     writer = log.create_snapshot_unchecked(snapshot_id)
@@ -74,7 +74,7 @@ def contents(log: ReplicatedLog) -> bytes:
 
 
 def state(log: ReplicatedLog) -> tuple[object, ...]:
-    """Return what can be seen of a log."""
+    """Return the observable state of a log."""
     pointers = (log.start_offset, log.end_offset, log.high_watermark, log.flushed_offset, log.last_fetched_epoch)
     return (*pointers, log.snapshot_ids, contents(log), [log.end_offset_for_epoch(epoch) for epoch in range(8)])
 
@@ -83,9 +83,9 @@ CORRUPT = raft_batch(50, 5, 1)[:-1] + b"?"
 
 
 class ReplicatedLogContract:
-    """What every ``ReplicatedLog`` does.
+    """The tests that every ``ReplicatedLog`` must pass.
 
-    Subclass it in a test module, and say how to make a log::
+    Subclass it in a test module, and define how to make a log::
 
         class TestMyLog(ReplicatedLogContract):
             def make_harness(self, retention: Retention) -> LogHarness:
@@ -95,7 +95,7 @@ class ReplicatedLogContract:
     """
 
     def make_harness(self, retention: Retention) -> LogHarness:
-        """Make an empty log that keeps as much as its retention says."""
+        """Make an empty log with a retention."""
         raise NotImplementedError
 
     @pytest.fixture
@@ -110,7 +110,7 @@ class ReplicatedLogContract:
 
     @pytest.fixture
     def kafkas(self, harness: LogHarness) -> LogHarness:
-        """The log of which Kafka's answers are known: batches of two, epoch 3 up to offset 48, then 5 up to 50."""
+        """A log for which Kafka's answers are known: batches of two, epoch 3 up to offset 48, then 5 up to 50."""
         fill(harness.log, 3, 24)
         fill(harness.log, 5, 1)
         harness.log.flush()
@@ -173,7 +173,7 @@ class ReplicatedLogContract:
         assert state(kafkas.log) == before
 
     def test_a_follower_takes_what_it_can_use(self, kafkas: LogHarness) -> None:
-        """A follower leaves out a cut-off batch and epochs above its leader's, and refuses gaps and damage."""
+        """A follower drops a cut-off batch and epochs above its leader's, and refuses gaps and damage."""
         log = kafkas.log
         assert log.append_as_follower(raft_batch(50, 7), 6) is None
         assert log.append_as_follower(raft_batch(50, 5)[:-1], 6) is None
@@ -193,7 +193,7 @@ class ReplicatedLogContract:
             assert state(log) == before
 
     def test_reads_are_limited(self, kafkas: LogHarness) -> None:
-        """A read gives its first batch whole, and beyond that no more bytes than were asked for, of one segment."""
+        """A read returns its first batch whole, and otherwise no more bytes than were asked for, of one segment."""
         log, size = kafkas.log, len(raft_batch(0, 3, 2))
         whole = b"".join(raft_batch(offset, 3, 2) for offset in range(10, 48, 2)) + raft_batch(48, 5, 2)
         for max_size_bytes in (-1, 0, 1, size, size + 1, 3 * size + 7, 2**40):
@@ -217,7 +217,7 @@ class ReplicatedLogContract:
                 log.read(offset, UNCOMMITTED)
 
     def test_the_high_watermark(self, kafkas: LogHarness) -> None:
-        """It moves up to the log end at most, and not down; its place is where the batch that follows it lies."""
+        """It moves up, at most to the log end, and never down; its place is that of the batch that follows it."""
         log = kafkas.log
         for told, held in ((10, 10), (4, 10), (60, 50), (-1, 50)):
             log.update_high_watermark(told)
@@ -233,7 +233,7 @@ class ReplicatedLogContract:
         assert log.validate_offset_and_epoch(50, 3) == ValidOffsetAndEpoch.diverging(OffsetAndEpoch(48, 3))
 
     def test_every_offset_has_an_epoch(self, kafkas: LogHarness) -> None:
-        """The epoch of each record that the log holds is known; of others there is none, whatever snapshots say."""
+        """The epoch of each record in the log is known; other offsets are out of range, even if a snapshot has them."""
         log = kafkas.log
         assert [log.epoch_at_offset(offset) for offset in range(50)] == [3] * 48 + [5] * 2
         log.update_high_watermark(20)
@@ -244,7 +244,7 @@ class ReplicatedLogContract:
                 log.epoch_at_offset(offset)
 
     def test_a_leader_enters_its_epoch(self, kafkas: LogHarness) -> None:
-        """The epoch is known before it has a record, goes with a truncation to the log end, and never falls."""
+        """The epoch is known before it has a record, is dropped by a truncation to the log end, and never falls."""
         log = kafkas.log
         log.initialize_leader_epoch(7)
         assert log.last_fetched_epoch == 7
@@ -259,7 +259,7 @@ class ReplicatedLogContract:
         assert kafkas.log.last_fetched_epoch == 5
 
     def test_truncation_takes_whole_batches(self, kafkas: LogHarness) -> None:
-        """The batch that holds the offset goes, with all behind it; then the log goes on from there."""
+        """The batch that holds the offset is dropped, with all after it; then the log continues from there."""
         log = kafkas.log
         log.truncate_to(31)
         assert (log.end_offset.offset, log.last_fetched_epoch, log.flushed_offset) == (30, 3, 30)
@@ -272,7 +272,7 @@ class ReplicatedLogContract:
         assert (log.end_offset.offset, log.last_fetched_epoch, contents(log)) == (0, 0, b"")
 
     def test_committed_records_are_not_truncated(self, kafkas: LogHarness) -> None:
-        """A truncation that would take a record below the high watermark is refused."""
+        """A truncation that would drop a record below the high watermark is refused."""
         log = kafkas.log
         log.update_high_watermark(40)
         before = state(log)
@@ -291,7 +291,7 @@ class ReplicatedLogContract:
             log.truncate_to(41)
 
     def test_divergence_ends_with_the_common_epoch(self, kafkas: LogHarness) -> None:
-        """What the leader does not have goes: by its end of the common epoch, or by ours of the one below it."""
+        """The log is cut at the leader's end of the common epoch, or at its own end of the epoch below that."""
         log = kafkas.log
         assert log.truncate_to_end_offset(OffsetAndEpoch(60, 5)) == 50
         assert log.truncate_to_end_offset(OffsetAndEpoch(60, 4)) == 48
@@ -299,7 +299,7 @@ class ReplicatedLogContract:
         assert (log.end_offset.offset, log.last_fetched_epoch) == (30, 3)
 
     def test_a_crash_takes_what_is_not_flushed(self, kafkas: LogHarness) -> None:
-        """What was flushed survives a crash; the rest may be gone, by whole batches, and can be appended again."""
+        """Flushed batches survive a crash; others may be lost, as whole batches, and can be appended again."""
         fill(kafkas.log, 6, 3)
         flushed_offset = kafkas.log.flushed_offset
         assert flushed_offset >= 50
@@ -314,7 +314,7 @@ class ReplicatedLogContract:
         assert log.flushed_offset == log.end_offset.offset
 
     def test_a_closed_log_opens_as_it_was(self, kafkas: LogHarness) -> None:
-        """Closing flushes; what is opened again is the same, but for the high watermark, which only snapshots keep."""
+        """Closing flushes; the reopened log is the same, except the high watermark, which follows from snapshots."""
         fill(kafkas.log, 6, 3)
         kafkas.log.update_high_watermark(50)
         snapshot_id = write_snapshot(kafkas.log, 30, 3)
@@ -329,7 +329,7 @@ class ReplicatedLogContract:
         log.close()
 
     def test_what_was_truncated_does_not_come_back(self, kafkas: LogHarness) -> None:
-        """A truncation is durable when it returns, and so is what is flushed in its place."""
+        """A truncation is durable when it returns, and so are the batches flushed in place of the dropped ones."""
         kafkas.log.truncate_to(30)
         kafkas.crash()
         assert (kafkas.log.end_offset.offset, kafkas.log.last_fetched_epoch) == (30, 3)
@@ -339,7 +339,7 @@ class ReplicatedLogContract:
         assert contents(kafkas.log).endswith(raft_batch(28, 3, 2) + raft_batch(30, 9))
 
     def test_a_snapshot_is_listed_when_it_is_frozen(self, kafkas: LogHarness) -> None:
-        """Before, and without, it there is none; then it is listed, can be read, and is made once."""
+        """Only freezing makes a snapshot: then it is listed, can be read, and cannot be made again."""
         log, snapshot_id = kafkas.log, OffsetAndEpoch(20, 3)
         log.update_high_watermark(30)
         abandoned = log.create_snapshot(snapshot_id)
@@ -368,7 +368,7 @@ class ReplicatedLogContract:
 
     @pytest.mark.parametrize("snapshot_id", [(32, 3), (21, 3), (20, 5), (20, 2), (10, 3), (20, -1)])
     def test_a_wrong_snapshot_id_is_refused(self, kafkas: LogHarness, snapshot_id: tuple[int, int]) -> None:
-        """Above the high watermark, inside a batch, of another epoch, behind the latest: no snapshot is made there."""
+        """No snapshot is made above the high watermark, inside a batch, of another epoch, or below the latest one."""
         kafkas.log.update_high_watermark(30)
         write_snapshot(kafkas.log, 14, 3)
         before = state(kafkas.log)
@@ -377,7 +377,7 @@ class ReplicatedLogContract:
         assert state(kafkas.log) == before
 
     def test_a_log_starts_anew_at_a_snapshot_ahead(self, kafkas: LogHarness) -> None:
-        """A snapshot from the leader takes the place of the whole log, which goes on behind it."""
+        """A snapshot from the leader replaces the whole log, which continues after it."""
         log = kafkas.log
         log.update_high_watermark(40)
         write_snapshot(log, 20, 3)
@@ -394,7 +394,7 @@ class ReplicatedLogContract:
         assert (kafkas.log.start_offset, kafkas.log.snapshot_ids) == (100, (snapshot_id,))
 
     def test_a_crash_before_the_log_starts_anew(self, kafkas: LogHarness) -> None:
-        """A snapshot that was frozen wins at the next start, whenever the crash came."""
+        """A frozen snapshot that is ahead replaces the log on the next open after a crash."""
         snapshot_id = install_snapshot(kafkas.log, 100, 9)
         unfrozen = kafkas.log.create_snapshot_unchecked(OffsetAndEpoch(200, 9))
         assert unfrozen is not None
@@ -405,7 +405,7 @@ class ReplicatedLogContract:
         assert log.snapshot_ids == (snapshot_id,)
 
     def test_a_snapshot_takes_the_place_of_records(self, kafkas: LogHarness) -> None:
-        """The log starts at the snapshot, older snapshots are gone, and Kafka's answers for such a log hold."""
+        """The log starts at the snapshot, older snapshots are deleted, and queries return what Kafka's do."""
         log = kafkas.log
         log.update_high_watermark(30)
         write_snapshot(log, 10, 3)
@@ -424,7 +424,7 @@ class ReplicatedLogContract:
         assert not log.delete_before_snapshot(OffsetAndEpoch(26, 3))
 
     def test_what_a_snapshot_stands_for_is_durable(self, kafkas: LogHarness) -> None:
-        """A log that starts at a snapshot of records which were never flushed loses nothing by a crash."""
+        """A log that starts at a snapshot of records that were never flushed loses nothing in a crash."""
         fill(kafkas.log, 6, 2)
         kafkas.log.update_high_watermark(54)
         assert kafkas.log.delete_before_snapshot(write_snapshot(kafkas.log, 54, 6))
@@ -439,7 +439,7 @@ class ReplicatedLogContract:
         assert (kafkas.log.start_offset, len(kafkas.log.snapshot_ids)) == (0, 1)
 
     def test_a_snapshot_of_the_whole_log(self, kafkas: LogHarness) -> None:
-        """A log may give up all its records for a snapshot, and still knows where it is, after a crash too."""
+        """A snapshot may replace all records; the log keeps its offsets and epoch, even after a crash."""
         kafkas.log.update_high_watermark(50)
         snapshot_id = write_snapshot(kafkas.log, 50, 5)
         assert kafkas.log.delete_before_snapshot(snapshot_id)
@@ -463,7 +463,7 @@ class ReplicatedLogContract:
         ids=["none", "size", "age", "wide"],
     )
     def test_retention(self, make: Callable[[Retention], LogHarness], retention: Retention, starts_at: int) -> None:
-        """What is too large or too old goes, a snapshot at a time; the newest stays; nothing else moves the start."""
+        """Snapshots that are too large or too old are deleted one by one, except the newest; others remain."""
         log = make(retention).log
         fill(log, 3, 20)
         log.update_high_watermark(30)

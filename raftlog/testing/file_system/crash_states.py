@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which states a disk may be in after a crash: the model behind ``MemoryFileSystem``, as plain values.
+"""The states that a disk may be in after a crash: the model behind ``MemoryFileSystem``, as plain values.
 
 **A file** is sectors and a length. A sector is written whole or not at all; nothing else about a write is whole.
 
-- Since the last sync a sector has had one version after each write that touched it. The disk holds any one of them, or
-  the one from before, whatever the other sectors hold: the page cache is written back in any order, and the power goes
-  between two sectors.
+- Each write since the last sync gives every sector that it touches a new version. The disk holds any one of these
+  versions, or the one before them, independently of other sectors: the page cache is written back in any order, and the
+  power may fail between two sectors.
 - Lengths and truncations go through the file system's journal, hence in order: the disk has the length of one moment
-  since the last sync, and the truncations up to that moment. Sectors may be ahead of that moment or behind it, so that
-  a file may be long enough and hold zeros (delayed allocation), or hold data that its length does not show.
+  since the last sync, and the truncations up to that moment. Sectors may be newer or older than that moment. So a file
+  may have its full length and hold zeros (delayed allocation), or hold data after its length.
 
-**Names.** Creating, renaming and removing each happen whole or not at all; a rename is never half done. The disk has
-any set of those since the last sync of their directory in which an operation brings along the earlier ones on the same
-name or the same file. ext4 and XFS journal names in one order and give fewer states (``ordered_names``); btrfs does
-reorder names that have nothing to do with each other. A name does not wait for the bytes of its file (the zero-length
-file after a rename), and syncing a file does not keep its name.
+**Names.** Creating, renaming and removing each happen completely or not at all; a rename is never half done. The disk
+has any subset of these operations since the last sync of their directory, but an operation includes all earlier ones on
+the same name or the same file. ext4 and XFS journal names in one order, which gives fewer states (``ordered_names``);
+btrfs does reorder unrelated names. A name may be durable before the bytes of its file (the zero-length file after a
+rename), and syncing a file does not make its name durable.
 
 A state is legal if some choice above gives it. All of them are enumerated, unless there are more than ``max_choices``
-for one file, for the names, or for all files together: then old and new are tried on both sides of every cut, and each
-one old or new against all the others.
+for one file, for the names, or for all files together. Then two kinds of states are tried: all choices up to some point
+new and the rest old, or the reverse; and each single choice against all others old, or all others new.
 
 Source: Pillai et al., "All File Systems Are Not Created Equal" (OSDI 2014); Rebello et al., "Can Applications Recover
 from fsync Failures?" (ATC 2020).
@@ -38,10 +38,10 @@ from raftlog.file_system import parent_directory
 T = TypeVar("T")
 
 DIRECTORY: Final = 0
-"""The number that stands for a directory where others are of files."""
+"""The inode number that stands for a directory; files have other numbers."""
 ROOTS: Final = frozenset({".", "/"})
 _MAX_TEARS: Final = 64
-"""Sectors of a file that are torn one by one; of more, neighbours go together."""
+"""How many sectors of a file are torn independently; if there are more, neighbours are grouped."""
 
 
 @attrs.frozen
@@ -49,9 +49,9 @@ class CrashModel:
     """How much a crash may mix up.
 
     Attributes:
-        sector_size_bytes: what a disk writes whole.
-        max_choices: how many combinations are all tried; of more, the cuts and the single ones.
-        ordered_names: whether names become durable in the order of their changes, as ext4 and XFS have it.
+        sector_size_bytes: the unit that a disk writes atomically.
+        max_choices: up to this many combinations are all tried; of more, a selection.
+        ordered_names: whether names become durable in the order of their changes, as on ext4 and XFS.
     """
 
     sector_size_bytes: int = 512
@@ -60,14 +60,14 @@ class CrashModel:
 
 
 class Fate(enum.Enum):
-    """What has become of a change."""
+    """Whether a change is durable."""
 
     OPEN = "open"
-    """No sync since."""
+    """There was no sync since."""
     DOUBTFUL = "doubtful"
-    """A sync failed: it may be on the disk or not, and no later sync says which."""
+    """A sync failed: the change may be on disk or not, and no later sync changes that."""
     SETTLED = "settled"
-    """A sync has returned; it is behind a doubtful one, or it would not be listed any more."""
+    """A sync has returned. The change is still listed because it follows a doubtful one."""
 
 
 @attrs.frozen
@@ -80,7 +80,7 @@ class Write:
 
 @attrs.frozen
 class Truncate:
-    """A cut to a length."""
+    """A truncation to a length."""
 
     size_bytes: int
 
@@ -100,18 +100,18 @@ class FileImage:
 
 @attrs.frozen(eq=False)
 class NameChange:
-    """Names that changed in one step: the file's number or ``DIRECTORY``, or None where the name is gone.
+    """Names that changed in one step.
 
     Attributes:
-        names: what each name is now.
-        files: the numbers of all files that it is about.
+        names: each name with its file's number now, or ``DIRECTORY``; None if the name was removed.
+        files: the numbers of all files concerned.
     """
 
     names: tuple[tuple[str, int | None], ...]
     files: frozenset[int]
 
     def conflicts(self, other: "NameChange") -> bool:
-        """Say whether both are about the same file or name, so that they cannot change places."""
+        """Return whether both concern the same file or name, so that they cannot be reordered."""
         if self.files & other.files:
             return True
         return not {name for name, _ in self.names}.isdisjoint(name for name, _ in other.names)
@@ -128,14 +128,15 @@ class DiskImage:
 
 
 DiskState = tuple[tuple[str, bytes | None, bool], ...]
-"""What is on a disk after a crash, by path: the path, the bytes (None for a directory), and whether it is read-only."""
+"""The content of a disk after a crash: per path, the path, the bytes (None for a directory), and whether it is
+read-only."""
 
 
 class PossibleStates:
-    """All legal states of a disk after a crash at one moment, in an order that is always the same.
+    """All legal states of a disk after a crash at one moment, in a deterministic order.
 
     Attributes:
-        is_complete: whether nothing was left out for being too many.
+        is_complete: whether all states are yielded, rather than a selection of too many.
     """
 
     def __init__(self, image: DiskImage, model: CrashModel) -> None:
@@ -190,11 +191,11 @@ def picked_state(image: DiskImage, choose: Callable[[int], int], model: CrashMod
 
 
 def choices(sites: Sequence[Sequence[T]], max_choices: int) -> Iterator[tuple[T, ...]]:
-    """Yield every way to take one of each site; where there are too many, cuts and single deviations.
+    """Yield every way to choose one version per site; if there are too many, the selection that the module describes.
 
     Args:
-        sites: what can be taken at each place, oldest first.
-        max_choices: how many are not too many.
+        sites: the versions to choose from at each site, oldest first.
+        max_choices: up to this many combinations are all yielded.
     """
     if _is_few(sites, max_choices):
         yield from itertools.product(*sites)
@@ -215,7 +216,7 @@ def _is_few(sites: Sequence[Sequence[T]], max_choices: int) -> bool:
 
 @functools.lru_cache(maxsize=1024)  # most files are the same from one moment to the next
 def possible_contents(image: FileImage, model: CrashModel) -> tuple[Sequence[bytes], bool]:
-    """Return what a file may hold after a crash, each once, and whether that is all of it."""
+    """Return the contents that a file may have after a crash, each once, and whether these are all."""
     if not image.changes:
         return (image.durable,), True
     found: dict[bytes, None] = {}
@@ -228,7 +229,7 @@ def possible_contents(image: FileImage, model: CrashModel) -> tuple[Sequence[byt
 
 
 def _moments(image: FileImage) -> range:
-    """Return how many of the changes the file's length may be that of."""
+    """Return the moments, as numbers of changes, whose length the file may have."""
     settled = [index for index, fate in enumerate(image.fates) if fate is Fate.SETTLED]
     return range(settled[-1] + 1 if settled else 0, len(image.changes) + 1)
 
@@ -317,7 +318,7 @@ def write(content: bytearray, change: Write) -> None:
 
 
 def cut(content: bytearray, size_bytes: int) -> None:
-    """Cut the content of a file, if it is longer."""
+    """Truncate the content of a file, if it is longer."""
     del content[size_bytes:]
 
 
@@ -340,7 +341,7 @@ def _possible_names(image: DiskImage, model: CrashModel) -> tuple[Sequence[_Name
 
 
 def _name_sites(image: DiskImage, model: CrashModel) -> list[Sequence[Sequence[int]]]:
-    """Return, for each place where there is a choice, the changes that are kept by it."""
+    """Return the choices to be made: per site, the sets of changes that each alternative keeps."""
     count = len(image.changes)
     if model.ordered_names:
         settled = [index for index, fate in enumerate(image.fates) if fate is Fate.SETTLED]
@@ -349,7 +350,7 @@ def _name_sites(image: DiskImage, model: CrashModel) -> list[Sequence[Sequence[i
 
 
 def _names_after(image: DiskImage, picks: Sequence[Sequence[int]]) -> _Names:
-    """Return the names that some of the changes leave, by path, without those whose directory is not there."""
+    """Return the names after some of the changes, by path, without those whose directory is missing."""
     kept = {index for pick in picks for index in pick}
     for index in range(len(image.changes) - 1, -1, -1):
         if index in kept:

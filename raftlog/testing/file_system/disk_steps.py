@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every operation of ``MemoryFileSystem`` goes through: it gets a number, may fail, and hooks are called."""
+"""The common part of all operations of ``MemoryFileSystem``: they are numbered, may fail, and call hooks."""
 
 import collections
 import threading
@@ -15,9 +15,9 @@ _LISTED_OPERATIONS: Final = 10_000
 
 
 class DiskSteps:
-    """Numbers operations, lets them fail, and tells of what they have changed; ``MemoryFileSystem`` has the attributes.
+    """Numbers operations, injects faults, and calls hooks; ``MemoryFileSystem`` documents the attributes.
 
-    Each operation is one step for all threads, and a sync two.
+    Each operation is one atomic step between threads; a sync is two.
     """
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class DiskSteps:
         self.has_crashed = False
 
     def begin(self, operation: Operation, path: str, detail: str = "") -> tuple[Step, Fault | None]:
-        """Number an operation, and return what is to make it fail."""
+        """Number an operation, and return the fault that is to make it fail, or None."""
         with self.mutex:
             if self.has_crashed:
                 raise StorageError(path, operation.value, "the machine has crashed")
@@ -44,13 +44,13 @@ class DiskSteps:
     def run_sync(
         self, step: Step, fault: Fault | None, covered: Sequence[Pending[object]], tidy: Callable[[], None]
     ) -> None:
-        """Do what comes between the beginning of a sync and its end, and end it.
+        """Call the hooks between the beginning of a sync and its end, and end it.
 
         Args:
-            step: the sync's.
-            fault: what makes it fail, at its end.
+            step: of the sync.
+            fault: makes it fail, at its end; None if it succeeds.
             covered: the changes that were open at its beginning.
-            tidy: forgets those whose outcome is known.
+            tidy: forgets the changes whose outcome is known.
         """
         self.under_way.append(step)
         try:
@@ -68,7 +68,7 @@ class DiskSteps:
         self.end(step, fault)
 
     def end(self, step: Step, fault: Fault | None) -> None:
-        """Tell that an operation is over, and raise what made it fail."""
+        """Call the hook at the end of an operation, and raise the fault's error, if there is one."""
         if self.on_change:
             self.on_change()
         if fault:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failures of a disk that are told to happen: at which operation, and what it leaves."""
+"""Injected failures of a disk: which operation fails, and what it leaves."""
 
 import enum
 from typing import Final
@@ -10,7 +10,7 @@ from raftlog.errors import OutOfSpaceError, StorageError
 
 
 class Operation(enum.Enum):
-    """What a file system is asked to do; the words are those of its errors."""
+    """The operations of a file system; the values are the words in its errors."""
 
     CREATE = "create"
     OPEN = "open"
@@ -39,7 +39,7 @@ _NEEDS_NO_ROOM: Final = {
 
 @attrs.frozen
 class Step:
-    """An operation that the file system was asked for, with its number from 1 on."""
+    """An operation that was called, with its number from 1 on."""
 
     number: int
     operation: Operation
@@ -52,20 +52,20 @@ class Step:
 
 @attrs.define
 class Fault:
-    """A failure to come. A write that fails may write something first; all else that fails changes nothing.
+    """A planned failure. A failing write may write some bytes first; other failing operations change nothing.
 
-    A sync that fails leaves what it was to make durable in doubt for ever: a later sync returns, and the bytes may be
-    gone after a crash all the same (fsyncgate).
+    A failed sync leaves the changes that it covered in doubt for ever: a later sync succeeds, and the bytes may be lost
+    in a crash nevertheless (fsyncgate).
 
     Attributes:
-        operation: what fails; None: anything.
-        skip: how many operations of the kind go well before.
+        operation: the kind that fails; None for any.
+        skip: how many operations of the kind succeed before.
         path_end: what the path must end with.
-        is_full: whether it is for want of room (ENOSPC), so that what needs none goes well, and not that the disk fails
-            (EIO).
-        written_bytes: how much of a write is written all the same.
-        is_lasting: whether it goes on failing.
-        is_spent: whether it has struck, and will not do so again.
+        is_full: whether the disk is full (ENOSPC), so that operations that need no space succeed; otherwise the disk
+            fails (EIO).
+        written_bytes: how many bytes of a write are written nevertheless.
+        is_lasting: whether all later operations of the kind fail, too.
+        is_spent: whether it has struck, and will not strike again.
     """
 
     operation: Operation | None = None
@@ -77,7 +77,7 @@ class Fault:
     is_spent: bool = attrs.field(default=False, init=False)
 
     def strikes(self, step: Step) -> bool:
-        """Say whether an operation fails, and count it."""
+        """Return whether an operation fails, and count it."""
         if self.is_spent or self.operation not in {None, step.operation} or not step.path.endswith(self.path_end):
             return False
         if self.is_full and step.operation in _NEEDS_NO_ROOM:
@@ -89,7 +89,7 @@ class Fault:
         return True
 
     def error(self, step: Step) -> StorageError:
-        """Return what is raised."""
+        """Return the error to raise."""
         if self.is_full:
             return OutOfSpaceError(step.path, step.operation.value, "no space left on device")
         return StorageError(step.path, step.operation.value, "input/output error")

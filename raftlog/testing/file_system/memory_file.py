@@ -31,13 +31,13 @@ class MemoryFile:
         """Write all of the bytes at the end.
 
         Raises:
-            OutOfSpaceError: there is no room.
-            StorageError: the write failed otherwise. In both cases some of the bytes may be there.
+            OutOfSpaceError: the disk is full.
+            StorageError: the write failed otherwise. In both cases some of the bytes may have been written.
         """
         self._write(None, data)
 
     def write_at(self, position: int, data: bytes | memoryview) -> None:
-        """Write all of the bytes at a position, over what is there; a gap before it reads as zeros.
+        """Write all of the bytes at a position, overwriting existing ones; a gap before it reads as zeros.
 
         Raises:
             OutOfSpaceError, StorageError: as for ``append``.
@@ -57,7 +57,7 @@ class MemoryFile:
         self._steps.end(step, fault)
 
     def read_at(self, position: int, size: int) -> memoryview:
-        """Return up to ``size`` bytes from a position: fewer only where the file ends.
+        """Return up to ``size`` bytes from a position: fewer only if the file ends before.
 
         Raises:
             StorageError: the read failed.
@@ -93,13 +93,13 @@ class MemoryFile:
         self._steps.end(step, fault)
 
     def reserve(self, size_bytes: int) -> None:
-        """Do nothing: there is room."""
+        """Do nothing: there is always space."""
 
     def sync(self) -> None:
         """Make the bytes and the length durable.
 
         Raises:
-            StorageError: what is on the disk is not known, and will not be.
+            StorageError: what is on disk is unknown, and remains so.
         """
         with self._steps.mutex:
             step, fault = self._begin(Operation.SYNC)
@@ -107,10 +107,10 @@ class MemoryFile:
         self._steps.run_sync(step, fault, covered, self._inode.tidy)
 
     def drop_cache(self, position: int) -> bool:
-        """Sync, and find out which of the writes whose sync has failed have arrived, if that may be asked.
+        """Sync, and make reads return what the disk has of writes whose sync has failed, if ``has_arrived`` is set.
 
         Returns:
-            Whether it may be: ``has_arrived`` of the file system.
+            Whether the file system's ``has_arrived`` is set.
 
         Raises:
             StorageError: as for ``sync``.
@@ -123,7 +123,7 @@ class MemoryFile:
         return True
 
     def close(self) -> None:
-        """Let go of the file, without a sync. Closing twice is harmless."""
+        """Close the file without a sync. Closing twice is harmless."""
         self._is_closed = True
 
     def _begin(self, operation: Operation, detail: str = "") -> tuple[Step, Fault | None]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A file system in memory that knows what is durable, fails when it is told to, and crashes.
+"""A file system in memory that knows what is durable, and can be told to fail and to crash.
 
 ::
 
@@ -8,18 +8,18 @@
     for after_crash in file_system.crash_states():                # each legal state, as another file system
         ...
 
-It passes the same contract suite as ``raftlog.storage.local_file_system``. What a crash may leave is told in
+It passes the same contract suite as ``raftlog.storage.local_file_system``. What a crash may leave is defined in
 ``raftlog.testing.file_system.crash_states``.
 
-**A sync takes time.** It decides, at its end, what was changed before its beginning: that is durable then, or in doubt
-where the sync fails. What is changed in between stays open, and a crash in between may keep or lose any of it. Between
-the two nothing is locked: ``during_sync`` may do whatever else happens meanwhile, in the one thread of a simulation,
-and so may another thread. Each operation is one step for all threads, and a sync is two, its beginning and its end: a
+**A sync takes time.** At its end, it decides the fate of the changes made before its beginning: they are durable, or in
+doubt if the sync fails. Changes made in between stay open, and a crash may keep or lose any of them. No lock is held
+between beginning and end, so other operations may happen then: in ``during_sync``, for simulations with one thread, or
+in another thread. Each operation is one atomic step between threads, and a sync is two, its beginning and its end: a
 file that one thread writes may be synced by another. The hooks are called in the thread of the operation.
 
-**A failed sync leaves its pages clean.** What it was to keep is read as before, until a crash, and no later sync
-settles it. Bytes that are written again after it are changes like others: a sync settles them with the sectors that
-they are in. So it is with names: one that is given again is settled by a sync of the directory.
+**A failed sync leaves its pages clean.** Until a crash, the changes that it covered are read as before, and no later
+sync makes them durable. Bytes that are written again afterwards are new changes: a sync makes them durable with the
+sectors that they are in. The same holds for names: rename a file back and forth, then sync the directory.
 """
 
 import collections
@@ -59,24 +59,24 @@ class MemoryLock:
 
 
 class MemoryFileSystem(DiskSteps):
-    """Names and files in memory; a ``raftlog.file_system.FileSystem``. Paths are relative to nothing but themselves.
+    """Names and files in memory; a ``raftlog.file_system.FileSystem``. ``.`` and ``/`` are separate roots.
 
     Args:
-        state: what is there, and durable, at first.
+        state: the initial content, which is durable.
 
     Attributes:
-        faults: the failures to come; append to it.
-        steps: what was asked for so far, or the last 10,000 of it.
-        step_count: how much that was.
-        on_change: is called after each step that may have changed what a crash leaves, and at the beginning of each
-            sync, too.
-        during_sync: is called with the step between the beginning and the end of each sync, of a file or a directory.
-            It may do anything with this file system; syncs that begin in it call it again.
-        has_arrived: says of a write whose sync has failed whether the disk has it all the same, when the cache of its
-            file is dropped; None where no cache can be dropped, and nobody knows before a crash.
+        faults: the planned failures; append to it.
+        steps: the last 10,000 operations.
+        step_count: the number of all operations so far.
+        on_change: called after each step that may have changed what a crash leaves, and also at the beginning of each
+            sync.
+        during_sync: called with the step between the beginning and the end of each sync of a file or a directory. It
+            may do anything with this file system; syncs that begin in it call it again.
+        has_arrived: when the cache of a file is dropped, called for each write whose sync has failed; returns whether
+            the disk has it nevertheless. None if no cache can be dropped, so that this is unknown before a crash.
         under_way: the syncs that have begun, and have not ended.
-        mutex: is held by whoever does a step, and by nobody while a sync is under way or a hook is called.
-        has_crashed: whether it is dead, and all files that were opened from it.
+        mutex: held during a step, but not while a sync is under way or a hook is called.
+        has_crashed: whether the machine has crashed; then this object and all its open files refuse to work.
     """
 
     def __init__(self, state: DiskState = ()) -> None:
@@ -97,7 +97,7 @@ class MemoryFileSystem(DiskSteps):
 
         Args:
             path: of the file.
-            create: make an empty file where there is none.
+            create: make an empty file if there is none.
 
         Raises:
             MissingFileError: there is no such file, and ``create`` is not set; or no such directory.
@@ -114,7 +114,7 @@ class MemoryFileSystem(DiskSteps):
         return MemoryFile(self, path, inode, is_writable=True)
 
     def open_for_reads(self, path: str) -> MemoryFile:
-        """Open a file for reads alone.
+        """Open a file for reads only.
 
         Raises:
             MissingFileError: there is no such file.
@@ -125,7 +125,7 @@ class MemoryFileSystem(DiskSteps):
             return MemoryFile(self, path, self._open(step, create=False), is_writable=False)
 
     def exists(self, path: str) -> bool:
-        """Say whether a file or directory of this name is there."""
+        """Return whether a file or directory of this name exists."""
         if self.has_crashed:
             raise StorageError(path, "look up", "the machine has crashed")
         return self._find(_plain(path)) is not None
@@ -143,7 +143,7 @@ class MemoryFileSystem(DiskSteps):
             return sorted(name.rpartition("/")[2] for name in self._names.current if parent_directory(name) == place)
 
     def make_directory(self, directory: str) -> None:
-        """Make a directory, and those above it, where there is none. Not durable until those above are synced.
+        """Make a directory and its parents, if missing. Not durable until the parents are synced.
 
         Raises:
             StorageError: it cannot be made, or a file has its name.
@@ -160,7 +160,7 @@ class MemoryFileSystem(DiskSteps):
         self.end(step, None)
 
     def rename(self, source: str, target: str) -> None:
-        """Give a file another name in one step, in place of a file that has it.
+        """Rename a file atomically, replacing a file that has the new name.
 
         Raises:
             MissingFileError: there is no such source, or no directory for the target.
@@ -195,13 +195,13 @@ class MemoryFileSystem(DiskSteps):
         self.end(step, None)
 
     def sync_directory(self, directory: str) -> None:
-        """Make names that appeared, changed or went in a directory durable.
+        """Make created, renamed and removed names in a directory durable.
 
         A rename from one directory to another is durable once either of them is synced.
 
         Raises:
             MissingFileError: there is no such directory.
-            StorageError: what is on the disk is not known, and will not be.
+            StorageError: what is on disk is unknown, and remains so.
         """
         with self.mutex:
             step, fault = self.begin(Operation.SYNC_DIRECTORY, directory)
@@ -214,7 +214,7 @@ class MemoryFileSystem(DiskSteps):
         return self._failed_directory_syncs[directory]
 
     def set_read_only(self, path: str) -> None:
-        """Take the right to write from a file, so that no slip changes it. A crash does not give it back.
+        """Remove write permission from a file, so that no mistake changes it. A crash does not undo this.
 
         Raises:
             MissingFileError: there is no such file.
@@ -226,11 +226,11 @@ class MemoryFileSystem(DiskSteps):
         self.end(step, None)
 
     def lock(self, path: str) -> MemoryLock:
-        """Take the exclusive lock on a file, which is made where it is missing. A crash releases it.
+        """Take the exclusive lock on a file, which is created if missing. A crash releases it.
 
         Raises:
-            DirectoryLockedError: another holds it.
-            StorageError: it cannot be made.
+            DirectoryLockedError: another owner holds it.
+            StorageError: the file cannot be made.
         """
         with self.mutex:
             step = self.start(Operation.LOCK, path)
@@ -244,7 +244,7 @@ class MemoryFileSystem(DiskSteps):
         return lock
 
     def image(self) -> DiskImage:
-        """Return what is durable and what is not, for ``crash_states``; later changes do not show."""
+        """Return the durable state and all changes since, for ``crash_states``, as an immutable value."""
         with self.mutex:
             files = {number: inode.image() for number, inode in self._inodes.items()}
             pending = self._names.pending
@@ -252,7 +252,7 @@ class MemoryFileSystem(DiskSteps):
             return DiskImage(self._names.durable, changes, tuple(each.fate for each in pending), files)
 
     def crash_states(self, model: CrashModel | None = None) -> "Iterator[MemoryFileSystem]":
-        """Yield a file system for each state that a crash at this point may leave; this one goes on as it is."""
+        """Yield a file system for each state that a crash at this point may leave; this one is not affected."""
         return map(MemoryFileSystem, PossibleStates(self.image(), model or CrashModel()))
 
     def crash(self, choose: Callable[[int], int], model: CrashModel | None = None) -> "MemoryFileSystem":
@@ -260,7 +260,7 @@ class MemoryFileSystem(DiskSteps):
 
         Args:
             choose: returns a number from 0 up to, not including, its argument: ``random.Random(seed).randrange``.
-            model: what a crash may mix up.
+            model: the states that a crash may leave.
         """
         with self.mutex:
             self.has_crashed = True
@@ -271,7 +271,7 @@ class MemoryFileSystem(DiskSteps):
         return {path: data for path, data, _ in self._entries() if data is not None}
 
     def settled(self) -> "MemoryFileSystem":
-        """Return a copy of this file system in which all is durable, and nothing is open."""
+        """Return a copy of this file system in which everything is durable, and no file is open."""
         return MemoryFileSystem(tuple(sorted(self._entries())))
 
     def _entries(self) -> DiskState:
@@ -300,7 +300,7 @@ class MemoryFileSystem(DiskSteps):
         return DIRECTORY if name in ROOTS else self._names.current.get(name)
 
     def _directory(self, step: Step, name: str) -> str:
-        """Return the name of a directory; raise where it is none."""
+        """Return the name of a directory; raise an error if it is not one."""
         if self._find(name) is None:
             self._directory(step, parent_directory(name))
             raise MissingFileError(step.path, step.operation.value, "no such directory")
@@ -318,13 +318,13 @@ class MemoryFileSystem(DiskSteps):
         return number
 
     def _tidy_names(self) -> None:
-        """Forget changes whose outcome is known, and files that no name can lead to any more."""
+        """Forget changes whose outcome is known, and files that no name can refer to any more."""
         live = self._names.tidy()
         self._inodes = {number: inode for number, inode in self._inodes.items() if number in live}
 
 
 def _plain(path: str) -> str:
-    """Return a path with single slashes and without dots that say nothing."""
+    """Return a path with single slashes and without redundant ``.`` parts."""
     parts = [part for part in path.split("/") if part not in {"", "."}]
     root = "/" if path.startswith("/") else ""
     return root + "/".join(parts) or "."

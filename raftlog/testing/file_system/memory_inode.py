@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The file without its name of ``MemoryFileSystem``: what a reader finds, and what of it is durable.
+"""An inode of ``MemoryFileSystem``, a file without its name: its current content, and which of it is durable.
 
-A write costs what it writes, and a sync what was written since the one before, however long the file is. An image of
-the file costs its length, once after each change of what is durable.
+The cost of a write is proportional to its bytes, and that of a sync to the bytes written since the previous one, not to
+the file's length. The cost of an image is proportional to the length, but only after the durable content has changed.
 """
 
 import itertools
@@ -16,23 +16,23 @@ class Inode:
     """A file without its name.
 
     Attributes:
-        number: by which names lead to it.
+        number: the number by which names refer to it.
         is_read_only: whether it may not be opened for writes.
-        content: what a reader finds.
+        content: the current content, as reads return it.
     """
 
     def __init__(self, number: int, durable: bytes = b"", *, is_read_only: bool = False) -> None:
         self.number = number
         self.is_read_only = is_read_only
         self.content: bytes | bytearray = durable
-        # Copied where they are changed first, and not before: of a state after a crash most files are only read.
+        # Copied on the first write, because most files of a state after a crash are only read.
         self._durable: bytes | bytearray = durable
         self._durable_image: bytes | None = durable
         self._pending: list[Pending[Change]] = []
         self._image: FileImage | None = None
 
     def change(self, change: Change) -> None:
-        """Do a write or a truncation; nothing of it is durable."""
+        """Apply a write or a truncation, without making it durable."""
         if isinstance(self.content, bytes):
             self.content = bytearray(self.content)
         _apply(self.content, change)
@@ -40,13 +40,13 @@ class Inode:
         self._image = None
 
     def open_changes(self) -> list[Pending[Change]]:
-        """Return what a sync that begins now will decide."""
+        """Return the changes that a sync would cover if it began now."""
         return [each for each in self._pending if each.fate is Fate.OPEN]
 
     def drop_cache(self, has_arrived: Callable[[Write], bool]) -> None:
-        """Let a reader find what the disk has: of a write whose sync has failed, its bytes, or what was there before.
+        """Make reads return what the disk has: for a write whose sync has failed, its bytes or the previous ones.
 
-        The file has been synced since, so that its length is not in doubt; a truncation stays so.
+        The file has been synced since, so its length is not in doubt; truncations remain doubtful.
         """
         content = bytearray(self._durable)
         pending: list[Pending[Change]] = []
@@ -65,7 +65,7 @@ class Inode:
         self._image = None
 
     def tidy(self) -> None:
-        """Take into what is durable what a sync has settled, as far as nothing that is in doubt stands before it."""
+        """Apply settled changes to the durable content, up to the first change that is in doubt."""
         if not self._pending:
             return
         self._image = None
@@ -81,9 +81,10 @@ class Inode:
             self._durable_image = None
 
     def _forget_what_was_done_anew(self) -> None:
-        """Drop what is in doubt where that makes no difference any more, because of what was settled later.
+        """Drop doubtful changes that no longer matter, because of changes that were settled later.
 
-        That is a write of which every byte was written or cut since, and a truncation: lengths come in order.
+        That is a write whose every byte was overwritten or truncated since, and any truncation, since lengths become
+        durable in order.
         """
         kept: list[Pending[Change]] = []
         ranges: list[tuple[int, int]] = []
@@ -102,7 +103,7 @@ class Inode:
         self._pending = kept[::-1]
 
     def image(self) -> FileImage:
-        """Return what is durable, and what was done since; later changes do not show."""
+        """Return the durable content and the changes since, as an immutable value."""
         if self._image is None or self._image.read_only != self.is_read_only:
             if self._durable_image is None:
                 self._durable_image = bytes(self._durable)
@@ -113,7 +114,7 @@ class Inode:
 
 
 _NO_END = 1 << 62
-"""Beyond every file."""
+"""A position beyond every file."""
 
 
 def _apply(content: bytearray, change: Change) -> None:

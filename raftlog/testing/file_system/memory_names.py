@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names of ``MemoryFileSystem``: what a reader finds, and which of them are durable."""
+"""The names of ``MemoryFileSystem``: the current ones, and which of them are durable."""
 
 from collections.abc import Iterable, Mapping
 
@@ -13,8 +13,8 @@ class Names:
 
     Attributes:
         current: the number of the file, or ``DIRECTORY``, by name.
-        durable: likewise, as far as that is certain; never changed, but replaced.
-        pending: what was done since, in order.
+        durable: the names that are certainly durable, in the same form; replaced rather than modified.
+        pending: the changes since, in order.
     """
 
     def __init__(self, durable: Mapping[str, int]) -> None:
@@ -23,18 +23,18 @@ class Names:
         self.pending: list[Pending[NameChange]] = []
 
     def change(self, names: tuple[tuple[str, int | None], ...], files: Iterable[int | None] = ()) -> None:
-        """Change names in one step; nothing of it is durable.
+        """Change names in one step, without making it durable.
 
         Args:
-            names: what each is now, as in ``NameChange``.
-            files: that it is about; 0 and None are none.
+            names: as in ``NameChange``.
+            files: numbers of the files concerned; 0 and None are ignored.
         """
         change = NameChange(names, frozenset(number for number in files if number))
         rename(self.current, change)
         self.pending.append(Pending(change))
 
     def open_changes(self, directory: str) -> list[Pending[NameChange]]:
-        """Return what a sync of a directory that begins now will decide."""
+        """Return the changes that a sync of a directory would cover if it began now."""
         return [
             each
             for each in self.pending
@@ -42,7 +42,7 @@ class Names:
         ]
 
     def tidy(self) -> set[int]:
-        """Forget changes whose outcome is known, and return the numbers of all files that a name may still lead to."""
+        """Forget changes whose outcome is known; return the numbers of all files that a name may still refer to."""
         for index in range(len(self.pending) - 1, 0, -1):
             if self.pending[index].fate is Fate.SETTLED:
                 self._settle_what_comes_along(index)
@@ -58,7 +58,7 @@ class Names:
         return live - {DIRECTORY}
 
     def _settle_what_comes_along(self, index: int) -> None:
-        """Settle what a settled change builds on: without it there would not be that change."""
+        """Settle the earlier changes that a settled change depends on."""
         change = self.pending[index].change
         for before in self.pending[:index]:
             if before.fate is not Fate.SETTLED and before.change.conflicts(change):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was done to a file or to names and is not certainly durable yet: each change with what has become of it."""
+"""Changes of a file or of names that are not certainly durable yet, each with its fate."""
 
 from collections.abc import Iterable
 from typing import Generic, TypeVar
@@ -13,14 +13,14 @@ C_co = TypeVar("C_co", covariant=True)
 
 @attrs.define(eq=False)
 class Pending(Generic[C_co]):
-    """A change, and what has become of it so far; equal to itself alone."""
+    """A change and its fate so far; compared by identity."""
 
     change: C_co
     fate: Fate = Fate.OPEN
 
 
 def decide(covered: Iterable[Pending[object]], fate: Fate) -> None:
-    """End a sync that has covered some changes; what another sync has decided meanwhile stays decided."""
+    """Set the fate of the changes that a sync covered, except those that another sync has decided meanwhile."""
     for each in covered:
         if each.fate is Fate.OPEN:
             each.fate = fate

@@ -168,6 +168,8 @@ class FileLogAgainstList(RuleBasedStateMachine):
         self.log = open_log(self.file_system)
         self.flushed = self.end
         self.learn_high_watermark()
+        if bad in [each.path for each in self.log.recovery.actions if each.kind is ActionKind.REMOVED]:
+            return  # A truncation to the log start, and a new segment there, have left it wholly below the start.
         if size and self.log.quarantine is None:
             # Nothing sound is left that the snapshot does not stand for; what has rotted is told, and kept.
             assert self.log.start_offset == self.log.end_offset.offset == self.snapshot.offset >= self.end

@@ -411,3 +411,15 @@ def test_the_directories_above_a_new_log_are_durable() -> None:
     log.flush()
     log = FileLog.open(file_system.crash(lambda count: 0), "made/for/it")
     assert records_of(log) == [raft_batch(0, 1)]
+
+
+def test_log_truncated_to_its_start_inside_a_segment_opens_as_it_was_closed() -> None:
+    """All batches of its segment are below the start: they give the empty log no epoch, and nothing is rebuilt."""
+    file_system = write_log(3)
+    log = open_log(file_system)
+    assert log.delete_before_snapshot(make_snapshot(log, 2))
+    log.truncate_to(2)
+    state = log.state
+    log.close()
+    log = open_log(file_system)
+    assert (log.state, log.last_fetched_epoch, log.recovery.actions) == (state, 1, ())

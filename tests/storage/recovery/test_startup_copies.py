@@ -364,7 +364,7 @@ def test_first_segments_that_a_snapshot_covers_are_missed(
     assert (log.start_offset, log.end_offset.offset, log.quarantine) == (start, 8, None)
     (lost,) = told(log, ActionKind.LOST)
     assert lost.path == segment_path(0)
-    assert f"offsets 0 to {start} (exclusive) are gone" in lost.detail
+    assert f"offsets 0 to {start} (exclusive) are missing" in lost.detail
     assert records_of(log) == expected(start, 8)
     older = {path for path in file_system.contents() if path.startswith(snapshot_path(5))}
     assert older == {snapshot_path(5) if start <= 5 else f"{snapshot_path(5)}.superseded-{8:020}-{1:010}"}

@@ -136,7 +136,7 @@ def test_bytes_that_change_between_the_scan_and_the_write_are_not_written(monkey
         real(segment, position)  # type: ignore[arg-type]
 
     monkeypatch.setattr(written_anew, "_write_batches_anew", losing_pages)
-    with pytest.raises(StorageError, match="sound is so no more"):
+    with pytest.raises(StorageError, match="was sound has changed"):
         FileLog.open(files, DIRECTORY, CONFIG)
     assert files.contents()[SEGMENT].endswith(b"gone!")
     monkeypatch.undo()

@@ -187,7 +187,7 @@ def test_who_may_have_forgotten_a_vote_does_not_lead(before: QuorumStateData | N
     log, store = forgotten(before)
     epoch = 5 if before == leader(4, leader_id=2) else 4
     for lead in (lead_epoch, prepare_to_lead):
-        with pytest.raises(IllegalTransitionError, match=f"epoch {epoch} led by a replica that may have forgotten"):
+        with pytest.raises(IllegalTransitionError, match=f"epoch {epoch}: this replica may have forgotten"):
             lead(log, store, leader(epoch))
     assert (log.last_fetched_epoch, store.state) == (1, before)
     assert lead_epoch(log, store, leader(epoch), is_forced=True).epoch == epoch

@@ -144,7 +144,7 @@ THREE, FOUR = (f"{number}@[::1]:9094:{uuid_to_text(uuid.UUID(int=number + 200))}
 @pytest.mark.parametrize(
     ("voters", "reason"),
     [
-        ([ONE, TWO, THREE, FOUR], "more than one voter is new"),
+        ([ONE, TWO, THREE, FOUR], "more than one voter is added"),
         ([ONE, THREE, FOUR], "majorities without a common voter"),
         ([TWO, ONE, THREE], None),
         ([ONE], None),
