@@ -16,6 +16,7 @@ from raftlog.errors import (
     OffsetOutOfRangeError,
     SnapshotNotFoundError,
 )
+from raftlog.invariants import instance_of, invariant
 from raftlog.log.replicated_log import Isolation, ReplicatedLog
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.batches.batch_run import BatchRun
@@ -177,6 +178,16 @@ class KRaftControlRecordStateMachine:
         for offset, state in list(self._states(batch)):  # All of them are read before one counts.
             self._add(offset, state)
         self._next_offset = batch.next_offset
+        self._check_invariants()
+
+    def _check_invariants(self) -> None:
+        """Check the offsets that are known against each other, and against the ends of both histories."""
+        start, end = self._start_offset, self._next_offset
+        invariant(NOTHING_READ <= start <= end, "what is known of control records: {} to {}", start, end)
+        for history in (self._voter_sets, self._kraft_versions):
+            last = history.last_entry()
+            is_known = last is None or last.offset < end
+            invariant(is_known, "{} in what is known of control records, {} to {}", last, start, end)
 
     def handle_run(self, run: BatchRun) -> None:
         """Read batches as ``handle_batch`` does one by one, at the kernel's speed where there is nothing to see.
@@ -190,6 +201,9 @@ class KRaftControlRecordStateMachine:
                 run.data, run.positions, run.sizes, index, self._expected_offset
             )
             if skipped:
+                before = self._next_offset
+                invariant(index + skipped <= len(run), "{} of {} batches from {} on", skipped, len(run), index)
+                invariant(before < next_offset, "control records were read to {}, and are to {}", before, next_offset)
                 self._next_offset = next_offset
             if (index := index + skipped) < len(run):
                 self.handle_batch(run.batch(index))
@@ -221,10 +235,12 @@ class KRaftControlRecordStateMachine:
         self._voter_sets.clear()
         self._kraft_versions.clear()
         self._start_offset = self._next_offset = NOTHING_READ
+        self._check_invariants()
 
     def _begin(self, end_offset: int) -> None:
         self._forget()
         self._start_offset, self._next_offset = end_offset - 1, end_offset
+        self._check_invariants()
 
     def truncate_new_entries(self, end_offset: int) -> None:
         """Go back to an offset, because the log ends there now: what comes next is read from there.
@@ -243,6 +259,7 @@ class KRaftControlRecordStateMachine:
             return
         self._truncate_histories(end_offset)
         self._next_offset = end_offset
+        self._check_invariants()
 
     def truncate_old_entries(self, start_offset: int) -> None:
         """Forget what a snapshot stands for: what is known is then what one knows who begins with that snapshot.
@@ -261,6 +278,7 @@ class KRaftControlRecordStateMachine:
         self._start_offset = max(self._start_offset, start_offset - 1)
         self._voter_sets.truncate_old_entries(self._start_offset)
         self._kraft_versions.truncate_old_entries(self._start_offset)
+        self._check_invariants()
 
     @property
     def _expected_offset(self) -> int:
@@ -292,8 +310,7 @@ class KRaftControlRecordStateMachine:
     def _state(self, record: Record) -> VoterSet | KRaftVersion | None:
         match read_control_key(record.key):
             case ControlRecordType.KRAFT_VERSION:
-                value = read_control_record(record.key, record.value).value
-                assert isinstance(value, KRaftVersionRecord)
+                value = instance_of(read_control_record(record.key, record.value).value, KRaftVersionRecord)
                 return KRaftVersion.from_level(value.kraft_version)
             case ControlRecordType.KRAFT_VOTERS:
                 return self._voter_set(record)
@@ -304,8 +321,7 @@ class KRaftControlRecordStateMachine:
         known = self._sets_by_bytes.get(record.value)
         if known is not None:
             return known
-        value = read_control_record(record.key, record.value).value
-        assert isinstance(value, VotersRecord)
+        value = instance_of(read_control_record(record.key, record.value).value, VotersRecord)
         return self._sets_by_bytes.setdefault(record.value, voter_set(value))
 
 

@@ -107,7 +107,7 @@ class LocalFile:
             OutOfSpaceError, StorageError: as for ``append``.
         """
         try:  # Not _Reported: this and ``sync`` are the path of an append, and no object is made for what goes well.
-            size_bytes = data.nbytes if isinstance(data, memoryview) else len(data)
+            size_bytes = len(data) if type(data) is bytes else memoryview(data).nbytes
             if os.pwrite(self._descriptor, data, position) < size_bytes:
                 self._write(position, data)
         except _REFUSALS as error:
