@@ -11,6 +11,8 @@ import functools
 
 import attrs
 
+from raftlog.invariants import invariant
+
 
 @functools.total_ordering
 class Severity(enum.Enum):
@@ -75,7 +77,7 @@ class Rule:
 
 def _rules(*rules: Rule) -> dict[str, Rule]:
     by_id = {rule.id: rule for rule in rules}
-    assert len(by_id) == len(rules)
+    invariant(len(by_id) == len(rules), "two rules have one id")
     return by_id
 
 

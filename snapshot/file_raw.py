@@ -15,6 +15,7 @@ import contextlib
 from raftlog.disk_work import DiskStep, DiskWork, nothing
 from raftlog.errors import SnapshotFrozenError, StorageError
 from raftlog.file_system import FileSystem, OpenFile, join, own_view, remove_if_there
+from raftlog.invariants import invariant
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.process_ownership import Owned
 from raftlog.snapshot.closing import Closing
@@ -76,7 +77,13 @@ class FileRawSnapshotWriter(Closing, RawSnapshotWriter, Owned):
         except StorageError:
             self.close()
             raise
+        before = self._size_bytes
         self._size_bytes += len(data)
+        is_growing = 0 <= before <= self._size_bytes
+        if self._is_frozen or not is_growing:
+            self.close()
+        invariant(not self._is_frozen, "{}: {} bytes are appended after its end", self._part_path, len(data))
+        invariant(is_growing, "{}: {} bytes after {}", self._part_path, self._size_bytes, before)
 
     def prepare_freeze(self) -> DiskWork[None]:
         """Prepare to make the snapshot durable under its name; see ``RawSnapshotWriter``.
@@ -84,7 +91,7 @@ class FileRawSnapshotWriter(Closing, RawSnapshotWriter, Owned):
         Differs: Kafka moves the file by a copy where a rename fails; here that is an error. Once the name was changed,
         the file stays, whatever fails then: it is whole, and may have taken the place of one that others know of.
         """
-        file = self._open_file()
+        file, size_bytes = self._open_file(), self._size_bytes
         path = join(self._directory, self._name)
 
         def store() -> None:
@@ -96,6 +103,9 @@ class FileRawSnapshotWriter(Closing, RawSnapshotWriter, Owned):
 
         def end(_: object) -> None:
             file.close()
+            invariant(not self._is_frozen, "{}: it is frozen twice", path)
+            now = self._size_bytes
+            invariant(now == size_bytes, "{}: {} bytes are frozen, and {} appended", path, size_bytes, now)
             self._file, self._is_frozen = None, True
 
         step = DiskStep(store, end, (self._part_path, path, self._directory), lambda _: self.close())

@@ -6,6 +6,7 @@ from typing import Final
 
 from raftlog.disk_work import DiskStep, DiskWork, nothing
 from raftlog.errors import SnapshotFrozenError
+from raftlog.invariants import invariant
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.snapshot.closing import Closing
 from raftlog.snapshot.paths import snapshot_name
@@ -49,14 +50,21 @@ class MemoryRawSnapshotWriter(Closing, RawSnapshotWriter):
 
     def append(self, data: bytes | memoryview) -> None:
         """Add bytes at the end; see ``RawSnapshotWriter``."""
-        self._open_data().extend(data)
+        held, before = self._open_data(), self._size_bytes
+        invariant(len(held) == before, "{}: {} bytes, where {} were appended", self._name, len(held), before)
+        held.extend(data)
         self._size_bytes += len(data)
+        now = self._size_bytes
+        invariant(len(held) == now, "{}: {} bytes, where {} were appended", self._name, len(held), now)
 
     def prepare_freeze(self) -> DiskWork[None]:
         """Prepare to put the bytes where snapshots are; see ``RawSnapshotWriter``."""
         data = self._open_data()
 
         def end(content: bytes) -> None:
+            size_bytes = self._size_bytes
+            invariant(len(content) == size_bytes, "{}: {} bytes of {} are frozen", self._name, len(content), size_bytes)
+            invariant(not self._is_frozen, "{}: it is frozen twice", self._name)
             self._snapshots[self._snapshot_id] = content
             self._data, self._is_frozen = None, True
 

@@ -17,6 +17,7 @@ from raftlog.errors import (
     UnsupportedMagicError,
     fresh_copy,
 )
+from raftlog.invariants import present
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.batches.batch_run import BatchRun
@@ -137,8 +138,7 @@ class RecordsSnapshotReader:
                 if not isinstance(piece, BatchRun):
                     raise _error_of(piece)
                 judged = order.follow(piece)
-                assert order.header_batch is not None  # Or it had been reported.
-                header = header or read_header(order.header_batch)
+                header = header or read_header(present(order.header_batch, "the header, which was not reported,"))
                 yield VerifiedRun(piece, judged.control_batches, header, judged.record_count)
                 position = piece.end
             order.end(position)
@@ -164,7 +164,7 @@ def verify_snapshot(source: ByteSource, snapshot_id: OffsetAndEpoch, *, path: st
         batch_count += len(run.batches)
         record_count += run.record_count
         size_bytes = run.batches.end
-    assert header is not None  # Or it had been incomplete.
+    header = present(header, "the header of a complete snapshot")
     return SnapshotSummary(snapshot_id, header, size_bytes, batch_count, record_count)
 
 

@@ -9,13 +9,14 @@ from collections.abc import Sequence
 import attrs
 
 from raftlog.disk_work import DiskWork
-from raftlog.errors import SnapshotError, SnapshotFrozenError, StorageError
+from raftlog.errors import InvariantViolation, SnapshotError, SnapshotFrozenError, StorageError
+from raftlog.invariants import invariant
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.records import limits
 from raftlog.records.batches.accumulator import BatchAccumulator
 from raftlog.records.batches.compression import CompressionType
 from raftlog.records.batches.memory_pool import MemoryPool
-from raftlog.records.batches.open_batch import KeyedRecord
+from raftlog.records.batches.open_batch import CompletedBatch, KeyedRecord
 from raftlog.records.messages.control import (
     ControlValue,
     KRaftVersionRecord,
@@ -77,6 +78,7 @@ class RecordsSnapshotWriter(Closing):
             raise SnapshotError(f"a snapshot is to be begun where {raw.size_bytes} bytes are already")
         self._raw = raw
         self._is_finished = False
+        self._next_offset = 0
         self._accumulator = BatchAccumulator(
             raw.snapshot_id.epoch,
             0,
@@ -179,11 +181,19 @@ class RecordsSnapshotWriter(Closing):
     def _drain(self) -> None:
         try:
             for batch in self._accumulator.drain():
-                self._raw.append(batch.data)
+                self._write(batch)
                 batch.release()
-        except StorageError:
+        except (StorageError, InvariantViolation):
             self.close()
             raise
+
+    def _write(self, batch: CompletedBatch) -> None:
+        position, name = self._raw.size_bytes, self.snapshot_id
+        invariant(batch.base_offset == self._next_offset, "{}: {} after offset {}", name, batch, self._next_offset)
+        self._raw.append(batch.data)
+        end, size = self._raw.size_bytes, len(batch.data)
+        invariant(end == position + size, "{}: {} bytes at {} end at {}", name, size, position, end)
+        self._next_offset += batch.record_count
 
 
 def _header(timestamp: int, kraft_version: KRaftVersion, voters: VoterSet | None) -> list[ControlValue]:

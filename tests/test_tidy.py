@@ -24,6 +24,7 @@ TEXTS = {"", ".in", ".java", ".json", ".md", ".py", ".toml", ".txt", ".xml"}
 
 CODE = r"(raftlog|records|snapshot|tools)/.*\.py"
 CODE_BUT_GENERATED = rf"(?!records/messages/schema_json\.py){CODE}"
+CODE_BUT_TESTING = rf"(?!raftlog/testing/){CODE}"
 PURE = r"(raftlog/([^/]*|(log|voters)/.*)|records/.*|snapshot/.*)\.py"
 LIBRARY = r"(raftlog|records|snapshot)/.*\.py"
 TESTS = r"tests/.*\.py"
@@ -164,6 +165,18 @@ def imports_go_through_raftlog(source: Source) -> Iterator[str]:
         for name in names:
             if re.match(r"\.|(records|snapshot|tools)\b", name):
                 yield f"{getattr(node, 'lineno', 0)}: write raftlog.… in full, whatever folder it is in"
+
+
+@rule(
+    CODE_BUT_TESTING,
+    ("records/x.py", "assert size > 0"),
+    ("raftlog/storage/x.py", "def f(x):\n    if x:\n        assert x.y is not None\n"),
+)
+def checks_survive_optimisation(source: Source) -> Iterator[str]:
+    """``python -O`` removes every ``assert``, and with it what a log relies on (DECISIONS.md, 51)."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Assert):
+            yield f"{node.lineno}: call invariant, present or instance_of of raftlog/invariants.py"
 
 
 @rule(

@@ -17,6 +17,7 @@ from raftlog.errors import (
     OffsetOutOfRangeError,
     SnapshotNotFoundError,
 )
+from raftlog.invariants import instance_of, invariant
 from raftlog.log.replicated_log import Isolation, ReplicatedLog
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.batches.batch_run import BatchRun
@@ -179,6 +180,16 @@ class KRaftControlRecordStateMachine:
         for offset, state in list(self._states(batch)):  # Read all before adding any, so that an error changes nothing.
             self._add(offset, state)
         self._next_offset = batch.next_offset
+        self._check_invariants()
+
+    def _check_invariants(self) -> None:
+        """Check the offsets that are known against each other, and against the ends of both histories."""
+        start, end = self._start_offset, self._next_offset
+        invariant(NOTHING_READ <= start <= end, "what is known of control records: {} to {}", start, end)
+        for history in (self._voter_sets, self._kraft_versions):
+            last = history.last_entry()
+            is_known = last is None or last.offset < end
+            invariant(is_known, "{} in what is known of control records, {} to {}", last, start, end)
 
     def handle_run(self, run: BatchRun) -> None:
         """Read batches as ``handle_batch`` does, but let the kernel skip those without control records of interest.
@@ -192,6 +203,9 @@ class KRaftControlRecordStateMachine:
                 run.data, run.positions, run.sizes, index, self._expected_offset
             )
             if skipped:
+                before = self._next_offset
+                invariant(index + skipped <= len(run), "{} of {} batches from {} on", skipped, len(run), index)
+                invariant(before < next_offset, "control records were read to {}, and are to {}", before, next_offset)
                 self._next_offset = next_offset
             if (index := index + skipped) < len(run):
                 self.handle_batch(run.batch(index))
@@ -223,10 +237,12 @@ class KRaftControlRecordStateMachine:
         self._voter_sets.clear()
         self._kraft_versions.clear()
         self._start_offset = self._next_offset = NOTHING_READ
+        self._check_invariants()
 
     def _begin(self, end_offset: int) -> None:
         self._forget()
         self._start_offset, self._next_offset = end_offset - 1, end_offset
+        self._check_invariants()
 
     def truncate_new_entries(self, end_offset: int) -> None:
         """Go back to the end of a truncated log; reading continues from there.
@@ -245,6 +261,7 @@ class KRaftControlRecordStateMachine:
             return
         self._truncate_histories(end_offset)
         self._next_offset = end_offset
+        self._check_invariants()
 
     def truncate_old_entries(self, start_offset: int) -> None:
         """Trim to a snapshot: keep only the state in force at the snapshot's end, and what follows it.
@@ -263,6 +280,7 @@ class KRaftControlRecordStateMachine:
         self._start_offset = max(self._start_offset, start_offset - 1)
         self._voter_sets.truncate_old_entries(self._start_offset)
         self._kraft_versions.truncate_old_entries(self._start_offset)
+        self._check_invariants()
 
     @property
     def _expected_offset(self) -> int:
@@ -294,8 +312,7 @@ class KRaftControlRecordStateMachine:
     def _state(self, record: Record) -> VoterSet | KRaftVersion | None:
         match read_control_key(record.key):
             case ControlRecordType.KRAFT_VERSION:
-                value = read_control_record(record.key, record.value).value
-                assert isinstance(value, KRaftVersionRecord)
+                value = instance_of(read_control_record(record.key, record.value).value, KRaftVersionRecord)
                 return KRaftVersion.from_level(value.kraft_version)
             case ControlRecordType.KRAFT_VOTERS:
                 return self._voter_set(record)
@@ -306,8 +323,7 @@ class KRaftControlRecordStateMachine:
         known = self._sets_by_bytes.get(record.value)
         if known is not None:
             return known
-        value = read_control_record(record.key, record.value).value
-        assert isinstance(value, VotersRecord)
+        value = instance_of(read_control_record(record.key, record.value).value, VotersRecord)
         return self._sets_by_bytes.setdefault(record.value, voter_set(value))
 
 

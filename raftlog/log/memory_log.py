@@ -12,6 +12,7 @@ from operator import attrgetter
 
 from raftlog.disk_work import DiskResult, DiskStep, DiskWork, nothing
 from raftlog.errors import OffsetOutOfRangeError
+from raftlog.invariants import invariant
 from raftlog.log.append_validation import (
     CheckedAppend,
     CheckedBatch,
@@ -66,6 +67,16 @@ class MemoryLog(LogQueries):
         self._segment_base_offset = offset
         self._start_offset = self._end_offset = self._high_watermark = self._flushed_offset = offset
         self._end_position = 0
+        self._check_invariants()
+
+    def _check_invariants(self) -> None:
+        """Check the batches against the pointers, and these against each other."""
+        self._check_pointer_invariants()
+        last = self._batches[-1] if self._batches else None
+        end_offset, end_position = self._end_offset, self._end_position
+        invariant(last is None or last.next_offset == end_offset, "memory: {} ends before {}", last, end_offset)
+        is_end = last is None or last.position + last.size_bytes == end_position
+        invariant(is_end, "memory: {} ends before position {}", last, end_position)
 
     def _written_end(self) -> LogOffsetMetadata:
         return self._located(self._end_offset, len(self._batches))
@@ -131,15 +142,19 @@ class MemoryLog(LogQueries):
             self._refuse_while_under_way()  # As a log in files must, which checkpoints the epoch.
         self._epochs = self._epochs.with_epochs(checked.epochs)
         self._keep(checked.data, checked.batches, checked.next_offset)
+        self._check_invariants()
         return checked.info
 
     def _keep(self, data: bytes | memoryview, batches: list[CheckedBatch], next_offset: int) -> None:
+        is_next = batches[0].base_offset == self._end_offset < next_offset == batches[-1].last_offset + 1
+        invariant(is_next, "memory: {} to {} after {}", batches[0], batches[-1], self._end_offset)
         held, start = memoryview(bytes(data)), 0
         for *_, size_bytes in batches:
             end = start + size_bytes
             self._batches.append(RecordBatch(held[start:end], self._end_position, crc_is_checked=True))
             self._end_position += size_bytes
             start = end
+        invariant(start == len(held), "memory: batches of {} bytes, and {} were given", start, len(held))
         self._end_offset = next_offset
 
     def read(self, start_offset: int, isolation: Isolation, max_size_bytes: int = MAX_BATCH_SIZE) -> LogFetchInfo:
@@ -169,7 +184,12 @@ class MemoryLog(LogQueries):
         end_offset = self._end_offset
 
         def count() -> int:
+            before, log_end = self._flushed_offset, self._end_offset
+            invariant(
+                before <= end_offset <= log_end, "memory: a flush to {}, of {} to {}", end_offset, before, log_end
+            )
             self._flushed_offset = end_offset
+            self._check_invariants()
             return end_offset
 
         return self._begin([DiskStep(nothing)], count, holds_appends=False)
@@ -185,6 +205,7 @@ class MemoryLog(LogQueries):
 
         def enter() -> None:
             self._epochs = self._epochs.with_epoch(epoch, self._end_offset)
+            self._check_invariants()
 
         return self._begin([DiskStep(nothing)], enter)
 
@@ -207,6 +228,7 @@ class MemoryLog(LogQueries):
                 self._keep_first(count)
                 self._generation += 1
             self._epochs = epochs
+            self._check_invariants()
             return end_offset
 
         return self._begin([DiskStep(nothing)], cut, cut=Cut(end, epochs))
@@ -214,9 +236,12 @@ class MemoryLog(LogQueries):
     def _keep_first(self, count: int) -> None:
         """Drop all batches but the first ``count``; there must be more than that."""
         first_dropped = self._batches[count]
+        base_offset, position, least = first_dropped.base_offset, first_dropped.position, self._start_offset
+        invariant(least <= base_offset < self._end_offset, "memory: a cut at {}, of {}", base_offset, self._end_offset)
+        invariant(0 <= position < self._end_position, "memory: a cut at {}, of {}", position, self._end_position)
         del self._batches[count:]
-        self._end_offset, self._end_position = first_dropped.base_offset, first_dropped.position
-        self._flushed_offset = min(self._flushed_offset, self._end_offset)
+        self._end_offset, self._end_position = base_offset, position
+        self._flushed_offset = min(self._flushed_offset, base_offset)
 
     def truncate_to_end_offset(self, end_offset: OffsetAndEpoch) -> int:
         """Drop the records that diverge from the leader's log."""
@@ -238,12 +263,15 @@ class MemoryLog(LogQueries):
             return self._finished(False)
 
         def start_anew() -> bool:
-            self._start_anew(latest.offset)
+            offset, least = latest.offset, self._high_watermark
+            invariant(least <= offset, "memory: anew at {}, below the high watermark {}", offset, least)
+            self._start_anew(offset)
             self._generation += 1
             self._delete_snapshots_before(latest)
+            self._check_invariants()
             return True
 
-        return self._begin([DiskStep(nothing)], start_anew)
+        return self._begin([DiskStep(nothing)], start_anew, new_start=latest.offset)
 
     def create_snapshot(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotWriter | None:
         """Begin a snapshot of this log's records below an offset."""
@@ -271,6 +299,7 @@ class MemoryLog(LogQueries):
         else:
             self._snapshot_ids = snapshot_ids_of((*self._snapshot_ids, snapshot_id))
             self._high_watermark = max(self._high_watermark, proven_end_offset(self.state))
+            self._check_invariants()
 
     def read_snapshot(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotReader | None:
         """Open a snapshot; None if there is none of this id."""
@@ -288,11 +317,14 @@ class MemoryLog(LogQueries):
             return self._finished(False)
 
         def delete() -> bool:
-            self._start_offset = snapshot_id.offset
+            before, offset = self._start_offset, snapshot_id.offset
+            invariant(before < offset <= self._high_watermark, "memory: the start moves to {} from {}", offset, before)
+            self._start_offset = offset
             self._flushed_offset = max(self._flushed_offset, self._start_offset)
             self._epochs = self._epochs.truncated_from_start(self._start_offset)
             del self._batches[: self._batch_holding(self._start_offset)]
             self._delete_snapshots_before(snapshot_id)
+            self._check_invariants()
             return True
 
         return self._begin([DiskStep(nothing)], delete, holds_appends=snapshot_id.offset == self._end_offset)
@@ -352,4 +384,5 @@ class MemoryLog(LogQueries):
         self._epochs = self._epochs.truncated_from_end(self._end_offset)
         self._keep_snapshots(lambda each: each.offset >= self._start_offset)
         self._high_watermark = proven_end_offset(self.state)
+        self._check_invariants()
         self.truncate_to_latest_snapshot()

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from raftlog.disk_work import DiskResult, DiskStep, DiskWork, nothing
 from raftlog.errors import StorageError, WorkUnderWayError
+from raftlog.invariants import invariant
 from raftlog.log.decisions import (
     clamped_high_watermark,
     end_offset_for_epoch,
@@ -51,12 +52,15 @@ class UnderWay(NamedTuple):
         holds_reads: whether nothing may be read until it is finished.
         cut: what a truncation will leave; None if nothing is truncated. The log answers as if it were done, and refuses
             reads from the new end on: the batches there may be deleted already.
+        new_start: offset at which the log will start anew when it is finished; None if it keeps its start. Until then
+            the high watermark does not pass this offset.
     """
 
     work: DiskWork[Any]
     holds_appends: bool = True
     holds_reads: bool = False
     cut: Cut | None = None
+    new_start: int | None = None
 
 
 class LogQueries(ReplicatedLog):
@@ -64,10 +68,13 @@ class LogQueries(ReplicatedLog):
 
     _start_offset: int
     _high_watermark: int
+    _flushed_offset: int
     _epochs: LeaderEpochs
     _snapshot_ids: SnapshotIds
     _generation: int
     _under_way: UnderWay | None = None
+    _directory: str = "memory"
+    """What messages call the log by."""
 
     @property
     def generation(self) -> int:
@@ -82,12 +89,13 @@ class LogQueries(ReplicatedLog):
         holds_appends: bool = True,
         holds_reads: bool = False,
         cut: Cut | None = None,
+        new_start: int | None = None,
     ) -> DiskWork[DiskResult[T]]:
         """Return work that is under way until it is finished; work without steps is finished at once."""
         if not steps:
             return self._finished(result())
         work = DiskWork(steps, lambda: self._dated(result()), on_end=self._end, on_failure=self._note_failure)
-        self._under_way = UnderWay(work, holds_appends, holds_reads, cut)
+        self._under_way = UnderWay(work, holds_appends, holds_reads, cut, new_start)
         return work
 
     def _end(self) -> None:
@@ -168,7 +176,28 @@ class LogQueries(ReplicatedLog):
 
     def update_high_watermark(self, offset: int) -> None:
         """Raise the high watermark: records below it are committed."""
-        self._high_watermark = clamped_high_watermark(self.state, offset)
+        state = self.state
+        high_watermark = clamped_high_watermark(state, offset)
+        if self._under_way is not None and self._under_way.new_start is not None:
+            high_watermark = max(self._high_watermark, min(high_watermark, self._under_way.new_start))
+        start, before, name = self._start_offset, self._high_watermark, self._directory
+        is_inside = start <= high_watermark <= state.end_offset
+        invariant(is_inside, "{}: high watermark {} of {} to {}", name, high_watermark, start, state.end_offset)
+        invariant(before <= high_watermark, "{}: high watermark {} after {}", name, high_watermark, before)
+        self._high_watermark = high_watermark
+
+    def _check_pointer_invariants(self) -> None:
+        """Check the log's pointers against each other; it is called after each move of one but an append."""
+        start, end, name = self._start_offset, self._written_end().offset, self._directory
+        high_watermark, flushed = self._high_watermark, self._flushed_offset
+        invariant(start <= high_watermark <= end, "{}: high watermark {} of {} to {}", name, high_watermark, start, end)
+        invariant(start <= flushed <= end, "{}: flushed to {}, of {} to {}", name, flushed, start, end)
+        entries = self._epochs.entries
+        if entries:
+            first, last = entries[0].start_offset, entries[-1].start_offset
+            invariant(
+                start <= first <= last <= end, "{}: epochs from {} to {} in {} to {}", name, first, last, start, end
+            )
 
     def batches(
         self, from_offset: int | None = None, isolation: Isolation = Isolation.COMMITTED

@@ -108,7 +108,7 @@ class LocalFile:
             OutOfSpaceError, StorageError: as for ``append``.
         """
         try:  # Without _Reported, as in ``sync``: appends use both, and should not create an object on success.
-            size_bytes = data.nbytes if isinstance(data, memoryview) else len(data)
+            size_bytes = len(data) if type(data) is bytes else memoryview(data).nbytes
             if os.pwrite(self._descriptor, data, position) < size_bytes:
                 self._write(position, data)
         except _REFUSALS as error:

@@ -4,6 +4,7 @@
 import attrs
 
 from raftlog.errors import InvariantViolation, NonContiguousAppendError
+from raftlog.invariants import invariant
 from raftlog.voters.history import BOOTSTRAP_OFFSET, TreeMapLogHistory
 from raftlog.voters.voter_set import VoterSet
 from raftlog.voters.voter_set_change import VoterSetProblem, change_text, voter_set_change_problems
@@ -85,6 +86,7 @@ class VoterSetHistory(TreeMapLogHistory[VoterSet]):
             previous_offset = None if last is None else last.offset
             previous_voters = self._static_voters if last is None else last.value
             self._violations.append(VoterSetViolation(offset, value, previous_offset, previous_voters, problems))
+        self._check_end_invariants(offset + 1)
 
     def last_value(self) -> VoterSet:
         """Return the set that is in force at the end of the log: the newest, or the static one."""
@@ -105,11 +107,25 @@ class VoterSetHistory(TreeMapLogHistory[VoterSet]):
         super().truncate_new_entries(end_offset)
         while self._violations and self._violations[-1].offset >= end_offset:
             self._violations.pop()
+        self._check_end_invariants(end_offset)
+
+    def _check_end_invariants(self, end_offset: int) -> None:
+        """Check that no entry or violation is at or above an offset, and that the set in force is not empty."""
+        last = self.last_entry()
+        invariant(last is None or bool(last.value), "no voters are in force: {}", last)
+        is_below = last is None or last.offset < end_offset
+        invariant(is_below, "voters to {} end with {}", end_offset, last)
+        is_below = not self._violations or self._violations[-1].offset < end_offset
+        invariant(is_below, "violations to {} end with {}", end_offset, self._violations[-1:])
 
     def truncate_old_entries(self, start_offset: int) -> None:
         """Forget every entry below the last one at or below an offset, and every violation at or below it."""
         super().truncate_old_entries(start_offset)
-        self._violations = [violation for violation in self._violations if violation.offset > start_offset]
+        before = self._violations
+        self._violations = [violation for violation in before if violation.offset > start_offset]
+        invariant(self._violations[-1:] == before[-1:] or before[-1].offset <= start_offset, "{} is gone", before[-1:])
+        first = self._violations[:1]
+        invariant(not first or first[0].offset > start_offset, "a violation of {} below {}", first, start_offset)
 
     def clear(self) -> None:
         """Forget all entries and violations."""

@@ -18,12 +18,14 @@ from raftlog.errors import (
     BatchTooLargeError,
     BufferExhaustedError,
     InvalidControlBatchError,
+    InvariantViolation,
     NonContiguousAppendError,
     NotLeaderError,
     OffsetOutOfRangeError,
     UnknownEpochError,
     VoterSetError,
 )
+from raftlog.invariants import invariant
 from raftlog.records import limits
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.batches.builder import RecordBatchBuilder
@@ -207,6 +209,8 @@ class BatchAccumulator:
         if delay_drain and self._drain_offset is None:
             self._drain_offset = self._next_offset
         batch.add(rows)
+        if not 0 < size_bytes <= self.max_batch_size_bytes:
+            raise InvariantViolation(f"epoch {self.epoch}: {size_bytes} bytes in a batch at {self._next_offset}")
         self._next_offset += len(rows)
         return self._next_offset - 1
 
@@ -264,9 +268,17 @@ class BatchAccumulator:
         self.force_drain()
         self.voters_in_force = voters
         completed = CompletedBatch(batch.base_offset, batch.record_count, batch.max_timestamp, data, memory)
-        self._completed.append(completed)
+        self._complete(completed)
         self._next_offset += batch.record_count
+        invariant(completed.last_offset + 1 == self._next_offset, "{}, and {} is next", completed, self._next_offset)
         return completed.last_offset
+
+    def _complete(self, batch: CompletedBatch) -> None:
+        """Let a batch wait to be drained behind the others."""
+        before = self._completed[-1].last_offset + 1 if self._completed else batch.base_offset
+        invariant(before == batch.base_offset, "{} is completed after offset {}", batch, before)
+        invariant(batch.record_count > 0, "{} is completed, and is empty", batch)
+        self._completed.append(batch)
 
     def _voters_after(self, batch: RecordBatch) -> VoterSet | None:
         """Give the voters in force behind a control batch, after a check of each set in it."""
@@ -342,7 +354,9 @@ class BatchAccumulator:
     def force_drain(self) -> None:
         """Complete the open batch, so that it is due now: later appends go into another one."""
         if self._open is not None:
-            self._completed.append(self._open.complete())
+            batch, next_offset = self._open.complete(), self._next_offset
+            invariant(batch.last_offset + 1 == next_offset, "{} is completed, and {} is next", batch, next_offset)
+            self._complete(batch)
             self._open = None
 
     def drain(self) -> DrainedBatches:
@@ -357,6 +371,13 @@ class BatchAccumulator:
         drained = DrainedBatches()
         while self._completed and self._may_leave(self._completed[0]):
             drained.append(self._completed.popleft())
+        left, next_offset = self._completed, self._next_offset
+        end_offset = left[-1].last_offset + 1 if left else next_offset
+        invariant(
+            end_offset == next_offset, "{} batches are left, to offset {} of {}", len(left), end_offset, next_offset
+        )
+        is_due = self._drain_offset is None or not drained or drained[-1].last_offset < self._drain_offset
+        invariant(is_due, "{} is drained, which waits for offset {}", drained[-1:], self._drain_offset)
         return drained
 
     def allow_drain(self) -> None:

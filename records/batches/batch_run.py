@@ -6,6 +6,7 @@ from typing import Self
 
 import attrs
 
+from raftlog.errors import InvariantViolation
 from raftlog.records.batches.batch import CRC_START, RecordBatch
 from raftlog.records.checksum import crc32c
 from raftlog.records.kernel_choice import kernel
@@ -91,12 +92,17 @@ class RunFinder:
         found, unchecked, end, rule = kernel.scan(data, 0, self._positions[:most], self._sizes, self._unchecked)
         if kernel.RULE_IDS[rule] == "batch-crc":
             end += int.from_bytes(data[end + 8 : end + 12], "big") + LOG_OVERHEAD
+        if not 0 <= unchecked <= found <= most:
+            raise InvariantViolation(f"position {position}: {found} batches, {unchecked} unchecked, in room for {most}")
         count = self._count_sound(data, found, unchecked)
         if count == 0:
             return None, end
         positions = memoryview(bytearray(self._positions[:count])).cast("q")
         run = BatchRun(data, position, positions, memoryview(bytearray(self._sizes[:count])).cast("i"))
-        return run, end - (run.end - position)
+        size_bytes = run.end - position
+        if self._positions[0] != 0 or not 0 < size_bytes <= len(data):
+            raise InvariantViolation(f"position {position}: batches of {size_bytes} bytes in {len(data)}")
+        return run, end - size_bytes
 
     def _count_sound(self, data: memoryview, count: int, unchecked: int) -> int:
         """Return how many batches there are before one whose CRC does not hold."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from raftlog.errors import InvariantViolation
 from raftlog.records import limits
 from raftlog.records.batches.batch import (
     CONTROL_FLAG,
@@ -147,11 +148,14 @@ class RecordBatchBuilder:
 
     def _add(self, rows: "Sequence[Row]", offset: int) -> None:
         prepared, size, largest, base_timestamp, count = self._prepare(rows, offset)
+        if count < 1 or size < count:
+            raise InvariantViolation(f"offset {offset}: {count} records were encoded in {size} bytes")
         # What may fail has not: from here on, things change.
         self._base_timestamp = base_timestamp
         self._prepared.append(prepared)
         self._area_size += size
-        self._largest_timestamp = max(self._largest_timestamp, largest)
+        if largest > self._largest_timestamp:
+            self._largest_timestamp = largest
         self._last_offset = offset + count - 1
         self._record_count += count
 
@@ -203,9 +207,15 @@ class RecordBatchBuilder:
             base_sequence=self.base_sequence,
             record_count=self._record_count,
         )
-        if stored is None:
-            return kernel.encode(header, self._prepared, self._area_size, crc32c)
-        return _with_crc(header, stored)
+        if stored is not None:
+            return _with_crc(header, stored)
+        data = kernel.encode(header, self._prepared, self._area_size, crc32c)
+        if len(data) != self.size_bytes or self._record_count > span + 1:
+            raise InvariantViolation(
+                f"offset {self.base_offset}: {len(data)} bytes of a batch of {self.size_bytes}, "
+                f"and {self._record_count} records for {span + 1} offsets"
+            )
+        return data
 
     def _attributes(self) -> int:
         return (

@@ -13,6 +13,7 @@ from typing import Final
 
 import attrs
 
+from raftlog.errors import InvariantViolation
 from raftlog.records import limits
 from raftlog.records.batches import legacy
 from raftlog.records.batches.batch import CRC_START, HEADER, RecordBatch
@@ -149,12 +150,17 @@ def split_runs(
     while True:
         run = splitter.run_at(position)
         if run is not None:
+            end = run.end
+            if not position == run.start < end:
+                raise InvariantViolation(f"position {position}: batches from {run.start} to {end} are read there")
             yield run
-            position = run.end
+            position = end
             continue
         piece = splitter.piece_at(position)
         if piece is None:
             return
+        if piece.position != position or piece.size_bytes <= 0:
+            raise InvariantViolation(f"position {position}: {piece} of {piece.size_bytes} bytes is read there")
         yield BatchRun.of(piece) if isinstance(piece, RecordBatch) else piece
         position = piece.position + piece.size_bytes
 
@@ -226,7 +232,7 @@ class _Splitter:
         self._window.look_past_stop()
         claim = self._claim(self._window.view(position, limits.BATCH_OVERHEAD), position)
         is_sound = claim.rule is None and self._sound_batch(position, claim) is not None
-        self._window.end = self._window.limited(self._window.end)
+        self._window.end_at_stop()
         return is_sound
 
     def _claim(self, head: memoryview, position: int) -> _Claim:

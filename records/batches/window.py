@@ -3,6 +3,9 @@
 
 from typing import Protocol, runtime_checkable
 
+from raftlog.errors import InvariantViolation
+from raftlog.invariants import invariant
+
 
 class ByteSource(Protocol):
     """Bytes that can be read anywhere: a file, or a buffer."""
@@ -60,11 +63,22 @@ class Window:
         if size <= self.end:
             return False
         self.end = size
+        self._check_invariants()
         return True
 
     def look_past_stop(self) -> None:
-        """Let ``end`` be that of the source, though it is to stop before; ``end = limited(end)`` undoes it."""
+        """Let ``end`` be that of the source, though it is to stop before; ``end_at_stop`` undoes it."""
+        self._check_invariants()
         self.end = self._source.size()
+
+    def end_at_stop(self) -> None:
+        """End again where reading is to stop."""
+        self.end = self.limited(self.end)
+        self._check_invariants()
+
+    def _check_invariants(self) -> None:
+        invariant(self.end >= 0, "a window of {} to {}", self._start, self.end)
+        invariant(self._stop is None or self.end <= self._stop, "a window to {}, stop at {}", self.end, self._stop)
 
     def stops_inside(self) -> bool:
         """Whether the end is where reading is to stop, and not where the source ends."""
@@ -75,7 +89,10 @@ class Window:
         size = max(0, min(size, self.end - position))
         at = position - self._start
         if at < 0 or at + size > len(self._data):
-            self._data = self._source.read_at(position, max(size, min(self._chunk_size, self.end - position)))
+            wanted = max(size, min(self._chunk_size, self.end - position))
+            self._data = self._source.read_at(position, wanted)
+            if position < 0 or not 0 <= len(self._data) <= max(wanted, 0):
+                raise InvariantViolation(f"a window of {len(self._data)} bytes at {position}: {wanted} were asked for")
             self._start = position
             at = 0
             self._end_after(position, size, len(self._data))
@@ -92,6 +109,8 @@ class Window:
         if at >= 0 and at + size <= len(self._data):
             return self._data[at : at + size]
         found = self._source.read_at(position, size)
+        if len(found) > size:
+            raise InvariantViolation(f"a look at {len(found)} bytes at {position}: {size} were asked for")
         self._end_after(position, size, len(found))
         return found
 
@@ -101,4 +120,6 @@ class Window:
 
     def _end_after(self, position: int, size: int, found: int) -> None:
         if found < size:  # The source has shrunk since its size was asked for.
-            self.end = position + found
+            end, self.end = self.end, position + found
+            invariant(0 <= position <= self.end < end, "a window to {} ends at {}, from {} on", end, self.end, position)
+            invariant(found >= 0, "{} bytes found at {}", found, position)

@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 from raftlog.errors import CorruptBatchError, UnsupportedMagicError, fresh_copy
+from raftlog.invariants import invariant, present
 from raftlog.records import limits
 from raftlog.records.batches.batch_run import BatchRun
 from raftlog.records.batches.iterator import BufferSource, ByteSource, Corruption, TornTail, ZeroPadding, split_runs
@@ -199,11 +200,11 @@ def _objects(source: ByteSource, start: int, selection: RecordSelection) -> Iter
 def _objects_of_run(selected: SelectedRun, selection: RecordSelection) -> Iterator[Iterable[RecordView]]:
     wanted = _wanted(RECORD_COLUMNS)
     for chunk in _with_records(selected, wanted, limits.MAX_DECOMPRESSED_SIZE, RECORD_COLUMNS, selection):
-        assert chunk.records is not None
+        records = present(chunk.records, "what was unpacked")
         for batch, error in chunk.errors:
-            yield chunk.records.iterate(0, chunk.records.ends[batch])
+            yield records.iterate(0, records.ends[batch])
             raise fresh_copy(error)
-        yield chunk.records.iterate()
+        yield records.iterate()
 
 
 def _objects_interpreted(selected: SelectedRun, selection: RecordSelection) -> Iterator[Iterable[RecordView]]:
@@ -235,8 +236,8 @@ def _with_records(
         chunk = _walk(areas, wanted, max_size, selected.is_marked, cut, selection)
         for name in MARK_COLUMNS:
             if name in columns:
-                assert chunk.records is not None
-                chunk.records.columns[name] = mark_column(name, areas.run, chunk.records.ends, selection.aborted)
+                records = present(chunk.records, "what was unpacked")
+                records.columns[name] = mark_column(name, areas.run, records.ends, selection.aborted)
         yield chunk
         first = last
 
@@ -252,7 +253,10 @@ def _walk(
     unpacked = wanted | _BOUNDED_BITS if cut else wanted
     batch = row = 0
     while True:
+        before = batch
         batch, rule = kernel.walk(data, areas.columns, batch, row, unpacked, capacity, longs, ints, ends)
+        is_inside = before <= batch <= len(run)
+        invariant(is_inside, "position {}: batch {} of {} after {}", run.start, batch, len(run), before)
         if rule == 0:
             break
         errors[batch] = error_of(run.batch(batch), kernel.RULE_IDS[rule], max_size)
@@ -262,6 +266,7 @@ def _walk(
         rows = Rows(ends, capacity, longs, ints).kept(cut, selection)
         ends, capacity, longs, ints = rows.ends, rows.capacity, rows.longs, rows.ints
     count = ends[-1]
+    invariant(0 <= count <= capacity, "position {}: {} records in room for {}", run.start, count, capacity)
     columns = {}
     for index, name in enumerate(("offset", "timestamp")):
         if wanted & _WANTED_BITS[name]:

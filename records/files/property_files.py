@@ -24,6 +24,7 @@ from typing import Final
 import attrs
 
 from raftlog.errors import DecodeError, UnsupportedVersionError
+from raftlog.invariants import present
 from raftlog.uuid_text import ZERO_UUID, uuid_from_text, uuid_to_text
 
 _INT32_MAX = (1 << 31) - 1
@@ -194,8 +195,8 @@ def read_java_properties(data: bytes) -> JavaProperties:
         if is_comment:
             comments.append(line)
             continue
-        match = _KEY_AND_VALUE.fullmatch(line)
-        assert match is not None  # an odd backslash at the end is gone, and anything else matches
+        # An odd backslash at the end is gone, and anything else matches.
+        match = present(_KEY_AND_VALUE.fullmatch(line), "a line as key and value")
         properties.append(Property(_unescape(match[1], position), _unescape(match[2], position), position))
     return JavaProperties(tuple(comments), tuple(properties))
 

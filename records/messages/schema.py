@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from raftlog.errors import InvalidRecordError, StorageError, TooManyOpenFilesError, UnsupportedVersionError
+from raftlog.invariants import present
 from raftlog.records.messages.primitives import RULE, Buffer, Reader, Writer
 from raftlog.records.messages.schema_reader import compile_reader
 from raftlog.records.messages.schema_text import (
@@ -216,8 +217,8 @@ def message_types(file: str) -> Mapping[str, MessageType]:
     except OSError as error:
         kind = TooManyOpenFilesError if error.errno in (errno.EMFILE, errno.ENFILE) else StorageError
         raise kind(name, "open", error.strerror or str(error)) from error
-    assert text is not None
-    return {name: MessageType(schema) for name, schema in parse_schemas(text.decode("utf-8")).items()}
+    schemas = parse_schemas(present(text, name).decode("utf-8"))
+    return {name: MessageType(schema) for name, schema in schemas.items()}
 
 
 @functools.cache

@@ -7,6 +7,7 @@ from tests.mutants import (
     of_accumulator,
     of_control_records,
     of_copies,
+    of_invariants,
     of_kernel,
     of_logs,
     of_quarantine,
@@ -22,6 +23,7 @@ VARIABLE: Final = "RAFTLOG_MUTANT"
 
 _ALL: Final = (
     *of_logs.MUTANTS,
+    *of_invariants.MUTANTS,
     *of_recovery.MUTANTS,
     *of_copies.MUTANTS,
     *of_quarantine.MUTANTS,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeGuard
 import attrs
 
 from raftlog.errors import DecodeError, MissingExtraError, without_frames
+from raftlog.invariants import instance_of, present
 from raftlog.records import limits
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.batches.batch_run import BatchRun
@@ -121,8 +122,7 @@ class RecordsDump:
                 continue
             batch = run.batch(found.batch)
             if found.row is not None:
-                assert chunk.records is not None
-                (record,) = chunk.records.objects(found.row, found.row + 1)
+                (record,) = present(chunk.records, "what was unpacked").objects(found.row, found.row + 1)
                 yield from self._record(file, batch, record, self._payload(record, decoder))
             elif batch.is_control or found.batch in unread:
                 yield from self._batch(file, batch, decoder, Selection())
@@ -136,8 +136,8 @@ class RecordsDump:
         if not self.decodes_payloads or decoder == PlainDecoder():
             return quick.chunk(chunk)
         if isinstance(decoder, ValueDecoder):
-            assert chunk.records is not None
-            return quick.chunk(chunk, decoder.value_texts(chunk.records.values()))
+            records = present(chunk.records, "what was unpacked")
+            return quick.chunk(chunk, decoder.value_texts(records.values()))
         return map(LinePlace, range(len(chunk.batches)))
 
     def _piece(self, file: InputFile, piece: Piece, decoder: PayloadDecoder, selection: Selection) -> Iterator[Line]:
@@ -220,8 +220,7 @@ class RecordsDump:
         if isinstance(record, LegacyRecord):
             line = self.renderer.legacy_record(file, record, payload)
         else:
-            assert isinstance(batch, RecordBatch)
-            line = self.renderer.record(file, batch, record, payload)
+            line = self.renderer.record(file, instance_of(batch, RecordBatch), record, payload)
         yield self._shown(line, counts=True)
 
     def _shown(self, text: str, *, counts: bool) -> str:

@@ -11,6 +11,7 @@ from array import array
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from raftlog.invariants import present
 from raftlog.records.batches.batch import CONTROL_FLAG, DELETE_HORIZON_FLAG, TimestampType
 from raftlog.records.batches.batch_run import BatchRun
 from raftlog.records.kernel_choice import kernel
@@ -80,8 +81,7 @@ class KafkaLines:
     def _sound_batches(
         self, chunk: "Chunk", first: int, last: int, value_texts: list[bytes] | None
     ) -> Iterator[bytes | LinePlace]:
-        run, records = chunk.batches.run, chunk.records
-        assert records is not None
+        run, records = chunk.batches.run, present(chunk.records, "what was unpacked")
         texts, text_ends = b"", _NO_ENDS
         if value_texts is not None:
             texts, text_ends = b"".join(value_texts), array("q", itertools.accumulate(map(len, value_texts)))

@@ -10,6 +10,7 @@ import attrs
 
 from raftlog.errors import VoterSetError
 from raftlog.file_system import FileSystem
+from raftlog.invariants import present
 from raftlog.log.control_records import KRaftControlRecordStateMachine, update_state
 from raftlog.storage.local_file_system import LocalFileSystem
 from raftlog.storage.log.file_log import FileLog
@@ -47,8 +48,7 @@ class OpenedLog:
     def replica_key(self) -> ReplicaKey:
         """Who this replica is."""
         meta = self.directory.meta
-        assert meta.node_id is not None  # Version 1 has it, and there is no other.
-        return ReplicaKey(meta.node_id, meta.directory_id)
+        return ReplicaKey(present(meta.node_id, "node.id, which version 1 has,"), meta.directory_id)
 
     @property
     def epoch(self) -> int:

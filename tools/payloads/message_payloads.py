@@ -9,7 +9,7 @@ from typing import Final
 
 import attrs
 
-from raftlog.errors import DecodeError
+from raftlog.errors import DecodeError, InvariantViolation
 from raftlog.records.messages.control import (
     ControlRecord,
     ControlRecordType,
@@ -215,10 +215,12 @@ def _control_type(key: bytes | None) -> str | None:
 
 
 def _version_problem(control: ControlRecord) -> DecodeError | None:
-    assert control.value is not None
-    if control.key_version == 0 and control.value.version == 0:
+    value = control.value
+    if value is None:
+        raise InvariantViolation("a control record without a value has no version")
+    if control.key_version == 0 and value.version == 0:
         return None
-    versions = f"key version {control.key_version} and value version {control.value.version}"
+    versions = f"key version {control.key_version} and value version {value.version}"
     return DecodeError(f"a control record has {versions}; it was read as version 0", "control-version")
 
 

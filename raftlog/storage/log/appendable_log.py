@@ -3,19 +3,21 @@
 
 import contextlib
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import attrs
 
 from raftlog.disk_work import DiskResult, DiskStep, DiskWork
 from raftlog.errors import (
     CorruptBatchError,
+    InvariantViolation,
     OffsetOutOfRangeError,
     OutOfSpaceError,
     QuarantinedLogError,
     StorageError,
 )
 from raftlog.file_system import FileSystem, OpenFile, join
+from raftlog.invariants import invariant
 from raftlog.log.append_validation import CheckedAppend, check_append, check_append_as_follower, check_plain_append
 from raftlog.log.decisions import check_leader_epoch, proven_end_offset
 from raftlog.log.epochs import LeaderEpochs
@@ -84,6 +86,7 @@ class AppendableLog(Closing, LogQueries):
             self._damaged_segments = recovered.damaged_segments
         self._guard = FailStop(directory)
         self._generation = recovered.stored.next_generation
+        self._check_pointer_invariants()
         self._durable = DurablePoint(file_system, directory, self._recovery_point())
 
     @property
@@ -220,6 +223,11 @@ class AppendableLog(Closing, LogQueries):
         self._bytes_since_recovery_point += len(checked.data)
         if self._quarantine is not None:
             self._quarantine = attrs.evolve(self._quarantine, first_bad_offset=self._segments.end_offset)
+        end_offset, epoch = self._segments.end_offset, epochs.latest_epoch
+        batch = checked.batches[-1]
+        invariant(checked.info.last_offset + 1 == end_offset, "{}: {} ends at {}", self._directory, batch, end_offset)
+        invariant(batch.epoch == epoch, "{}: {} in a log of epoch {}", self._directory, batch, epoch)
+        self._check_pointer_invariants()
         return checked.info
 
     def _epochs_with(self, checked: CheckedAppend) -> LeaderEpochs:
@@ -256,12 +264,17 @@ class AppendableLog(Closing, LogQueries):
 
         def take(is_stored: bool) -> None:
             self._epochs, self._epochs_are_stored = epochs, is_stored
+            self._check_pointer_invariants()
 
         return self._step(store, take, self._epoch_checkpoint.path, *self._point_paths)
 
     def _rolling(self, end_offset: int) -> list[DiskStep]:
         """Return the steps that sync the active segment and begin the next one, at the log end."""
-        flush = self._flush_to_come(stores_point=False)
+        flush, flushed = self._flush_to_come(stores_point=False), self._flushed_offset
+        since = self._bytes_since_recovery_point
+        invariant(end_offset == self._segments.end_offset, "{}: a segment ends at {}", self._directory, end_offset)
+        invariant(flushed <= end_offset, "{}: flushed to {}, and it ends at {}", self._directory, flushed, end_offset)
+        invariant(since >= 0, "{}: {} bytes since the recovery point", self._directory, since)
         self._bytes_since_recovery_point = 0  # It is stored below.
         point = self._recovery_point(end_offset, self._epochs)
         return [
@@ -353,9 +366,13 @@ class AppendableLog(Closing, LogQueries):
             self._store_point_if_there_is_room(flush.point)
 
     def _finish_flush(self, flush: Flush) -> None:
+        if not self._flushed_offset <= flush.end_offset <= self._segments.active.next_offset:
+            self._refuse_pointers(self._segments.active, flush)
         self._flushed_offset = flush.end_offset
         if flush.point is not None:
             self._bytes_since_recovery_point -= flush.bytes_since
+            if self._bytes_since_recovery_point < 0:
+                self._refuse_pointers(self._segments.active, flush)
         if self._quarantine is not None and flush.end_offset >= self._quarantine.durable_end_offset:
             self._quarantine = None
 
@@ -378,6 +395,7 @@ class AppendableLog(Closing, LogQueries):
 
             def take() -> None:
                 self._epochs = epochs
+                self._check_pointer_invariants()
                 self._epochs_are_stored = self._epochs_are_stored or bool(steps)
 
             return self._begin(steps, take)
@@ -397,6 +415,13 @@ class AppendableLog(Closing, LogQueries):
     @property
     def _point_paths(self) -> tuple[str, ...]:
         return (*(join(self._directory, name) for name in (FLUSH_MARK_NAME, RECOVERY_POINT_NAME)), self._directory)
+
+    def _refuse_pointers(self, segment: LogSegment, flush: Flush) -> NoReturn:
+        """Say which pointers disagree: out of the way of a flush, which has found that they do."""
+        raise InvariantViolation(
+            f"{segment.path}: {flush}, in a log flushed to {self._flushed_offset}, ends at {segment.next_offset} "
+            f"and has {self._bytes_since_recovery_point} bytes since the recovery point"
+        )
 
     def _refuse_in_quarantine(self) -> None:
         if self._quarantine is not None:

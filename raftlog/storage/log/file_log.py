@@ -14,6 +14,7 @@ import attrs
 
 from raftlog.disk_work import DiskResult, DiskStep, DiskWork
 from raftlog.file_system import FileSystem, join, own_view
+from raftlog.invariants import invariant
 from raftlog.log.decisions import (
     check_new_snapshot_id,
     check_truncation,
@@ -132,9 +133,13 @@ class FileLog(AppendableLog):
             cut = self._segments.truncating(end)
 
             def forget(outcome: object) -> None:
+                before, high_watermark = self._segments.end_offset, self._high_watermark
+                is_cut = high_watermark <= end_offset <= before
+                invariant(is_cut, "{}: a cut at {}, of {} to {}", self._directory, end_offset, high_watermark, before)
                 self._flushed_offset, self._quarantine = end_offset, kept
                 self._epochs, self._epochs_are_stored = epochs, not has_fewer_epochs
                 cut.memory(outcome)
+                self._check_pointer_invariants()
 
             steps.append(attrs.evolve(cut, memory=forget, on_failure=self._note_failure))
             point = self._point_after_truncation(end_offset, kept, epochs)
@@ -149,7 +154,7 @@ class FileLog(AppendableLog):
             latest = snapshot_ahead_of_log(self.state)
             if latest is None:
                 return self._finished(False)
-            return self._begin(self._starting_anew_at(latest), lambda: True)
+            return self._begin(self._starting_anew_at(latest), lambda: True, new_start=latest.offset)
 
     def truncate_to_latest_snapshot(self) -> bool:
         """Restart the log at the latest snapshot if that is ahead of it."""
@@ -165,10 +170,13 @@ class FileLog(AppendableLog):
         epochs = LeaderEpochs()
 
         def take(new: object) -> None:
+            high_watermark = self._high_watermark
+            invariant(high_watermark <= offset, "{}: anew at {}, below {}", self._directory, offset, high_watermark)
             replace.memory(new)
             self._damaged_segments, self._quarantine = None, quarantine
             self._epochs, self._epochs_are_stored = epochs, False
             self._start_offset = self._high_watermark = self._flushed_offset = offset
+            self._check_pointer_invariants()
 
         point = self._point_after_truncation(offset, quarantine, epochs)
         # After a crash, the next open finishes the restart. In quarantine it must find the damage first, and set it
@@ -222,8 +230,13 @@ class FileLog(AppendableLog):
 
     def _take_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
         if not is_superseded(self.state, snapshot_id):
-            self._snapshot_ids = snapshot_ids_of((*self._snapshot_ids, snapshot_id))
-            self._high_watermark = max(self._high_watermark, proven_end_offset(self.state))
+            state = attrs.evolve(self.state, snapshot_ids=snapshot_ids_of((*self._snapshot_ids, snapshot_id)))
+            high_watermark, least = max(self._high_watermark, proven_end_offset(state)), self._start_offset
+            is_inside = least <= high_watermark <= state.end_offset
+            invariant(is_inside, "{}: high watermark {} by {}", self._directory, high_watermark, snapshot_id)
+            is_ahead = snapshot_id.offset >= least
+            invariant(is_ahead, "{}: {} counts in a log from {} on", self._directory, snapshot_id, least)
+            self._snapshot_ids, self._high_watermark = state.snapshot_ids, high_watermark
             return
         with self._guard, INDETERMINATE_WRITES:
             self._snapshots.delete(snapshot_id)  # Not durable: after a crash it may reappear.
@@ -254,8 +267,13 @@ class FileLog(AppendableLog):
             has_fewer_epochs = epochs is not self._epochs
 
             def move_start(_: object) -> None:
+                before = self._start_offset
+                invariant(
+                    before < start_offset, "{}: the start moves to {} from {}", self._directory, start_offset, before
+                )
                 self._start_offset = start_offset
                 self._epochs, self._epochs_are_stored = epochs, not has_fewer_epochs
+                self._check_pointer_invariants()
 
             # First, so that the next open removes the segments below, whichever of them reappear after a crash.
             steps.append(self._step(lambda: self._durable.store(point), move_start, *self._point_paths))
@@ -359,7 +377,11 @@ class FileLog(AppendableLog):
             point = attrs.evolve(point, log_start_offset=start_offset)
 
         def take(_: object) -> None:
-            self._generation = point.generation
+            generation = point.generation
+            is_next = generation == self._generation + 1
+            invariant(is_next, "{}: generation {} after {}", self._directory, generation, self._generation)
+            self._generation = generation
             self._flushed_offset = min(self._flushed_offset, durable_end_offset)
+            self._check_pointer_invariants()
 
         return self._step(lambda: self._durable.store(point), take, *self._point_paths)

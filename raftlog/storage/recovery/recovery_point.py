@@ -41,12 +41,14 @@ import attrs
 from raftlog.errors import (
     CorruptFileError,
     DecodeError,
+    InvariantViolation,
     MissingFileError,
     OutOfSpaceError,
     StorageError,
     without_frames,
 )
 from raftlog.file_system import FileSystem, OpenFile, join, read_file, replace_file
+from raftlog.invariants import invariant
 from raftlog.log.epochs import LeaderEpochs
 from raftlog.offsets import EpochEntry
 from raftlog.records.checksum import crc32c
@@ -286,7 +288,10 @@ class DurablePoint:
         Raises:
             OutOfSpaceError, StorageError: the file may have the old or the new content.
         """
-        replace_file(self._file_system, self._path, point.encode())
+        before, path = self._point, self._path
+        invariant(before.generation <= point.generation, "{}: {} after {}", path, point, before)
+        invariant(_is_in_range(point), "{}: {} cannot be read back", path, point)
+        replace_file(self._file_system, path, point.encode())
         self._point = point
 
     def mark_sync(self, file: OpenFile, durable_end_offset: int) -> None:
@@ -300,6 +305,8 @@ class DurablePoint:
         """
         # Built before the sync: caches are cold after it, so everything takes several times as long.
         generation = self._point.generation
+        if durable_end_offset < self._point.log_start_offset or generation < 0:
+            raise InvariantViolation(f"{file.path}: a sync up to {durable_end_offset} is noted beside {self._point}")
         mark = _MARK.pack(_MARK_MAGIC, generation, durable_end_offset, ~generation, ~durable_end_offset)
         try:
             file.sync()

@@ -6,6 +6,7 @@ Source: LogLoader, LogSegment#recover.
 
 import attrs
 
+from raftlog.invariants import invariant
 from raftlog.log.epochs import LeaderEpochs
 from raftlog.log.replicated_log import Quarantine
 from raftlog.offsets import OffsetAndEpoch
@@ -54,11 +55,27 @@ class ScannedSegments:
         if self.problem is not None:
             self._take_behind(segment)
             return
-        scan = self._scan(segment, self.last_epoch, self.witnesses)
+        before, path = self.last_epoch, segment.path
+        scan = self._scan(segment, before, self.witnesses)
         self.sound.append(segment)
         self.end_offset, self.last_epoch, self.problem = scan.next_offset, scan.last_epoch, scan.problem
         self.epochs = self.epochs.with_epochs(scan.epochs)
+        end_offset, epoch, epochs = self.end_offset, self.last_epoch, self.epochs.entries
+        invariant(end_offset == segment.next_offset, "{}: ends at {}, not {}", path, segment.next_offset, end_offset)
+        invariant(before <= epoch, "{}: ends in epoch {} after {}", path, epoch, before)
+        invariant(not epochs or epochs[-1].start_offset < end_offset, "{}: {} at {}", path, epochs[-1:], end_offset)
         self._note_behind(scan.sound_end_behind, scan.sound_epoch_behind)
+
+    def start_at(self, start_offset: int) -> None:
+        """Let the log start at an offset, inclusive: epochs below it are dropped, and the offset's own starts there.
+
+        An empty log may start inside a segment whose batches are all below: then it has no epochs.
+        """
+        first, end_offset, path = self.sound[0].base_offset, self.end_offset, self.sound[0].path
+        invariant(first <= start_offset <= end_offset, "{}: starts at {} of {}", path, start_offset, end_offset)
+        self.epochs = self.epochs.truncated_from_start(start_offset).truncated_from_end(end_offset)
+        earliest = self.epochs.earliest_entry
+        invariant(earliest is None or earliest.start_offset >= start_offset, "{}: {}, {}", path, earliest, start_offset)
 
     def _take_behind(self, segment: LogSegment) -> None:
         scan = self._scan(segment, 0, EpochWitnesses())
@@ -74,8 +91,11 @@ class ScannedSegments:
 
     def _note_behind(self, end_offset: int | None, epoch: int) -> None:
         if end_offset is not None:
-            self.sound_end_behind = max(self.sound_end_behind or 0, end_offset)
+            path, before = self.sound[-1].path, self.sound_end_behind or 0
+            invariant(self.problem is not None, "{}: {} is after a problem, and there is none", path, end_offset)
+            self.sound_end_behind = max(before, end_offset)
             self.sound_epoch_behind = max(self.sound_epoch_behind, epoch)
+            invariant(epoch >= -1, "{}: epoch {} after the problem", path, epoch)
 
     @property
     def furthest(self) -> OffsetAndEpoch:

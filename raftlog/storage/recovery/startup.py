@@ -19,12 +19,14 @@ log at the first bad batch, and deletes all segments after it.
 """
 
 import contextlib
+import itertools
 from typing import Final
 
 import attrs
 
 from raftlog.errors import DecodeError, MissingFileError, SnapshotError, StorageError
 from raftlog.file_system import FileSystem, join, make_durable_directory, remove_if_there
+from raftlog.invariants import invariant
 from raftlog.log.epochs import LeaderEpochs
 from raftlog.log.replicated_log import Quarantine
 from raftlog.offsets import OffsetAndEpoch
@@ -79,6 +81,21 @@ class RecoveredLog:
     stored: StoredDurablePoint
     report: RecoveryReport
 
+    def check_invariants(self) -> None:
+        """Check the parts against each other: a log is opened with them as they are.
+
+        Raises:
+            InvariantViolation: they disagree. No bytes on a disk can do that.
+        """
+        segments, start_offset = self.segments, self.start_offset
+        first, last = segments[0].base_offset, segments[-1]
+        path, end_offset, entries = last.path, last.next_offset, self.epochs.entries
+        invariant(first <= start_offset <= end_offset, "{}: {} of {} to {}", path, start_offset, first, end_offset)
+        for one, other in itertools.pairwise(segments):
+            invariant(one.next_offset == other.base_offset, "{}: {} before {}", one.path, one.next_offset, other.path)
+        is_inside = not entries or start_offset <= entries[0].start_offset <= entries[-1].start_offset <= end_offset
+        invariant(is_inside, "{}: epochs {} in {} to {}", path, self.epochs, start_offset, end_offset)
+
 
 def recover(file_system: FileSystem, directory: str, index_limits: IndexLimits) -> RecoveredLog:
     """Read and recover a log directory, which is created if missing; all changes are durable on return.
@@ -109,7 +126,9 @@ class _Recovery:
 
     def run(self) -> RecoveredLog:
         try:
-            return self._run()
+            recovered = self._run()
+            recovered.check_invariants()
+            return recovered
         except BaseException:
             for segment in self._opened:
                 segment.close()
@@ -126,8 +145,7 @@ class _Recovery:
         start_offset, base_offsets = self._start(stored, snapshot_ids, checkpoint)
         scanned, quarantine = self._read_segments(base_offsets, start_offset, snapshot_ids, stored, checkpoint)
         start_offset = scanned.sound[0].base_offset if scanned.end_offset < start_offset else start_offset
-        # An empty log may start inside a segment, whose batches are all below: then it has no epochs.
-        scanned.epochs = scanned.epochs.truncated_from_start(start_offset).truncated_from_end(scanned.end_offset)
+        scanned.start_at(start_offset)
         snapshot_ids = self._without_old(snapshot_ids, start_offset, stored)
         ahead = _snapshot_ahead(snapshot_ids, start_offset, scanned.furthest)
         if ahead is not None:
@@ -244,7 +262,10 @@ class _Recovery:
             self._note(ActionKind.LOST, name, f"{detail} snapshot {covering[-1]} covers them")
         if not bases and stored.durable_end_offset is None and checkpoint:
             # Kafka had records here, since their epochs are stored; and a log is never without a segment.
-            self._known_end_offset = checkpoint.entries[-1].start_offset + 1
+            before, known = self._known_end_offset, checkpoint.entries[-1].start_offset + 1
+            invariant(before == 0, "{}: records up to {} were known of", self._directory, before)
+            invariant(known > 0, "{}: records up to {} by {}", self._directory, known, checkpoint)
+            self._known_end_offset = known
 
     def _is_empty(self, base_offset: int) -> bool:
         with contextlib.closing(self._segment(base_offset)) as segment:
@@ -288,6 +309,9 @@ class _Recovery:
         for base_offset in base_offsets:
             scanned.take(self._segment(base_offset))
         durable_end_offset = self._durable_end_offset(stored, snapshot_ids, scanned.epochs, checkpoint)
+        known = self._known_end_offset
+        invariant(known >= 0, "{}: records up to {}", self._directory, known)
+        invariant(known <= durable_end_offset, "{}: durable to {} of {}", self._directory, durable_end_offset, known)
         self._durable_point = durable_end_offset
         quarantine = scanned.judge(durable_end_offset)
         if start_offset == 0 or any(each.offset >= start_offset for each in snapshot_ids):
@@ -316,7 +340,10 @@ class _Recovery:
         if end_offset is None:
             return max((self._known_end_offset, *(each.offset for each in snapshot_ids)))
         by_others = stored.overwritten_by(epochs, checkpoint or LeaderEpochs())
-        self._known_end_offset = end_offset if by_others is None else by_others.start_offset
+        known = end_offset if by_others is None else by_others.start_offset
+        invariant(known >= 0, "{}: records up to {}", self._directory, known)
+        invariant(known <= end_offset, "{}: records up to {} of {} durable", self._directory, known, end_offset)
+        self._known_end_offset = known
         if by_others is not None:
             detail = f"another program began epoch {by_others.epoch} at offset {by_others.start_offset} meanwhile, but"
             self._note(ActionKind.TAKEN, "", f"{detail} the log had been durable up to {end_offset}")

@@ -10,12 +10,15 @@ from bisect import bisect_right
 from collections.abc import Callable
 from typing import Final, Generic
 
-from raftlog.errors import MissingFileError, StorageError
+from raftlog.errors import InvariantViolation, MissingFileError, StorageError
 from raftlog.file_system import FileSystem
+from raftlog.invariants import invariant
 from raftlog.records.files.index_entries import Entry, IndexFormat
 
 _MOST_PADDING: Final = 16 * 1024 * 1024
 """More than Kafka preallocates. Bytes after that are not read, and do no harm."""
+_BEFORE_ALL: Final = (-1, -1)
+"""What the first entry follows: none of its numbers is negative."""
 
 
 class StoredIndex(enum.Enum):
@@ -45,6 +48,8 @@ class IndexFile(Generic[Entry]):
         self._entry_size = index_format.entry_size
         self._pack = index_format.pack
         self._data = bytearray()
+        self._last: tuple[int, ...] = _BEFORE_ALL
+        """What the last entry was made of."""
         self._stored_size = 0
         """How many bytes at the start of the file are known to equal those of ``_data``."""
 
@@ -64,12 +69,20 @@ class IndexFile(Generic[Entry]):
 
     def append(self, *fields: int) -> None:
         """Add an entry of these numbers; a ``struct.error`` if one does not fit in its field."""
+        last = self._last
+        if last[0] >= fields[0] or last[1] >= fields[1]:
+            raise InvariantViolation(f"{self.path}: entry {fields} after {last}, and both numbers grow")
         self._data += self._pack(*fields)
+        self._last = fields
 
     def keep_first(self, count: int) -> None:
         """Drop all entries but the first ``count``."""
-        del self._data[count * self._entry_size :]
+        size, held = count * self._entry_size, len(self._data)
+        invariant(0 <= size <= held, "{}: {} bytes of entries are kept, of {}", self.path, size, held)
+        invariant(held % self._entry_size == 0, "{}: {} bytes are no whole entries", self.path, held)
+        del self._data[size:]
         self._stored_size = min(self._stored_size, len(self._data))
+        self._last = self.last_entry or _BEFORE_ALL
 
     def count_up_to(self, value: int, key: Callable[[Entry], int]) -> int:
         """Return how many entries have a key not above a value; they must be sorted by ``key``."""
@@ -84,6 +97,7 @@ class IndexFile(Generic[Entry]):
         except StorageError:
             return StoredIndex.WRONG
         self._stored_size = _common_size(self._data, stored)
+        self._check_stored_size(self._stored_size)
         if not any(stored[self._stored_size :]):
             return StoredIndex.EQUAL if self._stored_size == len(self._data) else StoredIndex.BEHIND
         return StoredIndex.WRONG
@@ -98,6 +112,7 @@ class IndexFile(Generic[Entry]):
         try:
             size = file.size()
             self._stored_size = min(self._stored_size, size)
+            self._check_stored_size(self._stored_size)
             if self._stored_size < size:
                 file.truncate(self._stored_size)
             if self._stored_size < len(self._data):
@@ -106,6 +121,12 @@ class IndexFile(Generic[Entry]):
         finally:
             file.close()
         self._stored_size = len(self._data)
+
+    def _check_stored_size(self, size: int) -> None:
+        """Check how many bytes are taken for those of the file: never more than there are entries."""
+        held = len(self._data)
+        invariant(0 <= size <= held, "{}: {} bytes are stored, of {}", self.path, size, held)
+        invariant(held % self._entry_size == 0, "{}: {} bytes are no whole entries", self.path, held)
 
     def _read(self) -> bytes:
         file = self._file_system.open_for_reads(self.path)

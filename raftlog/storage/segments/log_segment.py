@@ -12,8 +12,9 @@ from typing import Final
 
 import attrs
 
-from raftlog.errors import CorruptBatchError, OutOfSpaceError, StorageError
+from raftlog.errors import CorruptBatchError, InvariantViolation, OutOfSpaceError, StorageError
 from raftlog.file_system import FileSystem, OpenFile, join, remove_if_there
+from raftlog.invariants import invariant
 from raftlog.log.append_validation import CheckedBatch
 from raftlog.offsets import SegmentPosition
 from raftlog.records.batches.window import Window
@@ -73,9 +74,28 @@ class LogSegment:
     def scan(self, last_epoch: int, witnesses: EpochWitnesses, durable_end_offset: int) -> SegmentScan:
         """Read the whole file, and make its sound batches those of the segment. Call it once, before anything else."""
         scan = scan_segment(self.file, self.base_offset, last_epoch, self._indexes, witnesses, durable_end_offset)
+        invariant(self.size_bytes == 0, "{} is scanned with {} bytes known already", self.path, self.size_bytes)
         self.next_offset, self.size_bytes = scan.next_offset, scan.end_position
         self._first_timestamp = scan.first_timestamp
+        self._check_invariants()
         return scan
+
+    def _check_invariants(self) -> None:
+        """Check the segment's pointers against each other: it is called before or after each move of one."""
+        base_offset, next_offset, size_bytes = self.base_offset, self.next_offset, self.size_bytes
+        is_empty = size_bytes == 0 and next_offset == base_offset
+        has_batches = size_bytes >= BATCH_OVERHEAD and next_offset > base_offset
+        invariant(
+            is_empty or has_batches, "{}: offsets {} to {} in {} bytes", self.path, base_offset, next_offset, size_bytes
+        )
+        reserved = self._reserved_bytes
+        is_reserved = reserved == 0 or reserved >= size_bytes
+        invariant(is_reserved, "{}: {} bytes reserved, and {} written", self.path, reserved, size_bytes)
+        entry, last_offset = self._indexes.offsets.last_entry, self._indexes.offsets.last_offset
+        if entry is not None and last_offset is not None:
+            place = self.path, last_offset, entry.position
+            invariant(entry.position < size_bytes, "{}: index entry ({}, {}) beyond {} bytes", *place, size_bytes)
+            invariant(last_offset < next_offset, "{}: index entry ({}, {}) beyond offset {}", *place, next_offset)
 
     @property
     def end(self) -> SegmentPosition:
@@ -87,9 +107,10 @@ class LogSegment:
 
         Source: LogSegment#shouldRoll. Differs: age is ignored if the first batch has no timestamp.
         """
-        if self.size_bytes == 0:
+        held, indexes = self.size_bytes, self._indexes
+        if held == 0:
             return True
-        end, indexes = self.size_bytes + size_bytes, self._indexes
+        end = held + size_bytes
         if end > roll.size_bytes or end > MAX_INDEXED_POSITION or indexes.is_full:
             return False
         if next_offset - 1 > indexes.max_offset:
@@ -109,9 +130,10 @@ class LogSegment:
             OutOfSpaceError: the bytes did not fit; the segment is as it was.
             StorageError: what the file holds after the segment's end is unknown.
         """
-        position = self.size_bytes
-        if position + len(data) > self._reserved_bytes:
-            self._reserve(len(data))
+        position, size_bytes = self.size_bytes, len(data)
+        end = position + size_bytes
+        if end > self._reserved_bytes:
+            self._reserve(size_bytes)
         try:
             self.file.write_at(position, data)
         except OutOfSpaceError as error:
@@ -119,13 +141,17 @@ class LogSegment:
             raise
         if self._first_timestamp is None:
             self._first_timestamp = batches[0].max_timestamp
-        for _, _, last_offset, max_timestamp, size_bytes in batches:
-            self._indexes.add(position, size_bytes, last_offset, max_timestamp)
-            position += size_bytes
-        self.size_bytes, self.next_offset = position, next_offset
+        last_offset = -1
+        for _, _, last_offset, max_timestamp, batch_size in batches:
+            self._indexes.add(position, batch_size, last_offset, max_timestamp)
+            position += batch_size
+        if position != end or self.next_offset > last_offset or last_offset + 1 != next_offset:
+            raise InvariantViolation(f"{self.path}: {batches[-1]} ends at {position}, not at {end} and {next_offset}")
+        self.size_bytes, self.next_offset = end, next_offset
 
     def _reserve(self, size_bytes: int) -> None:
         """Preallocate space for an append, plus the segment's size or a thousand such appends, within limits."""
+        self._check_invariants()
         ahead = min(max(self.size_bytes, 1000 * size_bytes, _LEAST_RESERVED), _MOST_RESERVED)
         self._reserved_bytes = self.size_bytes + size_bytes + ahead
         self.file.reserve(self._reserved_bytes)
@@ -138,6 +164,7 @@ class LogSegment:
                 self._reserved_bytes = 0  # Truncation releases the preallocated space.
         except StorageError as error:
             raise error from cause
+        self._check_invariants()
 
     def locate(self, offset: int) -> tuple[int, BatchHead | None]:
         """Find the batch that holds an offset, which is not below the segment's first.
@@ -155,6 +182,8 @@ class LogSegment:
         found = self._found
         if found is not None and found[1].base_offset <= offset and found[0] >= position:
             position, next_offset = found[0], found[1].base_offset
+        if not 0 <= position < self.size_bytes or offset < self.base_offset:
+            raise InvariantViolation(f"{self.path}: position {position} of {self.size_bytes} for offset {offset}")
         ahead = Window(self.file, self.size_bytes, _SEEK_SIZE)
         while True:
             head = read_head(ahead.view(position, BATCH_OVERHEAD), position)
@@ -173,7 +202,12 @@ class LogSegment:
             CorruptBatchError: the file has become shorter.
             StorageError: the disk failed.
         """
+        end = position + size
+        if position < 0 or end > self.size_bytes:
+            raise InvariantViolation(f"{self.path}: a read of {position} to {end}, of {self.size_bytes} bytes")
         data = self.file.read_at(position, size)
+        if len(data) > size:
+            raise InvariantViolation(f"{self.path}: {len(data)} bytes from position {position}, of {size} asked for")
         if len(data) < size:
             raise CorruptBatchError(f"{size} bytes, {len(data)} of them there", "tail-torn", self.path, position)
         return data
@@ -197,9 +231,19 @@ class LogSegment:
         Raises:
             StorageError: the remaining batches could not be read.
         """
+        invariant(0 <= position <= self.size_bytes, "{}: a cut at {} of {}", self.path, position, self.size_bytes)
+        invariant(
+            self.base_offset <= next_offset <= self.next_offset,
+            "{}: a cut at offset {}, of {} to {}",
+            self.path,
+            next_offset,
+            self.base_offset,
+            self.next_offset,
+        )
         self._reserved_bytes = 0  # Truncation releases the preallocated space.
         self.size_bytes, self.next_offset = position, next_offset
         self._rewind_indexes()
+        self._check_invariants()
 
     def cut_damage(self) -> None:
         """Truncate the file to the segment's size; durable on return.
@@ -223,15 +267,30 @@ class LogSegment:
     def _rewind_indexes(self) -> None:
         self._found = None
         position = self._indexes.rewind(self.size_bytes)
+        invariant(
+            0 <= position <= self.size_bytes,
+            "{}: back to {} of {}",
+            self.path,
+            position,
+            self.size_bytes,
+        )
         if self.size_bytes == 0:
             self._first_timestamp = None
+        last_indexed, expected = self._indexes.offsets.last_offset, self.base_offset
         while position < self.size_bytes:
             head = head_at(self.file, position)
-            if head is None:
+            if head is not None and last_indexed is not None and head.last_offset == last_indexed:
+                expected = head.base_offset  # Only of the batch that the last entry names.
+            if head is None or head.base_offset != expected or not self._holds(head):
                 raise StorageError(self.path, f"read at position {position}", "a batch header has changed")
+            last_indexed, expected = None, head.last_offset + 1
             size_bytes = head.next_position - position
             self._indexes.add(position, size_bytes, head.last_offset, head.max_timestamp)
             position = head.next_position
+        self._check_invariants()
+
+    def _holds(self, head: BatchHead) -> bool:
+        return head.base_offset <= head.last_offset < self.next_offset and head.next_position <= self.size_bytes
 
     def settle_indexes(self, *, is_last: bool) -> tuple[tuple[str, StoredIndex], ...]:
         """Rewrite the index files that differ from what the scan has found; return their paths, and how they differed.

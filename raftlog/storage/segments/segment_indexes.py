@@ -12,7 +12,9 @@ from typing import Final
 
 import attrs
 
+from raftlog.errors import InvariantViolation
 from raftlog.file_system import FileSystem, join
+from raftlog.invariants import invariant
 from raftlog.records.files.file_names import FileKind, FileName
 from raftlog.storage.segments.index_file import StoredIndex
 from raftlog.storage.segments.offset_index import OffsetIndex
@@ -81,20 +83,35 @@ class SegmentIndexes:
         """
         if max_timestamp > self.max_timestamp:
             self.max_timestamp, self._offset_of_max_timestamp = max_timestamp, last_offset
-        if self._bytes_since_entry > self._interval_bytes:
+        bytes_since_entry = self._bytes_since_entry
+        if bytes_since_entry > self._interval_bytes:
+            if bytes_since_entry > position or self._offset_of_max_timestamp > last_offset:
+                raise InvariantViolation(
+                    f"{self.offsets.path}: {bytes_since_entry} bytes since an entry, at position {position}, "
+                    f"and the greatest timestamp at offset {self._offset_of_max_timestamp}, after {last_offset}"
+                )
             self.offsets.add(last_offset, position)
             self.times.add(self.max_timestamp, self._offset_of_max_timestamp)
-            self._bytes_since_entry = 0
+            bytes_since_entry = 0
             self._room -= 1
             if self._room <= 0:
                 self._note_room()
-        self._bytes_since_entry += size_bytes
+        self._bytes_since_entry = bytes_since_entry + size_bytes
 
     def _note_room(self) -> None:
         most_offsets, most_times = self._most_entries
         self._room = min(most_offsets - len(self.offsets), most_times - len(self.times))
         """How many entries each index still takes, at least: the time index skips entries without a new timestamp."""
+        self._check_invariants()
         self.is_full = self._room <= 0
+
+    def _check_invariants(self) -> None:
+        """Check the time index against the greatest timestamp so far."""
+        path = self.times.path
+        timestamp, offset = self.times.last_timestamp_and_offset
+        greatest, its_offset = self.max_timestamp, self._offset_of_max_timestamp
+        invariant(timestamp <= greatest, "{}: {} is above the greatest timestamp, {}", path, timestamp, greatest)
+        invariant(offset <= its_offset, "{}: {} is above the offset of the greatest, {}", path, offset, its_offset)
 
     def rewind(self, position: int) -> int:
         """Drop the batch at a position and all after it.
@@ -111,6 +128,7 @@ class SegmentIndexes:
         self._bytes_since_entry = 0
         self._note_room()
         self.max_timestamp, self._offset_of_max_timestamp = self.times.last_timestamp_and_offset
+        self._check_invariants()
         last_place = self.offsets.last_entry
         return 0 if last_place is None else last_place.position
 

@@ -4,12 +4,14 @@
 Source: LogSegments, LocalLog.
 """
 
+import itertools
 from bisect import bisect_right
 from operator import attrgetter
 
 from raftlog.disk_work import DiskStep
-from raftlog.errors import CorruptBatchError, StorageError
+from raftlog.errors import CorruptBatchError, InvariantViolation, StorageError
 from raftlog.file_system import FileSystem, join
+from raftlog.invariants import invariant, present
 from raftlog.log.epochs import LeaderEpochs
 from raftlog.log.replicated_log import LogFetchInfo
 from raftlog.offsets import LogOffsetMetadata, SegmentPosition
@@ -47,6 +49,17 @@ class SegmentList:
         self._finder = RunFinder()
         self._located: LogOffsetMetadata | None = None
         """The offset located last. Most queries repeat it, because they are for the high watermark."""
+        self._check_invariants()
+
+    def _check_invariants(self) -> None:
+        """Check that the segments stand end to end, and that the last one is active."""
+        invariant(
+            self._segments[-1:] == [self.active], "{}: {} is not its last segment", self._directory, self.active.path
+        )
+        for one, other in itertools.pairwise(self._segments):
+            invariant(
+                one.next_offset == other.base_offset, "{} ends at {} before {}", one.path, one.next_offset, other.path
+            )
 
     @property
     def end(self) -> LogOffsetMetadata:
@@ -78,13 +91,14 @@ class SegmentList:
             return LogOffsetMetadata(offset, self.active.end)
         if self._located is None or self._located.offset != offset:
             segment = self.holding(offset)
-            self._located = LogOffsetMetadata(offset, SegmentPosition(segment.base_offset, segment.locate(offset)[0]))
+            position, head = segment.locate(offset)
+            if head is None or position >= segment.size_bytes:
+                raise InvariantViolation(f"{segment.path}: offset {offset} at {position} of {segment.size_bytes}")
+            self._located = LogOffsetMetadata(offset, SegmentPosition(segment.base_offset, position))
         return self._located
 
     def _position_of(self, offset: int) -> int:
-        position = self.locate(offset).segment_position
-        assert position is not None
-        return position.position
+        return present(self.locate(offset).segment_position, "where an offset stands").position
 
     def batch_start(self, offset: int) -> LogOffsetMetadata:
         """Return the base offset and the place of the batch that holds an offset; for one after all, the log end.
@@ -164,8 +178,11 @@ class SegmentList:
             return segment
 
         def take_next(segment: LogSegment) -> None:
+            invariant(active is self.active, "{} was to end, and {} is active", active.path, self.active.path)
+            invariant(segment.size_bytes == 0, "{} begins with {} bytes", segment.path, segment.size_bytes)
             self._segments.append(segment)
             self.active = segment
+            self._check_invariants()
 
         return DiskStep(make_next, take_next, (*active.paths, self._path(base_offset), self._directory))
 
@@ -180,8 +197,7 @@ class SegmentList:
         Its disk part raises:
             StorageError: part of it may be done.
         """
-        place = start.segment_position
-        assert place is not None
+        place = present(start.segment_position, "where a truncation cuts")
         count = bisect_right(self._segments, place.base_offset, key=_base_offset)
         last, doomed = self._segments[count - 1], self._segments[count:]
 
@@ -194,12 +210,16 @@ class SegmentList:
                 last.cut_file(place.position)
 
         def forget(_: object) -> None:
+            end_offset = self.end_offset
+            invariant(start.offset <= end_offset, "{}: a cut at {}, above {}", last.path, start.offset, end_offset)
+            invariant(self._segments[count:] == doomed, "{}: other segments were cut than are gone", last.path)
             self._located = None
             del self._segments[count:]
             self.active = last
             for segment in doomed:
                 segment.close()
             last.forget_behind(place.position, start.offset)
+            self._check_invariants()
 
         paths = [path for segment in doomed for path in segment.paths]
         return DiskStep(cut, forget, (*paths, self._directory, last.path))
@@ -225,9 +245,16 @@ class SegmentList:
                     segment.remove_files()
 
         def forget(_: object) -> None:
+            invariant(
+                self._segments[:count] == doomed, "{}: other segments were removed than are gone", self._directory
+            )
+            for segment in doomed:
+                is_below = segment.next_offset <= offset
+                invariant(is_below, "{}: it ends at {}, and {} is kept", segment.path, segment.next_offset, offset)
             del self._segments[:count]
             for segment in doomed:
                 segment.close()
+            self._check_invariants()
 
         return DiskStep(remove, forget, tuple(path for segment in doomed for path in segment.paths))
 
@@ -265,10 +292,13 @@ class SegmentList:
             return new
 
         def take(new: LogSegment) -> None:
+            invariant(new.base_offset == offset, "{}: the log starts anew at {}", new.path, offset)
+            invariant(new.size_bytes == 0, "{} begins with {} bytes", new.path, new.size_bytes)
             self._located = None
             for segment in doomed:
                 segment.close()
             self._segments, self.active = [new], new
+            self._check_invariants()
 
         paths = [path for segment in doomed for path in segment.paths]
         return DiskStep(replace, take, (*paths, self._path(offset), self._directory))

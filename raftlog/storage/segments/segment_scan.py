@@ -13,7 +13,8 @@ from typing import Final, Protocol
 
 import attrs
 
-from raftlog.errors import StorageError
+from raftlog.errors import InvariantViolation, StorageError
+from raftlog.invariants import invariant, present
 from raftlog.offsets import EpochEntry
 from raftlog.records.batches.batch import CONTROL_FLAG
 from raftlog.records.batches.control_batch import control_batch_problem
@@ -150,8 +151,13 @@ class SegmentScan:
         if epoch > self.last_epoch or not self.epochs:
             self.epochs.append(EpochEntry(epoch, self.next_offset))
             self.last_epoch = epoch
+        if position != self.end_position or last_offset < self.next_offset:
+            raise InvariantViolation(f"{self._place()}: a batch at position {position}, up to offset {last_offset}")
         self.indexes.add(position, size, last_offset, timestamp)
         self.next_offset, self.end_position = last_offset + 1, position + size
+
+    def _place(self) -> str:
+        return f"{self.indexes.offsets.path}, scanned to position {self.end_position}, offset {self.next_offset}"
 
     def _note_behind(self, position: int, base_offset: int, delta: int, epoch: int) -> None:
         """Use a sound batch at or after the problem as evidence that records of this log are lost.
@@ -160,15 +166,19 @@ class SegmentScan:
         offset. A batch of offsets that are missing here may be of this log, so it shows a loss. Its end offset and
         epoch are trusted only if the batches in between would have fitted into the bytes before it.
         """
-        assert self.problem is not None
+        problem = present(self.problem, "what the scan has found wrong")
         lost = base_offset - self.next_offset
         if delta < 0 or lost < 0 or base_offset + delta > _MAX_OFFSET:
             return
         self.sound_end_behind = max(self.sound_end_behind or 0, self.next_offset)
-        most_batches = -(-(position - self.problem.position) // BATCH_OVERHEAD)
+        most_batches = -(-(position - problem.position) // BATCH_OVERHEAD)
         if lost <= most_batches * _MOST_RECORDS:
             self.sound_end_behind = max(self.sound_end_behind, base_offset + delta + 1)
             self.sound_epoch_behind = max(self.sound_epoch_behind, epoch)
+        path = self.indexes.offsets.path
+        invariant(problem.position <= position, "{}: {} is after position {}", path, problem, position)
+        found = self.sound_end_behind
+        invariant(found >= self.next_offset, "{}: sound to {} beyond {}", path, found, self.next_offset)
 
 
 def scan_segment(

@@ -5,6 +5,7 @@ Source: TimeIndex.
 """
 
 from raftlog.file_system import FileSystem
+from raftlog.invariants import invariant
 from raftlog.records.files.index_entries import TIME_INDEX, TimeIndexEntry
 from raftlog.storage.segments.index_file import IndexFile
 
@@ -33,6 +34,14 @@ class TimeIndex(IndexFile[TimeIndexEntry]):
         """Drop all entries but the first ``count``."""
         super().keep_first(count)
         self._last_timestamp, _ = self.last_timestamp_and_offset
+        self._check_invariants()
+
+    def _check_invariants(self) -> None:
+        """Check that the greatest timestamp, kept by itself, is that of the last entry, in the segment."""
+        last_timestamp, offset = self.last_timestamp_and_offset
+        kept = self._last_timestamp
+        invariant(last_timestamp == kept, "{}: the last entry has {}, not {}", self.path, last_timestamp, kept)
+        invariant(offset >= self._base_offset, "{}: {} is below {}", self.path, offset, self._base_offset)
 
     @property
     def last_timestamp_and_offset(self) -> tuple[int, int]:

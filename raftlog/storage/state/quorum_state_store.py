@@ -34,6 +34,7 @@ from raftlog.disk_work import DiskResult, DiskStep, DiskWork
 from raftlog.errors import (
     CorruptFileError,
     DecodeError,
+    InvariantViolation,
     MissingFileError,
     OutOfSpaceError,
     StorageError,
@@ -43,6 +44,7 @@ from raftlog.errors import (
     without_frames,
 )
 from raftlog.file_system import FileSystem, join, own_view, read_file, remove_if_there, replace_file
+from raftlog.invariants import invariant
 from raftlog.process_ownership import Owned
 from raftlog.quorum.election_states import check_transition, is_undecided
 from raftlog.records.checksum import crc32c
@@ -223,6 +225,7 @@ class QuorumStateStore(Owned):
         super().__init__(join(directory, FileKind.QUORUM_STATE.value))
         self._file_system = file_system
         self._directory = directory
+        self._path = join(directory, FileKind.QUORUM_STATE.value)
         self._sequence = self._generation = recovered.last_sequence
         self._failure: StorageError | None = None
         self._is_writing = False
@@ -304,12 +307,14 @@ class QuorumStateStore(Owned):
     def _writing(self, state: QuorumStateData) -> DiskWork[DiskResult[QuorumStateData]]:
         # The second one is for a retry with the space of the reserve.
         sequences = self._sequence + 1, self._sequence + 2
-        copies = self._copy(state), self._copy(state)
         self._is_writing = True
+        copies = self._copy(state), self._copy(state)
 
         def take(written: object) -> None:
-            self.state = state
-            self._generation = sequences[cast("int", written)]
+            number, path = sequences[cast("int", written)], self._path
+            invariant(self._generation < number, "{}: copy {} after {}", path, number, self._generation)
+            invariant(number <= self._sequence, "{}: copy {}, and {} is the last", path, number, self._sequence)
+            self.state, self._generation = state, number
 
         def end() -> None:
             self._is_writing = False
@@ -320,13 +325,17 @@ class QuorumStateStore(Owned):
         return DiskWork([step], lambda: DiskResult(state, state.leader_epoch, self._generation), on_end=end)
 
     def _copy(self, state: QuorumStateData) -> bytes:
+        invariant(self._generation <= self._sequence, "{}: {} after {}", self._path, self._sequence, self._generation)
+        invariant(self._is_writing, "{}: a copy is numbered that is not to be written", self._path)
         self._sequence += 1
         return QuorumStateCopy(state, self._sequence, is_vote_lost=not self.may_vote).encode()
 
     def _note_failure(self, error: BaseException) -> None:
-        """Refuse all further writes, unless the disk was full: what the files contain is unknown."""
+        """Refuse all further writes, unless the disk was full: the files, or after a bug the store, may be wrong."""
         if isinstance(error, StorageError) and not isinstance(error, OutOfSpaceError):
             self._failure = fresh_copy(error)
+        elif isinstance(error, InvariantViolation):
+            self._failure = StorageError(self._path, "write", f"a bug of raftlog: {error}")
 
     def _store(self, state: QuorumStateData, first_copy: bytes, second_copy: bytes) -> int:
         """Write the first copy; if the disk is full, free the reserve and write the second. Return which: 0 or 1."""

@@ -13,7 +13,8 @@ from raftlog.testing.file_system.faults import Fault, Operation
 from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 
 Entries = list[OffsetIndexEntry]
-entries = st.lists(st.builds(OffsetIndexEntry, st.integers(1, 99), st.integers(1, 99)), max_size=6)
+growing = st.lists(st.integers(1, 99), max_size=6, unique=True).map(sorted)
+entries = st.builds(lambda *columns: [*map(OffsetIndexEntry, *columns)], growing, growing)
 
 
 def filled(found: Entries, file_system: MemoryFileSystem) -> IndexFile[OffsetIndexEntry]:
@@ -35,7 +36,6 @@ def holding(data: bytes | None) -> MemoryFileSystem:
 @given(entries, st.data())
 def test_it_is_a_list_of_entries(found: Entries, data: st.DataObject) -> None:
     """Entries are counted, given, looked up and dropped as those of a list."""
-    found.sort(key=lambda each: each.relative_offset)
     index = filled(found, MemoryFileSystem())
     count, value = data.draw(st.integers(0, len(found))), data.draw(st.integers(0, 100))
     assert [index.entry(number) for number in range(len(index))] == found
@@ -69,10 +69,12 @@ def test_each_store_follows_the_entries(found: Entries, more: Entries, data: st.
     index.store()
     kept = data.draw(st.integers(0, len(found)))
     index.keep_first(kept)
-    for entry in more:
+    last = found[kept - 1] if kept else OffsetIndexEntry(0, 0)
+    new = [each for each in more if each.relative_offset > last.relative_offset and each.position > last.position]
+    for entry in new:
         index.append(*entry)
     index.store()
-    assert file_system.contents()["i"] == OFFSET_INDEX.encode([*found[:kept], *more])
+    assert file_system.contents()["i"] == OFFSET_INDEX.encode([*found[:kept], *new])
 
 
 def test_a_missing_file_is_behind_or_enough() -> None:

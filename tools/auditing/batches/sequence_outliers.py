@@ -11,6 +11,8 @@ from typing import Generic, Protocol, TypeVar
 
 import attrs
 
+from raftlog.invariants import present
+
 
 class SequenceStep(Protocol):
     """What stands in a line: it begins somewhere, and leads to where the next one may begin."""
@@ -118,14 +120,12 @@ class OutlierSearch(Generic[AnyStep]):
 
     def _settle_doubt(self, start: int | None) -> Iterator[Verdict[AnyStep]]:
         """Judge the doubtful step or the one before it by where the next one begins, if there is one."""
-        doubtful = self._doubtful
-        assert doubtful is not None
-        assert self.end is not None
+        doubtful = present(self._doubtful, "the doubtful step")
         self._doubtful = None
         if start is None:  # Before the only step is nothing but what the file's name says.
             is_right = self._last is None or not self._last.is_vouched_for
         else:
-            is_right = doubtful.end <= start < self.end
+            is_right = doubtful.end <= start < present(self.end, "the end of the last step")
         if is_right:
             yield from self._leave_last_out(doubtful)
             return

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import attrs
 
+from raftlog.invariants import instance_of
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.files.file_names import FileKind
 from raftlog.records.messages.control import (
@@ -276,8 +277,7 @@ def _judge_histories(histories: Sequence[Sequence[PartitionEvidence]]) -> Iterat
 
 
 def _led_text(opening: Statement) -> str:
-    change = opening.value
-    assert isinstance(change, LeaderChangeMessage)
+    change = instance_of(opening.value, LeaderChangeMessage)
     ids = ", ".join(str(voter.id) for voter in change.voters)
     return f"epoch {opening.seen.epoch} begins with leader {change.leader_id} of voters {ids}"
 

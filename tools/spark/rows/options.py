@@ -14,6 +14,7 @@ from typing import Any, Final, Self
 import attrs
 
 from raftlog.errors import OptionError
+from raftlog.invariants import present
 from raftlog.storage.reading.file_source import STANDARD_INPUT
 
 MIB: Final = 1024 * 1024
@@ -285,8 +286,7 @@ class _Texts:
             return OffsetBound(name)
         if words.get(text.strip().lower()) == other_end:
             return OffsetBound(name, default=other_end)
-        offsets = self._json(name, dict)
-        assert offsets is not None
+        offsets = present(self._json(name, dict), name)
         return OffsetBound(name, each=_by_partition(name, offsets, EARLIEST))
 
     def _json(self, name: str, kind: type) -> Any:

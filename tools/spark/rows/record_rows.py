@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import pyarrow as pa
 
+from raftlog.invariants import present
 from raftlog.records.batches.batch import LOG_APPEND_TIME_FLAG
 from raftlog.records.columns.columns import Chunk, RecordColumns
 from raftlog.tools.auditing.batches.batch_table import BatchTable
@@ -28,9 +29,8 @@ class RecordRows:
     """
 
     def __init__(self, part: FilePart, chunk: Chunk) -> None:
-        assert chunk.records is not None
         self.part = part
-        self.records: RecordColumns = chunk.records
+        self.records: RecordColumns = present(chunk.records, "what was unpacked")
         self._chunk = chunk
 
     def __len__(self) -> int:
