@@ -12,9 +12,9 @@ Checksum = Callable[..., int]
 
 @functools.cache
 def crc32c_function() -> Checksum:
-    """Return what ``crc32c`` calls, for where a call more is felt."""
-    # On first need, and without the package's own module, which reads its version from its metadata: to import that
-    # costs more than starting the interpreter.
+    """Return the function that ``crc32c`` wraps, for hot loops that save one call by calling it directly."""
+    # Loaded on first use, and without the package's own ``__init__``: that reads its version from the package metadata,
+    # which takes longer than starting the interpreter.
     checksum = _of_extension()
     if checksum is not None:
         return checksum
@@ -24,7 +24,7 @@ def crc32c_function() -> Checksum:
 
 
 def _of_extension() -> Checksum | None:
-    """Return the function of the package's compiled module; None where that is not what it is in all known releases."""
+    """Return the function of the package's compiled module; None if the module differs from all known releases."""
     package = PathFinder.find_spec("crc32c")
     extension = package and PathFinder.find_spec("crc32c._crc32c", package.submodule_search_locations)
     if extension is None or extension.loader is None:
@@ -35,10 +35,10 @@ def _of_extension() -> Checksum | None:
 
 
 def crc32c(data: bytes | bytearray | memoryview, value: int = 0) -> int:
-    """Return the unsigned CRC-32C of some bytes; ``value`` is that of the bytes before them."""
+    """Return the unsigned CRC-32C of some bytes; ``value`` is the CRC of the bytes before them."""
     return crc32c_function()(data, value)
 
 
 def crc32(data: bytes | bytearray | memoryview, value: int = 0) -> int:
-    """Return the unsigned CRC-32 of some bytes; ``value`` is that of the bytes before them."""
+    """Return the unsigned CRC-32 of some bytes; ``value`` is the CRC of the bytes before them."""
     return zlib.crc32(data, value)

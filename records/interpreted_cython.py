@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``cython`` means to the kernel where it is interpreted: types are nothing, and decorators do nothing."""
+"""Replaces ``cython`` for the interpreted kernel: every type is None, and decorators do nothing."""
 
 import contextlib
 from collections.abc import Callable
@@ -11,7 +11,7 @@ compiled: Final = False
 
 
 class _NoGil(contextlib.nullcontext[None]):
-    """Both ``with cython.nogil`` and ``@cython.nogil``."""
+    """Serves as both ``with cython.nogil`` and ``@cython.nogil``."""
 
     def __call__(self, decorated: _Decorated) -> _Decorated:
         return decorated
@@ -34,7 +34,7 @@ def exceptval(*, check: bool) -> Callable[[_Decorated], _Decorated]:
 
 
 def freelist(size: int) -> Callable[[_Decorated], _Decorated]:
-    """Leave a class as it is."""
+    """Return a decorator that leaves a class as it is."""
     return cfunc
 
 
@@ -49,8 +49,8 @@ def cast(kind: object, value: Any) -> Any:
 
 
 Py_ssize_t = longlong = uint = ulonglong = None
-"""Types that loops name are found at once; the others by the function below."""
+"""Types that are named inside loops, defined here so that their lookup is fast; ``__getattr__`` serves all others."""
 
 
 def __getattr__(name: str) -> None:
-    """Any other name is a type, and a type is nothing."""
+    """Return None: any other name is a type, which the interpreter ignores."""

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The hot loops: batch headers, checksums, records to columns, columns to objects, bytes and text, and encoding.
 
-This is ordinary Python with types. Built by Cython it runs at the speed of C; where it is not built it is interpreted,
-with the same results. ``raftlog.records.kernel_choice`` picks the form: import that.
+This is ordinary Python with types. Compiled by Cython it runs at the speed of C; otherwise it is interpreted, with the
+same results. ``raftlog.records.kernel_choice`` picks the form: import that.
 
-Loops take memoryviews, but for ``plain_append``, and trust no length: every index is checked against an end before it
-is used. Of bytes that are wrong they raise nothing; what is wrong comes back as a number, the index of a rule in
-``RULE_IDS``. ``raftlog.records.reference`` says the same things slowly.
+Loops take memoryviews, except for ``plain_append``, and trust no length: every index is checked against an end before
+use. Wrong bytes raise no error; the result is the number of the broken rule, its index in ``RULE_IDS``.
+``raftlog.records.reference`` states the same rules in slow and plain code.
 
-No argument makes a function read or write where it may not. Columns are checked as they are used, each number once,
-since another thread may change them meanwhile; what cannot be is a ValueError, and what the columns that were to be
-filled hold then does not count (DECISIONS.md, 45).
+No argument can make a function read or write out of bounds. Columns are checked as they are used, and each number is
+read only once, since another thread may change them meanwhile. An impossible number is a ValueError; the contents of
+output columns are then undefined (DECISIONS.md, 45).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ RULE_IDS = (
     "batch-missing",
     "batch-trailing",
 )
-"""The rule of each number; 0 is none."""
+"""The rule of each number; 0 means none."""
 
 _TAIL_TORN = cython.declare(cython.int, 1)
 _BATCH_LENGTH = cython.declare(cython.int, 2)
@@ -70,10 +70,10 @@ IS_COMPILED: bool = bool(cython.compiled)
 """Whether this is the compiled form."""
 
 HAS_CRC_INSTRUCTION: bool = bool(cython.compiled and prepare_crc_instruction())
-"""Whether CRCs are computed by the processor's instruction for that, not by tables."""
+"""Whether CRCs are computed by the processor's CRC instruction, not by tables."""
 
 SMALL_BATCH = 1 << 62 if HAS_CRC_INSTRUCTION else 2048 if cython.compiled else 0
-"""Batches below this many bytes have their CRC checked here; a larger one is quicker in a package made for it."""
+"""The CRC of batches below this size in bytes is checked here; for larger ones the crc32c package is faster."""
 
 _BATCH_OVERHEAD = cython.declare(cython.Py_ssize_t, 61)
 _LOG_OVERHEAD = cython.declare(cython.Py_ssize_t, 12)
@@ -91,13 +91,14 @@ Row = (
     tuple[int, bytes | None, bytes | None]
     | tuple[int, bytes | None, bytes | None, Sequence[tuple[bytes, bytes | None]]]
 )
-"""What a record is written from: timestamp in ms, key, value, and headers if it has any."""
+"""The fields of a record to write: timestamp in ms, key, value, and headers if it has any."""
 
 Prepared = tuple[bytearray, bytearray, list[bytes]] | list[list[bytes]]
-"""Records that ``encode`` puts in their place.
+"""Prepared records, which ``encode`` assembles.
 
-Where it is compiled: their bytes but for large keys and values, where those belong (int64), and those: each is copied
-once. Where it is interpreted: slabs, as the parts of each, which are put together unless they are large.
+Compiled: the bytes of the records except for large keys and values, the positions of those (int64), and those fields
+themselves, so that each is copied only once. Interpreted: slabs of rows, each as its parts, joined unless they are
+large.
 """
 
 
@@ -123,7 +124,7 @@ _CRC_TABLES = _crc_tables()
 @cython.nogil
 @cython.exceptval(check=False)
 def _big_endian(data: cython.pointer(cython.const[cython.uchar])) -> cython.uint:
-    """Read four bytes, each by its distance from the same one: compilers make that one load."""
+    """Read four bytes, each relative to the same pointer, which compilers turn into a single load."""
     return (
         cython.cast(cython.uint, data[0]) << 24
         | cython.cast(cython.uint, data[1]) << 16
@@ -153,7 +154,7 @@ def _little_endian(data: cython.pointer(cython.const[cython.uchar])) -> cython.u
 def _bytes_at(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, size: cython.Py_ssize_t) -> cython.pointer(
     cython.const[cython.uchar]
 ):
-    """Return where some bytes are, at least one; the last of them is looked at where bounds are checked."""
+    """Return a pointer to one or more bytes; in builds with bounds checks, the last one is checked."""
     cython.address(view[at + size - 1])
     return cython.address(view[at])
 
@@ -279,7 +280,7 @@ def _uint32_reversed(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_
 @cython.nogil
 @cython.exceptval(check=False)
 def _crc_of_word(tables: cython.const[cython.uint][::1], behind: cython.Py_ssize_t, word: cython.uint) -> cython.uint:
-    """Return what four bytes, lowest first, make of the CRC ``behind`` bytes further on."""
+    """Return the contribution of four bytes, lowest first, to the CRC ``behind`` bytes later."""
     return (
         tables[(behind + 3) * 256 + (word & 0xFF)]
         ^ tables[(behind + 2) * 256 + (word >> 8 & 0xFF)]
@@ -299,7 +300,7 @@ def _crc32c(
     tables: cython.const[cython.uint][::1],
     by_instruction: cython.bint,
 ) -> cython.uint:
-    """Compute the CRC-32C of ``[at, end)``, which has a byte at least: by tables sixteen bytes a step, then four."""
+    """Compute the CRC-32C of ``[at, end)``, at least one byte: by tables in steps of sixteen bytes, then of four."""
     if cython.compiled and by_instruction:
         return crc32c_by_instruction(_bytes_at(view, at, end - at), end - at)
     ones: cython.uint = 0xFFFFFFFF
@@ -309,7 +310,7 @@ def _crc32c(
             _crc_of_word(tables, 0, _uint32_reversed(view, at + 12))
             ^ _crc_of_word(tables, 4, _uint32_reversed(view, at + 8))
             ^ _crc_of_word(tables, 8, _uint32_reversed(view, at + 4))
-            ^ _crc_of_word(tables, 12, _uint32_reversed(view, at) ^ crc)  # Last: the others need not wait for it.
+            ^ _crc_of_word(tables, 12, _uint32_reversed(view, at) ^ crc)  # Last: no other needs it.
         )
         at += 16
     while at + 4 <= end:
@@ -324,10 +325,10 @@ def _crc32c(
 @cython.cfunc
 @cython.inline
 def _require(holds: cython.bint, what: str) -> None:
-    """Refuse arguments that cannot be.
+    """Refuse impossible arguments.
 
     Raises:
-        ValueError: the condition does not hold; the text says which one.
+        ValueError: the condition is false; ``what`` is the text.
     """
     if not holds:
         raise ValueError(what)
@@ -338,11 +339,11 @@ def _require(holds: cython.bint, what: str) -> None:
 @cython.nogil
 @cython.exceptval(check=False)
 def _checked(position: cython.longlong, last: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """Return a position, or -1 if it is negative or beyond the last one."""
+    """Return a position, or -1 if it is negative or after ``last``."""
     return -1 if position < 0 or position > last else cython.cast(cython.Py_ssize_t, position)
 
 
-_NO_HEADER = "a position at which no whole header is"
+_NO_HEADER = "a position without a whole header"
 _NO_BATCH = "a batch that is not in the log"
 _NO_ROOM = "a column that is too short"
 _NO_TEMPLATE = "a template that lacks a mark, or is too long"
@@ -350,7 +351,7 @@ _NO_FIELD = "a field that is not in the data, or has no room"
 
 
 def checksum(view: cython.const[cython.uchar][::1]) -> int:
-    """Return the CRC-32C of a buffer, in the way that small batches are checked."""
+    """Return the CRC-32C of a buffer, by the code that checks small batches."""
     return _crc32c(view, 0, len(view), _CRC_TABLES, HAS_CRC_INSTRUCTION) if len(view) else 0
 
 
@@ -361,20 +362,20 @@ def scan(
     sizes: cython.int[::1],
     unchecked: cython.int[::1],
 ) -> tuple[int, int, int, int]:
-    """Find the batches of magic 2 that stand end to end from ``start``, as long as nothing is wrong.
+    """Find the adjacent sound batches of magic 2 from ``start`` on.
 
-    Small batches whose CRC does not hold are not batches; the CRC of one of ``SMALL_BATCH`` bytes and more is not
-    looked at.
+    The search ends at a small batch whose CRC does not match. The CRC of batches of ``SMALL_BATCH`` bytes and more is
+    not checked.
 
     Args:
         view: the log.
         start: position of the first batch.
-        positions, sizes: columns to fill; no more batches are looked for than they hold.
-        unchecked: to fill, as long as they are: the index of each batch whose CRC was not looked at.
+        positions, sizes: columns to fill; their length limits the number of batches.
+        unchecked: a column of the same length to fill: the index of each batch whose CRC was not checked.
 
     Returns:
         The number of batches, that of unchecked ones, the position after the last one, and the number of the rule that
-        what stands there breaks: 0 if the columns are full or the end is reached.
+        the bytes there break: 0 if the columns are full or the end is reached.
 
     Raises:
         ValueError: the start is negative.
@@ -433,12 +434,12 @@ def header_field(
     Args:
         view: the log.
         positions: of the batches; each is followed by a whole header.
-        field_position: of the field in the header.
-        width: of the field in bytes.
-        column: to fill; as long as ``positions``.
+        field_position: position of the field in the header.
+        width: width of the field in bytes.
+        column: the column to fill; as long as ``positions``.
 
     Raises:
-        ValueError: no header has such a field, a header is not there, or the column is too short.
+        ValueError: no header has such a field, a header is out of bounds, or the column is too short.
     """
     last_header: cython.Py_ssize_t = len(view) - _BATCH_OVERHEAD
     index: cython.Py_ssize_t = 0
@@ -466,7 +467,7 @@ def all_attributes(
     view: cython.const[cython.uchar][::1],
     positions: cython.const[cython.longlong][::1],
 ) -> int:
-    """Return the bits, of the lower byte, that are set in the attributes of one batch at least.
+    """Return the bits of the lower attribute byte that are set in at least one batch.
 
     Args:
         view: the log.
@@ -485,15 +486,15 @@ def last_offsets(
     positions: cython.const[cython.longlong][::1],
     column: cython.longlong[::1],
 ) -> None:
-    """Put the offset of every batch's last record, as its header has it, into a column; beyond 64 bits it wraps.
+    """Write the last offset of every batch, by its header, into a column; beyond 64 bits it wraps.
 
     Args:
         view: the log.
         positions: of the batches; each is followed by a whole header.
-        column: to fill; as long as ``positions``.
+        column: the column to fill; as long as ``positions``.
 
     Raises:
-        ValueError: a header is not there, or the column is too short.
+        ValueError: a header is out of bounds, or the column is too short.
     """
     last_header: cython.Py_ssize_t = len(view) - _BATCH_OVERHEAD
     index: cython.Py_ssize_t = 0
@@ -514,22 +515,23 @@ def header_facts(
     view: cython.const[cython.uchar][::1],
     positions: cython.const[cython.longlong][::1],
 ) -> tuple[int, int, int, int, int, int, int]:
-    """Say in a few numbers what the headers of batches have in common.
+    """Summarize the headers of batches in a few numbers.
 
     Args:
         view: the log.
         positions: of the batches; each is followed by a whole header.
 
     Returns:
-        The bits that are set in the attributes of one batch at least; those that are set in the producer id, producer
-        epoch and base sequence of all (-1: none has any); the least epoch; the least and the greatest timestamp (base
-        timestamps count for the least alone); how many records there are, negative counts apart; and bits: 1 a batch
-        has a negative offset or delta, or ends beyond 64 bits, 2 one starts before the one before it ends, 4 one starts
-        elsewhere than there, 8 one has not as many records as offsets, 16 an epoch is below that of the batch before
-        it, 32 a max timestamp is. Where 1 is set, 2 and 4 may be missing.
+        The bits that are set in the attributes of at least one batch; the bits that are set in the producer id,
+        producer epoch and base sequence of every batch (-1: no batch has any of these); the least epoch; the least and
+        the greatest timestamp (base timestamps count only for the least); the number of records, without negative
+        counts; and flags: 1 a batch has a negative offset or delta, or ends beyond 64 bits; 2 a batch starts before the
+        end of the preceding one; 4 a batch does not start at the end of the preceding one; 8 a batch does not have one
+        record per offset; 16 an epoch is below that of the preceding batch; 32 a max timestamp is. If 1 is set, 2 and 4
+        may be missing.
 
     Raises:
-        ValueError: a header is not there.
+        ValueError: a header is out of bounds.
     """
     last_header: cython.Py_ssize_t = len(view) - _BATCH_OVERHEAD
     all_attributes: cython.int = 0
@@ -589,7 +591,7 @@ def header_facts(
 @cython.nogil
 @cython.exceptval(check=False)
 def _mixed_batch(start: cython.ulonglong, delta: cython.ulonglong, epoch_and_crc: cython.ulonglong) -> cython.ulonglong:
-    """Make one number of three, each bit of which depends on all of theirs: in the end as SplitMix64 does."""
+    """Hash three numbers into one, so that each bit depends on all of their bits; ends with SplitMix64's mixing."""
     if not cython.compiled:
         value = start * 0x9E3779B97F4A7C15 + delta * 0xC2B2AE3D27D4EB4F + epoch_and_crc * 0x165667B19E3779F9
         value &= 0xFFFFFFFFFFFFFFFF
@@ -611,18 +613,18 @@ def timestamp_steps(
     positions: cython.const[cython.longlong][::1],
     greatest: cython.longlong,
 ) -> tuple[int, int, int]:
-    """Count the batches whose max timestamp, if it is one, is below that of a batch before them.
+    """Count the batches whose max timestamp, if not negative, is below that of an earlier batch.
 
     Args:
         view: the log.
         positions: of the batches; each is followed by a whole header.
-        greatest: of the batches before these.
+        greatest: the greatest max timestamp of the batches before these.
 
     Returns:
-        How many they are, how far the furthest is below, and the index of the first.
+        How many there are, the largest difference, and the index of the first.
 
     Raises:
-        ValueError: a header is not there.
+        ValueError: a header is out of bounds.
     """
     last_header: cython.Py_ssize_t = len(view) - _BATCH_OVERHEAD
     index: cython.Py_ssize_t = 0
@@ -656,9 +658,9 @@ def digest_blocks(
     block_bits: cython.int,
     blocks: cython.longlong[::1],
 ) -> int:
-    """Add up hashes of batches, as long as their base offsets are in the same block.
+    """Sum the hashes of batches per block of offsets.
 
-    The hash of a batch is of its base offset, last offset delta, epoch and CRC.
+    The hash of a batch covers its base offset, last offset delta, epoch and CRC. Its base offset decides the block.
 
     Args:
         view: the log.
@@ -666,13 +668,13 @@ def digest_blocks(
         block_bits: a block has 2 to this many offsets.
         blocks: six columns to fill, as long as ``positions`` each: the number of a block, how many batches it has, the
             sum of their hashes modulo 2^64, the base offset of the first, the greatest last offset, and the index of
-            the first. A block that comes again behind another has another row.
+            the first. A block that recurs after another one gets another row.
 
     Returns:
         How many rows were filled.
 
     Raises:
-        ValueError: a header is not there, the columns are too short, or blocks have no such size.
+        ValueError: a header is out of bounds, the columns are too short, or ``block_bits`` is out of range.
     """
     last_header: cython.Py_ssize_t = len(view) - _BATCH_OVERHEAD
     index: cython.Py_ssize_t = 0
@@ -716,7 +718,7 @@ def digest_blocks(
 @cython.nogil
 @cython.exceptval(check=False)
 def _bits_of(value: cython.longlong) -> cython.ulonglong:
-    """Read a signed number as an unsigned one."""
+    """Reinterpret a signed number as an unsigned one."""
     return value & 0xFFFFFFFFFFFFFFFF if not cython.compiled else cython.cast(cython.ulonglong, value)
 
 
@@ -725,7 +727,7 @@ def _bits_of(value: cython.longlong) -> cython.ulonglong:
 @cython.nogil
 @cython.exceptval(check=False)
 def _from_bits(value: cython.ulonglong) -> cython.longlong:
-    """Read an unsigned number as a signed one."""
+    """Reinterpret an unsigned number as a signed one."""
     return _wrapped_sum(value, 0) if not cython.compiled else cython.cast(cython.longlong, value)
 
 
@@ -735,11 +737,11 @@ def record_areas(
     sizes: cython.const[cython.int][::1],
     areas: cython.longlong[::1],
 ) -> tuple[int, int]:
-    """Say what ``walk`` must know of each batch: six columns, one after the other, each as long as ``positions``.
+    """Fill the columns that ``walk`` needs: six, one after the other, each as long as ``positions``.
 
-    They are: where the stored record area starts, where it ends, the record count, the base offset, the timestamp that
-    deltas count from, and the bits of a delta that count: all of them (-1), or none (0) where LogAppendTime gives every
-    record the same timestamp.
+    They are: the start and the end of the stored record area, the record count, the base offset, the timestamp that
+    deltas are added to, and a mask for timestamp deltas: all bits (-1), or none (0) if LogAppendTime gives every record
+    the same timestamp.
 
     Args:
         view: the log.
@@ -747,11 +749,11 @@ def record_areas(
         areas: the columns to fill.
 
     Returns:
-        How many of the batches are compressed, and how many records the headers of the others say that there are, as
-        far as their bytes can hold them.
+        The number of compressed batches, and the number of records in all other batches: the headers' counts, limited
+            to what their bytes can hold.
 
     Raises:
-        ValueError: a header is not there, or a column is too short.
+        ValueError: a header is out of bounds, or a column is too short.
     """
     last_header: cython.Py_ssize_t = len(view) - _BATCH_OVERHEAD
     index: cython.Py_ssize_t = 0
@@ -793,11 +795,12 @@ def _uvarint(
 ) -> tuple[cython.ulonglong, cython.Py_ssize_t]:
     """Read an unsigned varint of at most 32 or 64 bits.
 
-    A negative position is the number of a broken rule: it is passed on, so that a caller may look once, at the end.
+    A negative position is the negated number of a broken rule. It is passed through, so that a caller can check once,
+    at the end.
     """
     if at < 0:
         return 0, at
-    if at < end and view[at] < 0x80:  # Most are one byte: spare them the loop.
+    if at < end and view[at] < 0x80:  # Most are one byte and skip the loop.
         return view[at], at + 1
     value: cython.ulonglong = 0
     byte: cython.ulonglong
@@ -828,7 +831,7 @@ def _zigzag(raw: cython.ulonglong) -> cython.longlong:
 @cython.nogil
 @cython.exceptval(check=False)
 def _wrapped_sum(left: cython.longlong, right: cython.longlong) -> cython.longlong:
-    """Add as Java does."""
+    """Add with wraparound, as Java does."""
     if not cython.compiled:
         return (left + right + 0x8000000000000000) % 0x10000000000000000 - 0x8000000000000000
     return cython.cast(cython.longlong, cython.cast(cython.ulonglong, left) + cython.cast(cython.ulonglong, right))
@@ -846,9 +849,9 @@ def _size(
     least: cython.longlong,
     rule: cython.int,
 ) -> tuple[cython.longlong, cython.Py_ssize_t]:
-    """Read a size that is at least ``least``, and that fits before ``end`` unless it is -1.
+    """Read a size of at least ``least`` that fits before ``end``, unless it is -1.
 
-    A negative position is the number of a broken rule.
+    A negative position is the negated number of a broken rule.
     """
     raw: cython.ulonglong
     size: cython.longlong
@@ -869,7 +872,7 @@ def _skip_headers(
     area_end: cython.Py_ssize_t,
     count: cython.longlong,
 ) -> cython.Py_ssize_t:
-    """Return the position after a record's headers, or the negative number of a broken rule."""
+    """Return the position after a record's headers, or the negated number of a broken rule."""
     size: cython.longlong
     while count > 0 and at >= 0:
         count -= 1
@@ -888,7 +891,7 @@ def _skip_headers(
 def _short_uvarint(
     view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t
 ) -> tuple[cython.uint, cython.Py_ssize_t]:
-    """Read an unsigned varint of one or two bytes, both of which are there; of a longer one, return a larger number."""
+    """Read an unsigned varint of one or two bytes, both in bounds; for a longer one, return a larger number."""
     if view[at] < 0x80:
         return view[at], at + 1
     return (view[at] & 0x7F) | cython.cast(cython.uint, view[at + 1]) << 7, at + 2
@@ -909,11 +912,11 @@ def _plain_record(
     cython.uint,
     cython.Py_ssize_t,
 ]:
-    """Read a record as most are: sound, without headers, with varints of one or two bytes. Others are left to others.
+    """Read a usual record: sound, without headers, with varints of one or two bytes. ``_walk_record`` reads all others.
 
     Returns:
-        Timestamp delta, offset delta, position and size of key and value, all as they are stored, and the position
-        after the record, which is 0 where it is not such a record.
+        Timestamp delta, offset delta, position and size of key and value, all as stored, and the position after the
+        record, or 0 if it is not a usual record.
     """
     size: cython.uint
     timestamp_delta: cython.uint
@@ -959,7 +962,7 @@ def _walk_record(
     longs: cython.longlong[::1],
     ints: cython.int[::1],
 ) -> cython.Py_ssize_t:
-    """Read a record into a row; return the position after it, or the negative number of a broken rule."""
+    """Read a record into a row; return the position after it, or the negated number of a broken rule."""
     raw: cython.ulonglong
     size: cython.longlong
     timestamp_delta: cython.uint
@@ -1033,10 +1036,9 @@ def _walk_batch(
     longs: cython.longlong[::1],
     ints: cython.int[::1],
 ) -> cython.Py_ssize_t:
-    """Read the records of a batch into rows; return the row after them, or the negative number of a broken rule.
+    """Read the records of a batch into rows; return the row after them, or the negated number of a broken rule.
 
-    Where the area is not in ``view``, or there may be more records in it than rows are left, it is a number that no
-    rule has.
+    If the area is out of bounds, or may have more records than rows are left, the result is ``-_NO_RULE``.
     """
     at: cython.Py_ssize_t = cython.cast(cython.Py_ssize_t, areas[batch])
     area_end: cython.Py_ssize_t = cython.cast(cython.Py_ssize_t, areas[batches + batch])
@@ -1048,7 +1050,7 @@ def _walk_batch(
         return -_NO_RULE
     if left < 0:
         return -_BATCH_COUNT
-    if min(left, (area_end - at) // 7 + 1) > capacity - row:  # One more: a record that is none may have filled a row.
+    if min(left, (area_end - at) // 7 + 1) > capacity - row:  # One more, which a bad record may have filled.
         return -_NO_RULE
     while left > 0:
         if at == area_end:
@@ -1077,20 +1079,20 @@ def walk(
     """Read the records of some batches into columns.
 
     Args:
-        view: what holds the record areas, uncompressed.
-        areas: the columns of ``record_areas``, as long as ``ends`` each.
+        view: contains the uncompressed record areas.
+        areas: the columns of ``record_areas``, each as long as ``ends``.
         first: index of the batch to start with.
         row: the row to start with.
-        wanted: which columns to fill: 1 offsets, 2 timestamps, 4 keys, 8 values, 16 headers, added up.
-        capacity: how long a column of records is. A row for each 7 bytes of the areas, and one more, are enough.
+        wanted: which columns to fill, as flags: 1 offsets, 2 timestamps, 4 keys, 8 values, 16 headers.
+        capacity: the length of a column of records. One row per 7 bytes of the areas, plus one, is enough.
         longs: two columns to fill: offset, timestamp.
         ints: six columns to fill: key position, key size, value position, value size, header position, header count. A
             null key or value has size -1.
-        ends: to fill: for each batch, the row after its last record.
+        ends: a column to fill: for each batch, the row after its last record.
 
     Returns:
         The index of the batch that could not be read (or the number of batches), and the number of the rule that it
-        breaks (or 0). The rows of such a batch do not count.
+        breaks (or 0). Ignore the rows of such a batch.
 
     Raises:
         ValueError: a record area is not in ``view``, or a column is too short.
@@ -1119,28 +1121,28 @@ def summarize(
     first: cython.Py_ssize_t,
     summaries: cython.longlong[::1],
 ) -> tuple[int, int, int]:
-    """Read the records of some batches, and say of each batch in four numbers what a reader would have seen.
+    """Read the records of some batches, and summarize each batch in four numbers.
 
-    They are, column after column: the first record's offset, the last one's, the greatest timestamp, and bits: 1
+    They are, column after column: the first record's offset, the last one's, the greatest timestamp, and flags: 1
     offsets do not increase, 2 they leave one out, 4 they go beyond those of the batch, 8 a timestamp is not the base
-    timestamp, 16 the greatest is not the batch's max timestamp, 32 a record has headers, 64 a key, 128 no value or an
-    empty one. A batch without records has 0, -1, -1 and 0.
+    timestamp, 16 the greatest is not the batch's max timestamp, 32 a record has headers, 64 a record has a key, 128 a
+    record has no value or an empty one. A batch without records has 0, -1, -1 and 0.
 
     Args:
-        view: what holds the record areas, uncompressed.
-        areas: the columns of ``record_areas``, of which the first three count; empty where ``view`` is the log, and no
-            batch is compressed.
-        log: what holds the batches.
+        view: contains the uncompressed record areas.
+        areas: the columns of ``record_areas``; only the first three are used. Empty if ``view`` is the log and no batch
+            is compressed.
+        log: contains the batches.
         positions, sizes: of the batches in the log.
         first: index of the batch to start with.
-        summaries: the columns to fill, as long as ``positions`` each.
+        summaries: the columns to fill, each as long as ``positions``.
 
     Returns:
         The index of the batch that could not be read (or the number of batches), the number of the rule that it breaks
-        (or 0), and the bits of all batches that were read. What is filled in for one that could not does not count.
+        (or 0), and the flags of all batches that were read. Ignore the row of the batch that could not be read.
 
     Raises:
-        ValueError: a header is not there, a record area is not in ``view``, or a column is too short.
+        ValueError: a header is out of bounds, a record area is not in ``view``, or a column is too short.
     """
     last_header: cython.Py_ssize_t = len(log) - _BATCH_OVERHEAD
     batches: cython.Py_ssize_t = len(positions)
@@ -1200,7 +1202,7 @@ def _summarize_batch(
     longs: cython.longlong[::1],
     ints: cython.int[::1],
 ) -> cython.int:
-    """Summarize a batch, with columns of a single row as room; return the number of the rule that it breaks, or 0."""
+    """Summarize a batch, using columns of a single row as scratch space; return the number of a broken rule, or 0."""
     append_time: cython.bint = (log[header + 22] & 8) != 0
     base_offset: cython.longlong = _int64(log, header)
     base_timestamp: cython.longlong = _int64(log, header + (35 if append_time else 27))
@@ -1284,17 +1286,17 @@ def gather(
     """Copy keys or values into the three buffers of an Arrow binary column.
 
     Args:
-        view: what the positions are of.
+        view: the bytes that positions refer to.
         positions, sizes: of the rows; size -1 is null.
         data_offsets: to fill: one more than rows.
-        validity: to fill: a bit a row, of bytes that are zero.
+        validity: to fill: one bit per row; all bytes must be zero.
         data: to fill: as long as all sizes together.
 
     Returns:
         How many rows are null.
 
     Raises:
-        ValueError: a row is not in ``view``, or what is to be filled is too short, or has more than 2^31 - 1 bytes.
+        ValueError: a row is not in ``view``, or an output buffer is too short, or has more than 2^31 - 1 bytes.
     """
     row: cython.Py_ssize_t = 0
     rows: cython.Py_ssize_t = len(positions)
@@ -1319,7 +1321,7 @@ def gather(
             validity[row >> 3] |= 1 << (row & 7)
             source = positions[row]
             if cython.compiled and size <= 32 and 0 <= source <= last_source and at <= last_target:
-                memcpy(cython.address(data[at]), cython.address(view[source]), 32)  # A size that is known is quicker.
+                memcpy(cython.address(data[at]), cython.address(view[source]), 32)  # A constant size is faster.
             elif source < 0 or size > view_size - source or size > data_size - at:
                 break
             elif not cython.compiled:
@@ -1335,7 +1337,7 @@ def gather(
 
 
 def room(size: cython.Py_ssize_t) -> bytearray:
-    """Return this many bytes to be filled: what is in them does not matter.
+    """Return a buffer of this many bytes with undefined contents.
 
     Raises:
         ValueError: the size is negative.
@@ -1349,7 +1351,7 @@ def room(size: cython.Py_ssize_t) -> bytearray:
 
 
 def total_size(sizes: cython.const[cython.int][::1]) -> int:
-    """Add up sizes, of which -1 counts nothing."""
+    """Sum sizes, counting -1 as nothing."""
     total: cython.longlong = 0
     row: cython.Py_ssize_t
     with cython.nogil:
@@ -1365,7 +1367,7 @@ def _piece(data: bytes, position: cython.Py_ssize_t, size: cython.Py_ssize_t) ->
     """Return a copy of some bytes.
 
     Raises:
-        ValueError: they are not there.
+        ValueError: they are out of bounds.
     """
     if position < 0 or size > len(data) - position:
         raise ValueError(_NO_FIELD)
@@ -1379,11 +1381,11 @@ def _piece(data: bytes, position: cython.Py_ssize_t, size: cython.Py_ssize_t) ->
 @cython.final
 @cython.cclass
 class LazyRecord:
-    """One record, whose key, value and headers are cut out of the log when they are asked for.
+    """One record, whose key, value and headers are copied from the log on demand.
 
     It has these attributes of ``raftlog.records.batches.record.Record``: offset, timestamp (ms), key, value, headers,
-    is_control and is_transactional. It does not change, so a copy is the record itself. It does not pickle, since it
-    leans on positions that were checked.
+    is_control and is_transactional. It is immutable, so a copy is the record itself. It cannot be pickled, since it
+    relies on positions that were checked.
     """
 
     _data: bytes
@@ -1458,7 +1460,7 @@ def read_headers(
     """Read the headers of a record that ``walk`` has accepted.
 
     Raises:
-        ValueError: they are not there.
+        ValueError: they are out of bounds.
     """
     view: cython.const[cython.uchar][::1] = memoryview(data)
     headers: list[tuple[bytes, bytes | None]] = []
@@ -1486,13 +1488,13 @@ def read_headers(
 @cython.final
 @cython.cclass
 class Records:
-    """Iterates over rows as objects: each is made when its turn comes, and nothing is copied before it is asked for.
+    """Iterates over rows as objects. Each object is created on demand, and copies its fields on demand.
 
     Args:
-        data: what the positions are of.
+        data: the bytes that positions refer to.
         capacity, longs, ints: the columns that ``walk`` filled, all of them.
         first, end: the rows.
-        flags: the attributes of their batches, as far as they say what the records are.
+        flags: the attributes of their batches that apply to records: control and transactional.
 
     Raises:
         ValueError: the columns have no such rows.
@@ -1587,7 +1589,7 @@ def _uvarint_size(value: cython.ulonglong) -> cython.Py_ssize_t:
 
 
 class _Varints(dict[int, bytes]):
-    """Zigzag varints by value; those that most sizes and deltas have are kept."""
+    """Zigzag varints by value; caches those of usual sizes and deltas."""
 
     def __missing__(self, value: int) -> bytes:
         raw = value << 1 if value >= 0 else ~(value << 1)
@@ -1607,18 +1609,18 @@ _VARINTS = _Varints()
 
 
 def as_tuple(items: Sequence[Any]) -> tuple[Any, ...]:
-    """Return what a sequence holds now: a tuple gives as many items as it says, and the same ones each time.
+    """Return a tuple of a sequence's items, so that its length and items cannot change any more.
 
     Raises:
-        TypeError: it has no length, or does not iterate.
-        ValueError: it gives more or fewer items than its length says.
+        TypeError: it has no length, or is not iterable.
+        ValueError: it yields more or fewer items than its length.
     """
     if type(items) is tuple:
         return items
     if type(items) is list:
         return tuple(items)
     count = len(items)
-    fixed = tuple(itertools.islice(items, count + 1))  # No more: they may be without end.
+    fixed = tuple(itertools.islice(items, count + 1))  # No more, since the items may be endless.
     if len(fixed) != count:
         raise ValueError(f"a sequence that says it has {count} items, and gives {'more' if fixed[count:] else 'fewer'}")
     return fixed
@@ -1626,7 +1628,7 @@ def as_tuple(items: Sequence[Any]) -> tuple[Any, ...]:
 
 @cython.cfunc
 def _encode_headers(headers: Sequence[tuple[bytes, bytes | None]]) -> bytes:
-    """Encode pairs of a header's key and value, their number in front."""
+    """Encode pairs of a header's key and value, preceded by their number."""
     pairs: tuple[Any, ...] = as_tuple(headers)
     parts = [_VARINTS[len(pairs)]]
     for key, value in pairs:
@@ -1639,23 +1641,23 @@ def _encode_headers(headers: Sequence[tuple[bytes, bytes | None]]) -> bytes:
 def prepare(
     rows: Sequence[Row], base_timestamp: cython.longlong, offset_delta: cython.longlong
 ) -> tuple[Prepared, int, int, int, int]:
-    """Check rows of (timestamp, key, value) or (timestamp, key, value, headers), and say how large they will be.
+    """Check rows of (timestamp, key, value) or (timestamp, key, value, headers), and compute their encoded size.
 
     Args:
         rows: keys and values are bytes or None; headers are pairs of bytes and bytes or None.
-        base_timestamp: what timestamps are stored relative to.
-        offset_delta: of the first row; the others count on from it.
+        base_timestamp: the timestamp that stored deltas are relative to.
+        offset_delta: that of the first row; it increases by one per row.
 
     Returns:
-        What ``encode`` takes, which no longer depends on ``rows``; its size in bytes; the smallest and the largest
-        timestamp: of no rows, the largest and the smallest that there can be; and how many rows there are.
+        The input of ``encode``, which no longer depends on ``rows``; its size in bytes; the smallest and the largest
+        timestamp (for no rows, the largest and the smallest possible value); and the number of rows.
 
     Raises:
         OverflowError: an offset delta does not fit in 32 bits, or a timestamp, or its distance from ``base_timestamp``,
             not in 64.
-        TypeError: a timestamp is no integer, a key or value of a record or of a header is not bytes, or None where that
-            may be.
-        ValueError: a row has another number of fields; or rows or headers are more or fewer than their length says.
+        TypeError: a timestamp is not an integer; a key or value of a record, or the value of a header, is neither bytes
+            nor None; or the key of a header is not bytes.
+        ValueError: a row has the wrong number of fields; or there are more or fewer rows or headers than their length.
     """
     if type(rows) is not list or not cython.compiled:
         rows = as_tuple(rows)
@@ -1674,7 +1676,7 @@ def prepare(
     large_size: cython.Py_ssize_t = 0
     smallest: cython.longlong = 0x7FFFFFFFFFFFFFFF
     largest: cython.longlong = ~smallest
-    left: cython.Py_ssize_t = count  # A list of rows may change while a row of another type is asked for its fields.
+    left: cython.Py_ssize_t = count  # Reading a row may run code that changes the list.
     for row in rows:
         left -= 1
         if left < 0:
@@ -1733,7 +1735,7 @@ def prepare(
 
 @cython.cfunc
 def _fields_of(row: Row) -> tuple[object, ...]:
-    """Return the fields of a row that is not a tuple, or has headers; those are encoded."""
+    """Return the fields of a row that is not a tuple, or that has headers, which are encoded."""
     fields: tuple[object, ...] = tuple(row)
     if len(fields) == 3:
         return fields
@@ -1742,17 +1744,17 @@ def _fields_of(row: Row) -> tuple[object, ...]:
 
 
 def encode(header: bytes, prepared: Sequence[Prepared], size: cython.Py_ssize_t, checksum: Callable[..., int]) -> bytes:
-    """Write records, and the header of a batch in front if there is one: each byte to the place where it stays.
+    """Write records, preceded by the header of a batch if there is one, copying each byte straight to its final place.
 
     Args:
-        header: all 61 bytes, of which those of the CRC are set; or none.
-        prepared: what ``prepare`` made.
-        size: of the records in bytes, as it said.
-        checksum: computes a CRC-32C: of a buffer, and on from the CRC of what stands before it.
+        header: 61 bytes, in which the CRC is set here; or empty.
+        prepared: the result of ``prepare``.
+        size: size of the records in bytes, as ``prepare`` returned it.
+        checksum: computes the CRC-32C of a buffer, given the CRC of the bytes before it.
 
     Raises:
-        TypeError: something else was prepared.
-        ValueError: the header or the records have another size.
+        TypeError: ``prepared`` is not from ``prepare``.
+        ValueError: the header or the records have the wrong size.
     """
     _require(len(header) in (0, _BATCH_OVERHEAD), "a header of another size")
     _require(0 <= size <= _INT64_MAX - _BATCH_OVERHEAD, "records of a negative size, or too many")
@@ -1782,7 +1784,7 @@ def _put_area(
     marks: bytearray,
     large: list[bytes],
 ) -> cython.Py_ssize_t:
-    """Write records that were prepared, each large field to its place between the other bytes."""
+    """Write prepared records, with each large field in its place between the other bytes."""
     if area is None or marks is None or large is None or len(marks) // 8 < len(large):
         raise TypeError("not what was prepared")
     source: cython.p_char = area
@@ -1813,7 +1815,7 @@ def _put_area(
 @cython.inline
 @cython.exceptval(check=False)
 def _length(field: cython.pointer(PyObject)) -> cython.Py_ssize_t:
-    """Return the size of bytes, and -1 of None; it is a pointer since counting references to None takes time."""
+    """Return the size of bytes, or -1 for None. A pointer avoids the cost of counting references to None."""
     if field == cython.cast(cython.pointer(PyObject), None):
         return -1
     return len(cython.cast(bytes, field))
@@ -1824,7 +1826,7 @@ def _length(field: cython.pointer(PyObject)) -> cython.Py_ssize_t:
 @cython.nogil
 @cython.exceptval(check=False)
 def _field_size(size: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """Return how many bytes a key or a value of a size takes."""
+    """Return how many bytes a key or value of this size takes, with its length."""
     return _uvarint_size(2 * size) + size if size >= 0 else 1
 
 
@@ -1838,7 +1840,7 @@ def _put_field(
     places: cython.p_longlong,
     large: list[bytes],
 ) -> cython.Py_ssize_t:
-    """Write a key or a value, its size in front, and return the position after it; a large one is kept apart."""
+    """Write a key or value, preceded by its size; return the position after it. A large one is kept separately."""
     if size < 0:
         out[at] = 1
         return at + 1
@@ -1859,10 +1861,10 @@ def _put_bytes(out: cython.p_uchar, at: cython.Py_ssize_t, data: bytes, size: cy
 
 
 _ROWS_AT_ONCE = 64
-"""How many rows make a slab: a large buffer costs more than it spares."""
+"""How many rows make a slab: larger buffers cost more than they save."""
 
 _LARGE_SLAB = 32 * 1024
-"""A slab of more bytes is not kept, but what it is made of: all of them would be memory that malloc asks for and gives
+"""The parts of a larger slab are not joined: all slabs together would be memory that malloc asks for and gives
 back each time.
 """
 
@@ -1870,7 +1872,7 @@ back each time.
 def _prepare_interpreted(
     rows: tuple[Row, ...], base_timestamp: int, offset_delta: int
 ) -> tuple[Prepared, int, int, int, int]:
-    """Do what ``prepare`` does, in the way that is quick in Python."""
+    """Do what ``prepare`` does, as fast as Python can."""
     slabs: list[list[bytes]] = []
     size = 0
     smallest, largest = 2**63 - 1, -(2**63)
@@ -1956,10 +1958,10 @@ def _encoded_rows(rows: Sequence[Row], base_timestamp: int, offset_delta: int) -
 
 
 MARK = b"\x00"
-"""Stands in a template where a number goes."""
+"""Marks the place of a number in a template."""
 
 TEMPLATE_SIZE = 512
-"""How many bytes each template of ``batch_lines`` takes, zero filled."""
+"""How many bytes each template of ``batch_lines`` takes, padded with zeros."""
 
 _TEMPLATE_SIZE = cython.declare(cython.Py_ssize_t, TEMPLATE_SIZE)
 
@@ -1975,7 +1977,7 @@ def _put_number(out: cython.uchar[::1], at: cython.Py_ssize_t, value: cython.lon
         at += 1
     end: cython.Py_ssize_t = at + 1
     power: cython.ulonglong = rest
-    while power >= 10000:  # Each step waits for the one before it.
+    while power >= 10000:  # Fewer steps, as each depends on the one before it.
         power //= 10000
         end += 4
     while power >= 10:
@@ -2009,7 +2011,7 @@ def _put_text(
 ) -> tuple[cython.Py_ssize_t, cython.Py_ssize_t]:
     """Copy a template from ``part`` to the next mark; return the positions after the copy and after the mark.
 
-    ``_has_marks`` has found that there is one, and that all of the template is no more than there is room for.
+    ``_has_marks`` has checked that there is one, and the whole template has room.
     """
     while template[part] != 0:
         out[at] = template[part]
@@ -2029,7 +2031,7 @@ def _put(
     template: cython.const[cython.uchar][::1],
     part: cython.Py_ssize_t,
 ) -> tuple[cython.Py_ssize_t, cython.Py_ssize_t]:
-    """Write a number and what follows it in a template, up to the next mark; return positions as ``_put_text`` does."""
+    """Write a number and the text after it in a template, up to the next mark; return positions like ``_put_text``."""
     return _put_text(out, _put_number(out, at, value), template, part)
 
 
@@ -2038,7 +2040,7 @@ def _put(
 @cython.nogil
 @cython.exceptval(check=False)
 def _last_sequence(base_sequence: cython.longlong, delta: cython.longlong) -> cython.longlong:
-    """Count a producer sequence on: -1 (none) stays, and after 2147483647 comes 0."""
+    """Add to a producer sequence: -1 (none) stays, and 0 follows 2147483647."""
     if base_sequence == -1:
         return -1
     sequence: cython.longlong = base_sequence + delta
@@ -2055,9 +2057,9 @@ def _template_of(
     """Return the position of a batch's template, -1 if it has none, or -2 if that lacks marks or is too long.
 
     Args:
-        attributes: the lower byte of the batch's.
-        templates: what ``batch_lines`` takes.
-        checked: a bit for each template that has been looked at and has its marks.
+        attributes: the lower byte of the batch's attributes.
+        templates: the templates of ``batch_lines``.
+        checked: one bit per template that was found to have its marks.
     """
     part: cython.Py_ssize_t = (attributes & 63) * _TEMPLATE_SIZE
     if checked >> (attributes & 63) & 1 and not attributes & 64:
@@ -2071,7 +2073,7 @@ def _template_of(
 @cython.nogil
 @cython.exceptval(check=False)
 def _has_marks(templates: cython.const[cython.uchar][::1], part: cython.Py_ssize_t, count: cython.int) -> cython.bint:
-    """Say whether a template has so many marks before it ends, so that nobody has to look for its end again."""
+    """Whether a template has ``count`` marks before it ends; if so, later code need not check for its end."""
     end: cython.Py_ssize_t = part + _TEMPLATE_SIZE
     if end > len(templates):
         return False
@@ -2096,7 +2098,7 @@ def _put_batch_line(
     out: cython.uchar[::1],
     at: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
-    """Write the line of a batch, which has a template and the room for it; return the position after it."""
+    """Write the line of a batch, which has a template and enough room; return the position after it."""
     delta: cython.longlong = _int32(view, batch + 23)
     base_sequence: cython.longlong = _int32(view, batch + 53)
     at, part = _put_text(out, at, templates, part)
@@ -2130,7 +2132,7 @@ def batch_lines(
         view: the log.
         positions, sizes: of batches whose CRC holds.
         first: index of the batch to start with.
-        file_position: of the first byte of ``view`` in its file.
+        file_position: position of the first byte of ``view`` in its file.
         templates: a line for each value of the low six attribute bits, ``TEMPLATE_SIZE`` bytes each, with marks for:
             base offset, last offset, count, base sequence, last sequence, producer id, producer epoch, leader epoch,
             position, max timestamp, size, CRC.
@@ -2141,9 +2143,9 @@ def batch_lines(
         a delete horizon, an unknown codec or a negative count; and how many bytes were written.
 
     Raises:
-        ValueError: a header is not there, a template has not all its marks, or there are fewer sizes than positions.
+        ValueError: a header is out of bounds, a template lacks marks, or there are fewer sizes than positions.
     """
-    texts: cython.const[cython.uchar][::1] = templates  # They are bytes so that nobody changes what was checked.
+    texts: cython.const[cython.uchar][::1] = templates  # Bytes, which cannot change after the check.
     last_header: cython.Py_ssize_t = len(view) - _BATCH_OVERHEAD
     index: cython.Py_ssize_t = first
     count: cython.Py_ssize_t = len(positions)
@@ -2201,7 +2203,7 @@ def _put_record_line(
 ) -> tuple[cython.Py_ssize_t, cython.Py_ssize_t]:
     """Write the line of a record up to its payload; return positions as ``_put_text`` does.
 
-    The first is -1 where the header keys have no room left, though they were measured: another thread changes them.
+    The first is -1 if the header keys have no room left although they were measured: another thread has changed them.
     """
     sequence: cython.longlong = -1
     if base_sequence >= 0:
@@ -2232,7 +2234,7 @@ def _may_be_secret(
     row: cython.Py_ssize_t,
     secret_kinds: cython.const[cython.uchar][::1],
 ) -> cython.bint:
-    """Say whether a record has no key, and a value that starts like a metadata record of some kinds."""
+    """Whether a record has no key, and a value that starts like a metadata record of certain kinds."""
     start: cython.Py_ssize_t = ints[2 * capacity + row]
     if ints[capacity + row] >= 0 or ints[3 * capacity + row] < 3 or not 0 <= start <= len(view) - 2 or view[start] != 1:
         return False
@@ -2246,7 +2248,7 @@ def _may_be_secret(
 def _payload_room(
     capacity: cython.Py_ssize_t, ints: cython.const[cython.int][::1], row: cython.Py_ssize_t
 ) -> cython.Py_ssize_t:
-    """Return how many bytes the text of a key and a value may take."""
+    """Return an upper bound on the bytes of a key and a value as text."""
     size: cython.Py_ssize_t = 0
     if ints[capacity + row] > 0:
         size += ints[capacity + row]
@@ -2262,7 +2264,7 @@ def _payload_room(
 def _header_keys_room(
     view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, count: cython.Py_ssize_t
 ) -> cython.Py_ssize_t:
-    """Return how many bytes the text of a record's header keys may take, commas included."""
+    """Return an upper bound on the bytes of a record's header keys as text, commas included."""
     room: cython.Py_ssize_t = 0
     size: cython.Py_ssize_t
     while count > 0 and at >= 0:
@@ -2307,9 +2309,9 @@ def _put_header_keys(
 @cython.nogil
 @cython.exceptval(check=False)
 def _field(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> tuple[cython.Py_ssize_t, cython.Py_ssize_t]:
-    """Read the size of a header's key or value, that of null being 0; ``walk`` has found it to be sound.
+    """Read the size of a header's key or value, 0 for null; ``walk`` has checked it.
 
-    Of what another thread has changed since, the size may be any, and the position negative.
+    If another thread has changed it since, the size is arbitrary, and the position may be negative.
     """
     raw: cython.ulonglong
     raw, at = _uvarint(view, at, len(view), 32)
@@ -2317,7 +2319,7 @@ def _field(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> tupl
 
 
 _LARGEST_TEXT = cython.declare(cython.Py_ssize_t, 3)
-"""How many bytes of text a byte may become: U+FFFD takes three."""
+"""The most bytes of text for one byte: U+FFFD takes three."""
 
 
 @cython.cfunc
@@ -2327,7 +2329,7 @@ _LARGEST_TEXT = cython.declare(cython.Py_ssize_t, 3)
 def _character_size(
     view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cython.Py_ssize_t
 ) -> cython.Py_ssize_t:
-    """Return how many bytes a UTF-8 character has; of a malformed part that Java replaces as one, it is negative."""
+    """Return the size of a UTF-8 character in bytes; negative for a malformed part that Java replaces as a unit."""
     first: cython.uchar = view[at]
     lowest: cython.uchar = 0x80
     highest: cython.uchar = 0xBF
@@ -2355,7 +2357,7 @@ def _character_size(
         lowest = 0x80
         highest = 0xBF
         size += 1
-    return -size if first == 0xED and view[at + 1] >= 0xA0 else size  # An encoded surrogate, which Java takes as one.
+    return -size if first == 0xED and view[at + 1] >= 0xA0 else size  # An encoded surrogate is one unit for Java.
 
 
 @cython.cfunc
@@ -2371,7 +2373,7 @@ def _put_java_text(
 ) -> cython.Py_ssize_t:
     """Write UTF-8 as Java shows it: each malformed part becomes U+FFFD, as in ``java_text.decode_utf8``.
 
-    Where it is not in ``view``, or may not end before ``end``, return -1.
+    Return -1 if the text is not in ``view``, or might not fit before ``end``.
     """
     if source < 0 or size < 0 or size > len(view) - source or _LARGEST_TEXT * size > end - at:
         return -1
@@ -2415,32 +2417,32 @@ def chunk_lines(
     text_ends: cython.const[cython.longlong][::1],
     out: cython.uchar[::1],
 ) -> tuple[int, int, int]:
-    """Write a line of text for each batch, and one for each of its records behind it.
+    """Write a line of text for each batch, followed by one for each of its records.
 
     Args:
-        log, positions, sizes, file_position, batch_templates: what ``batch_lines`` takes.
+        log, positions, sizes, file_position, batch_templates: as for ``batch_lines``.
         first, last: index of the batch to start with, and of the one to stop before.
-        view: what the positions of keys and values are of.
+        view: the bytes that positions of keys and values refer to.
         first_row: the row to start with, or -1 to start with the line of the first batch.
         ends: for each batch, the row after its last record.
         capacity, longs, ints: the columns that ``walk`` filled, all of them.
         record_templates: two lines, for CreateTime and for LogAppendTime, ``TEMPLATE_SIZE`` bytes each, with marks for:
-            offset, timestamp, key size, value size, sequence, header keys; then two parts, each closed by a mark: what
-            stands before a key, and before a value.
-        payloads: whether to write keys and values, as the text that Java makes of them.
+            offset, timestamp, key size, value size, sequence, header keys; then two parts, each closed by a mark: the
+            text before a key, and before a value.
+        payloads: whether to write keys and values, as text like Java's.
         secret_kinds: for each byte, whether a metadata record of this kind may hold a secret.
-        texts, text_ends: what to write in the place of each row's value, and where that ends, instead of its key and
-            value; an empty one leaves the row to others. No ends at all: keys and values as they are.
+        texts, text_ends: texts to write instead of each row's key and value, and where each ends. An empty text stops
+            before its row. Without any ends, keys and values are written.
         out: to fill.
 
     Returns:
-        The batch and the row to start with next, the row being -1 for the batch's own line, and how many bytes were
-        written. It stops where ``out`` is full, at a batch that has no template, and at a record which others look
-        at: it has an empty text, or its payload is to be written and may be a metadata record with a secret; or its
-        bytes are not those any more that were measured.
+        The batch and the row to start with next (row -1 is the batch's own line), and how many bytes were written. It
+        stops if ``out`` is full, at a batch without a template, and at a record that the caller must handle: one with
+        an empty text, one whose payload is to be written and may be a metadata record with a secret, or one whose bytes
+        have changed since they were measured.
 
     Raises:
-        ValueError: a header is not there, a column is too short, a template has not all its marks, or there are no such
+        ValueError: a header is out of bounds, a column is too short, a template lacks marks, or there are no such
             batches, rows or texts.
     """
     batch_texts: cython.const[cython.uchar][::1] = batch_templates  # As in ``batch_lines``.
@@ -2547,7 +2549,7 @@ def _put_payload(
     row: cython.Py_ssize_t,
     capacity: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
-    """Write a key and a value, as far as they are not null, each after its part of the template, or return -1."""
+    """Write a key and a value, unless null, each after its part of the template; return -1 if they do not fit."""
     size: cython.Py_ssize_t = ints[capacity + row]
     value_part: cython.Py_ssize_t = _after_mark(templates, part)
     if size >= 0:
@@ -2584,7 +2586,7 @@ def _put_view(
     source: cython.Py_ssize_t,
     size: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
-    """Copy some bytes, which are there and have room."""
+    """Copy bytes; the caller has checked their bounds and the room."""
     if size > 0:
         if cython.compiled:
             memcpy(cython.address(out[at]), cython.address(view[source]), size)
@@ -2601,20 +2603,21 @@ def plain_append(
     kind: type[Batch],
     info_kind: type[Info],
 ) -> tuple[list[Batch], int, int, Info] | None:
-    """Check data batches in one go, by all that ``raftlog.log.append_validation.check_append`` asks of a leader's.
+    """Check usual data batches in one pass, as ``raftlog.log.append_validation.check_append`` does for a leader's.
 
     Args:
-        data: batches that stand end to end, and nothing else; a memoryview has one dimension, of bytes.
-        epoch: that all of them must have.
-        end_offset: of the log, exclusive.
+        data: adjacent batches, and nothing else; a memoryview must have one dimension, of bytes.
+        epoch: the epoch that all of them must have.
+        end_offset: the log end, exclusive.
         max_batch_size: in bytes.
-        kind: of tuple to make of each batch: base offset, epoch, last offset, max timestamp and size.
-        info_kind: of tuple to make of the first offset and the last one.
+        kind: the tuple type for each batch: base offset, epoch, last offset, max timestamp and size.
+        info_kind: the tuple type for the first offset and the last one.
 
     Returns:
-        The tuples of the batches, the offset after all of them, their greatest timestamp, -1 at least, and that of both
-        offsets. None where something is wrong, or special as control batches are; and where there is no instruction for
-        CRCs: tables that have left the cache take longer than all that is saved here.
+        The tuples of the batches, the offset after all of them, their greatest timestamp (at least -1), and the tuple
+        of both offsets. None if anything is wrong, or unusual such as a control batch, so that the caller must check in
+        full. Also None if the processor has no CRC instruction: CRC tables are cold in the cache here, and reading them
+        again would cost more than this function saves.
     """
     if not HAS_CRC_INSTRUCTION:
         return None
@@ -2623,7 +2626,7 @@ def plain_append(
         if view.nbytes != len(view):
             return None
         return _plain_append(view, len(view), epoch, end_offset, max_batch_size, kind, info_kind)
-    buffer = cython.declare(cython.Py_buffer)  # In place of a typed memoryview, which is several objects to make.
+    buffer = cython.declare(cython.Py_buffer)  # Not a typed memoryview, which would create several objects.
     PyObject_GetBuffer(data, cython.address(buffer), PyBUF_SIMPLE)
     try:
         if buffer.len != len(data):
@@ -2645,7 +2648,7 @@ def _plain_append(
     kind: object,
     info_kind: object,
 ) -> object:
-    """Check the bytes at a place; nobody has looked at any of them."""
+    """Check unverified bytes for ``plain_append``."""
     batches: list[Batch] = []
     first_offset: cython.longlong = end_offset
     max_timestamp: cython.longlong = -1
@@ -2666,7 +2669,7 @@ def _plain_append(
         batch_size = cython.cast(cython.Py_ssize_t, _int32_of(source, at + 8)) + _LOG_OVERHEAD
         if not _BATCH_OVERHEAD <= batch_size <= min(size - at, max_batch_size):
             return None
-        # The magic; a control batch, or one that is compressed: who unpacks it sees whether its records are sound.
+        # Another magic, a control batch, or a compressed batch, whose records must be decompressed to be checked.
         if source[at + 16] != 2 or source[at + 22] & 39:
             return None
         if _int64_of(source, at) != end_offset or _int32_of(source, at + 12) != epoch:
@@ -2700,7 +2703,7 @@ def _is_raft_batch(
     end: cython.Py_ssize_t,
     count: cython.longlong,
 ) -> cython.bint:
-    """Say whether the CRC of a batch holds, by the instruction for it, and its records are as raft writes them."""
+    """Whether the CRC of a batch holds, computed by the CRC instruction, and its records are as raft writes them."""
     crc: cython.uint = (
         crc32c_by_instruction(source + at + 21, end - at - 21)
         if cython.compiled
@@ -2716,8 +2719,8 @@ def _is_raft_batch(
 def _varint_of(
     source: cython.pointer(cython.const[cython.uchar]), at: cython.Py_ssize_t, end: cython.Py_ssize_t
 ) -> tuple[cython.longlong, cython.Py_ssize_t]:
-    """Read a signed varint of at most 32 bits within ``[at, end)``; the position after it is -1 where there is none."""
-    if at < end and source[at] < 0x80:  # Most have one byte or two: spare them the loop.
+    """Read a signed varint of at most 32 bits within ``[at, end)``; the position after it is -1 if there is none."""
+    if at < end and source[at] < 0x80:  # Most have one or two bytes and skip the loop.
         return _zigzag(source[at]), at + 1
     if at + 1 < end and source[at + 1] < 0x80:
         return _zigzag((source[at] & 0x7F) | cython.cast(cython.uint, source[at + 1]) << 7), at + 2
@@ -2743,7 +2746,7 @@ def _varint_of(
 def _has_usual_fields(
     source: cython.pointer(cython.const[cython.uchar]), at: cython.Py_ssize_t, index: cython.uint, key: cython.uint
 ) -> cython.bint:
-    """Say whether there are a timestamp delta of 0, an offset delta below 2^20, and the length of a key in one byte."""
+    """Whether a timestamp delta of 0, the offset delta ``index`` and the one-byte key length ``key`` are stored."""
     fields: cython.uint = _uint32_of(source, at)
     if index < 64:  # A zero, a varint of one byte, and the key's length.
         return fields >> 8 == (index << 9 | key)
@@ -2766,7 +2769,7 @@ def _offset_size(index: cython.uint) -> cython.Py_ssize_t:
 @cython.nogil
 @cython.exceptval(check=False)
 def _usual_key_size(key: cython.uint) -> cython.Py_ssize_t:
-    """Return how many bytes a key takes whose length is stored in one byte: 1, that of -1, says that it is null."""
+    """Return how many bytes a key takes whose length is stored in one byte; a stored 1 means -1, which is null."""
     return 0 if key == 1 else key >> 1
 
 
@@ -2775,7 +2778,7 @@ def _usual_key_size(key: cython.uint) -> cython.Py_ssize_t:
 @cython.nogil
 @cython.exceptval(check=False)
 def _stored_offset(index: cython.uint) -> cython.ulonglong:
-    """Return an offset delta below 2^20 as it is stored, the first of its bytes the lowest."""
+    """Return an offset delta below 2^20 as stored, its first byte lowest."""
     if index < 64:
         return index << 1
     if index < 8192:
@@ -2795,20 +2798,20 @@ def _count_alike(
     index: cython.uint,
     count: cython.uint,
 ) -> cython.uint:
-    """Return how many usual records follow one with the same lengths: what a length is need not be waited for then.
+    """Return how many usual records with the same lengths follow one, so that no length has to be loaded first.
 
     The first eight bytes of a usual record hold its length, attributes, timestamp delta, offset delta and the length of
-    its key. But for the attributes and the offset delta, they must be those of the record before.
+    its key. Except for the attributes and the offset delta, they must equal those of the record before.
 
     Args:
-        source: what holds them.
-        at, end: where they may stand; the one before them ends at ``at``.
-        size: of that one, in bytes.
-        index: of the first that may follow.
-        count: behind the index of the last.
+        source: the bytes that contain them.
+        at, end: the range of the records; the one before them ends at ``at``.
+        size: the size of that one, in bytes.
+        index: the index of the first that may follow.
+        count: the index after the last.
     """
     first: cython.uint = index
-    # An offset delta of two bytes is not like one of one, nor one of three.
+    # Here the offset delta gets one byte longer.
     if index in (64, 8192) or size < 8 or end - at < size or source[at] != source[at - size]:
         return 0
     count = min(count, 64 if index < 64 else 8192 if index < 8192 else _USUAL_RECORDS)
@@ -2826,7 +2829,7 @@ def _count_alike(
     until: cython.uint
     while index < count:
         expected = fields | _stored_offset(index) << to_offset
-        until = min(count, (index | 63) + 1)  # So far the first byte of the offset alone changes.
+        until = min(count, (index | 63) + 1)  # Up to there only the first byte of the offset changes.
         while index < until:
             if _eight_bytes(source, at) & mask != expected or _two_bytes(source, at + value) & value_mask != value_size:
                 return index - first
@@ -2848,13 +2851,13 @@ def _after_usual_record(
     end: cython.Py_ssize_t,
     index: cython.uint,
 ) -> cython.Py_ssize_t:
-    """Return the position after a record of raft that is as nearly all are, or -1 where it must be looked at closely.
+    """Return the position after a usual record of raft, or -1 if it must be checked in full.
 
-    It has a value; the length of its key takes one byte, its other lengths two at most, and its offset three. No byte
-    outside of ``[at, end)`` is looked at.
+    A usual record has a value; the length of its key takes one byte, its other lengths at most two, and its offset at
+    most three. No byte outside of ``[at, end)`` is read.
     """
     key: cython.uint
-    if end - at < 10 or index >= _USUAL_RECORDS:  # The bytes in front of the value, at most, but for the key.
+    if end - at < 10 or index >= _USUAL_RECORDS:  # The most bytes before the value, except for the key.
         return -1
     size: cython.Py_ssize_t = source[at]
     field: cython.Py_ssize_t = source[at + 1]
@@ -2896,7 +2899,7 @@ def _are_raft_records(
     end: cython.Py_ssize_t,
     count: cython.longlong,
 ) -> cython.bint:
-    """Look at the records in ``[at, end)`` as ``are_raft_records`` does; no byte outside of that is looked at."""
+    """Check the records in ``[at, end)`` as ``are_raft_records`` does; no byte outside of that is read."""
     index: cython.longlong = 0
     number: cython.longlong
     record_end: cython.Py_ssize_t
@@ -2942,14 +2945,14 @@ def _are_raft_records(
 def are_raft_records(
     view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cython.Py_ssize_t, count: cython.longlong
 ) -> bool:
-    """Say whether data records are as raft writes them, and fill their bytes exactly.
+    """Return whether data records are as raft writes them, and fill their bytes exactly.
 
-    There is one for each offset from the batch's first on; each has the time of its batch, and no headers. What is
-    sound and written in more bytes than it takes is left to others: then it is False too.
+    There must be one per offset from the batch's first on, each with the time of its batch and without headers. The
+    result is also False for sound records with varints longer than needed, which the caller must check in full.
 
     Args:
-        view: what holds the records, uncompressed.
-        at, end: where they stand, from the first byte to behind the last.
+        view: contains the records, uncompressed.
+        at, end: their range, ``end`` exclusive.
         count: how many there must be.
     """
     if not 0 <= at < end <= len(view):
@@ -2963,7 +2966,7 @@ _INT64_MAX = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
 _UINT64_MAX = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 _MAX_SPAN = cython.declare(cython.longlong, 1 << 31)
 _WORTH_LETTING_OTHERS_IN = cython.declare(cython.Py_ssize_t, 1 << 16)
-"""In bytes: the check of less is over before another thread has begun."""
+"""In bytes: the check of fewer takes less time than switching to another thread."""
 
 
 @cython.cfunc
@@ -2976,7 +2979,7 @@ def _skip_uneventful_record(
     area_end: cython.Py_ssize_t,
     offset_delta: cython.ulonglong,
 ) -> cython.Py_ssize_t:
-    """Return the position after a control record as raft writes it, but -1 if it is about voters or kraft.version."""
+    """Return the position after a usual control record of raft; -1 for one about voters or kraft.version."""
     raw: cython.ulonglong
     raw, at = _uvarint(view, at, area_end, 32)
     if at < 0 or raw & 1 or cython.cast(cython.Py_ssize_t, raw >> 1) > area_end - at:
@@ -3004,20 +3007,19 @@ def skip_uneventful(
     first: cython.Py_ssize_t,
     next_offset: cython.longlong,
 ) -> tuple[int, int]:
-    """Pass over batches of a raft log, up to one that may say something about voters or kraft.version, or is not sound.
+    """Skip batches of a raft log, up to one that is not sound or may change voters or kraft.version.
 
-    Passed over are, as long as each starts where the one before it ended, and holds a record for each of its offsets:
-    data batches, and control batches that are not compressed and hold nothing but records of other types, with a time
-    delta of 0 and without headers.
+    Skipped are data batches, and uncompressed control batches that have only records of other types, with a time delta
+    of 0 and without headers. Each must start at the end of the preceding one, and have one record per offset.
 
     Args:
         view: the log.
         positions, sizes: of batches whose CRC holds.
         first: index of the batch to start with.
-        next_offset: where it has to start.
+        next_offset: the offset at which it must start.
 
     Returns:
-        How many batches were passed over, and the offset after them.
+        How many batches were skipped, and the offset after them.
 
     Raises:
         ValueError: a batch is not in the log, or there are fewer sizes than positions.

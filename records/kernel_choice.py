@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Picks the form of the kernel: compiled where it was built, interpreted otherwise or if ``RAFTLOG_PURE`` is 1.
+"""Picks the form of the kernel: compiled if it was built, interpreted otherwise or if ``RAFTLOG_PURE`` is 1.
 
-Import ``kernel`` from here. This is the one module of the pure layers that looks at the environment.
+Import ``kernel`` from here. No other module of the pure layers reads the environment.
 """
 
 import os
@@ -22,7 +22,7 @@ else:
         return _kernel
 
     def _interpreted():
-        """Import the source; it imports ``cython``, which here stands for nothing at all."""
+        """Import the source, with ``interpreted_cython`` in place of the ``cython`` that it imports."""
         from raftlog.records import interpreted_cython
 
         installed = sys.modules.get("cython")

@@ -28,7 +28,7 @@ class ReferenceRecord:
 
 
 def require(condition: bool, rule: str) -> None:
-    """Refuse the input if the rule does not hold.
+    """Refuse the input if a rule is broken.
 
     Raises:
         InvalidRecordError: ``condition`` is false; ``rule`` is its id.
@@ -38,7 +38,7 @@ def require(condition: bool, rule: str) -> None:
 
 
 def crc32c(data: bytes) -> int:
-    """Compute the CRC-32C of some bytes, a bit at a time."""
+    """Compute the CRC-32C of some bytes, one bit at a time."""
     crc = 0xFFFFFFFF
     for byte in data:
         crc ^= byte
@@ -132,7 +132,7 @@ def read_record(
 
 
 def read_field(area: "Cursor", end: int) -> bytes | None:
-    """Read a key or a value, which ends before its record does."""
+    """Read a key or a value, which must end inside its record."""
     size = area.varint(32)
     if size == -1:
         return None
@@ -141,12 +141,12 @@ def read_field(area: "Cursor", end: int) -> bytes | None:
 
 
 def as_int64(value: int) -> int:
-    """Return what 64 bits hold of a sum."""
+    """Wrap a sum to a signed 64-bit integer, as Java's ``long`` does."""
     return int.from_bytes((value % 2**64).to_bytes(8, "big"), "big", signed=True)
 
 
 class Cursor:
-    """Bytes, and how far they have been read."""
+    """Reads fields from bytes, one after the other."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data

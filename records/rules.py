@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rules that bytes must keep, written down once.
 
-Readers, the reference and the tools cite a rule by its id; nothing else in raftlog says what is strict. A rule's
-severity says what breaking it means where it is found in the middle of a file; a torn tail and zero padding have rules
-of their own.
+Readers, the reference and the tools cite a rule by its id; no other module of raftlog decides what is strict. A rule's
+severity is that of a violation in the middle of a file; a torn tail and zero padding have rules of their own.
 """
 
 import enum
@@ -16,7 +15,7 @@ from raftlog.invariants import invariant
 
 @functools.total_ordering
 class Severity(enum.Enum):
-    """How much a finding matters, mildest first; a worse one is greater."""
+    """How much a finding matters. Ordered: a more severe one compares as greater."""
 
     HARMLESS = "harmless"
     SUSPICIOUS = "suspicious"
@@ -31,7 +30,7 @@ class Severity(enum.Enum):
 
 
 class Subject(enum.Enum):
-    """What a rule is about: without any of that, it has not been checked."""
+    """The input that a rule applies to. If an audit reads no such input, the rule counts as not checked."""
 
     BATCHES = "batches"
     """Segments and snapshots."""
@@ -56,15 +55,15 @@ class Subject(enum.Enum):
 
 @attrs.frozen
 class Rule:
-    """One rule.
+    """One rule about stored bytes.
 
     Attributes:
-        id: its name.
-        severity: what breaking it means.
-        subject: what must be there for it to be checked.
-        claim: what holds of sound bytes, in one sentence.
-        source: where it comes from: a class of Kafka's, an improvement proposal or an issue.
-        example: what breaks it.
+        id: the name by which it is cited.
+        severity: how bad a violation is.
+        subject: the input that must be present for it to be checked.
+        claim: what is true of sound bytes, in one sentence.
+        source: where it comes from: a class of Kafka, a KIP or an issue.
+        example: bytes that violate it.
     """
 
     id: str
@@ -164,7 +163,7 @@ RULES = _rules(
         Subject.BATCHES,
         "a varint has at most 5 bytes (a varlong 10), all in its batch",
         "ByteUtils",
-        "six bytes that all say that another one follows",
+        "six bytes that all announce a further byte",
     ),
     Rule(
         "varint-range",
@@ -220,7 +219,7 @@ RULES = _rules(
         Subject.BATCHES,
         "no bytes are left after a batch's last record",
         "DefaultRecordBatch",
-        "12 bytes behind the last record that the header counts",
+        "12 bytes after the last record that the header counts",
     ),
     Rule(
         "batch-missing",
@@ -259,7 +258,7 @@ RULES = _rules(
         "raft-batch",
         _DAMAGED,
         Subject.RAFT,
-        "a batch of raft's has a record for each offset; a control record is bare",
+        "a raft batch has one record per offset, and its control records have no headers and no time of their own",
         "raft",
         "10 offsets and 9 records in __cluster_metadata",
     ),
@@ -269,7 +268,7 @@ RULES = _rules(
         Subject.MESSAGES,
         "a message's fields read by its schema",
         "generated readers",
-        "a TopicRecord whose name ends behind the value's last byte",
+        "a TopicRecord whose name ends after the value's last byte",
     ),
     Rule(
         "message-version",
@@ -325,7 +324,7 @@ RULES = _rules(
         Subject.TIME_INDEX,
         "a time index entry names its batch's max timestamp",
         "TimeIndex",
-        "timestamp 5 for a batch whose greatest is 9",
+        "timestamp 5 for a batch whose max timestamp is 9",
     ),
     Rule(
         "index-sanity",

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Variable-length integers: unsigned LEB128 (``uvarint``), and zigzag (``varint``, 32 bits; ``varlong``, 64 bits).
 
-Source: ByteUtils. Readers take any buffer and a position and return the value and the position after it; non-minimal
-forms are accepted, as Kafka does.
+Source: ByteUtils. Readers take any buffer and a position, and return the value and the position after it. They accept
+non-minimal encodings, as Kafka does.
 """
 
 from raftlog.errors import InvalidRecordError
@@ -18,7 +18,8 @@ def read_uvarint(buffer: memoryview | bytes, position: int, *, max_bytes: int = 
         The value, and the position after it.
 
     Raises:
-        InvalidRecordError: the varint is longer, or goes on past the end of the buffer. Its position is ``position``.
+        InvalidRecordError: the varint is longer, or continues past the end of the buffer. The error's position is
+            ``position``.
     """
     value = shift = 0
     end = min(len(buffer), position + max_bytes)
@@ -59,7 +60,7 @@ def read_varlong(buffer: memoryview | bytes, position: int) -> tuple[int, int]:
 
 
 def uvarint(value: int) -> bytes:
-    """Encode a value that is not negative as an unsigned varint, in as few bytes as can be.
+    """Encode a non-negative value as an unsigned varint, in the fewest bytes.
 
     Raises:
         ValueError: the value is negative.

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Snapshot files over record batches."""
+"""Writes, reads and verifies snapshot files, which consist of record batches."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is closed when its ``with`` block is left."""
+"""A base class for objects that are closed at the end of a ``with`` block."""
 
 from abc import ABC, abstractmethod
 from types import TracebackType
@@ -11,7 +11,7 @@ class Closing(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of it. Closing twice is harmless."""
+        """Release its resources. Closing twice is harmless."""
 
     def __enter__(self) -> Self:
         return self

@@ -14,11 +14,11 @@ from raftlog.snapshot.reader import SnapshotSummary, verify_snapshot
 
 
 class SnapshotDirectory:
-    """Lists, opens, begins and removes the snapshots in a directory, which it shares with the segments of the log.
+    """Lists, opens, creates and removes the snapshots in a log directory, which also has the segments of the log.
 
     Args:
-        file_system: where the directory is.
-        directory: of the log.
+        file_system: the file system of the directory.
+        directory: the log directory.
     """
 
     def __init__(self, file_system: FileSystem, directory: str) -> None:
@@ -27,7 +27,7 @@ class SnapshotDirectory:
         self._parts_begun = 0
 
     def snapshot_ids(self) -> tuple[OffsetAndEpoch, ...]:
-        """Return the ids of all frozen snapshots by their names, oldest first. Nobody has looked inside.
+        """Return the ids of all frozen snapshots, oldest first, judged by their names only.
 
         Raises:
             StorageError: the directory cannot be read.
@@ -35,12 +35,12 @@ class SnapshotDirectory:
         return tuple(sorted(name.snapshot_id for _, name in self._names() if name.state is FileState.CURRENT))
 
     def clean_up(self) -> tuple[str, ...]:
-        """Remove what is no snapshot yet, and what is none any more; return the names that went.
+        """Remove partial and deleted snapshots; return the names of the removed files.
 
-        Only for an owner who is about to open the log: it does not know the writers of another one.
+        Call it only as the log's owner, before the log is opened: it would remove the files of active writers.
 
         Raises:
-            StorageError: a file cannot be removed, or the directory not be read.
+            StorageError: a file cannot be removed, or the directory cannot be read.
         """
         gone = tuple(text for text, name in self._names() if name.state is not FileState.CURRENT)
         for text in gone:
@@ -48,7 +48,7 @@ class SnapshotDirectory:
         return gone
 
     def create(self, snapshot_id: OffsetAndEpoch) -> FileRawSnapshotWriter:
-        """Begin a snapshot. Freezing it takes the place of one that has this id.
+        """Begin a snapshot. Freezing it replaces an existing snapshot of the same id.
 
         Raises:
             InvalidSnapshotIdError: no snapshot has such an id.
@@ -58,7 +58,7 @@ class SnapshotDirectory:
         return FileRawSnapshotWriter(self._file_system, self._directory, snapshot_id, str(self._parts_begun))
 
     def open(self, snapshot_id: OffsetAndEpoch) -> FileRawSnapshotReader | None:
-        """Open a frozen snapshot: None where there is none of this id.
+        """Open a frozen snapshot; None if there is none of this id.
 
         Raises:
             InvalidSnapshotIdError: no snapshot has such an id.
@@ -70,7 +70,7 @@ class SnapshotDirectory:
             return None
 
     def verify(self, snapshot_id: OffsetAndEpoch) -> SnapshotSummary:
-        """Read all of a frozen snapshot and say what it holds.
+        """Read all of a frozen snapshot, and return a summary of its contents.
 
         Raises:
             MissingFileError: there is none of this id.
@@ -81,20 +81,20 @@ class SnapshotDirectory:
             return verify_snapshot(reader, snapshot_id, path=reader.path)
 
     def delete(self, snapshot_id: OffsetAndEpoch) -> bool:
-        """Remove a frozen snapshot at once, and say whether it was there. Who reads it may read on.
+        """Remove a frozen snapshot at once; return whether it existed. Open readers of it can continue.
 
-        The removal is not synced: a crash may bring the snapshot back, older than one that is durable, and harmless.
+        The removal is not synced. A crash may bring the snapshot back, which is harmless: a newer one is durable.
 
         Raises:
             InvalidSnapshotIdError: no snapshot has such an id.
-            StorageError: it is there and cannot be removed.
+            StorageError: it exists and cannot be removed.
 
-        Differs: Kafka renames it to ``.deleted`` and removes it a minute later, so that it is there for those who
-        fetch it. Those hold it open here, or fetch the newer one.
+        Differs: Kafka renames it to ``.deleted`` and removes it a minute later, so that replicas can finish fetching
+        it. Here their readers hold it open, or they fetch the newer one.
         """
         return remove_if_there(self._file_system, join(self._directory, snapshot_name(snapshot_id)))
 
     def _names(self) -> list[tuple[str, SnapshotName]]:
-        """Return the names of all snapshots, of any state, as they stand there and taken apart."""
+        """Return the names of all snapshots, of any state, as text and parsed."""
         names = ((text, parse_snapshot_name(text)) for text in self._file_system.list(self._directory))
         return [(text, name) for text, name in names if name is not None]

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Snapshots in files.
 
-A snapshot is written to ``<id>-<digits>.checkpoint.part`` and gets its name, ``<id>.checkpoint``, when it is frozen::
+A snapshot is written to ``<id>-<digits>.checkpoint.part``. Freezing it gives it its name, ``<id>.checkpoint``::
 
     append ... append   sync the bytes   make it read-only   rename   sync the directory
 
-A crash anywhere leaves either a part, which whoever opens the directory removes, or all of the snapshot.
+A crash at any point leaves either a partial file, which ``SnapshotDirectory.clean_up`` removes, or the whole snapshot.
 
 Source: FileRawSnapshotWriter, FileRawSnapshotReader.
 """
@@ -24,21 +24,21 @@ from raftlog.snapshot.raw import RawSnapshotWriter
 
 
 class FileRawSnapshotWriter(Closing, RawSnapshotWriter, Owned):
-    """A ``RawSnapshotWriter`` into a directory; what was written can be read back until it is frozen.
+    """A ``RawSnapshotWriter`` into a directory; its bytes can be read back until it is frozen.
 
-    After a ``StorageError`` of its own methods it is closed, and its part is removed if the disk lets it. A process
-    that was forked from the one that has made it can only close it, which leaves the part alone.
+    After a ``StorageError`` from one of its methods it is closed, and its partial file is removed if possible. A
+    process forked from its creator can only close it, which leaves the partial file in place.
 
     Args:
-        file_system: where the directory is.
-        directory: of the log.
+        file_system: the file system of the directory.
+        directory: the log directory.
         snapshot_id: end offset (exclusive) and epoch.
-        digits: tell its part from those of other writers of this id: 1 to 20 of them. A part that has this name is a
-            leftover, and is removed.
+        digits: 1 to 20 digits that make the partial file's name unique among writers of this id. An existing partial
+            file of this name is removed as a leftover.
 
     Raises:
-        InvalidSnapshotIdError: no snapshot has such an id, or a part such digits.
-        StorageError: the part cannot be made.
+        InvalidSnapshotIdError: the id or the digits are not valid.
+        StorageError: the partial file cannot be created.
     """
 
     def __init__(self, file_system: FileSystem, directory: str, snapshot_id: OffsetAndEpoch, digits: str) -> None:
@@ -88,8 +88,8 @@ class FileRawSnapshotWriter(Closing, RawSnapshotWriter, Owned):
     def prepare_freeze(self) -> DiskWork[None]:
         """Prepare to make the snapshot durable under its name; see ``RawSnapshotWriter``.
 
-        Differs: Kafka moves the file by a copy where a rename fails; here that is an error. Once the name was changed,
-        the file stays, whatever fails then: it is whole, and may have taken the place of one that others know of.
+        Differs: Kafka copies the file if a rename fails; here that is an error. After the rename the file stays, even
+        if a later step fails: it is whole, and may have replaced a snapshot that peers know of.
         """
         file, size_bytes = self._open_file(), self._size_bytes
         path = join(self._directory, self._name)
@@ -134,7 +134,7 @@ class FileRawSnapshotWriter(Closing, RawSnapshotWriter, Owned):
         return self._unfrozen_file().read_at(position, size)
 
     def close(self) -> None:
-        """Let go of it, and remove the part if it was not frozen. What cannot be removed is so at the next start."""
+        """Close it, and remove the partial file if it was not frozen; if that fails, the next startup removes it."""
         freezing = self._freezing if self.disowned is None else None
         if freezing is not None:
             freezing.end(SnapshotFrozenError(f"snapshot {self._name} is closed"))
@@ -162,8 +162,8 @@ class FileRawSnapshotReader(Closing):
     """A ``RawSnapshotReader`` of a file. Removing the snapshot's name does not disturb it.
 
     Args:
-        file_system: where the directory is.
-        directory: of the log.
+        file_system: the file system of the directory.
+        directory: the log directory.
         snapshot_id: end offset (exclusive) and epoch.
 
     Raises:
@@ -187,11 +187,11 @@ class FileRawSnapshotReader(Closing):
         return self._file.path
 
     def size(self) -> int:
-        """Return how many bytes it has."""
+        """Return the size of the file in bytes."""
         return self._file.size()
 
     def read_at(self, position: int, size: int) -> memoryview:
-        """Return up to ``size`` bytes from a position: fewer only where the snapshot ends.
+        """Return up to ``size`` bytes from a position, fewer only at the end of the snapshot.
 
         Raises:
             StorageError: the disk failed.

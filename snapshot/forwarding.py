@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A snapshot writer around another one, for those that add something to it."""
+"""A base class for snapshot writers that wrap another one and extend it."""
 
 from raftlog.disk_work import DiskWork
 from raftlog.offsets import OffsetAndEpoch
@@ -8,10 +8,10 @@ from raftlog.snapshot.raw import RawSnapshotWriter
 
 
 class ForwardingRawSnapshotWriter(Closing, RawSnapshotWriter):
-    """A ``RawSnapshotWriter`` that hands everything on to another one, which it owns.
+    """A ``RawSnapshotWriter`` that forwards every call to another one, which it owns.
 
     Args:
-        writer: the other one.
+        writer: the wrapped writer.
     """
 
     def __init__(self, writer: RawSnapshotWriter) -> None:
@@ -41,5 +41,5 @@ class ForwardingRawSnapshotWriter(Closing, RawSnapshotWriter):
         return self._writer.prepare_freeze()
 
     def close(self) -> None:
-        """Let go of it; see ``RawSnapshotWriter``."""
+        """Close the wrapped writer; see ``RawSnapshotWriter``."""
         self._writer.close()

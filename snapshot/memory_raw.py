@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Snapshots in memory: a mapping from ids to bytes takes the place of a directory."""
+"""Snapshots in memory: a mapping from ids to bytes replaces the directory."""
 
 from collections.abc import MutableMapping
 from typing import Final
@@ -14,10 +14,10 @@ from raftlog.snapshot.raw import RawSnapshotWriter
 
 
 class MemoryRawSnapshotWriter(Closing, RawSnapshotWriter):
-    """A ``RawSnapshotWriter`` into memory; what was written can be read back until it is frozen.
+    """A ``RawSnapshotWriter`` into memory; its bytes can be read back until it is frozen.
 
     Args:
-        snapshots: where the bytes are put when it is frozen.
+        snapshots: receives the bytes when it is frozen.
         snapshot_id: end offset (exclusive) and epoch.
 
     Raises:
@@ -58,7 +58,7 @@ class MemoryRawSnapshotWriter(Closing, RawSnapshotWriter):
         invariant(len(held) == now, "{}: {} bytes, where {} were appended", self._name, len(held), now)
 
     def prepare_freeze(self) -> DiskWork[None]:
-        """Prepare to put the bytes where snapshots are; see ``RawSnapshotWriter``."""
+        """Prepare to add the bytes to the snapshots; see ``RawSnapshotWriter``."""
         data = self._open_data()
 
         def end(content: bytes) -> None:
@@ -88,10 +88,10 @@ class MemoryRawSnapshotWriter(Closing, RawSnapshotWriter):
         Raises:
             SnapshotFrozenError: it is frozen, or closed.
         """
-        return memoryview(self._unfrozen_data()[position : position + size])  # A copy: a view would forbid to append.
+        return memoryview(self._unfrozen_data()[position : position + size])  # A view would block appends.
 
     def close(self) -> None:
-        """Let go of it, and of the bytes if it was not frozen."""
+        """Close it, and drop the bytes if it was not frozen."""
         freezing = self._freezing
         if freezing is not None:
             freezing.end(SnapshotFrozenError(f"snapshot {self._name} is closed"))
@@ -130,8 +130,8 @@ class MemoryRawSnapshotReader(Closing):
         return len(self._data)
 
     def read_at(self, position: int, size: int) -> memoryview:
-        """Return up to ``size`` bytes from a position: fewer only where the snapshot ends."""
+        """Return up to ``size`` bytes from a position, fewer only at the end of the snapshot."""
         return self._data[position : position + size]
 
     def close(self) -> None:
-        """Do nothing: there is nothing to let go of."""
+        """Do nothing: there is nothing to release."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Telling others of a snapshot once it is one.
+"""Calls back after a snapshot was frozen.
 
 Source: NotifyingRawSnapshotWriter.
 """
@@ -22,9 +22,10 @@ class NotifyingRawSnapshotWriter(ForwardingRawSnapshotWriter):
 
     Args:
         writer: what writes the snapshot.
-        on_frozen: is given the snapshot's id. What it raises, ``freeze`` raises; the snapshot is frozen all the same.
-        on_freeze: is called before a freeze, and returns what the disk must do after it. What it raises, ``freeze``
-            raises, and nothing was frozen.
+        on_frozen: called with the snapshot's id. ``freeze`` passes on its exceptions; the snapshot is frozen all the
+            same.
+        on_freeze: called before a freeze; returns steps that the disk must do after it. ``freeze`` passes on its
+            exceptions; nothing is frozen then.
     """
 
     def __init__(

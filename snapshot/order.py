@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What may stand where in a snapshot.
+"""Checks the order of batches in a snapshot.
 
 ::
 
@@ -7,11 +7,12 @@
     batch 2 ...  the records of the state machine                              data
     last batch   SnapshotFooterRecord                                          control
 
-Offsets count from 0, without gaps, and have nothing to do with those of the log. Every batch has the epoch of the
-snapshot's id.
+Offsets count from 0, without gaps, and are unrelated to those of the log. Every batch has the epoch of the snapshot's
+id.
 
-Source: RecordsSnapshotReader. Differs: Kafka checks the header and the CRCs alone; here the footer, offsets, epochs and
-the place of control records count too, so that a snapshot that was cut off between two batches is not taken for whole.
+Source: RecordsSnapshotReader. Differs: Kafka checks only the header and the CRCs. Here the footer, offsets, epochs and
+the positions of control records are checked too, so that a snapshot that was cut off between two batches is found
+incomplete.
 """
 
 import enum
@@ -42,7 +43,7 @@ _HEADER_TYPES: Final = (
     ControlRecordType.KRAFT_VERSION,
     ControlRecordType.KRAFT_VOTERS,
 )
-"""What the first batch has: all of these, or the first one or two."""
+"""The records of the first batch: all of these, or the first one or two."""
 _FOOTER_TYPES: Final = (ControlRecordType.SNAPSHOT_FOOTER,)
 _COLUMNS: Final = ("base_offset", "partition_leader_epoch", "attributes", "last_offset_delta", "record_count")
 
@@ -52,8 +53,8 @@ class ControlBatch:
     """A batch of control records.
 
     Attributes:
-        batch: as it is stored.
-        records: what it holds.
+        batch: the batch as stored.
+        records: its records.
     """
 
     batch: RecordBatch
@@ -62,12 +63,12 @@ class ControlBatch:
 
 @attrs.frozen
 class SnapshotHeader:
-    """What the first batch of a snapshot says.
+    """The contents of a snapshot's first batch.
 
     Attributes:
-        last_contained_log_timestamp: when the last record that it stands for was appended, in ms.
+        last_contained_log_timestamp: when the last log record that the snapshot covers was appended, in ms.
         kraft_version: the level of ``kraft.version`` at that record.
-        voter_set: the voters at that record; None where no VotersRecord has named them.
+        voter_set: the voters at that record; None if no VotersRecord has named them.
     """
 
     last_contained_log_timestamp: int
@@ -76,10 +77,10 @@ class SnapshotHeader:
 
 
 def read_header(first: ControlBatch) -> SnapshotHeader:
-    """Return what the first batch of a snapshot says.
+    """Return the contents of a snapshot's first batch.
 
     Raises:
-        DecodeError: its voters are none that can be.
+        DecodeError: its voters are not a valid voter set.
         UnsupportedVersionError: its ``kraft.version`` is not known.
     """
     timestamp, kraft_version, voters = 0, KRaftVersion.KRAFT_VERSION_0, None
@@ -99,11 +100,11 @@ def read_header(first: ControlBatch) -> SnapshotHeader:
 
 @attrs.frozen
 class JudgedRun:
-    """What is known of batches that stand end to end.
+    """The result of checking adjacent batches.
 
     Attributes:
-        control_batches: those of control records that read and are in their place, by their index.
-        record_count: of the data batches among them.
+        control_batches: the control batches that decode and are in their place, by their index.
+        record_count: the number of records in the data batches.
     """
 
     control_batches: dict[int, ControlBatch]
@@ -111,7 +112,7 @@ class JudgedRun:
 
 
 class _Part(enum.Enum):
-    """What was read last."""
+    """The part of the snapshot that was read last."""
 
     NOTHING = enum.auto()
     HEADER_OR_DATA = enum.auto()
@@ -120,12 +121,12 @@ class _Part(enum.Enum):
 
 
 class SnapshotOrder:
-    """Judges the batches of a snapshot in turn.
+    """Checks the batches of a snapshot in turn.
 
     Args:
-        epoch: of the snapshot's id.
-        report: is given what is wrong, at most one thing a batch. Where it raises, that is the end; otherwise what
-            follows is judged by what is there, so that a batch that is lost, doubled, swapped or wrong is reported
+        epoch: the epoch of the snapshot's id.
+        report: called with each error, at most one per batch. If it raises, checking ends. Otherwise later batches are
+            checked against those that are present, so that a batch that is lost, doubled, swapped or wrong is reported
             once.
     """
 
@@ -138,10 +139,10 @@ class SnapshotOrder:
         self._offset_instead: int | None = None
         self._part = _Part.NOTHING
         self.header_batch: ControlBatch | None = None
-        """The first batch, once it has been read."""
+        """The first batch; None until it has been read."""
 
     def follow(self, run: BatchRun) -> JudgedRun:
-        """Judge the batches that come next."""
+        """Check the batches that come next."""
         control_batches = {}
         record_count = 0
         columns = BatchColumns(run)
@@ -157,13 +158,13 @@ class SnapshotOrder:
         return JudgedRun(control_batches, record_count)
 
     def skip(self) -> None:
-        """Note that something stands here which is no batch, and which was reported: anything may have been lost."""
+        """Record that bytes here are not a batch, which was reported: any number of batches may be missing."""
         self._next_offset = None
         if self._part is _Part.NOTHING:
             self._part = _Part.HEADER_OR_DATA
 
     def end(self, position: int) -> None:
-        """Judge the end of the snapshot, which is at this byte position."""
+        """Check the end of the snapshot, which is at this byte position."""
         if self._part in (_Part.NOTHING, _Part.HEADER_OR_DATA):
             missing = "header" if self._part is _Part.NOTHING else "footer"
             reason = f"the snapshot has no {missing}"
@@ -175,7 +176,7 @@ class SnapshotOrder:
         return self._part in (_Part.FOOTER, _Part.WHAT_FOLLOWS_THE_FOOTER)
 
     def _judge(self, batch: RecordBatch) -> ControlBatch | None:
-        """Judge a batch by all rules; what it is matters more than where it stands."""
+        """Check a batch by all rules; errors of its contents take precedence over errors of its place."""
         control, fault = None, None
         try:
             control = self._take(batch)
@@ -226,7 +227,7 @@ class SnapshotOrder:
         return None
 
     def _is_expected(self, base_offset: int, count: int) -> bool:
-        """Whether a batch may start at an offset; what may be next is then known, whatever the answer."""
+        """Whether a batch may start at an offset. In any case, expect the next batch after this one."""
         skipped, instead = self._skipped_offset, self._offset_instead
         self._skipped_offset = self._offset_instead = None
         next_offset = self._next_offset
@@ -255,8 +256,8 @@ def _names(types: tuple[ControlRecordType | int, ...]) -> str:
 
 
 def _placed(error: DecodeError, batch: RecordBatch) -> DecodeError:
-    """Give an error of a control record's value the place of its batch."""
-    error.position = None  # It was one in the value.
+    """Set the position of an error in a control record's value to that of its batch."""
+    error.position = None  # It was a position in the value.
     return error.located(position=batch.position, base_offset=batch.base_offset)
 
 
@@ -265,7 +266,7 @@ def _error_at(batch: RecordBatch, reason: str, rule: str) -> DecodeError:
 
 
 def _without_header(batch: RecordBatch, found: str) -> DecodeError:
-    reason = f"the first batch has {found}, where the header must be"
+    reason = f"the first batch has {found}, and not the header"
     return IncompleteSnapshotError(reason, "snapshot-header", position=batch.position, base_offset=batch.base_offset)
 
 

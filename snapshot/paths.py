@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names of snapshot files, and back. ``raftlog.records.files.file_names`` draws them.
+"""Formats and parses the names of snapshot files. ``raftlog.records.files.file_names`` shows them.
 
 Source: Snapshots, SnapshotPath.
 """
@@ -11,15 +11,16 @@ from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.files.file_names import FileKind, FileName, FileState, parse_file_name
 
 BOOTSTRAP_SNAPSHOT_ID: Final = OffsetAndEpoch(0, 0)
-"""The snapshot that formatting a directory writes; it stands for no records. Source: Snapshots."""
+"""The snapshot that formatting a directory writes; it covers no records. Source: Snapshots."""
 
 
 class SnapshotName(NamedTuple):
-    """What the name of a snapshot file says.
+    """The parts of a snapshot file's name.
 
     Attributes:
         snapshot_id: end offset (exclusive) and epoch.
-        state: CURRENT for a frozen one, PART for one that is being written, DELETED for one on its way out.
+        state: CURRENT for a frozen one, PART for one that is being written, DELETED for one that is about to be
+            removed.
     """
 
     snapshot_id: OffsetAndEpoch
@@ -40,10 +41,10 @@ def partial_name(snapshot_id: OffsetAndEpoch, digits: str) -> str:
 
     Args:
         snapshot_id: end offset (exclusive) and epoch.
-        digits: what tells it from others of this id: 1 to 20 of them.
+        digits: 1 to 20 digits that make the name unique among writers of this id.
 
     Raises:
-        InvalidSnapshotIdError: its end offset or epoch is negative or too large, or these are no such digits.
+        InvalidSnapshotIdError: its end offset or epoch is negative or too large, or the digits are not valid.
     """
     if not digits:
         raise InvalidSnapshotIdError(f"no digits for the name of a partial snapshot {snapshot_id}")
@@ -51,7 +52,7 @@ def partial_name(snapshot_id: OffsetAndEpoch, digits: str) -> str:
 
 
 def parse_snapshot_name(name: str) -> SnapshotName | None:
-    """Take a file's name apart, given without its folder; None if it is not that of a snapshot."""
+    """Parse a file's name, given without its folder; None if it is not that of a snapshot."""
     parsed = parse_file_name(name)
     if parsed is None or parsed.snapshot_id is None:
         return None

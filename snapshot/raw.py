@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a snapshot is before anyone looks inside: an id, and bytes that are written once and frozen.
+"""Protocols of raw snapshots: an id, and bytes that are written once and frozen.
 
-Two forms of both protocols pass one contract suite: files (``file_raw``) and memory (``memory_raw``).
+Both protocols have two implementations, which pass one contract suite: files (``file_raw``) and memory
+(``memory_raw``).
 
 Source: RawSnapshotWriter, RawSnapshotReader.
 """
@@ -15,7 +16,7 @@ from raftlog.offsets import OffsetAndEpoch
 
 
 class RawSnapshotWriter(Protocol):
-    """Writes the bytes of a snapshot, and makes it one by freezing it. Leaving a ``with`` block closes it."""
+    """Writes the bytes of a snapshot, which exists once it is frozen. Leaving a ``with`` block closes the writer."""
 
     @property
     def snapshot_id(self) -> OffsetAndEpoch:
@@ -33,23 +34,23 @@ class RawSnapshotWriter(Protocol):
         ...
 
     def append(self, data: bytes | memoryview) -> None:
-        """Add bytes at the end. They need not be whole batches: a snapshot is fetched in chunks of any size.
+        """Add bytes at the end. They need not be whole batches, since a snapshot is fetched in chunks of any size.
 
         Raises:
             SnapshotFrozenError: it is frozen, or closed.
-            StorageError: the disk failed. The snapshot can only be closed now.
+            StorageError: the disk failed. From now on the snapshot can only be closed.
         """
         ...
 
     def append_at(self, position: int, data: bytes | memoryview) -> None:
-        """Add a chunk that must start where the bytes written end: a repeated or late one is none.
+        """Add a chunk that must start at the end of the bytes so far; this refuses repeated and late chunks.
 
         Raises:
             SnapshotPositionError: it starts elsewhere. Nothing has changed.
             SnapshotFrozenError, StorageError: as for ``append``.
         """
         if position != self.size_bytes:
-            raise SnapshotPositionError(f"a chunk at position {position}, where {self.size_bytes} is next")
+            raise SnapshotPositionError(f"a chunk at position {position}, and the next position is {self.size_bytes}")
         self.append(data)
 
     def freeze(self) -> None:
@@ -57,13 +58,13 @@ class RawSnapshotWriter(Protocol):
 
         Raises:
             SnapshotFrozenError: it is frozen already, or closed.
-            StorageError: the disk failed. Whether the name will be there after a crash is not known; nobody may be
-                told that it is.
+            StorageError: the disk failed. It is not known whether the name will exist after a crash, so do not
+                acknowledge the snapshot.
         """
         self.prepare_freeze().complete()
 
     def prepare_freeze(self) -> DiskWork[None]:
-        """Prepare ``freeze``: from here on nothing is appended, and once the work is finished the snapshot is there.
+        """Prepare ``freeze``: appends are refused from now on, and the snapshot exists once the work is finished.
 
         Raises:
             SnapshotFrozenError: it is frozen already, being frozen, or closed.
@@ -71,10 +72,10 @@ class RawSnapshotWriter(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of it. What was not frozen is removed. Closing twice is harmless.
+        """Close it. A snapshot that was not frozen is removed. Closing twice is harmless.
 
         Raises:
-            WorkUnderWayError: it is being frozen now. Finish that first; nothing has changed.
+            WorkUnderWayError: it is being frozen now. Finish that work first; nothing has changed.
         """
         ...
 
@@ -86,7 +87,7 @@ class RawSnapshotWriter(Protocol):
 
 
 class RawSnapshotReader(Protocol):
-    """Reads the bytes of a frozen snapshot; a ``ByteSource`` too. Leaving a ``with`` block closes it."""
+    """Reads the bytes of a frozen snapshot; it is also a ``ByteSource``. Leaving a ``with`` block closes it."""
 
     @property
     def snapshot_id(self) -> OffsetAndEpoch:
@@ -98,7 +99,7 @@ class RawSnapshotReader(Protocol):
         ...
 
     def read_at(self, position: int, size: int) -> memoryview:
-        """Return up to ``size`` bytes from a position: fewer only where the snapshot ends.
+        """Return up to ``size`` bytes from a position, fewer only at the end of the snapshot.
 
         Raises:
             StorageError: the disk failed.
@@ -106,7 +107,7 @@ class RawSnapshotReader(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of it. Closing twice is harmless."""
+        """Close it. Closing twice is harmless."""
         ...
 
     def __enter__(self) -> Self: ...

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading a snapshot, and finding out whether it is whole.
+"""Reads a snapshot, and checks whether it is complete.
 
-``raftlog.snapshot.order`` says what may stand where.
+``raftlog.snapshot.order`` has the rules for the order of its batches.
 """
 
 import functools
@@ -41,14 +41,14 @@ __all__ = [
 
 @attrs.frozen
 class SnapshotSummary:
-    """What a snapshot that was verified holds.
+    """A summary of a verified snapshot.
 
     Attributes:
         snapshot_id: end offset (exclusive) and epoch.
-        header: what its first batch says.
-        size_bytes: all of it.
-        batch_count: header and footer included.
-        record_count: of the data batches.
+        header: the contents of its first batch.
+        size_bytes: size of the whole snapshot.
+        batch_count: number of batches, header and footer included.
+        record_count: number of records in data batches.
     """
 
     snapshot_id: OffsetAndEpoch
@@ -59,25 +59,25 @@ class SnapshotSummary:
 
 
 class RecordsSnapshotReader:
-    """The batches of a snapshot, in order, each time that one iterates over it.
+    """Iterates over the batches of a snapshot, in order; may be iterated repeatedly.
 
-    A data batch comes as a ``RecordBatch``, any other as a ``ControlBatch``. What is wrong is found before it is given:
-    who must not act on half of a snapshot calls ``verify_snapshot`` first. Memory is that of the largest batch, or
-    16 MiB if that is more. The source stays the caller's to close.
+    A data batch is yielded as a ``RecordBatch``, any other as a ``ControlBatch``. Each batch is checked just before it
+    is yielded, so call ``verify_snapshot`` first if you must not act on a partial snapshot. Memory use is that of the
+    largest batch, or 16 MiB if that is more. The caller closes the source.
 
     Args:
         source: the snapshot's bytes.
         snapshot_id: end offset (exclusive) and epoch.
-        path: for errors; the name that the id gives, if it is left out.
+        path: for errors; the default is the name of a snapshot with this id.
 
     Raises:
         InvalidSnapshotIdError: no snapshot has such an id.
 
-    Iterating, and asking for what the header says, raises:
+    Iteration, and reading properties of the header, raises:
         IncompleteSnapshotError: the header or footer is missing, or the last batch is cut off.
-        CorruptBatchError: a batch does not check.
-        DecodeError: a control record does not read or is not in its place, an offset or epoch is not what it must be,
-            or there is something that is no batch of magic 2.
+        CorruptBatchError: a batch is damaged.
+        DecodeError: a control record does not decode or is not in its place, an offset or epoch is wrong, or bytes are
+            not a batch of magic 2.
         MissingExtraError: a control batch is compressed, and the codec's package is not installed.
         StorageError: the disk failed.
     """
@@ -90,12 +90,12 @@ class RecordsSnapshotReader:
 
     @classmethod
     def of(cls, raw: RawSnapshotReader) -> "RecordsSnapshotReader":
-        """Return the reader of a raw snapshot, which stays the caller's to close."""
+        """Return the reader of a raw snapshot, which the caller must close."""
         return cls(raw, raw.snapshot_id)
 
     @property
     def last_contained_log_offset(self) -> int:
-        """The offset of the last record that the snapshot stands for, inclusive; -1 if there is none."""
+        """The offset of the last log record that the snapshot covers, inclusive; -1 if there is none."""
         return self.snapshot_id.offset - 1
 
     @property
@@ -115,12 +115,12 @@ class RecordsSnapshotReader:
 
     @property
     def voter_set(self) -> VoterSet | None:
-        """The voters at that record, None where no VotersRecord has named them; read from the first batch."""
+        """The voters at that record, None if no VotersRecord has named them; read from the first batch."""
         return self.header.voter_set
 
     @functools.cached_property
     def header(self) -> SnapshotHeader:
-        """What the first batch says; read once."""
+        """The contents of the first batch; read once."""
         return next(self.verified_runs()).header
 
     def __iter__(self) -> Iterator[ControlBatch | RecordBatch]:
@@ -129,7 +129,7 @@ class RecordsSnapshotReader:
                 yield run.control_batches.get(index) or run.batches.batch(index)
 
     def verified_runs(self) -> "Iterator[VerifiedRun]":
-        """Yield the batches many at a time: the fast way, as long as data batches need not be looked at."""
+        """Yield the batches many at a time, which is faster if data batches need not be decoded one by one."""
         order = SnapshotOrder(self.snapshot_id.epoch, _raise)
         header = None
         position = 0
@@ -148,7 +148,7 @@ class RecordsSnapshotReader:
 
 
 def verify_snapshot(source: ByteSource, snapshot_id: OffsetAndEpoch, *, path: str | None = None) -> SnapshotSummary:
-    """Read all of a snapshot and say what it holds: what to do before it is listed, installed or trusted.
+    """Read and verify all of a snapshot, and return a summary. Do this before it is listed, installed or trusted.
 
     Data batches are verified by their headers and CRCs, and are not decoded.
 
@@ -170,13 +170,13 @@ def verify_snapshot(source: ByteSource, snapshot_id: OffsetAndEpoch, *, path: st
 
 @attrs.frozen
 class VerifiedRun:
-    """Batches of a snapshot that stand end to end, each in its place.
+    """Adjacent batches of a snapshot, each in its place.
 
     Attributes:
         batches: all of them.
-        control_batches: those of control records, by their index.
-        header: what the first batch of the snapshot says.
-        record_count: of the data batches among them.
+        control_batches: the control batches, by their index.
+        header: the contents of the snapshot's first batch.
+        record_count: number of records in the data batches.
     """
 
     batches: BatchRun

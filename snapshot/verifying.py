@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Freezing nothing that does not verify: a snapshot that came in chunks from somebody else, or one of our own making.
+"""Verifies a snapshot before it is frozen, whether it was fetched from a peer or written here.
 
-Source: KafkaRaftClient#handleFetchSnapshotResponse. Differs: Kafka freezes whatever bytes there are.
+Source: KafkaRaftClient#handleFetchSnapshotResponse. Differs: Kafka freezes the bytes without a check.
 """
 
 from typing import Protocol
@@ -13,7 +13,7 @@ from raftlog.snapshot.reader import verify_snapshot
 
 
 class ReadableRawSnapshotWriter(RawSnapshotWriter, Protocol):
-    """A ``RawSnapshotWriter`` whose bytes can be read back until it is frozen: a ``ByteSource`` too."""
+    """A ``RawSnapshotWriter`` whose bytes can be read back until it is frozen; it is also a ``ByteSource``."""
 
     def size(self) -> int:
         """Return how many bytes there are to read back."""
@@ -25,10 +25,10 @@ class ReadableRawSnapshotWriter(RawSnapshotWriter, Protocol):
 
 
 class VerifyingRawSnapshotWriter(ForwardingRawSnapshotWriter):
-    """A ``RawSnapshotWriter`` that verifies the whole snapshot before it freezes it. It reads it back in pieces.
+    """A ``RawSnapshotWriter`` that reads the whole snapshot back in pieces and verifies it before freezing it.
 
     Args:
-        writer: what writes the snapshot, and gives it back to be verified.
+        writer: writes the snapshot, and reads it back.
     """
 
     def __init__(self, writer: ReadableRawSnapshotWriter) -> None:
@@ -39,8 +39,8 @@ class VerifyingRawSnapshotWriter(ForwardingRawSnapshotWriter):
         """Prepare to verify the snapshot, and to make it durable under its name; see ``RawSnapshotWriter``.
 
         The work raises:
-            DecodeError, MissingExtraError, StorageError: as for ``verify_snapshot``. The writer is closed then: bytes
-                that were written cannot be put right.
+            DecodeError, MissingExtraError, StorageError: as for ``verify_snapshot``. The writer is then closed, since
+                bytes that were written cannot be corrected.
         """
         work = super().prepare_freeze()
         verify = DiskStep(

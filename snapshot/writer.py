@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writing a snapshot from records. ``raftlog.snapshot.reader`` draws what comes of it.
+"""Writes a snapshot from records. ``raftlog.snapshot.order`` shows its layout.
 
 Source: RecordsSnapshotWriter.
 """
@@ -31,7 +31,7 @@ from raftlog.voters.voter_set import VoterSet
 
 
 class RecordsSnapshotWriter(Closing):
-    """Writes a snapshot: header, records, footer. Leaving a ``with`` block before ``freeze`` leaves nothing.
+    """Writes a snapshot: header, records, footer. Leaving a ``with`` block before ``freeze`` removes it.
 
     ::
 
@@ -39,17 +39,17 @@ class RecordsSnapshotWriter(Closing):
             writer.append([b"...", b"..."], now_ms)
             writer.freeze(now_ms)
 
-    Once it is made, the raw writer is its own, and is closed with it. A ``StorageError`` closes it; any other error
-    means that nothing was changed. It holds two batches at most.
+    It takes over the raw writer, and closes it when it is closed. A ``StorageError`` closes it; any other error means
+    that nothing has changed. It holds at most two batches in memory.
 
     Args:
-        raw: an empty one.
+        raw: an empty raw writer.
         now_ms: the time, in ms since the epoch; it becomes the timestamp of the first batch.
-        last_contained_log_timestamp: when the last record that the snapshot stands for was appended, in ms.
+        last_contained_log_timestamp: when the last log record that the snapshot covers was appended, in ms.
         kraft_version: the level of ``kraft.version`` at that record.
-        voter_set: the voters at that record, as a VotersRecord has named them; never the static ones.
+        voter_set: the voters at that record, as named by a VotersRecord; never the static voters.
         compression_type: as for ``BatchAccumulator``. Kafka does not compress its snapshots.
-        max_batch_size_bytes: what a batch may take, header included and before compression.
+        max_batch_size_bytes: the largest batch, header included and before compression.
 
     Raises:
         SnapshotError: the raw writer is not empty.
@@ -57,7 +57,7 @@ class RecordsSnapshotWriter(Closing):
         EmptyVoterSetError: the voter set is empty.
         BatchTooLargeError: the voters do not fit in a batch.
         InvalidRecordError: a field of a voter does not fit its type.
-        ValueError: a time, or the size of batches, is out of its range.
+        ValueError: a time, or the size of batches, is out of range.
         MissingExtraError: the codec's package is not installed.
 
     Source: RecordsSnapshotWriter.Builder.
@@ -75,7 +75,7 @@ class RecordsSnapshotWriter(Closing):
         max_batch_size_bytes: int = limits.MAX_BATCH_SIZE,
     ) -> None:
         if raw.size_bytes:
-            raise SnapshotError(f"a snapshot is to be begun where {raw.size_bytes} bytes are already")
+            raise SnapshotError(f"a new snapshot needs an empty raw writer, and this one has {raw.size_bytes} bytes")
         self._raw = raw
         self._is_finished = False
         self._next_offset = 0
@@ -85,8 +85,8 @@ class RecordsSnapshotWriter(Closing):
             linger_ms=None,
             max_batch_size_bytes=max_batch_size_bytes,
             compression_type=compression_type,
-            memory=MemoryPool(2 * max_batch_size_bytes),  # One that is complete, and one that is open.
-            voters_in_force=VoterSet(),  # A snapshot has one set, and nothing before it.
+            memory=MemoryPool(2 * max_batch_size_bytes),  # A completed batch and an open one.
+            voters_in_force=VoterSet(),  # A snapshot has only one voter set.
         )
         header = _header(last_contained_log_timestamp, kraft_version, voter_set)
         self._accumulator.append_control_records(header, now_ms)
@@ -98,7 +98,7 @@ class RecordsSnapshotWriter(Closing):
 
     @property
     def last_contained_log_offset(self) -> int:
-        """The offset of the last record that the snapshot stands for, inclusive; -1 if there is none."""
+        """The offset of the last log record that the snapshot covers, inclusive; -1 if there is none."""
         return self.snapshot_id.offset - 1
 
     @property
@@ -114,19 +114,19 @@ class RecordsSnapshotWriter(Closing):
     def append(self, values: Sequence[bytes], now_ms: int) -> None:
         """Add records without keys, as a metadata log has them.
 
-        All of them go into one batch, perhaps together with those of other calls. The batches are those that Kafka
-        would write, given the same lists.
+        All of them go into one batch, perhaps together with those of other calls. Given the same lists, Kafka would
+        write the same batches.
 
         Args:
-            values: one a record, none of them empty.
-            now_ms: the time; it becomes the timestamp of a batch that this call opens.
+            values: one per record, none of them empty.
+            now_ms: the current time; it becomes the timestamp of a batch that this call opens.
 
         Raises:
             BatchTooLargeError: the records do not fit in one batch.
             SnapshotFrozenError: it is frozen, or closed.
             ValueError: there are no records, a value is empty, or the time is negative.
             TypeError: a value is not bytes.
-            StorageError: the disk failed. The snapshot can only be closed now.
+            StorageError: the disk failed. From now on the snapshot can only be closed.
         """
         self._check_open()
         self._accumulator.append(self.snapshot_id.epoch, values, now_ms)
@@ -142,12 +142,13 @@ class RecordsSnapshotWriter(Closing):
         """Write the footer and make the snapshot durable, all of it or nothing; return its size in bytes.
 
         Args:
-            now_ms: the time; it becomes the timestamp of the last batch.
+            now_ms: the current time; it becomes the timestamp of the last batch.
 
         Raises:
             SnapshotFrozenError: it is frozen already, or closed.
             ValueError: the time is negative.
-            StorageError: the disk failed; see ``RawSnapshotWriter.freeze``. The snapshot can only be closed now.
+            StorageError: the disk failed; see ``RawSnapshotWriter.freeze``. From now on the snapshot can only be
+                closed.
         """
         return self.prepare_freeze(now_ms).complete()
 
@@ -156,7 +157,7 @@ class RecordsSnapshotWriter(Closing):
 
         Raises:
             SnapshotFrozenError, ValueError: as for ``freeze``.
-            StorageError: the footer could not be written. The snapshot can only be closed now.
+            StorageError: the footer could not be written. From now on the snapshot can only be closed.
         """
         self._check_open()
         self._accumulator.append_snapshot_footer(SnapshotFooterRecord(), now_ms)
@@ -166,7 +167,7 @@ class RecordsSnapshotWriter(Closing):
         return self._raw.prepare_freeze().then(lambda _: size_bytes)
 
     def close(self) -> None:
-        """Let go of it. What was not frozen is removed. Closing twice is harmless."""
+        """Close it. A snapshot that was not frozen is removed. Closing twice is harmless."""
         self._is_finished = True
         self._raw.close()
 
@@ -197,7 +198,7 @@ class RecordsSnapshotWriter(Closing):
 
 
 def _header(timestamp: int, kraft_version: KRaftVersion, voters: VoterSet | None) -> list[ControlValue]:
-    """Give the records of the first batch. At level 0 there are no records of version or voters to write."""
+    """Return the records of the first batch. At level 0 it has no records of version or voters."""
     header: list[ControlValue] = [SnapshotHeaderRecord(timestamp)]
     if kraft_version.is_reconfiguration_supported:
         header.append(KRaftVersionRecord(kraft_version, version=kraft_version.kraft_version_record_version))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command ``raftlog``: one verb a question. A verb's module is imported when the verb is used."""
+"""The command ``raftlog``, with one verb per question. A verb's module is imported when the verb is used."""
 
 import contextlib
 import os
@@ -14,13 +14,13 @@ from raftlog.tools.terminal.suggestion import unknown_word
 from raftlog.tools.verb_help.verbs import VERBS, load_verb, make_command_parser
 
 _SPOOL_LIMIT_VARIABLE: Final = "RAFTLOG_SPOOL_LIMIT"
-"""As in ``raftlog.storage.reading.file_source``, which takes its time to import."""
+"""The same as in ``raftlog.storage.reading.file_source``, which is slow to import."""
 
 
 def run_process() -> NoReturn:
-    """Run the command as a process of its own, and end that with its exit code.
+    """Run the command as a process of its own, and end the process with its exit code.
 
-    It ends at once: to take apart all that was imported, as Python does, takes as long as the audit of a small log.
+    It ends at once: Python's cleanup of everything imported takes as long as the audit of a small log.
     """
     collect_garbage_seldom()
     exit_code = main()
@@ -29,7 +29,7 @@ def run_process() -> NoReturn:
             if stream is not None:
                 stream.flush()
     except (OSError, ValueError):
-        sys.exit(exit_code)  # Python says what is wrong with a stream.
+        sys.exit(exit_code)  # Python reports the error of the stream.
     os._exit(exit_code)
 
 
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has seen enough. Python would complain when it closes standard output.
+        # The reader of our output has closed it. Without this, Python would report an error when it closes the stream.
         with contextlib.suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_CLEAN

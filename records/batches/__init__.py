@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Record batches: views of stored ones, and what reads and writes them."""
+"""Record batches: views of stored batches, and their readers and writers."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a leader collects records into batches before it writes them.
+"""Collects a leader's records into batches before they are written.
 
 A batch goes from open to completed to drained::
 
@@ -64,34 +64,36 @@ ControlBatchCreator = Callable[[int, int], bytes]
 class BatchAccumulator:
     """Collects the records that the leader of one epoch appends, and gives them as batches to write.
 
-    Records get offsets in the order of the appends, without gaps; batches are drained in that order. It knows no clock
-    and no lock: times come in, and its owner calls one method at a time. A ``now_ms`` is in ms since the epoch; it need
-    not grow.
+    Records get offsets in the order of the appends, without gaps; batches are drained in that order. It has no clock
+    and no lock: callers pass the time, and call one method at a time. A ``now_ms`` is in ms since the Unix epoch and
+    may go back.
 
-    An error, of whatever method, means that nothing was changed. The memory that batches hold is counted in a pool,
-    from the append until the drained batch is released.
+    If any method raises an error, nothing has changed. A pool counts the memory that batches hold, from the append
+    until the drained batch is released.
 
     Attributes:
-        epoch: of the leader; every batch has it.
-        base_offset: offset of the first record that is appended: the log end offset.
-        linger_ms: how long the first record of a batch may wait for others; None is until the batch is full.
-        max_batch_size_bytes: what a batch may take, header included: one of data before compression, one of control
-            records as it is stored.
-        max_batch_records: how many records a batch may have.
+        epoch: the leader's epoch, which every batch carries.
+        base_offset: offset of the first record that is appended; pass the log end offset.
+        linger_ms: how long the first record of a batch may wait for more records; None means until the batch is full.
+        max_batch_size_bytes: the largest batch, header included: measured before compression for data batches, and as
+            stored for control batches.
+        max_batch_records: the most records in one batch.
         max_undrained_batches: with this many completed batches, appends are refused until they are drained.
-        compression_type: how to compress batches that get smaller by it, and in which no record is longer than the
-            whole batch as it is stored: Kafka's raft readers stop there. A raft leader of Kafka does not compress.
-        memory: the pool; share it among the accumulators of successive epochs.
-        voters_in_force: the voter set that records have named up to the base offset, as
-            ``KRaftControlRecordStateMachine.voters_in_force`` says it; empty where none has. A VotersRecord must follow
-            it, and is in force from then on. None where it is not known: then no VotersRecord is taken.
+        compression_type: the codec. A batch is stored uncompressed if compression does not make it smaller, or if one
+            of its records would be longer than the whole compressed batch, which Kafka's raft readers refuse. Kafka's
+            own raft leader does not compress.
+        memory: the pool; share one pool among the accumulators of successive epochs.
+        voters_in_force: the voter set in force at the base offset according to the records before it, as
+            ``KRaftControlRecordStateMachine.voters_in_force`` returns it; empty if no record has named one. A
+            VotersRecord must be a valid successor, and is in force once appended. None means that the set is unknown:
+            VotersRecords are then refused.
 
     Raises:
-        ValueError: an argument is out of its range, or the pool has no place for the largest batch.
+        ValueError: an argument is out of range, or the pool's limit is below the largest batch.
         MissingExtraError: the codec's package is not installed.
 
-    Differs: Kafka starts to drain before it knows whether a control batch is sound; here an error changes nothing. A
-    clock that goes back ends the linger instead of making it longer.
+    Differs: Kafka starts to drain before it has validated a control batch; here an error changes nothing. A clock that
+    goes back ends the linger instead of extending it.
     """
 
     epoch: int
@@ -137,18 +139,18 @@ class BatchAccumulator:
         All of them go into one batch, together with those of other calls as long as they fit.
 
         Args:
-            epoch: the epoch in which the caller takes this replica for the leader.
-            values: one a record, none of them empty: Kafka's raft readers stop at an empty value.
-            now_ms: the time; it becomes the timestamp of a batch that this call opens.
+            epoch: the epoch in which the caller believes this replica to be the leader.
+            values: one per record. None may be empty, since Kafka's raft readers refuse an empty value.
+            now_ms: the current time; it becomes the timestamp of a batch that this call opens.
             required_base_offset: refuse the append unless the first record gets this offset.
-            delay_drain: drain nothing from here on until ``allow_drain`` is called.
+            delay_drain: hold back these records and all later ones until ``allow_drain`` is called.
 
         Raises:
             NotLeaderError: the epoch is over, or the accumulator is closed.
             UnknownEpochError: the epoch is a later one.
-            NonContiguousAppendError: the first record would get another offset than the required one.
+            NonContiguousAppendError: the first record would not get the required offset.
             BatchTooLargeError: the records do not fit in one batch.
-            BufferExhaustedError: too many batches, or bytes, are held already: drain, write and release some.
+            BufferExhaustedError: too many batches or bytes are held already: drain, write and release some.
             OffsetOutOfRangeError: the last offset would be above 2**63 - 1.
             ValueError: there are no records, a value is empty, or the time is negative.
             TypeError: a value is not bytes.
@@ -170,7 +172,7 @@ class BatchAccumulator:
         required_base_offset: int | None = None,
         delay_drain: bool = False,
     ) -> int:
-        """Append records with keys and headers, for any other log than Kafka's metadata, otherwise as ``append``.
+        """Append records with keys and headers, as ``append`` does; Kafka's metadata log has no such records.
 
         Raises:
             ValueError: there are no records, or the time is negative.
@@ -181,7 +183,7 @@ class BatchAccumulator:
         return self._append(epoch, rows, now_ms, required_base_offset, delay_drain)
 
     def _timestamp(self, now_ms: int) -> int:
-        """Give the time of the open batch, since most records go there."""
+        """Return the open batch's time, since most records go into that batch."""
         return now_ms if self._open is None else self._open.timestamp
 
     def _append(
@@ -202,7 +204,7 @@ class BatchAccumulator:
         self._check_place(len(rows), now_ms)
         batch, size_bytes = self._batch_for(rows, now_ms)
         batch.memory.resize(size_bytes)
-        # What may fail has not: from here on, things change.
+        # All checks have passed. State changes from here on.
         if batch is not self._open:
             self.force_drain()
             self._open = batch
@@ -215,7 +217,7 @@ class BatchAccumulator:
         return self._next_offset - 1
 
     def _batch_for(self, rows: "list[Row]", now_ms: int) -> tuple[OpenBatch, int]:
-        """Give the open batch if the records fit in it, else a new one, and the size that it will have with them."""
+        """Return the open batch if the records fit in it, else a new one, and its size once they are added."""
         count = len(rows)
         if count > self.max_batch_records:
             raise BatchTooLargeError(f"{count} records are more than the {self.max_batch_records} of a batch")
@@ -236,22 +238,23 @@ class BatchAccumulator:
     def append_control_messages(self, create: ControlBatchCreator, now_ms: int) -> int:
         """Append a control batch that the caller writes, and return the offset of its last record.
 
-        The open batch is completed, and the control batch stands alone behind it, due to be drained.
+        Completes the open batch. The control batch follows it, and is due to be drained.
 
         Args:
-            create: is given the offset and the time that the batch must have, and returns its bytes. It must not call
-                this accumulator. ``epoch`` and ``compression_type`` are there for it to use.
-            now_ms: the time that ``create`` is given.
+            create: gets the base offset and the timestamp that the batch must have, and returns its bytes. It may read
+                ``epoch`` and ``compression_type``, but must not call this accumulator's methods.
+            now_ms: the time that is passed to ``create``.
 
         Raises:
             NotLeaderError: the accumulator is closed.
-            InvalidControlBatchError: the bytes are not exactly one batch, or it is no control batch, has another base
-                offset or epoch, no records, or what a raft reader would stop at: a record, or more than 8 MiB of them.
-            EmptyVoterSetError, NoOverlappingMajorityError, TooManyVoterChangesError: a VotersRecord of it must not
-                follow the voters in force (``check_voter_set_change``).
+            InvalidControlBatchError: the bytes are not exactly one batch; or the batch is not a control batch, has the
+                wrong base offset or epoch, or has no records; or raft readers would refuse one of its records, or its
+                size of more than 8 MiB.
+            EmptyVoterSetError, NoOverlappingMajorityError, TooManyVoterChangesError: one of its VotersRecords is not a
+                valid successor of the voters in force (``check_voter_set_change``).
             VoterSetError: it has a VotersRecord, and ``voters_in_force`` is None.
             BatchTooLargeError: the batch is larger than batches may be.
-            BufferExhaustedError: too many bytes are held already. The number of batches does not matter here.
+            BufferExhaustedError: too many bytes are held already. The limit on the number of batches does not apply.
             OffsetOutOfRangeError: there is no offset after 2**63 - 1.
             ValueError: the time is negative.
 
@@ -281,7 +284,7 @@ class BatchAccumulator:
         self._completed.append(batch)
 
     def _voters_after(self, batch: RecordBatch) -> VoterSet | None:
-        """Give the voters in force behind a control batch, after a check of each set in it."""
+        """Check each voter set in a control batch, and return the set in force after the batch."""
         voters = self.voters_in_force
         for named in named_voters(batch):
             if voters is None:
@@ -291,16 +294,16 @@ class BatchAccumulator:
         return voters
 
     def append_control_records(self, values: Sequence[ControlValue], now_ms: int) -> int:
-        """Append control records as one batch of their own, and return the offset of the last one.
+        """Append control records as a separate batch, and return the offset of the last one.
 
-        An epoch starts with a LeaderChangeMessage, and a KRaftVersionRecord and a VotersRecord behind it where they are
-        due; a snapshot with a SnapshotHeaderRecord, and those two behind it.
+        An epoch starts with a LeaderChangeMessage, followed by a KRaftVersionRecord and a VotersRecord if they are due.
+        A snapshot starts with a SnapshotHeaderRecord, followed by those two.
 
         Raises:
             UnsupportedVersionError: a voter of a LeaderChangeMessage has a directory id.
             InvalidRecordError: a field does not fit its type.
-            InvalidControlBatchError: there are no records, or one that no raft log has. The rest is as for
-                ``append_control_messages``.
+            InvalidControlBatchError: there are no records, or one of a type that raft logs do not have. All other
+                errors are those of ``append_control_messages``.
         """
         if not values:
             raise InvalidControlBatchError("no control records to append")
@@ -339,11 +342,11 @@ class BatchAccumulator:
     # Draining
 
     def needs_drain(self, now_ms: int) -> bool:
-        """Say whether a batch is due: one is completed and may be drained, or the open one has lingered long enough."""
+        """Return whether a batch is due: one is completed and may be drained, or the open one has lingered enough."""
         return self.time_until_drain_ms(now_ms) == 0
 
     def time_until_drain_ms(self, now_ms: int) -> int | None:
-        """Say how long to wait until a batch is due: 0 is now, None as long as nothing is appended or drained."""
+        """Return how long until a batch is due: 0 for now, None if nothing becomes due without a further append."""
         if self._completed and self._may_leave(self._completed[0]):
             return 0
         if self._open is None or self.linger_ms is None:
@@ -352,7 +355,7 @@ class BatchAccumulator:
         return self.linger_ms - elapsed if 0 <= elapsed < self.linger_ms else 0
 
     def force_drain(self) -> None:
-        """Complete the open batch, so that it is due now: later appends go into another one."""
+        """Complete the open batch, so that it is due now. Later appends go into another batch."""
         if self._open is not None:
             batch, next_offset = self._open.complete(), self._next_offset
             invariant(batch.last_offset + 1 == next_offset, "{} is completed, and {} is next", batch, next_offset)
@@ -360,10 +363,10 @@ class BatchAccumulator:
             self._open = None
 
     def drain(self) -> DrainedBatches:
-        """Complete the open batch, and hand over all batches in order, up to where draining is delayed.
+        """Complete the open batch and return all batches in order, up to the point from which draining is delayed.
 
-        What is handed over belongs to the caller, who writes and releases it; until then its memory is held. A ``with``
-        block around what is returned releases all of it at its end, also after an error.
+        The caller owns the returned batches, and must write and release them; their memory is held until then. A
+        ``with`` block around the returned list releases all of them at its end, also after an error.
 
         Source: BatchAccumulator#drain.
         """
@@ -381,16 +384,16 @@ class BatchAccumulator:
         return drained
 
     def allow_drain(self) -> None:
-        """End what ``delay_drain`` of an append began.
+        """Let records drain again that an append with ``delay_drain`` held back.
 
         Source: BatchAccumulator#allowDrain.
         """
         self._drain_offset = None
 
     def close(self) -> None:
-        """Drop what was not drained and give its memory back; appends are refused from here on.
+        """Drop the batches that were not drained and release their memory; later appends are refused.
 
-        Batches that were drained stay as they are, and are still to be released.
+        Batches that were drained are unaffected; the caller must still release them.
         """
         if self._open is not None:
             self._open.memory.release()

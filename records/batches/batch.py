@@ -44,9 +44,9 @@ NO_SEQUENCE: Final = -1
 NO_PARTITION_LEADER_EPOCH: Final = -1
 
 _FAR_FROM_WRAPPING: Final = 1 << 62
-"""An int64 up to here may have a delta added."""
+"""The largest int64 to which a record's delta can be added without overflow."""
 _RECORDS_AT_ONCE: Final = 1000
-"""How many records are made ahead of the one that is given."""
+"""How many records are decoded ahead of the one that is yielded."""
 
 LOG_APPEND_TIME_FLAG: Final = 0x08
 TRANSACTIONAL_FLAG: Final = 0x10
@@ -55,7 +55,7 @@ DELETE_HORIZON_FLAG: Final = 0x40
 
 
 class TimestampType(enum.IntEnum):
-    """What a batch's timestamps mean: bit 3 of its attributes, or none at all in magic 0."""
+    """What a batch's timestamps mean: bit 3 of its attributes. Batches of magic 0 have no timestamps."""
 
     NO_TIMESTAMP_TYPE = -1
     CREATE_TIME = 0
@@ -63,7 +63,7 @@ class TimestampType(enum.IntEnum):
 
     @classmethod
     def of_attributes(cls, attributes: int) -> "TimestampType":
-        """Return the type that the attributes of a batch of magic 1 or 2 say."""
+        """Return the type that is set in the attributes of a batch of magic 1 or 2."""
         return cls.LOG_APPEND_TIME if attributes & LOG_APPEND_TIME_FLAG else cls.CREATE_TIME
 
     @functools.cached_property
@@ -78,28 +78,28 @@ def wrap_int64(value: int) -> int:
 
 
 def add_sequence(sequence: int, increment: int) -> int:
-    """Return a producer sequence some records on: after 2147483647 comes 0, and -1 (none) stays."""
+    """Return a producer's sequence ``increment`` records later: 0 follows 2147483647, and -1 (none) stays -1."""
     return NO_SEQUENCE if sequence < 0 else (sequence + increment) % (1 << 31)
 
 
 class RecordBatch:
-    """A view of one stored batch: the header is read at once, records when asked for; nothing is copied before that.
+    """A view of one stored batch. The header is read on creation, the records on request; until then nothing is copied.
 
     Attributes:
         buffer: the whole batch, header included.
         position: byte position of the batch in its file, for errors.
-        base_offset: offset of the first record that the batch was written with.
+        base_offset: offset of the first record at the time of writing; compaction may have removed that record.
         partition_leader_epoch: epoch of the leader that appended it, -1 if unknown.
-        magic: 2; a batch that is shown although it is damaged may say otherwise.
+        magic: 2; may differ only in the view of a damaged batch.
         crc: the stored CRC, unsigned.
         attributes: all 16 bits, signed.
-        last_offset_delta: offset of the last record that the batch was written with, relative to the base offset.
-        base_timestamp: in ms, what timestamp deltas are relative to; the delete horizon if there is one.
+        last_offset_delta: offset of the last record at the time of writing, relative to the base offset.
+        base_timestamp: in ms; timestamp deltas are relative to it. It is the delete horizon if there is one.
         max_timestamp: in ms.
         producer_id: -1 if none.
         producer_epoch: -1 if none.
         base_sequence: -1 if none.
-        record_count: how many records the header says that there are.
+        record_count: the number of records according to the header.
 
     Raises:
         TruncatedBatchError: the buffer is shorter than a header.
@@ -168,7 +168,7 @@ class RecordBatch:
 
     @property
     def last_offset(self) -> int:
-        """Offset of the last record that the batch was written with, inclusive."""
+        """Offset of the last record at the time of writing, inclusive."""
         return wrap_int64(self.base_offset + self.last_offset_delta)
 
     @property
@@ -178,7 +178,7 @@ class RecordBatch:
 
     @property
     def last_sequence(self) -> int:
-        """Sequence of the last record, -1 if there is none. A base sequence below -1 counts too, unlike for records."""
+        """Sequence of the last record, -1 if there is none. Unlike records, accepts a base sequence below -1."""
         if self.base_sequence == NO_SEQUENCE:
             return NO_SEQUENCE
         sequence: int = self.base_sequence + self.last_offset_delta
@@ -213,12 +213,12 @@ class RecordBatch:
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When tombstones of the batch may go, in ms since the epoch, or None."""
+        """When tombstones of the batch may be removed, in ms since the Unix epoch, or None."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON_FLAG else None
 
     @property
     def crc_holds(self) -> bool:
-        """Whether the stored CRC is that of the bytes; computed once."""
+        """Whether the stored CRC matches the bytes; computed once."""
         try:
             self.ensure_valid()
         except CorruptBatchError:
@@ -229,7 +229,7 @@ class RecordBatch:
         """Check the CRC.
 
         Raises:
-            CorruptBatchError: it does not hold.
+            CorruptBatchError: the stored CRC does not match the bytes.
         """
         if self._computed_crc is None:
             self._computed_crc = crc32c(self.buffer[CRC_START:])
@@ -242,7 +242,7 @@ class RecordBatch:
             )
 
     def ensure_readable(self) -> None:
-        """Check what the header says about the records: how they are compressed, and how many there are.
+        """Check the header fields that describe the records: the compression id and the record count.
 
         Raises:
             UnsupportedCompressionError: the codec's id is 5, 6 or 7.
@@ -272,11 +272,11 @@ class RecordBatch:
         """Yield the batch's records in order, control records too; records before a bad one are yielded first.
 
         Args:
-            check_crc: whether to refuse a batch whose CRC does not hold. What such a batch decodes to may be wrong.
+            check_crc: whether to refuse a batch whose CRC does not match. The records of such a batch may be wrong.
             max_size: the most bytes that the record area may decompress to.
 
         Raises:
-            CorruptBatchError: the CRC does not hold, or the record count is not possible.
+            CorruptBatchError: the CRC does not match, or the record count is impossible.
             InvalidRecordError: a record is damaged, or the bytes hold more or fewer records than the header says.
             UnsupportedCompressionError, MissingExtraError: as ``record_area``.
         """
@@ -331,7 +331,7 @@ class RecordBatch:
             raise CorruptBatchError(f"a record count of {self.record_count}", "batch-count")
 
     def _placed(self, error: DecodeError) -> DecodeError:
-        """Give an error from inside the record area a position in the file, where there is one for it."""
+        """Add a position in the file to an error from inside the record area, if the area is not compressed."""
         if error.position is not None and self.attributes & 7 == CompressionType.NONE:
             error.position += self.position + limits.BATCH_OVERHEAD
         else:

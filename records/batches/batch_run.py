@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches of magic 2 that stand end to end, found many at a time."""
+"""Finds adjacent batches of magic 2, many at a time."""
 
 from collections.abc import Iterator
 from typing import Self
@@ -15,13 +15,13 @@ from raftlog.records.limits import BATCH_OVERHEAD, LOG_OVERHEAD
 
 @attrs.frozen
 class BatchRun:
-    """Batches whose CRC holds, end to end.
+    """Adjacent batches whose CRC matches.
 
     Attributes:
-        data: the bytes that they stand in.
+        data: the bytes that contain them.
         position: byte position of ``data`` in its file.
-        positions: of each batch in ``data``: 64-bit integers.
-        sizes: of each batch in bytes: 32-bit integers.
+        positions: where each batch starts in ``data``, as 64-bit integers.
+        sizes: how many bytes each batch has, as 32-bit integers.
     """
 
     data: memoryview
@@ -31,7 +31,7 @@ class BatchRun:
 
     @classmethod
     def of(cls, batch: RecordBatch) -> Self:
-        """Return a run of one batch, whose CRC holds."""
+        """Return a run of one batch, whose CRC must match."""
         positions, sizes = memoryview(bytearray(8)).cast("q"), memoryview(bytearray(4)).cast("i")
         sizes[0] = batch.size_bytes
         return cls(batch.buffer, batch.position, positions, sizes)
@@ -68,7 +68,7 @@ class BatchRun:
 
 
 class RunFinder:
-    """Finds runs; keeps the room that it needs for that."""
+    """Finds runs, and reuses its scratch memory from call to call."""
 
     def __init__(self) -> None:
         self._positions = _longs(0)
@@ -76,15 +76,15 @@ class RunFinder:
         self._unchecked = _ints(0)
 
     def find(self, data: memoryview, position: int) -> tuple[BatchRun | None, int]:
-        """Return the run that starts where ``data`` starts, as far as it is there, or None if no batch is whole.
+        """Return the run of whole batches at the start of ``data``, or None if the first batch is not whole and sound.
 
         Args:
             data: bytes of a log, from the start of a batch on.
-            position: of ``data`` in its file.
+            position: byte position of ``data`` in its file.
 
         Returns:
-            The run, and how many bytes behind it were checked in vain: a batch whose CRC does not hold, and others
-            behind it that were looked at first.
+            The run, and how many bytes after it were checked in vain: a batch whose CRC does not match, and batches
+                after it whose CRC was checked before.
         """
         most = len(data) // BATCH_OVERHEAD
         if len(self._positions) < most:
@@ -105,7 +105,7 @@ class RunFinder:
         return run, end - size_bytes
 
     def _count_sound(self, data: memoryview, count: int, unchecked: int) -> int:
-        """Return how many batches there are before one whose CRC does not hold."""
+        """Return how many batches precede the first one whose CRC does not match."""
         for index in self._unchecked[:unchecked]:
             start = self._positions[index]
             crc = crc32c(data[start + CRC_START : start + self._sizes[index]])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writing batches of magic 2.
 
-``RecordBatchBuilder`` is what may be chosen; ``RecordBatch`` is what the wire says.
+``RecordBatchBuilder`` has the fields that a writer may choose; ``RecordBatch`` has all fields as stored.
 Source: MemoryRecordsBuilder, BatchBuilder.
 """
 
@@ -46,18 +46,19 @@ _INT32_MAX: Final = 2**31 - 1
 class RecordBatchBuilder:
     """Collects records and writes them as one batch.
 
-    Timestamps are in ms. Offsets grow, and may leave gaps. What is not given follows from the records: the base
-    timestamp is the first record's, the max timestamp the largest, the last offset that of the last record.
+    Timestamps are in ms. Offsets increase, and may have gaps. Fields that are not given are derived from the records:
+    the base timestamp is that of the first record, the max timestamp the largest one, and the last offset that of the
+    last record.
 
     Attributes:
         base_offset: offset of the first record, unless compaction removed it.
         partition_leader_epoch: epoch of the leader that appends.
         compression_type: how to compress the record area.
-        timestamp_type: of LogAppendTime, ``max_timestamp`` is the time of every record.
+        timestamp_type: for LogAppendTime, ``max_timestamp`` is the time of every record.
         producer_id, producer_epoch, base_sequence: -1 for none.
         is_transactional: needs a producer id.
         is_control: whether the records are control records.
-        delete_horizon_ms: when tombstones may go; it takes the place of the base timestamp.
+        delete_horizon_ms: when tombstones may be removed; it takes the place of the base timestamp.
         last_offset_delta: keeps the span of a batch whose last records compaction removed.
     """
 
@@ -86,7 +87,7 @@ class RecordBatchBuilder:
 
     @property
     def next_offset(self) -> int:
-        """The offset that the next record takes unless another is given."""
+        """The offset of the next record, unless ``append`` is given another."""
         return self.base_offset if self._last_offset is None else self._last_offset + 1
 
     def append(
@@ -105,12 +106,12 @@ class RecordBatchBuilder:
             key: or None.
             value: or None.
             headers: pairs of key and value, in order.
-            offset: where compaction left gaps; otherwise the next one.
+            offset: pass it to reproduce gaps that compaction left; the default is the next offset.
 
         Raises:
-            ValueError: the offset does not grow, is too far from the base offset, or the timestamp is below -1.
-            TypeError: the timestamp is no integer, a header is no pair, its key is not bytes, or another key or a value
-                is neither bytes nor None.
+            ValueError: the offset does not increase or is too far from the base offset, or the timestamp is below -1.
+            TypeError: the timestamp is not an integer, a header is not a pair, a header key is not bytes, or any other
+                key or value is neither bytes nor None.
         """
         offset = self.next_offset if offset is None else offset
         self._add(((timestamp, key, value, tuple(headers)),), offset)
@@ -133,7 +134,7 @@ class RecordBatchBuilder:
 
     @property
     def size_bytes(self) -> int:
-        """What the batch takes so far, header included and uncompressed."""
+        """Size of the batch so far, header included and uncompressed."""
         return limits.BATCH_OVERHEAD + self._area_size
 
     def size_with(self, rows: "Sequence[Row]") -> int:
@@ -141,7 +142,7 @@ class RecordBatchBuilder:
 
         Raises:
             ValueError: ``extend`` will refuse them.
-            TypeError: the same.
+            TypeError: ``extend`` will refuse them.
         """
         rows = _stable(rows)
         return self.size_bytes + (self._prepare(rows, self.next_offset)[1] if rows else 0)
@@ -160,7 +161,7 @@ class RecordBatchBuilder:
         self._record_count += count
 
     def _prepare(self, rows: "Sequence[Row]", offset: int) -> "tuple[Prepared, int, int, int, int]":
-        """Return what is kept of one or more rows, their size, largest timestamp, base timestamp and number."""
+        """Return rows in the kernel's form, and their size, largest timestamp, base timestamp and number."""
         last_offset = offset + len(rows) - 1
         if offset < self.next_offset or last_offset - self.base_offset > _INT32_MAX:
             raise ValueError(f"offset {last_offset} cannot follow {self.next_offset - 1} from {self.base_offset} on")
@@ -182,8 +183,8 @@ class RecordBatchBuilder:
         """Write the batch.
 
         Raises:
-            ValueError: there are no records, the last offset delta is below that of the last one, or a number does not
-                fit its field.
+            ValueError: there are no records, ``last_offset_delta`` is below that of the last record, or a number does
+                not fit its field.
             MissingExtraError: the codec's package is not installed.
         """
         if self._base_timestamp is None:
@@ -228,12 +229,12 @@ class RecordBatchBuilder:
 
 
 def _stable(rows: "Sequence[Row]") -> "Sequence[Row]":
-    """Return rows of which the length is what the kernel will find, unless they change meanwhile: it tells that."""
+    """Return rows as a sequence whose length the kernel can trust; it raises an error if the rows change meanwhile."""
     return rows if type(rows) in (list, tuple) else kernel.as_tuple(rows)
 
 
 def re_encode(batch: RecordBatch) -> bytes:
-    """Decode a batch and write it again: the same bytes, if it is uncompressed and its varints are minimal.
+    """Decode a batch and encode it again: the bytes are the same if it is uncompressed and its varints are minimal.
 
     Raises:
         DecodeError: the batch does not decode.

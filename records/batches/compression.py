@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The codecs of a batch's record area: none, gzip, snappy, lz4 and zstd.
 
-Every decompression has a limit, and no size that a stream claims is believed before it is checked against it. The
-packages of the extra ``codecs`` are imported when they are first needed. Source: ``org.apache.kafka.common.compress``.
+Every decompression has a size limit, and a size that a stream claims is checked against it before use. The packages of
+the extra ``codecs`` are imported on first use. Source: ``org.apache.kafka.common.compress``.
 """
 
 import enum
@@ -19,18 +19,18 @@ _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = _XERIAL_MAGIC + b"\x00\x00\x00\x01" * 2
 _XERIAL_BLOCK_SIZE: Final = 32 * 1024
 _SNAPPY_MAX_RATIO: Final = 32
-"""Above what a snappy element can expand: 3 bytes copy at most 64."""
+"""An upper bound on the expansion of a snappy element: 3 bytes copy at most 64."""
 _LZ4_MAGIC: Final = b"\x04\x22\x4d\x18"
 _LZ4_INDEPENDENT_BLOCKS: Final = 0x20
 _LZ4_LEGACY_HEADERS: Final = {b"\x60\x40": b"\x82", b"\x60\x50": b"\xfb", b"\x60\x60": b"\x51", b"\x60\x70": b"\x73"}
-"""Frame descriptors that Kafka wrote under magic 0, and the header checksum that each ought to have."""
+"""Frame descriptors that Kafka wrote in batches of magic 0, and the correct header checksum of each."""
 _SLICE_SIZE: Final = 64 * 1024
-"""How much of a gzip or lz4 stream goes in at a time: at most 64 MiB come of it (gzip)."""
+"""How many bytes of a gzip or lz4 stream are fed in at a time: gzip expands them to at most 64 MiB."""
 _MOST_AT_ONCE: Final = 1024 * 1024
-"""How much is taken out of an lz4 stream at a time: with no limit, its package takes several times what it needs."""
+"""The output limit per call for lz4: without one, its package allocates several times what it needs."""
 _ZSTD_SKIPPABLE_MAGIC: Final = range(0x184D2A50, 0x184D2A60)
 _ZSTD_RUN: Final = 1
-"""A block of one byte, to be repeated."""
+"""The type of a zstd block that is one byte and the number of its repetitions."""
 _ZSTD_CHECKSUM_SIZE: Final = 4
 _ZSTD_READ_SIZE: Final = 256 * 1024
 
@@ -79,10 +79,10 @@ def decompress(
     Args:
         codec: how it was compressed.
         data: the whole area.
-        max_size: the most bytes that it may give.
+        max_size: the most bytes that it may decompress to.
 
     Raises:
-        InvalidRecordError: the stream is damaged, or gives more than ``max_size`` bytes.
+        InvalidRecordError: the stream is damaged, or decompresses to more than ``max_size`` bytes.
         UnsupportedCompressionError: an lz4 frame of linked blocks, which Kafka refuses too.
         MissingExtraError: the codec's package is not installed.
     """
@@ -90,9 +90,9 @@ def decompress(
 
 
 def repair_legacy_lz4(data: bytes) -> bytes:
-    """Give an lz4 frame from a batch of magic 0 the header checksum that it should have had.
+    """Correct the header checksum of an lz4 frame from a batch of magic 0.
 
-    Kafka computed that checksum over the frame's magic too. A frame that is not of Kafka's making is returned as it is.
+    Kafka computed that checksum over the frame's magic too. A frame that Kafka did not write is returned unchanged.
     """
     checksum = _LZ4_LEGACY_HEADERS.get(data[4:6])
     if data[:4] != _LZ4_MAGIC or checksum is None:
@@ -142,7 +142,7 @@ def _gzip_compress(data: bytes) -> bytes:
 
 
 def _gzip_decompress(data: memoryview | bytes, max_size: int) -> bytes:
-    """Read all members; like Java's reader, take anything but a member after a member for the end."""
+    """Read all members. Like Java's reader, treat anything but another member as the end."""
 
     def parts_of(member: Any, piece: memoryview, left: int) -> Iterator[bytes]:
         yield member.decompress(piece, left + 1)
@@ -167,10 +167,11 @@ def _read_frames(
     error_type: type[Exception] | tuple[type[Exception], ...],
     goes_on: Callable[[memoryview], bool],
 ) -> bytes:
-    """Decompress frame after frame, until ``goes_on`` says that what follows one is not another.
+    """Decompress frame after frame, while ``goes_on`` finds another one.
 
-    The input goes in a slice at a time: whatever a frame claims, a slice gives little, and is all that is copied when a
-    frame ends in it. ``parts_of`` yields what a frame gives of a slice; it is told how much may still come.
+    The input is fed in one slice at a time. This bounds the output per step whatever a frame claims, and only the rest
+    of a slice is copied when a frame ends inside it. ``parts_of`` yields the output of a frame for a slice; it is
+    passed the number of bytes that the limit still allows.
     """
     view = memoryview(data)
     parts = []
@@ -206,7 +207,7 @@ def _snappy_compress(data: bytes) -> bytes:
 
 
 def _snappy_decompress(data: memoryview | bytes, max_size: int) -> bytes:
-    """Read snappy-java's blocks, or, without its magic, the one bare block that librdkafka writes."""
+    """Read snappy-java's blocks, or, if its magic is missing, the single bare block that librdkafka writes."""
     package = _package("cramjam", "snappy")
     view = memoryview(data)
     parts = []
@@ -240,7 +241,7 @@ def _snappy_blocks(view: memoryview) -> Iterator[memoryview]:
 
 
 def _snappy_claim(block: memoryview) -> int:
-    """The size that a block says it decompresses to, checked against what its bytes can give."""
+    """Return the decompressed size that a block claims, after a check that its bytes can expand so far."""
     try:
         claimed, _ = read_uvarint(block, 0)
     except InvalidRecordError as error:
@@ -298,7 +299,7 @@ def _zstd_decompress(data: memoryview | bytes, max_size: int) -> bytes:
 
 
 def _check_zstd_frames(view: memoryview, zstandard: Any) -> None:
-    """Refuse a stream that ends inside a frame, which the package's reader takes for its end. Source: RFC 8878."""
+    """Refuse a stream that ends inside a frame, which the package's reader treats as a normal end. Source: RFC 8878."""
     position = 0
     while position == 0 or position < len(view):
         frame = view[position:]

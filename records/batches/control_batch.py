@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A batch of control records as a raft log takes it: writing one, and checking one that somebody else wrote.
+"""Writes batches of control records for a raft log, and checks those that another writer made.
 
-A log takes none that its state machine cannot follow.
+A log refuses a control batch that its state machine cannot apply.
 
 Source: MemoryRecords#withVotersRecord and its like, BatchAccumulator#appendControlMessages.
 """
@@ -37,7 +37,7 @@ _OUT_OF_PLACE: Final = frozenset(ControlRecordType) - {
     ControlRecordType.KRAFT_VOTERS,
 }
 _REMEMBERED_SIZE_BYTES: Final = 1024
-"""More than a record of a few voters takes."""
+"""Records up to this size are cached once read: enough for a few voters."""
 
 
 def write_control_batch(
@@ -50,7 +50,7 @@ def write_control_batch(
 ) -> bytes:
     """Write control records as one batch, all with one timestamp, in ms.
 
-    It is compressed as is said only where Kafka's raft readers can read it then (``raft_frames``).
+    It is stored uncompressed if Kafka's raft readers could not read it compressed (``raft_frames``).
 
     Raises:
         UnsupportedVersionError: a voter of a LeaderChangeMessage has a directory id.
@@ -78,9 +78,10 @@ def read_control_batch(data: bytes, *, base_offset: int, epoch: int) -> RecordBa
         epoch: what its partition leader epoch must be.
 
     Raises:
-        InvalidControlBatchError: the bytes are no batch, more than one, or a damaged one; it is no control batch, has
-            another base offset or epoch, no records, records that decompress to more than a log's readers take
-            (``limits.MAX_BATCH_SIZE``), offsets with gaps or above 2**63 - 1, or a record that a raft reader stops at.
+        InvalidControlBatchError: the bytes are not exactly one sound batch; or the batch is not a control batch, has
+            the wrong base offset or epoch, has no records, has records that decompress to more than a log's readers
+            accept (``limits.MAX_BATCH_SIZE``), has offsets with gaps or above 2**63 - 1, or has a record that raft
+            readers refuse.
         MissingExtraError: the codec's package is not installed.
     """
     try:
@@ -115,7 +116,7 @@ def _record_problem(batch: RecordBatch) -> str | None:
     for index, record in enumerate(batch.records(max_size=limits.MAX_BATCH_SIZE)):
         found = read_control_record(record.key, record.value)
         if found.type not in _RAFT_TYPES or not _is_bare(record, batch.base_offset + index):
-            return f"record {index} of the control batch, of type {found.type!r}, is none that a raft log has"
+            return f"record {index} of the control batch, of type {found.type!r}, does not belong in a raft log"
         if isinstance(found.value, VotersRecord) and found.value.voters and (problem := voters_problem(found.value)):
             return f"record {index} of the control batch: {problem}"
     return length_problem(batch, limits.MAX_BATCH_SIZE)
@@ -134,7 +135,9 @@ def named_voters(batch: RecordBatch) -> Iterator[VoterSet]:
 
 
 def check_is_bare(record: Record) -> None:
-    """Check that a control record has nothing that raft's readers stop at. They count records, and pass over offsets.
+    """Check that a control record has neither headers nor a time of its own, both of which raft readers refuse.
+
+    The offset is not checked, since raft readers count records instead.
 
     Raises:
         InvalidRecordError: it has headers or a time of its own.
@@ -150,15 +153,15 @@ def _is_bare(record: Record, offset: int) -> bool:
 
 
 def control_batch_problem(batch: RecordBatch, *, knows_levels: bool = False) -> str | None:
-    """Say in one clause what is wrong with the records of a control batch; None if nothing is. The CRC is not checked.
+    """Describe in one clause what is wrong with the records of a control batch; None if nothing is.
 
-    A control record of a type that is not known is sound: a newer Kafka may have written it. So is what takes a codec
-    whose package is not installed: nobody can tell.
+    The CRC is not checked. A control record of an unknown type counts as sound, since a newer Kafka may have written
+    it. So does a batch whose codec's package is not installed, since it cannot be read.
 
     Args:
         batch: the batch.
-        knows_levels: whether a level of kraft.version that is not known is a problem too. It is where a batch is to be
-            appended; in a log that is there it is a newer version's, and no damage.
+        knows_levels: whether an unknown level of kraft.version is a problem too. Pass True before an append; in an
+            existing log it comes from a newer version, and is not damage.
     """
     try:
         records = batch.records(check_crc=False, max_size=limits.MAX_BATCH_SIZE)
@@ -175,20 +178,20 @@ def control_batch_problem(batch: RecordBatch, *, knows_levels: bool = False) -> 
 
 
 def check_leaders_control_batch(batch: RecordBatch, voters: VoterSet) -> VoterSet:
-    """Check of a control batch that others read what a leader must not write all the same.
+    """Check that a control batch, sound for readers, has nothing that a leader must not write.
 
     Args:
-        batch: for which ``control_batch_problem`` says nothing.
-        voters: the last set that is known to be in force before it; empty where none is known.
+        batch: one for which ``control_batch_problem`` returns None.
+        voters: the last voter set known to be in force before it; empty if none is known.
 
     Returns:
-        The last set that is known to be in force behind it.
+        The last voter set known to be in force after it.
 
     Raises:
-        InvalidRecordError: a record is at another offset than its place in the batch says, is a mark of a snapshot or
-            of a transaction, or names a voter, directory or listener twice.
+        InvalidRecordError: a record's offset is not the base offset plus its index; or the record marks a snapshot or a
+            transaction; or it names a voter, directory or listener twice.
         EmptyVoterSetError, NoOverlappingMajorityError, TooManyVoterChangesError: as for ``check_voter_set_change``.
-        MissingExtraError: the codec's package is not installed, so that nobody can tell.
+        MissingExtraError: the codec's package is not installed, so the batch cannot be checked.
     """
     for offset, record in enumerate(batch.records(check_crc=False, max_size=limits.MAX_BATCH_SIZE), batch.base_offset):
         if record.offset != offset:
@@ -214,11 +217,11 @@ def _read(key: bytes | None, value: bytes | None) -> ControlValue | None:
 def _read_anew(key: bytes | None, value: bytes | None) -> ControlValue | None:
     found = read_control_record(key, value).value
     if isinstance(found, VotersRecord):
-        voter_set(found)  # It raises where the record makes none.
+        voter_set(found)  # Raises an error if the record does not make a valid voter set.
     return found
 
 
 @functools.lru_cache(maxsize=1024)
 def _read_once(key: bytes | None, value: bytes | None) -> ControlValue | None:
-    """Read a record that may well come again, epoch after epoch."""
+    """Read a record and cache the result: the same record often recurs in every epoch."""
     return _read_anew(key, value)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Splitting a log into batches, and into what is not a batch: a torn tail, zero padding, corruption.
+"""Splits a log into pieces: batches, a torn tail, zero padding and corruption.
 
-The pieces stand end to end: each starts where the last one ended, and together they are the whole input. A length is
-used only after it was checked against the bytes there are. After bytes that do not check, the next piece starts at the
-next batch whose CRC holds, so that damage costs no more than itself.
+Each piece starts where the last one ended, and together they cover the whole input. A length is used only after a check
+against the bytes that are present. After damaged bytes, the next piece starts at the next batch whose CRC holds, so
+that damage hides no sound batch.
 """
 
 import bisect
@@ -38,30 +38,30 @@ __all__ = [
 CHUNK_SIZE: Final = 1024 * 1024
 """How many bytes are read at once."""
 _IN_ONE_PIECE: Final = 16 * 1024 * 1024
-"""A batch above this size is read only after its CRC was found to hold, a chunk at a time."""
+"""A batch above this size is read as a whole only after its CRC was checked chunk by chunk."""
 _SECTOR_SIZE: Final = 512
-"""What a disk writes whole or not at all, at most."""
+"""The largest unit that every disk writes atomically."""
 _FEW_ZEROS: Final = 8
-"""Zeros at the end of a batch that may well be its own."""
+"""So many zeros at the end of a batch may be part of its data."""
 _CHECKS_IN_VAIN: Final = 16 * 1024 * 1024
 _CHECKS_IN_VAIN_PER_BYTE: Final = 16
-"""How many bytes may be checked for headers that turn out to be none: at least, and more for each byte of input."""
+"""The budget of bytes whose CRC is computed for false headers: a fixed part, and a part per byte of input."""
 
 _ZEROS: Final = bytes(CHUNK_SIZE)
 _FIELD_ENDS: Final = (0, 8, 12, 16, 17, 21, 23, 27, 35, 43, 51, 53, 57)
 _ALWAYS_CHECKED: Final = 32 * 1024
-"""What costs no more to check than to find."""
+"""Checking a batch up to this size costs no more than finding its header, so the budget does not apply."""
 _LENGTH_POSITION: Final = 8
 _MAGIC_POSITION: Final = 16
 _LOOK_AHEAD: Final = 7
-"""How far the patterns below look beyond the magic."""
+"""How many bytes after the magic the patterns below need."""
 _MAGIC_2: Final = rb"(?s:\x02(?=.{4}\x00[\x00-\x7f]{2}))"
 _ANY_MAGIC: Final = _MAGIC_2 + rb"|(?s:(?<!\x00{4}.{4})[\x00\x01](?=[\x00-\x0f]))"
-"""Not a hole: there the length would be zero too."""
+"""Excludes zeros in a hole, where the length would be zero too."""
 
 
 def _view(buffer: Buffer) -> memoryview:
-    # Of a function attrs reads the annotations; of memoryview itself it would parse a signature, at every start.
+    # attrs reads a function's annotations. Given memoryview itself, it would parse a signature at every startup.
     return memoryview(buffer)
 
 
@@ -82,7 +82,7 @@ class BufferSource:
 
 @attrs.frozen
 class TornTail:
-    """The input ends inside a batch: a write that was cut, or is still going on."""
+    """The input ends inside a batch: a write was cut short, or is still in progress."""
 
     position: int
     size_bytes: int
@@ -92,7 +92,7 @@ class TornTail:
 
 @attrs.frozen
 class ZeroPadding:
-    """Nothing but zero bytes to the end of the input: preallocated, or left so by a crash."""
+    """Only zero bytes up to the end of the input: preallocated space, or the result of a crash."""
 
     position: int
     size_bytes: int
@@ -101,14 +101,14 @@ class ZeroPadding:
 
 @attrs.frozen
 class Corruption:
-    """Bytes that do not check.
+    """Damaged bytes.
 
     Attributes:
         position: where they start.
-        size_bytes: how many they are.
-        reason: what does not hold at ``position``.
+        size_bytes: how many there are.
+        reason: what is wrong at ``position``.
         rule: the rule that is broken there.
-        batch: what claims to be a batch, if what follows confirms its length. Its contents are not to be trusted.
+        batch: the damaged batch, if the bytes after it confirm its length. Do not trust its contents.
     """
 
     position: int
@@ -126,13 +126,13 @@ def split(source: ByteSource, *, start: int = 0, stop: int | None = None) -> Ite
 
     Args:
         source: the log.
-        start: byte position of the first piece: of a batch, or of anything.
-        stop: byte position to end at, exclusive: a batch that goes on past it is neither given nor reported. None is
-            the end.
+        start: byte position of the first piece; it need not be the start of a batch.
+        stop: byte position to end at, exclusive: a batch that continues past it is neither yielded nor reported. None
+            means the end of the input.
 
-    Memory is that of the largest batch whose CRC holds, or 16 MiB if that is more. Time is in proportion to the bytes,
-    also for bytes that were made to waste it: after many long headers that turned out to be none, a batch above 32 KiB
-    that is longer than what may still be checked in vain is not believed.
+    Memory use is that of the largest batch whose CRC holds, or 16 MiB if that is more. Time is linear in the size of
+    the input, even for hostile input: CRC checks for false headers have a budget, and a batch above 32 KiB that exceeds
+    the rest of the budget is reported as corruption without a check.
     """
     for piece in split_runs(source, start=start, stop=stop):
         if isinstance(piece, BatchRun):
@@ -144,7 +144,7 @@ def split(source: ByteSource, *, start: int = 0, stop: int | None = None) -> Ite
 def split_runs(
     source: ByteSource, *, start: int = 0, stop: int | None = None
 ) -> Iterator[BatchRun | LegacyBatch | TornTail | ZeroPadding | Corruption]:
-    """Yield the pieces of a log as ``split`` does, but batches of magic 2 in runs."""
+    """Yield the pieces of a log as ``split`` does, but with batches of magic 2 grouped into runs."""
     splitter = _Splitter(source, stop)
     position = start
     while True:
@@ -167,7 +167,7 @@ def split_runs(
 
 @attrs.frozen
 class _Claim:
-    """What the header at a position says: a size if it is possible, and the rule that it breaks if it is not."""
+    """The size that the header at a position claims, and the rule that the header breaks, if any."""
 
     size: int
     magic: int = 2
@@ -186,11 +186,11 @@ class _Splitter:
         self._runs = RunFinder()
 
     def run_at(self, position: int) -> BatchRun | None:
-        """Return the run of batches that starts at a position, as far as the window goes."""
+        """Return the run of batches that starts at a position and lies inside the window."""
         claim = self._claim(self._window.view(position, limits.BATCH_OVERHEAD), position)
         if claim.rule is not None or claim.magic != 2 or claim.size > CHUNK_SIZE:
             return None
-        self._window.view(position, claim.size)  # Whole, also where it goes on past the window that was.
+        self._window.view(position, claim.size)  # Moves the window, so that it holds the whole batch.
         window = self._window.rest(position)
         if not self._may_check(len(window)):
             return None
@@ -207,16 +207,16 @@ class _Splitter:
                 if (batch := self._sound_batch(position, claim)) is not None:
                     return batch
                 if position + claim.size > self._window.end:
-                    continue  # The file has shrunk under the batch.
+                    continue  # The file has shrunk meanwhile, and no longer holds the whole batch.
                 piece: Piece = self._bad_crc(position, claim)
             else:
                 if claim.rule == "tail-torn" and may_have_grown and self._has_grown():
-                    may_have_grown = False  # Once: a size that is not true must not hold us here.
+                    may_have_grown = False  # Once only, in case a source always reports growth.
                     continue
                 if claim.rule == "tail-torn" and self._goes_on_past_stop(position):
                     return None
                 piece = self._not_a_batch(position, claim)
-            return piece if piece.size_bytes > 0 else None  # Not so where the file has shrunk meanwhile.
+            return piece if piece.size_bytes > 0 else None  # Empty if the file has shrunk meanwhile.
         return None
 
     def _has_grown(self) -> bool:
@@ -236,7 +236,7 @@ class _Splitter:
         return is_sound
 
     def _claim(self, head: memoryview, position: int) -> _Claim:
-        """Judge a header by what every batch must keep, its CRC apart."""
+        """Check a header by all rules for batches except the CRC."""
         left = self._window.end - position
         if left < limits.HEADER_UP_TO_MAGIC:
             return _Claim(left, rule="tail-torn", reason=f"{left} bytes are no batch header")
@@ -257,7 +257,7 @@ class _Splitter:
         return _Claim(size, magic)
 
     def _may_check(self, size: int) -> bool:
-        """Whether checking so many bytes is in proportion: it is not after many that were checked in vain."""
+        """Whether the budget for checks in vain allows a check of so many bytes."""
         allowed = _CHECKS_IN_VAIN + _CHECKS_IN_VAIN_PER_BYTE * self._window.end
         return size <= _ALWAYS_CHECKED or self._bytes_checked_in_vain + size <= allowed
 
@@ -287,7 +287,7 @@ class _Splitter:
         return message
 
     def _crc_holds_in_parts(self, position: int, claim: _Claim) -> bool:
-        """Whether the CRC holds, in the memory of a chunk."""
+        """Whether the CRC holds, with only one chunk in memory at a time."""
         at, checksum = (CRC_START, crc32c) if claim.magic == 2 else (legacy.CRC_START, crc32)
         stored = int.from_bytes(self._window.view(position, limits.BATCH_OVERHEAD)[at - 4 : at], "big")
         crc = 0
@@ -301,7 +301,7 @@ class _Splitter:
         return crc == stored
 
     def _bad_crc(self, position: int, claim: _Claim) -> TornTail | Corruption:
-        """The header is possible and the CRC does not hold: is the length to be believed?"""
+        """Classify a batch with a valid header and a wrong CRC, by whether its length can be trusted."""
         end = position + claim.size
         reason = "the stored CRC is not that of the bytes"
         if not self._may_check(claim.size):
@@ -310,12 +310,13 @@ class _Splitter:
             return self._corruption(position, "batch-crc", reason)
         damage = self._with_length_confirmed(position, claim, "batch-crc", reason)
         if damage.size_bytes == claim.size and self._last_sector_is_missing(position, end):
-            return TornTail(position, self._last_data(position, end) - position, "a batch of which the end is zeros")
+            return TornTail(position, self._last_data(position, end) - position, "a batch whose end is zeros")
         return damage
 
     def _with_length_confirmed(self, position: int, claim: _Claim, rule: str, reason: str) -> Corruption:
-        """Damage that ends where its length says, unless that would cost a batch inside it that is not part of it."""
-        # Where no message of magic 0 or 1 has been, a sound batch inside what looks like one says that it is none.
+        """Return damage up to the end that its length gives, unless a separate batch lies inside that range."""
+        # If the log has had no message of magic 0 or 1, and what looks like one contains a sound batch, then it is not
+        # such a message.
         may_hold_batches = claim.magic >= 2 or self._seen_legacy
         if self._next_batch(position + 1, position + claim.size, in_its_own_right=may_hold_batches) is not None:
             return self._corruption(position, rule, reason)
@@ -328,7 +329,7 @@ class _Splitter:
         return Corruption(position, claim.size, reason, rule, batch)
 
     def _starts_a_piece(self, position: int) -> bool:
-        """Whether what stands at a position could follow a batch: the end, padding, or a likely header."""
+        """Whether the bytes at a position could follow a batch: the end, padding, or a likely header."""
         head = self._window.peek(position, limits.BATCH_OVERHEAD)
         if len(head) < limits.HEADER_UP_TO_MAGIC or is_likely_header(head) or self._is_zero(position):
             return True
@@ -336,7 +337,7 @@ class _Splitter:
         return claim.rule is None and self._sound_batch(position, claim) is not None
 
     def _not_a_batch(self, position: int, claim: _Claim) -> Piece:
-        """The header is not possible: padding, a torn tail, or damage."""
+        """Classify bytes with an invalid header as padding, a torn tail or damage."""
         if self._is_zero(position):
             return ZeroPadding(position, self._window.end - position)
         end = position + claim.size
@@ -352,7 +353,7 @@ class _Splitter:
         return damage
 
     def _is_all_there(self, position: int) -> bool:
-        """Whether the CRC of a batch holds for all bytes to the end of the input: then its length is what is wrong."""
+        """Whether the CRC of a batch matches all bytes to the end of the input: then only its length is wrong."""
         size = self._window.end - position
         if size < limits.BATCH_OVERHEAD or not self._may_check(size):
             return False
@@ -360,7 +361,7 @@ class _Splitter:
         return self._crc_holds_in_parts(position, _Claim(size))
 
     def _corruption(self, position: int, rule: str, reason: str) -> Corruption:
-        """Damage from a position to the next batch whose CRC holds, or to the padding at the end."""
+        """Return damage from a position to the next batch whose CRC holds, or to the padding at the end."""
         end = self._next_batch(position + 1, self._window.end)
         if end is None:
             end = self._last_data(position, self._window.end)
@@ -369,13 +370,14 @@ class _Splitter:
     def _next_batch(self, start: int, stop: int, *, in_its_own_right: bool = False) -> int | None:
         """Return the position of the first batch whose CRC holds and that starts before ``stop``, or None.
 
-        Batches of magic 0 and 1 count where the input has had one: their headers say too little to look for them
-        blindly.
+        Batches of magic 0 and 1 are found only if the input has had one before: their headers have too few checkable
+        fields for a blind search.
 
         Args:
             start: where to begin.
-            stop: where to end, exclusive; the batch may go on past it.
-            in_its_own_right: whether to pass over a batch that nothing like a piece follows: a record may hold one.
+            stop: where to end, exclusive; the batch itself may continue past it.
+            in_its_own_right: whether to skip a batch that is not followed by another piece: it may be the content of a
+                record.
         """
         for position in self._candidates(start, stop):
             head = self._window.view(position, limits.BATCH_OVERHEAD)
@@ -389,7 +391,7 @@ class _Splitter:
         return None
 
     def _candidates(self, start: int, stop: int) -> Iterator[int]:
-        """Yield the positions of what may be batch headers, by the look of their magic and attributes."""
+        """Yield positions whose magic and attributes look like those of a batch header."""
         pattern = _ANY_MAGIC if self._seen_legacy else _MAGIC_2
         size = _SECTOR_SIZE  # Most searches end soon.
         while start < stop:
@@ -398,19 +400,19 @@ class _Splitter:
             for found in re.finditer(pattern, chunk):
                 if found.start() < size:
                     yield start + found.start()
-            # In a hole, there are neither magics nor lengths.
+            # A hole contains neither a magic nor a length.
             start = max(start + size, self._window.after_hole(start + size + _LENGTH_POSITION) - _MAGIC_POSITION)
             size = min(2 * size, CHUNK_SIZE)
 
     def _is_zero(self, start: int) -> bool:
-        """Whether all bytes from a position to the end of the input are zero; so, if there are none."""
+        """Whether all bytes from a position to the end of the input are zero; true also at the end."""
         if start not in self._zeros:
             self._zeros = range(start, self._first_data(start))
         return self._zeros.stop >= self._window.end
 
     def _first_data(self, start: int) -> int:
         """Return the position of the first byte that is not zero, or the end of the input."""
-        size = _SECTOR_SIZE  # Mostly the first byte will do; a long run of zeros is read in growing steps.
+        size = _SECTOR_SIZE  # The first byte usually decides; a long run of zeros is read in growing steps.
         while chunk := bytes(self._window.peek(start, size)):
             if chunk != _ZEROS[: len(chunk)]:
                 return start + len(chunk) - len(chunk.lstrip(b"\0"))
@@ -428,18 +430,19 @@ class _Splitter:
         return start
 
     def _last_sector_is_missing(self, position: int, end: int) -> bool:
-        """Whether all is zero to the end of the input, from a sector boundary inside the batch on.
+        """Whether all bytes are zero from a sector boundary inside the batch to the end of the input.
 
-        A few zeros prove nothing: most batches end in some.
+        A few zeros prove nothing, since most batches end in some.
         """
         boundary = (end - _FEW_ZEROS) // _SECTOR_SIZE * _SECTOR_SIZE
         return boundary > position and self._is_zero(boundary)
 
 
 def is_likely_header(head: memoryview | bytes) -> bool:
-    """Judge a header of magic 2 as a reader that has lost its way must: by every field that has a range.
+    """Whether bytes look like a header of magic 2, judged by every field with a limited range.
 
-    A header that is cut by the end of the input is judged by its whole fields; whether the batch fits is not judged.
+    Used to find the next batch after damage. If the end of the input cuts the header, only its complete fields are
+    judged. Whether the batch fits into the input is not checked.
     """
     if len(head) < limits.BATCH_OVERHEAD:
         whole = max(end for end in _FIELD_ENDS if end <= len(head))

@@ -12,8 +12,8 @@
         int32   key length, -1 for null; key
         int32   value length, -1 for null; value
 
-A compressed message has no key, and its value is a message set: the inner offsets are absolute in magic 0, and relative
-in magic 1 with the wrapper holding the last one. A raft log never holds them.
+A compressed message has no key, and its value is a message set. The inner offsets are absolute in magic 0, and relative
+in magic 1, where the wrapper holds the last one. A raft log never has such messages.
 Source: LegacyRecord, AbstractLegacyRecordBatch.
 """
 
@@ -28,16 +28,16 @@ from raftlog.records.checksum import crc32
 
 CRC_START: Final = 16
 _OVERHEAD: Final = {0: 14, 1: 22}
-"""The least that the size field may say: a message with null key and value."""
+"""The smallest valid size field: a message with null key and value."""
 
 
 def min_length(magic: int) -> int:
-    """Return the least that the length field of a message of magic 0 or 1 may say."""
+    """Return the smallest valid length field of a message of magic 0 or 1."""
     return _OVERHEAD[magic]
 
 
 class LegacyRecord(NamedTuple):
-    """One message, of a message set or of the set inside a compressed message."""
+    """One message of a message set, or of the set inside a compressed message."""
 
     offset: int
     timestamp: int
@@ -49,12 +49,12 @@ class LegacyRecord(NamedTuple):
 
 
 class LegacyBatch:
-    """A view of one stored message of magic 0 or 1, with Kafka's idea that it is a batch.
+    """A view of one stored message of magic 0 or 1, which Kafka treats as a batch.
 
     Attributes:
         buffer: the whole message, offset and size included.
         position: byte position in its file, for errors.
-        base_offset: the stored offset, which of a compressed message is that of its last inner one.
+        base_offset: the stored offset; for a compressed message, that of its last inner message.
         magic: 0 or 1.
         crc: the stored CRC, unsigned.
         attributes: all 8 bits.
@@ -85,7 +85,7 @@ class LegacyBatch:
 
     @property
     def last_offset(self) -> int:
-        """The stored offset, inclusive: the last one also of a compressed message."""
+        """The stored offset, inclusive; for a compressed message, that of its last inner message."""
         return self.base_offset
 
     @property
@@ -114,7 +114,7 @@ class LegacyBatch:
 
     @property
     def crc_holds(self) -> bool:
-        """Whether the stored CRC-32 is that of the bytes."""
+        """Whether the stored CRC-32 matches the bytes."""
         return crc32(self.buffer[CRC_START:]) == self.crc
 
     def ensure_valid(self) -> None:
@@ -135,8 +135,8 @@ class LegacyBatch:
         """Check that the header names a codec of this magic.
 
         Raises:
-            InvalidRecordError: it is zstd.
-            UnsupportedCompressionError: it is unknown.
+            InvalidRecordError: the codec is zstd.
+            UnsupportedCompressionError: the codec is unknown.
         """
         if self.compression_type is CompressionType.ZSTD:
             reason = f"a {CompressionType.ZSTD.label} message of magic {self.magic}"
@@ -179,7 +179,7 @@ class LegacyBatch:
         yield from self._placed(bytes(decompress(codec, value, max_size)))
 
     def _placed(self, message_set: bytes) -> Iterator[LegacyRecord]:
-        """Give inner messages the offsets, and where the broker set it the timestamp, that the wrapper says."""
+        """Yield inner messages with offsets from the wrapper, and its timestamp if the broker set that."""
         last_offset = None
         for message in _messages(message_set):
             last_offset = message.base_offset

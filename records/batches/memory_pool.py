@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many bytes batches may hold together until they are written.
+"""Limits the bytes that batches hold together until they are written.
 
 Source: MemoryPool, BatchMemoryPool. Differs: Kafka hands out buffers of the largest size and never refuses one; here
-bytes are only counted, each batch at its own size, and what is too much is refused.
+bytes are only counted, each batch at its own size, and a request above the limit is refused.
 """
 
 from typing import Final
@@ -13,7 +13,7 @@ from raftlog.errors import BufferExhaustedError
 from raftlog.records import limits
 
 DEFAULT_MEMORY_LIMIT: Final = 12 * limits.MAX_BATCH_SIZE
-"""Ten batches that wait, one that is open and one that is written, all of the largest size."""
+"""Ten waiting batches, an open one and one that is being written, all of the largest size."""
 
 
 @attrs.define(eq=False)
@@ -46,7 +46,7 @@ class MemoryPool:
 
         Raises:
             BufferExhaustedError: they would be more than the limit.
-            ValueError: fewer than none would be held.
+            ValueError: more bytes would be returned than are held.
         """
         held = self._held_bytes + size_bytes
         if held < 0:
@@ -78,7 +78,7 @@ class MemoryLease:
         """Hold this many bytes instead.
 
         Raises:
-            BufferExhaustedError: the pool has not that many; the lease holds what it held.
+            BufferExhaustedError: the pool does not have that many; the lease is unchanged.
             ValueError: the number is negative.
         """
         if size_bytes < 0:
@@ -87,5 +87,5 @@ class MemoryLease:
         self._size_bytes = size_bytes
 
     def release(self) -> None:
-        """Give all bytes back. Doing so again changes nothing."""
+        """Return all bytes to the pool. A second call has no effect."""
         self.resize(0)

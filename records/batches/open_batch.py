@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One batch of an accumulator: while records are appended to it, and when it is ready to be written."""
+"""The batches of an accumulator: the open one, which takes records, and completed ones, ready to be written."""
 
 from collections.abc import Sequence
 from types import TracebackType
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 _ANY_SIZE: Final = limits.MAX_STORED_BATCH_SIZE
-"""What was just compressed may be decompressed again, however large it is."""
+"""No limit: these bytes were just compressed here, so decompressing them again is safe."""
 
 
 class KeyedRecord(NamedTuple):
-    """A record to append: its offset and timestamp are the accumulator's to give."""
+    """A record to append; the accumulator assigns its offset and timestamp."""
 
     key: bytes | None
     value: bytes | None
@@ -37,8 +37,8 @@ class CompletedBatch:
     Attributes:
         base_offset: offset of its first record.
         record_count: how many records it has, 1 or more.
-        append_timestamp: the batch's max timestamp, in ms: of the append that opened it.
-        data: the batch as it stands in a log.
+        append_timestamp: the batch's max timestamp in ms, which is the time of the append that opened it.
+        data: the batch's bytes, as a log stores them.
     """
 
     base_offset: int
@@ -58,7 +58,7 @@ class CompletedBatch:
         return RecordBatch(self.data)
 
     def release(self) -> None:
-        """Give the batch's memory back to the pool. Doing so again changes nothing."""
+        """Return the batch's memory to the pool. A second call has no effect."""
         self._memory.release()
 
 
@@ -69,7 +69,8 @@ class DrainedBatches(list[CompletedBatch]):
     ...     for batch in batches:
     ...         log.append_as_leader(batch.data, accumulator.epoch)
 
-    Who keeps a batch for longer, until its write has ended elsewhere, uses no such block and releases each by itself.
+    Do not use the block if a batch must outlive it, for example until another thread has written it; call ``release``
+    of each batch instead.
     """
 
     def __enter__(self) -> Self:
@@ -81,19 +82,19 @@ class DrainedBatches(list[CompletedBatch]):
         self.release()
 
     def release(self) -> None:
-        """Give the memory of all of them back to the pool. Doing so again changes nothing."""
+        """Return the memory of all of them to the pool. A second call has no effect."""
         for batch in self:
             batch.release()
 
 
 @attrs.define(eq=False)
 class OpenBatch:
-    """The batch that records are appended to, all with the timestamp of the append that opened it.
+    """The batch that takes appended records. All get the timestamp of the append that opened it.
 
     Attributes:
-        builder: what the records are encoded by.
+        builder: encodes the records.
         timestamp: in ms.
-        memory: what the batch takes, uncompressed.
+        memory: the lease for the batch's uncompressed size.
 
     Source: BatchBuilder.
     """
@@ -108,11 +109,11 @@ class OpenBatch:
         return self.builder.next_offset - self.builder.base_offset
 
     def size_with(self, rows: "Sequence[Row]") -> int:
-        """Say how many bytes the batch takes, uncompressed, once it has these records too: one or more, of one time."""
+        """Return the uncompressed size of the batch with one or more further records, all of one time."""
         return self.builder.size_with(self._timed(rows))
 
     def add(self, rows: "Sequence[Row]") -> None:
-        """Append records whose size was asked for, and is held; they get the batch's time."""
+        """Append records with the batch's time. The caller has already leased the memory for them."""
         self.builder.extend(self._timed(rows))
 
     def _timed(self, rows: "Sequence[Row]") -> "Sequence[Row]":
@@ -122,7 +123,7 @@ class OpenBatch:
         return cast("list[Row]", [(self.timestamp, *row[1:]) for row in rows])
 
     def complete(self) -> CompletedBatch:
-        """Write the batch; compressed only where that makes it smaller, and Kafka's raft readers can still read it."""
+        """Encode the batch, compressed only if that makes it smaller and Kafka's raft readers can still read it."""
         data = self.builder.build()
         if len(data) > self.memory.size_bytes or too_long_for_raft(RecordBatch(data), _ANY_SIZE) is not None:
             self.builder.compression_type = CompressionType.NONE

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The length of records as Kafka's raft readers check it: against the size of the batch as it is stored.
+"""Checks the lengths of records as Kafka's raft readers do: against the stored size of the batch.
 
-A record of a compressed batch may well be longer than that, and nothing is wrong with the batch but that Kafka stops
-there: a controller dies of it when it starts.
+A record of a sound compressed batch can be longer than the compressed batch. Kafka refuses it all the same, and a
+controller with such a log crashes at startup.
 
 Source: RecordsIterator#readRecord ("Specified frame size, N, is larger than the entire size of the batch").
 """
@@ -15,17 +15,18 @@ from raftlog.records.varint import read_varint
 
 
 def too_long_for_raft(batch: RecordBatch, max_size: int = limits.MAX_DECOMPRESSED_SIZE) -> tuple[int, int] | None:
-    """Return the first record that Kafka's raft readers stop at because of its length; None if there is none.
+    """Return the first record that Kafka's raft readers refuse because of its length; None if there is none.
 
-    The length is what a record's first varint says, in bytes, without that varint; one that is as long as the whole
-    batch, header included, is taken. Records of a batch that is not compressed cannot be longer.
+    The length in question is that of a record without its leading length varint. It may be at most the size of the
+    whole batch, header included. Only a record of a compressed batch can be longer.
 
     Args:
-        batch: its CRC is not checked, and its records need not be sound: behind one that has no length, none counts.
+        batch: the CRC is not checked, and the records need not be sound; the search ends at a record without a readable
+            length.
         max_size: the most bytes that the records may decompress to.
 
     Returns:
-        How many records stand before it in the batch, and its length.
+        The record's index in the batch, and its length in bytes.
 
     Raises:
         DecodeError: the batch does not decompress.
@@ -53,7 +54,7 @@ def too_long_for_raft(batch: RecordBatch, max_size: int = limits.MAX_DECOMPRESSE
 
 
 def length_problem(batch: RecordBatch, max_size: int = limits.MAX_DECOMPRESSED_SIZE) -> str | None:
-    """Say in one clause what Kafka's raft readers stop at in a batch because of its length; None if they do not.
+    """Describe in one clause the record that Kafka's raft readers refuse because of its length; None if there is none.
 
     Raises:
         DecodeError, MissingExtraError: as for ``too_long_for_raft``.

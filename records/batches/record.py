@@ -12,7 +12,7 @@
     varint   number of headers
              each: varint key length, UTF-8 key, varint value length (-1 for null), value
 
-Source: DefaultRecord. Differs: a length below -1 is refused, where Kafka takes it for null (DECISIONS.md, 4).
+Source: DefaultRecord. Differs: a length below -1 is refused, while Kafka treats it as null (DECISIONS.md, 4).
 """
 
 import functools
@@ -27,12 +27,12 @@ from raftlog.records.varint import read_varint, read_varlong
 _TRANSACTIONAL_FLAG: Final = 0x10
 _CONTROL_FLAG: Final = 0x20
 MARK_FLAGS: Final = _TRANSACTIONAL_FLAG | _CONTROL_FLAG
-"""The bits of a batch's attributes that are marks of its records."""
+"""The bits of a batch's attributes that each of its records takes over as marks."""
 
 _NULL: Final = 1
 _NEGATIVE: Final = 1
 _LONGER: Final = 1 << 14
-"""In a raw varint: that of null, the bit of negative numbers, and the bit that only a third byte can set."""
+"""In a raw varint: null, the bit of negative numbers, and the bit that only a third byte can set."""
 
 
 class Header(NamedTuple):
@@ -47,13 +47,13 @@ class Record(NamedTuple):
 
     Attributes:
         offset: its log offset.
-        timestamp: milliseconds since the epoch; of a LogAppendTime batch, the batch's max timestamp.
+        timestamp: milliseconds since the Unix epoch; in a LogAppendTime batch, the batch's max timestamp.
         key: its bytes, or None; empty and None are different.
         value: its bytes, or None.
         headers: in the order written.
         attributes: the record's own attribute byte, 0 from every known writer.
         timestamp_delta: as stored, relative to the batch's base timestamp.
-        marks: what its batch says that it is: those bits of the attributes alone.
+        marks: the bits of its batch's attributes that make it transactional or a control record.
     """
 
     offset: int
@@ -77,11 +77,11 @@ class Record(NamedTuple):
 
 
 _record_of: Final[Callable[[tuple[object, ...]], Record]] = functools.partial(tuple.__new__, Record)
-"""Does what ``Record._make`` does, and quicker."""
+"""A faster ``Record._make``."""
 
 
 class RecordView(Protocol):
-    """What every form of a record of magic 2 has: ``Record``, and the kernel's, which cuts fields out when asked."""
+    """What all records of magic 2 have: ``Record``, and the kernel's records, which copy fields on demand."""
 
     @property
     def offset(self) -> int:
@@ -161,7 +161,7 @@ def read_record(buffer: bytes, position: int) -> tuple[RawRecord, int]:
 
 
 def _read_size(buffer: bytes, position: int, end: int) -> tuple[int, int]:
-    """Read a varint. Most have one byte: spare them the calls."""
+    """Read a varint. Most have one byte, so that case is inlined."""
     if position < end and (byte := buffer[position]) < 0x80:
         return (byte >> 1) ^ -(byte & 1), position + 1
     return read_varint(buffer, position)
@@ -195,7 +195,7 @@ def _read_headers(buffer: bytes, position: int, end: int) -> tuple[tuple[Header,
 def read_usual_records(
     buffer: bytes, position: int, count: int, base_offset: int, base_timestamp: int, append_time: int | None, marks: int
 ) -> tuple[list[Record], int]:
-    """Read records quickly, as long as they are usual ones: sound, sizes and offset deltas of one or two bytes.
+    """Read usual records fast: sound ones whose sizes and offset deltas have one or two bytes.
 
     Args:
         buffer: the record area.
@@ -203,15 +203,16 @@ def read_usual_records(
         count: the most records to read.
         base_offset: what offset deltas are added to; the sums must fit in 64 bits.
         base_timestamp: the same for timestamps.
-        append_time: the timestamp that LogAppendTime gives to every record, or None.
-        marks: of all of them.
+        append_time: the timestamp of every record of a LogAppendTime batch, or None.
+        marks: the marks of all of them.
 
     Returns:
-        The records, and the position after them: ``read_record`` is to say what stands there, if they are fewer.
+        The records, and the position after them. If there are fewer than ``count``, continue there with
+        ``read_record``.
     """
     records: list[Record] = []
     try:
-        for _ in range(count):  # In one: a call for each field would take longer than the field.
+        for _ in range(count):  # Inlined: a call per field would take longer than reading the field.
             size, at = buffer[position], position + 1
             if size > 0x7F:
                 size, at = size + (buffer[at] - 1 << 7), at + 1
@@ -276,10 +277,10 @@ def _read_usual_headers(buffer: bytes, position: int, raw_count: int) -> tuple[t
 
 
 def _rest_of_uvarint(buffer: bytes, position: int, value: int) -> tuple[int, int]:
-    """Read on after the first byte of a varint; four bytes are the most."""
+    """Read the remaining bytes of a varint after its first one; there are at most four."""
     for shift in (7, 14, 21):
         byte = buffer[position]
-        value += byte - 1 << shift  # The byte before it has said with a bit that this one follows.
+        value += byte - 1 << shift  # Subtracts the continuation bit of the byte before, which was added to the value.
         position += 1
         if byte < 0x80:
             return value, position
@@ -287,7 +288,7 @@ def _rest_of_uvarint(buffer: bytes, position: int, value: int) -> tuple[int, int
 
 
 def encode_record(record: RawRecord) -> bytes:
-    """Encode a record, with its length in front, in the fewest bytes.
+    """Encode a record, preceded by its length, in the fewest bytes.
 
     Raises:
         ValueError: a delta does not fit its varint.

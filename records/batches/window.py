@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading a log through a window, which forgets what is behind it."""
+"""Reads a log through a window that moves forward and drops the bytes before it."""
 
 from typing import Protocol, runtime_checkable
 
@@ -8,10 +8,10 @@ from raftlog.invariants import invariant
 
 
 class ByteSource(Protocol):
-    """Bytes that can be read anywhere: a file, or a buffer."""
+    """Bytes that can be read at any position: a file, or a buffer."""
 
     def read_at(self, position: int, size: int) -> memoryview:
-        """Return up to ``size`` bytes from a position: fewer only where the source ends."""
+        """Return up to ``size`` bytes from a position, fewer only at the end of the source."""
         ...
 
     def size(self) -> int:
@@ -21,15 +21,15 @@ class ByteSource(Protocol):
 
 @runtime_checkable
 class SparseSource(Protocol):
-    """A source that knows where it has nothing but zeros, without a look at them."""
+    """A source that knows where it has holes, without reading them."""
 
     def after_hole(self, position: int) -> int:
-        """Return a byte position, or a later one if there are only zeros, or nothing, up to there."""
+        """Return the position after the hole at a byte position, or the position itself if it is not in a hole."""
         ...
 
 
 def after_hole(source: ByteSource, position: int) -> int:
-    """Return the byte position after the hole that a source knows to have at a position; where it has none, that."""
+    """Return the byte position after the hole at a position, or the position itself if the source knows of none."""
     return source.after_hole(position) if isinstance(source, SparseSource) else position
 
 
@@ -38,11 +38,11 @@ class Window:
 
     Args:
         source: what is read.
-        stop: where reading is to stop, exclusive; None is the end.
-        chunk_size: how many bytes to read at once, if no more are asked for.
+        stop: where reading stops, exclusive; None means the end of the source.
+        chunk_size: how many bytes to read at once, unless more are requested.
 
     Attributes:
-        end: where the source ends, as far as is known, or where reading is to stop.
+        end: where reading ends: the known end of the source, or ``stop`` if that is earlier.
     """
 
     def __init__(self, source: ByteSource, stop: int | None, chunk_size: int) -> None:
@@ -54,11 +54,11 @@ class Window:
         self.end = self.limited(source.size())
 
     def limited(self, size: int) -> int:
-        """Return a size of the source, or the position to stop at if that is less."""
+        """Return a size of the source, or ``stop`` if that is less."""
         return size if self._stop is None else min(size, self._stop)
 
     def has_grown(self) -> bool:
-        """Ask whether the source has more bytes now; if so, ``end`` says how many."""
+        """Ask whether the source has more bytes now, and update ``end`` if so."""
         size = self.limited(self._source.size())
         if size <= self.end:
             return False
@@ -67,7 +67,7 @@ class Window:
         return True
 
     def look_past_stop(self) -> None:
-        """Let ``end`` be that of the source, though it is to stop before; ``end_at_stop`` undoes it."""
+        """Set ``end`` to the end of the source, ignoring ``stop``; ``end_at_stop`` undoes it."""
         self._check_invariants()
         self.end = self._source.size()
 
@@ -81,11 +81,11 @@ class Window:
         invariant(self._stop is None or self.end <= self._stop, "a window to {}, stop at {}", self.end, self._stop)
 
     def stops_inside(self) -> bool:
-        """Whether the end is where reading is to stop, and not where the source ends."""
+        """Whether ``end`` is due to ``stop``, so that the source may continue after it."""
         return self._stop is not None and self.end >= self._stop
 
     def view(self, position: int, size: int) -> memoryview:
-        """Return up to ``size`` bytes at a position, fewer where the input ends."""
+        """Return up to ``size`` bytes at a position, fewer only at the end of the input."""
         size = max(0, min(size, self.end - position))
         at = position - self._start
         if at < 0 or at + size > len(self._data):
@@ -99,11 +99,11 @@ class Window:
         return self._data[at : at + size]
 
     def rest(self, position: int) -> memoryview:
-        """Return what is held from a position on that ``view`` has just shown."""
+        """Return all bytes held from a position on; the last ``view`` must have started there."""
         return self._data[position - self._start : self.end - self._start]
 
     def peek(self, position: int, size: int) -> memoryview:
-        """Return what ``view`` would, and leave the window where it is: for a look far from there."""
+        """Return what ``view`` would, without moving the window."""
         size = max(0, min(size, self.end - position))
         at = position - self._start
         if at >= 0 and at + size <= len(self._data):
@@ -115,7 +115,7 @@ class Window:
         return found
 
     def after_hole(self, position: int) -> int:
-        """Return the first byte position from one on that may not be zero, or the end."""
+        """Return the first byte position, from ``position`` on, that may hold data, or the end."""
         return min(max(position, after_hole(self._source, position)), max(position, self.end))
 
     def _end_after(self, position: int, size: int, found: int) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a log is as columns: headers of batches, fields of records, as memoryviews, numpy arrays, Arrow or objects."""
+"""A log's batch headers and record fields as columns: memoryviews, numpy arrays, Arrow arrays or objects."""
 
 import bisect
 import itertools
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 RECORD_COLUMNS: Final = ("offset", "timestamp", "key", "value", "headers")
-"""What may be asked for of records."""
+"""The columns of records that can be requested."""
 
 INT_COLUMNS: Final = ("key_position", "key_size", "value_position", "value_size", "header_position", "header_count")
-"""What the kernel has of a record beside its offset and timestamp: 32-bit integers."""
+"""The kernel's columns of records besides offset and timestamp, as 32-bit integers."""
 
 _KERNEL_COLUMNS: Final = ("offset", "timestamp", *INT_COLUMNS)
 _ALL_KERNEL_COLUMNS: Final = frozenset(_KERNEL_COLUMNS)
 _DTYPES: Final = {8: "int64", 4: "int32", 1: "bool"}
-"""By the size of an item."""
+"""The numpy dtype of a column, by the size of an item in bytes."""
 _HEADER_FIELDS: Final = {
     "base_offset": (0, 8),
     "length": (8, 4),
@@ -45,7 +45,7 @@ _HEADER_FIELDS: Final = {
 """Position and size of each field of a batch header."""
 
 BATCH_COLUMNS: Final = ("position", "size", *_HEADER_FIELDS)
-"""What may be asked for of batches."""
+"""The columns of batches that can be requested."""
 
 
 @attrs.frozen
@@ -108,13 +108,13 @@ class RecordColumns:
     """The records of some batches.
 
     Attributes:
-        data: what positions are of: the log itself, or decompressed record areas.
+        data: the bytes that positions refer to: the log itself, or decompressed record areas.
         count: how many records there are.
-        columns: those that were asked for, by name: ``offset`` and ``timestamp`` (ms) as 64-bit integers; as 32-bit
-            ones ``key_position``, ``key_size`` (-1 is null), ``value_position``, ``value_size``, ``header_position``
-            and ``header_count``; of ``MARK_COLUMNS`` truth values of one byte.
+        columns: the requested columns by name. ``offset`` and ``timestamp`` (ms) are 64-bit integers. ``key_position``,
+            ``key_size`` (-1 is null), ``value_position``, ``value_size``, ``header_position`` and ``header_count`` are
+            32-bit integers. ``MARK_COLUMNS`` are one-byte booleans.
         ends: for each batch, the row after its last record.
-        capacity, longs, ints: the columns as the kernel has them, one after the other, each ``capacity`` long.
+        capacity, longs, ints: the kernel's own columns, one after the other, each ``capacity`` long.
         run: the batches.
         is_marked: whether one of them may be a control batch or part of a transaction.
     """
@@ -135,15 +135,15 @@ class RecordColumns:
         """Return a column as a numpy array, without a copy.
 
         Raises:
-            KeyError: the column was not asked for.
-            MissingExtraError: numpy is not installed.
+            KeyError: the column was not requested.
+                        MissingExtraError: numpy is not installed.
         """
         column = self.columns[name]
         array: np.ndarray[Any, Any] = _numpy().frombuffer(column, dtype=_DTYPES[column.itemsize])
         return array
 
     def objects(self, first: int = 0, last: int | None = None) -> list[RecordView]:
-        """Return an object for each record from a row (inclusive) to another (exclusive).
+        """Return one object per record, from row ``first`` (inclusive) to row ``last`` (exclusive).
 
         Raises:
             KeyError: a column was not asked for.
@@ -151,7 +151,7 @@ class RecordColumns:
         return list(self.iterate(first, last))
 
     def iterate(self, first: int = 0, last: int | None = None) -> Iterator[RecordView]:
-        """Return an iterator over what ``objects`` returns, which makes each object when its turn comes.
+        """Return an iterator over what ``objects`` returns, which creates each object on demand.
 
         Raises:
             KeyError: a column was not asked for.
@@ -172,7 +172,7 @@ class RecordColumns:
         return cast("Iterator[RecordView]", rows)
 
     def _marked_rows(self, flags: memoryview, first: int, last: int) -> Iterator[Iterator[RecordView]]:
-        """Yield the rows of each few batches that are marked alike."""
+        """Yield the rows of adjacent batches with the same marks, together."""
         marks = 0
         start = end = first
         for batch in range(bisect.bisect_right(self.ends, first), len(self.ends)):
@@ -206,10 +206,10 @@ class RecordColumns:
         return [kernel.read_headers(data, position, count) if count else () for position, count in rows]
 
     def to_arrow(self) -> "pa.RecordBatch":
-        """Return the columns that were asked for as an Arrow record batch.
+        """Return the requested columns as an Arrow record batch.
 
-        Its schema has, in this order and as far as they were asked for: offset int64, timestamp timestamp[ms, UTC], key
-        binary, value binary, headers list<struct<key: binary, value: binary>>, and marks as bool.
+        Its schema has, in this order and if requested: offset int64, timestamp timestamp[ms, UTC], key binary, value
+        binary, headers list<struct<key: binary, value: binary>>, and marks as bool.
 
         Raises:
             MissingExtraError: pyarrow is not installed.
@@ -245,8 +245,8 @@ def binary_array(data: memoryview, positions: memoryview, sizes: memoryview) -> 
 
     Args:
         data: the bytes.
-        positions: of each piece: 32-bit integers that were checked.
-        sizes: of each piece, likewise; -1 is null.
+        positions: where each piece starts, as 32-bit integers that the caller has checked.
+        sizes: how many bytes each piece has, in the same form; -1 is null.
 
     Raises:
         MissingExtraError: pyarrow is not installed.
@@ -263,12 +263,12 @@ def binary_array(data: memoryview, positions: memoryview, sizes: memoryview) -> 
 
 @attrs.frozen
 class Chunk:
-    """Some batches of magic 2 that stand end to end, and their records.
+    """Adjacent batches of magic 2, and their records.
 
     Attributes:
-        batches: their headers, as they are stored.
-        records: those of their records that are wanted, or None if no columns of records were asked for.
-        errors: what could not be read, each with the index of its batch, which then has no rows.
+        batches: their headers, as stored.
+        records: their selected records, or None if no columns of records were requested.
+        errors: the errors of batches whose records cannot be read, by the index of the batch; such a batch has no rows.
     """
 
     batches: BatchColumns
@@ -293,7 +293,7 @@ class Chunk:
 
     @property
     def size_bytes(self) -> int:
-        """All batches together, headers included."""
+        """Size of all batches together, headers included."""
         return self.batches.run.end - self.batches.run.start
 
 

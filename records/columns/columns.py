@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A log as columns: the fast way to read one.
+"""Reads a log as columns, which is the fastest way.
 
-``read_columns`` takes a log a chunk at a time and gives, for each chunk, the headers of its batches and the fields of
-its records as flat columns: memoryviews of integers. Keys and values stay where they are, as position and size in the
-chunk's data, until somebody asks for them: as numpy arrays (without a copy), as an Arrow table, or as objects.
+``read_columns`` reads a log one chunk at a time. For each chunk it yields the headers of its batches and the fields of
+its records as flat columns: memoryviews of integers. Keys and values are not copied: their columns are position and
+size in the chunk's data. Convert columns on demand to numpy arrays (without a copy), to an Arrow table, or to objects.
 
-Every CRC is checked. Nothing is unpacked that is not asked for.
+Every CRC is checked. Only requested columns are unpacked.
 
-Records are those that a consumer sees, unless something else is asked for (DECISIONS.md, 46): no control records, and
-with ``read_committed`` no records of aborted transactions either. Batches are those that are stored, control batches
-too; where their records are left out, they have no rows.
+By default the records are those that a consumer sees (DECISIONS.md, 46): no control records, and with
+``read_committed`` no records of aborted transactions either. The batches are all stored batches, control batches
+included; those whose records are left out have no rows.
 """
 
 import itertools
@@ -70,28 +70,30 @@ def read_columns(
     read_committed: bool = False,
     transactions: Transactions | None = None,
 ) -> Iterator[Chunk | LegacyBatch | TornTail | ZeroPadding | Corruption]:
-    """Yield a log as columns, a chunk at a time, in order.
+    """Yield a log as columns, one chunk at a time, in order.
 
     Args:
         source: a buffer, or a file (``raftlog.storage.reading.segment_reader``).
-        columns: which of ``RECORD_COLUMNS`` and ``MARK_COLUMNS`` to unpack; none gives headers alone.
+        columns: which of ``RECORD_COLUMNS`` and ``MARK_COLUMNS`` to unpack; with none, chunks have only batch headers.
         start: byte position to start at, inclusive, as in ``split``.
         stop: byte position to end at, exclusive, as in ``split``.
         max_size: the most bytes that the records of one batch may decompress to.
-        from_offset: first offset, inclusive: no record is below it.
-        to_offset: last offset, exclusive: no record is at it or above, and reading ends behind it.
-        since_ms: least timestamp, inclusive, in ms: no record has an earlier one.
-        data_only: whether control records are left out: their batches have no rows then.
-        read_committed: whether records of aborted transactions are left out, and all from the last stable offset on.
-        transactions: what is known of them, for ``read_committed`` and ``is_aborted``; None to look ahead in the whole
-            source (``raftlog.records.columns.transactions.find_transactions``).
+        from_offset: first offset, inclusive.
+        to_offset: last offset, exclusive; reading stops there.
+        since_ms: earliest timestamp, inclusive, in ms.
+        data_only: whether to leave out control records; their batches have no rows then.
+        read_committed: whether to leave out records of aborted transactions, and all records from the last stable
+            offset on.
+        transactions: the known transactions, for ``read_committed`` and ``is_aborted``; None to search the whole source
+            for them first (``raftlog.records.columns.transactions.find_transactions``).
 
-    Bounds leave out whole batches where headers suffice to say so, at both ends, and rows where they do not; a batch in
-    between that has no wanted records has no rows. What is no batch of magic 2 comes as the pieces of
-    ``raftlog.records.batches.iterator``, whatever the bounds: legacy messages, a torn tail, zero padding, corruption.
+    Batches whose headers place them out of bounds at either end are not yielded; out-of-bounds rows of other batches
+    are dropped. A batch in between without selected records has no rows. Anything else than batches of magic 2 is
+    yielded as the pieces of ``raftlog.records.batches.iterator``, whatever the bounds: legacy messages, a torn tail,
+    zero padding, corruption.
 
     Raises:
-        ValueError: a column is neither of ``RECORD_COLUMNS`` nor of ``MARK_COLUMNS``.
+        ValueError: a column is neither in ``RECORD_COLUMNS`` nor in ``MARK_COLUMNS``.
     """
     _wanted(columns)
     source = _byte_source(source)
@@ -110,7 +112,7 @@ def select_columns(
     stop: int | None = None,
     max_size: int = limits.MAX_DECOMPRESSED_SIZE,
 ) -> Iterator[Chunk | LegacyBatch | TornTail | ZeroPadding | Corruption]:
-    """Yield what ``read_columns`` does, by a selection that was made before.
+    """Yield what ``read_columns`` does, for an existing selection.
 
     Raises:
         ValueError: as for ``read_columns``.
@@ -134,13 +136,13 @@ def select_columns(
 def run_columns(
     run: BatchRun, columns: Collection[str] = RECORD_COLUMNS, *, max_size: int = limits.MAX_DECOMPRESSED_SIZE
 ) -> Iterator[Chunk]:
-    """Yield all records of batches that were found already, as columns; those batches need not stand end to end.
+    """Yield all records of given batches, as columns. The batches need not be adjacent.
 
-    Who has chosen batches is given what they hold, control records too.
+    Control records are included.
 
     Args:
         run: the batches.
-        columns: which of ``RECORD_COLUMNS`` and of ``MARK_COLUMNS`` but ``is_aborted`` to unpack, one at least.
+        columns: which of ``RECORD_COLUMNS`` and ``MARK_COLUMNS`` to unpack: at least one, and not ``is_aborted``.
         max_size: the most bytes that the records of one batch may decompress to.
 
     Raises:
@@ -162,20 +164,20 @@ def read_records(
     read_committed: bool = False,
     transactions: Transactions | None = None,
 ) -> Iterator[RecordView]:
-    """Yield the records of a log's batches of magic 2, in order, as objects that cut keys and values out when asked.
+    """Yield the records of a log's batches of magic 2, in order, as objects that copy keys and values on demand.
 
     A torn tail and zero padding end the log without error. The arguments are those of ``read_columns``.
 
     Raises:
-        DecodeError: at the first thing that is damaged, or a legacy message; all that stands before it is given first.
-            Damage in the records of a batch is met only where they are wanted.
+        DecodeError: at the first damage or legacy message, after all records before it. Damage inside a batch's records
+            is detected only if some of them are selected.
         MissingExtraError: a codec's package is not installed.
     """
     source = _byte_source(source)
     if transactions is None and read_committed:
         transactions = find_transactions(source)
     selection = RecordSelection(from_offset, to_offset, None, data_only, read_committed, transactions)
-    # One generator fewer for each record to pass through.
+    # Saves each record one generator to pass through.
     return itertools.chain.from_iterable(_objects(source, start, selection))
 
 
@@ -208,11 +210,11 @@ def _objects_of_run(selected: SelectedRun, selection: RecordSelection) -> Iterat
 
 
 def _objects_interpreted(selected: SelectedRun, selection: RecordSelection) -> Iterator[Iterable[RecordView]]:
-    """Give the same records: where the kernel is interpreted, columns are a detour."""
+    """Yield the same records without columns, which is faster if the kernel is interpreted."""
     for index, batch in enumerate(selected.run.batches()):
         if index in selected.unwanted:
             continue
-        records = list(batch.records(check_crc=False))  # None of a batch that is damaged; its CRC has been checked.
+        records = list(batch.records(check_crc=False))  # All or none of them. The CRC has been checked.
         if index in selected.cut:
             records = [each for each in records if selection.are_wanted(each.offset, each.offset, each.timestamp)]
         yield records
@@ -245,7 +247,7 @@ def _with_records(
 def _walk(
     areas: RecordAreas, wanted: int, max_size: int, is_marked: bool, cut: Collection[int], selection: RecordSelection
 ) -> Chunk:
-    run, data, capacity = areas.run, areas.data, areas.capacity + 1  # The row that a bad batch starts to fill.
+    run, data, capacity = areas.run, areas.data, areas.capacity + 1  # A bad batch may start one row more.
     longs = memoryview(kernel.room(8 * 2 * capacity)).cast("q")
     ints = memoryview(kernel.room(4 * 6 * capacity)).cast("i")
     ends = memoryview(bytearray(8 * len(run))).cast("q")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The records of a data batch as a raft log takes them from its leader.
+"""Checks the records of a data batch that a leader appends to a raft log.
 
 Source: BatchBuilder, RecordsIterator#readRecord.
 """
@@ -25,15 +25,15 @@ _CODEC: Final = 7
 
 
 def check_data_records(batch: RecordBatch) -> None:
-    """Check that the records of a batch are as raft writes them: an audit would call others damaged.
+    """Check that the records of a batch are as raft writes them; an audit would report any others as damage.
 
     Args:
-        batch: of data, whose header and CRC are sound, with as many records as offsets.
+        batch: a data batch with a sound header and CRC, and one record per offset.
 
     Raises:
-        CorruptBatchError: a record is not at the offset that its place in the batch says.
+        CorruptBatchError: a record's offset is not the base offset plus its index.
         InvalidRecordError: a record has headers, or a time of its own, or does not read.
-        DecodeError: the records are not those that the header counts, or do not decompress.
+        DecodeError: there are not as many records as the header says, or they do not decompress.
         MissingExtraError: the codec's package is not installed.
     """
     is_compressed = batch.attributes & _CODEC != CompressionType.NONE.value

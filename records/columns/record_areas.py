@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The record areas of batches as the kernel reads them: straight from the log, or decompressed many together."""
+"""Finds the record areas that the kernel reads: in the log itself, or decompressed into one shared buffer."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final
@@ -13,22 +13,22 @@ from raftlog.records.batches.batch_run import BatchRun
 from raftlog.records.kernel_choice import kernel
 
 _ARENA_SIZE: Final = 2 * 1024 * 1024
-"""Decompressed areas are taken together up to this size: more falls out of the processor's cache."""
+"""Decompressed areas share a buffer up to this size; a larger buffer would not fit in the processor's cache."""
 
 _MOST_THAT_POSITIONS_REACH: Final = 2**31 - 1 - _ARENA_SIZE
-"""How large a batch may become that is decompressed behind others."""
+"""The largest decompressed batch that is appended to a shared buffer."""
 
 
 @attrs.frozen
 class RecordAreas:
-    """Where the records of some batches are, uncompressed.
+    """Locates the uncompressed records of some batches.
 
     Attributes:
         run: the batches.
-        data: what holds their records.
-        columns: what ``kernel.record_areas`` says of each batch; positions are in ``data``.
-        capacity: how many records there are at most, as far as headers say it and bytes can hold them.
-        failed: what did not decompress, by the index of its batch, which then has no records.
+        data: the bytes that contain their records.
+        columns: the result of ``kernel.record_areas``; positions are in ``data``.
+        capacity: an upper bound on the number of records, by the counts in headers and by the bytes.
+        failed: the errors of batches that do not decompress, by the index of the batch; such a batch has no records.
     """
 
     run: BatchRun
@@ -41,12 +41,12 @@ class RecordAreas:
 def unpack_record_areas(
     run: BatchRun, max_size: int = limits.MAX_DECOMPRESSED_SIZE, unwanted: Collection[int] = ()
 ) -> Iterator[RecordAreas]:
-    """Yield the record areas of a run, in order: at once, unless a batch is compressed.
+    """Yield the record areas of a run, in order: all in one, unless a batch is compressed.
 
     Args:
         run: the batches.
         max_size: the most bytes that the records of one batch may decompress to.
-        unwanted: the indexes of batches that are passed over: they have no records then.
+        unwanted: the indexes of batches to skip; they have no records then.
     """
     columns = _longs(6 * len(run))
     compressed, capacity = kernel.record_areas(run.data, run.positions, run.sizes, columns)
@@ -77,11 +77,11 @@ def unpack_record_areas(
 
 
 def error_of(batch: RecordBatch, rule: str, max_size: int = limits.MAX_DECOMPRESSED_SIZE) -> DecodeError:
-    """Say what is wrong with a batch, in the words of the reader that reads it one record at a time.
+    """Return the error for a damaged batch, from the reader that reads one record at a time.
 
     Args:
         batch: one that the kernel refuses.
-        rule: that it breaks.
+        rule: the rule that it breaks.
         max_size: as for ``unpack_record_areas``.
     """
     try:
@@ -90,11 +90,11 @@ def error_of(batch: RecordBatch, rule: str, max_size: int = limits.MAX_DECOMPRES
     except DecodeError as error:
         if error.rule == rule:
             return without_frames(error)
-    raise InvariantViolation(f"the kernel refuses a batch that the reader does not, or not so: {batch}, {rule}")
+    raise InvariantViolation(f"the kernel and the reader do not refuse a batch alike: {batch}, {rule}")
 
 
 def _areas_in_arena(run: BatchRun, spans: list[tuple[int, int]], empty: Collection[int]) -> tuple[memoryview, int]:
-    """Say what the kernel must know of decompressed batches; one that failed or is not wanted has no records."""
+    """Return the kernel's columns for decompressed batches; a batch that failed or is not wanted has no records."""
     count = len(run)
     columns = _longs(6 * count)
     kernel.record_areas(run.data, run.positions, run.sizes, columns)
@@ -108,7 +108,7 @@ def _areas_in_arena(run: BatchRun, spans: list[tuple[int, int]], empty: Collecti
 
 
 def _pass_over(unwanted: Collection[int], columns: memoryview, count: int) -> None:
-    """Make some batches of ``kernel.record_areas`` such as have no records."""
+    """Change the columns of ``kernel.record_areas``, so that some batches have no records."""
     for index in unwanted:
         columns[count + index] = columns[index]
         columns[2 * count + index] = 0

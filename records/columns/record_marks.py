@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each record of a log is: a control record, part of a transaction, part of one that was aborted.
+"""Marks of records as columns: control record, part of a transaction, part of an aborted transaction.
 
-Their batch says so, and for the last the marker behind it; as columns they stand beside those of the records.
+The first two are attributes of the record's batch. The last follows from the marker after the batch.
 """
 
 from typing import Final, cast
@@ -13,11 +13,11 @@ from raftlog.records.columns.transactions import AbortedIndex
 from raftlog.records.kernel_choice import kernel
 
 MARK_COLUMNS: Final = ("is_control", "is_transactional", "is_aborted")
-"""What may be asked for of records beside ``RECORD_COLUMNS``: of each, whether it is so."""
+"""The columns of records that can be requested besides ``RECORD_COLUMNS``: booleans."""
 
 
 def are_marked(run: BatchRun) -> bool:
-    """Whether one of some batches has one of ``MARK_FLAGS``."""
+    """Whether any of the batches has one of ``MARK_FLAGS``."""
     return bool(kernel.all_attributes(run.data, run.positions) & MARK_FLAGS)
 
 
@@ -29,10 +29,10 @@ def batch_flags(run: BatchRun) -> memoryview:
 
 
 def mark_column(name: str, run: BatchRun, ends: memoryview, aborted: AbortedIndex | None) -> memoryview:
-    """Return one of ``MARK_COLUMNS``: a truth value of one byte for each record.
+    """Return one of ``MARK_COLUMNS``: a one-byte boolean per record.
 
     Args:
-        name: of the column.
+        name: the name of the column.
         run: the batches of the records.
         ends: for each batch, the row after its last record.
         aborted: the aborted transactions; needed for ``is_aborted``.
@@ -54,7 +54,7 @@ def mark_column(name: str, run: BatchRun, ends: memoryview, aborted: AbortedInde
 
 
 def _truth_values(data: bytes | bytearray) -> memoryview:
-    return cast(memoryview, memoryview(data).cast("?"))  # As integers: what other columns are of.
+    return cast(memoryview, memoryview(data).cast("?"))  # Typed like the other columns, which are of integers.
 
 
 def _is_aborted(run: BatchRun, index: int, aborted: AbortedIndex | None) -> bool:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which records of a log a reader is given: by batch headers first, by the records themselves where that is not enough.
+"""Selects the records of a log to read: by batch headers if possible, by the records themselves if necessary.
 
-A header says first and last offset, the greatest timestamp, whether the records are control records, and whose
-transaction they belong to. So most batches are decided whole, before anything is unpacked; only where a bound falls
-into a batch are its rows looked at, one by one.
+A header has the first and last offset, the max timestamp, whether the records are control records, and whose
+transaction they belong to. So most batches are selected or dropped as a whole, before anything is unpacked. Only if a
+bound lies inside a batch are its rows checked one by one.
 """
 
 import bisect
@@ -21,24 +21,25 @@ from raftlog.records.columns.transactions import AbortedIndex, Transactions
 from raftlog.records.kernel_choice import kernel
 
 _OUT_OF_ORDER: Final = 3
-"""Bits of ``kernel.header_facts``: an offset that cannot be, or offsets that go back."""
+"""Bits of ``kernel.header_facts``: an impossible offset, or offsets that go back."""
 _NONE: Final[frozenset[int]] = frozenset()
 
 
 @attrs.frozen(slots=False)
 class RecordSelection:
-    """Which records are wanted; without arguments, a consumer's view of all of them.
+    """Which records to read; without arguments, all that a consumer sees.
 
     Attributes:
         from_offset: first offset, inclusive; None for no bound.
         to_offset: last offset, exclusive; None for no bound.
-        since_ms: least timestamp, inclusive, in ms; None for no bound.
-        data_only: whether control records are left out, as a consumer never sees them.
-        read_committed: whether records of aborted transactions are left out, and all from the last stable offset on.
-        transactions: what is known of the transactions; where records are read as committed, it must be given.
+        since_ms: earliest timestamp, inclusive, in ms; None for no bound.
+        data_only: whether to leave out control records, which a consumer never sees.
+        read_committed: whether to leave out records of aborted transactions, and all records from the last stable
+            offset on.
+        transactions: the known transactions; required for ``read_committed``.
 
     Raises:
-        ValueError: nothing is known of the transactions, and committed records are wanted.
+        ValueError: ``read_committed`` is set without ``transactions``.
     """
 
     from_offset: int | None = None
@@ -50,33 +51,33 @@ class RecordSelection:
 
     def __attrs_post_init__(self) -> None:
         if self.read_committed and self.transactions is None:
-            raise ValueError("which records are committed is not known without the transactions")
+            raise ValueError("read_committed needs the transactions")
 
     @functools.cached_property
     def end_offset(self) -> int | None:
-        """Where reading stops, exclusive; None for the end of the log."""
+        """The offset at which reading stops, exclusive; None for the end of the log."""
         stable = self.transactions.last_stable_offset if self.read_committed and self.transactions else None
         ends = [end for end in (self.to_offset, stable) if end is not None]
         return min(ends, default=None)
 
     @functools.cached_property
     def aborted(self) -> AbortedIndex | None:
-        """The aborted transactions; None if nothing is known of them."""
+        """The aborted transactions; None if transactions are not known."""
         return None if self.transactions is None else AbortedIndex(self.transactions.aborted)
 
     @functools.cached_property
     def bounds_records(self) -> bool:
-        """Whether not all records of a batch need be wanted where one is."""
+        """Whether a batch may be selected only in part."""
         return self.from_offset is not None or self.end_offset is not None or self.since_ms is not None
 
     @functools.cached_property
     def _dropped_flags(self) -> int:
-        """The attributes that a batch has which may be left out for what it is."""
+        """The attributes of batches that may be left out for their kind."""
         drops_aborted = self.read_committed and self.aborted is not None and len(self.aborted) > 0
         return CONTROL_FLAG * self.data_only | TRANSACTIONAL_FLAG * drops_aborted
 
     def are_wanted(self, least_offset: int, greatest_offset: int, least_timestamp: int) -> bool:
-        """Whether records are all within the bounds; what they are was decided with their batch."""
+        """Whether all records are within the bounds; their kind was judged with their batch."""
         return (
             (self.from_offset is None or least_offset >= self.from_offset)
             and (self.end_offset is None or greatest_offset < self.end_offset)
@@ -84,11 +85,11 @@ class RecordSelection:
         )
 
     def ends_before(self, run: BatchRun) -> bool:
-        """Whether reading stops before the first of some batches."""
+        """Whether reading stops before the first batch of a run."""
         return self.end_offset is not None and run.batch(0).base_offset >= self.end_offset
 
     def select(self, run: BatchRun) -> "SelectedRun | None":
-        """Say which of some batches are wanted; None if none of them holds an offset within the bounds."""
+        """Select from the batches of a run; None if none of them has an offset within the bounds."""
         all_attributes = kernel.all_attributes(run.data, run.positions)
         is_marked = all_attributes & MARK_FLAGS != 0
         is_inside = not self.bounds_records or self._is_inside(run)
@@ -116,7 +117,7 @@ class RecordSelection:
         )
 
     def wants_batch(self, batch: RecordBatch) -> bool:
-        """Whether a batch within the bounds has records that may be wanted, by what its header says that they are."""
+        """Whether a batch within the bounds may have selected records, by their kind according to its header."""
         if self.data_only and batch.is_control:
             return False
         if not self.read_committed or self.aborted is None or batch.is_control or not batch.is_transactional:
@@ -124,7 +125,7 @@ class RecordSelection:
         return not self.aborted.holds(batch.producer_id, batch.base_offset)
 
     def _is_inside(self, run: BatchRun) -> bool:
-        """Whether all batches are within the bounds, as the first and the last one say."""
+        """Whether all batches are within the bounds, judged by the first and the last one."""
         _, _, _, least_timestamp, _, _, disorder = kernel.header_facts(run.data, run.positions)
         if disorder & _OUT_OF_ORDER or (self.since_ms is not None and least_timestamp < self.since_ms):
             return False
@@ -146,18 +147,18 @@ class RecordSelection:
 
 
 EVERYTHING: Final = RecordSelection(data_only=False)
-"""What tools take that account for all that is stored."""
+"""Selects every stored record, for tools that account for all of them."""
 
 
 @attrs.frozen
 class SelectedRun:
-    """Some batches, and which of them have records that are wanted.
+    """Batches, and which of them have selected records.
 
     Attributes:
-        run: the batches, from the first that is within the bounds to the last.
+        run: the batches, from the first to the last one within the bounds.
         is_marked: whether one of them may be a control batch or part of a transaction.
-        unwanted: the indexes of those without wanted records: nothing of them is unpacked.
-        cut: the indexes of those that may have records within the bounds and others.
+        unwanted: the indexes of batches without selected records, which are not unpacked.
+        cut: the indexes of batches that may have records both within and out of the bounds.
     """
 
     run: BatchRun
@@ -168,13 +169,13 @@ class SelectedRun:
 
 @attrs.frozen
 class Rows:
-    """Rows of records as the kernel has them.
+    """Rows of records in the kernel's form.
 
     Attributes:
         ends: for each batch, the row after its last one.
         capacity: how long each column is.
         longs: two columns, one after the other: offset and timestamp.
-        ints: six more.
+        ints: six more columns, of 32-bit integers.
     """
 
     ends: memoryview
@@ -191,8 +192,8 @@ class Rows:
         """Return the rows that are within the bounds.
 
         Args:
-            batches: those whose rows are looked at, by index; all rows of others are kept.
-            selection: what the bounds are.
+            batches: the indexes of batches whose rows are checked; all rows of other batches are kept.
+            selection: has the bounds.
         """
         dropped = [row for batch in sorted(batches) for row in self._dropped(batch, selection)]
         if not dropped:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the records of many batches say together, without a row a record: for those who check, and keep nothing."""
+"""Summarizes the records of each batch, for checks that need no row per record."""
 
 from typing import Final
 
@@ -19,27 +19,28 @@ MAX_TIMESTAMP_DIFFERS: Final = 16
 HAS_HEADERS: Final = 32
 HAS_KEY: Final = 64
 LACKS_VALUE: Final = 128
-"""Traits of a batch: of its records, each beside the one before it or beside the header, or of one of them at least.
+"""Traits of a batch: found by comparing its records with each other or with the header, or present in at least one.
 
-Offsets go beyond where the header has them; a value is lacking where it is null or empty.
+Offsets "go beyond" if they leave the header's range. A record lacks a value if it is null or empty.
 """
 
 _COLUMNS: Final = 4
 _IN_LOG: Final = memoryview(b"").cast("q")
-"""Columns of record areas for the kernel to find by itself."""
+"""Marks record areas that the kernel has to locate itself."""
 
 
 @attrs.frozen
 class RecordSummaries:
-    """Four columns of 64-bit integers: a row a batch.
+    """Four columns of 64-bit integers, with one row per batch.
 
     Attributes:
-        first_offsets: of each batch's first record.
-        last_offsets: of its last record.
-        max_timestamps: the greatest of its records, in ms.
-        traits: those above, added up.
-        all_traits: those that one batch has at least.
-        errors: what could not be read, each with the index of its batch, whose row then says nothing.
+        first_offsets: the offset of each batch's first record.
+        last_offsets: the offset of its last record.
+        max_timestamps: the greatest timestamp of its records, in ms.
+        traits: the batch's traits, combined as bits.
+        all_traits: the traits that at least one batch has.
+        errors: the errors of batches that cannot be read, by the index of the batch; the row of such a batch means
+            nothing.
 
     A batch without records has 0, -1, -1 and 0.
     """
@@ -55,12 +56,12 @@ class RecordSummaries:
 def summarize_records(
     run: BatchRun, max_size: int = limits.MAX_DECOMPRESSED_SIZE, *, may_be_compressed: bool = True
 ) -> RecordSummaries:
-    """Read all records of a run, and return what they say.
+    """Read all records of a run, and return their summaries.
 
     Args:
         run: the batches.
         max_size: the most bytes that the records of one batch may decompress to.
-        may_be_compressed: whether a batch may be; where it is known that none is, less is to be done.
+        may_be_compressed: pass False if no batch is compressed, which saves work.
     """
     in_log = [RecordAreas(run, run.data, _IN_LOG, 0)]
     parts = []

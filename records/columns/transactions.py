@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transactions of a log: which were aborted, which are open, and where a reader of committed records has to stop.
+"""Transactions of a log: which were aborted, which are open, and where a reader of committed records must stop.
 
-A transaction is the records of one producer from its first transactional batch up to a marker, a control batch of the
-same producer that says COMMIT or ABORT. A log says which were aborted only behind their records, so that a reader looks
-ahead: at headers and markers alone, or at the indexes that brokers write beside a segment
+A transaction is the records of one producer from its first transactional batch up to a marker: a control batch of the
+same producer with a COMMIT or ABORT record. A log has the marker only after the records, so a reader must look ahead:
+at headers and markers, or at the indexes that brokers write beside a segment
 (``raftlog.storage.reading.log_transactions``).
 
 Source: ProducerStateManager, UnifiedLog#collectAbortedTransactions, CompletedFetch#fetchRecords.
@@ -27,7 +27,7 @@ _ATTRIBUTES: Final = (21, 2)
 
 
 class AbortedRange(NamedTuple):
-    """An aborted transaction: whose, and the offsets of its first record and of its marker (inclusive)."""
+    """An aborted transaction: its producer, and the offsets of its first record and of its marker (inclusive)."""
 
     producer_id: int
     first_offset: int
@@ -36,13 +36,13 @@ class AbortedRange(NamedTuple):
 
 @attrs.frozen
 class Transactions:
-    """What is known of the transactions of a log.
+    """The known transactions of a log.
 
     Attributes:
-        aborted: those that were aborted, by the offset of their marker.
-        stable_end: where the first open transaction starts; None if none is open.
-        end_offset: the end, exclusive, of what was looked at: of what stands behind it nothing is known. None if that
-            is all that will be read.
+        aborted: the aborted ones, in the order of their markers' offsets.
+        stable_end: the offset at which the first open transaction starts; None if none is open.
+        end_offset: the end, exclusive, of the range that was searched; nothing is known of transactions after it. None
+            if no more than that range will be read.
     """
 
     aborted: tuple[AbortedRange, ...] = ()
@@ -50,7 +50,7 @@ class Transactions:
     end_offset: int | None = None
 
     def between(self, first: int | None, end: int | None) -> tuple[AbortedRange, ...]:
-        """Return the aborted ones that may have records from an offset (inclusive) to another (exclusive)."""
+        """Return the aborted ones that may have records from offset ``first`` (inclusive) to ``end`` (exclusive)."""
         return tuple(
             each
             for each in self.aborted
@@ -59,7 +59,7 @@ class Transactions:
 
     @property
     def last_stable_offset(self) -> int | None:
-        """Where a reader of committed records stops, exclusive: below it each transaction has ended. None: nowhere.
+        """Where a reader of committed records stops, exclusive: each transaction below has ended. None for no limit.
 
         Source: UnifiedLog#lastStableOffset.
         """
@@ -67,7 +67,7 @@ class Transactions:
 
 
 class AbortedIndex:
-    """Answers whether a batch belongs to an aborted transaction, among many of them."""
+    """Finds out quickly whether a record belongs to one of many aborted transactions."""
 
     def __init__(self, aborted: Iterable[AbortedRange]) -> None:
         by_producer: dict[int, list[AbortedRange]] = {}
@@ -79,7 +79,7 @@ class AbortedIndex:
             ranges.sort(key=_last_offset)
             self._ends[producer_id] = [each.last_offset for each in ranges]
             starts = [each.first_offset for each in ranges]
-            for index in range(len(starts) - 2, -1, -1):  # The least of all that end here or later: they may overlap.
+            for index in range(len(starts) - 2, -1, -1):  # Ranges may overlap: the least start of all later ones.
                 starts[index] = min(starts[index], starts[index + 1])
             self._starts[producer_id] = starts
 
@@ -96,7 +96,7 @@ class AbortedIndex:
 
 
 class TransactionSearch:
-    """Follows the transactions of a log, from batch to batch; it knows what it was given."""
+    """Follows the transactions of a log from batch to batch."""
 
     def __init__(self) -> None:
         self._open: dict[int, int] = {}
@@ -104,19 +104,19 @@ class TransactionSearch:
         self._end_offset = 0
 
     def add_aborted(self, aborted: Iterable[AbortedRange]) -> None:
-        """Learn of aborted transactions from somewhere else."""
+        """Add aborted transactions from another source."""
         self._aborted.update(aborted)
 
     def add_open(self, producer_id: int, first_offset: int) -> None:
-        """Learn of a transaction that is open where the next batch stands."""
+        """Add a transaction that is open at the start of the next batch."""
         self._open[producer_id] = first_offset
 
     def reach(self, offset: int) -> None:
-        """Learn that what is known holds up to an offset, exclusive, at least."""
+        """Record that the known transactions are complete at least up to an offset, exclusive."""
         self._end_offset = max(self._end_offset, offset)
 
     def take(self, run: BatchRun) -> None:
-        """Follow the transactions through some batches. What is damaged says nothing here: its readers complain."""
+        """Follow the transactions through some batches. Ignores damage, which readers of the records report."""
         last = run.batch(len(run) - 1)
         self.reach(last.base_offset + last.last_offset_delta + 1)
         if not kernel.all_attributes(run.data, run.positions) & TRANSACTIONAL_FLAG:
@@ -132,7 +132,7 @@ class TransactionSearch:
         if not batch.is_control:
             self._open.setdefault(producer_id, batch.base_offset)
             return
-        from raftlog.records.messages.control import (  # Slow to import: for markers alone.
+        from raftlog.records.messages.control import (  # Slow to import, and needed only for markers.
             ControlRecordType,
             read_control_key,
         )
@@ -141,13 +141,13 @@ class TransactionSearch:
             for record in batch.records(check_crc=False):
                 kind = read_control_key(record.key)
                 if kind in {ControlRecordType.ABORT, ControlRecordType.COMMIT}:
-                    # What began before the log does is not there to be left out, but what followed it is.
+                    # A transaction that began before the log start still has its later records in the log.
                     first_offset = self._open.pop(producer_id, record.offset)
                     if kind == ControlRecordType.ABORT and first_offset < record.offset:
                         self._aborted.add(AbortedRange(producer_id, first_offset, record.offset))
 
     def result(self, start_offset: int = 0) -> Transactions:
-        """Return what is known of a log that starts at an offset; what was aborted below it is forgotten."""
+        """Return the transactions of a log that starts at an offset, without those that were aborted below it."""
         aborted = sorted(self._aborted, key=_last_offset)
         kept = tuple(each for each in aborted if each.last_offset >= start_offset)
         self._aborted.intersection_update(kept)
@@ -155,10 +155,10 @@ class TransactionSearch:
 
 
 def find_transactions(source: ByteSource) -> Transactions:
-    """Find out about the transactions of a log, or of a part of one, from its batches alone.
+    """Find the transactions of a log, or of a part of one, from its batches.
 
-    A transaction that began before the part has its first record here where its producer's first one is; one whose
-    marker stands behind the part is open, and nothing from its first record on counts as committed. No records but
+    A transaction that began before the part is taken to start at its producer's first record in the part. A transaction
+    whose marker is after the part counts as open: nothing from its first record on counts as committed. No records but
     markers are unpacked.
     """
     search = TransactionSearch()

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The small files beside a log, and the names of all files, as values."""
+"""Reads and writes the small files beside a log, and the names of all files."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-r"""Checkpoints: small text files of a version, a count, and one entry a line.
+r"""Checkpoints: small text files with a version, a count, and one entry per line.
 
 ::
 
@@ -10,8 +10,8 @@ r"""Checkpoints: small text files of a version, a count, and one entry a line.
 
     orders 0 42\n   the offset checkpoints of a log directory: topic, partition, offset
 
-A file of no bytes has no entries, as has one that ends after the version. Lines end as Java ends them; Kafka writes
-``\n``.
+An empty file has no entries, and neither has one that ends after the version. All line endings that Java accepts are
+accepted; Kafka writes ``\n``.
 
 Source: CheckpointFile, LeaderEpochCheckpointFile, OffsetCheckpointFile.
 """
@@ -26,7 +26,7 @@ from raftlog.errors import DecodeError, UnsupportedVersionError
 from raftlog.offsets import EpochEntry
 
 CHECKPOINT_VERSION: Final = 0
-"""The only version there is, of every checkpoint."""
+"""The only version of every checkpoint."""
 
 _NUMBER = re.compile(rb"-?[0-9]{1,19}")
 
@@ -64,7 +64,7 @@ def write_leader_epoch_checkpoint(entries: Iterable[EpochEntry]) -> bytes:
 def read_offset_checkpoint(data: bytes) -> tuple[PartitionOffset, ...]:
     """Read the recovery point, log start or replication offset checkpoint, in the order of the file.
 
-    Kafka lets a later line for a partition win over an earlier one; here both are returned.
+    If a partition has two lines, Kafka uses the later one; here both are returned.
 
     Raises:
         DecodeError: the file is malformed.
@@ -77,7 +77,7 @@ def write_offset_checkpoint(entries: Iterable[PartitionOffset]) -> bytes:
     """Return the bytes of an offset checkpoint, in the order given (Kafka's own order is that of a hash table).
 
     Raises:
-        ValueError: a topic is empty, or has white space in it.
+        ValueError: a topic is empty or contains white space.
     """
     return _write(f"{_one_word(entry.topic)} {entry.partition} {entry.offset}" for entry in entries)
 

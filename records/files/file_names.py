@@ -11,7 +11,7 @@
     orders-0                                    the log of a partition
     orders-0.<32 hexadecimal digits>-delete     on its way out; -future: a copy in the making; -stray: of no topic
 
-A name that is taken apart is put together again as it was; a name that Kafka does not write is not taken apart.
+Parsing a name and formatting it again gives the same name. Names that Kafka does not write are not parsed.
 
 Source: LogFileUtils, Snapshots, LocalLog.
 """
@@ -26,11 +26,11 @@ import attrs
 from raftlog.offsets import OffsetAndEpoch
 
 METADATA_TOPIC: Final = "__cluster_metadata"
-"""Raft's own log is partition 0 of it."""
+"""The topic of raft's own log, which is its partition 0."""
 
 
 class FileKind(enum.Enum):
-    """What a file holds; the value is what tells its name from others."""
+    """What a file contains; the value is the distinctive part of its name."""
 
     LOG = ".log"
     OFFSET_INDEX = ".index"
@@ -38,12 +38,12 @@ class FileKind(enum.Enum):
     TRANSACTION_INDEX = ".txnindex"
     PRODUCER_SNAPSHOT = ".snapshot"
     SNAPSHOT = ".checkpoint"
-    """A KRaft snapshot; mind that ``.snapshot`` is something else."""
+    """A KRaft snapshot, unlike ``.snapshot``, which is a producer snapshot."""
     LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
     PARTITION_METADATA = "partition.metadata"
     QUORUM_STATE = "quorum-state"
     BOOTSTRAP_SNAPSHOT = "bootstrap.checkpoint"
-    """In the log directory, from format tools of old."""
+    """A file in the log directory that old format tools wrote."""
     META_PROPERTIES = "meta.properties"
     RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
     LOG_START_OFFSET_CHECKPOINT = "log-start-offset-checkpoint"
@@ -62,13 +62,13 @@ SEGMENT_KINDS: Final = frozenset(
         FileKind.PRODUCER_SNAPSHOT,
     }
 )
-"""The kinds that are named by an offset."""
+"""The kinds whose name is an offset."""
 
 _FIXED_KINDS = {kind.value: kind for kind in FileKind if kind not in SEGMENT_KINDS | {FileKind.SNAPSHOT}}
 
 
 class FileState(enum.Enum):
-    """Where a file is in its life; the value is the suffix of its name."""
+    """The stage of a file's life; the value is the suffix of its name."""
 
     CURRENT = ""
     DELETED = ".deleted"
@@ -84,24 +84,24 @@ _FIXED_STATES = {FileState.CURRENT, FileState.TEMPORARY}
 
 _MAX_OFFSET = (1 << 63) - 1
 _MAX_EPOCH = (1 << 31) - 1
-# Patterns are compiled when they are first needed, by `re`, which keeps them.
+# `re` compiles these patterns on first use and caches them.
 _DIGITS = r"[0-9]{1,20}"
 
 
 @attrs.frozen
 class FileName:
-    """A file's name, taken apart; ``str()`` puts it together.
+    """The parts of a file's name; ``str()`` formats it.
 
     Attributes:
-        kind: what the file holds.
-        state: where it is in its life.
-        base_offset: of the segment kinds: the first offset (inclusive) that a segment may hold, or, of a producer
-            snapshot, the offset up to which (exclusive) it knows.
-        snapshot_id: of a KRaft snapshot: its end offset (exclusive) and epoch.
-        random_digits: what makes the name of a snapshot that is being written unique, or empty.
+        kind: what the file contains.
+        state: the stage of its life.
+        base_offset: for segment kinds, the first offset (inclusive) that the segment may have; for a producer snapshot,
+            the offset (exclusive) up to which it has the state of producers.
+        snapshot_id: for a KRaft snapshot, its end offset (exclusive) and epoch.
+        random_digits: make the name of a snapshot that is being written unique; otherwise empty.
 
     Raises:
-        ValueError: no file of this kind has such a name.
+        ValueError: no file of this kind can have such a name.
     """
 
     kind: FileKind
@@ -159,9 +159,9 @@ _SEGMENT = r"([0-9]{20})(\.[a-z]+)(\.[a-z]+)?"
 _SNAPSHOT = r"([0-9]{20})-([0-9]{10})(?:-([0-9]{1,20}))?\.checkpoint(\.[a-z]+)?"
 
 
-@functools.lru_cache(maxsize=4096)  # The same names are in one directory after the other.
+@functools.lru_cache(maxsize=4096)  # Many directories have the same names.
 def parse_file_name(name: str) -> FileName | None:
-    """Take a file's name apart, given without its folder; None if Kafka gives no file such a name."""
+    """Parse a file's name, given without its folder; None if Kafka writes no such name."""
     try:
         return _segment_name(name) or _snapshot_name(name) or _fixed_name(name)
     except ValueError:
@@ -188,7 +188,7 @@ def _fixed_name(name: str) -> FileName | None:
 
 
 class DirectoryState(enum.Enum):
-    """Where a partition's directory is in its life; the value is the suffix of its name."""
+    """The stage of a partition directory's life; the value is the suffix of its name."""
 
     CURRENT = ""
     DELETE = "-delete"
@@ -204,19 +204,19 @@ _MAX_NAME_LENGTH = 255
 
 @attrs.frozen
 class DirectoryName:
-    """The name of a partition's directory, taken apart; ``str()`` puts it together.
+    """The parts of the name of a partition's directory; ``str()`` formats it.
 
-    Kafka cuts a long topic's name short in a directory that it deletes or calls stray, so that the whole has 255
-    characters at most: the topic that is read back is then the short one.
+    Kafka shortens a long topic name when it renames a directory as deleted or stray, so that the directory name has at
+    most 255 characters. The topic that is read back is then the shortened one.
 
     Attributes:
         topic: the topic's name.
         partition: the number of the partition.
-        state: where the directory is in its life.
-        unique_id: 32 hexadecimal digits, there exactly if the state is not current.
+        state: the stage of the directory's life.
+        unique_id: 32 hexadecimal digits if the state is not current, else None.
 
     Raises:
-        ValueError: no directory of a partition has such a name.
+        ValueError: no directory of a partition can have such a name.
     """
 
     topic: str
@@ -241,7 +241,7 @@ class DirectoryName:
 
 @functools.lru_cache(maxsize=1024)
 def parse_directory_name(name: str) -> DirectoryName | None:
-    """Take the name of a partition's directory apart; None if Kafka gives no such directory that name."""
+    """Parse the name of a partition's directory; None if Kafka writes no such name."""
     match = re.fullmatch(_DIRECTORY, name)
     if match is None:
         return None

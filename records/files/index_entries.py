@@ -7,8 +7,8 @@
     .timeindex  12 bytes  i64 timestamp · i32 relative offset
     .txnindex   34 bytes  i16 version · i64 producer id · i64 first · i64 last · i64 last stable offset
 
-A relative offset counts from the segment's base offset, which is in the file's name. An index is pre-allocated while
-its segment is being written, so that after a crash a tail of zero bytes is normal.
+A relative offset counts from the segment's base offset, which is in the file's name. An index is preallocated while its
+segment is being written, so a tail of zero bytes is normal after a crash.
 
 Source: OffsetIndex, TimeIndex, AbortedTxn.
 """
@@ -54,7 +54,7 @@ class IndexPadding(NamedTuple):
 
 
 class PartialEntry(NamedTuple):
-    """Bytes at the end that are less than an entry: where they start, and how many there are."""
+    """Bytes at the end that do not make a whole entry: where they start, and how many there are."""
 
     position: int
     size_bytes: int
@@ -80,14 +80,14 @@ class IndexFormat(Generic[Entry]):
 
     @property
     def pack(self) -> Callable[..., bytes]:
-        """Makes the bytes of an entry of its numbers; ``struct.error`` where one does not fit."""
+        """Encodes an entry from its numbers; raises ``struct.error`` if one does not fit."""
         return self._layout.pack
 
     def scan(self, buffer: bytes | memoryview) -> Iterator[Entry | IndexPadding | PartialEntry]:
-        """Yield every entry, then at most one padding, then at most one partial entry: together, all the bytes.
+        """Yield every entry, then at most one padding, then at most one partial entry. Together they cover all bytes.
 
-        Nothing is judged: entry ``n`` is at byte position ``n * entry_size``, whatever it holds. An entry of zeros that
-        has no other entry after it counts as padding.
+        Contents are not checked: entry ``n`` is at byte position ``n * entry_size``, whatever it holds. Entries of
+        zeros at the end count as padding.
         """
         view = memoryview(buffer)
         whole = len(view) - len(view) % self.entry_size
@@ -99,12 +99,12 @@ class IndexFormat(Generic[Entry]):
             yield PartialEntry(whole, len(view) - whole)
 
     def entries(self, buffer: bytes | memoryview) -> Iterator[Entry]:
-        """Yield every whole entry, also those of zeros at the end."""
+        """Yield every whole entry, including zeros at the end."""
         view = memoryview(buffer)
         return map(self._make, self._layout.iter_unpack(view[: len(view) - len(view) % self.entry_size]))
 
     def read(self, buffer: bytes | memoryview) -> list[Entry]:
-        """Return the entries of an index that keeps all rules; zero padding is dropped.
+        """Return the entries of a sound index; zero padding is dropped.
 
         Raises:
             DecodeError: the index is not a whole number of entries (rule ``index-size``), or two entries are out of
@@ -121,7 +121,7 @@ class IndexFormat(Generic[Entry]):
         return entries
 
     def check_order(self, entries: Iterable[Entry]) -> Iterator[DecodeError]:
-        """Yield an error for each entry that may not stand where it does, with its byte position in the index."""
+        """Yield an error for each entry that is out of order or out of range, with its byte position in the index."""
         previous: Entry | None = None
         for index, entry in enumerate(entries):
             problem = self._problem(previous, entry)
@@ -193,4 +193,4 @@ TIME_INDEX: Final = IndexFormat(struct.Struct(">qi"), TimeIndexEntry._make, _tim
 """``.timeindex``: timestamps increase and relative offsets do not decrease."""
 
 TRANSACTION_INDEX: Final = IndexFormat(struct.Struct(">hqqqq"), AbortedTransaction._make, _transaction_problem)
-"""``.txnindex``: last offsets increase. It is never pre-allocated, so that zeros at its end are a crash's."""
+"""``.txnindex``: last offsets increase. It is never preallocated, so zeros at its end come from a crash."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Producer snapshots, ``<20-digit offset>.snapshot``: what a log knew of its producers below that offset (exclusive).
+"""Producer snapshots, ``<20-digit offset>.snapshot``: the state of a log's producers up to that offset (exclusive).
 
 ::
 
@@ -25,7 +25,7 @@ from raftlog.errors import DecodeError, UnsupportedVersionError
 from raftlog.records.checksum import crc32c
 
 PRODUCER_SNAPSHOT_VERSION: Final = 1
-"""The only version there is."""
+"""The only version."""
 
 _HEADER = struct.Struct(">hIi")
 _COUNT = struct.Struct(">i")
@@ -35,10 +35,10 @@ _CRC_START = 6
 
 @attrs.frozen
 class ProducerStateEntry:
-    """What a log remembers of one producer: its newest batch alone, and its open transaction.
+    """The state that a log keeps of one producer: its newest batch, and its open transaction.
 
     Attributes:
-        producer_id: who.
+        producer_id: the producer.
         producer_epoch: its latest epoch.
         last_sequence: sequence number of the last record of the newest batch, or -1.
         last_offset: log offset of that record (inclusive), or -1 if no batch is remembered.
@@ -71,7 +71,7 @@ def read_producer_snapshot(data: bytes, *, allow_trailing_bytes: bool = False) -
 
     Args:
         data: the whole file.
-        allow_trailing_bytes: ignore what follows the last entry that is counted, as Kafka does; the CRC covers it.
+        allow_trailing_bytes: ignore bytes after the last entry, as Kafka does; the CRC covers them.
 
     Raises:
         DecodeError: the file is shorter or longer than its count says (rule ``file-format``), or the CRC does not hold
@@ -79,7 +79,7 @@ def read_producer_snapshot(data: bytes, *, allow_trailing_bytes: bool = False) -
         UnsupportedVersionError: the version is not 1.
     """
     if len(data) < _HEADER.size:
-        raise DecodeError(f"{len(data)} bytes are no producer snapshot", "file-format", position=0)
+        raise DecodeError(f"{len(data)} bytes are too few for a producer snapshot", "file-format", position=0)
     version, crc, count = _HEADER.unpack_from(data)
     if version != PRODUCER_SNAPSHOT_VERSION:
         raise UnsupportedVersionError(f"unknown producer snapshot version {version}", "file-format", position=0)

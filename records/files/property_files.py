@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-r"""``meta.properties``, which says whose a log directory is, and ``partition.metadata``, which says whose a log is.
+r"""``meta.properties``, which identifies a log directory's node, and ``partition.metadata``, which identifies a topic.
 
 ::
 
@@ -42,26 +42,26 @@ class Property:
 
 @attrs.frozen
 class JavaProperties:
-    """A properties file: its comment lines, whole, and its properties in their order."""
+    """A properties file: its complete comment lines, and its properties in order."""
 
     comments: tuple[str, ...] = ()
     properties: tuple[Property, ...] = ()
 
     def by_key(self) -> dict[str, Property]:
-        """Return the properties by key; of two with one key the later wins, as in Java."""
+        """Return the properties by key; if a key occurs twice, the later property wins, as in Java."""
         return {each.key: each for each in self.properties}
 
 
 @attrs.frozen
 class MetaProperties:
-    """What ``meta.properties`` says.
+    """The contents of ``meta.properties``.
 
     Attributes:
         version: 0 or 1.
-        cluster_id: the cluster; None in version 0 alone.
-        node_id: the node, called broker id in version 0; None in version 0 alone.
+        cluster_id: the cluster; None only in version 0.
+        node_id: the node, called broker id in version 0; None only in version 0.
         directory_id: the id of this directory, or None.
-        others: keys and values that have no meaning here, in their order.
+        others: all other keys and values, in order.
 
     Raises:
         UnsupportedVersionError: the version is not 0 or 1.
@@ -85,7 +85,7 @@ class MetaProperties:
 
 @attrs.frozen
 class PartitionMetadata:
-    """What ``partition.metadata`` says: its version, and the id of the topic.
+    """The contents of ``partition.metadata``: its version, and the id of the topic.
 
     Raises:
         ValueError: the version is negative or does not fit in 32 bits, or the topic id is zero.
@@ -105,7 +105,7 @@ def read_meta_properties(data: bytes) -> MetaProperties:
     """Read ``meta.properties``; without a version it is version 0, as in Kafka.
 
     Raises:
-        DecodeError: the file is not one of Java properties, or one that is needed is missing or malformed.
+        DecodeError: the file is not a Java properties file, or a required property is missing or malformed.
         UnsupportedVersionError: the version is not 0 or 1.
     """
     known = read_java_properties(data).by_key()
@@ -133,13 +133,13 @@ def write_meta_properties(meta: MetaProperties, comments: Iterable[str] = ("#",)
     """Return the bytes of ``meta.properties`` as Kafka writes them.
 
     Args:
-        meta: what it shall say.
-        comments: the lines at its top; Java writes ``#`` and a line with the date.
+        meta: the contents.
+        comments: the lines at the top; Java writes ``#`` and a line with the date.
 
     Raises:
         ValueError: a comment is not one line that starts with ``#`` or ``!``.
     """
-    # Kafka's files show the order of Java's hash table; this is that order, for all the keys that there are.
+    # Kafka writes the keys in the order of Java's hash table. This is that order, for all keys that exist.
     in_order = {
         _node_key(meta.version): None if meta.node_id is None else str(meta.node_id),
         "directory.id": None if meta.directory_id is None else uuid_to_text(meta.directory_id),
@@ -152,7 +152,7 @@ def write_meta_properties(meta: MetaProperties, comments: Iterable[str] = ("#",)
 
 
 def read_partition_metadata(data: bytes) -> PartitionMetadata:
-    """Read ``partition.metadata``. As Kafka does, take any version that is not negative, and look at two lines alone.
+    """Read ``partition.metadata``. Like Kafka, accept any non-negative version, and ignore lines after the second.
 
     Raises:
         DecodeError: the file is malformed, or its topic id is zero.
@@ -182,12 +182,12 @@ _CONTROL_ESCAPED = {control: f"\\{letter}" for letter, control in _ESCAPED_CONTR
 
 
 def read_java_properties(data: bytes) -> JavaProperties:
-    r"""Read any properties file: comments, continued lines, ``=``, ``:`` or blank between key and value, and escapes.
+    r"""Read any properties file: comments, continued lines, ``=``, ``:`` or a blank between key and value, and escapes.
 
-    The bytes are ISO 8859-1, as Java's reader has it.
+    The bytes are ISO 8859-1, as for Java's reader.
 
     Raises:
-        DecodeError: a ``\\u`` has no four hexadecimal digits after it, or is half of a surrogate pair.
+        DecodeError: a ``\\u`` is not followed by four hexadecimal digits, or is half of a surrogate pair.
     """
     comments: list[str] = []
     properties: list[Property] = []
@@ -195,7 +195,7 @@ def read_java_properties(data: bytes) -> JavaProperties:
         if is_comment:
             comments.append(line)
             continue
-        # An odd backslash at the end is gone, and anything else matches.
+        # A backslash at the end was removed before, and all other text matches.
         match = present(_KEY_AND_VALUE.fullmatch(line), "a line as key and value")
         properties.append(Property(_unescape(match[1], position), _unescape(match[2], position), position))
     return JavaProperties(tuple(comments), tuple(properties))
@@ -204,8 +204,8 @@ def read_java_properties(data: bytes) -> JavaProperties:
 def write_java_properties(file: JavaProperties) -> bytes:
     r"""Return the bytes of a properties file, comments first.
 
-    What is not printable ASCII is written as ``\\u`` escapes. Kafka writes it as UTF-8, and reads that back as
-    something else; nothing that Kafka puts in ``meta.properties`` needs either.
+    Characters other than printable ASCII are written as ``\\u`` escapes. Kafka writes them as UTF-8, and reads them
+    back as other text; nothing that Kafka puts in ``meta.properties`` needs either.
 
     Raises:
         ValueError: a comment is not one line of ISO 8859-1 that starts with ``#`` or ``!``, or a value has half of a
@@ -219,7 +219,7 @@ def write_java_properties(file: JavaProperties) -> bytes:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str, bool]]:
-    """Yield each comment and each property, which may go on over several lines: position, text, is it a comment."""
+    """Yield each comment and each property, joined from its lines: position, text, whether it is a comment."""
     start = 0
     pieces: list[str] = []
     for position, line in _natural_lines(text):

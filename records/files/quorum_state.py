@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``quorum-state``: what a replica must remember of elections, as one line of compact JSON without a newline.
+"""``quorum-state``: a replica's durable election state, as one line of compact JSON without a newline.
 
 ::
 
@@ -22,7 +22,7 @@ from raftlog.uuid_text import ZERO_UUID, uuid_from_text, uuid_to_text
 from raftlog.voters.voter_set import ReplicaKey
 
 UNKNOWN_ID: Final = -1
-"""The id of no leader, and of no vote."""
+"""The id that means no leader, or no vote."""
 
 
 def _none_if_zero(directory_id: uuid.UUID | None) -> uuid.UUID | None:
@@ -31,21 +31,21 @@ def _none_if_zero(directory_id: uuid.UUID | None) -> uuid.UUID | None:
 
 @attrs.frozen
 class QuorumStateData:
-    """The fields of ``quorum-state``, in either version; a value that exists can be written.
+    """The fields of ``quorum-state``, in either version. Every instance can be written.
 
     Attributes:
         data_version: 0 or 1; Kafka writes the one that goes with the last known ``kraft.version``.
         leader_id: the leader of the epoch, or -1.
         leader_epoch: the latest epoch that the replica has seen.
-        voted_id: whom it voted for in that epoch, or -1.
-        voted_directory_id: the directory of whom it voted for, or None; version 1 only.
-        current_voters: the voters' ids, or None (JSON null); version 0 only. Kafka reads them for display alone.
+        voted_id: the candidate that it voted for in that epoch, or -1.
+        voted_directory_id: the directory of that candidate, or None; version 1 only.
+        current_voters: the voters' ids, or None (JSON null); version 0 only. Kafka uses them only for display.
         cluster_id: always empty in files that Kafka writes; version 0 only.
         applied_offset: always 0 in files that Kafka writes; version 0 only.
 
     Raises:
-        ValueError: a number does not fit in its field, or the cluster id is not text that UTF-8 can say.
-        UnsupportedVersionError: the version is not known, or it lacks a field that is set.
+        ValueError: a number does not fit in its field, or the cluster id cannot be encoded as UTF-8.
+        UnsupportedVersionError: the version is not known, or lacks a field that is set.
     """
 
     data_version: int
@@ -71,15 +71,15 @@ class QuorumStateData:
 
     @property
     def voted_key(self) -> ReplicaKey | None:
-        """Whom the replica voted for, or None; without a directory id, any replica with that id."""
+        """The candidate that the replica voted for, or None; without a directory id, any replica with that id."""
         return None if self.voted_id == UNKNOWN_ID else ReplicaKey(self.voted_id, self.voted_directory_id)
 
 
 def read_quorum_state(data: bytes) -> QuorumStateData:
-    """Read ``quorum-state``; only its first line counts, and fields that are not known are ignored, as in Kafka.
+    """Read ``quorum-state``. Like Kafka, read only the first line, and ignore unknown fields.
 
     Raises:
-        DecodeError: it is not a JSON object, or a field is missing or holds something else than it should.
+        DecodeError: it is not a JSON object, or a field is missing or has an invalid value.
         UnsupportedVersionError: its version is not 0 or 1.
     """
     fields = _json_object(re.split(rb"[\r\n]", data, maxsplit=1)[0])
@@ -148,7 +148,7 @@ def _from_fields(fields: dict[str, Any]) -> QuorumStateData:
 
 
 def _check_number(value: object, *, bits: int) -> None:
-    # What JSON calls true or 1.0 is not a number here.
+    # JSON's true and 1.0 are refused.
     if type(value) is not int or not -(1 << bits - 1) <= value < 1 << bits - 1:
         raise ValueError(f"not a number of {bits} bits: {value!r:.40}")
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Control records: what the log says about itself, as typed values.
+"""Control records, which hold a log's own metadata, as typed values.
 
-A key is an int16 version and an int16 type. A value is always read by its version 0 layout, whatever the version says
-that stands in it; that version is kept. Bytes after the value are ignored, as Kafka does, but reported.
+A key is an int16 version and an int16 type. A value is always read by its version 0 layout, whatever version it states;
+the stated version is kept. Bytes after the value are ignored, as Kafka does, but reported.
 
 Source: ControlRecordType, ControlRecordUtils, EndTransactionMarker, ControlRecord.
 """
@@ -26,7 +26,7 @@ _VERSION: Final = struct.Struct(">h")
 
 
 class ControlRecordType(enum.IntEnum):
-    """What a control record is about."""
+    """The types of control records."""
 
     ABORT = 0
     COMMIT = 1
@@ -48,7 +48,7 @@ class Voter:
 
 @attrs.frozen
 class LeaderChangeMessage:
-    """The first record of every epoch: who leads it, the voters then, and those that voted for the leader."""
+    """The first record of every epoch: its leader, the voters at that time, and those that voted for the leader."""
 
     leader_id: int
     voters: tuple[Voter, ...] = ()
@@ -134,10 +134,10 @@ class ControlRecord:
     """A control record as read.
 
     Attributes:
-        type: the type; a plain int that is no ControlRecordType for a type that is not known.
-        value: the typed value, or None for a type that is not known.
+        type: the type; a plain int if the type is not known.
+        value: the typed value, or None if the type is not known.
         raw_key: the key's bytes.
-        raw_value: the value's bytes; None is null, which only a type that is not known can have.
+        raw_value: the value's bytes; None is null, which only a record of an unknown type can have.
         trailing: the bytes after the value, which Kafka ignores.
     """
 
@@ -149,7 +149,7 @@ class ControlRecord:
 
     @property
     def key_version(self) -> int:
-        """The version in the key: 0 from every Kafka so far."""
+        """The version in the key; every Kafka so far writes 0."""
         version: int = _VERSION.unpack_from(self.raw_key)[0]
         return version
 
@@ -160,7 +160,7 @@ def control_key(type_: ControlRecordType) -> bytes:
 
 
 def read_control_key(key: Buffer | None) -> ControlRecordType | int:
-    """Read the type in a control record's key: a ControlRecordType, or a plain int where it is not known.
+    """Read the type in a control record's key: a ControlRecordType, or a plain int if it is not known.
 
     Raises:
         InvalidRecordError: the key is null, shorter than 4 bytes, or has a negative version.
@@ -175,10 +175,10 @@ def read_control_key(key: Buffer | None) -> ControlRecordType | int:
 
 
 def read_control_record(key: Buffer | None, value: Buffer | None) -> ControlRecord:
-    """Read a control record. One of a type that is not known is a value too: its raw bytes.
+    """Read a control record. A record of an unknown type is returned with its raw bytes only.
 
     Raises:
-        InvalidRecordError: the key is no control record key, or the value breaks the layout of its type.
+        InvalidRecordError: the key is not a control record key, or the value does not have the layout of its type.
     """
     type_ = read_control_key(key)
     raw_key = bytes(key or b"")
@@ -214,14 +214,14 @@ def write_control_value(value: ControlValue) -> bytes:
 
 
 def control_type(value: ControlValue) -> ControlRecordType:
-    """Give the type of the record that holds a value."""
+    """Return the type of the record that holds a value."""
     if isinstance(value, EndTxnMarker):
         return ControlRecordType.COMMIT if value.committed else ControlRecordType.ABORT
     return _TYPES[type(value)]
 
 
 def control_json(value: ControlValue) -> str:
-    """Render a value as dump-log prints it: by its own version, although it was read by the layout of version 0."""
+    """Render a value as dump-log prints it: by the version that it states, although it was read by version 0."""
     if isinstance(value, EndTxnMarker):
         return message_type("EndTxnMarker").to_json({"coordinatorEpoch": value.coordinator_epoch}, version=_LAYOUT)
     return _message_type(value).to_json(_to_message(value), version=value.version)

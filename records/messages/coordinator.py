@@ -6,7 +6,7 @@
     key      int16 type, then the key's message of that type (its version 0)
     value    int16 version, then the value's message of that type; a null value is a tombstone
 
-Share groups were an early access in 4.0, with layouts that no other release reads: they are for the level 4.0 alone.
+Share groups were early access in 4.0, with layouts that no other release reads; they are used only at level 4.0.
 
 The reason of each error is the text that dump-log prints after ``Error at offset N, skipping. ``.
 
@@ -45,7 +45,7 @@ class CoordinatorRecord:
         key_type: the kind of message in the key.
         key: the key's fields by name.
         value_type: the kind of message that is the value, if there is one.
-        version: the version that the value says; None for a tombstone.
+        version: the version that the value states; None for a tombstone.
         value: the value's fields by name; None for a tombstone.
         key_trailing: the bytes after the key's message, which Kafka ignores.
         value_trailing: the bytes after the value's message, which Kafka ignores.
@@ -67,7 +67,7 @@ class CoordinatorRecord:
     def value_json(self) -> str | None:
         """Render the value as dump-log prints it; None for a tombstone.
 
-        In a classic group of consumers, the subscriptions and assignments are expanded where they parse.
+        For a classic consumer group, subscriptions and assignments are expanded if they parse.
         """
         if self.value is None or self.version is None:
             return None
@@ -80,11 +80,11 @@ class CoordinatorRecord:
 
 @attrs.frozen
 class UnknownCoordinatorRecord:
-    """A record of a type that is not known: its raw bytes.
+    """The raw bytes of a record of an unknown type.
 
     Attributes:
         type: the number of the type.
-        key: the key's bytes, the type among them.
+        key: the key's bytes, including the type.
         value: the value's bytes, or None.
     """
 
@@ -99,8 +99,8 @@ def read_coordinator_record(
     """Read a record of one of the coordinators' topics, as the readers of a Kafka release do.
 
     Raises:
-        InvalidRecordError: the key is null, or key or value break the format, or the value's version is not known (to
-            releases before 4.0 every version is known: they read it by the nearest layout).
+        InvalidRecordError: the key is null, the key or value breaks the format, or the value's version is not known.
+            (Releases before 4.0 accept every version: they read it by the nearest layout.)
     """
     if key is None:
         raise InvalidRecordError("a coordinator's record has no key", _FRAME_RULE)
@@ -159,7 +159,7 @@ def _read_message(read: Reader, data: Buffer, version: int, what: str) -> tuple[
 
 @functools.cache
 def _types_by_key(topic: str, level: str) -> dict[int, tuple[MessageType, MessageType]]:
-    """Give the key's and the value's message by type; each pair stands together in the schema text."""
+    """Return the messages of key and value by type; the schema text lists each pair together."""
     known = dict(message_types("coordinator-records"))
     if level == _EARLY_SHARE_LEVEL:
         known |= message_types("early-share-records")

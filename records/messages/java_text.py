@@ -2,7 +2,7 @@
 """Text as Kafka's Java tools print it: decoded bytes, JSON strings, doubles, base64.
 
 A string that was read from a message keeps invalid UTF-8 as lone surrogates (``surrogateescape``), so that it can be
-written back; it becomes what Java would show only when it is rendered.
+written back. Only rendering turns it into the text that Java would show.
 """
 
 import binascii
@@ -21,10 +21,10 @@ _ESCAPES |= {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"
 
 
 def decode_utf8(data: bytes | bytearray | memoryview) -> str:
-    """Turn bytes into the text that Java's ``new String(bytes, UTF_8)`` gives: each malformed part is one U+FFFD.
+    """Decode bytes as Java's ``new String(bytes, UTF_8)`` does: each malformed part becomes one U+FFFD.
 
-    Parts are cut as Unicode advises and Python does, with one exception: an encoded surrogate (ED A0..BF, with the
-    continuation byte that follows, if there is one) is a single part.
+    Malformed parts are delimited as Unicode recommends and Python does, with one exception: an encoded surrogate (ED
+    A0..BF, with the continuation byte that follows, if there is one) is a single part.
     """
     try:
         return str(data, "utf-8")
@@ -33,7 +33,7 @@ def decode_utf8(data: bytes | bytearray | memoryview) -> str:
 
 
 def displayed(text: str) -> str:
-    """Give the text that Java would show for a string of a message: lone surrogates are bytes that were no UTF-8."""
+    """Return the text that Java would show for a message's string; lone surrogates are bytes that were not UTF-8."""
     if text.isascii():
         return text
     try:
@@ -68,8 +68,8 @@ def double_to_string(value: float) -> str:
 
 
 def _shortest(value: float) -> tuple[str, str, int]:
-    """Split into sign, significant digits (without trailing zeros) and the power of ten of the first digit."""
-    # Of two digits Java takes the closest, although one may do: 4.9E-324, where Python says 5e-324.
+    """Split a double into sign, significant digits (without trailing zeros) and the power of ten of the first digit."""
+    # Java prefers the closest two digits even if one digit suffices: 4.9E-324, for Python's 5e-324.
     two_digits = format(value, ".1e")
     digits, exponent = _digits(two_digits if float(two_digits) == value else repr(value))
     return "-" if math.copysign(1, value) < 0 else "", digits, exponent

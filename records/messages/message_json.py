@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages to JSON text, byte for byte as Kafka's JSON converters print them.
+"""Renders messages as JSON text, byte for byte as Kafka's JSON converters print them.
 
-Compact, in schema order, only the fields of the version. A tagged field at its default is left out, every other field
-is there. Unknown tagged fields are not shown, and of record batches only the size is.
+The text is compact, in schema order, with only the fields of the version. A tagged field at its default is left out;
+every other field is present. Unknown tagged fields are not shown. For record batches only the size is shown.
 
 Source: JsonConverterGenerator, dump-log's output.
 """
@@ -21,15 +21,15 @@ _NO_RENDERERS: Mapping[str, Renderer] = {}
 
 
 def compile_renderer(schema: MessageSchema, version: int, special: Mapping[str, Renderer] = _NO_RENDERERS) -> Renderer:
-    """Make the function that renders a message as one version of it; an unknown version is shown as the nearest.
+    """Return a function that renders a message by one of its versions; for an unknown version, by the nearest.
 
-    ``special`` has renderers by field name, for fields that are to be shown otherwise than their type says.
+    ``special`` has renderers by field name, for fields that are not shown according to their type.
     """
     return _struct_renderer(schema.struct, schema.versions.nearest(version), special)
 
 
 def render_default(field: Field, version: int) -> str:
-    """Render what a field is if it is left out."""
+    """Render the value of a field that is left out."""
     return _field_renderer(field, version, _NO_RENDERERS)(field.default)
 
 
@@ -57,7 +57,7 @@ def _plan(
 
 
 def _records_renderer(name: str) -> Renderer:
-    """Give the renderer of record batches, which have a label of their own unless they are null."""
+    """Return the renderer of record batches, which have a label of their own unless they are null."""
     return lambda value: f'"{name}":null' if value is None else f'"{name}SizeInBytes":{len(value)}'
 
 

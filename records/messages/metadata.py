@@ -40,7 +40,8 @@ class MetadataRecord:
 
     Attributes:
         type: the kind of message.
-        version: the version that the record says. Above the highest known one, the message was read by that one.
+        version: the version that the record states. If it is above the highest known one, the message was read by that
+            one.
         message: the fields by name.
     """
 
@@ -63,7 +64,7 @@ class MetadataRecord:
         return _json_head(self.type, self.version) + self.type.to_json(self.message, version=self.version) + "}"
 
     def to_object(self) -> dict[str, Any]:
-        """Give what ``to_json`` renders as JSON values."""
+        """Return what ``to_json`` renders, as JSON values."""
         data = self.type.to_object(self.message, version=self.version)
         return {"type": self.type_name, "version": self.version, "data": data}
 
@@ -71,7 +72,7 @@ class MetadataRecord:
 def read_metadata_record(value: Buffer | None, *, level: str = NEWEST) -> MetadataRecord:
     """Read the value of a metadata record, as the readers of a Kafka release do.
 
-    A version above the highest known one is read by that one's layout, unless an element of a nested struct comes.
+    A version above the highest known one is read by that one's layout; an element of a nested struct is then an error.
 
     Raises:
         InvalidRecordError: the frame or the message breaks the format, or bytes are left over.
@@ -98,12 +99,12 @@ def read_metadata_record(value: Buffer | None, *, level: str = NEWEST) -> Metada
 
 @attrs.frozen
 class MetadataJson:
-    """What is printed of records of one type and version.
+    """Renders records of one type and version fast, straight from their bytes.
 
     Attributes:
         type_name: the name as Kafka's tools print it.
-        version: the version that the record says.
-        head: what ``to_json`` gives up to the message; a brace follows behind it.
+        version: the version that the record states.
+        head: the text of ``to_json`` up to the message; after the message a brace follows.
     """
 
     type_name: str
@@ -112,15 +113,15 @@ class MetadataJson:
     _read: JsonReader
 
     def message_json(self, value: bytes) -> str | None:
-        """Render the message of a record, or return None if the record is to be read by ``read_metadata_record``."""
+        """Render the message of a record, or return None if ``read_metadata_record`` must read the record."""
         found = self._read(value, _USUAL_FRAME_SIZE)
         return found[0] if found is not None and found[1] == len(value) else None
 
 
 def metadata_json(value: bytes, level: str = NEWEST) -> MetadataJson | None:
-    """Give what renders a record quickly, straight from its bytes, or None if there is nothing for its frame.
+    """Return a fast renderer for records with this one's frame, or None if there is none for it.
 
-    What it renders is what ``read_metadata_record`` and ``MetadataRecord.to_json`` give.
+    Its result equals that of ``read_metadata_record`` and ``MetadataRecord.to_json``.
     """
     return _metadata_json(value[:_USUAL_FRAME_SIZE], level)
 
@@ -154,7 +155,7 @@ def write_metadata_record(record: MetadataRecord) -> bytes:
 
 
 def metadata_record(name: str, message: Message, *, version: int | None = None) -> MetadataRecord:
-    """Make a record of a schema's name, such as ``TopicRecord``, in a version or else the highest.
+    """Make a record by the name of its schema, such as ``TopicRecord``, in the given or else the highest version.
 
     Raises:
         LookupError: no metadata record is called that.
@@ -187,7 +188,7 @@ def _read_int16(data: Buffer, position: int, what: str) -> tuple[int, int]:
         raise InvalidRecordError(f"Error while reading {what}", _RULE, position=position) from error
     if value > _MAX_INT16:
         raise InvalidRecordError(f"Value for {what} was too large.", _RULE, position=position)
-    # Java casts what is negative to a short: its low 16 bits.
+    # Java casts a negative value to a short, which keeps the low 16 bits.
     return (value + 0x8000 & 0xFFFF) - 0x8000, end
 
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The values that fields of messages are made of: bytes to values, and back.
+"""Readers and writers of the primitive values in message fields.
 
 A reader is ``read(buffer, position) -> (value, position after it)``. A writer is ``write(out, value)`` and appends.
 Lengths come in two forms: classic (a signed integer, -1 is null) and compact (an unsigned varint of length + 1, 0 is
 null).
 
 Source: Readable, Writable, ByteBufferAccessor, ByteUtils and the code that Kafka generates for each message. A reader's
-InvalidRecordError has Kafka's own text; where Kafka has none, because its buffer just underflows, the error is a
+InvalidRecordError has Kafka's own text. If Kafka has no text, because its buffer just underflows, the error is a
 TruncatedBatchError.
 """
 
@@ -44,12 +44,12 @@ FIXED_FORMATS: Final = {
 
 
 def ended(position: int) -> TruncatedBatchError:
-    """Make the error for a value that goes on past the end of the bytes."""
+    """Return the error for a value that continues past the end of the bytes."""
     return TruncatedBatchError("the bytes end inside a field", RULE, position=position)
 
 
 def invalid(reason: str, position: int | None = None) -> InvalidRecordError:
-    """Make the error for a value that breaks the format."""
+    """Return the error for a value that breaks the format."""
     return InvalidRecordError(reason, RULE, position=position)
 
 
@@ -57,7 +57,7 @@ def invalid(reason: str, position: int | None = None) -> InvalidRecordError:
 
 
 def read_unsigned(buffer: Buffer, position: int) -> tuple[int, int]:
-    """Read an unsigned varint into a signed integer of 32 bits, as Java does: 2^31 and more come out negative.
+    """Read an unsigned varint into a signed 32-bit integer, as Java does: 2^31 and more become negative.
 
     Raises:
         TruncatedBatchError: the bytes end inside it.
@@ -94,12 +94,12 @@ def read_compact_length(buffer: Buffer, position: int) -> tuple[int, int]:
     if byte < 0x80:  # nearly all are that short
         return byte - 1, position + 1
     value, position = read_unsigned(buffer, position)
-    # In Java the least integer minus one is the greatest.
+    # In Java the least integer minus one wraps to the greatest.
     return (value - 1 if value != -0x80000000 else 0x7FFFFFFF), position
 
 
 def fixed_reader(type_name: str) -> Reader:
-    """Give the reader of a number or bool."""
+    """Return the reader of a number or bool."""
     layout = struct.Struct(">" + FIXED_FORMATS[type_name])
     unpack_from, size = layout.unpack_from, layout.size
 
@@ -127,12 +127,12 @@ def read_uuid(buffer: Buffer, position: int) -> tuple[uuid.UUID, int]:
 
 @functools.lru_cache(maxsize=4096)
 def _uuid(data: bytes) -> uuid.UUID:
-    """Make a uuid, or find it: those of topics and directories come again and again."""
+    """Return a uuid, cached since those of topics and directories recur."""
     return uuid.UUID(int=int.from_bytes(data, "big"))
 
 
 def bytes_reader(name: str, read_length: LengthReader, *, nullable: bool) -> Reader:
-    """Give the reader of the bytes field ``name``."""
+    """Return the reader of the bytes field ``name``."""
 
     def read(buffer: Buffer, position: int) -> tuple[bytes | None, int]:
         length, start = read_length(buffer, position)
@@ -148,7 +148,7 @@ def bytes_reader(name: str, read_length: LengthReader, *, nullable: bool) -> Rea
 
 
 def string_reader(name: str, read_length: LengthReader, *, nullable: bool) -> Reader:
-    """Give the reader of the string field ``name``; bytes that are no UTF-8 survive as lone surrogates."""
+    """Return the reader of the string field ``name``; bytes that are not UTF-8 are kept as lone surrogates."""
 
     def read(buffer: Buffer, position: int) -> tuple[str | None, int]:
         length, start = read_length(buffer, position)
@@ -166,11 +166,11 @@ def string_reader(name: str, read_length: LengthReader, *, nullable: bool) -> Re
 
 
 _items_read: ContextVar[int] = ContextVar("items_read", default=0)
-"""Of the message that is being read; each thread has its own."""
+"""The item count of the message that is being read, per thread."""
 
 
 def begin_message() -> None:
-    """Say that what is read from here on is another message."""
+    """Reset the item count at the start of a message."""
     _items_read.set(0)
 
 
@@ -182,12 +182,12 @@ def count_items(count: int, position: int) -> None:
     """
     count += _items_read.get()
     if count > MAX_MESSAGE_ITEMS:
-        raise invalid(f"a message of {count} items or more, where at most {MAX_MESSAGE_ITEMS} are read", position)
+        raise invalid(f"a message of {count} items or more, and at most {MAX_MESSAGE_ITEMS} are allowed", position)
     _items_read.set(count)
 
 
 def array_reader(name: str, read_length: LengthReader, read_item: Reader, *, nullable: bool) -> Reader:
-    """Give the reader of the array field ``name``, whose items ``read_item`` reads one by one."""
+    """Return the reader of the array field ``name``, whose items ``read_item`` reads one by one."""
 
     def read(buffer: Buffer, position: int) -> tuple[list[Any] | None, int]:
         count, start = read_length(buffer, position)
@@ -207,7 +207,7 @@ def array_reader(name: str, read_length: LengthReader, read_item: Reader, *, nul
 
 
 def fixed_array_reader(name: str, read_length: LengthReader, type_name: str, *, nullable: bool) -> Reader:
-    """Give the reader of an array of numbers, which takes them all at once."""
+    """Return the reader of an array of numbers, which reads them all at once."""
     letter = FIXED_FORMATS[type_name]
     size = struct.calcsize(">" + letter)
 
@@ -238,13 +238,13 @@ def _check_null(name: str, nullable: bool, position: int) -> None:
 
 
 def _too_many(count: int, remaining: int, position: int) -> InvalidRecordError:
-    """Make the error for an array that claims more items than there are bytes."""
+    """Return the error for an array that claims more items than there are bytes."""
     problem = f"Tried to allocate a collection of size {count}, but there are only {remaining} bytes remaining."
     return invalid(problem, position)
 
 
 def too_short(wanted: int, available: int, position: int) -> InvalidRecordError:
-    """Make the error for bytes that go on past the end."""
+    """Return the error for a field of bytes that continues past the end."""
     return invalid(f"Error reading byte array of {wanted} byte(s): only {available} byte(s) available", position)
 
 
@@ -275,7 +275,7 @@ _PYTHON_TYPES: dict[str, Any] = {"bool": bool, "float64": float | int}
 
 
 def fixed_writer(name: str, type_name: str) -> Writer:
-    """Give the writer of the number or bool field ``name``."""
+    """Return the writer of the number or bool field ``name``."""
     pack = struct.Struct(">" + FIXED_FORMATS[type_name]).pack
     wanted = _PYTHON_TYPES.get(type_name, int)
 
@@ -291,7 +291,7 @@ def fixed_writer(name: str, type_name: str) -> Writer:
 
 
 def uuid_writer(name: str) -> Writer:
-    """Give the writer of the uuid field ``name``."""
+    """Return the writer of the uuid field ``name``."""
 
     def write(out: bytearray, value: Any) -> None:
         if not isinstance(value, uuid.UUID):
@@ -302,7 +302,7 @@ def uuid_writer(name: str) -> Writer:
 
 
 def bytes_writer(name: str, encode_length: LengthWriter, *, nullable: bool) -> Writer:
-    """Give the writer of the bytes field ``name``."""
+    """Return the writer of the bytes field ``name``."""
 
     def write(out: bytearray, value: Any) -> None:
         if value is None and nullable:
@@ -318,7 +318,7 @@ def bytes_writer(name: str, encode_length: LengthWriter, *, nullable: bool) -> W
 
 
 def string_writer(name: str, encode_length: LengthWriter, *, nullable: bool) -> Writer:
-    """Give the writer of the string field ``name``."""
+    """Return the writer of the string field ``name``."""
 
     def write(out: bytearray, value: Any) -> None:
         if value is None and nullable:
@@ -339,7 +339,7 @@ def string_writer(name: str, encode_length: LengthWriter, *, nullable: bool) -> 
 
 
 def array_writer(name: str, encode_length: LengthWriter, write_item: Writer, *, nullable: bool) -> Writer:
-    """Give the writer of the array field ``name``."""
+    """Return the writer of the array field ``name``."""
 
     def write(out: bytearray, value: Any) -> None:
         if value is None and nullable:

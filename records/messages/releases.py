@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kafka's release lines: the one table of what raftlog knows of each. A new release is a row here.
+"""Kafka's release lines, in one table. To add a release, add a row.
 
-Schemas name the release that a message or a field came with (``since 4.1``), ``dump-log --dialect`` takes the releases
-whose tool it was held against, and ``log init`` those whose choice of features it makes.
+Schemas name the release that introduced a message or a field (``since 4.1``). ``dump-log --dialect`` accepts the
+releases whose tool its output was compared with, and ``log init`` those whose default features it writes.
 """
 
 from typing import Final
@@ -16,9 +16,9 @@ class Release:
 
     Attributes:
         numbers: major and minor.
-        metadata_versions: names of the levels of ``metadata.version`` that came with it, oldest first.
-        tells_messages: whether the schemas tell its messages from those of the release before.
-        has_dump_tool: whether ``dump-log`` was held against its kafka-dump-log, and ``log init`` against its
+        metadata_versions: names of the levels of ``metadata.version`` that it introduced, oldest first.
+        tells_messages: whether the schemas distinguish its messages from those of the release before.
+        has_dump_tool: whether ``dump-log`` was compared with its kafka-dump-log, and ``log init`` with its
             kafka-storage.
     """
 
@@ -45,14 +45,14 @@ class Release:
 def _release(
     name: str, increments: int, *, first: int = 0, is_old: bool = False, has_dump_tool: bool = True
 ) -> Release:
-    """Make a row: a release with so many increments of ``metadata.version``, such as 4.3-IV0, from the first on."""
+    """Make a row: a release with ``increments`` levels of ``metadata.version``, such as 4.3-IV0, from ``first`` on."""
     major, minor = map(int, name.split("."))
     versions = tuple(f"{name}-IV{number}" for number in range(first, first + increments))
     return Release((major, minor), versions, not is_old, has_dump_tool and not is_old)
 
 
 _FIRST_LEVEL: Final = 7
-"""Of ``metadata.version``: 3.3-IV3 is the first that a controller's snapshot may have."""
+"""The level of 3.3-IV3, the lowest ``metadata.version`` that a controller's snapshot may have."""
 
 RELEASES: Final = (
     _release("3.3", 1, first=3, is_old=True),
@@ -77,9 +77,9 @@ METADATA_VERSIONS: Final = {
 """The levels of ``metadata.version`` by name, oldest first; a release starts with the last one that has its name."""
 
 LEVELS: Final = tuple(each.name for each in RELEASES if each.tells_messages)
-"""The releases whose readers of messages are told apart, by name, oldest first."""
+"""The releases whose readers of messages differ from those of the release before, by name, oldest first."""
 
 DIALECTS: Final = {each.name: each for each in RELEASES if each.has_dump_tool}
 """The releases whose tools raftlog follows, by name, oldest first."""
 NEWEST_DIALECT: Final = max(DIALECTS.values(), key=lambda each: each.numbers)
-"""What is followed unless another one is asked for."""
+"""The default release to follow."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests and responses as frames: a header, then a message. The int32 length before a frame is the transport's.
+"""Requests and responses as frames: a header, then a message. The transport adds the int32 length before a frame.
 
-A response names neither its type nor its version: who reads it must know the request with its correlation id.
+A response has neither its type nor its version. To read it, look up the request with its correlation id.
 
 Source: ApiKeys, RequestHeader, ResponseHeader.
 """
@@ -48,7 +48,7 @@ class Response:
 
 
 def request_type(api_key: int) -> MessageType:
-    """Give the request of an api key.
+    """Return the request type of an api key.
 
     Raises:
         UnsupportedVersionError: none is known.
@@ -57,7 +57,7 @@ def request_type(api_key: int) -> MessageType:
 
 
 def response_type(api_key: int) -> MessageType:
-    """Give the response of an api key.
+    """Return the response type of an api key.
 
     Raises:
         UnsupportedVersionError: none is known.
@@ -102,7 +102,7 @@ def write_request(api_key: int, version: int, correlation_id: int, client_id: st
 
 
 def read_correlation_id(frame: Buffer) -> int:
-    """Read the correlation id at the head of a response, to find the request that it answers.
+    """Read the correlation id at the start of a response, to find the request that it answers.
 
     Raises:
         TruncatedBatchError: the frame is shorter than that.
@@ -144,7 +144,7 @@ def _request_header_version(message_type: MessageType, version: int) -> int:
 
 
 def _response_header_version(message_type: MessageType, version: int) -> int:
-    # A client that asks for versions does not know yet whether the server's answer is flexible.
+    # A client that asks for versions does not know yet whether the server answers in a flexible version.
     return 1 if version in message_type.flexible and message_type.api_key != API_VERSIONS else 0
 
 

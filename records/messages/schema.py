@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages by name: read them, write them, print them.
+"""Reads, writes and prints messages by name.
 
 A message is a plain dict of the schema's field names to values: int, bool, float, str, bytes, uuid.UUID, list, dict or
-None. Reading gives every field of the schema, those that the version lacks at their defaults; writing fills in what is
-left out. Tagged fields that the schema does not know are kept under ``UNKNOWN_TAGS`` and written back.
+None. Reading returns every field of the schema, with defaults for those that the version lacks; writing fills in
+defaults for missing fields. Tagged fields that the schema does not know are kept under ``UNKNOWN_TAGS`` and written
+back.
 
 >>> vote = message_type("VoteResponse")
 >>> vote.write({"errorCode": 3}, version=2).hex()
@@ -11,8 +12,8 @@ left out. Tagged fields that the schema does not know are kept under ``UNKNOWN_T
 >>> vote.to_json(vote.decode(bytes.fromhex("00030100"), version=2), version=2)
 '{"errorCode":3,"topics":[]}'
 
-Readers, writers and renderers are compiled when first asked for, once for a version; all but readers are imported then,
-too: whoever reads a log needs no others.
+Readers, writers and renderers are compiled on first use, once per version. Writers and renderers are also imported on
+first use, since reading a log needs neither.
 """
 
 import errno
@@ -54,7 +55,7 @@ UnknownTags = tuple[tuple[int, bytes], ...]
 """Tagged fields that the schema does not have, by ascending tag, as typed values keep them; they are written back."""
 
 FILES: Final = ("control-records", "metadata-records", "coordinator-records", "raft-rpcs")
-"""The schema texts, each parsed when a message of it is first asked for."""
+"""The schema texts, each parsed when one of its messages is first requested."""
 
 
 class MessageType:
@@ -77,7 +78,7 @@ class MessageType:
 
     @property
     def api_key(self) -> int | None:
-        """The number that frames know the message by, or None."""
+        """The number that identifies the message in frames, or None."""
         return self.schema.api_key
 
     @property
@@ -91,7 +92,7 @@ class MessageType:
         return self.schema.flexible
 
     def is_known(self, level: str) -> bool:
-        """Say whether readers of a Kafka release know the message at all."""
+        """Return whether readers of a Kafka release know the message."""
         return knows(level, self.schema.since)
 
     def default(self) -> Message:
@@ -99,13 +100,13 @@ class MessageType:
         return self.schema.struct.defaults()
 
     def reader(self, version: int, level: str = NEWEST, *, nearest: bool = False) -> Reader:
-        """Give the function ``read(buffer, position) -> (message, position after it)`` of a version.
+        """Return the function ``read(buffer, position) -> (message, position after it)`` of a version.
 
         Args:
             version: the version.
-            level: the Kafka release to read as: its readers take newer tagged fields for unknown ones.
+            level: the Kafka release to read as; its readers treat newer tagged fields as unknown.
             nearest: read a version that the level does not know by the nearest layout, as Kafka's readers do. Above the
-                highest version that works as long as no element of a nested struct has to be read.
+                highest known version, an element of a nested struct is then an error.
 
         Raises:
             UnsupportedVersionError: the level does not know the version.
@@ -120,7 +121,7 @@ class MessageType:
         return self._readers.setdefault((version, level), compile_reader(self.schema, version, level))
 
     def read(self, buffer: Buffer, position: int = 0, *, version: int, level: str = NEWEST) -> tuple[Message, int]:
-        """Read a message, and give it with the position after it. Bytes may follow.
+        """Read a message, and return it with the position after it. Bytes may follow.
 
         Raises:
             UnsupportedVersionError: the version is not known.
@@ -143,7 +144,7 @@ class MessageType:
         return message
 
     def write(self, message: Message, *, version: int) -> bytes:
-        """Write a message; fields that it leaves out are at their defaults.
+        """Write a message; missing fields are written with their defaults.
 
         Raises:
             UnsupportedVersionError: the version is not known, or lacks a field that is not at its default.
@@ -171,9 +172,10 @@ class MessageType:
         return render(message)
 
     def json_reader(self, version: int, level: str = NEWEST) -> "JsonReader":
-        """Give a quick function ``read(data, position) -> (JSON, position after it)``.
+        """Return a fast function ``read(data, position) -> (JSON, position after it)``.
 
-        It gives what ``reader`` and ``to_json`` give together, or None for a message that it leaves to them.
+        It returns the same as ``reader`` and ``to_json`` together, or None for an unusual message, which they must
+        read.
 
         Raises:
             UnsupportedVersionError: the level does not know the version.
@@ -188,7 +190,7 @@ class MessageType:
         return self._json_readers.setdefault((version, level), compile_json_reader(self.schema, version, level))
 
     def to_object(self, message: Message, *, version: int) -> dict[str, Any]:
-        """Give what ``to_json`` renders as JSON values: uuids and bytes as text."""
+        """Return what ``to_json`` renders, as JSON values: uuids and bytes are text."""
         import json
 
         rendered: dict[str, Any] = json.loads(self.to_json(message, version=version))
@@ -200,16 +202,17 @@ class MessageType:
 
 @functools.cache
 def message_types(file: str) -> Mapping[str, MessageType]:
-    """Give all messages of one schema text, by name.
+    """Return all messages of one schema text, by name.
 
     Args:
-        file: a name of FILES; or ``early-share-records``, whose messages have other layouts under names of FILES.
+        file: a name in FILES; or ``early-share-records``, which has other layouts of messages that a text in FILES has
+            too.
 
     Raises:
-        TooManyOpenFilesError: the process has no descriptor left to read the text with; nothing has failed.
+        TooManyOpenFilesError: the process has no file descriptor left to read the text; try again later.
         StorageError: the text cannot be read.
     """
-    import pkgutil  # Only when a schema is wanted; importlib.resources would take five times as long.
+    import pkgutil  # Imported on first use; importlib.resources would take five times as long.
 
     name = f"{file}.txt"
     try:
@@ -223,7 +226,7 @@ def message_types(file: str) -> Mapping[str, MessageType]:
 
 @functools.cache
 def message_type(name: str) -> MessageType:
-    """Give the message of a name, such as ``VoteRequest``.
+    """Return the message type of a name, such as ``VoteRequest``.
 
     Raises:
         LookupError: there is none.

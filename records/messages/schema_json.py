@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schemas to functions from a message's bytes straight to its JSON, for where many messages are printed.
+"""Compiles schemas into functions from a message's bytes straight to its JSON, for printing many messages.
 
-For each version of a message the source of such functions is written and compiled, one for each struct: straight-line
-code, with no dict in between. That of a TopicRecord is::
+For each version of a message, Python source is generated and compiled: one function per struct, without any dict. For a
+TopicRecord it is::
 
     def read_0(data, at):
         size = data[at] - 1
@@ -19,11 +19,11 @@ code, with no dict in between. That of a TopicRecord is::
         ...
         return f'{{"name":{v0},"topicId":{uuid(v1)}}}', at
 
-Only what is usual is read: whatever is wrong or rare ends in None. Then the caller reads the message by
-``schema_reader`` and prints it by ``message_json``, which say what is right, and have the words of each error.
+Only usual messages are read: for anything wrong or rare the result is None. The caller then reads the message by
+``schema_reader`` and prints it by ``message_json``, which define the correct result and have the text of each error.
 
-Few lengths are checked on the way: a slice that goes past the end is short, and leaves ``at`` past the end too. As
-``at`` only grows, whatever is read next fails, or else the one check at the end of the message does.
+Few lengths are checked on the way. A slice past the end is short, and leaves ``at`` past the end. Since ``at`` only
+increases, the next read fails, or else the single check at the end of the message does.
 """
 
 import functools
@@ -50,7 +50,7 @@ JsonReader = Callable[[bytes, int], tuple[str, int] | None]
 
 
 class _UnusualError(Exception):
-    """The message is to be read in the other way."""
+    """The message must be read by ``schema_reader``."""
 
 
 _NOT_USUAL: Final = (_UnusualError, DecodeError, IndexError, ValueError, struct.error)
@@ -71,9 +71,9 @@ def compile_json_reader(schema: MessageSchema, version: int, level: str) -> Json
 
 
 _FORMATS: Final = {**FIXED_FORMATS, "uuid": "16s"}
-"""The types of a fixed size, and what the struct module calls them."""
+"""The types of a fixed size, and their struct formats."""
 _FUNCTIONS: Final = {"bool": "boolean", "float64": "double", "uuid": "uuid"}
-"""What makes text of those that a format string does not."""
+"""Functions that make text of fixed-size types, for types that a format string does not render as Kafka does."""
 
 
 def _long_string_length(data: Buffer, position: int) -> tuple[int, int]:
@@ -88,12 +88,12 @@ _quoted: Final = json.JSONEncoder(ensure_ascii=False).encode
 
 def _string(text: str) -> str:
     quoted = _quoted(text)
-    return json_string(text) if "\\u00" in quoted else quoted  # Of control characters Kafka's hex digits are capitals.
+    return json_string(text) if "\\u00" in quoted else quoted  # Kafka's hex digits of control characters are capitals.
 
 
 @functools.lru_cache(maxsize=4096)
 def _uuid(data: bytes) -> str:
-    """Make the text of a uuid, or find it: those of topics and directories come again and again."""
+    """Return the text of a uuid, cached since those of topics and directories recur."""
     return json_uuid(uuid.UUID(bytes=data))
 
 
@@ -108,7 +108,7 @@ def _integers(letter: str, count: int, data: bytes, position: int) -> str:
 
 
 def _array(letter: str, count: int) -> tuple[Callable[[bytes, int], tuple[int, ...]], str]:
-    """Return what unpacks an array, and the template of its text."""
+    """Return a function that unpacks an array, and the template of its text."""
     return struct.Struct(f">{count}{letter}").unpack_from, f"[{','.join(['%d'] * count)}]"
 
 
@@ -134,11 +134,11 @@ _NAMES: Final[dict[str, object]] = {
     "uuid": _uuid,
     "uuids": _uuids,
 }
-"""What the functions may call."""
+"""The names that generated functions may use."""
 
 
 class _Generator:
-    """Writes the functions of a message. A method that returns lines returns statements that move ``at`` along."""
+    """Generates the functions of a message. Methods that return lines return statements that advance ``at``."""
 
     def __init__(self, schema: MessageSchema, version: int, level: str) -> None:
         self._schema = schema
@@ -149,7 +149,7 @@ class _Generator:
         self._names: dict[str, Any] = dict(_NAMES)
 
     def compiled(self) -> Callable[[bytes, int], tuple[str, int]]:
-        """Compile all functions, and return that of the message."""
+        """Compile all functions, and return the one for the message."""
         name = self._struct_function(self._schema.struct)
         source = "\n".join(self._functions)
         code = compile(source, f"<JSON of {self._schema.name}, version {self._version}>", "exec")
@@ -158,7 +158,7 @@ class _Generator:
         return function
 
     def _struct_function(self, layout: Struct) -> str:
-        """Write the function of a struct behind those that it calls, and return its name."""
+        """Generate the function of a struct, after those that it calls, and return its name."""
         variables = {field.name: f"v{index}" for index, field in enumerate(layout.fields)}
         lines = [*self._plain_fields(layout, variables)]
         if self._is_flexible:
@@ -177,7 +177,7 @@ class _Generator:
     # Reading
 
     def _plain_fields(self, layout: Struct, variables: dict[str, str]) -> Iterable[str]:
-        """Read what is not tagged. Neighbours of a fixed size are read at once, and become text at the end."""
+        """Read untagged fields. Adjacent fields of a fixed size are read at once, and become text at the end."""
         together: list[Field] = []
         for field in layout.fields:
             if not self._is_present(field) or self._is_tagged(field):
@@ -205,7 +205,7 @@ class _Generator:
         return self._value(field, variable, is_nullable=self._version in field.nullable)
 
     def _value(self, field: Field, variable: str, *, is_nullable: bool) -> list[str]:
-        """Read what is not of a fixed size: a field, or one item of an array."""
+        """Read a field of variable size, or one such item of an array."""
         null = "null" if is_nullable else None
         if field.struct is not None:
             lines = [f"{variable}, at = {self._struct_function(field.struct)}(data, at)"]
@@ -216,7 +216,7 @@ class _Generator:
             shown = "string(str(data[at : at + size], 'utf-8'))"
         elif field.type == "bytes":
             shown = "base64(data[at : at + size])"
-        else:  # Of record batches only the size is shown, and the label says so.
+        else:  # For record batches only the size is shown, with a label of its own.
             null = f'"{field.name}":null' if null else None
             shown = f"""'"{field.name}SizeInBytes":' + str(size)"""
         return [*length, *_unless("size < 0", variable, null, [f"{variable} = {shown}", "at += size"])]
@@ -248,7 +248,7 @@ class _Generator:
         ]
 
     def _tags(self, layout: Struct, variables: dict[str, str]) -> list[str]:
-        """Read tagged fields: the variable of each is its label and text, or empty where it is at its default."""
+        """Read tagged fields: the variable of each is its label and text, or empty if it is at its default."""
         shown = [field for field in layout.fields if self._version in field.versions and self._is_tagged(field)]
         known = [field for field in layout.fields if field.tag is not None and knows(self._level, field.since)]
         tag = [*_unsigned("tag"), *_unsigned("size")]
@@ -286,7 +286,7 @@ class _Generator:
         """Return the expression of the JSON: all fields of the version, also those that the level does not read."""
         shown = [field for field in layout.fields if self._version in field.versions]
         parts = "".join(self._part(field, variables[field.name]) for field in shown)
-        if shown and self._is_tagged(shown[0]):  # Whether it has a comma in front is not known before.
+        if shown and self._is_tagged(shown[0]):  # Known only at run time: whether a comma comes first.
             return f"'{{' + f{parts!r}[1:] + '}}'"
         return f"f{'{{' + parts[1:] + '}}'!r}"
 
@@ -302,13 +302,13 @@ class _Generator:
 
 
 def _shown(field: Field, variable: str) -> str:
-    """Return the expression of what stands for a field that was read: only what is of a fixed size is no text yet."""
+    """Return the expression of a field's text: fields of a fixed size are converted, all others are text already."""
     function = None if field.is_array else _FUNCTIONS.get(field.type)
     return variable if function is None else f"{function}({variable})"
 
 
 def _unless(condition: str, variable: str, null: str | None, lines: list[str]) -> list[str]:
-    """Return lines that do not hold for a null, which is refused if there is no text for it."""
+    """Wrap lines in a check for null, which becomes the text ``null``, or is refused if there is none."""
     if null is None:
         return [f"if {condition}:", "    raise Unusual", *lines]
     return [f"if {condition}:", f"    {variable} = {null!r}", "else:", *_indented(lines)]

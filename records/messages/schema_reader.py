@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schemas to readers: a closure for each struct, made once for a version and a level.
+"""Compiles schemas into readers: one closure per struct, version and level.
 
-A struct's reader is a short list of steps. Neighbouring numbers and bools are one step, because one call of the struct
-module takes them all; any other field is a step of its own.
+A struct's reader is a short list of steps. Adjacent numbers and bools are one step, because one call of the struct
+module reads them all; any other field is a step of its own.
 
 Source: the ``read`` methods that Kafka generates. As there, the size of a known tagged field is not checked, a tag that
-only other versions have is an error, and a version above the highest known one reads by the highest layout until a
-nested struct comes that is not a shared one.
+only other versions have is an error, and a version above the highest known one is read by the highest layout, except
+that an element of a nested struct that is not shared is an error.
 """
 
 import struct
@@ -41,7 +41,7 @@ Step = Callable[[Buffer, int, dict[str, Any]], int]
 
 
 def compile_reader(schema: MessageSchema, version: int, level: str) -> Reader:
-    """Make the reader of one version of a message, as a level knows it; an unknown version is read by the nearest."""
+    """Return the reader of one version of a message at a level; an unknown version is read by the nearest one."""
     read = _Compiler(schema, version, level).struct_reader(schema.struct)
 
     def read_message(buffer: Buffer, position: int) -> tuple[dict[str, Any], int]:
@@ -52,7 +52,7 @@ def compile_reader(schema: MessageSchema, version: int, level: str) -> Reader:
 
 
 class _Compiler:
-    """What holds for the whole message: the layout to read by, and the version that was asked for."""
+    """Compiles the structs of one message: holds the layout to read by, and the requested version."""
 
     def __init__(self, schema: MessageSchema, version: int, level: str) -> None:
         known = schema.versions_at(level)
@@ -102,7 +102,7 @@ class _Compiler:
         return array_reader(field.name, read_count, read_item, nullable=nullable)
 
     def _value_reader(self, field: Field, name: str, *, nullable: bool) -> Reader:
-        """Give the reader of a field that is no array, or of one item of an array."""
+        """Return the reader of a field that is not an array, or of one item of an array."""
         if field.struct is not None:
             return self._nested_reader(field, field.struct, nullable=nullable)
         if field.type in FIXED_FORMATS:
@@ -199,14 +199,14 @@ def _tags_step(known: dict[int | None, tuple[str, Reader]]) -> Step:
 def _read_unknown(buffer: Buffer, position: int, size: int) -> tuple[bytes, int]:
     end = position + size
     if size < 0:
-        raise invalid(str(size), position)  # all that Java says
+        raise invalid(str(size), position)  # Java's whole message
     if end > len(buffer):
         raise too_short(size, len(buffer) - position, position)
     return bytes(buffer[position:end]), end
 
 
 def _nullable_reader(read_mark: LengthReader, least: int, read: Reader) -> Reader:
-    """Give the reader of a struct that has a mark before it, below ``least`` for null."""
+    """Return the reader of a nullable struct, which is preceded by a mark; one below ``least`` means null."""
 
     def read_nullable(buffer: Buffer, position: int) -> tuple[Any, int]:
         mark, position = read_mark(buffer, position)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one-line-a-field notation of ``schemas/*.txt``: text to schemas. The head of each text describes it."""
+"""Parses ``schemas/*.txt``, which have one line per field. The head of each file describes the notation."""
 
 import re
 from typing import Any, Final
@@ -13,7 +13,7 @@ from raftlog.uuid_text import ZERO_UUID
 NEWEST: Final = LEVELS[-1]
 
 UNKNOWN_TAGS: Final = "unknownTaggedFields"
-"""Where a message keeps the tagged fields that its schema does not have: a dict of tag to bytes."""
+"""The key under which a message keeps tagged fields that its schema does not have: a dict of tag to bytes."""
 
 _NO_END = 0x7FFF
 _FIELD = re.compile(r"(\w+): (\[\])?(\w+)")
@@ -30,7 +30,7 @@ class Versions:
         return self.lowest <= version <= self.highest
 
     def nearest(self, version: int) -> int:
-        """Give the version of the range that is nearest to ``version``."""
+        """Return the version of the range that is nearest to ``version``."""
         return max(self.lowest, min(version, self.highest))
 
     @classmethod
@@ -53,12 +53,12 @@ class Field:
     """One field of a struct.
 
     Attributes:
-        type: the type, of one item where the field is an array; ``struct`` where it is a struct.
+        type: the type, or that of an item if the field is an array; ``struct`` for a struct.
         struct: the struct, or None.
         tag: the tag, or None if the field is never tagged.
         tagged: the versions in which it is a tagged field.
-        default: what an absent field is; of a struct, its fields' defaults. Copy it before you hand it out.
-        has_default_note: whether the schema states the default; without a note it follows from the type.
+        default: the value of an absent field; for a struct, the defaults of its fields. Copy it before passing it on.
+        has_default_note: whether the schema states the default; otherwise it follows from the type.
         ignorable: whether a version that lacks the field drops its value without error.
         flexible: False if the field keeps the classic form in flexible versions too.
         since: the first level whose readers know the field.
@@ -84,7 +84,7 @@ class Struct:
     """A named group of fields.
 
     Attributes:
-        is_shared: whether it stands under ``struct X``. Kafka's readers of such structs do not check the version.
+        is_shared: whether it is defined by ``struct X``. Kafka's readers of such structs do not check the version.
     """
 
     name: str
@@ -98,12 +98,12 @@ class Struct:
 
 @attrs.frozen(eq=False)
 class MessageSchema:
-    """A message: its struct, and what its heading says.
+    """A message: its struct, and the properties in its heading.
 
     Attributes:
         kind: ``rpc``, ``header``, ``data``, ``metadata``, ``coordinator``, ``storage``, ``embedded`` or ``json file``.
         topic: for coordinator records, the topic that has them.
-        api_key: the number that frames know it by, or None.
+        api_key: the number that identifies it in frames, or None.
         flexible: the versions with compact lengths and tagged fields.
         since: the first level whose readers know it.
     """
@@ -122,19 +122,19 @@ class MessageSchema:
         return self.struct.name
 
     def versions_at(self, level: str) -> Versions:
-        """Give the versions that readers of a level know: a version that only newer fields opened is newer too."""
+        """Return the versions that readers of a level know, without versions that exist only for newer fields."""
         newer = [field.versions.lowest for field in self.struct.fields if not knows(level, field.since)]
         opened = [lowest for lowest in newer if lowest > max(self.versions.lowest, self.flexible.lowest)]
         return Versions(self.versions.lowest, min([self.versions.highest + 1, *opened]) - 1)
 
 
 def knows(level: str, since: str) -> bool:
-    """Say whether readers of a level know what came with another one."""
+    """Return whether readers of ``level`` know what the level ``since`` introduced."""
     return LEVELS.index(level) >= LEVELS.index(since)
 
 
 def fresh(default: Any) -> Any:
-    """Copy a default, so that its taker may change it."""
+    """Copy a default, so that the caller may change it."""
     if isinstance(default, dict):
         return {name: fresh(value) for name, value in default.items()}
     return list(default) if isinstance(default, list) else default
@@ -142,7 +142,7 @@ def fresh(default: Any) -> Any:
 
 @attrs.frozen
 class _Line:
-    """A line without its comment, what it notes, and the lines indented under it."""
+    """A line without its comment, its notes, and the lines indented under it."""
 
     text: str
     notes: dict[str, str]

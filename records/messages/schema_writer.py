@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schemas to writers: a closure for each struct, made once for a version.
+"""Compiles schemas into writers: one closure per struct and version.
 
-A message may leave out fields, which are then at their defaults, but may not have fields that its schema does not. A
-field that the version lacks must be at its default too, unless it is ignorable.
+A message may leave out fields, which then have their defaults, but may not have fields that its schema lacks. A field
+that the version lacks must have its default too, unless it is ignorable.
 
 Source: the ``write`` methods that Kafka generates.
 """
@@ -33,12 +33,12 @@ IsDefault = Callable[[Any], bool]
 
 
 def compile_writer(schema: MessageSchema, version: int) -> Writer:
-    """Make the writer of one version of a message, which must be a known one."""
+    """Return the writer of one version of a message, which must be known."""
     return _Compiler(schema.name, version, flexible=version in schema.flexible).struct_writer(schema.struct)
 
 
 def default_check(field: Field) -> IsDefault:
-    """Give the function that says whether a value of a field is its default, as Kafka compares them."""
+    """Return the function that compares a field's value with its default, as Kafka does."""
     if field.default is None:
         return lambda value: value is None
     if field.is_array:
@@ -57,7 +57,7 @@ def default_check(field: Field) -> IsDefault:
 
 @attrs.frozen
 class _Plan:
-    """How a field is written: present with a writer, or absent and checked."""
+    """How a field is handled: written if the version has it, else checked to have its default."""
 
     name: str
     default: Any
@@ -67,7 +67,7 @@ class _Plan:
 
 
 class _Compiler:
-    """What holds for the whole message."""
+    """Compiles the structs of one message."""
 
     def __init__(self, message: str, version: int, *, flexible: bool) -> None:
         self._message = message
@@ -109,7 +109,7 @@ class _Compiler:
         return array_writer(field.name, encode_count, write_item, nullable=nullable)
 
     def _value_writer(self, field: Field, name: str, *, nullable: bool) -> Writer:
-        """Give the writer of a field that is no array, or of one item of an array."""
+        """Return the writer of a field that is not an array, or of one item of an array."""
         if field.struct is not None:
             write = self.struct_writer(field.struct)
             return _nullable_writer(write, tagged=self._is_tagged(field)) if nullable else write
@@ -160,7 +160,7 @@ def _write_entries(out: bytearray, entries: dict[int, bytes]) -> None:
 
 
 def _nullable_writer(write: Writer, *, tagged: bool) -> Writer:
-    """Give the writer of a struct with a mark before it: in a tag 0 is null, elsewhere -1; 1 is present in both."""
+    """Return the writer of a nullable struct. A mark precedes it: 1 if present; for null 0 in a tag, else -1."""
     null = b"\x00" if tagged else b"\xff"
 
     def write_nullable(out: bytearray, value: Any) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Voter sets on the wire: VoterSet to VotersRecord and back.
+"""Converts voter sets between VoterSet and VotersRecord.
 
 Source: VoterSet#toVotersRecord, VoterSet#fromVotersRecord.
 """
@@ -17,25 +17,25 @@ T = TypeVar("T")
 
 
 def voters_record(voters: VoterSet) -> VotersRecord:
-    """Give the record that makes a voter set known, its voters in the order of their ids."""
+    """Return the record for a voter set, with its voters in the order of their ids."""
     return VotersRecord(tuple(_record_voter(node) for node in voters.voters.values()))
 
 
 def voter_set(record: VotersRecord) -> VoterSet:
-    """Give the voter set that a record makes known.
+    """Return the voter set that a record names.
 
-    Listener names are taken in upper case. Of voters with the same id, and of endpoints with the same name, the last
-    wins. Unknown tagged fields are not part of a voter set.
+    Listener names are converted to upper case. If several voters have the same id, or several endpoints the same name,
+    the last one wins. Unknown tagged fields are not part of a voter set.
 
     Raises:
-        InvalidRecordError: a listener has no name, or a range of supported versions is none.
+        InvalidRecordError: a listener has no name, or a range of supported versions is invalid.
     """
     by_id = {voter.id: _node(voter) for voter in record.voters}
     return VoterSet.of(by_id.values())
 
 
 def voters_problem(record: VotersRecord) -> str | None:
-    """Say why a record names no voter set that should be written, or None. Readers take more: see ``voter_set``."""
+    """Describe why a record's voter set should not be written; None if it may. ``voter_set`` accepts more."""
     if not record.voters:
         return "a voter set without voters"
     for twice in _repeated(voter.id for voter in record.voters):

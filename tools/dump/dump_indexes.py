@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dumping what stands beside a log: indexes, producer snapshots and the small files."""
+"""Dumps the files beside a log: indexes, producer snapshots and the small files."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Generic
@@ -31,15 +31,15 @@ from raftlog.tools.input.inputs import LARGEST_SMALL_FILE_BYTES, InputFile
 from raftlog.tools.input.small_files import READABLE_KINDS, small_file_contents
 
 _MAX_INDEX_SIZE: Final = 64 * 1024 * 1024
-"""Larger indexes are refused; Kafka makes them 10 MiB."""
+"""Larger indexes are refused; Kafka's have 10 MiB."""
 
 
 @attrs.frozen
 class IndexOptions:
-    """How to treat indexes: as kafka-dump-log's options of these names say.
+    """How to treat indexes, by kafka-dump-log's options of these names.
 
     Attributes:
-        dialect: the release whose sanity check to make.
+        dialect: the release whose sanity check to run.
     """
 
     index_sanity_check: bool = False
@@ -48,11 +48,11 @@ class IndexOptions:
 
 
 def dump_other_file(file: InputFile, renderer: Renderer, options: IndexOptions) -> Iterator[str | Finding]:
-    """Yield what a file beside a log says, whatever its kind.
+    """Yield the contents of a file beside a log, whatever its kind.
 
     Raises:
         StorageError: the file cannot be read.
-        DecodeError: it does not read by its format.
+        DecodeError: it breaks its format.
     """
     match file.kind:
         case FileKind.OFFSET_INDEX:
@@ -68,7 +68,7 @@ def dump_other_file(file: InputFile, renderer: Renderer, options: IndexOptions) 
 
 
 def dump_offset_index(file: InputFile, renderer: Renderer, options: IndexOptions) -> Iterator[str | Finding]:
-    """Yield the entries of an offset index, and what does not hold between it and its segment."""
+    """Yield the entries of an offset index, and its contradictions with its segment."""
     index = _Index(OFFSET_INDEX, read_file(file.path, _MAX_INDEX_SIZE))
     if len(index.data) < OFFSET_INDEX.entry_size:
         yield from index.problems(file.path)
@@ -83,7 +83,7 @@ def dump_offset_index(file: InputFile, renderer: Renderer, options: IndexOptions
 
 
 def dump_time_index(file: InputFile, renderer: Renderer, options: IndexOptions) -> Iterator[str | Finding]:
-    """Yield the entries of a time index, and what does not hold between it and its segment."""
+    """Yield the entries of a time index, and its contradictions with its segment."""
     index = _Index(TIME_INDEX, read_file(file.path, _MAX_INDEX_SIZE))
     if options.index_sanity_check:
         yield from _sanity_check(file, renderer, index, options.dialect)
@@ -109,7 +109,7 @@ def dump_producer_snapshot(file: InputFile, renderer: Renderer) -> Iterator[str 
 
 
 def dump_small_file(file: InputFile, renderer: Renderer) -> Iterator[str | Finding]:
-    """Yield what one of the small files says; a kind without content says nothing."""
+    """Yield the contents of one of the small files; nothing for a kind without contents."""
     if file.kind is not None and file.kind in READABLE_KINDS:
         contents = small_file_contents(file.kind, read_file(file.path, LARGEST_SMALL_FILE_BYTES))
         yield renderer.small_file(file, file.kind, contents)
@@ -121,20 +121,20 @@ def _base_offset(file: InputFile) -> int:
 
 @attrs.frozen
 class _Index(Generic[Entry]):
-    """An index. Each loop over its entries decodes them anew: a list would take 14 times the file."""
+    """An index. Each loop over its entries decodes them again, since a list would take 14 times the file's size."""
 
     layout: IndexFormat[Entry]
     data: bytes
 
     def __iter__(self) -> Iterator[Entry]:
-        """Yield the entries that Kafka lists: up to the first, but for the very first, that is at the base offset."""
+        """Yield the entries that Kafka lists: all before the first one, except entry 0, that is at the base offset."""
         for number, entry in enumerate(self.layout.entries(self.data)):
             if number > 0 and not isinstance(entry, AbortedTransaction) and entry.relative_offset == 0:
                 return
             yield entry
 
     def problems(self, path: str) -> Iterator[Finding]:
-        """Yield what is wrong with the index by itself."""
+        """Yield the errors inside the index, without a look at its segment."""
         for piece in self.layout.scan(self.data):
             if isinstance(piece, PartialEntry):
                 reason = f"{piece.size_bytes} bytes after the last entry"
@@ -155,13 +155,13 @@ class _Index(Generic[Entry]):
 def _sanity_check(
     file: InputFile, renderer: Renderer, index: "_Index[OffsetIndexEntry] | _Index[TimeIndexEntry]", dialect: Release
 ) -> Iterator[str | Finding]:
-    """Do no more than a broker does when it starts. Source: the sanityCheck of OffsetIndex and of TimeIndex."""
+    """Check only what a broker checks at startup. Source: the sanityCheck of OffsetIndex and of TimeIndex."""
     reason = _insanity(index, dialect)
     yield renderer.passed(file) if reason is None else Finding(file.path, "index-sanity", reason)
 
 
 def _insanity(index: "_Index[OffsetIndexEntry] | _Index[TimeIndexEntry]", dialect: Release) -> str | None:
-    """Say what does not pass, if anything: of the entries the broker looks at the first and the last."""
+    """Describe what fails the check, if anything; like a broker, look only at the first and the last entry."""
     size = index.layout.entry_size
     end = len(index.data) // size * size
     if end < len(index.data) and (index.layout is TIME_INDEX or dialect < DIALECTS["4.3"]):
@@ -203,7 +203,7 @@ def _check_offsets(file: InputFile, entries: Iterable[OffsetIndexEntry], log: By
 
 
 def _check_times(file: InputFile, entries: Iterable[TimeIndexEntry], log: ByteSource) -> Iterator[Finding]:
-    """Walk the log's headers once, as entries ask for them."""
+    """Check entries in a single pass over the log's headers."""
     base_offset = _base_offset(file)
     position = 0
     head: BatchHead | None = None

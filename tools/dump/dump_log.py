@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``raftlog dump-log``: print what a log's files hold, in Kafka's own words, as JSON lines or as a table.
+"""``raftlog dump-log``: print the contents of a log's files, in Kafka's own format, as JSON lines or as a table.
 
-Damage never ends a run: it is reported, and reading goes on behind it.
+Damage never ends a run: it is reported, and reading continues after it.
 """
 
 import sys
@@ -39,7 +39,7 @@ _KAFKA_KINDS: Final = frozenset(
         FileKind.PRODUCER_SNAPSHOT,
     }
 )
-"""What kafka-dump-log knows; it ignores all else."""
+"""The kinds of files that kafka-dump-log prints; it ignores all others."""
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -52,7 +52,7 @@ def run(arguments: Sequence[str]) -> int:
         return EXIT_ERROR
     try:
         return dump.run()
-    except MissingExtraError as error:  # A remote path needs a package; of codecs, ``_take`` says so.
+    except MissingExtraError as error:  # For a remote path; ``_take`` reports missing codecs.
         say(str(error), "raftlog dump-log")
         return EXIT_ERROR
 
@@ -110,7 +110,7 @@ class Dump:
             self._take(Finding.of_error(error, file.path))
         except StorageError as error:
             if file.was_listed and isinstance(error.__cause__, FileNotFoundError):
-                self._say(f"{file.path}: gone since its directory was listed")
+                self._say(f"{file.path}: deleted since its directory was listed")
             else:
                 self._complain(error)
         if not self._format.hides_secrets and self._records.has_shown_secret:
@@ -132,7 +132,7 @@ class Dump:
             yield from self._other_lines(file)
 
     def _other_lines(self, file: InputFile) -> Iterator[Line]:
-        from raftlog.tools.dump.dump_indexes import (  # Slow to import: only where they are.
+        from raftlog.tools.dump.dump_indexes import (  # Slow to import, and needed only for these files.
             IndexOptions,
             dump_other_file,
         )
@@ -142,7 +142,7 @@ class Dump:
         return dump_other_file(file, self._renderer, index_options)
 
     def _decoder_of(self, file: InputFile) -> PayloadDecoder:
-        """Return the decoder that was named, or else, outside Kafka's format, the one that fits the topic."""
+        """Return the decoder that the user named, or else, except in Kafka's format, the decoder for the topic."""
         if self._named_decoder is not None:
             return self._named_decoder
         if not self._format.decodes_unasked and not self._options.selection.types:
@@ -169,7 +169,7 @@ class Dump:
         self._say(str(error))
 
     def _say(self, text: str) -> None:
-        self._output.flush()  # What is said follows what it is about, where both go to one terminal.
+        self._output.flush()  # On a terminal, messages must follow the output that they are about.
         say(text)
 
     def _say_once(self, text: str) -> bool:
@@ -181,7 +181,7 @@ class Dump:
 
 
 class _Output:
-    """Standard output, written in large pieces; what is no Unicode, in a file's name, is written as it was read."""
+    """Standard output, written in large pieces; bytes of a file's name that are not UTF-8 are written unchanged."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -226,6 +226,6 @@ def _named_decoder(options: DumpOptions) -> PayloadDecoder | None:
 
 def _message_decoder(name: str, options: DumpOptions) -> PayloadDecoder:
     """Return a decoder of messages. It knows those of the release that the user named, or all."""
-    from raftlog.tools.payloads.message_payloads import message_decoder  # Slow to import: schemas come with it.
+    from raftlog.tools.payloads.message_payloads import message_decoder  # Slow to import, because of schemas.
 
     return message_decoder(name, options.dialect, options.message_level, redact=options.redact)

@@ -16,32 +16,32 @@ from raftlog.tools.terminal.exit_codes import EXIT_CODES_HELP
 from raftlog.tools.terminal.spool_option import add_spool_option
 
 DECODERS: Final = ("offsets", "transaction-log", "cluster-metadata", "remote-log-metadata", "share-group-state")
-"""Decoders of known topics; of several that are given, the first of these is used, as in Kafka."""
+"""Decoders of known topics; if several are given, the first in this order is used, as in Kafka."""
 _DEFAULT_STRING_DECODER: Final = ""
 _NO_LIMIT: Final = 2**31 - 1
 
 
 class DumpOptions(NamedTuple):
-    """What the user asked for.
+    """The options of one run.
 
     Attributes:
         paths: files, directories, patterns and ``-``, in order.
-        all_files: whether directories give their indexes and small files too.
+        all_files: whether to dump the indexes and small files of directories too.
         output_format: from the registry.
-        dialect: whose words the format ``kafka`` uses.
+        dialect: the release that the format ``kafka`` follows.
         message_level: the release whose messages it knows; None for every message that raftlog knows.
         decoder: one of ``DECODERS``, or None.
-        key_decoder, value_decoder: ``module:name`` of Python functions or classes of Kafka's, or None.
+        key_decoder, value_decoder: ``module:name`` of Python functions or classes of Kafka, or None.
         deep: whether to read records.
         print_payloads: whether the format ``kafka`` shows keys and payloads.
         skip_record_metadata: whether it shows nothing else of a record.
         decode_corrupt: whether to decode batches whose CRC does not hold.
-        redact: whether secrets are hidden; never in the format ``kafka``.
+        redact: whether to hide secrets; the format ``kafka`` never does.
         selection: which batches and records to show.
         last: how many offsets before the log end to show, or None.
-        limit: how many records, or batches where records are not read, to show at most; or None.
+        limit: the most records to show, or batches if records are not read; None for no limit.
         max_bytes: how far into a file of batches to read, or None.
-        index_sanity_check: whether to do no more to indexes than a broker does when it starts.
+        index_sanity_check: whether to check indexes only as a broker does at startup.
         verify_index_only: whether to check indexes and print no entries.
     """
 
@@ -67,7 +67,7 @@ class DumpOptions(NamedTuple):
 
 
 def parse_options(arguments: Sequence[str]) -> DumpOptions:
-    """Read a command line; a wrong one exits with 1 and one line that says why."""
+    """Parse a command line; exit with 1 and a one-line message if it is wrong."""
     parser = make_parser()
     given = parser.parse_args(arguments)
     decoder = next((name for name in DECODERS if getattr(given, f"{name.replace('-', '_')}_decoder")), None)
@@ -80,7 +80,7 @@ def parse_options(arguments: Sequence[str]) -> DumpOptions:
     if not paths:
         parser.error("name a file or a directory")
     if given.last is not None and STANDARD_INPUT in paths:
-        parser.error("--last reads the end of a log first, which standard input cannot give")
+        parser.error("--last needs to read the end of a log first, and standard input cannot seek")
     names_decoder = decoder is not None or given.key_decoder is not None or given.value_decoder is not None
     print_payloads = given.print_data_log or names_decoder
     selection = _selection(parser, given)
@@ -128,7 +128,7 @@ def make_parser() -> Parser:
     """Return the parser of the verb's arguments."""
     parser = Parser(
         prog="raftlog dump-log",
-        description="Print what a log's files hold: batches, records, control records, indexes, snapshots.",
+        description="Print the contents of a log's files: batches, records, control records, indexes, snapshots.",
         epilog=f"Findings go to standard error. {EXIT_CODES_HELP}",
     )
     parser.add_argument(
@@ -151,7 +151,7 @@ def _add_kafka_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--skip-record-metadata",
         action="store_true",
-        help="print keys and payloads alone; control records become blank",
+        help="print only keys and payloads; control records become blank lines",
     )
     group.add_argument(
         "--max-bytes",
@@ -165,11 +165,11 @@ def _add_kafka_options(group: argparse._ArgumentGroup) -> None:
         type=_count,
         default=5 * 1024 * 1024,
         metavar="N",
-        help="taken for Kafka's sake: a check of an index reads headers only, whatever the batch's size",
+        help="accepted for compatibility with Kafka, and ignored: index checks read only batch headers",
     )
     group.add_argument("--verify-index-only", action="store_true", help="check indexes, and print no entries")
     group.add_argument(
-        "--index-sanity-check", action="store_true", help="check indexes as a broker does when it starts, no more"
+        "--index-sanity-check", action="store_true", help="check indexes only as a broker does at startup"
     )
     topics = {
         "offsets": "__consumer_offsets",
@@ -187,7 +187,7 @@ def _add_kafka_options(group: argparse._ArgumentGroup) -> None:
             nargs="?",
             const=_DEFAULT_STRING_DECODER,
             metavar="CLASS",
-            help=f"decode {part}s by a class of Kafka's, such as Integer or org.apache.kafka.tools.api.LongDecoder,"
+            help=f"decode {part}s by a class of Kafka, such as Integer or org.apache.kafka.tools.api.LongDecoder,"
             " or by a Python function of bytes (MODULE:NAME); without a name, as text",
         )
 
@@ -197,7 +197,7 @@ def _add_output_options(group: argparse._ArgumentGroup) -> None:
         "--format",
         choices=tuple(FORMATS),
         default=KAFKA.name,
-        help="kafka is byte for byte Kafka's own for what is sound",
+        help="kafka is byte for byte Kafka's own output for sound files",
     )
     group.add_argument(
         "--dialect",
@@ -206,10 +206,10 @@ def _add_output_options(group: argparse._ArgumentGroup) -> None:
         f"(default {NEWEST_DIALECT.name}, with the messages of {LEVELS[-1]} decoded too)",
     )
     group.add_argument("--shallow", action="store_true", help="in the formats jsonl and table, leave out records")
-    group.add_argument("--all", action="store_true", help="of directories, dump indexes and small files too")
+    group.add_argument("--all", action="store_true", help="for directories, dump indexes and small files too")
     group.add_argument("--no-redact", action="store_true", help="show secrets (the format kafka always does)")
     group.add_argument(
-        "--decode-corrupt", action="store_true", help="decode batches whose CRC does not hold: records may be wrong"
+        "--decode-corrupt", action="store_true", help="decode batches whose CRC does not match; records may be wrong"
     )
 
 
@@ -221,7 +221,7 @@ def _add_selection_options(group: argparse._ArgumentGroup) -> None:
         "--since", type=_time, metavar="TIME", help="first time, inclusive: ISO 8601 (UTC unless it says), or ms"
     )
     group.add_argument("--until", type=_time, metavar="TIME", help="last time, exclusive")
-    group.add_argument("--control", action="store_true", help="control records alone")
+    group.add_argument("--control", action="store_true", help="only control records")
     group.add_argument(
         "--type",
         action="append",
@@ -251,11 +251,11 @@ def _time(text: str) -> int:
 def _type(text: str) -> str:
     import difflib
 
-    from raftlog.tools.payloads.message_payloads import type_names  # Slow to import: schemas come with it.
+    from raftlog.tools.payloads.message_payloads import type_names  # Slow to import, because of schemas.
 
     name = parse_type(text)
     names = type_names()
-    if name in names or re.fullmatch(r"UNKNOWN\(-?[0-9]+\)", name):  # So control records of unknown types are called.
+    if name in names or re.fullmatch(r"UNKNOWN\(-?[0-9]+\)", name):  # The name of control records of unknown types.
         return name
     near = difflib.get_close_matches(name, names, n=3)
     raise argparse.ArgumentTypeError(f"no type is called {text!r}" + (f"; there is {', '.join(near)}" if near else ""))

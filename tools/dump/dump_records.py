@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dumping files of batches: segments and snapshots."""
+"""Dumps files of batches: segments and snapshots."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, TypeGuard
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from raftlog.tools.dump.rendering import Renderer
 
 Line = str | bytes | Finding | MissingExtraError
-"""What a dump gives, in order: text to print, findings to report, and what could not be done for want of a package."""
+"""An item of a dump, in order: text to print, a finding to report, or an error because a package is missing."""
 
 _TailPiece = TornTail | ZeroPadding | Corruption
 _NOTHING: Final = Payload()
@@ -42,13 +42,13 @@ class RecordsDump:
 
     Attributes:
         renderer: the output format.
-        line_writer: writes lines of this format many at a time; None where each is rendered alone.
+        line_writer: writes lines of this format many at a time; None if each is rendered separately.
         deep: whether to read records.
-        decodes_payloads: whether the output shows them.
-        decode_corrupt: whether to read records of batches whose CRC does not hold.
+        decodes_payloads: whether the output shows decoded payloads.
+        decode_corrupt: whether to read records of batches whose CRC does not match.
         max_bytes: how far into a file to read, or None.
-        left: how many more records, or batches where records are not read, may be shown; None is any number.
-        has_shown_secret: whether a record that was shown holds a secret in the clear.
+        left: how many more records may be shown, or batches if records are not read; None for any number.
+        has_shown_secret: whether a record has been shown with an unhidden secret.
     """
 
     renderer: "Renderer"
@@ -84,12 +84,12 @@ class RecordsDump:
                             break
                     elif quick is not None:
                         yield from self._many(file, piece, quick, decoder)
-            if self.max_bytes is None and (size_bytes := _tail_size(tail)):  # With a limit, Kafka says nothing.
+            if self.max_bytes is None and (size_bytes := _tail_size(tail)):  # With a limit, Kafka does not report it.
                 yield self.renderer.tail(file, size_bytes)
             yield self.renderer.end(file, coverage)
 
     def _quick_lines(self, selection: Selection) -> KafkaLines | None:
-        """Return what prints many lines at a time, if it can print these: all that Kafka prints of a file."""
+        """Return the writer of many lines at a time, which can only print all that Kafka prints of a file, or None."""
         return self.line_writer if IS_COMPILED and selection.is_everything and self.left is None else None
 
     def _pieces(self, source: ByteSource, start: int, *, is_quick: bool) -> "Iterator[Piece | BatchRun | Chunk]":
@@ -97,7 +97,7 @@ class RecordsDump:
             return split(source, start=start, stop=self.max_bytes)
         if not self.deep:
             return split_runs(source, start=start, stop=self.max_bytes)
-        from raftlog.records.columns.columns import read_columns  # Slow to import: only where records are shown.
+        from raftlog.records.columns.columns import read_columns  # Slow to import, and needed only to show records.
 
         return read_columns(source, start=start, stop=self.max_bytes, data_only=False)
 
@@ -130,7 +130,7 @@ class RecordsDump:
                 yield from self._batch(file, batch, decoder, Selection(), chunk.objects(found.batch))
 
     def _quick_chunk(self, quick: KafkaLines, chunk: "Chunk", decoder: PayloadDecoder) -> Iterator[bytes | LinePlace]:
-        """Yield lines as far as they can be printed many at a time, and the places of all else."""
+        """Yield the lines that can be printed many at a time, and the places of all others."""
         if quick.skips_record_metadata:
             return map(LinePlace, range(len(chunk.batches)))
         if not self.decodes_payloads or decoder == PlainDecoder():
@@ -168,7 +168,7 @@ class RecordsDump:
         selection: Selection,
         records: Iterable[AnyRecord] | None = None,
     ) -> Iterator[Line]:
-        """Yield the lines of a batch and its records, which may have been read before."""
+        """Yield the lines of a batch and its records; ``records`` are those that were read already."""
         if not selection.may_hold(batch):
             return
         is_read = self.deep or selection.by_record
@@ -197,9 +197,9 @@ class RecordsDump:
             yield without_frames(error)
 
     def _header_problem(self, file: InputFile, batch: RecordBatch | LegacyBatch) -> Iterator[Finding]:
-        """Yield what keeps the records of a sound batch from being read, as far as its header tells."""
+        """Yield the errors in a sound batch's header that prevent reading its records."""
         if not batch.crc_holds:
-            return  # That is told where the batch was found, and the header may be wrong as well.
+            return  # The damage is reported elsewhere, and the header may be wrong too.
         try:
             batch.ensure_readable()
         except DecodeError as error:
@@ -211,7 +211,7 @@ class RecordsDump:
     def _record(
         self, file: InputFile, batch: RecordBatch | LegacyBatch, record: AnyRecord, payload: Payload
     ) -> Iterator[Line]:
-        """Yield a record's problem, and its line where records are shown."""
+        """Yield a record's problem, and its line if records are shown."""
         if payload.problem is not None:
             yield _problem(file, batch, record, payload.problem)
         if not self.deep:
@@ -234,16 +234,16 @@ def _may_be_tail(piece: "Piece | BatchRun | Chunk") -> TypeGuard[_TailPiece]:
 
 
 def _tail_size(tail: Sequence[_TailPiece]) -> int:
-    """Return how many bytes Kafka calls invalid of what stands behind the last batch; 0 if it dies of them."""
+    """Return how many bytes after the last batch Kafka reports as invalid; 0 if it crashes on them."""
     size_bytes = sum(piece.size_bytes for piece in tail)
     is_cut = bool(tail) and tail[0].rule in {"tail-torn", "batch-overrun"}
-    # Too few for a header: whatever they are, Kafka calls them invalid bytes.
+    # Kafka reports any bytes that are too few for a header as invalid.
     return size_bytes if is_cut or size_bytes <= limits.HEADER_UP_TO_MAGIC else 0
 
 
 def _control_decoder() -> Callable[[AnyRecord], Payload]:
     from raftlog.tools.payloads.message_payloads import (
-        control_payload,  # Slow to import: only where there are control records.
+        control_payload,  # Slow to import, and needed only for control records.
     )
 
     return control_payload
@@ -254,7 +254,7 @@ def _problem(file: InputFile, batch: RecordBatch | LegacyBatch, record: AnyRecor
 
 
 def _is_past(piece: Piece, selection: Selection) -> bool:
-    """Whether nothing that is wanted can follow: offsets grow."""
+    """Whether no selected record can follow, since offsets increase."""
     return (
         isinstance(piece, RecordBatch) and selection.to_offset is not None and piece.next_offset >= selection.to_offset
     )

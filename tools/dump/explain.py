@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``raftlog explain``: what a rule claims, or what the bytes of one batch say, field by field."""
+"""``raftlog explain``: explain a rule, or show the bytes of one batch, field by field."""
 
 import argparse
 import base64
@@ -30,10 +30,10 @@ from raftlog.tools.terminal.verb_output import Fact, add_format_option, tell
 _PROGRAM: Final = "raftlog explain"
 _BYTES_IN_LINE: Final = 8
 _SHOWN_BYTES: Final = 64
-"""How much of a long field is shown, unless all is wanted."""
+"""How many bytes of a long field are shown without ``--all``."""
 _SHOWN_TEXT: Final = 400
 _LARGEST_SHOWN: Final = 16 * 1024 * 1024
-"""How much is read of what may be a batch, if no CRC says so."""
+"""How many bytes are read of a possible batch whose CRC does not match."""
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -52,13 +52,13 @@ def make_parser() -> Parser:
     """Return the parser of the verb's arguments."""
     parser = Parser(
         prog=_PROGRAM,
-        description="Say what a rule claims; or show the bytes of one batch, field by field.",
+        description="Explain a rule, or show the bytes of one batch, field by field.",
         epilog=f"Bytes that the batch's CRC covers are marked with a bar. {EXIT_CODES_HELP}",
     )
     parser.add_argument("what", metavar="RULE|FILE", help="a rule's id, as findings cite it; or a segment or snapshot")
     place = parser.add_mutually_exclusive_group()
     place.add_argument("--offset", type=int, metavar="O", help="show the batch that holds this offset")
-    place.add_argument("--position", type=int, metavar="P", help="show what stands at this byte position")
+    place.add_argument("--position", type=int, metavar="P", help="show the batch or damage at this byte position")
     parser.add_argument("--all", action="store_true", help="show all bytes, and all of long texts")
     parser.add_argument("--no-redact", action="store_true", help="show secrets in metadata records")
     add_format_option(parser)
@@ -70,7 +70,7 @@ def _explain_rule(given: argparse.Namespace) -> int:
     rule = CATALOGUE.get(given.what)
     if rule is None:
         is_file = is_remote(given.what) or os.path.exists(given.what)  # noqa: PTH110
-        hint = "--offset or --position says what to show of a file" if is_file else _nearest(given.what)
+        hint = "use --offset or --position to select what to show of a file" if is_file else _nearest(given.what)
         say(f"no rule is called {given.what}; {hint}", _PROGRAM)
         return EXIT_ERROR
     tell(given.format, [_rule_fact(rule)])
@@ -125,7 +125,7 @@ def _explain_place(given: argparse.Namespace) -> int:
 
 
 def _find(file: InputFile, source: ByteSource, given: argparse.Namespace) -> Piece | None:
-    """Return the batch, or the damage, at the place that is asked for."""
+    """Return the batch, or the damage, at the requested place."""
     if given.position is not None:
         return next((piece for piece in split(source) if 0 <= given.position - piece.position < piece.size_bytes), None)
     start = IndexSeek(file.path, file.base_offset).position_before(source, given.offset)
@@ -145,7 +145,7 @@ def _batch_of(piece: Piece) -> RecordBatch | LegacyBatch | None:
 def _facts(
     file: InputFile, source: ByteSource, piece: Piece, given: argparse.Namespace, note_damage: Callable[[str], None]
 ) -> Iterator[Fact]:
-    """Yield what is to be told of a piece, and note the names of fields that are damaged."""
+    """Yield the facts about a piece, and pass the names of damaged fields to ``note_damage``."""
     yield _heading(file, piece)
     if isinstance(piece, ZeroPadding):
         return
@@ -183,7 +183,7 @@ def _problem(piece: Corruption | TornTail | ZeroPadding) -> str:
 
 
 def _describer(file: InputFile, piece: Piece, *, redact: bool) -> DescribeRecord:
-    """Return what says which message a record of this file holds."""
+    """Return the function that describes the messages in records of this file."""
     from raftlog.records.messages.releases import NEWEST_DIALECT
     from raftlog.tools.payloads.message_payloads import control_payload, message_decoder
     from raftlog.tools.payloads.payloads import DECODER_OF_TOPIC, PlainDecoder

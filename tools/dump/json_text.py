@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The output format ``jsonl`` of ``raftlog dump-log``; ``docs/dump-log-1.schema.json`` is its schema.
 
-Names are Kafka's words in snake case. Keys, values, header values and file names are written as
-``raftlog.tools.terminal.json_lines`` says. The value that a decoder read is under ``data`` (the key's under
-``key_data``), in the shape of Kafka's own JSON converters, names included.
+Names are Kafka's words in snake case. Keys, values, header values and file names have the form of
+``raftlog.tools.terminal.json_lines``. A decoded value is under ``data`` (a decoded key under ``key_data``), in the
+shape of Kafka's own JSON converters, names included.
 """
 
 from typing import Any, Final
@@ -24,7 +24,7 @@ from raftlog.tools.payloads.payloads import Payload
 from raftlog.tools.terminal.json_lines import encode, json_line, one_line, path_member, text_or_base64
 
 SCHEMA_VERSION: Final = 1
-"""Grows when a name or a meaning changes; new names do not count."""
+"""Increases when a name or a meaning changes, but not for new names."""
 
 
 @attrs.frozen
@@ -112,15 +112,15 @@ class JsonLines:
         )
 
     def tail(self, file: InputFile, size_bytes: int) -> str:
-        """What is left after the last batch is a finding like others."""
+        """Print nothing: bytes after the last batch are reported as a finding."""
         return ""
 
     def empty_index(self, file: InputFile) -> str:
-        """An index without entries has no lines."""
+        """Print nothing: an index without entries has no lines."""
         return ""
 
     def passed(self, file: InputFile) -> str:
-        """A check that finds nothing has no lines."""
+        """Print nothing: a check without findings has no lines."""
         return ""
 
     def offset_entry(self, file: InputFile, entry: OffsetIndexEntry, base_offset: int) -> str:

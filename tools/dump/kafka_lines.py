@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lines of kafka-dump-log, many at a time: what ``KafkaText`` prints one by one, written by the kernel.
+"""Writes the lines of kafka-dump-log by the kernel, many at a time; ``KafkaText`` prints the same lines one by one.
 
-Whatever the kernel leaves to others, such as a batch with a delete horizon or what may be a secret, ``KafkaText`` is to
-print: the templates that both use are the one definition of each line.
+``KafkaText`` must print what the kernel does not handle, such as a batch with a delete horizon or a possible secret.
+Both use the same templates, which are the only definition of each line.
 """
 
 import functools
@@ -28,17 +28,17 @@ _SECRET_KINDS: Final = bytes(kind in SECRET_API_KEYS for kind in range(256))
 
 
 class LinePlace(NamedTuple):
-    """A batch of a chunk by its index; or only one of its records, by row."""
+    """A batch of a chunk, by its index; or one of its records, by row."""
 
     batch: int
     row: int | None = None
 
 
 class KafkaLines:
-    """Renders runs of sound batches, and chunks of their records, in the words of a ``KafkaText``.
+    """Renders runs of sound batches, and chunks of their records, with the same result as a ``KafkaText``.
 
     Args:
-        text: what prints a single line.
+        text: the renderer of single lines.
     """
 
     def __init__(self, text: KafkaText) -> None:
@@ -47,11 +47,11 @@ class KafkaLines:
 
     @property
     def skips_record_metadata(self) -> bool:
-        """Whether records are printed without their metadata, which is then done one by one."""
+        """Whether records are printed without their metadata, which must be done one by one."""
         return self._text.skip_record_metadata
 
     def batches(self, run: BatchRun) -> Iterator[bytes | LinePlace]:
-        """Yield the lines of all batches, and the places of those that others are to render."""
+        """Yield the lines of all batches, and the places of those that the caller must render."""
         index = 0
         while index < len(run):
             index, size = kernel.batch_lines(
@@ -64,11 +64,12 @@ class KafkaLines:
                 index += 1
 
     def chunk(self, chunk: "Chunk", value_texts: list[bytes] | None = None) -> Iterator[bytes | LinePlace]:
-        """Yield the lines of all batches and their records, and the places of those that others are to render.
+        """Yield the lines of all batches and their records, and the places of those that the caller must render.
 
         Args:
             chunk: all columns of some batches.
-            value_texts: what to show in the place of each record's key and value; no bytes leave it to others.
+            value_texts: the text to show instead of each record's key and value; empty bytes leave the record to the
+                caller.
         """
         stops = [batch for batch, _ in chunk.errors]
         first = 0
@@ -120,7 +121,7 @@ class KafkaLines:
 
 @functools.cache
 def _batch_templates(*, with_control: bool = True) -> bytes:
-    """Make the template of a batch's line for each value of its attributes; one of an unknown codec is left empty."""
+    """Return the templates of a batch's line, one per value of its attributes; empty for an unknown codec."""
     templates = bytearray()
     for attributes in range(DELETE_HORIZON_FLAG):
         is_left = attributes & 7 > 4 or (attributes & CONTROL_FLAG and not with_control)
@@ -131,7 +132,7 @@ def _batch_templates(*, with_control: bool = True) -> bytes:
 
 @functools.cache
 def _record_templates() -> bytes:
-    """Make the templates of a record's line, for CreateTime and for LogAppendTime."""
+    """Return the templates of a record's line, for CreateTime and for LogAppendTime."""
     mark = kernel.MARK.decode()
     templates = (record_template(each, mark) + "{} key: {} payload: {}" for each in _TIMESTAMP_TYPES)
     return b"".join(_marked(template).ljust(kernel.TEMPLATE_SIZE, kernel.MARK) for template in templates)

@@ -66,7 +66,7 @@ def batch_line(batch: RecordBatch) -> str:
 
 @functools.lru_cache(256)
 def record_template(timestamp_type: TimestampType, header_keys: str = "") -> str:
-    """Return what stands before a record's key and payload, with a ``{}`` for each of its numbers.
+    """Return the text before a record's key and payload, with a ``{}`` for each of its numbers.
 
     They are: offset, timestamp, key size, value size and sequence.
     """
@@ -86,7 +86,7 @@ def legacy_batch_line(batch: LegacyBatch) -> str:
 
 
 def codec_label(attributes: int) -> str:
-    """Name the codec that a batch's attributes say, also one that nobody knows."""
+    """Return the name of the codec in a batch's attributes, even if it is unknown."""
     try:
         return CompressionType.of_attributes(attributes).label
     except DecodeError:
@@ -94,7 +94,7 @@ def codec_label(attributes: int) -> str:
 
 
 def optional_long(value: int | None) -> str:
-    """Print a number that may be missing as Java's OptionalLong does."""
+    """Format a number that may be missing as Java's OptionalLong does."""
     return "OptionalLong.empty" if value is None else f"OptionalLong[{value}]"
 
 
@@ -103,7 +103,7 @@ class KafkaText:
     """Renders values as lines of kafka-dump-log.
 
     Attributes:
-        dialect: the release whose words to use.
+        dialect: the release whose output to follow.
         print_payloads: whether to print keys and payloads.
         skip_record_metadata: whether to leave out all but keys and payloads.
     """
@@ -172,28 +172,28 @@ class KafkaText:
             return " ".join([line, *parts]) + "\n"
         if not parts:
             return "\n"
-        # Up to 4.2 the bar is printed with the key, so that a record without one has none.
+        # Up to 4.2 the bar is part of the key, so that a record without a key has no bar.
         bar = "| " if payload.key_text is not None or not self.dialect < DIALECTS["4.3"] else " "
         return f"{bar}{' '.join(parts)}\n"
 
     def tail(self, file: InputFile, size_bytes: int) -> str:
-        """Say how much is left after the last whole batch."""
+        """Report how many bytes follow the last whole batch."""
         return f"Found {size_bytes} invalid bytes at the end of {file.file_name}\n"
 
     def end(self, file: InputFile, coverage: Coverage) -> str:
-        """Kafka does not account for bytes."""
+        """Print nothing: Kafka does not account for bytes."""
         return ""
 
     def small_file(self, file: InputFile, kind: FileKind, value: dict[str, Any]) -> str:
-        """Kafka's words have none for the small files: they are ignored before this."""
+        """Print nothing: Kafka ignores the small files, and so does the caller."""
         return ""
 
     def empty_index(self, file: InputFile) -> str:
-        """Say that an offset index has no entries."""
+        """Report that an offset index has no entries."""
         return f"{file.path} is empty.\n"
 
     def passed(self, file: InputFile) -> str:
-        """Say that an index has passed the check that a broker makes when it starts."""
+        """Report that an index has passed a broker's startup check."""
         return f"{file.path} passed sanity check.\n"
 
     def offset_entry(self, file: InputFile, entry: "OffsetIndexEntry", base_offset: int) -> str:
@@ -228,7 +228,7 @@ class KafkaText:
         )
 
     def finding(self, finding: Finding) -> str:
-        """Kafka's words know no findings: they go to standard error."""
+        """Print nothing: Kafka's output has no findings, so they go to standard error."""
         return ""
 
 

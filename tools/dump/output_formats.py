@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The registry of output formats: every name that ``--format`` takes, with its traits. No other module asks for a name.
+"""The registry of output formats: every value of ``--format``, with its traits. No other module compares names.
 
 To add one, write a ``Renderer`` in this room, and an ``OutputFormat`` here: its traits are required.
 """
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 class RendererMaker(Protocol):
-    """Makes what renders a format."""
+    """Makes the renderer of a format."""
 
     def __call__(self, dialect: Release, *, print_payloads: bool, skip_record_metadata: bool) -> "Renderer":
-        """Make it.
+        """Make the renderer.
 
         Args:
-            dialect: the release whose words to use, where the format follows one.
-            print_payloads: whether payloads were asked for.
+            dialect: the release to follow, if the format follows one.
+            print_payloads: whether payloads were requested.
             skip_record_metadata: whether to leave out all but keys and payloads.
         """
         ...
@@ -37,13 +37,12 @@ class OutputFormat:
 
     Attributes:
         name: the value.
-        make_renderer: makes what renders it.
+        make_renderer: makes its renderer.
         follows_dialect: whether its words, and the messages that it knows, are those of the release of ``--dialect``.
         prints_kafkas_files_only: whether files that kafka-dump-log does not print are ignored.
         decodes_unasked: whether records are shown and decoded, by their topic, without an option.
         hides_secrets: whether secrets of metadata records are redacted.
-        make_line_writer: makes, of a renderer of this format, what writes its lines many at a time; None where there
-            is no such thing.
+        make_line_writer: makes a writer of many lines at a time from a renderer of this format; None if there is none.
     """
 
     name: str

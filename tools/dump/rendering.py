@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every output format of ``dump-log`` can do: values in, text out. An empty text prints nothing."""
+"""The protocol of ``dump-log``'s output formats, which turn values into text. An empty text prints nothing."""
 
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -41,7 +41,7 @@ class Renderer(Protocol):
         ...
 
     def tail(self, file: InputFile, size_bytes: int) -> str:
-        """Say how much is left after the last whole batch."""
+        """Report how many bytes follow the last whole batch."""
         ...
 
     def offset_entry(self, file: InputFile, entry: "OffsetIndexEntry", base_offset: int) -> str:
@@ -65,11 +65,11 @@ class Renderer(Protocol):
         ...
 
     def empty_index(self, file: InputFile) -> str:
-        """Say that an offset index has no entries."""
+        """Report that an offset index has no entries."""
         ...
 
     def passed(self, file: InputFile) -> str:
-        """Say that an index has passed the check that a broker makes when it starts."""
+        """Report that an index has passed a broker's startup check."""
         ...
 
     def finding(self, finding: Finding) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which files to read, and from where on: by the names of segments, and by the indexes beside them."""
+"""Finds which files to read, and from which position on, by the names of segments and by their indexes."""
 
 from collections.abc import Iterable
 
@@ -18,7 +18,7 @@ _MAX_OFFSET = 2**63 - 1
 
 
 def start_position(file: InputFile, source: ByteSource, selection: Selection) -> int:
-    """Return a byte position before which no batch is wanted, and at which one starts."""
+    """Return the byte position of a batch before which no batch is selected."""
     from raftlog.storage.reading.index_seek import IndexSeek  # Slow to import, and rarely needed.
 
     seek = IndexSeek(file.path, file.base_offset)
@@ -29,7 +29,7 @@ def start_position(file: InputFile, source: ByteSource, selection: Selection) ->
 
 
 def end_offset(file: InputFile) -> int | None:
-    """Return the offset after the last batch of a file whose CRC holds, or where a file without batches would start.
+    """Return the offset after a file's last batch whose CRC holds; for a file without batches, its first offset.
 
     Raises:
         StorageError: the file cannot be read.
@@ -48,15 +48,15 @@ def end_offset(file: InputFile) -> int | None:
 def wanted_files(
     files: Iterable[InputFile], selection: Selection, last: int | None = None
 ) -> list[tuple[InputFile, Selection]]:
-    """Say what to read of which files.
+    """Return the files to read, each with what to select from it.
 
-    Segments are left out if their names say that they hold no wanted offset. A snapshot numbers its records by itself:
-    it is left out where offsets are asked for, unless it was named.
+    Segments are left out if, by their names, they have no selected offset. A snapshot has its own offsets, so it is
+    left out if offsets are selected, unless the user named it.
 
     Args:
-        files: segments of one log stand together, by offset.
-        selection: what is asked for of each.
-        last: how many offsets before the end of each log are asked for, in the place of a first offset; or None.
+        files: the files, with the segments of one log together, by offset.
+        selection: what to select from each.
+        last: instead of a first offset, how many offsets before the end of each log to select; or None.
     """
     files = list(files)
     if last is None and selection.from_offset is None and selection.to_offset is None:
@@ -71,12 +71,12 @@ def wanted_files(
 
 
 def _log_of(file: InputFile) -> str:
-    """What the offsets of a file are numbers of: all segments in a directory are one log, a snapshot is its own."""
+    """Return a key for the log that a file's offsets belong to: its directory for a segment, itself for a snapshot."""
     return file.directory if file.kind is FileKind.LOG else file.path
 
 
 def _first_of_last(files: Iterable[InputFile], last: int) -> dict[str, int]:
-    """Return the first of the last offsets of each log: the segment with the highest base offset says."""
+    """Return the first of the last offsets of each log, from the segment with the highest base offset."""
     newest: dict[str, InputFile] = {}
     for file in files:
         log = _log_of(file)
@@ -89,7 +89,7 @@ def _first_of_last(files: Iterable[InputFile], last: int) -> dict[str, int]:
         try:
             ends[log] = end_offset(file)
         except StorageError:
-            continue  # It is complained of when it is dumped.
+            continue  # The error is reported when it is dumped.
     return {log: max(0, end - last) for log, end in ends.items() if end is not None}
 
 

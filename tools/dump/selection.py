@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which batches and records a user wants to see."""
+"""Selects the batches and records that a user wants to see."""
 
 import re
 from typing import Final
@@ -13,7 +13,7 @@ from raftlog.records.batches.record import RecordView
 
 @attrs.frozen
 class Selection:
-    """Conditions that all have to hold; None asks for nothing.
+    """Conditions that must all hold; None is no condition.
 
     Attributes:
         from_offset: first offset, inclusive.
@@ -37,7 +37,7 @@ class Selection:
 
     @property
     def by_record(self) -> bool:
-        """Whether records have to be looked at to know."""
+        """Whether headers do not suffice to select."""
         return bool(self.types) or self.key is not None
 
     @property
@@ -46,12 +46,12 @@ class Selection:
         return self == _EVERYTHING
 
     def may_hold(self, batch: RecordBatch | LegacyBatch) -> bool:
-        """Whether some record of a batch may be wanted, by what the header says."""
+        """Whether, by its header, a batch may have selected records."""
         is_control = isinstance(batch, RecordBatch) and batch.is_control
         epoch = batch.partition_leader_epoch if isinstance(batch, RecordBatch) else -1
         return (
             (self.from_offset is None or batch.last_offset >= self.from_offset)
-            # A compressed message of magic 1 is numbered by its last record: its first may come before it.
+            # A compressed message of magic 1 has the offset of its last record, so its first may be lower.
             and (self.to_offset is None or isinstance(batch, LegacyBatch) or batch.base_offset < self.to_offset)
             and (self.since_ms is None or batch.max_timestamp >= self.since_ms)
             and (is_control or not self.only_control)
@@ -59,7 +59,7 @@ class Selection:
         )
 
     def holds(self, record: RecordView | LegacyRecord, type_name: str | None) -> bool:
-        """Whether a record of a batch that may hold wanted ones is wanted itself."""
+        """Whether a record is selected, if ``may_hold`` is true for its batch."""
         return (
             (self.from_offset is None or record.offset >= self.from_offset)
             and (self.to_offset is None or record.offset < self.to_offset)
@@ -74,19 +74,19 @@ _EVERYTHING: Final = Selection()
 
 
 def parse_time_ms(text: str) -> int:
-    """Read a time: ms since the epoch, or ISO 8601, which without a zone is UTC.
+    """Parse a time: ms since the Unix epoch, or ISO 8601, which without a zone is UTC.
 
     Raises:
         ValueError: it is neither.
     """
     if text.removeprefix("-").isdigit():
         return int(text)
-    from datetime import UTC, datetime  # Here and not above: most dumps need none.
+    from datetime import UTC, datetime  # Imported here, as most dumps do not need it.
 
     time = datetime.fromisoformat(text)
     return round((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 def parse_type(text: str) -> str:
-    """Bring a type's name to the form of the tools: ``TopicRecord`` and ``topic_record`` become ``TOPIC_RECORD``."""
+    """Convert a type's name to the form of the tools: ``TopicRecord`` and ``topic_record`` become ``TOPIC_RECORD``."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", text).upper()

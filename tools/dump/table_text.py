@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Aligned columns for people: one line a batch, one an entry, indented ones for records."""
+"""Aligned columns for people: one line per batch or entry, and indented lines for records."""
 
 from typing import Any, Final
 
@@ -27,12 +27,12 @@ _PAYLOAD_INDENT: Final = 20
 
 @attrs.frozen
 class TableText:
-    """Renders values as aligned columns. On a terminal, rows are cut to its width, and what records hold is wrapped."""
+    """Renders values as aligned columns. On a terminal, rows are cut to its width, and records are wrapped."""
 
     _width: int | None = attrs.field(factory=output_width, init=False)
 
     def begin(self, file: InputFile) -> str:
-        """Announce a file, and name the columns of one that holds batches."""
+        """Announce a file, and name the columns if it has batches."""
         title = f"{printable(file.path)}\n"
         if not file.holds_records:
             return title
@@ -70,7 +70,7 @@ class TableText:
         return self._wrapped(f"{record.offset:>17}   {_payload_text(record.key, record.value, payload)}")
 
     def tail(self, file: InputFile, size_bytes: int) -> str:
-        """What is left after the last batch is a finding."""
+        """Print nothing: bytes after the last batch are reported as a finding."""
         return ""
 
     def offset_entry(self, file: InputFile, entry: OffsetIndexEntry, base_offset: int) -> str:
@@ -97,11 +97,11 @@ class TableText:
         return "".join(self._wrapped(f"{printable(name):>25}  {printable(str(item))}") for name, item in value.items())
 
     def empty_index(self, file: InputFile) -> str:
-        """Say that an offset index has no entries."""
+        """Report that an offset index has no entries."""
         return "  no entries\n"
 
     def passed(self, file: InputFile) -> str:
-        """Say that an index has passed the check that a broker makes when it starts."""
+        """Report that an index has passed a broker's startup check."""
         return "  passed\n"
 
     def _row(self, line: str) -> str:
@@ -112,7 +112,7 @@ class TableText:
         return "".join(f"{part}\n" for part in parts)
 
     def finding(self, finding: Finding) -> str:
-        """Findings of people go to standard error."""
+        """Print nothing: findings go to standard error."""
         return ""
 
 
@@ -145,7 +145,7 @@ def _payload_text(key: bytes | None, value: bytes | None, payload: Payload) -> s
 
 
 def _text(decoded: str | None, data: bytes) -> str:
-    """What a decoder made of some bytes, or the bytes as text."""
+    """Return the decoded text, or the bytes as text."""
     return decode_utf8(data) if decoded is None else decoded
 
 

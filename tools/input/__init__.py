@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which files a command reads, and how much of each was covered."""
+"""Finds the files that a command reads, and accounts for the bytes of each."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where every byte of a file went."""
+"""Accounts for every byte of a file."""
 
 from typing import TYPE_CHECKING
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 @attrs.define
 class Coverage:
-    """Counts of bytes: together they are the file, or the part of it that was read.
+    """Counts of bytes, which add up to the file, or to the part of it that was read.
 
     Attributes:
-        explained_bytes: in batches whose CRC holds.
-        damaged_bytes: in corruption and in a torn tail.
+        explained_bytes: bytes in batches whose CRC holds.
+        damaged_bytes: bytes in corruption and in a torn tail.
         padding_bytes: zeros at the end.
     """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the paths that a user names to the files that a tool reads."""
+"""Finds the files that a tool reads, from the paths that a user names."""
 
 import os
 import re
@@ -24,9 +24,9 @@ from raftlog.storage.reading.directory_listing import DirectoryListing, Entry, E
 from raftlog.storage.reading.file_source import STANDARD_INPUT, open_source
 
 RECORD_KINDS: Final = frozenset({FileKind.LOG, FileKind.SNAPSHOT, FileKind.BOOTSTRAP_SNAPSHOT})
-"""Files that hold batches."""
+"""The kinds of files that contain batches."""
 LARGEST_SMALL_FILE_BYTES: Final = 16 * 1024 * 1024
-"""Larger ones are none: a checkpoint of a hundred thousand partitions has a few MiB."""
+"""Larger files are not read as small files: a checkpoint of a hundred thousand partitions has a few MiB."""
 _KINDS_BY_SUFFIX: Final = {kind.value: kind for kind in (*SEGMENT_KINDS, FileKind.SNAPSHOT)}
 _SNAPSHOT_KINDS: Final = frozenset({FileKind.SNAPSHOT, FileKind.BOOTSTRAP_SNAPSHOT})
 
@@ -37,11 +37,11 @@ class InputFile:
 
     Attributes:
         path: as the user named it, or as it was found; ``-`` is standard input.
-        kind: what its name says that it holds, or None if it says nothing.
-        state: where it is in its life.
-        base_offset: of the files of a segment, or None.
-        snapshot_id: of a KRaft snapshot, or None.
-        was_listed: whether it was found in a directory, and so may be gone by now.
+        kind: its kind by its name, or None if the name does not show one.
+        state: the stage of its life.
+        base_offset: for the files of a segment, else None.
+        snapshot_id: for a KRaft snapshot, else None.
+        was_listed: whether it was found in a directory, and so may have been deleted since.
     """
 
     path: str
@@ -63,7 +63,7 @@ class InputFile:
 
     @property
     def is_standard_input(self) -> bool:
-        """Whether it is no file at all, but a log that is piped in."""
+        """Whether it is not a file, but a log piped to standard input."""
         return self.path == STANDARD_INPUT
 
     @property
@@ -82,19 +82,19 @@ class InputFile:
 
     @property
     def partition(self) -> DirectoryName | None:
-        """Topic and partition that the directory's name says, or None."""
+        """Topic and partition by the directory's name, or None."""
         path = self.path if is_remote(self.path) else os.path.abspath(self.path)  # noqa: PTH100 - links are not followed
         return parse_directory_name(name_of(directory_of(path)))
 
     @property
     def topic(self) -> str | None:
-        """The topic that the directory's name says; a snapshot is always of the metadata log."""
+        """The topic by the directory's name; for a snapshot, always that of the metadata log."""
         if self.kind in _SNAPSHOT_KINDS:
             return "__cluster_metadata"
         return None if self.partition is None else self.partition.topic
 
     def sibling(self, kind: FileKind) -> str | None:
-        """Return the path of a segment's file of another kind, or None if this file is no segment's."""
+        """Return the path of the same segment's file of another kind, or None if this is not a segment's file."""
         if self.kind not in SEGMENT_KINDS or self.is_standard_input:
             return None
         directory, name = split_path(self.path)
@@ -103,25 +103,25 @@ class InputFile:
 
 
 def find_files(paths: Iterable[str], *, all_kinds: bool) -> Iterator[InputFile | StorageError]:
-    """Yield the files that some paths mean, in the order given; an error for a path that means none.
+    """Yield the files that paths refer to, in the order given; an error for a path without any.
 
     Args:
         paths: files, directories of partitions, directories of those, patterns with ``*``, ``?`` or ``[``, and ``-``.
-        all_kinds: whether directories give all their files, or only snapshots and segments.
+        all_kinds: whether to yield all files of directories, or only snapshots and segments.
     """
     listing = DirectoryListing()
     for path in paths:
         try:
             yield from _meant(listing, local_or_remote(path), all_kinds=all_kinds)
-        except StorageError as error:  # Of a URI; whoever opens a local file will say what is wrong with it.
+        except StorageError as error:  # For a URI; errors of a local file are reported when it is opened.
             yield without_frames(error)
 
 
 def _meant(listing: DirectoryListing, path: str, *, all_kinds: bool) -> Iterator[InputFile | StorageError]:
-    """Yield the files that one path means.
+    """Yield the files that one path refers to.
 
     Raises:
-        StorageError: a remote file system cannot be asked, or there is nothing.
+        StorageError: a remote file system cannot be reached, or there are no such files.
     """
     if path == STANDARD_INPUT:
         yield InputFile(path)
@@ -147,13 +147,13 @@ def _is_directory(listing: DirectoryListing, path: str) -> bool:
 
 
 def input_file(path: str, *, was_listed: bool = False) -> InputFile:
-    """Return what the name of a file says about it, be it only its suffix."""
+    """Return the input file of a path, with the properties that its name, or at least its suffix, shows."""
     file_name = name_of(path)
     name = parse_file_name(file_name)
     if name is not None:
         return InputFile(path, name.kind, name.state, name.base_offset, name.snapshot_id, was_listed)
     stem, suffix = os.path.splitext(file_name)  # noqa: PTH122
-    # Like Kafka's tool, take a copy that somebody renamed for what its suffix says.
+    # Like Kafka's tool, go by the suffix of a renamed copy.
     kind = _KINDS_BY_SUFFIX.get(suffix)
     is_offset = kind in SEGMENT_KINDS and re.fullmatch(r"-?[0-9]{1,19}", stem, re.ASCII) is not None
     return InputFile(path, kind, base_offset=int(stem) if is_offset else None, was_listed=was_listed)
@@ -187,7 +187,7 @@ def _is_current_log(file: InputFile) -> bool:
 
 
 def _reading_order(file: InputFile) -> tuple[bool, bool, int, str]:
-    """Snapshots before segments, each by offset; small files last."""
+    """Sort key: snapshots before segments, each by offset; small files last."""
     if not file.holds_records:
         return True, False, 0, file.path
     if file.snapshot_id is not None:

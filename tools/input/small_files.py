@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the small files beside a log say, as JSON has it."""
+"""The contents of the small files beside a log, as JSON values."""
 
 import uuid
 from collections.abc import Callable
@@ -15,16 +15,16 @@ from raftlog.uuid_text import uuid_to_text
 
 
 def small_file_contents(kind: FileKind, data: bytes) -> dict[str, Any]:
-    """Return what a file of one of ``READABLE_KINDS`` says: its fields, or ``entries``.
+    """Return the contents of a file of one of ``READABLE_KINDS``: its fields, or ``entries``.
 
     Raises:
-        DecodeError: it does not read by its format.
+        DecodeError: it breaks its format.
     """
     return _READERS[kind](data)
 
 
 def plain(value: Any) -> Any:
-    """Turn a value of a small file into what JSON has."""
+    """Convert a value of a small file to JSON values."""
     if attrs.has(type(value)):
         return {name.lstrip("_"): plain(item) for name, item in attrs.asdict(value, recurse=False).items()}
     if isinstance(value, tuple | list):
@@ -51,4 +51,4 @@ _READERS: Final[dict[FileKind, Callable[[bytes], dict[str, Any]]]] = {
 }
 
 READABLE_KINDS: Final = frozenset(_READERS)
-"""Kinds that ``dump-log`` prints; ``.lock`` and ``.kafka_cleanshutdown`` say all by being there."""
+"""Kinds that ``dump-log`` prints; only the existence of ``.lock`` and ``.kafka_cleanshutdown`` has a meaning."""

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verb log: making, writing and showing a log directory."""
+"""The verb log: makes, writes and shows a log directory."""

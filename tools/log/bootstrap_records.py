@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The records that a cluster of Kafka begins with: ``bootstrap.checkpoint`` has them, and the first leader writes them.
+"""The records that a Kafka cluster begins with, which the first leader copies from ``bootstrap.checkpoint``.
 
-Kafka writes them to an empty log only. On a log that has other records and not these, a controller of Kafka dies, or
-never leads. So whoever appends first to such a log writes them first.
+Kafka writes them only to an empty log. On a log with other records and without these, a Kafka controller crashes, or
+never leads. So the first append to such a log must write them first.
 
 Source: QuorumController.CompleteActivationEvent, ActivationRecordsGenerator#recordsForEmptyLog.
 """
@@ -27,22 +27,22 @@ from raftlog.tools.payloads.format_features import METADATA_VERSION, sets_the_ve
 
 _MAX_SIZE_BYTES: Final = 16 * 1024 * 1024
 _WITH_TRANSACTIONS: Final = METADATA_VERSIONS["3.6-IV1"]
-"""From here on the records stand in a metadata transaction; before, in one batch alone."""
+"""From this level on the records are in a metadata transaction; before, in a single batch."""
 _ELIGIBLE_LEADER_REPLICAS: Final = "eligible.leader.replicas.version"
 _BROKER_RESOURCE: Final = 4
 
 
 def has_bootstrap_file(file_system: FileSystem, directory: str) -> bool:
-    """Whether a log directory has ``bootstrap.checkpoint``, as those for Kafka have."""
+    """Whether a log directory has ``bootstrap.checkpoint``, like those made for Kafka."""
     return file_system.exists(join(directory, FileKind.BOOTSTRAP_SNAPSHOT.value))
 
 
 def first_records(file_system: FileSystem, directory: str) -> list[bytes]:
-    """Return what Kafka's first leader would write to the log of a directory, one value a record, for one batch.
+    """Return the records that Kafka's first leader would write to a log, one value per record, for one batch.
 
     Args:
-        file_system: that the directory is on.
-        directory: the log directory; where it has no ``bootstrap.checkpoint``, nothing is returned.
+        file_system: the file system of the directory.
+        directory: the log directory; if it has no ``bootstrap.checkpoint``, there are no records.
 
     Raises:
         DecodeError: ``bootstrap.checkpoint`` is damaged or incomplete, or sets no metadata.version.
@@ -75,7 +75,7 @@ def _levels(values: list[bytes]) -> dict[str, int]:
 
 
 def has_data(log: FileLog) -> bool:
-    """Whether Kafka would not take a log for an empty one: it has a snapshot, or a record that is no control record."""
+    """Whether Kafka would not treat a log as empty: it has a snapshot, or a record that is not a control record."""
     return _newest_snapshot(log) is not None or any(True for _ in _data_batches(log))
 
 
@@ -119,7 +119,7 @@ def _values(batches: Iterable[object]) -> Iterator[bytes]:
 
 
 def _default_of_min_insync_replicas() -> bytes:
-    """Return what stands beside eligible leader replicas, with the value that Kafka's configuration has by default."""
+    """Return the record that accompanies eligible leader replicas, with the default value of Kafka's configuration."""
     fields = {"resourceType": _BROKER_RESOURCE, "resourceName": "", "name": "min.insync.replicas", "value": "1"}
     return _record("ConfigRecord", **fields)
 

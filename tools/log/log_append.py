@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``raftlog log append``: be elected, append what standard input says, and make it durable.
+"""``raftlog log append``: win an election, append records from standard input, and make them durable.
 
-Each run is a leadership of its own: the epoch is noted in quorum-state before there is a record of it, and the log's
-part of it begins with a LeaderChange record. Where the directory has ``bootstrap.checkpoint``, and the log no data yet,
-what Kafka's first leader writes comes next (``bootstrap_records``). A quorum of one voter needs no more to be Kafka's
-own.
+Each run leads an epoch of its own: the epoch is written to quorum-state before the log has a record of it, and its part
+of the log begins with a LeaderChange record. If the directory has ``bootstrap.checkpoint``, and the log has no data
+yet, the records of Kafka's first leader come next (``bootstrap_records``). For a quorum of one voter, the result is the
+same as Kafka's own.
 """
 
 import argparse
@@ -39,7 +39,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         'Each line of standard input is a record: {"type":"TOPIC_RECORD","version":0,"data":{...}} as dump-log --format'
         ' jsonl prints it, {"value":"text"} or {"value_base64":"..."}. All are read before anything is written; lines'
-        f" of dump-log that are no data records are passed over. {parser.epilog}"
+        f" of dump-log that are not data records are ignored. {parser.epilog}"
     )
     parser.add_argument("--epoch", type=int, metavar="N", help="the epoch to append in (default: the next one)")
     parser.add_argument(
@@ -52,12 +52,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--voters",
         metavar="ID@HOST:PORT:DIRECTORY-ID,...",
-        help="make these the voters, behind the records; at most one is new and one gone, and all majorities overlap",
+        help="make these the voters, after the records; at most one is new and one removed, and all majorities overlap",
     )
     parser.add_argument(
         "--force",
         action="store_true",
-        help="append although this is not the only voter, and records that Kafka cannot read",
+        help="append even if this is not the only voter, and even records that Kafka cannot read",
     )
     add_static_voters_option(parser)
     add_format_option(parser)
@@ -67,17 +67,18 @@ def run(given: argparse.Namespace, now_ms: int) -> int:
     """Append, and return the exit code.
 
     Raises:
-        ValueError: an option or a line of standard input is wrong, or in a directory for Kafka a record is none of its
-            metadata. Nothing was changed.
-        VoterSetError: this is not the only voter, or the new voters do not go with it. Nothing was changed.
-        FencedEpochError: the epoch is not above those that were. Nothing was changed.
+        ValueError: an option or a line of standard input is wrong, or the directory is for Kafka and a record is not a
+            metadata record. Nothing was changed.
+        VoterSetError: this is not the only voter, or the new voters may not follow the present ones. Nothing was
+            changed.
+        FencedEpochError: the epoch is not above all earlier ones. Nothing was changed.
         QuarantinedLogError: the log is damaged. Nothing was changed.
-        DecodeError: the records of ``bootstrap.checkpoint`` are due, and it does not read. Nothing was changed.
+        DecodeError: the records of ``bootstrap.checkpoint`` are due, and it cannot be read. Nothing was changed.
         BatchTooLargeError: a record is larger than a batch may be. Nothing was changed.
-        RaftLogError: as for ``held_log`` and ``FileLog``.
+        RaftLogError: as for ``opened_local_log`` and ``FileLog``.
     """
     voters = _parse_voters(given.voters)
-    values = list(read_record_values(() if sys.stdin is None else sys.stdin.buffer))  # It may be closed.
+    values = list(read_record_values(() if sys.stdin is None else sys.stdin.buffer))  # Standard input may be closed.
     _check_sizes(values)
     with opened_local_log(given.directory, given.controller_quorum_voters) as opened:
         opened.check_is_only_voter(is_forced=given.force)
@@ -115,29 +116,29 @@ def _parse_voters(text: str | None) -> VoterSet | None:
 
 
 def _check_sizes(values: Iterable[bytes]) -> None:
-    most = limits.MAX_BATCH_SIZE - limits.BATCH_OVERHEAD - limits.MIN_RECORD_SIZE - 2 * 5  # Two lengths grow with it.
+    most = limits.MAX_BATCH_SIZE - limits.BATCH_OVERHEAD - limits.MIN_RECORD_SIZE - 2 * 5  # Two lengths grow.
     largest = max(map(len, values), default=0)
     if largest > most:
         raise BatchTooLargeError(f"a record of {largest} bytes, and {most} are the most")
 
 
 def _check_metadata(values: Iterable[bytes]) -> None:
-    """Refuse records that controllers of Kafka would die of.
+    """Refuse records that would crash Kafka's controllers.
 
     Raises:
-        ValueError: one of them is no metadata record.
+        ValueError: one of them is not a metadata record.
     """
     for number, value in enumerate(values, 1):
         try:
             read_metadata_record(value)
         except DecodeError as error:
-            reason = "which controllers of this directory cannot read; only with --force"
-            raise ValueError(f"record {number} is none of Kafka's metadata: {error}, {reason}") from None
+            reason = "which Kafka's controllers could not read; use --force to append it"
+            raise ValueError(f"record {number} is not a metadata record of Kafka: {error}, {reason}") from None
 
 
 def _check_change(machine: KRaftControlRecordStateMachine, voters: VoterSet) -> None:
     if not machine.last_kraft_version.is_reconfiguration_supported:
-        raise VoterSetError("--voters needs kraft.version 1: at 0 the configuration names the voters")
+        raise VoterSetError("--voters needs kraft.version 1: at level 0 the configuration names the voters")
     machine.check_voter_set(voters)
 
 
@@ -149,14 +150,14 @@ def _next_epoch(opened: OpenedLog, wanted: int | None) -> int:
 
 
 def _begin_epoch(opened: OpenedLog, epoch: int) -> None:
-    """Note durably that this replica leads an epoch, and then enter it: the log is never ahead of what is remembered.
+    """Store durably that this replica leads an epoch, then enter it: the log is never ahead of quorum-state.
 
     Raises:
         QuarantinedLogError: the log is damaged. Nothing was changed.
     """
     if opened.state_machine.last_voter_set.is_only_voter(opened.replica_key):
-        opened.quorum_state.accept_loss()  # Whoever forces it decides; and nobody else counts votes.
-    # Whether a vote may be forgotten was asked before (``check_is_only_voter``), or the user has forced it.
+        opened.quorum_state.accept_loss()  # Either the user forced it, or no other voter counts votes.
+    # A vote may be forgotten: ``check_is_only_voter`` has allowed it, or the user has forced it.
     lead_epoch(opened.log, opened.quorum_state, _leader_state(opened, epoch), is_forced=True)
 
 
@@ -171,7 +172,7 @@ def _leader_state(opened: OpenedLog, epoch: int) -> QuorumStateData:
 
 
 def _first_records(opened: OpenedLog) -> list[ControlValue]:
-    """Return what the epoch begins with: the voters too, where only the bootstrap snapshot has them.
+    """Return the first records of the epoch; they include the voters if only the bootstrap snapshot has them.
 
     Source: LeaderState#appendStartOfEpochControlRecords.
     """
@@ -186,7 +187,7 @@ def _first_records(opened: OpenedLog) -> list[ControlValue]:
 
 
 def _append_bootstrap(accumulator: BatchAccumulator, values: list[bytes], now_ms: int) -> None:
-    """Append what Kafka's first leader would, all of it in one batch and in no other: half of it is worse than none."""
+    """Append the records of Kafka's first leader, in one batch of their own, so that a crash cannot leave only some."""
     if values:
         most, accumulator.max_batch_records = accumulator.max_batch_records, len(values)
         accumulator.append(accumulator.epoch, values, now_ms)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``raftlog log info``: what a log directory holds.
+"""``raftlog log info``: show the contents of a log directory.
 
-The directory is opened as its owner would open it, but what that writes stays in memory: so the recovery report says
-what the next start will find and do. No lock is taken. A log that is being written is seen as it is just then.
+The directory is opened as its owner would open it, but all writes stay in memory. So the recovery report shows what the
+next startup will find and do. No lock is taken: a log that is being written is shown in its current state.
 """
 
 import argparse
@@ -40,7 +40,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace, now_ms: int) -> int:
-    """Show what is there, and return the exit code: of damage, of a torn tail or no metadata.version, or of neither.
+    """Show the contents; return the exit code for damage, a torn tail or a missing metadata.version, or neither.
 
     Raises:
         RaftLogError: as for ``opened_log``.
@@ -55,9 +55,9 @@ def run(given: argparse.Namespace, now_ms: int) -> int:
 
 
 def _lacks_metadata_version(file_system: FileSystem, opened: OpenedLog) -> bool:
-    """Whether Kafka would not start on a log of its own, because nothing in it sets metadata.version.
+    """Whether Kafka would not start on its own log, because no record sets metadata.version.
 
-    Of a damaged log that is not said: what sets it may be what is lost.
+    False for a damaged log, since the damage may have destroyed that record.
     """
     if opened.log.quarantine is not None or not has_bootstrap_file(file_system, opened.directory.path):
         return False
@@ -119,7 +119,7 @@ def _epochs(file_system: FileSystem, opened: OpenedLog) -> Iterator[Fact]:
     try:
         entries = LeaderEpochCheckpoint(file_system, opened.directory.log_path).load().entries
     except MissingFileError:
-        return  # A log without batches has none.
+        return  # A log without batches has no epochs.
     for entry in entries:
         members = {"epoch": entry.epoch, "start_offset": entry.start_offset}
         yield Fact(f"epoch {entry.epoch} from offset {entry.start_offset} on", "epoch", members)
@@ -171,7 +171,7 @@ def _quorum_state(opened: OpenedLog) -> Fact:
         voted = None if state.voted_key is None else str(state.voted_key)
         members |= {"leader_id": state.leader_id, "leader_epoch": state.leader_epoch, "voted": voted}
         text = f"quorum-state: epoch {state.leader_epoch}, leader {state.leader_id}, voted for {voted}"
-    text += "" if recovered.may_vote else "; it may have forgotten a vote, and may not vote"
+    text += "" if recovered.may_vote else "; it may have forgotten a vote, and must not vote"
     members["problems"] = [str(problem) for problem in recovered.problems]
     return Fact("; ".join([text, *members["problems"]]), "quorum_state", members)
 

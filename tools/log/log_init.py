@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``raftlog log init``: make a log directory for a node, in the words of ``kafka-storage format``."""
+"""``raftlog log init``: make a log directory for a node, with the options of ``kafka-storage format``."""
 
 import argparse
 import re
@@ -36,13 +36,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-t", "--cluster-id", required=True, metavar="ID", help="the cluster's id")
     parser.add_argument("--node-id", required=True, type=int, metavar="N", help="the node's id")
     voters = parser.add_mutually_exclusive_group()
-    voters.add_argument("-s", "--standalone", action="store_true", help="the node is the one voter of a new quorum")
+    voters.add_argument("-s", "--standalone", action="store_true", help="the node is the only voter of a new quorum")
     voters.add_argument(
         "-I", "--initial-controllers", metavar="ID@HOST:PORT:DIRECTORY-ID,...", help="the voters of a new quorum"
     )
-    voters.add_argument(
-        "-N", "--no-initial-controllers", action="store_true", help="the node joins a quorum that is there"
-    )
+    voters.add_argument("-N", "--no-initial-controllers", action="store_true", help="the node joins an existing quorum")
     parser.add_argument(
         "--listener",
         default=_DEFAULT_LISTENER,
@@ -63,7 +61,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=LEVEL",
-        help="start with another level of a feature; kraft.version=0 goes with voters that the configuration names",
+        help="start with another level of a feature; kraft.version=0 requires that the configuration names the voters",
     )
     parser.add_argument(
         "--no-features",
@@ -71,7 +69,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="write no bootstrap.checkpoint: the log is for a state machine of your own, and not for Kafka",
     )
     parser.add_argument(
-        "-g", "--ignore-formatted", action="store_true", help="leave a directory of this node that is there as it is"
+        "-g", "--ignore-formatted", action="store_true", help="leave an existing directory of this node as it is"
     )
     add_format_option(parser)
 
@@ -80,9 +78,9 @@ def run(given: argparse.Namespace, now_ms: int) -> int:
     """Make the directory, and return the exit code.
 
     Raises:
-        AlreadyFormattedError: it is there, and is not to be ignored. Nothing was changed.
-        ForeignDirectoryError: it is there, and another node's or cluster's.
-        ValueError: an option's value is wrong, or does not go with the others.
+        AlreadyFormattedError: it exists, and ``--ignore-formatted`` is not given. Nothing was changed.
+        ForeignDirectoryError: it exists, and belongs to another node or cluster.
+        ValueError: an option's value is wrong, or conflicts with another option.
         LogDirectoryError, StorageError: as for ``format_log_directory``.
     """
     is_dynamic = given.standalone or given.initial_controllers is not None or given.no_initial_controllers
@@ -133,14 +131,14 @@ def _parse_listener(text: str) -> tuple[str, HostPort]:
 
 
 def _random_directory_id() -> uuid.UUID:
-    """Return an id that Kafka would choose too: on a command line none may look like an option."""
+    """Return an id that Kafka could choose too: never one that looks like an option on a command line."""
     while uuid_to_text(chosen := uuid.uuid4()).startswith("-"):
         pass
     return chosen
 
 
 def _fact_of_existing(given: argparse.Namespace) -> Fact:
-    """Check whose a directory is, and write nothing: what opening it notes stays in memory."""
+    """Check which node a directory belongs to. Writes nothing: all that opening writes stays in memory."""
     file_system = OverlayFileSystem(LocalFileSystem())
     with (
         closing(file_system),

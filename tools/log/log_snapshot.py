@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``raftlog log snapshot``: write a snapshot of the log, and let it take the log's place.
+"""``raftlog log snapshot``: write a snapshot of the log, and let it replace the log.
 
-Kafka writes what its state machine holds. This tool has none: its snapshot has every data record, that of the snapshot
-before and those of the log behind it, as they are, but for metadata transactions, which no snapshot may have. It stands
-for the same state, and is hardly smaller than the log.
+Kafka writes the state of its state machine. This tool has no state machine: its snapshot has every data record of the
+previous snapshot and of the log after that, unchanged except for metadata transactions, which a snapshot must not have.
+It represents the same state, and is hardly smaller than the log.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from raftlog.tools.terminal.exit_codes import EXIT_CLEAN
 from raftlog.tools.terminal.verb_output import Fact, add_format_option, tell
 
 _APPENDED_AT_ONCE: Final = 1024 * 1024
-"""In bytes: so many fit in a batch, also where a batch of the log was compressed."""
+"""In bytes: the records of one append, which fit in a batch even if their batch in the log was compressed."""
 _RECORD_OVERHEAD: Final = 32
 
 
@@ -37,12 +37,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         f" kraft.version. {parser.epilog}"
     )
     parser.add_argument(
-        "--at", type=int, metavar="OFFSET", help="its end, exclusive, where a batch ends (default: the log end)"
+        "--at", type=int, metavar="OFFSET", help="its end, exclusive, at the end of a batch (default: the log end)"
     )
     parser.add_argument(
-        "--delete-before", action="store_true", help="delete the records and snapshots that it takes the place of"
+        "--delete-before", action="store_true", help="delete the records and snapshots that it replaces"
     )
-    parser.add_argument("--force", action="store_true", help="take the whole log for committed, also with other voters")
+    parser.add_argument("--force", action="store_true", help="treat the whole log as committed, even with other voters")
     add_format_option(parser)
 
 
@@ -50,9 +50,9 @@ def run(given: argparse.Namespace, now_ms: int) -> int:
     """Write the snapshot, and return the exit code.
 
     Raises:
-        InvalidSnapshotIdError, OffsetOutOfRangeError: no snapshot can be made there. Nothing was changed.
+        InvalidSnapshotIdError, OffsetOutOfRangeError: no snapshot can end there. Nothing was changed.
         VoterSetError: what is committed is not known, because this is not the only voter. Nothing was changed.
-        RaftLogError: as for ``held_log`` and ``FileLog``.
+        RaftLogError: as for ``opened_local_log`` and ``FileLog``.
     """
     with opened_local_log(given.directory) as opened:
         opened.check_is_only_voter(is_forced=given.force)

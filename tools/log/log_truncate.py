@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``raftlog log truncate``: drop the end of the log.
+"""``raftlog log truncate``: remove the end of the log.
 
-It ends a quarantine too: what is damaged is set aside, under a name that nothing reads, and the log ends before it.
-That decides to live without records that may have been acknowledged, which is why it wants to be told so.
+It also ends a quarantine: damaged bytes are set aside, under a name that nothing reads, and the log ends before them.
+This may give up acknowledged records, which is why it needs ``--yes``.
 """
 
 import argparse
@@ -25,22 +25,22 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         f" are kept beside it, as SEGMENT.damaged-POSITION. {parser.epilog}"
     )
     parser.add_argument(
-        "--to", type=int, required=True, metavar="OFFSET", help="where the log shall end: the first offset to drop"
+        "--to", type=int, required=True, metavar="OFFSET", help="the new log end: the first offset to drop"
     )
-    parser.add_argument("--yes", action="store_true", help="do it: without this, it is only said what would go")
-    parser.add_argument("--force", action="store_true", help="drop records although there are other voters")
+    parser.add_argument("--yes", action="store_true", help="do it: without this, only show what would be dropped")
+    parser.add_argument("--force", action="store_true", help="drop records even if there are other voters")
     add_format_option(parser)
 
 
 def run(given: argparse.Namespace, now_ms: int) -> int:
-    """Cut the log, or say what would go, and return the exit code.
+    """Truncate the log, or report what would be dropped, and return the exit code.
 
     Raises:
-        TruncationBelowHighWatermarkError: the offset is below the log start, or the end of a snapshot of this log: what
-            lies below was committed. Nothing was changed.
+        TruncationBelowHighWatermarkError: the offset is below the log start, or below the end of a snapshot of this
+            log: records below these are committed. Nothing was changed.
         OffsetOutOfRangeError: the offset is above the log end. Nothing was changed.
-        VoterSetError: others have a vote in what is committed. Nothing was changed.
-        RaftLogError: as for ``held_log`` and ``FileLog.truncate_to``.
+        VoterSetError: there are other voters, who may have committed the records. Nothing was changed.
+        RaftLogError: as for ``opened_local_log`` and ``FileLog.truncate_to``.
 
     Without ``--yes`` nothing is written, and no lock is taken.
     """
@@ -56,7 +56,7 @@ def run(given: argparse.Namespace, now_ms: int) -> int:
 
 
 def _say_what_would_go(given: argparse.Namespace) -> int:
-    """Try it without writing anything: opening a log repairs it, so an overlay takes what that would write."""
+    """Try it without writing anything: opening a log repairs it, so an overlay keeps all writes in memory."""
     with (
         closing(OverlayFileSystem(LocalFileSystem())) as file_system,
         opened_log(file_system, given.directory) as opened,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A log directory with all that is in it, opened for ``raftlog log``."""
+"""Opens a log directory for ``raftlog log``."""
 
 import argparse
 from collections.abc import Iterator
@@ -22,11 +22,11 @@ from raftlog.voters.controller_quorum_voters import static_voter_set
 from raftlog.voters.voter_set import ReplicaKey
 
 DEFAULT_LISTENER_NAME: Final = "CONTROLLER"
-"""What Kafka's own examples call the controllers' listener."""
+"""The name of the controllers' listener in Kafka's own examples."""
 
 
 def add_static_voters_option(parser: argparse.ArgumentParser) -> None:
-    """Add the option that names static voters, which are configuration: no log directory has them."""
+    """Add the option that names static voters, which are configuration and not in a log directory."""
     parser.add_argument(
         "--controller-quorum-voters",
         default="",
@@ -37,7 +37,7 @@ def add_static_voters_option(parser: argparse.ArgumentParser) -> None:
 
 @attrs.frozen
 class OpenedLog:
-    """A log directory that is locked and open, its log, and what the log's control records say up to its end."""
+    """A locked and open log directory, its log, and the state of the log's control records up to its end."""
 
     directory: LogDirectory
     log: FileLog
@@ -46,7 +46,7 @@ class OpenedLog:
 
     @property
     def replica_key(self) -> ReplicaKey:
-        """Who this replica is."""
+        """The id and directory id of this replica."""
         meta = self.directory.meta
         return ReplicaKey(present(meta.node_id, "node.id, which version 1 has,"), meta.directory_id)
 
@@ -57,7 +57,7 @@ class OpenedLog:
         return max(self.log.last_fetched_epoch, 0 if state is None else state.leader_epoch)
 
     def check_is_only_voter(self, *, is_forced: bool) -> None:
-        """Refuse to decide alone what others have a vote in, unless the user says so.
+        """Refuse to act alone if there may be other voters, unless the user forces it.
 
         Raises:
             VoterSetError: this replica is not the only voter, or has no vote, or may have forgotten one.
@@ -74,7 +74,7 @@ class OpenedLog:
             raise VoterSetError("quorum-state is lost, damaged or older than the log: only with --force")
 
     def commit_all(self) -> None:
-        """Make all of the log durable, which to its one voter is to commit it."""
+        """Make all of the log durable, which commits it if this is the only voter."""
         self.log.flush()
         self.log.update_high_watermark(self.log.end_offset.offset)
 
@@ -84,13 +84,13 @@ def opened_log(file_system: FileSystem, path: str, static_voters: str = "") -> I
     """Open a log directory until the block ends.
 
     Args:
-        file_system: that the directory is on.
-        path: of the directory.
+        file_system: the file system of the directory.
+        path: the path of the directory.
         static_voters: the value of ``controller.quorum.voters``, for a log whose records name no voters.
 
     Raises:
-        QuorumVotersError: the static voters are none.
-        LogDirectoryError: it is not formatted, held by another process, or another topic's.
+        QuorumVotersError: the static voters cannot be parsed.
+        LogDirectoryError: it is not formatted, is locked by another process, or belongs to another topic.
         DecodeError: a file in it is malformed.
         StorageError: the disk failed.
         RaftLogError: as for ``update_state``.
@@ -107,10 +107,10 @@ def opened_log(file_system: FileSystem, path: str, static_voters: str = "") -> I
 
 @contextmanager
 def opened_local_log(path: str, static_voters: str = "") -> Iterator[OpenedLog]:
-    """Hold a log directory until the block ends; what opening it has repaired is told on standard error.
+    """Open and lock a local log directory until the block ends; report on standard error what opening it repaired.
 
     Args:
-        path: of the directory.
+        path: the path of the directory.
         static_voters: as for ``opened_log``.
 
     Raises:

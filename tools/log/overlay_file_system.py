@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A file system that reads from another one, and keeps in memory what is written to it.
+"""A file system that reads from another one, and keeps all writes in memory.
 
-So that a tool can open a log as its owner would, see what that finds and does, and change nothing. It takes no lock
-either: what another process writes meanwhile may be seen.
+It lets a tool open a log as its owner would, see what that finds and does, and change nothing. It takes no lock, so
+writes of another process may become visible meanwhile.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from raftlog.file_system import FileLock, FileSystem, OpenFile, parent_directory
 
 
 class _Content:
-    """A file without its name: the start of a stored file, perhaps, and bytes in memory behind that."""
+    """The content of a file: the start of a stored file, if any, followed by bytes in memory."""
 
     def __init__(self, stored: OpenFile | None) -> None:
         self._stored = stored
@@ -40,7 +40,7 @@ class _Content:
     def write_at(self, position: int, data: bytes | memoryview) -> None:
         if not data:
             return
-        if position < self._kept_size:  # What is written over, and what is behind it, comes into memory.
+        if position < self._kept_size:  # The overwritten bytes, and all after them, move to memory.
             self._tail[:0] = self._read_kept(position, self._kept_size)
             self._kept_size = position
         start = position - self._kept_size
@@ -57,7 +57,7 @@ class _Content:
 
 
 class OverlayFile:
-    """An open file. It is a ``raftlog.file_system.OpenFile``, and stays open when it is closed."""
+    """An open file. It is a ``raftlog.file_system.OpenFile``; ``close`` does nothing, as the overlay closes it."""
 
     def __init__(self, path: str, content: _Content) -> None:
         self._path = path
@@ -77,10 +77,10 @@ class OverlayFile:
         self._content.write_at(position, data)
 
     def read_at(self, position: int, size: int) -> memoryview:
-        """Return up to ``size`` bytes from a position: fewer only where the file ends.
+        """Return up to ``size`` bytes from a position, fewer only at the end of the file.
 
         Raises:
-            StorageError: the file below could not be read.
+            StorageError: the underlying file could not be read.
         """
         return self._content.read_at(position, size)
 
@@ -99,7 +99,7 @@ class OverlayFile:
         self._content.truncate(size_bytes)
 
     def drop_cache(self, position: int) -> bool:
-        """Return False: nothing is written, and nothing told of."""
+        """Return False: there are no written pages to drop."""
         return False
 
     def reserve(self, size_bytes: int) -> None:
@@ -109,27 +109,27 @@ class OverlayFile:
         """Do nothing: nothing here is ever durable."""
 
     def close(self) -> None:
-        """Do nothing: the overlay closes what it has opened."""
+        """Do nothing: the overlay closes the files that it has opened."""
 
 
 class _NoLock:
-    """The lock of somebody who writes nothing."""
+    """Replaces the lock, which a reader does not need."""
 
     def close(self) -> None:
         """Do nothing."""
 
 
 class OverlayFileSystem:
-    """It is a ``raftlog.file_system.FileSystem`` over another one, which it only reads.
+    """A ``raftlog.file_system.FileSystem`` over another one, which it only reads.
 
     Args:
-        below: the other one.
+        below: the underlying file system.
     """
 
     def __init__(self, below: FileSystem) -> None:
         self._below = below
         self._contents: dict[str, _Content | None] = {}
-        """What was opened or named here; None: removed."""
+        """Files that were opened or renamed here; None if removed."""
         self._directories: set[str] = set()
         self._opened: list[_Content] = []
 
@@ -167,7 +167,7 @@ class OverlayFileSystem:
         return self._contents[path]
 
     def exists(self, path: str) -> bool:
-        """Say whether a file or directory of this name is there."""
+        """Return whether a file or directory of this name exists."""
         if path in self._contents:
             return self._contents[path] is not None
         return path in self._directories or self._below.exists(path)
@@ -188,11 +188,11 @@ class OverlayFileSystem:
         return sorted(names)
 
     def make_directory(self, directory: str) -> None:
-        """Make a directory, in memory, where there is none."""
+        """Make a directory, in memory, unless it exists."""
         self._directories.add(directory)
 
     def rename(self, source: str, target: str) -> None:
-        """Give a file another name, in memory.
+        """Rename a file, in memory.
 
         Raises:
             MissingFileError: there is no such source.
@@ -217,17 +217,17 @@ class OverlayFileSystem:
         """Do nothing: nothing here is ever durable."""
 
     def failed_directory_syncs(self, directory: str) -> int:
-        """Return 0: none fails."""
+        """Return 0, since no sync fails."""
         return 0
 
     def set_read_only(self, path: str) -> None:
-        """Do nothing: what is here can be written."""
+        """Do nothing: files in the overlay stay writable."""
 
     def lock(self, path: str) -> FileLock:
         """Take no lock, and make no file."""
         return _NoLock()
 
     def close(self) -> None:
-        """Close the files below."""
+        """Close the underlying files."""
         for content in self._opened:
             content.close()

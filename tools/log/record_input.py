@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records as JSON lines, in the shape in which ``dump-log --format jsonl`` prints them, and simpler.
+"""Reads records from JSON lines, in the shape of ``dump-log --format jsonl`` or in a simpler one.
 
 ::
 
@@ -7,8 +7,8 @@
     {"value":"any text"}
     {"value_base64":"AQID"}
 
-A field of a message that is left out is at its default, and a version that is left out is the highest. Lines of other
-kinds than ``record``, and control records, are passed over: an epoch brings its own.
+A missing field of a message has its default, and a missing version is the highest. Control records are ignored, since
+each epoch writes its own, and so are lines of other kinds than ``record``.
 """
 
 import base64
@@ -28,17 +28,18 @@ _SHOWN: Final = 60
 
 
 def read_record_values(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the values of the records that lines describe.
+    """Yield the values of the records in some lines.
 
     Raises:
-        ValueError: a line is no JSON object, or describes no record that a metadata log can hold; it says which line.
+        ValueError: a line is not a JSON object, or not a record that a metadata log can have; the message names the
+            line.
     """
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
             value = _value(_json_object(line))
-        except (ValueError, DecodeError) as error:  # An encoder's refusal is about this line, not about damage.
+        except (ValueError, DecodeError) as error:  # From an encoder, a DecodeError is not about damage.
             raise ValueError(f"line {number} of standard input: {error}") from None
         if value is not None:
             yield value
@@ -55,7 +56,7 @@ def _json_object(line: bytes) -> dict[str, Any]:
 
 
 def _value(members: Mapping[str, Any]) -> bytes | None:
-    """Return the value of the record that a line describes, or None if it describes none to append."""
+    """Return the value of the record in a line, or None if the line has no record to append."""
     if members.get("kind", "record") != "record" or members.get("is_control"):
         return None
     if members.get("redacted"):
@@ -87,7 +88,7 @@ def _metadata_types() -> dict[str, MessageType]:
 
 
 def _struct(layout: Struct, members: Any) -> Message:
-    """Turn the JSON of a message into a message; a name that is not known is left to the writer to refuse."""
+    """Convert JSON to a message; the writer refuses unknown names."""
     if not isinstance(members, dict):
         raise ValueError(f"{layout.name} is not a JSON object")
     fields = {field.name: field for field in layout.fields}
@@ -121,7 +122,7 @@ def _text(item: Any) -> str:
 
 
 def _number(item: Any) -> int:
-    if type(item) is not int:  # What JSON calls true is not a number here.
+    if type(item) is not int:  # JSON's true is refused.
         raise ValueError(f"not a number: {str(item)[:_SHOWN]!r}")
     return item
 
@@ -139,4 +140,4 @@ def _double(item: Any) -> float:
 
 
 _CONVERSIONS: Final[Mapping[str, Callable[[Any], Any]]] = {"bytes": _from_base64, "uuid": _uuid, "float64": _double}
-"""Types that JSON has no values for; those of others are checked by the writer."""
+"""Conversions for types that JSON lacks; the writer checks the values of all others."""

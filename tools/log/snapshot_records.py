@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a log's data records to those of a snapshot: metadata transactions are resolved, all else stays as it is.
+"""Converts a log's data records to those of a snapshot: resolves metadata transactions, and changes nothing else.
 
-A controller that finds the records of a transaction's begin and end in a snapshot ends itself.
+A controller exits if a snapshot has the begin and end records of a transaction.
 
 Source: MetadataBatchLoader, MetadataDelta#replay.
 """
@@ -20,9 +20,9 @@ _TRANSACTION_MESSAGES: Final = ("BeginTransactionRecord", "EndTransactionRecord"
 
 
 def without_transactions(records: Iterable[Record]) -> Iterator[KeyedRecord]:
-    """Yield records outside transactions, and those of transactions that ended; aborted ones are left out.
+    """Yield records outside of transactions and of ended transactions, but not of aborted ones.
 
-    A transaction that is open is held in memory.
+    The records of an open transaction are held in memory.
 
     Raises:
         InvalidSnapshotIdError: the records end inside a transaction.
@@ -47,7 +47,7 @@ def without_transactions(records: Iterable[Record]) -> Iterator[KeyedRecord]:
 
 
 def _transaction_message(record: Record) -> str | None:
-    """Return the name of the message about a transaction that a record holds, or None: most are told by one byte."""
+    """Return the name of the transaction message in a record, or None. One byte decides for most records."""
     value = record.value or b""
     if value[1:2] not in _api_keys():
         return None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``raftlog log``: make a log directory, write to it and look at it; for tests, demos and learning.
+"""``raftlog log``: make a log directory, write to it and show it; for tests, demos and learning.
 
-What it writes, Kafka reads. It acts as the one voter of a quorum; where there are others, it wants to be forced.
+Kafka can read what it writes. It acts as the only voter of a quorum; if there are other voters, it needs ``--force``.
 """
 
 import argparse
@@ -18,14 +18,14 @@ from raftlog.tools.terminal.suggestion import unknown_word
 ACTIONS: Final = {
     "init": "make a log directory, as kafka-storage format does",
     "append": "append records from standard input, in a new epoch",
-    "info": "show what a log directory holds, and change nothing",
-    "snapshot": "write a snapshot of the log, and let it take the log's place",
-    "truncate": "drop the end of the log, or what is damaged",
+    "info": "show the contents of a log directory, and change nothing",
+    "snapshot": "write a snapshot of the log, and let it replace the log",
+    "truncate": "drop the end of the log, or its damaged part",
 }
 """Each action and what it does; ``init`` is run by ``raftlog.tools.log.log_init.run``."""
 
 Action = Callable[[argparse.Namespace, int], int]
-"""Is given the options and the time, in ms since the epoch, and returns an exit code."""
+"""Called with the options and the time, in ms since the Unix epoch; returns an exit code."""
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -51,7 +51,7 @@ def _load_action(name: str) -> Any:
 
 
 def _run(action: Action, given: argparse.Namespace, program: str) -> int:
-    """Run an action, and turn what went wrong into one line and an exit code."""
+    """Run an action, and turn errors into one line and an exit code."""
     from raftlog.errors import DecodeError, QuarantinedLogError, RaftLogError, UnsupportedVersionError
 
     try:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What keys and values of records mean, in the words of each Kafka release."""
+"""Decodes keys and values of records, and formats them like each Kafka release."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decoders of keys and values by the names of Kafka's classes.
 
-Source: org.apache.kafka.tools.api (kafka.serializer before 3.8), which kafka-dump-log takes, and the deserializers of
-org.apache.kafka.common.serialization, which consumers take.
+Source: org.apache.kafka.tools.api (kafka.serializer before 3.8), for kafka-dump-log, and the deserializers of
+org.apache.kafka.common.serialization, for consumers.
 """
 
 from collections.abc import Callable
@@ -12,17 +12,17 @@ from typing import Final
 from raftlog.tools.terminal.suggestion import suggestion
 
 Decoder = Callable[[bytes], object]
-"""From bytes to anything that has a text."""
+"""Converts bytes to an object that can be shown as text."""
 
 _DECODER_PACKAGES: Final = ("org.apache.kafka.tools.api", "kafka.serializer")
 _DESERIALIZER_PACKAGE: Final = "org.apache.kafka.common.serialization"
 
 
 def class_decoder(name: str) -> Decoder | None:
-    """Return the decoder that a class of Kafka's is; None for one that shows bytes as text, as is done without it.
+    """Return the decoder for a class of Kafka; None for a class that shows bytes as text, which is the default.
 
     Args:
-        name: of the class with its package, or the short one of a decoder: String, Default, Integer, Long.
+        name: the class name with its package, or the short name of a decoder: String, Default, Integer, Long.
 
     Raises:
         ValueError: there is no such class.
@@ -39,7 +39,7 @@ def class_decoder(name: str) -> Decoder | None:
 def _number(data: bytes, size: int, name: str, *, may_be_longer: bool) -> int:
     """Read a signed number, most significant byte first.
 
-    A decoder leaves bytes behind the number alone, as ``ByteBuffer`` does; a deserializer refuses them.
+    A decoder ignores bytes after the number, as ``ByteBuffer`` does; a deserializer refuses them.
     """
     if len(data) < size or (len(data) > size and not may_be_longer):
         raise ValueError(f"{len(data)} bytes, and {name} takes {size}")
@@ -59,6 +59,6 @@ def _decoders() -> dict[str, Decoder | None]:
 
 
 _SHORT: Final = {"String": 0, "Default": 0, "Integer": 4, "Long": 8}
-"""Kafka's decoders, and how many bytes each reads as a number; 0 for text and bytes."""
+"""Kafka's decoders, and the size in bytes of the number that each reads; 0 for text and bytes."""
 _DESERIALIZED: Final = {"String": 0, "ByteArray": 0, "Bytes": 0, "ByteBuffer": 0, "Short": 2, "Integer": 4, "Long": 8}
 _DECODERS: Final = _decoders()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The features that a new cluster starts with, as kafka-storage of Kafka 4.3.1 chooses them.
+"""Chooses the features that a new cluster starts with, like kafka-storage of Kafka 4.3.1.
 
 Source: MetadataVersion, Feature, Formatter#calculateEffectiveFeatureLevels.
 """
@@ -17,7 +17,7 @@ METADATA_VERSION: Final = "metadata.version"
 KRAFT_VERSION: Final = "kraft.version"
 
 _KNOWN: Final = tuple(name for each in RELEASES if each <= NEWEST_DIALECT for name in each.metadata_versions)
-"""The levels of ``metadata.version`` with which features are chosen as kafka-storage does."""
+"""The levels of ``metadata.version`` for which features can be chosen as kafka-storage does."""
 
 _FEATURE_LEVELS: Final[Mapping[str, tuple[str, ...]]] = {
     "eligible.leader.replicas.version": ("4.1-IV0",),
@@ -27,18 +27,18 @@ _FEATURE_LEVELS: Final[Mapping[str, tuple[str, ...]]] = {
     "streams.version": ("4.2-IV1",),
     "transaction.version": ("4.0-IV2", "4.0-IV2"),
 }
-"""Of each feature: the ``metadata.version`` from which on level 1, 2, ... is the one to start with."""
+"""For each feature, the ``metadata.version`` from which on level 1, 2, ... is the default."""
 _LEAST_METADATA_VERSION: Final = {"eligible.leader.replicas.version": "4.0-IV1"}
-"""What a feature above level 0 needs, where it needs anything."""
+"""The requirements of features above level 0."""
 
 VERSION_RECORD_START: Final = write_metadata_record(
     metadata_record("FeatureLevelRecord", {"name": METADATA_VERSION, "featureLevel": 0}, version=0)
 )[:-3]
-"""How each record begins that sets ``metadata.version``: all but its level, and no tagged fields."""
+"""The start of each record that sets ``metadata.version``: everything before its level, without tagged fields."""
 
 
 def sets_the_version(value: bytes) -> bool:
-    """Whether the value of a record is that of one that sets ``metadata.version``."""
+    """Whether a record with this value sets ``metadata.version``."""
     return value.startswith(VERSION_RECORD_START)
 
 
@@ -47,8 +47,8 @@ class Features:
     """The levels that a cluster starts with.
 
     Attributes:
-        kraft_version: it is not written among the records.
-        levels: of ``metadata.version``, and of every other feature that is above 0.
+        kraft_version: not among the records.
+        levels: the levels of ``metadata.version``, and of every other feature above level 0.
     """
 
     kraft_version: KRaftVersion
@@ -66,11 +66,11 @@ def choose_features(release: str, settings: Iterable[str], *, is_dynamic: bool) 
 
     Args:
         release: a Kafka release, such as ``4.3``, or a ``metadata.version``, such as ``4.3-IV0``.
-        settings: features that shall have other levels, each as ``name=level``.
-        is_dynamic: whether voters are in the log, not in the configuration.
+        settings: features with other than their default levels, each as ``name=level``.
+        is_dynamic: whether the log names the voters, not the configuration.
 
     Raises:
-        ValueError: a release, feature or level is not known, or does not go with the rest.
+        ValueError: a release, feature or level is not known, or conflicts with another one.
     """
     given = dict(map(_parse_setting, settings))
     metadata_version = given.pop(METADATA_VERSION, None)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decoding records whose bytes are messages: metadata, coordinators' and control records.
+"""Decodes records whose bytes are messages: metadata, coordinators' and control records.
 
-This is apart from ``payloads`` because schemas take their time to import, and most dumps need none.
+It is separate from ``payloads`` because schemas are slow to import, and most dumps need none.
 """
 
 from collections.abc import Iterable
@@ -46,7 +46,7 @@ class MetadataDecoder:
     redact: bool = False
 
     def value_texts(self, values: Iterable[bytes | None]) -> list[bytes]:
-        """Return the text of each value that holds no secret and nothing unusual, and no bytes for any other."""
+        """Return the text of each usual value without secrets, and empty bytes for any other."""
         return [self._value_text(value) for value in values]
 
     def _value_text(self, value: bytes | None) -> bytes:
@@ -57,7 +57,7 @@ class MetadataDecoder:
         return f"{kind.head}{data}}}".encode()
 
     def _usual(self, value: bytes | None) -> tuple[MetadataJson, str] | None:
-        """Return a record as JSON, if it holds no secret and can be read quickly."""
+        """Return a record as JSON, if it has no secret and the fast reader can read it."""
         if value is None:
             return None
         kind = metadata_json(value, self.level)
@@ -113,8 +113,8 @@ class CoordinatorDecoder:
     """Decodes records of ``__consumer_offsets``, ``__transaction_state`` or ``__share_group_state``.
 
     Attributes:
-        topic: which of them.
-        dialect: the Kafka release whose words to use.
+        topic: one of these topics.
+        dialect: the Kafka release whose format to follow.
         level: the Kafka release whose readers to follow.
     """
 
@@ -158,7 +158,7 @@ class CoordinatorDecoder:
 
 
 def _state_problem(decoded: CoordinatorRecord) -> DecodeError | None:
-    """Return an error for a transaction in a state that no Kafka knows."""
+    """Return an error for a transaction in a state that no Kafka release knows, else None."""
     status = (decoded.value or {}).get("transactionStatus")
     if status is None or 0 <= status < len(TRANSACTION_STATES):
         return None
@@ -166,7 +166,7 @@ def _state_problem(decoded: CoordinatorRecord) -> DecodeError | None:
 
 
 def _data_of(decoded: CoordinatorRecord) -> str:
-    """The value's message alone, out of the frame that Kafka prints it in."""
+    """Return the value's message, without the frame in which Kafka prints it."""
     text = decoded.value_json()
     return "null" if text is None else text.split(',"data":', 1)[1][:-1]
 
@@ -177,7 +177,7 @@ def _coordinator_type(key_name: str) -> str:
 
 
 def type_names() -> frozenset[str]:
-    """Return every name that a payload's type may have, of the types that are known."""
+    """Return the names of all known types of payloads."""
     kinds = message_types("coordinator-records").keys() | message_types("early-share-records").keys()
     return frozenset(
         {each.name for each in ControlRecordType}
@@ -187,7 +187,7 @@ def type_names() -> frozenset[str]:
 
 
 def control_payload(record: AnyRecord) -> Payload:
-    """Decode a control record; one that does not decode is a payload with a problem."""
+    """Decode a control record; if that fails, the payload has a problem."""
     type_name = _control_type(record.key)
     try:
         control = read_control_record(record.key, record.value)
@@ -206,7 +206,7 @@ def control_payload(record: AnyRecord) -> Payload:
 
 
 def _control_type(key: bytes | None) -> str | None:
-    """Name the type in a control record's key, if there is one."""
+    """Return the name of the type in a control record's key, if there is one."""
     try:
         type_ = read_control_key(key)
     except DecodeError:
@@ -234,7 +234,7 @@ _CONTROL_LABELS: Final = {
 
 
 def control_text(payload: Payload, dialect: Release) -> str:
-    """Describe a control record in Kafka's words; one that does not decode has none."""
+    """Describe a control record in Kafka's words; empty for one that does not decode."""
     if payload.type_name == ControlRecordType.LEADER_CHANGE.name and dialect < DIALECTS["4.1"]:
         return " controlType: LEADER_CHANGE(2)"  # Up to 4.0 the value is not read at all.
     control = payload.control

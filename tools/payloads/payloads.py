@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a decoder makes of a record's key and value: Kafka's words for it, and JSON."""
+"""Decodes a record's key and value to the text that Kafka prints, and to JSON."""
 
 import importlib
 from collections.abc import Callable, Iterable
@@ -25,9 +25,9 @@ TOPIC_OF_DECODER: Final = {
     "share-group-state": "__share_group_state",
     "cluster-metadata": "__cluster_metadata",
 }
-"""Which records a decoder is for."""
+"""The topic that each decoder is for."""
 DECODER_OF_TOPIC: Final = {topic: name for name, topic in TOPIC_OF_DECODER.items()}
-"""Which decoder fits the records of a topic."""
+"""The decoder for the records of each topic."""
 
 
 class Payload(NamedTuple):
@@ -36,12 +36,12 @@ class Payload(NamedTuple):
     Attributes:
         key_text, value_text: what follows ``key:`` and ``payload:`` in Kafka's words; None if the word is missing too.
         type_name: name of the control or message type, in capitals, or None for plain bytes.
-        version: of the message, or None.
-        key_json, value_json: the decoded messages as JSON, or None where the bytes are to be shown.
+        version: the version of the message, or None.
+        key_json, value_json: the decoded messages as JSON, or None to show the bytes.
         control: the control record, if it is one.
-        has_secret: whether the message holds a secret.
+        has_secret: whether the message contains a secret.
         is_redacted: whether the value must not be shown as bytes.
-        problem: what could not be decoded.
+        problem: the error if the record could not be decoded, else None.
     """
 
     key_text: str | None = None
@@ -57,7 +57,7 @@ class Payload(NamedTuple):
 
 
 class PayloadDecoder(Protocol):
-    """Makes a payload of a data record; what it cannot decode is the payload's ``problem``, not an exception."""
+    """Decodes a data record into a payload; errors become the payload's ``problem`` and are not raised."""
 
     def decode(self, record: AnyRecord) -> Payload:
         """Decode a record's key and value."""
@@ -66,10 +66,10 @@ class PayloadDecoder(Protocol):
 
 @runtime_checkable
 class ValueDecoder(PayloadDecoder, Protocol):
-    """A decoder that shows no keys, and can take many values at a time."""
+    """A decoder that shows no keys, and can decode many values at a time."""
 
     def value_texts(self, values: Iterable[bytes | None]) -> list[bytes]:
-        """Return what ``decode`` makes the text of each value, or no bytes where ``decode`` has more to say."""
+        """Return the text of each value as ``decode`` gives it, or empty bytes if ``decode`` must handle the value."""
         ...
 
 
@@ -78,7 +78,7 @@ class PlainDecoder:
     """Shows keys and values as text.
 
     Attributes:
-        redact: whether to hide a value that is a metadata record with a secret: its topic may not be known.
+        redact: whether to hide a value that is a metadata record with a secret, since its topic may not be known.
     """
 
     redact: bool = False
@@ -96,10 +96,10 @@ class PlainDecoder:
 
 @attrs.frozen
 class UserDecoder:
-    """Shows keys and values as what functions of the user's make of them: as their text, and as JSON.
+    """Shows keys and values by functions of the user: as text, and as JSON.
 
     Attributes:
-        key_decoder, value_decoder: from bytes to anything that has a text, or None for bytes to be shown as they are.
+        key_decoder, value_decoder: convert bytes to an object that can be shown as text; None shows the bytes.
         redact: whether to hide a value that is a metadata record with a secret.
     """
 
@@ -126,19 +126,20 @@ class UserDecoder:
 
 
 def _text_and_json(decoder: Callable[[bytes], object], data: bytes) -> tuple[str, str]:
-    import json  # Here and not above: most dumps need none.
+    import json  # Imported here, as most dumps do not need it.
 
     decoded = decoder(data)
     text = str(decoded)
-    text.encode()  # What a decoder makes of bytes has to be text that can be written.
+    text.encode()  # Raises an error if the decoder's text cannot be written.
     return text, json.dumps(decoded, default=str, allow_nan=False)
 
 
 def load_decoder(name: str) -> Callable[[bytes], object] | None:
-    """Return a decoder of bytes; None for a class of Kafka's that shows them as text.
+    """Return a decoder of bytes; None for a class of Kafka that shows them as text.
 
     Args:
-        name: ``module:name`` of a Python function from bytes to anything that has a text; or a class of Kafka's.
+        name: ``module:name`` of a Python function from bytes to an object that can be shown as text; or a class of
+            Kafka.
 
     Raises:
         ValueError: there is no such function or class.

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from raftlog.records.messages.metadata import MetadataRecord
 
 REDACTED: Final = "[redacted]"
-"""What stands in the place of a secret text; secret bytes become no bytes."""
+"""Replaces a secret text; secret bytes are replaced by empty bytes."""
 
 _SECRET_FIELDS: Final = {
     "UserScramCredentialRecord": ("salt", "storedKey", "serverKey"),
@@ -25,7 +25,7 @@ _CONFIG_WORDS: Final = (
     r"|keystore\.key|keystore\.certificate\.chain|truststore\.certificates"
 )
 SECRET_API_KEYS: Final = frozenset({4, 10, 11, 26})
-"""Of the records that may hold a secret: configs, delegation tokens and their removal, SCRAM credentials."""
+"""The types of records that may have a secret: configs, delegation tokens and their removal, SCRAM credentials."""
 
 
 def redacted(record: "MetadataRecord") -> tuple[dict[str, Any], bool]:
@@ -42,20 +42,20 @@ def redacted(record: "MetadataRecord") -> tuple[dict[str, Any], bool]:
 
 
 def _has_secret_word(text: str) -> bool:
-    return re.search(_CONFIG_WORDS, text, re.IGNORECASE) is not None  # Compiled on first use: few dumps need it.
+    return re.search(_CONFIG_WORDS, text, re.IGNORECASE) is not None  # Compiled on first use, as few dumps need it.
 
 
 def may_show_secret(type_name: str, message_json: str) -> bool:
-    """Whether the JSON of a metadata record may hold a secret; if not, ``redacted`` finds none either."""
+    """Whether the JSON of a metadata record may have a secret; if not, ``redacted`` finds none either."""
     if type_name == "CONFIG_RECORD":
         return _has_secret_word(message_json)
     return type_name in _SECRET_TYPE_NAMES
 
 
 def may_be_secret(value: bytes | None) -> bool:
-    """Whether some bytes are a metadata record that holds a secret, whatever topic they were found in.
+    """Whether some bytes are a metadata record with a secret, whatever their topic.
 
-    One that starts like such a record and does not read as one may hold a secret all the same.
+    Bytes that start like such a record but cannot be read as one count as secret too.
     """
     if value is None or len(value) < 3 or value[0] != 1 or value[1] not in SECRET_API_KEYS:
         return False

@@ -21,7 +21,7 @@ TRANSACTION_STATES: Final = (
     "Dead",
     "PrepareEpochFence",
 )
-"""What Kafka calls the states of a transaction, by their numbers. Source: TransactionState."""
+"""Kafka's names for the states of a transaction, by their numbers. Source: TransactionState."""
 _LEAST_BUCKETS: Final = 16
 _LARGEST_SMALL_SET: Final = 4
 _UTF_16_UNIT: Final = struct.Struct(">H")
@@ -39,7 +39,7 @@ def transaction_value_text(decoded: CoordinatorRecord) -> str:
         return "<DELETE>"
     status = value["transactionStatus"]
     state = TRANSACTION_STATES[status] if 0 <= status < len(TRANSACTION_STATES) else f"unknown({status})"
-    # Kafka does not look at the partitions of an empty transaction.
+    # Kafka ignores the partitions of an empty transaction.
     topics = [] if state == "Empty" else value["transactionPartitions"] or []
     partitions = in_set_order((displayed(topic["topic"]), topic["partitionIds"]) for topic in topics)
     return (
@@ -50,10 +50,11 @@ def transaction_value_text(decoded: CoordinatorRecord) -> str:
 
 
 def in_set_order(topics: Iterable[tuple[str, Iterable[int]]]) -> list[str]:
-    """Name the partitions of some topics, in the order of the set that Kafka collects them in, a topic at a time.
+    """Return the names of some topics' partitions, in the order of the set in which Kafka collects them.
 
-    That is a mutable HashSet of Scala's: ordered by bucket, and by hash inside a bucket. It makes room for each topic
-    by itself. Beyond that it doubles only while it takes in a set of at most four, an element at a time.
+    That set is Scala's mutable HashSet: ordered by bucket, and by hash inside a bucket. Kafka adds one topic at a time,
+    and the set reserves room for each. Beyond that it doubles only while it adds a set of at most four, which it does
+    one element at a time.
     """
     buckets = _LEAST_BUCKETS
     hashes: dict[tuple[str, int], int] = {}
@@ -77,7 +78,7 @@ def _string_hash(text: str) -> int:
 
 
 def _spread(number: int) -> int:
-    """Mix the upper half of a hash into the lower one, and give it the sign of a 32-bit number."""
+    """Mix the upper half of a hash into the lower one, and convert it to a signed 32-bit number."""
     number &= 0xFFFFFFFF
     number ^= number >> 16
     return number - (1 << 32) if number >> 31 else number

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every verb needs of a terminal: arguments, exit codes, standard output and standard error."""
+"""Terminal support for every verb: arguments, exit codes, standard output and standard error."""

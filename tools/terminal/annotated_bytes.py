@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bytes of one batch, field by field: where each stands, what it is called and what it says."""
+"""Describes the bytes of one batch, field by field: position, name and meaning."""
 
 import datetime
 import struct
@@ -37,19 +37,19 @@ _LAYOUTS: Final = {"int8": "b", "int16": "h", "int32": "i", "uint32": "I", "int6
 
 @attrs.frozen
 class AnnotatedField:
-    """Some bytes with a meaning.
+    """Bytes with a meaning.
 
     Attributes:
-        position: byte position in the file; of a record in a compressed batch, in its decompressed records.
+        position: byte position in the file; for a record of a compressed batch, in its decompressed records.
         data: the bytes.
         type: how they are stored: a number of fixed width, a zigzag varint or varlong, or bytes.
-        name: of the field.
-        meaning: what the bytes say.
+        name: the name of the field.
+        meaning: the value of the bytes, in words.
         depth: 0 for a field of the batch, 1 for one of a record.
         is_in_crc: whether the batch's CRC covers the bytes.
         is_decompressed: whether the position counts from the start of the decompressed records.
-        is_secret: whether the bytes are not to be shown.
-        is_damage: whether the bytes are not what stands here in a sound batch.
+        is_secret: whether the bytes must not be shown.
+        is_damage: whether a sound batch cannot have these bytes here.
     """
 
     position: int
@@ -66,12 +66,12 @@ class AnnotatedField:
 
 @attrs.frozen
 class Description:
-    """What a record's value is.
+    """Describes a record's value.
 
     Attributes:
-        text: in words; None to show the bytes as text, if they are text.
-        is_secret: whether the bytes are not to be shown.
-        is_damage: whether they are not what they should be.
+        text: the value in words; None to show the bytes as text, if they are text.
+        is_secret: whether the bytes must not be shown.
+        is_damage: whether the bytes are damaged.
     """
 
     text: str | None = None
@@ -80,16 +80,16 @@ class Description:
 
 
 DescribeRecord = Callable[[Record], Description]
-"""Says what a record's value is."""
+"""Returns the description of a record's value."""
 
 
 def annotate_batch(data: bytes, position: int, describe: DescribeRecord) -> Iterator[AnnotatedField]:
-    """Yield the fields of a batch of magic 2, in order of their bytes; as far as they can be told apart.
+    """Yield the fields of a batch of magic 2, in the order of their bytes, as far as they can be separated.
 
     Args:
-        data: the bytes of the batch, from its base offset on. They may end early, and need not check.
-        position: of the batch in its file.
-        describe: says what a record's value is.
+        data: the bytes of the batch, from its base offset on. They may end early, and may be damaged.
+        position: position of the batch in its file.
+        describe: describes a record's value.
     """
     yield from _annotate_header(data, position)
     if len(data) < BATCH_OVERHEAD:
@@ -164,7 +164,7 @@ def _attributes_meaning(attributes: int) -> str:
 
 
 def _utc(timestamp_ms: int) -> str:
-    """Show a time as people do, if it is one that a calendar has."""
+    """Format a timestamp as a date and time, if a calendar has it."""
     try:
         moment = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(milliseconds=timestamp_ms)
     except OverflowError:
@@ -177,11 +177,11 @@ class _Records:
     """The records of a batch.
 
     Attributes:
-        batch: whose records they are.
-        data: bytes that hold them.
-        position: of these bytes in the file, or 0.
-        describe: says what a record's value is.
-        is_decompressed: whether the bytes are no part of the file.
+        batch: the batch.
+        data: the bytes that contain the records.
+        position: position of these bytes in the file, or 0.
+        describe: describes a record's value.
+        is_decompressed: whether the bytes are decompressed, and so not part of the file.
     """
 
     batch: RecordBatch
@@ -260,7 +260,7 @@ class _Records:
     def _sized(
         self, name: str, at: int, meaning: str, *, is_secret: bool = False, is_damage: bool = False
     ) -> Generator[AnnotatedField, None, int]:
-        """Yield a length and the bytes that it counts; return the position behind them."""
+        """Yield a length and the bytes that it counts; return the position after them."""
         size, start = read_varint(self.data, at)
         yield self._field(at, start, "varint", f"{name} length", "-1: null" if size < 0 else str(size))
         if size <= 0:

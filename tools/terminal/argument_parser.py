@@ -14,21 +14,21 @@ from raftlog.tools.terminal.suggestion import suggestion
 from raftlog.tools.terminal.text_width import terminal_columns, wrap_line
 
 _WORD_WIDTH: Final = 10
-"""Of the words that a help lists: verbs, actions."""
+"""The column width for words that a help lists: verbs and actions."""
 
 
 class _ShowVersion(argparse.Action):
-    """Prints the version, and which form of the kernel runs, and exits."""
+    """Prints the version and the form of the kernel, and exits."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        from raftlog.records.kernel_choice import IS_COMPILED  # Only here: it takes its time.
+        from raftlog.records.kernel_choice import IS_COMPILED  # Imported here because it is slow.
 
         sys.stdout.write(f"raftlog {__version__} (kernel {'compiled' if IS_COMPILED else 'interpreted'})\n")
         parser.exit(EXIT_CLEAN)
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser that knows ``--version``, and whose usage errors exit with 1, as Kafka's tools do."""
+    """An argument parser with ``--version``, whose usage errors exit with 1, like those of Kafka's tools."""
 
     def __init__(self, formatter_class: type[argparse.HelpFormatter] = argparse.HelpFormatter, **options: Any) -> None:
         formatter = functools.partial(formatter_class, width=_help_width() - 2)
@@ -37,7 +37,7 @@ class Parser(argparse.ArgumentParser):
         self.add_argument("--version", action=_ShowVersion, nargs=0, help="print raftlog's version and exit")
 
     def format_help(self) -> str:
-        """Return the help; what argparse leaves wider than the terminal is wrapped, too."""
+        """Return the help, with lines wrapped that argparse leaves wider than the terminal."""
         width = _help_width()
         lines = super().format_help().split("\n")
         return "\n".join(part for line in lines for part in wrap_line(line, width, indent=_help_indent(line)))
@@ -49,22 +49,22 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Parse arguments; they are kept, so that ``error`` can look for a mistyped option."""
+        """Parse arguments, and keep them so that ``error`` can look for a mistyped option."""
         self._given = list(sys.argv[1:] if args is None else args)
         return super().parse_known_args(self._given, argparse.Namespace() if namespace is None else namespace)
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong in one line, and exit. A mistyped option is named first, as it may cause other errors."""
+        """Report an error in one line, and exit. Prefers a mistyped option, which may cause other errors."""
         say(f"{self._mistyped_option() or message} (see {self.prog} --help)", self.prog)
         self.exit(EXIT_ERROR)
 
     def _mistyped_option(self) -> str | None:
-        """Return the message for the first option that is unknown, and like one that exists."""
+        """Return the message for the first unknown option that resembles an existing one."""
         known = self._option_string_actions
         for word in self._given:
             name = word.partition("=")[0]
             if word == "--":
-                return None  # Paths follow, whatever they look like.
+                return None  # All later words are paths.
             is_option = len(name) > 2 and name[0] == "-" and " " not in word
             if not is_option or name in known or (name[1] != "-" and name[:2] in known):
                 continue
@@ -75,10 +75,10 @@ class Parser(argparse.ArgumentParser):
 
 
 def word_list(answers: Mapping[str, str]) -> str:
-    """Return lines for the end of a help: words, and beside each of them what it does, wrapped.
+    """Return lines for the end of a help: each word with its description, wrapped.
 
     Args:
-        answers: what each word does.
+        answers: the description of each word.
     """
     lines = (f"  {word:{_WORD_WIDTH}} {answer}" for word, answer in answers.items())
     width = _help_width()
@@ -90,6 +90,6 @@ def _help_width() -> int:
 
 
 def _help_indent(line: str) -> int:
-    """Say how far what follows a line is indented: a paragraph is not, and all else is further than its first line."""
+    """Return the indent for the continuation of a line: none for a paragraph, else more than that of the line."""
     own = len(line) - len(line.lstrip(" "))
     return own + 2 if own else 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the verbs of an audit share: options, and what has to be so before they start."""
+"""Options and preparations that the verbs of the audit share."""
 
 import argparse
 import importlib.util
@@ -14,19 +14,19 @@ _PACKAGES: Final = ("numpy", "pyarrow", "cattrs")
 
 
 def prepare_to_survey() -> None:
-    """Do what has to be done before a module that surveys files is imported.
+    """Prepare the process; call this before a module that surveys files is imported.
 
     Raises:
-        MissingExtraError: packages are not installed without which nothing can be surveyed.
+        MissingExtraError: packages that every survey needs are not installed.
     """
     if any(importlib.util.find_spec(package) is None for package in _PACKAGES):
         raise MissingExtraError("columns", "a survey of logs")
-    # Numpy is to start no threads: a process that has some starts others slowly, not by a fork.
+    # Keeps numpy from starting threads: a process with threads cannot fork, and starts other processes slowly.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def add_fail_on_option(parser: argparse.ArgumentParser) -> None:
-    """Let the user say from which severity on findings decide the exit code."""
+    """Add the option for the lowest severity of findings that affects the exit code."""
     names = ", ".join(each.value for each in Severity)
     parser.add_argument(
         "--fail-on",
@@ -39,19 +39,19 @@ def add_fail_on_option(parser: argparse.ArgumentParser) -> None:
 
 
 def add_processes_option(parser: argparse.ArgumentParser) -> None:
-    """Let the user say how many processes read files; without a word it is one a processor."""
+    """Add the option for the number of processes that read files; the default is one per processor."""
     parser.add_argument(
         "-j",
         "--processes",
         type=_process_count,
         default=_processor_count(),
         metavar="N",
-        help="how many processes read files (default: one a processor)",
+        help="how many processes read files (default: one per processor)",
     )
 
 
 def add_messages_option(parser: argparse.ArgumentParser) -> None:
-    """Let the user ask for the messages in records."""
+    """Add the option to read the messages in records too."""
     parser.add_argument(
         "--messages",
         action="store_true",
@@ -63,7 +63,7 @@ def severity(name: str) -> Severity:
     """Return the severity of a name.
 
     Raises:
-        argparse.ArgumentTypeError: there is none.
+        argparse.ArgumentTypeError: there is no such severity.
     """
     try:
         return Severity(name)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """JSON lines, as every verb writes them: one object per line, its ``kind`` first, in UTF-8.
 
-Bytes, and the names of files and directories, need not be text. A member that holds them has one convention in all
-verbs: it is text where the bytes are UTF-8 without control characters, else base64 under the member's name with
-``_base64``. A list of names is base64 as a whole as soon as one of them is not text.
+Bytes, and the names of files and directories, need not be text. All verbs use one convention for them: the member is
+text if the bytes are UTF-8 without control characters, else base64 under the member's name with ``_base64`` appended. A
+list of names is base64 as a whole if any of them is not text.
 """
 
 import base64
@@ -14,13 +14,13 @@ from typing import Any, Final
 
 _CONTROL_CHARACTER: Final = re.compile("[\x00-\x1f\x7f-\x9f]")
 _UNSAFE: Final = re.compile("[\x85\u2028\u2029\ud800-\udfff]")
-"""What some readers take for the end of a line, and what UTF-8 cannot encode."""
+"""Characters that some readers treat as line ends, and those that UTF-8 cannot encode."""
 
 
 @functools.cache
 def _encoder() -> Callable[[dict[str, Any]], str]:
-    """Return the JSON encoder: the package of the extra ``json`` where it is installed. Both write the same bytes."""
-    import json  # Slow to import, and text output needs none.
+    """Return the JSON encoder: that of the extra ``json`` if installed, else Python's. Both write the same bytes."""
+    import json  # Slow to import, and text output does not need it.
 
     by_standard_library = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
     try:
@@ -38,12 +38,12 @@ def _encoder() -> Callable[[dict[str, Any]], str]:
 
 
 def encode(members: dict[str, Any]) -> str:
-    """Return an object as compact JSON, which may hold characters that ``one_line`` still has to escape."""
+    """Return an object as compact JSON, in which ``one_line`` must still escape characters."""
     return _encoder()(members)
 
 
 def text_or_base64(name: str, data: bytes | None) -> dict[str, str | None]:
-    """Return the member of an object that holds some bytes; None is null."""
+    """Return the member of an object for some bytes; None is null."""
     if data is None:
         return {name: None}
     text = _text(data)
@@ -52,7 +52,7 @@ def text_or_base64(name: str, data: bytes | None) -> dict[str, str | None]:
 
 @functools.lru_cache(maxsize=8)
 def path_member(name: str, path: str | None) -> dict[str, str | None]:
-    """Return the member of an object that names a file or directory; None is null. Do not change what it returns."""
+    """Return the member of an object that names a file or directory; None is null. Do not modify the result."""
     return text_or_base64(name, None if path is None else _name_bytes(path))
 
 
@@ -68,7 +68,7 @@ def json_line(kind: str, path: str | None, /, **members: Any) -> str:
 
     Args:
         kind: what the object is.
-        path: the file that it is about, for its member ``file``; None if it is about none.
+        path: the file that it is about, for its member ``file``; None for no such member.
         members: JSON values by name. Names of files and bytes come from ``path_member`` and its siblings.
     """
     if path is None:
@@ -77,9 +77,9 @@ def json_line(kind: str, path: str | None, /, **members: Any) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return JSON as a line that every reader takes for exactly one, its end included.
+    """Return JSON as text that every reader treats as exactly one line, its end included.
 
-    A lone surrogate becomes U+FFFD: names have another form, and in a sentence it is only shown.
+    A lone surrogate becomes U+FFFD. That loses nothing that a program needs: names that are not text are base64.
     """
     return (text if text.isascii() else _UNSAFE.sub(_escape, text)) + "\n"
 

@@ -12,17 +12,17 @@ _LONG_FILE_SIZE: Final = 32 * 1024 * 1024
 _INTERVAL_SECONDS: Final = 0.2
 _BAR_WIDTH: Final = 30
 _REST_WIDTH: Final = 10
-"""Of brackets, blanks and the share; a bar that takes more than a line could not be drawn over."""
+"""The width of brackets, blanks and percentage. A bar wider than a line could not be redrawn in place."""
 
 
 class Progress:
-    """Shows how far the reading of a file has come, on a terminal alone and for long files alone.
+    """Shows the progress of reading a file, only on a terminal and only for long files.
 
-    Use it as a context manager: leaving it takes the bar off the terminal.
+    Use it as a context manager: leaving it removes the bar from the terminal.
 
     Args:
         label: what is read.
-        size_bytes: how much there is.
+        size_bytes: size of the file.
 
     Attributes:
         is_shown: whether it is shown at all.
@@ -35,7 +35,7 @@ class Progress:
         self._next_time = 0.0
 
     def reached(self, position: int) -> None:
-        """Say that everything before a byte position has been read."""
+        """Show that everything before a byte position has been read."""
         if not self.is_shown or (now := time.monotonic()) < self._next_time:
             return
         self._next_time = now + _INTERVAL_SECONDS
@@ -45,7 +45,7 @@ class Progress:
         sys.stderr.flush()
 
     def wipe(self) -> None:
-        """Take the bar off the terminal; reading on shows it again."""
+        """Remove the bar from the terminal; further progress shows it again."""
         if self.is_shown and self._next_time:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()

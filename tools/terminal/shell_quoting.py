@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Paths in commands that a user may copy."""
+"""Quotes paths in commands that a user may copy."""
 
 import re
 import shlex
@@ -9,9 +9,9 @@ _ODD: Final = re.compile("[^\x20-\x7e]")
 
 
 def shell_quoted(path: str) -> str:
-    """Return a path so that a shell takes it as one word, and a command as no option; all that is seen is ASCII.
+    """Quote a path in ASCII, so that a shell reads it as one word, and no command as an option.
 
-    What is not is written as the bytes of the file's name, in the quotes that bash, zsh and ksh have for it.
+    Other characters are written as the bytes of the file's name, in the ``$'...'`` quotes of bash, zsh and ksh.
     """
     path = f"./{path}" if path.startswith("-") and path != "-" else path
     if _ODD.search(path) is None:
@@ -21,6 +21,6 @@ def shell_quoted(path: str) -> str:
 
 
 def _bytes(match: re.Match[str]) -> str:
-    # A three-digit octal escape ends where it ends; \x goes on as long as there are hexadecimal digits.
+    # An octal escape has at most three digits; \x would continue over all hexadecimal digits that follow.
     errors = "surrogateescape" if "\udc80" <= match[0] <= "\udcff" else "surrogatepass"
     return "".join(f"\\{byte:03o}" for byte in match[0].encode("utf-8", errors))

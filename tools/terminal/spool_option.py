@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The option of all verbs that read pipes: how much of one is copied to a temporary file."""
+"""The option of all verbs that read pipes: how much of a pipe is copied to a temporary file."""
 
 import argparse
 import os
@@ -9,7 +9,7 @@ from raftlog.storage.reading.file_source import SPOOL_LIMIT_VARIABLE, parse_size
 
 
 class _SetSpoolLimit(argparse.Action):
-    """Sets the limit for this process and those that it starts, as whoever opens a file is far from here."""
+    """Sets the limit in the environment, for the code that opens files, here and in child processes."""
 
     def __call__(
         self,
@@ -27,7 +27,7 @@ class _SetSpoolLimit(argparse.Action):
 
 
 def add_spool_option(parser: argparse._ActionsContainer) -> None:
-    """Let the user say how much of a pipe is read."""
+    """Add the option that limits how much of a pipe is read."""
     parser.add_argument(
         "--spool-limit",
         action=_SetSpoolLimit,

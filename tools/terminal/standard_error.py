@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a tool says to people: one message a line, on standard error."""
+"""Writes messages for people to standard error, one per line."""
 
 import sys
 from typing import Final
@@ -17,8 +17,8 @@ HIDDEN_RANGES: Final = (
     (0xFFF9, 0xFFFB),
     (0xE0000, 0xE007F),
 )
-"""First and last of each range of characters that a reader does not see: a terminal acts upon them, or they end a line,
-take no room, or turn around the text beside them."""
+"""First and last of each range of invisible characters: a terminal acts upon them, or they end a line, have no width,
+or reverse the direction of text."""
 
 
 def character_escape(code: int) -> str:
@@ -32,12 +32,12 @@ _ESCAPES: Final = {code: character_escape(code) for first, last in HIDDEN_RANGES
 
 
 def printable(text: str) -> str:
-    """Show characters as escapes that a reader does not see, or that a terminal acts upon: the text is one line."""
+    """Escape invisible characters, and those that a terminal acts upon. The result is one line."""
     return text.translate(_ESCAPES)
 
 
 def unicode_text(text: str) -> str:
-    """Return a text that any reader takes: what is no Unicode, in a file's name, is escaped."""
+    """Escape lone surrogates, which stand for bytes in a file's name that are not UTF-8."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The word that a user meant who mistyped one."""
+"""Finds the word that a user meant but mistyped."""
 
 from collections.abc import Iterable
 
 
 def suggestion(word: str, known: Iterable[str]) -> str | None:
-    """Return the known word that is most like another one; None if none is like it.
+    """Return the known word that is most similar to another one; None if none is similar.
 
     Args:
         word: what the user typed.
-        known: the words that there are.
+        known: the valid words.
     """
     import difflib  # Takes 5 ms to import, and is needed only for a mistake.
 
@@ -17,12 +17,12 @@ def suggestion(word: str, known: Iterable[str]) -> str | None:
 
 
 def unknown_word(kind: str, word: str, known: Iterable[str]) -> str:
-    """Return the message for a word that does not exist: with the one that was meant, or else with all of them.
+    """Return the message for a word that does not exist, with the most similar word, or else with all words.
 
     Args:
         kind: what the word should have named, such as ``verb``.
         word: what the user typed.
-        known: the words that there are.
+        known: the valid words.
     """
     words = list(known)
     near = suggestion(word, words)

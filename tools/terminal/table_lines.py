@@ -9,18 +9,18 @@ from raftlog.tools.terminal.text_width import cut_line, output_width
 
 _GAP: Final = 2
 _LEAST_WIDTH: Final = 10
-"""Columns of text are cut to no less than this: a date is still to be seen."""
+"""Columns of text are cut to no less than this, which is enough for a date."""
 
 
 def table(rows: Sequence[Sequence[object]], numeric: frozenset[int] = frozenset()) -> list[str]:
     """Return rows as lines of aligned columns, two blanks apart.
 
-    On a terminal that is too narrow, texts are cut from the last column on, and then the lines; each cut is marked with
-    an ellipsis. Elsewhere nothing is cut.
+    On a terminal that is too narrow, texts are cut, starting with the last column, and then lines; an ellipsis marks
+    each cut. Other output is never cut.
 
     Args:
         rows: the first has the names of the columns.
-        numeric: indexes of columns that are aligned on the right.
+        numeric: indexes of right-aligned columns.
     """
     texts = [[printable(str(cell)) for cell in row] for row in rows]
     columns = list(zip(*texts, strict=True))
@@ -32,19 +32,19 @@ def table(rows: Sequence[Sequence[object]], numeric: frozenset[int] = frozenset(
 
 
 def table_width(rows: Sequence[Sequence[object]]) -> int:
-    """Return how wide a table is where nothing is cut."""
+    """Return the width of an uncut table."""
     widths = [max(len(printable(str(cell))) for cell in column) for column in zip(*rows, strict=True)]
     return sum(widths) + _GAP * (len(widths) - 1)
 
 
 def _least_width(column: Sequence[str]) -> int:
-    """Return how narrow a column may become: no number is cut."""
+    """Return the least width of a column; numbers are never cut."""
     numbers = [len(cell) for cell in column[1:] if cell.lstrip("-").isdecimal()]
     return max([_LEAST_WIDTH, *numbers]) if len(numbers) < len(column) - 1 else max(map(len, column))
 
 
 def _narrowed(widths: Sequence[int], least_widths: Sequence[int], width: int) -> list[int]:
-    """Return widths of columns that fit, as far as that is possible; the last columns give way first."""
+    """Return widths of columns that fit if possible; the last columns are narrowed first."""
     narrowed = list(widths)
     for index in reversed(range(len(narrowed))):
         too_wide = sum(narrowed) + _GAP * (len(narrowed) - 1) - width

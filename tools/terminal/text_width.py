@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How wide text may be: lines that people read on a terminal fit on it; what programs read stays whole."""
+"""Fits lines to the width of a terminal; output that is not for a terminal is never cut or wrapped."""
 
 import os
 import sys
@@ -14,30 +14,30 @@ _ELLIPSIS: Final = "…"
 
 
 def terminal_columns(stream: TextIO | None) -> int:
-    """Return how many columns a terminal has: what ``COLUMNS`` says, or else the terminal, or else 80.
+    """Return how many columns a terminal has: from ``COLUMNS``, or else from the terminal, or else 80.
 
     Args:
-        stream: that the terminal shows; None if it is closed.
+        stream: the stream that the terminal shows; None if it is closed.
     """
     wanted = os.environ.get("COLUMNS", "")
     if wanted.isdecimal() and int(wanted):
         return max(_LEAST_COLUMNS, int(wanted))
     try:
         columns = os.get_terminal_size(stream.fileno()).columns  # type: ignore[union-attr]
-    except (AttributeError, ValueError, OSError):  # It is closed, or no terminal.
+    except (AttributeError, ValueError, OSError):  # It is closed, or not a terminal.
         columns = 0
     return max(_LEAST_COLUMNS, columns or _DEFAULT_COLUMNS)
 
 
 def output_width() -> int | None:
-    """Return how wide lines on standard output may be; None if it is no terminal, where any width is right."""
+    """Return how wide lines on standard output may be; None for any width, if it is not a terminal."""
     if sys.stdout is None or not sys.stdout.isatty():
         return None
     return terminal_columns(sys.stdout)
 
 
 def cut_line(line: str, width: int | None) -> str:
-    """Return as much of a line as fits, with an ellipsis for what does not; None fits everything."""
+    """Cut a line to a width, marked by an ellipsis; None is no limit."""
     if width is None or len(line) <= width:
         return line
     return f"{line[: width - 1]}{_ELLIPSIS}"
@@ -47,15 +47,14 @@ def wrap_line(line: str, width: int | None, *, indent: int | None = None, breaks
     """Break a line at blanks, so that each part fits.
 
     Args:
-        line: without its end.
-        width: the width; None fits everything.
-        indent: of all parts but the first, where the width allows that much; None for two more than the line's own.
-        breaks_words: whether words that do not fit are broken, too. Paths in prose stay whole, so that a user can
-            copy them.
+        line: the line without its end.
+        width: the width; None is no limit.
+        indent: the indent of all parts but the first, if the width allows it; None for two more than the line's own.
+        breaks_words: whether to break words that do not fit. Paths in prose stay whole, so that a user can copy them.
     """
     if width is None or len(line) <= width:
         return [line]
-    import textwrap  # Only here: most output needs none.
+    import textwrap  # Imported here, as most output does not need it.
 
     own = len(line) - len(line.lstrip(" "))
     following = min(own + 2 if indent is None else indent, width // 4)
@@ -71,9 +70,9 @@ def wrap_line(line: str, width: int | None, *, indent: int | None = None, breaks
 
 
 def fit_lines(lines: Iterable[str]) -> Iterator[str]:
-    """Yield lines of text as people read them on standard output.
+    """Yield lines of text for people to read on standard output.
 
-    Names and other text from files may hold anything: what a reader does not see is escaped (``printable``). On a
+    Names and other text from files may contain anything, so invisible characters are escaped (``printable``). On a
     terminal, lines are wrapped.
     """
     width = output_width()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times, time spans and places in the words that tables, reports and JSON lines share."""
+"""Formats times, time spans and places for tables, reports and JSON lines."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -12,7 +12,7 @@ _UNITS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"))
 
 
 def time_text(timestamp: int) -> str:
-    """Write ms since the epoch as ISO 8601 in UTC, or as a number where no calendar has it."""
+    """Format ms since the Unix epoch as ISO 8601 in UTC, or as a number if no calendar has that time."""
     try:
         time = datetime.fromtimestamp(timestamp // 1000, UTC)
     except (OverflowError, OSError, ValueError):
@@ -21,7 +21,7 @@ def time_text(timestamp: int) -> str:
 
 
 def duration_text(duration_ms: int) -> str:
-    """Write a time span in its two largest units, or in seconds.
+    """Format a time span in its two largest units, or in seconds.
 
     Args:
         duration_ms: in ms, 0 or more.
@@ -34,7 +34,7 @@ def duration_text(duration_ms: int) -> str:
 
 
 def seen_text(paths: Sequence[str]) -> str:
-    """Say in a few words where something was seen: in how many logs and snapshots, and in which directories."""
+    """Summarize where something was seen: in how many logs and snapshots, and in which directories."""
     snapshots = sum(name_of(path).endswith(FileKind.SNAPSHOT.value) for path in paths)
     counts = [(len(paths) - snapshots, "segment"), (snapshots, "snapshot")]
     what = ", ".join(f"{count} {name}{'s' if count > 1 else ''}" for count, name in counts if count)

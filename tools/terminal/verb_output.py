@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a verb prints that has a few things to tell: lines of text, or JSON lines with a ``kind``."""
+"""Output of verbs that report facts: lines of text, or JSON lines with a ``kind``."""
 
 import sys
 from argparse import ArgumentParser
@@ -16,7 +16,7 @@ _OUTPUT_CHUNK_SIZE: Final = 64 * 1024
 
 
 def add_format_option(parser: ArgumentParser) -> None:
-    """Let the user choose between the two forms."""
+    """Add the option that selects one of the two formats."""
     parser.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="how to print (default: %(default)s)")
 
 
@@ -26,12 +26,12 @@ def _lines(text: str | Iterable[str]) -> tuple[str, ...]:
 
 @attrs.frozen
 class Fact:
-    """One thing to tell.
+    """One thing to report.
 
     Attributes:
         lines: for people: one line, or several.
-        kind: what sort of thing it is, for programs.
-        members: the thing itself, for programs: JSON values by name.
+        kind: for programs: what sort of fact it is.
+        members: for programs: the fact's JSON values by name.
     """
 
     lines: tuple[str, ...] = attrs.field(converter=_lines)
@@ -40,7 +40,7 @@ class Fact:
 
 
 def tell(output_format: str, facts: Iterable[Fact]) -> None:
-    """Print facts on standard output as they come: they need not fit in memory. ``fit_lines`` has the text."""
+    """Print facts on standard output one by one, so that they need not fit in memory; text lines by ``fit_lines``."""
     if output_format == "text":
         write_lines(fit_lines(line for fact in facts for line in fact.lines))
     else:
@@ -48,7 +48,7 @@ def tell(output_format: str, facts: Iterable[Fact]) -> None:
 
 
 def write_lines(lines: Iterable[str]) -> None:
-    """Print lines on standard output, as ``write_text`` does; they come without their ends."""
+    """Print lines, given without their ends, on standard output, as ``write_text`` does."""
     write_text(f"{line}\n" for line in lines)
 
 

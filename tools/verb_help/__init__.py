@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the command says about itself: its verbs, their help, and completion for shells."""
+"""The command's verbs, their help, and completion for shells."""

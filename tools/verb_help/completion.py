@@ -55,9 +55,9 @@ def _command(words: tuple[str, ...], parser: Parser, following: Mapping[str, str
     """Describe a parser.
 
     Args:
-        words: that lead to it on the command line.
-        parser: of what follows them.
-        following: the verbs or actions that may follow, and what each does; None takes the parser's own choices.
+        words: the words that lead to it on the command line.
+        parser: the parser of the words after those.
+        following: the verbs or actions that may follow, with their descriptions; None for the parser's own choices.
     """
     actions = parser.actions()
     own = {choice: "" for action in actions if not action.option_strings for choice in _choices(action)}

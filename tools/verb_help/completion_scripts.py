@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Completion scripts for bash, zsh and fish, made from a description of all verbs.
 
-Where neither a word nor a value of an option is known, each shell completes file names.
+If neither a word nor a value of an option is known, each shell completes file names.
 """
 
 import shlex
@@ -17,7 +17,7 @@ class Option(NamedTuple):
     Attributes:
         names: short and long ones, with their dashes.
         help: one line.
-        choices: all values that it may have; none if there are others.
+        choices: all valid values; empty if any other value is valid too.
         takes_value: whether a value follows it.
         may_repeat: whether it may be given again.
     """
@@ -33,9 +33,9 @@ class Command(NamedTuple):
     """The command, a verb or an action of one.
 
     Attributes:
-        words: the verb and the action; none of the command itself.
-        options: what may follow.
-        following: words that may follow, and what each means; none where paths follow.
+        words: the verb and the action; empty for the command itself.
+        options: the options that may follow.
+        following: the words that may follow, with their descriptions; empty if paths follow.
     """
 
     words: tuple[str, ...]
@@ -149,7 +149,7 @@ def _zsh_case(command: Command) -> str:
 
 
 def _zsh_option(option: Option) -> str:
-    """Return the specifications of an option, one a name, as words of a shell."""
+    """Return the specifications of an option, one per name, as words of a shell."""
     help_ = option.help.replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]")
     values = f"({' '.join(option.choices)})" if option.choices else "_files"
     value = f":value:{values}" if option.takes_value else ""
@@ -208,4 +208,4 @@ SCRIPTS: Final[Mapping[str, Callable[[Sequence[Command]], str]]] = {
     "zsh": zsh_script,
     "fish": fish_script,
 }
-"""What makes the script for each shell."""
+"""The function that makes the script for each shell."""

@@ -10,14 +10,14 @@ from raftlog.tools.terminal.exit_codes import EXIT_CODES_HELP
 
 
 class Verb(NamedTuple):
-    """A verb of the command: its module under ``raftlog.tools``, and what it answers."""
+    """A verb of the command: its module under ``raftlog.tools``, and its description."""
 
     module: str
     answer: str
 
 
 class VerbModule(Protocol):
-    """What the module of a verb has."""
+    """The interface of a verb's module."""
 
     def run(self, arguments: Sequence[str]) -> int:
         """Run the verb with what follows it on the command line, and return the exit code."""
@@ -29,13 +29,13 @@ class VerbModule(Protocol):
 
 
 VERBS: Final = {
-    "dump-log": Verb("dump.dump_log", "print what a log's files hold, in Kafka's own words or as JSON lines"),
-    "diff": Verb("audit_verbs.diff", "say where replicas of a partition part, and how"),
-    "explain": Verb("dump.explain", "say what a rule claims, or show the bytes of one batch"),
-    "verify": Verb("audit_verbs.verify", "say what is wrong with files, partitions, log directories or replicas"),
+    "dump-log": Verb("dump.dump_log", "print the contents of a log's files, in Kafka's own format or as JSON lines"),
+    "diff": Verb("audit_verbs.diff", "show where replicas of a partition diverge, and how"),
+    "explain": Verb("dump.explain", "explain a rule, or show the bytes of one batch"),
+    "verify": Verb("audit_verbs.verify", "report what is wrong with files, partitions, log directories or replicas"),
     "audit": Verb("audit_verbs.audit", "verify any number of log directories, and leave tables of the results"),
-    "voters": Verb("audit_verbs.voters", "show who voted from which offset on, and what each change was"),
-    "epochs": Verb("audit_verbs.epochs", "show who led from which offset on, and for how long"),
+    "voters": Verb("audit_verbs.voters", "show the voters from each offset on, and each change"),
+    "epochs": Verb("audit_verbs.epochs", "show the leaders from each offset on, and for how long"),
     "quorum": Verb(
         "audit_verbs.quorum",
         "show who votes, who could be elected and what may be lost, of a quorum that is not running",
@@ -44,7 +44,7 @@ VERBS: Final = {
     "help": Verb("verb_help.help", "show the help of a verb"),
     "completion": Verb("verb_help.completion", "print a script that completes all of this in bash, zsh or fish"),
 }
-"""Each verb and what it answers; ``dump-log`` is run by ``raftlog.tools.dump.dump_log.run``, and so on."""
+"""Each verb and its description; ``dump-log`` is run by ``raftlog.tools.dump.dump_log.run``, and so on."""
 
 
 def load_verb(name: str) -> VerbModule:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The RPCs of raft as typed values; ``raft_messages`` is the door."""
+"""The RPCs of raft as typed values; start with ``raft_messages``."""

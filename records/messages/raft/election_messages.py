@@ -24,8 +24,8 @@ class VoteRequestPartitionData:
         replica_directory_id: the sender's directory; the zero uuid if it is not known.
         voter_directory_id: the receiver's directory; the zero uuid if it is not known.
         last_offset_epoch: the epoch of the last record in the sender's log.
-        last_offset: the end of the sender's log, exclusive, whatever its name says.
-        pre_vote: whether the sender only asks if it could win; the answer binds no voter.
+        last_offset: the end of the sender's log, exclusive, despite its name.
+        pre_vote: whether the sender only asks if it could win; the answer does not bind the voter.
     """
 
     partition_index: int

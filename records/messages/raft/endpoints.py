@@ -11,7 +11,7 @@ from raftlog.records.messages.schema import UnknownTags
 
 @attrs.frozen(kw_only=True)
 class NodeEndpoint:
-    """Tells where a leader listens that the response names by its id."""
+    """Names the address of a leader that the response identifies by its id."""
 
     node_id: int
     host: str
@@ -21,7 +21,7 @@ class NodeEndpoint:
 
 @attrs.frozen(kw_only=True)
 class LeaderEndpoint:
-    """Tells a voter where the leader listens, under the name of the listener."""
+    """Names the leader's address for a voter, with the name of the listener."""
 
     name: str
     host: str
@@ -31,7 +31,7 @@ class LeaderEndpoint:
 
 @attrs.frozen(kw_only=True)
 class Listener:
-    """Tells where a voter listens, under the name of the listener."""
+    """Names a voter's address, with the name of the listener."""
 
     name: str
     host: str

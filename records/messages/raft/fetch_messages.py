@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The RPCs that copy a log: Fetch and FetchSnapshot.
 
-Records that were read are bytes. A value to be written may have a read-only memoryview instead, which is equal to the
-bytes and has their hash.
+Records are bytes when read. A value to be written may have a read-only memoryview instead, which is equal to the bytes
+and has their hash.
 
 Source: FetchRequestData, FetchSnapshotRequestData and their responses; KIP-595, KIP-630, KIP-853, KIP-1166.
 """
@@ -17,7 +17,7 @@ from raftlog.records.messages.schema import UnknownTags
 from raftlog.uuid_text import ZERO_UUID
 
 HIGH_WATERMARK_UNSUPPORTED: Final = 0x7FFF_FFFF_FFFF_FFFF
-"""The high watermark in a FetchRequest of a replica that sends none."""
+"""The value of ``high_watermark`` in a FetchRequest of a replica that does not send one."""
 
 _MAX_INT32: Final = 0x7FFF_FFFF
 
@@ -37,13 +37,13 @@ class FetchRequestReplicaState:
 
 @attrs.frozen(kw_only=True)
 class FetchRequestFetchPartition:
-    """Says from where on a replica fetches, and what it has.
+    """States from which offset on a replica fetches, and what it has.
 
     Attributes:
         current_leader_epoch: the sender's epoch; -1 if it does not say.
-        fetch_offset: the first offset that is wanted; the sender's log end, if it is a replica.
+        fetch_offset: the first offset to fetch; the sender's log end, if it is a replica.
         last_fetched_epoch: the epoch of the last record in the sender's log; -1 if there is none.
-        log_start_offset: the first offset of the sender's log, inclusive; -1 if it is not told, as in raft.
+        log_start_offset: the first offset of the sender's log, inclusive; -1 if not given, as in raft.
         replica_directory_id: the sender's directory; the zero uuid if it is not known.
         high_watermark: the highest one that the sender knows, exclusive; -1 if it knows none.
     """
@@ -147,14 +147,14 @@ class FetchResponseAbortedTransaction:
 
 @attrs.frozen(kw_only=True)
 class FetchResponsePartitionData:
-    """Gives records, or the reason why there are none.
+    """Has the records, or the reason why there are none.
 
     Attributes:
         high_watermark: the leader's, exclusive.
-        last_stable_offset: the end of what readers of committed transactions see, exclusive; -1 if it is not told.
-        log_start_offset: the first offset of the leader's log, inclusive; -1 if it is not told.
+        last_stable_offset: the end of what readers of committed transactions see, exclusive; -1 if not given.
+        log_start_offset: the first offset of the leader's log, inclusive; -1 if not given.
         diverging_epoch: where to truncate, if the replica's log has diverged.
-        snapshot_id: what to fetch, if the leader's log starts after the offset that is wanted.
+        snapshot_id: what to fetch instead, if the leader's log starts after the requested offset.
         records: stored batches; the last one may be cut short.
     """
 
@@ -184,7 +184,7 @@ class FetchResponseFetchableTopicResponse:
 
 @attrs.frozen(kw_only=True)
 class FetchResponseNodeEndpoint:
-    """Tells where a leader listens; unlike other endpoints it has a rack, and a port of 32 bits."""
+    """Names a leader's address; unlike other endpoints it has a rack, and a 32-bit port."""
 
     node_id: int
     host: str
@@ -211,7 +211,7 @@ class FetchSnapshotRequestPartitionSnapshot:
 
     Attributes:
         current_leader_epoch: the sender's epoch.
-        position: the first byte of the snapshot's file that is wanted.
+        position: the first byte of the snapshot's file to fetch.
         replica_directory_id: the sender's directory; the zero uuid if it is not known.
     """
 
@@ -259,12 +259,12 @@ class FetchSnapshotResponseLeaderIdAndEpoch:
 
 @attrs.frozen(kw_only=True)
 class FetchSnapshotResponsePartitionSnapshot:
-    """Gives a part of a snapshot's file.
+    """Has a part of a snapshot's file.
 
     Attributes:
-        current_leader: left out of the bytes where both its numbers are 0, as in Kafka.
+        current_leader: left out of the bytes if both its numbers are 0, as in Kafka.
         size: how many bytes the whole snapshot has.
-        position: where in the file ``unaligned_records`` starts.
+        position: the byte position in the file at which ``unaligned_records`` starts.
         unaligned_records: bytes of the file, which may start and end inside a batch.
     """
 

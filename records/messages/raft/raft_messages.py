@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests and responses of raft as frozen typed values: read them, write them, or convert generic messages.
+"""Reads and writes requests and responses of raft as frozen typed values, and converts generic messages.
 
-A class has the name of its message, and one attribute per field of any version, by Kafka's name in snake_case. All
-arguments are keywords. An attribute has a default if the schema states one, or if the bytes may lack the field: because
-a version does not have it, or because it is tagged. A nested struct is a class with the message's name before its own,
-or with its own name alone if several messages share it.
+A class has the name of its message, and one attribute per field of any version, with Kafka's name in snake_case. All
+arguments are keywords. An attribute has a default if the schema states one, or if the bytes may lack the field because
+a version does not have it or because it is tagged. The class of a nested struct has the message's name before its own,
+or only its own name if several messages share it.
 
 >>> vote = VoteResponse(error_code=3, topics=())
 >>> write_rpc(vote, 2).hex()
@@ -12,7 +12,8 @@ or with its own name alone if several messages share it.
 >>> read_rpc(VoteResponse, bytes.fromhex("00030100"), 2) == vote
 True
 
-Frames, with their headers, are in ``rpc``: its messages are what ``to_message`` gives and ``from_message`` takes.
+For frames, with their headers, see ``rpc``: its messages are those that ``to_message`` returns and ``from_message``
+accepts.
 
 Source: the classes that Kafka generates, such as VoteRequestData.
 """
@@ -78,40 +79,40 @@ RaftMessage = RaftRequest | RaftResponse
 RAFT_MESSAGES: Final[Mapping[str, type[RaftMessage]]] = MappingProxyType(
     {each.__name__: each for each in typing.get_args(RaftMessage)}
 )
-"""The classes by the names of their messages, such as ``read_request(frame).type.name``."""
+"""The classes, by the names of their messages, such as ``read_request(frame).type.name``."""
 
 _M = TypeVar("_M", bound=RaftMessage)
 
 
 def to_message(value: RaftMessage) -> Message:
-    """Make a generic message of a typed one, with every field of the schema.
+    """Convert a typed message to a generic one, with every field of the schema.
 
     Raises:
-        InvalidRecordError: an attribute has a value of another kind. Numbers and texts are checked by the writer.
-        LookupError: the value is no message of raft, but a part of one, or something else.
+        InvalidRecordError: an attribute has a value of the wrong kind. The writer checks numbers and texts.
+        LookupError: the value is not a whole message of raft.
     """
     message: Message = _conversion(_name(type(value))).to_message(value)
     return message
 
 
 def from_message(kind: type[_M], message: Message) -> _M:
-    """Make a typed message of a generic one; fields that it leaves out are at the schema's defaults.
+    """Convert a generic message to a typed one; missing fields get the schema's defaults.
 
     Raises:
-        InvalidRecordError: the message has a field that the schema lacks, or a part of it is of another kind.
-        LookupError: the class is no message of raft.
+        InvalidRecordError: the message has a field that the schema lacks, or a part of the wrong kind.
+        LookupError: the class is not a message of raft.
     """
     value: _M = _conversion(_name(kind)).from_message(message)
     return value
 
 
 def write_rpc(value: RaftMessage, version: int) -> bytes:
-    """Write the bytes of a message in a version.
+    """Encode a message in a version.
 
     Raises:
         UnsupportedVersionError: the version is not known, or lacks a field that is not at its default.
-        InvalidRecordError: an attribute has a value that its field does not take.
-        LookupError: the value is no message of raft.
+        InvalidRecordError: an attribute has a value that its field does not accept.
+        LookupError: the value is not a message of raft.
     """
     message = to_message(value)
     return _message_type(type(value).__name__).write(message, version=version)
@@ -131,7 +132,7 @@ def read_rpc(kind: type[_M], buffer: Buffer, version: int) -> _M:
 
 def _name(kind: type) -> str:
     if RAFT_MESSAGES.get(kind.__name__) is not kind:
-        raise LookupError(f"{kind.__name__} is no message of raft")
+        raise LookupError(f"{kind.__name__} is not a message of raft")
     return kind.__name__
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages to typed values and back, for any struct of a schema and the attrs class that stands for it.
+"""Converts messages to typed values and back, for any struct of a schema and the attrs class that represents it.
 
 The schema drives the conversion. A field ``fetchOffset`` is the attribute ``fetch_offset``, an array is a tuple, and a
-nested struct is the class that the attribute's type names. A class also has ``unknown_tags``. No list of fields is
-written down a second time, so a class that lacks a field of its schema is refused when it is first used.
+nested struct is the class that the attribute's type names. A class also has ``unknown_tags``. The list of fields exists
+only in the schema, so a class that lacks a field of its schema is refused on first use.
 """
 
 import re
@@ -29,9 +29,9 @@ class StructConversion:
     """The two directions for one struct.
 
     Attributes:
-        to_message: makes a message of a typed value; raises InvalidRecordError for a value of another class.
-        from_message: makes a typed value of a message, whose missing fields are at their defaults; raises
-            InvalidRecordError for a message that is no dict, or has fields that the schema lacks.
+        to_message: converts a typed value to a message; raises InvalidRecordError for a value of another class.
+        from_message: converts a message to a typed value, with defaults for missing fields; raises InvalidRecordError
+            for a message that is not a dict, or has fields that the schema lacks.
     """
 
     to_message: Convert
@@ -50,19 +50,19 @@ class _Plan:
 
 
 def attribute_name(field_name: str) -> str:
-    """Give the name of the attribute that stands for a field: ``kRaftVersionFeature`` is ``kraft_version_feature``."""
+    """Return the name of the attribute for a field: ``kRaftVersionFeature`` is ``kraft_version_feature``."""
     return _WORD_START.sub("_", field_name.replace("kRaft", "kraft")).lower()
 
 
 def nested_class(annotation: object) -> type | None:
-    """Give the attrs class that the type of an attribute names, also inside a tuple or an optional type, or None."""
+    """Return the attrs class in the type of an attribute, also inside a tuple or an optional type, or None."""
     if isinstance(annotation, type) and attrs.has(annotation):
         return annotation
     return next(filter(None, map(nested_class, typing.get_args(annotation))), None)
 
 
 def struct_conversion(kind: type, layout: Struct) -> StructConversion:
-    """Make the conversions between the values of an attrs class and the messages of a struct.
+    """Return the conversions between the values of an attrs class and the messages of a struct.
 
     Raises:
         InvariantViolation: the class and the struct do not have the same fields.
@@ -95,7 +95,7 @@ def _same(value: Any) -> Any:
 
 
 def _unless_none(convert: Convert) -> Convert:
-    """Pass None on: whether a version takes it is for the writer of messages to say."""
+    """Convert all but None, which the writer of messages accepts or refuses, depending on the version."""
     return lambda value: None if value is None else convert(value)
 
 
@@ -147,7 +147,7 @@ def _sorted_tags(tags: Any) -> UnknownTags:
 
 
 def _tags_by_number(tags: Any) -> dict[int, bytes]:
-    """Make the dict of a message, or raise InvalidRecordError; its writer checks each tag and its bytes."""
+    """Return the dict of a message, or raise InvalidRecordError; the writer checks each tag and its bytes."""
     try:
         by_number = dict(tags)
     except (TypeError, ValueError):

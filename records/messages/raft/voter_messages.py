@@ -66,7 +66,7 @@ class RemoveRaftVoterResponse:
 
 @attrs.frozen(kw_only=True)
 class UpdateRaftVoterRequestKRaftVersionFeature:
-    """Tells which levels of kraft.version a voter supports, both ends inclusive."""
+    """Names the levels of kraft.version that a voter supports, both ends inclusive."""
 
     min_supported_version: int
     max_supported_version: int
@@ -75,7 +75,7 @@ class UpdateRaftVoterRequestKRaftVersionFeature:
 
 @attrs.frozen(kw_only=True)
 class UpdateRaftVoterRequest:
-    """Tells the leader where a voter listens, and which levels of kraft.version it supports.
+    """Reports a voter's addresses and supported levels of kraft.version to the leader.
 
     Attributes:
         current_leader_epoch: the sender's epoch.
@@ -93,7 +93,7 @@ class UpdateRaftVoterRequest:
 
 @attrs.frozen(kw_only=True)
 class UpdateRaftVoterResponseCurrentLeader:
-    """Names the leader that the answering replica knows, and where it listens; -1 is none."""
+    """Names the leader that the answering replica knows, and its address; -1 is none."""
 
     leader_id: int = -1
     leader_epoch: int = -1
@@ -139,7 +139,7 @@ class DescribeQuorumRequest:
 
 @attrs.frozen(kw_only=True)
 class DescribeQuorumResponseReplicaState:
-    """Tells what the leader knows of a replica.
+    """Reports what the leader knows of a replica.
 
     Attributes:
         replica_directory_id: the zero uuid if it is not known.
@@ -158,7 +158,7 @@ class DescribeQuorumResponseReplicaState:
 
 @attrs.frozen(kw_only=True)
 class DescribeQuorumResponsePartitionData:
-    """Tells who leads, up to where the log is committed, and what the leader knows of each replica.
+    """Reports the leader, the high watermark, and what the leader knows of each replica.
 
     Attributes:
         high_watermark: the leader's, exclusive; -1 if it is not known.
@@ -186,7 +186,7 @@ class DescribeQuorumResponseTopicData:
 
 @attrs.frozen(kw_only=True)
 class DescribeQuorumResponseNode:
-    """Tells where a voter or observer listens."""
+    """Names the address of a voter or observer."""
 
     node_id: int
     listeners: tuple[Listener, ...]

@@ -221,7 +221,7 @@ def test_what_is_appended_after_the_search_is_not_given_as_committed() -> None:
 
 def test_committed_records_need_transactions() -> None:
     """A selection of committed records without knowledge of transactions is refused."""
-    with pytest.raises(ValueError, match="not known"):
+    with pytest.raises(ValueError, match="needs the transactions"):
         RecordSelection(read_committed=True)
     assert RecordSelection(read_committed=True, transactions=Transactions()).end_offset is None
 

@@ -54,7 +54,7 @@ def test_a_message_has_so_many_items_and_no_more(items: int, monkeypatch: pytest
             if items <= 5:
                 assert kind.write(kind.decode(data, version=0), version=0) == data
             else:
-                with pytest.raises(InvalidRecordError, match="6 items or more, where at most 5 are read"):
+                with pytest.raises(InvalidRecordError, match="6 items or more, and at most 5 are allowed"):
                     kind.decode(data, version=0)
 
 

@@ -106,7 +106,7 @@ def test_a_file_that_goes_before_it_is_read(
     outcome = dump_jsonl(*options, tmp_path / "t-0")
 
     assert outcome.exit_code == 0
-    assert outcome.messages == f"raftlog: {gone}: gone since its directory was listed\n"
+    assert outcome.messages == f"raftlog: {gone}: deleted since its directory was listed\n"
 
 
 def test_a_log_through_a_pipe() -> None:

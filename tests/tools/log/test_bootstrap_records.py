@@ -127,7 +127,7 @@ def test_records_that_kafka_cannot_read_are_refused(directory: Path, line: dict[
         before = written()
         refused = log("append", directory, lines=(TOPIC, line))
         assert (refused.exit_code, len(refused.complaints)) == (1, 1)
-        assert "record 2 is none of Kafka's metadata: " in refused.messages
+        assert "record 2 is not a metadata record of Kafka: " in refused.messages
         assert written() == before
         if is_first:
             log("append", directory, lines=(TOPIC,))

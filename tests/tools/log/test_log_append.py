@@ -200,7 +200,7 @@ def test_a_lost_vote_is_not_passed_over(directory: Path) -> None:
     assert refused.exit_code == 1
     assert "quorum-state" in refused.messages
     assert the(info(directory), "quorum_state")["may_vote"] is False
-    assert "may not vote" in log("info", directory).text
+    assert "must not vote" in log("info", directory).text
     assert log("append", "--force", directory).exit_code == 0
     assert the(info(directory), "quorum_state")["may_vote"] is True
     assert log("append", directory).exit_code == 0

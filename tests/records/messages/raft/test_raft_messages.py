@@ -345,11 +345,11 @@ def test_what_is_no_message_of_raft_is_refused() -> None:
         (KRaftVersionRecord, KRaftVersionRecord(1)),
     ]
     for kind, value in others:
-        with pytest.raises(LookupError, match="is no message of raft"):
+        with pytest.raises(LookupError, match="is not a message of raft"):
             write_rpc(value, 0)
-        with pytest.raises(LookupError, match="is no message of raft"):
+        with pytest.raises(LookupError, match="is not a message of raft"):
             from_message(kind, {})
-        with pytest.raises(LookupError, match="is no message of raft"):
+        with pytest.raises(LookupError, match="is not a message of raft"):
             read_rpc(kind, b"", 0)
 
 
