@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Going back to a few batches of a file that was surveyed."""
+"""Reads a few batches of a surveyed file again."""
 
 from collections.abc import Callable, Iterator
 
@@ -17,11 +17,11 @@ def read_batches(segment: FileEvidence, start_offset: int, end_offset: int) -> I
     """Yield the sound batches of magic 2 of a surveyed segment whose base offsets are in a range, in order.
 
     Args:
-        segment: whose blocks say where to start.
+        segment: the segment's evidence; its blocks determine where reading starts.
         start_offset: inclusive.
-        end_offset: exclusive; reading ends at the first batch that starts there or beyond.
+        end_offset: exclusive; reading ends at the first batch that starts at or after it.
 
-    What has gone since the survey, or cannot be read any more, has no batches.
+    A file that was deleted or became unreadable after the survey yields no more batches.
     """
     before = [block.position for block in segment.blocks if block.start_offset <= start_offset]
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Going on where raftlog itself fails: a bug costs what it was met in, which is said, and nothing else."""
+"""Isolates failures of raftlog itself: a bug becomes a finding about one file or directory, and the audit continues."""
 
 import os
 import sys
@@ -14,20 +14,20 @@ from raftlog.tools.terminal.standard_error import say
 DEBUG_VARIABLE: Final = "RAFTLOG_DEBUG"
 """The environment variable that, if it is not empty, asks for tracebacks on standard error."""
 _MOST_CHARACTERS: Final = 300
-"""Of an error's own words: they may quote what they are about."""
+"""How much of an error's message is quoted: messages may contain the data that they are about."""
 
 _Evidence = ParamSpec("_Evidence")
 _Result = TypeVar("_Result")
 
 
 def audit_failed(path: str, error: Exception) -> Finding:
-    """Return the finding that raftlog failed over a file or directory, with the place in its code.
+    """Return the finding that raftlog failed on a file or directory, with the line of code that raised.
 
     Args:
-        path: what it was at work on.
-        error: what was raised; its traceback is written to standard error if somebody asked for that.
+        path: the file or directory.
+        error: the exception; its traceback is written to standard error if ``DEBUG_VARIABLE`` is set.
     """
-    import traceback  # Slow to import, and hardly ever needed.
+    import traceback  # Slow to import, and rarely needed.
 
     if os.environ.get(DEBUG_VARIABLE) and sys.stderr is not None:
         traceback.print_exception(error)
@@ -40,13 +40,13 @@ def audit_failed(path: str, error: Exception) -> Finding:
 def guarded(
     path: str, judge: Callable[_Evidence, Iterable[Finding]], *evidence: _Evidence.args, **named: _Evidence.kwargs
 ) -> Iterator[Finding]:
-    """Yield what a judge finds; where it fails, one finding more says so, and nothing is raised.
+    """Yield a judge's findings; if the judge raises, yield an ``audit-failed`` finding instead of raising.
 
     Args:
-        path: what the evidence is about.
-        judge: the judge.
-        *evidence: what it judges.
-        **named: what it judges, by name.
+        path: the file or directory that the evidence is about.
+        judge: the judge; findings that it yields before it raises are kept.
+        *evidence: positional arguments of the judge.
+        **named: keyword arguments of the judge.
 
     Raises:
         MissingExtraError: a package of an extra is not installed.
@@ -62,13 +62,13 @@ def guarded(
 def attempted(
     path: str, work: Callable[_Evidence, _Result], *evidence: _Evidence.args, **named: _Evidence.kwargs
 ) -> _Result | Finding:
-    """Return what some work gives; where it fails, the finding that says so.
+    """Return the result of a function; if it raises, return an ``audit-failed`` finding.
 
     Args:
-        path: what the evidence is about.
-        work: the work.
-        *evidence: what it works on.
-        **named: what it works on, by name.
+        path: the file or directory that the evidence is about.
+        work: the function.
+        *evidence: positional arguments of the function.
+        **named: keyword arguments of the function.
 
     Raises:
         MissingExtraError: a package of an extra is not installed.
@@ -82,12 +82,12 @@ def attempted(
 
 
 def tell_faults(faults: Collection[Finding], exit_code: int, program: str) -> int:
-    """Say on standard error what raftlog failed over, and return the exit code.
+    """Write failures of raftlog itself to standard error, and return the exit code.
 
     Args:
-        faults: what it failed over, and what nothing else says.
-        exit_code: what there would be without them.
-        program: who is at work.
+        faults: failures that no other output reports.
+        exit_code: the exit code if there are no such failures.
+        program: name of the running program.
     """
     for fault in faults:
         say(str(fault), program)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the files of a log say: values that travel between processes, and that every judgement is made from.
+"""Evidence: what a survey reports about the files of a log, and the only input of every judgement.
 
-An audit has two halves. A *survey* reads one file (a segment with its indexes counts as one) and returns a
-``FileEvidence``: what it found wrong inside, and what others may contradict. A *judgement* is a pure function over the
-evidence of all files of a partition, of all replicas of one, or of all log directories. Neither knows which engine runs
-it: evidence is text where it crosses a process or a machine.
+An audit has two phases. A *survey* reads one file (a segment with its indexes counts as one) and returns a
+``FileEvidence``: the problems inside the file, and the facts that other files may contradict. A *judgement* is a pure
+function over the evidence of one partition, of all replicas of a partition, or of all log directories. Neither depends
+on the engine that runs it: evidence is sent as text between processes and machines.
 
-Evidence grows with the epochs, control records and producers of a file, and with a row a ``BLOCK_SIZE`` offsets; not
-with its batches.
+The size of evidence grows with the epochs, control records and producers of a file, plus one row per ``BLOCK_SIZE``
+offsets. It does not grow with the number of batches.
 """
 
 import contextlib
@@ -35,13 +35,13 @@ BLOCK_SIZE: Final = 4096
 
 @attrs.frozen(order=True)
 class Place:
-    """A directory of files that is surveyed: a partition's, or a log directory itself.
+    """A surveyed directory: a partition's directory, or a log directory itself.
 
     Attributes:
-        log_directory: path of the directory that holds the partition's, as it was named or found; of files that were
-            named one by one, the same by their paths.
-        topic: by the directory's name; empty for a log directory itself, and where the name says nothing.
-        partition: likewise; -1 where there is none.
+        log_directory: path of the log directory that contains the partition's directory, as the user named it or as it
+            was found. For files that were named one by one, it is derived from their paths.
+        topic: from the directory's name; empty for a log directory itself, or if the name has no topic.
+        partition: from the directory's name; -1 if ``topic`` is empty.
     """
 
     log_directory: str
@@ -50,7 +50,7 @@ class Place:
 
     @property
     def topic_partition(self) -> tuple[str, int]:
-        """What replicas have in common."""
+        """The key under which replicas are matched."""
         return self.topic, self.partition
 
 
@@ -59,23 +59,24 @@ class SurveyTask:
     """One file to survey, or a segment with its indexes.
 
     Attributes:
-        place: where it is.
-        path: of the file, or of the segment's ``.log``.
-        kind: what its name says that it holds, or None.
-        state: where it is in its life.
-        base_offset: of a segment's files, or None.
-        snapshot_id: of a KRaft snapshot, or None.
-        is_raft: whether this is a log of raft, whose rules are stricter: by its topic, or the quorum-state beside it.
-        indexes: paths of the segment's other files that are there, by kind.
-        size_bytes: of the file, when it was listed.
-        index_sizes_bytes: of the files of ``indexes``, by kind, when they were listed.
-        was_named: whether the user named the file itself: what stands beside it need not have been looked at.
-        snapshot_offsets: end offsets of the KRaft snapshots beside a segment that may end in it, ascending.
-        next_base_offset: of the segment behind a segment, or None.
-        fingerprint: a text that is another one once the file, or one of ``indexes``, was written to; may be empty.
+        place: the directory that contains the file.
+        path: path of the file; for a segment, of its ``.log``.
+        kind: what the file holds, according to its name, or None.
+        state: whether the file is current, unfinished or to be deleted, according to its name.
+        base_offset: for files of a segment, else None.
+        snapshot_id: for KRaft snapshots, else None.
+        is_raft: whether the file belongs to a raft log, whose rules are stricter. The topic decides, or a quorum-state
+            in the same directory.
+        indexes: paths of the segment's other files that exist, by kind.
+        size_bytes: size of the file when it was listed.
+        index_sizes_bytes: sizes of the files of ``indexes`` when they were listed, by kind.
+        was_named: whether the user named the file itself; the other files of its directory may then be unknown.
+        snapshot_offsets: end offsets, ascending, of the KRaft snapshots in the directory that may end in this segment.
+        next_base_offset: base offset of the following segment, or None.
+        fingerprint: a text that changes whenever the file, or one of ``indexes``, is written to; may be empty.
         reads_messages: whether to read the messages in records of ``__cluster_metadata`` too.
-        has_bootstrap: whether this is a file of ``__cluster_metadata``, and ``bootstrap.checkpoint`` stands in the log
-            directory: what that sets, the log must set.
+        has_bootstrap: whether this is a file of ``__cluster_metadata`` and the log directory contains
+            ``bootstrap.checkpoint``; the log must then set whatever that file sets.
     """
 
     place: Place
@@ -97,21 +98,21 @@ class SurveyTask:
 
     @property
     def indexes_size_bytes(self) -> int:
-        """Size of the files of ``indexes`` together."""
+        """Total size of the files of ``indexes``."""
         return sum(self.index_sizes_bytes.values())
 
 
 @attrs.frozen
 class EpochSeen:
-    """An epoch that batches of a file are of, or that an entry of a leader-epoch-checkpoint names.
+    """An epoch of batches in a file, or of an entry in a leader-epoch-checkpoint.
 
     Attributes:
         epoch: the epoch.
-        start_offset: base offset of its first batch here, or what the entry says.
-        position: byte position of that batch; -1 of an entry.
-        end_offset: after its last batch here, exclusive; -1 of an entry.
-        timestamp: max timestamp of its first batch in ms; -1 of an entry.
-        opens_with_leader: whether its first batch here starts with a LeaderChange.
+        start_offset: base offset of its first batch in this file, or the start offset of the entry.
+        position: byte position of that batch; -1 for an entry.
+        end_offset: end of its last batch in this file, exclusive; -1 for an entry.
+        timestamp: max timestamp of its first batch in ms; -1 for an entry.
+        opens_with_leader: whether its first batch in this file starts with a LeaderChange.
     """
 
     epoch: int
@@ -124,7 +125,7 @@ class EpochSeen:
 
 @attrs.frozen
 class ControlSeen:
-    """A control record, other than a transaction's marker outside of raft.
+    """A control record; transaction markers are excluded, except in raft logs.
 
     Attributes:
         offset, epoch, timestamp: of the record; the timestamp in ms.
@@ -142,17 +143,17 @@ class ControlSeen:
     value: bytes
 
     def read(self) -> "ControlRecord":
-        """Return what it says.
+        """Return the decoded control record.
 
         Raises:
-            InvalidRecordError: key or value cannot be read; a survey leaves such records out.
+            InvalidRecordError: key or value cannot be decoded; surveys omit such records.
         """
         return _read_control_record(self.key, self.value)
 
 
 @functools.lru_cache(maxsize=1024)
 def _read_control_record(key: bytes, value: bytes) -> "ControlRecord":
-    """Read a control record; each judgement asks for what the same few say."""
+    """Decode a control record; cached, because every judgement decodes the same few."""
     from raftlog.records.messages.control import read_control_record  # Most segments have none.
 
     return read_control_record(key, value)
@@ -160,10 +161,10 @@ def _read_control_record(key: bytes, value: bytes) -> "ControlRecord":
 
 @attrs.frozen
 class BatchSeen:
-    """The batch that holds the last record which a snapshot stands for.
+    """The batch with the last record that a snapshot covers.
 
     Attributes:
-        snapshot_offset: where that snapshot ends: the offset after that record.
+        snapshot_offset: end offset of the snapshot, exclusive: the offset after that record.
         base_offset, last_offset: of the batch, both inclusive.
         epoch, max_timestamp: of the batch; the timestamp in ms.
         position: byte position of the batch.
@@ -179,16 +180,17 @@ class BatchSeen:
 
 @attrs.frozen
 class Block:
-    """A digest of the sound batches whose base offsets fall into the same ``BLOCK_SIZE`` offsets, in a file.
+    """A digest of the sound batches of a file whose base offsets fall into the same range of ``BLOCK_SIZE`` offsets.
 
     Attributes:
         number: base offset // ``BLOCK_SIZE``.
-        batch_count: how many batches there are.
-        digest: the sum, modulo 2^64, of a hash of each batch's base offset, last offset, epoch and CRC: the same for
-            the same batches, however they are divided into files, and sums add up over files. As a signed number.
-        start_offset: base offset of the first.
-        end_offset: after the last, exclusive.
-        position: byte position of the first.
+        batch_count: number of batches.
+        digest: the sum, modulo 2^64, of a hash of each batch's base offset, last offset, epoch and CRC, as a signed
+            number. Digests of several files can be added, so the sum does not depend on how batches are divided into
+            files.
+        start_offset: base offset of the first batch.
+        end_offset: end of the last batch, exclusive.
+        position: byte position of the first batch.
     """
 
     number: int
@@ -201,9 +203,9 @@ class Block:
 
 @attrs.frozen
 class ProducerSpan:
-    """What one producer did in a segment, as far as what comes before or after may contradict it.
+    """What one producer did in a segment: the facts that earlier or later segments may contradict.
 
-    Where there is no such batch, or it is not known, a number is -1.
+    Numbers are -1 if there is no such batch, or if the value is unknown.
 
     Attributes:
         producer_id: the producer.
@@ -213,14 +215,14 @@ class ProducerSpan:
             sequence of its last record; the timestamp is the batch's greatest, in ms.
         first_marker_offset: of its first marker here.
         coordinator_epochs: of its first and last marker here.
-        open_offset: first offset of the transaction that is open at the end of this segment, as far as it is here.
-        indexed_offset: where the transaction index says that the transaction begins which the first marker ends.
-        later_timestamp: the greatest of the segment, if that is behind its last data batch.
-        empty_marker_count: how many markers behind its first one here end no transaction.
+        open_offset: first offset in this segment of the transaction that is open at the segment's end.
+        indexed_offset: first offset, by the transaction index, of the transaction that the first marker ends.
+        later_timestamp: the greatest timestamp of the segment, if it comes after the producer's last data batch.
+        empty_marker_count: how many markers after its first one here end no transaction.
         is_transactional: whether its first data batch here is part of a transaction.
-        is_marker_first: whether no batch of a transaction is here before its first marker.
+        is_marker_first: whether its first marker here comes before any batch of a transaction.
         is_marker_abort: whether its first marker here is an ABORT.
-        has_faults: whether an epoch or a sequence of it was found to be wrong.
+        has_faults: whether one of its epochs or sequences was reported as wrong.
     """
 
     producer_id: int
@@ -247,14 +249,14 @@ class ProducerSpan:
 
 @attrs.frozen
 class LogExtent:
-    """What the sound batches of a segment or snapshot span.
+    """The range of offsets, epochs and timestamps of the sound batches of a segment or snapshot.
 
     Attributes:
-        start_offset: base offset of the first, inclusive.
-        end_offset: after the last, exclusive.
-        first_epoch, last_epoch: of the first and the last batch.
-        max_timestamp: the greatest, in ms; -1 where there is none.
-        batch_count, record_count: how many there are, by the batches' headers.
+        start_offset: base offset of the first batch, inclusive.
+        end_offset: end of the last batch, exclusive.
+        first_epoch, last_epoch: epochs of the first and the last batch.
+        max_timestamp: the greatest timestamp in ms; -1 if there is none.
+        batch_count, record_count: numbers of batches and records, according to the batches' headers.
     """
 
     start_offset: int
@@ -268,13 +270,13 @@ class LogExtent:
 
 @attrs.frozen
 class OffsetHoles:
-    """Offsets that no batch of a segment has, though nothing is damaged there; not of raft's logs.
+    """Offsets that are missing between sound batches of a segment; not collected for raft logs.
 
     Attributes:
-        start_offset: the first of them.
-        position: byte position of the batch behind the first hole.
-        missing_count: how many offsets are missing.
-        hole_count: at how many places.
+        start_offset: the first missing offset.
+        position: byte position of the batch after the first hole.
+        missing_count: how many offsets are missing in total.
+        hole_count: number of holes.
     """
 
     start_offset: int
@@ -285,26 +287,26 @@ class OffsetHoles:
 
 @attrs.frozen
 class FileEvidence:
-    """What one file says, or a segment with its indexes.
+    """The evidence of one file, or of a segment with its indexes.
 
     Attributes:
         task: what was surveyed.
-        findings: what is wrong inside.
-        coverage: where the bytes of a file of batches went; None of others, and of what could not be read.
-        extent: of its batches; None where no batch is sound.
-        epochs: in order, of a file of batches or of a leader-epoch-checkpoint. One that comes again later in the file
-            comes again here.
-        controls: in order; of a snapshot too.
-        blocks: in order; of segments alone.
-        producers: of segments alone, by ascending id.
-        snapshot_batches: of segments alone: where the snapshots beside them end, as far as that is here.
-        contents: of a small file: its fields, as ``dump-log --format jsonl`` names them; None where it is of no such
-            kind, or does not read.
-        holes: of segments alone, but not of raft's: offsets that are missing; None where none is.
-        shows_compaction: of segments alone: whether a batch has fewer records than offsets, or a delete horizon.
-        stray_offsets: of segments alone: how many offsets the batches have that are reported to be out of line.
-        sets_metadata_version: whether a record sets metadata.version; of the first segment and the snapshots of
-            ``__cluster_metadata``, and of bootstrap.checkpoint; None of others, and of those without data records.
+        findings: problems inside the file.
+        coverage: the account of all bytes of a file of batches; None for other files, and if the file was unreadable.
+        extent: range of its sound batches; None if no batch is sound.
+        epochs: epochs of a file of batches or of a leader-epoch-checkpoint, in file order. An epoch that recurs later
+            in the file is listed again.
+        controls: control records of a segment or snapshot, in order.
+        blocks: segments only: in order.
+        producers: segments only: by ascending id.
+        snapshot_batches: segments only: the batches in which snapshots of the same directory end.
+        contents: small files only: the fields, named as in ``dump-log --format jsonl``; None for other files, and if
+            the file cannot be decoded.
+        holes: segments only, except those of raft logs: missing offsets; None if none is missing.
+        shows_compaction: segments only: whether a batch has fewer records than offsets, or a delete horizon.
+        stray_offsets: segments only: how many offsets belong to batches that are reported as out of order.
+        sets_metadata_version: whether a record sets metadata.version. Only for the first segment and the snapshots of
+            ``__cluster_metadata``, and for bootstrap.checkpoint; None for other files, and without data records.
     """
 
     task: SurveyTask
@@ -323,28 +325,28 @@ class FileEvidence:
     sets_metadata_version: bool | None = None
 
     def control_values(self) -> "Iterator[tuple[ControlSeen, ControlValue | None]]":
-        """Yield the control records with what they say, in order, but for those that do not read."""
+        """Yield the control records with their decoded values, in order; records that cannot be decoded are skipped."""
         for seen in self.controls:
             with contextlib.suppress(DecodeError):
                 yield seen, seen.read().value
 
     def to_json(self) -> str:
-        """Return this as a line of text."""
+        """Return this evidence as one line of JSON."""
         return _converter().dumps(self)
 
     @classmethod
     def from_json(cls, text: str) -> "FileEvidence":
-        """Return what ``to_json`` made a text of.
+        """Return the evidence that ``to_json`` serialised.
 
         Raises:
-            Exception: the text is something else.
+            Exception: the text was not written by ``to_json``.
         """
         return _converter().loads(text, cls)
 
 
 @attrs.frozen
 class PartitionEvidence:
-    """What all files of a place say.
+    """The evidence of all files of a place.
 
     Attributes:
         place: a partition's directory, or a log directory itself.
@@ -367,34 +369,34 @@ class PartitionEvidence:
 
     @property
     def snapshots_by_id(self) -> dict[OffsetAndEpoch, FileEvidence]:
-        """The same with their ids, ascending."""
+        """The current KRaft snapshots by id, in ascending order."""
         ids = ((file.task.snapshot_id, file) for file in self.files if _is_current(file, FileKind.SNAPSHOT))
         return dict(sorted(((id_, file) for id_, file in ids if id_ is not None), key=lambda each: each[0]))
 
     def small_file(self, kind: FileKind) -> FileEvidence | None:
-        """Return the current file of a kind that is there once, or None."""
+        """Return the current file of a kind that occurs once per directory, or None."""
         return next((file for file in self.files if _is_current(file, kind)), None)
 
     @property
     def is_raft(self) -> bool:
-        """Whether this is a log of raft."""
+        """Whether this is a raft log."""
         return any(file.task.is_raft for file in self.files)
 
     @property
     def end_offset(self) -> int:
-        """After the last sound batch, exclusive; of an empty log where its last segment starts, else 0."""
+        """End of the last sound batch, exclusive; for an empty log the start of its last segment, else 0."""
         ends = [file.extent.end_offset for file in self.segments if file.extent is not None]
         starts = [file.task.base_offset or 0 for file in self.segments]
         return max([*ends, *starts], default=0)
 
     @property
     def start_offset(self) -> int:
-        """The base offset of the first segment, by its name; 0 where there is none."""
+        """Base offset of the first segment, by its name; 0 if there is no segment."""
         return min((file.task.base_offset or 0 for file in self.segments), default=0)
 
     @property
     def last_epoch(self) -> int:
-        """Of the last sound batch; -1 where there is none."""
+        """The greatest last epoch of the segments; -1 if no batch is sound."""
         return max((file.extent.last_epoch for file in self.segments if file.extent is not None), default=-1)
 
 
@@ -403,13 +405,13 @@ def _is_current(file: FileEvidence, kind: FileKind) -> bool:
 
 
 def in_partitions(files: Iterable[FileEvidence]) -> Iterator[PartitionEvidence]:
-    """Put files together that are of one place and follow each other."""
+    """Group consecutive files of one place; files of a place must be adjacent in the input."""
     for place, group in itertools.groupby(files, key=lambda file: file.task.place):
         yield PartitionEvidence(place, tuple(sorted(group, key=lambda file: file.task.path)))
 
 
 def group_by_place(files: Iterable[FileEvidence]) -> list[PartitionEvidence]:
-    """Put the files of each place together, wherever they stand, and return the places in order."""
+    """Group files by place, in any order of input, and return the places in order."""
     return list(in_partitions(sorted(files, key=lambda file: file.task.place)))
 
 

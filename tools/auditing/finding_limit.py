@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeping the findings of one file bounded: so many of each rule, and how many more there are."""
+"""Limits the findings kept per rule and file, and counts the rest."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     Rows = np.ndarray[Any, np.dtype[np.intp]]
 
 MOST_OF_A_RULE: Final = 100
-"""How many findings of one rule are kept of one file."""
+"""How many findings are kept per rule and file."""
 
 
 class FindingLimit:
-    """Collects the findings of one file.
+    """Collects the findings of one file, up to a limit per rule.
 
     Args:
         path: the file.
-        most: how many of each rule to keep.
+        most: how many findings to keep per rule.
     """
 
     def __init__(self, path: str, most: int = MOST_OF_A_RULE) -> None:
@@ -31,23 +31,23 @@ class FindingLimit:
         self._counts: Counter[tuple[str, str]] = Counter()
 
     def add(self, finding: Finding) -> None:
-        """Take a finding: of this file, or of one beside it."""
+        """Add a finding about this file, or about a file that belongs to it."""
         self._counts[finding.rule, finding.path] += 1
         if self._counts[finding.rule, finding.path] <= self._most:
             self._kept.append(finding)
 
     def extend(self, findings: Iterable[Finding]) -> None:
-        """Take some findings."""
+        """Add several findings."""
         for finding in findings:
             self.add(finding)
 
     def add_rows(self, rule: str, rows: "Sequence[int] | Rows", explain: Callable[[int], Finding]) -> None:
-        """Take a finding of a rule for each of some rows; they are explained as long as they are kept.
+        """Add one finding per row; findings beyond the limit are counted, but never created.
 
         Args:
-            rule: that they break.
-            rows: their indexes: a list, or an array.
-            explain: gives the finding of a row, which is of this file.
+            rule: the rule that the rows break.
+            rows: indexes of the rows.
+            explain: returns the finding for a row; it must be about this file.
         """
         room = max(0, self._most - self._counts[rule, self.path])
         for row in rows[:room]:
@@ -55,7 +55,7 @@ class FindingLimit:
         self._counts[rule, self.path] += len(rows[room:])
 
     def findings(self) -> tuple[Finding, ...]:
-        """Return the findings by position; behind them, for each rule of which there are more, how many."""
+        """Return the kept findings by position, then one finding per rule and file whose limit was exceeded."""
         kept = sorted(self._kept, key=lambda finding: (finding.path != self.path, finding.position or 0))
         more = [
             Finding(path, rule, f"there are {count - self._most} more of these")

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The catalogue: every rule that an audit checks, those of the bytes (``raftlog.records.rules``) included.
+"""The catalogue: every rule that an audit checks, including the rules about bytes (``raftlog.records.rules``).
 
-A rule is one claim about sound files. ``raftlog explain RULE`` prints what stands here, and a detector in
-``raftlog.tools.auditing`` cites its id. Severities mean:
+A rule is one claim about sound files. ``raftlog explain RULE`` prints a rule from this catalogue, and the detectors in
+``raftlog.tools.auditing`` cite its id. Severities mean:
 
-* *harmless*: a healthy Kafka leaves it behind every day; it explains what is there.
-* *suspicious*: a sound cluster may show it after a crash or in the middle of something; somebody should look.
-* *damaged*: bytes or states that nothing sound writes. What they stood for may be elsewhere.
-* *data-loss*: records that were here, or that were promised to be here, are gone from these files.
+* *harmless*: a healthy Kafka produces this every day; the finding only explains what is there.
+* *suspicious*: a sound cluster may show this after a crash or during an operation; an operator should look at it.
+* *damaged*: no sound program writes such bytes or states. The data may still exist elsewhere.
+* *data-loss*: records that these files held, or were promised to hold, are missing from them.
 """
 
 from typing import Final
@@ -291,13 +291,13 @@ ASKED_FOR: Final = {
     "decoder-raised": "dump-log --key-decoder-class or --value-decoder-class",
     "index-sanity": "dump-log --index-sanity-check",
 }
-"""Rules that are checked only where somebody asks for it, with what does."""
+"""Rules that are checked only on request, with the commands and options that request them."""
 
 UNREADABLE_RULES: Final = frozenset({"file-unreadable", "audit-failed"})
-"""What is found where nobody can tell how a file is, though it is there."""
+"""Rules of findings about a file that exists, but whose condition is unknown."""
 UNREAD_RULES: Final = UNREADABLE_RULES | {"file-gone"}
-"""What is found of a file that could not be read."""
+"""Rules of findings about a file that could not be read, whether or not it exists."""
 DISORDER_RULES: Final = frozenset({"offset-gap", "offset-order"})
-"""What is found where offsets do not go on as they should: behind it each may be that of another batch."""
+"""Rules of findings about offsets that are not consecutive: every offset after one may belong to another batch."""
 TAIL_RULES: Final = frozenset({"tail-torn", "tail-zero"})
-"""What is found of bytes that a crash leaves at the end of a log, and nowhere else."""
+"""Rules of findings about bytes that a crash leaves at the end of a log, and nowhere else."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a tool has to say about its input, and the exit code that follows from it."""
+"""Findings about the input of a tool, and the exit code that follows from them."""
 
 from collections import Counter
 
@@ -14,16 +14,16 @@ from raftlog.tools.terminal.json_lines import json_line
 
 @attrs.frozen
 class Finding:
-    """One thing that does not hold.
+    """One place in the input where a rule is broken.
 
     Attributes:
         path: the file.
         rule: id of the rule that is broken (``raftlog.tools.catalogue.audit_rules``).
         reason: what is wrong.
-        position: first byte of it in the file, or None.
-        size_bytes: how many bytes are lost to it, or 0.
+        position: byte position in the file where the problem starts, or None.
+        size_bytes: how many bytes are lost to the problem, or 0.
         offset: base offset of the batch, or offset of the record, or None.
-        epoch: leader epoch of the batch, where it matters, or None.
+        epoch: leader epoch of the batch if it matters, else None.
     """
 
     path: str
@@ -36,12 +36,12 @@ class Finding:
 
     @property
     def severity(self) -> Severity:
-        """How much it matters: that of its rule."""
+        """The severity of the broken rule."""
         return CATALOGUE[self.rule].severity
 
     @classmethod
     def of_error(cls, error: DecodeError, path: str, *, offset: int | None = None) -> "Finding":
-        """Make a finding of a decoding error."""
+        """Turn a decoding error into a finding; ``offset`` replaces the error's base offset."""
         return cls(
             path,
             error.rule or "message-field",
@@ -90,7 +90,7 @@ class Tally:
 
     @property
     def exit_code(self) -> int:
-        """Damage outranks a file that could not be read, which outranks suspicion (DECISIONS.md, 10)."""
+        """The exit code: damage outranks an unreadable file, which outranks a suspicion (DECISIONS.md, 10)."""
         if self.by_severity[Severity.DAMAGED] or self.by_severity[Severity.DATA_LOSS]:
             return EXIT_DAMAGE
         if self.errors:

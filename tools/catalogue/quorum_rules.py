@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules of an audit about who votes and leads, about producers, and about replicas beside each other.
+"""Rules about voters and leaders, about producers, and about comparing replicas.
 
-``raftlog.tools.catalogue.audit_rules`` has the others, and says what severities mean.
+``raftlog.tools.catalogue.audit_rules`` has the whole catalogue, and explains the severities.
 """
 
 from typing import Final

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules of segments and their indexes that go beyond one batch; ``audit_rules`` has the whole catalogue."""
+"""Rules about segments and their indexes that concern more than one batch; ``audit_rules`` has the whole catalogue."""
 
 from typing import Final
 

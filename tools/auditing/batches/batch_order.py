@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The order of batches in a segment: their offsets, their epochs, and what is missing between them.
+"""Checks the order of batches in a segment: their offsets, their epochs, and gaps between them.
 
-Most chunks of a log are in order from end to end, which a few comparisons of whole columns show. Batches are looked at
-one by one only where one is not, and where the next chunk may show that the last one was not.
+Most chunks of a log are entirely in order, which a few comparisons of whole columns prove. Batches are examined one by
+one only if a chunk is not in order. A chunk's last batch is always examined, because only the next chunk can prove it.
 
 Source: LogValidator, LeaderEpochFileCache, BatchAccumulator.
 """
@@ -29,16 +29,17 @@ from raftlog.tools.catalogue.findings import Finding
 
 _DISORDER: Final = OFFSETS_CANNOT_BE | OFFSETS_GO_BACK | EPOCHS_GO_BACK
 _RAFT_DISORDER: Final = _DISORDER | OFFSETS_HAVE_GAPS | COUNTS_DIFFER
-"""For which batches are looked at one by one."""
+"""The flags of a table whose batches must be examined one by one."""
 
 
 class BatchOrder:
-    """Follows the offsets and epochs of one segment.
+    """Checks the offsets and epochs of one segment.
 
     Args:
         task: the segment.
-        limit: takes the findings.
-        openings: byte positions of the batches that start with a LeaderChange; of a batch before it is taken.
+        limit: receives the findings.
+        openings: byte positions of the batches that start with a LeaderChange. The caller adds to it, and adds a
+            batch's position before it passes the batch to ``take``.
     """
 
     def __init__(self, task: SurveyTask, limit: FindingLimit, openings: Set[int]) -> None:
@@ -56,21 +57,21 @@ class BatchOrder:
 
     @property
     def next_offset(self) -> int:
-        """Where the next batch must not start before, as far as is known yet."""
+        """The least offset at which the next batch may start, as far as is known; 0 if unknown."""
         return self._offset_search.end or 0
 
     def take(self, table: BatchTable) -> None:
-        """Look at the batches that come next."""
+        """Check the next batches of the segment."""
         rest = table.run.part(len(table) - 1, len(table)) if self._skip_in_order(table) else table.run
         for batch in rest.batches():
             self._take_batch(batch)
 
     def take_legacy(self, batch: LegacyBatch, first_offset: int) -> None:
-        """Look at a message of magic 0 or 1, which says nothing of epochs.
+        """Check the next message of magic 0 or 1, which has no epoch.
 
         Args:
             batch: the message.
-            first_offset: the least offset of a message that it holds.
+            first_offset: the least offset of the messages inside it.
         """
         if not 0 <= first_offset <= batch.last_offset:
             self._follows_fault = True
@@ -79,14 +80,14 @@ class BatchOrder:
         self._take_step(self._step(batch.position, first_offset, end, end, -1, batch.max_timestamp))
 
     def note_damage(self, finding: Finding) -> None:
-        """Take a finding of bytes that are no batch: what they held is known when the next batch is."""
+        """Take a finding about bytes that are not a batch; the next batch determines which offsets are lost there."""
         if self._offsets.has_room(len(self._damage)):
             self._damage = (*self._damage, finding)
         else:
             self._limit.add(finding)
 
     def finish(self) -> None:
-        """Judge what is left: there are no more batches."""
+        """Report the remaining findings; call after the last batch."""
         for verdict in self._offset_search.finish():
             self._settle(verdict.step, verdict.is_in_sequence)
         for epoch_verdict in self._epoch_search.finish():
@@ -96,30 +97,30 @@ class BatchOrder:
 
     @property
     def span(self) -> tuple[int, int] | None:
-        """The first offset and the one after the last, of batches that are in line; None where there are none."""
+        """First offset (inclusive) and end offset (exclusive) of the batches in sequence; None if there are none."""
         return self._offsets.span
 
     @property
     def holes(self) -> OffsetHoles | None:
-        """The offsets that are missing outside of raft, where nothing is damaged; None where none is."""
+        """Offsets that are missing without damage; None if none is missing, and for raft logs."""
         return self._offsets.holes
 
     @property
     def stray_offsets(self) -> int:
-        """How many offsets the batches have that are out of line."""
+        """Number of offsets in batches that are out of sequence."""
         return self._offsets.stray_offsets
 
     @property
     def epochs(self) -> list[EpochSeen]:
-        """The epochs of batches that are in line."""
+        """The epochs of batches that are in sequence."""
         return self._epochs.seen
 
     def epoch_at(self, position: int, epoch: int) -> int:
-        """Return the epoch that a control batch is of, by its own word and by those around it."""
+        """Return a control batch's epoch: ``epoch``, its own, unless the surrounding batches show another."""
         return self._epochs.repaired.get(position, epoch)
 
     def _skip_in_order(self, table: BatchTable) -> bool:
-        """Take all batches but the last at once, if all are in order; return whether it was so."""
+        """Take all batches except the last at once if all are in order, and return whether they were."""
         if len(table) == 1 or self._damage or self._follows_fault or table.disorder & self._disorder:
             return False
         first, last = table.run.batch(0), table.run.batch(len(table) - 2)
@@ -138,7 +139,7 @@ class BatchOrder:
         return True
 
     def _goes_on_with(self, first: RecordBatch, last: RecordBatch) -> bool:
-        """Whether batches that are in order among themselves are so behind those that were taken."""
+        """Whether batches that are in order among themselves also continue the batches taken so far."""
         is_next = not self._is_raft or first.base_offset == self._offset_search.end
         is_inside = last.base_offset < self._end_offset
         in_line = is_next and is_inside and self._offset_search.goes_on_with(first.base_offset)
@@ -150,7 +151,7 @@ class BatchOrder:
             self._follows_fault = True
             return
         held_end = start + count if count > 0 else end
-        if self._is_raft:  # Where they differ, which is reported, either may be where the next batch starts.
+        if self._is_raft:  # If the two differ, which is reported, the next batch may start at either.
             end, held_end = min(end, held_end), max(end, held_end)
         epoch, timestamp = batch.partition_leader_epoch, batch.max_timestamp
         step = self._step(batch.position, start, end, held_end, epoch, timestamp)
@@ -162,7 +163,7 @@ class BatchOrder:
             self._take_step(step)
 
     def _jumps_out(self, start: int) -> bool:
-        """Whether a batch starts in the segment behind this one, and not where the batch before it ends."""
+        """Whether a batch starts at an offset of the following segment, other than the end of the preceding batch."""
         line = self._offset_search
         return start >= self._end_offset and start != line.end and line.goes_on_with(start)
 

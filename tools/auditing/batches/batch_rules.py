@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must hold of each batch's header alone, and of timestamps from batch to batch.
+"""Rules about each batch's header, and about timestamps of consecutive batches.
 
-Columns are looked at as a whole; single batches only where something does not hold.
+Whole columns are checked at once; single batches are examined only if a check fails.
 
 Source: DefaultRecordBatch, LogValidator, BatchBuilder.
 """
@@ -23,11 +23,11 @@ _UNUSED_ATTRIBUTES: Final = ~0x7F
 
 
 class BatchRules:
-    """Judges headers.
+    """Checks the headers of one segment's batches.
 
     Args:
         task: the segment.
-        limit: takes the findings.
+        limit: receives the findings.
     """
 
     def __init__(self, task: SurveyTask, limit: FindingLimit) -> None:
@@ -38,7 +38,7 @@ class BatchRules:
         self._first_step: tuple[int, int] = (0, 0)
 
     def take(self, table: BatchTable) -> None:
-        """Judge the batches that come next."""
+        """Check the next batches of the segment."""
         self._judge_offsets(table)
         if table.all_attributes & _UNUSED_ATTRIBUTES:
             flags = (table.attributes & _UNUSED_ATTRIBUTES) != 0
@@ -48,7 +48,7 @@ class BatchRules:
         self._judge_timestamps(table)
 
     def finish(self) -> None:
-        """Report what is counted."""
+        """Report timestamps that go back, which are counted over the whole segment."""
         if self._steps_back:
             position, offset = self._first_step
             reason = f"max timestamps go back at {self._steps_back} batches, by {self._longest_step_ms} ms at most"
@@ -91,14 +91,14 @@ class BatchRules:
 def report_rows(
     limit: FindingLimit, rule: str, table: BatchTable, flags: "Flags", reason: Callable[[int], str]
 ) -> None:
-    """Report a rule for each batch that is flagged.
+    """Report a broken rule for each flagged batch.
 
     Args:
-        limit: takes the findings.
-        rule: that they break.
+        limit: receives the findings.
+        rule: the rule that the flagged batches break.
         table: the batches.
-        flags: which of them.
-        reason: says what is wrong with a row.
+        flags: which batches of the table are flagged.
+        reason: returns the reason for a row.
     """
 
     def explain(row: int) -> Finding:

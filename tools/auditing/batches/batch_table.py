@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The headers of some batches: a few facts about all, and numpy arrays, each made when a rule first asks for it."""
+"""Batch headers as a table: a few facts about all batches, and numpy columns that are created on first use."""
 
 import functools
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -22,28 +22,28 @@ OFFSETS_HAVE_GAPS: Final = 4
 COUNTS_DIFFER: Final = 8
 EPOCHS_GO_BACK: Final = 16
 TIMESTAMPS_GO_BACK: Final = 32
-"""What does not hold of each batch, or of each two that follow each other.
+"""Flags of problems in a batch, or between two consecutive batches.
 
-Offsets cannot be where one is negative or beyond 64 bits; they have gaps too where they go back; counts differ where
-there is not a record for each offset.
+``OFFSETS_CANNOT_BE``: an offset is negative or exceeds 64 bits. ``OFFSETS_HAVE_GAPS`` is also set if offsets go back.
+``COUNTS_DIFFER``: a batch does not have one record per offset.
 """
 
 
 class BatchTable:
-    """Columns over batches that stand end to end and whose CRCs hold: a row a batch, 64-bit integers.
+    """Columns over adjacent batches with valid CRCs: one row per batch, 64-bit integers.
 
     Args:
         batches: the headers.
 
     Attributes:
-        all_attributes: the bits that are set in the attributes of one batch at least.
-        may_be_compressed: whether one names a codec.
-        have_producers: whether one has a producer id, a producer epoch or a base sequence.
+        all_attributes: the attribute bits that are set in at least one batch.
+        may_be_compressed: whether a batch names a codec.
+        have_producers: whether a batch has a producer id, a producer epoch or a base sequence.
         least_epoch: the least partition leader epoch.
         least_timestamp: the least of base and max timestamps, in ms.
         greatest_timestamp: the greatest max timestamp, in ms.
-        total_records: how many records headers say that there are in all, negative counts apart.
-        disorder: what does not hold, of what stands above, added up.
+        total_records: total number of records according to the headers, without negative counts.
+        disorder: the flags ``OFFSETS_CANNOT_BE`` to ``TIMESTAMPS_GO_BACK`` that apply, combined.
     """
 
     def __init__(self, batches: BatchColumns) -> None:
@@ -65,24 +65,24 @@ class BatchTable:
 
     @property
     def shows_compaction(self) -> bool:
-        """Whether a batch has fewer records than offsets, as compaction leaves it, or a delete horizon."""
+        """Whether a batch shows signs of compaction: its records are not one per offset, or it has a delete horizon."""
         return bool(self.disorder & COUNTS_DIFFER or self.all_attributes & DELETE_HORIZON_FLAG)
 
     @property
     def run(self) -> BatchRun:
-        """The batches, to look at one of them."""
+        """The batches, for access to single ones."""
         return self._batches.run
 
     @property
     def least_base_offset(self) -> int:
-        """The least of the offsets of first records."""
+        """The least base offset."""
         if self.disorder & (OFFSETS_CANNOT_BE | OFFSETS_GO_BACK):
             return int(self.base_offsets.min())
         first_offset: int = self.run.batch(0).base_offset
         return first_offset
 
     def rows(self, rows: "Longs") -> "BatchTable":
-        """Return a table of the batches in some rows: to see more of a few without a column of all."""
+        """Return a table of the given rows; reading a few batches this way avoids creating columns for all."""
         import numpy as np
 
         run = self.run
@@ -111,12 +111,12 @@ class BatchTable:
 
     @functools.cached_property
     def last_offset_deltas(self) -> "Longs":
-        """What headers say of the last record's offset, less the base offset."""
+        """The last record's offset minus the base offset, according to the headers."""
         return self._batches.to_numpy("last_offset_delta")
 
     @functools.cached_property
     def last_offsets(self) -> "Longs":
-        """Offsets of last records, inclusive; where that is beyond 64 bits, it wraps."""
+        """Offsets of last records, inclusive; values beyond 64 bits wrap."""
         import numpy as np
 
         column = np.empty(len(self), dtype=np.int64)
@@ -125,17 +125,17 @@ class BatchTable:
 
     @functools.cached_property
     def end_offsets(self) -> "Longs":
-        """The offsets after last records; where that is beyond 64 bits, it wraps."""
+        """Offsets after the last records, exclusive; values beyond 64 bits wrap."""
         return self.last_offsets + 1
 
     @functools.cached_property
     def have_offsets(self) -> "Flags":
-        """Which have offsets that can be: not negative, from a first one to a last one, within 64 bits."""
+        """Which batches have valid offsets: not negative, in ascending order, within 64 bits."""
         return cast("Flags", (self.base_offsets >= 0) & (self.end_offsets > self.base_offsets))
 
     @functools.cached_property
     def record_counts(self) -> "Longs":
-        """How many records headers say that there are."""
+        """Numbers of records, according to the headers."""
         return self._batches.to_numpy("record_count")
 
     @functools.cached_property
@@ -150,22 +150,22 @@ class BatchTable:
 
     @functools.cached_property
     def are_control(self) -> "Flags":
-        """Which are control batches."""
+        """Which batches are control batches."""
         return cast("Flags", (self.attributes & CONTROL_FLAG) != 0)
 
     @functools.cached_property
     def are_transactional(self) -> "Flags":
-        """Which are part of a transaction, or its marker."""
+        """Which batches are part of a transaction, or its marker."""
         return cast("Flags", (self.attributes & TRANSACTIONAL_FLAG) != 0)
 
     @functools.cached_property
     def base_timestamps(self) -> "Longs":
-        """What timestamps of records count from, in ms."""
+        """Base timestamps, to which records' timestamp deltas are relative, in ms."""
         return self._batches.to_numpy("base_timestamp")
 
     @functools.cached_property
     def max_timestamps(self) -> "Longs":
-        """What headers say of the greatest timestamps, in ms."""
+        """Max timestamps according to the headers, in ms."""
         return self._batches.to_numpy("max_timestamp")
 
     @functools.cached_property

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Control records of a raft log: whether they read, and whether they may be there.
+"""Rules about control records of a raft log: whether they can be decoded, and whether a raft log may contain them.
 
 Source: ControlRecordType, ControlRecordUtils, KRaftControlRecordStateMachine.
 """
@@ -25,13 +25,13 @@ _OUT_OF_PLACE: Final = {
 
 
 class ControlRules:
-    """Reads the control records of one raft log's segment.
+    """Collects and checks the control records of a raft log's segment.
 
     Args:
-        limit: takes the findings.
+        limit: receives the findings.
 
     Attributes:
-        seen: those that read, in order.
+        seen: the control records that could be decoded, in order.
         openings: byte positions of the batches that start with a LeaderChange.
     """
 
@@ -41,11 +41,11 @@ class ControlRules:
         self.openings: set[int] = set()
 
     def take(self, table: BatchTable, unread: Collection[int]) -> None:
-        """Read the control batches among those that come next.
+        """Check the control batches among the next batches.
 
         Args:
-            table: the batches, whose records were found to be sound.
-            unread: rows of those whose records were not.
+            table: the batches.
+            unread: rows of the batches whose records are not sound; they are skipped.
         """
         if not table.all_attributes & CONTROL_FLAG:
             return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The epochs of a segment's batches, and those that stand where they cannot."""
+"""Collects the epochs of a segment's batches, and reports batches whose epoch is out of sequence."""
 
 from collections.abc import Set
 
@@ -16,11 +16,11 @@ from raftlog.tools.catalogue.findings import Finding
 
 @attrs.frozen
 class EpochStep:
-    """A batch as a step in the line of epochs.
+    """A batch as a step in the sequence of epochs.
 
     Attributes:
         batch: the batch.
-        is_vouched_for: whether it starts with a LeaderChange, as a new epoch of raft does.
+        is_vouched_for: whether it starts with a LeaderChange, as each new epoch of a raft log does.
     """
 
     batch: BatchStep
@@ -33,7 +33,7 @@ class EpochStep:
 
     @property
     def end(self) -> int:
-        """Its epoch: the next batch may be of the same."""
+        """Its epoch: the next batch may have the same one."""
         return self.batch.epoch
 
     @property
@@ -43,15 +43,15 @@ class EpochStep:
 
 
 class EpochOrder:
-    """Notes which batches are of which epoch.
+    """Collects the epochs of batches, and reports those that are out of sequence.
 
     Args:
-        limit: takes the findings.
+        limit: receives the findings.
         openings: byte positions of the batches that start with a LeaderChange.
 
     Attributes:
-        seen: the epochs of batches that are in line, in order.
-        repaired: by the positions of those ``openings`` whose batches are out of line, the epoch that they are of.
+        seen: the epochs of batches that are in sequence, in order.
+        repaired: for batches of ``openings`` that are out of sequence: the epoch that they belong to, by position.
     """
 
     def __init__(self, limit: FindingLimit, openings: Set[int]) -> None:
@@ -63,7 +63,7 @@ class EpochOrder:
         self.repaired: dict[int, int] = {}
 
     def settle(self, verdict: Verdict[EpochStep]) -> None:
-        """Take a batch that was judged."""
+        """Process the verdict on one batch."""
         step = verdict.step.batch
         if not verdict.is_in_sequence:
             self._note_stray(step)
@@ -77,12 +77,12 @@ class EpochOrder:
         self.seen.append(EpochSeen(step.epoch, first.start, first.position, step.end, first.timestamp, has_leader))
 
     def skip(self, table: BatchTable, first: RecordBatch, last: RecordBatch) -> None:
-        """Take all batches of a table but its last one, which are in line.
+        """Take all batches of a table except its last one; the caller has checked that they are in sequence.
 
         Args:
             table: the batches.
-            first: the first of them.
-            last: the one before the table's last.
+            first: the table's first batch.
+            last: the last batch to take: the one before the table's last.
         """
         self._report_stray(None)
         epoch = first.partition_leader_epoch
@@ -104,17 +104,17 @@ class EpochOrder:
         self.seen.append(EpochSeen(epoch, start_offset, first.position, end_offset, timestamp, has_leader))
 
     def finish(self) -> None:
-        """Report what is left."""
+        """Report the remaining findings."""
         self._report_stray(None)
 
     def _extend(self, end_offset: int) -> None:
         last = self.seen[-1]
-        self.seen[-1] = EpochSeen(  # Not by attrs.evolve, which takes five times as long, twice a chunk.
+        self.seen[-1] = EpochSeen(  # attrs.evolve takes five times as long, and this runs twice per chunk.
             last.epoch, last.start_offset, last.position, end_offset, last.timestamp, last.opens_with_leader
         )
 
     def _note_stray(self, step: BatchStep) -> None:
-        """Keep a batch that is out of line with those of its epoch before it: the first, and those that open one."""
+        """Add an out-of-sequence batch to its run of one epoch; only the first batch and openings are kept."""
         if self._stray and self._stray[0].epoch != step.epoch:
             self._report_stray(None)
         self._stray_count += 1
@@ -122,13 +122,13 @@ class EpochOrder:
             self._stray.append(step)
 
     def _report_stray(self, behind: BatchStep | None) -> BatchStep | None:
-        """Report the batches in a row that are out of line as one finding.
+        """Report consecutive out-of-sequence batches as one finding.
 
         Args:
-            behind: the batch in line that follows them; None if it is not known, or of the epoch before.
+            behind: the batch in sequence that follows them; None if it is unknown, or has the preceding epoch.
 
         Returns:
-            The last of them, if it is what opens the epoch of the batch behind.
+            The last of them if it opens the epoch of the batch that follows, else None.
         """
         if not self._stray:
             return None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the values of metadata records say: whether each reads as the message that its first bytes name.
+"""Checks that each metadata record's value can be decoded as the message type that its first bytes name.
 
-It costs many times what all other rules do, so it is done where somebody asks for it.
+This costs many times as much as all other rules together, so it runs only on request (``--messages``).
 """
 
 from raftlog.errors import DecodeError
@@ -13,20 +13,20 @@ from raftlog.tools.catalogue.findings import Finding
 
 
 class MessageRules:
-    """Reads metadata records as the newest Kafka release does.
+    """Decodes metadata records as the newest Kafka release does, and reports those that fail.
 
     Args:
-        limit: takes the findings.
+        limit: receives the findings.
     """
 
     def __init__(self, limit: FindingLimit) -> None:
-        from raftlog.records.messages.metadata import read_metadata_record  # Only for those who ask: it takes its time.
+        from raftlog.records.messages.metadata import read_metadata_record  # Slow to import, so only on request.
 
         self._read_message = read_metadata_record
         self._limit = limit
 
     def take(self, table: BatchTable, summaries: RecordSummaries) -> None:
-        """Read the records of the batches that come next, but for those that were reported not to be sound."""
+        """Check the records of the next batches, except batches that were reported as unsound."""
         unsound = {row for row, _ in summaries.errors}
         for row, batch in enumerate(table.run.batches()):
             if row not in unsound and not batch.is_control:
@@ -35,7 +35,7 @@ class MessageRules:
     def _read(self, batch: RecordBatch, position: int) -> None:
         for record in batch.records(check_crc=False):
             if record.value is None:
-                continue  # Which is reported as that.
+                continue  # Reported as frame-empty.
             try:
                 self._read_message(record.value)
             except DecodeError as error:

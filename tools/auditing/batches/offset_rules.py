@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Offsets of a segment's batches: those that come twice or too early, those that are missing, and where they start."""
+"""Rules about the offsets of a segment's batches: duplicate, out of sequence or missing ones, and the first one."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -14,22 +14,25 @@ from raftlog.tools.auditing.finding_limit import MOST_OF_A_RULE, FindingLimit
 from raftlog.tools.catalogue.findings import Finding
 
 _MAX_REACH: Final = (1 << 31) - 1
-"""How far an offset may be above that of its segment: indexes have 32 bits for it."""
+"""How far an offset may exceed its segment's base offset: index entries store the difference in 32 bits."""
 
 
 @attrs.frozen
 class BatchStep:
-    """A batch as a step in the line of offsets.
+    """A batch as a step in the sequence of offsets.
+
+    In a raft log a batch has one record per offset. If the header contradicts that, ``end`` is the lesser and
+    ``held_end`` the greater of the two possible ends.
 
     Attributes:
         position: byte position in the file.
         start: its base offset.
-        end: after its last offset, exclusive.
-        held_end: after as many offsets as it has records; in a log of raft after the greater of both.
+        end: end of its offsets by its last offset, exclusive.
+        held_end: end of its offsets by its record count, exclusive.
         epoch: partition leader epoch.
         timestamp: max timestamp in ms.
-        follows_fault: whether a batch stands before it of which no offsets are known.
-        damage: findings of the bytes before it that are no batch.
+        follows_fault: whether the preceding batch has unknown offsets.
+        damage: findings about the bytes before it that are not a batch.
     """
 
     position: int
@@ -43,13 +46,13 @@ class BatchStep:
 
     @property
     def is_vouched_for(self) -> bool:
-        """It is: where a batch stands says more of it than a batch behind it that nothing follows."""
+        """Always true: a batch's place is stronger evidence than a later batch that no other batch follows."""
         return True
 
 
 @attrs.define
 class _Gap:
-    """Offsets that are missing before a batch, as long as none of the batches behind turned out to hold them."""
+    """Offsets that are missing before a batch, unless later batches turn out to hold them."""
 
     start: int
     behind: BatchStep
@@ -58,7 +61,7 @@ class _Gap:
 
 @attrs.define
 class _Stray:
-    """Batches in a row that are out of line, each of which starts where the one before it ends."""
+    """Consecutive out-of-sequence batches; each starts where the preceding one ends."""
 
     first: BatchStep
     end: int
@@ -66,11 +69,11 @@ class _Stray:
 
 
 class OffsetRules:
-    """Judges the offsets of one segment, of batches of which it is known whether they are in line.
+    """Reports problems with the offsets of one segment, given the verdicts on whether batches are in sequence.
 
     Args:
         task: the segment.
-        limit: takes the findings.
+        limit: receives the findings.
     """
 
     def __init__(self, task: SurveyTask, limit: FindingLimit) -> None:
@@ -91,12 +94,12 @@ class OffsetRules:
 
     @property
     def span(self) -> tuple[int, int] | None:
-        """The first offset and the one after the last, of batches that are in line; None where there are none."""
+        """First offset (inclusive) and end offset (exclusive) of the batches in sequence; None if there are none."""
         return None if self._start is None or self._next is None else (self._start, self._next)
 
     @property
     def holes(self) -> OffsetHoles | None:
-        """The offsets that are missing outside of raft, where nothing is damaged; None where none is."""
+        """Offsets that are missing without damage; None if none is missing, and for raft logs."""
         if self._first_hole is None:
             return None
         position, offset = self._first_hole
@@ -104,24 +107,24 @@ class OffsetRules:
 
     @property
     def stray_offsets(self) -> int:
-        """How many offsets the batches have that are out of line."""
+        """Number of offsets in batches that are out of sequence."""
         return self._all_stray_offsets
 
     def has_room(self, count: int) -> bool:
-        """Whether so many findings of damage may wait for what follows, and one more."""
+        """Whether one more finding of damage may be held back, in addition to ``count`` that the caller holds."""
         return count + len(self._damage) < MOST_OF_A_RULE
 
     def may_skip_to(self, end_offset: int) -> bool:
-        """Whether no batch up to an offset is too far from the start of the segment."""
+        """Whether offsets up to ``end_offset`` need no new ``segment-reach`` finding."""
         return self._goes_too_far or not self._is_too_far(end_offset)
 
     def skip(self, table: BatchTable, first: RecordBatch, last: RecordBatch) -> None:
-        """Take all batches of a table but its last one, which are in line.
+        """Take all batches of a table except its last one; the caller has checked that they are in sequence.
 
         Args:
             table: the batches.
-            first: the first of them.
-            last: the one before the table's last.
+            first: the table's first batch.
+            last: the last batch to take: the one before the table's last.
         """
         self._report_stray()
         self._report_gap()
@@ -133,7 +136,7 @@ class OffsetRules:
         self._stray_offsets, self._is_explained = 0, False
 
     def settle(self, step: BatchStep, is_in_sequence: bool) -> None:
-        """Take a batch that was judged."""
+        """Process the verdict on one batch."""
         self._damage += step.damage
         self._is_explained |= step.follows_fault
         if self._start is None and self._next is not None and step.start < self._next:
@@ -151,7 +154,7 @@ class OffsetRules:
             self._note_stray(step)
 
     def finish(self, damage: Iterable[Finding]) -> None:
-        """Report what is left, and the damage at the end."""
+        """Report the remaining findings, including damage after the last batch."""
         self._report_stray()
         self._report_gap()
         self._damage += damage
@@ -170,7 +173,7 @@ class OffsetRules:
         self._stray_offsets, self._is_explained = 0, False
 
     def _judge_step(self, step: BatchStep) -> None:
-        """Judge where a batch in line starts and ends."""
+        """Check the start and end of a batch that is in sequence."""
         missing = 0 if self._next is None else step.start - self._next
         if self._damage:
             self._report_damage(step.start)
@@ -186,7 +189,7 @@ class OffsetRules:
         return self._task.base_offset is not None and end_offset - 1 - self._task.base_offset > _MAX_REACH
 
     def _note_holes_in(self, table: BatchTable, reached: int) -> None:
-        """Note the holes before all batches of a table but its last one."""
+        """Count the holes before each batch of a table, except the last batch."""
         ends = np.concatenate(([reached], table.end_offsets[:-2]))
         missing = table.base_offsets[:-1] - ends
         rows = missing.nonzero()[0]
@@ -205,7 +208,7 @@ class OffsetRules:
         self._all_stray_offsets += span
         if self._gap is not None and self._gap.start <= step.start and step.end <= self._gap.behind.start:
             self._gap.found += span
-        if step.damage:  # It reaches into the head of this batch, where no CRC covers the offset.
+        if step.damage:  # The damage reaches into this batch's header, where no CRC covers the offset.
             self._report_stray()
             return
         if self._stray is not None and step.start == self._stray.end:

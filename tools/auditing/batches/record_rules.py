@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must hold of the records inside a batch, by summaries of all of them.
+"""Rules about the records inside batches, checked on summaries per batch.
 
 Source: DefaultRecord, DefaultRecordBatch, RecordsIterator, LogValidator.
 """
@@ -37,11 +37,11 @@ _CODEC: Final = 7
 
 
 class RecordRules:
-    """Judges records.
+    """Checks the records of one segment's batches.
 
     Args:
         task: the segment.
-        limit: takes the findings.
+        limit: receives the findings.
     """
 
     def __init__(self, task: SurveyTask, limit: FindingLimit) -> None:
@@ -51,7 +51,7 @@ class RecordRules:
         self._unread: dict[str, int] = {}
 
     def take(self, table: BatchTable, summaries: RecordSummaries) -> None:
-        """Judge the records of the batches that come next."""
+        """Check the records of the next batches."""
         if summaries.errors:
             self._report_errors(summaries)
         found = summaries.all_traits
@@ -60,7 +60,7 @@ class RecordRules:
             self._report("record-offset", table, flags, lambda row: _offsets_text(table, summaries, row))
         if found & MAX_TIMESTAMP_DIFFERS:
             flags = self._flags(table, summaries, MAX_TIMESTAMP_DIFFERS)
-            if self._is_raft:  # A record with a time of its own is reported.
+            if self._is_raft:  # A record with a timestamp delta is reported as raft-batch or raft-record.
                 flags &= ~self._flags(table, summaries, HAS_TIME_DELTA)
             self._report("timestamp-max", table, flags, lambda row: _timestamp_text(table, summaries, row))
         if self._is_raft:
@@ -88,7 +88,7 @@ class RecordRules:
             self._report("frame-empty", table, flags, lambda row: "a record has a key, or no value")
 
     def _judge_lengths(self, table: BatchTable, summaries: RecordSummaries) -> None:
-        """Compare the records of compressed batches with the batch: those of others cannot be longer."""
+        """Check that no record of a compressed batch is longer than its batch; uncompressed ones cannot be."""
         compressed = (table.attributes & _CODEC) != 0
         for row in (compressed & _were_read(table, summaries)).nonzero()[0]:
             batch = table.run.batch(int(row))
@@ -99,12 +99,12 @@ class RecordRules:
                 self._limit.add(found)
 
     def _flags(self, table: BatchTable, summaries: RecordSummaries, traits: int) -> "Flags":
-        """Say which batches have one of some traits."""
+        """Return which batches have at least one of some traits."""
         flags: Flags = (np.frombuffer(summaries.traits, dtype=np.int64) & traits) != 0
         return flags & _were_read(table, summaries) if summaries.errors else flags
 
     def finish(self) -> None:
-        """Report what could not be looked at."""
+        """Report the batches whose records could not be read."""
         for reason, count in self._unread.items():
             self._limit.add(Finding(self._limit.path, "file-unreadable", f"records of {count} batches: {reason}"))
 
@@ -116,7 +116,7 @@ class RecordRules:
                 self.note_unread(error)
 
     def note_unread(self, error: Exception) -> None:
-        """Count a batch whose records nobody can read here, whatever they are."""
+        """Count a batch whose records cannot be read here, whether or not they are sound."""
         self._unread[str(error)] = self._unread.get(str(error), 0) + 1
 
     def _report(self, rule: str, table: BatchTable, flags: "Flags", reason: Callable[[int], str]) -> None:
@@ -124,7 +124,7 @@ class RecordRules:
 
 
 def _were_read(table: BatchTable, summaries: RecordSummaries) -> "Flags":
-    """Say of which batches the records were sound."""
+    """Return which batches have sound records."""
     flags = np.ones(len(table), dtype=np.bool_)
     flags[[row for row, _ in summaries.errors]] = False
     return flags

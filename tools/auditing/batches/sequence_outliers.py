@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Telling which of the batches of a segment are out of line: those that do not start where the others let them.
+"""Finds the batches of a segment that are out of sequence.
 
-One number that is wrong makes either its own batch or all that follow look wrong. So a batch that steps back is not
-judged by what stands before it alone: if the batch before it had jumped ahead, the batch behind it says which of the
-two is out of line.
+A single wrong number makes either its own batch or all following batches look wrong. Therefore a batch that steps back
+is not judged by the preceding batch alone: the preceding batch may have jumped ahead instead. In that case the
+following batch decides which of the two is out of sequence.
 """
 
 from collections.abc import Iterator
@@ -15,26 +15,26 @@ from raftlog.invariants import present
 
 
 class SequenceStep(Protocol):
-    """What stands in a line: it begins somewhere, and leads to where the next one may begin."""
+    """One element of a sequence: it has a start, and an end at which the next step may start."""
 
     @property
     def start(self) -> int:
-        """Where it begins."""
+        """The value at which this step starts."""
         ...
 
     @property
     def end(self) -> int:
-        """Before which the next one must not begin."""
+        """The least value at which the next step may start."""
         ...
 
     @property
     def held_end(self) -> int:
-        """What ``end`` would be by what it holds; no other where that says nothing."""
+        """The end according to the step's contents; equal to ``end`` if the contents give no other value."""
         ...
 
     @property
     def is_vouched_for(self) -> bool:
-        """Whether something else speaks for it, so that the next step is rather wrong than this one."""
+        """Whether other evidence supports this step, so that the next step is more likely to be wrong."""
         ...
 
 
@@ -43,7 +43,7 @@ AnyStep = TypeVar("AnyStep", bound=SequenceStep)
 
 @attrs.frozen
 class Verdict(Generic[AnyStep]):
-    """A step, and whether it is in line."""
+    """A step, and whether it is in sequence."""
 
     step: AnyStep
     is_in_sequence: bool
@@ -51,10 +51,10 @@ class Verdict(Generic[AnyStep]):
 
 @attrs.define
 class OutlierSearch(Generic[AnyStep]):
-    """Judges steps, the last one or two of them when it knows what follows.
+    """Judges the steps of a sequence; verdicts on the last one or two steps wait for the steps that follow.
 
     Attributes:
-        end: before which the next step must not begin; None before the first where nothing says it.
+        end: the least value at which the next step may start; None if unknown, before the first step.
     """
 
     end: int | None = None
@@ -63,11 +63,11 @@ class OutlierSearch(Generic[AnyStep]):
     _doubtful: AnyStep | None = None
 
     def goes_on_with(self, start: int) -> bool:
-        """Whether a step that begins somewhere is in line, and thereby all that were taken."""
+        """Whether a step that starts at ``start`` would be in sequence, with no earlier step left in doubt."""
         return self._doubtful is None and (self.end is None or start >= self.end)
 
     def take(self, step: AnyStep) -> Iterator[Verdict[AnyStep]]:
-        """Take the next step, and yield verdicts on those of which it is known now, in order."""
+        """Take the next step, and yield the verdicts that are now certain, in order."""
         if self._doubtful is not None:
             yield from self._settle_doubt(step.start)
         if self.end is None or step.start >= self.end:
@@ -82,23 +82,23 @@ class OutlierSearch(Generic[AnyStep]):
             self._doubtful = step
 
     def skip_to(self, end: int) -> None:
-        """Go on where steps that the caller has looked at lead, each of which begins where the one before it let it."""
+        """Continue at ``end``, after steps that the caller has checked to be in sequence."""
         self.end = self._before = end
 
     def finish(self) -> Iterator[Verdict[AnyStep]]:
-        """Yield the verdicts on what is left."""
+        """Yield the remaining verdicts."""
         if self._doubtful is not None:
             yield from self._settle_doubt(None)
         yield from self._settle_last()
 
     def flush(self) -> Iterator[Verdict[AnyStep]]:
-        """Yield the verdict on the last step, which is in line, as ``goes_on_with`` has said; nobody doubts it now."""
+        """Yield the final verdict that the last step is in sequence; callers check ``goes_on_with`` first."""
         yield from self._settle_last()
         if self.end is not None:
             self._before = self.end
 
     def _moved_end(self, step: AnyStep) -> int | None:
-        """Where a step would lead if it began where the line was; None for one that leads nowhere."""
+        """Where a step would end if it started at the preceding step's end; None if the step is empty."""
         return self._before + step.end - step.start if step.end > step.start else None
 
     def _accept(self, step: AnyStep) -> None:
@@ -107,7 +107,7 @@ class OutlierSearch(Generic[AnyStep]):
         self._last = step
 
     def _leave_last_out(self, step: AnyStep) -> Iterator[Verdict[AnyStep]]:
-        """Judge the last step to be out of line, and this one to stand in its place."""
+        """Judge the last step to be out of sequence, and accept this one in its place."""
         if self._last is not None:
             yield Verdict(self._last, False)
         self.end, self._last = self._before, None
@@ -119,10 +119,10 @@ class OutlierSearch(Generic[AnyStep]):
             self._last = None
 
     def _settle_doubt(self, start: int | None) -> Iterator[Verdict[AnyStep]]:
-        """Judge the doubtful step or the one before it by where the next one begins, if there is one."""
+        """Judge the doubtful step or the one before it by the start of the next step, if there is one."""
         doubtful = present(self._doubtful, "the doubtful step")
         self._doubtful = None
-        if start is None:  # Before the only step is nothing but what the file's name says.
+        if start is None:  # If there is no last step, the doubtful one contradicts only the file's name.
             is_right = self._last is None or not self._last.is_vouched_for
         else:
             is_right = doubtful.end <= start < present(self.end, "the end of the last step")

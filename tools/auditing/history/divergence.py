@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where two replicas of a partition part, and how.
+"""Finds where two replicas of a partition differ, and how.
 
-Epochs are compared first: two logs with the same epoch at an offset have the same records up to there, if nothing is
-broken. Then digests of blocks, which say whether that is so; then, in blocks that differ, batches; and in batches that
-differ outside of raft, records, as a compacted topic loses records on each replica in its own time.
+Epochs are compared first: sound logs with the same epoch at an offset have the same records up to that offset. Digests
+of blocks then prove it. In blocks that differ, batches are compared. In batches that differ, and are not of a raft log,
+records are compared, because each replica compacts a topic at a different time.
 """
 
 import enum
@@ -41,10 +41,10 @@ class Side:
     """One of two logs, where they differ.
 
     Attributes:
-        path: of the segment, or of the directory where no segment has the offset.
-        epoch: of the batch there; None where there is none.
-        position: byte position of the batch there; None where there is none.
-        crc: of the batch there, unsigned; None where there is none.
+        path: path of the segment, or of the log directory if there is no segment.
+        epoch: epoch of the batch there; None if there is no batch.
+        position: byte position of the batch, or of the damage that replaces it; None if unknown.
+        crc: CRC of the batch there, unsigned; None if unknown.
     """
 
     path: str
@@ -79,16 +79,16 @@ class Divergence:
 def divergences(
     left: PartitionEvidence, right: PartitionEvidence, read: BatchReader, end_offset: int | None = None
 ) -> Iterator[Divergence]:
-    """Yield where two replicas of a partition differ, in order of offsets; nothing where they are equal.
+    """Yield the differences between two replicas of a partition, in order of offsets.
 
-    A log that goes on where the other one ends differs there. After conflicting epochs nothing more is compared, nor
-    behind offsets that are out of order on one side, which its own survey has found, if the other goes on otherwise.
+    If one log is longer, that is a difference at the end of the shorter one. The comparison stops at conflicting
+    epochs. It also stops after offsets that a survey reported as out of order in one log, if the logs then differ.
 
     Args:
         left: a replica.
-        right: another.
-        read: gives batches of a surveyed segment.
-        end_offset: of what to compare, exclusive; where logs end is then not compared. None compares all.
+        right: another replica.
+        read: reads batches of a surveyed segment again.
+        end_offset: end of the comparison, exclusive; the logs' ends are then not compared. None compares everything.
     """
     start = max(left.start_offset, right.start_offset)
     end = min(left.end_offset, right.end_offset)
@@ -115,7 +115,7 @@ def divergences(
 
 
 def _disorder(left: PartitionEvidence, right: PartitionEvidence, start: int, end: int, read: BatchReader) -> int | None:
-    """Return the offset at which one of two logs goes on otherwise than the other, behind offsets out of order."""
+    """Return the offset from which two logs differ because offsets in one of them are out of order, or None."""
     found = (
         _goes_on_otherwise(segment, finding, other, read)
         for mine, other in ((left, right), (right, left))
@@ -129,7 +129,7 @@ def _disorder(left: PartitionEvidence, right: PartitionEvidence, start: int, end
 def _goes_on_otherwise(
     segment: FileEvidence, finding: Finding, other: PartitionEvidence, read: BatchReader
 ) -> int | None:
-    """Return where a segment goes on behind a finding, if the other log has no such batch there; or None."""
+    """Return the offset where a segment continues after a finding, unless the other log has the same batch there."""
     offset, position = finding.offset or 0, finding.position or 0
     behind = position + 1 if finding.rule == "offset-order" else position  # A gap's finding is of what goes on.
     batches = read(segment, offset, offset + BLOCK_SIZE)
@@ -155,7 +155,7 @@ def _no_side(replica: PartitionEvidence) -> Side:
 
 
 def _side_by_epoch(replica: PartitionEvidence, offset: int) -> Side:
-    """Say which epoch is at an offset, where there is a batch."""
+    """Return the epoch and place of the batch at an offset, if there is one."""
     for run in epoch_runs(replica):
         if run.seen.start_offset <= offset < run.seen.end_offset:
             position = run.seen.position if run.seen.start_offset == offset else None
@@ -174,7 +174,7 @@ def _fork(
             continue
         ours, theirs = _batch_at(mine.file, offset, read), _batch_at(other.file, offset, read)
         if ours is not None and theirs is not None and ours.crc == theirs.crc:
-            continue  # The same bytes but for the epoch, which no CRC covers: found again among the batches.
+            continue  # The bytes differ only in the epoch, which no CRC covers; comparing batches reports it.
         left_side, right_side = _side_of_run(mine, ours), _side_of_run(other, theirs)
         return Divergence(DivergenceKind.CONFLICTING_EPOCH, offset, left_side, right_side, end)
     return None
@@ -185,7 +185,7 @@ def _side_of_run(run: EpochRun, batch: RecordBatch | None) -> Side:
 
 
 def _overlaps(left: Sequence[EpochRun], right: Sequence[EpochRun]) -> Iterator[tuple[EpochRun, EpochRun]]:
-    """Yield the pairs of runs that have offsets in common, if runs are in order."""
+    """Yield pairs of runs that may have offsets in common; both lists must be in order."""
     left_index = right_index = 0
     while left_index < len(left) and right_index < len(right):
         ours, theirs = left[left_index], right[right_index]
@@ -303,7 +303,7 @@ def _holder(replica: PartitionEvidence, offset: int) -> FileEvidence | None:
 
 
 def _side_of_missing(replica: PartitionEvidence, offset: int) -> Side:
-    """Say where a batch is not, or where what is damaged stands in its place."""
+    """Return the place in a log where a batch is missing, with the position of the damage that replaces it, if any."""
     holder = _holder(replica, offset)
     if holder is None:
         return _no_side(replica)
@@ -312,7 +312,7 @@ def _side_of_missing(replica: PartitionEvidence, offset: int) -> Side:
 
 
 def _only_compacted(left: RecordBatch, right: RecordBatch) -> bool:
-    """Say whether the records that two batches have in common are equal, and the others could be compacted."""
+    """Whether the records that two batches share are equal, and compaction could have removed all other records."""
     try:
         ours, theirs = _records(left), _records(right)
     except RaftLogError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Log directories beside each other, and beside the voters of their metadata logs."""
+"""Rules that compare log directories with each other, and with the voters of their metadata logs."""
 
 import uuid
 from collections import Counter
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 def judge_directories(evidence: Sequence[PartitionEvidence]) -> Iterator[Finding]:
-    """Yield what is wrong with log directories that are looked at together.
+    """Report contradictions between log directories that are audited together.
 
     A directory that is one of several of its node, as brokers have them, or one node's alone, is as it should be.
 
@@ -83,7 +83,7 @@ def _checkpoints(evidence: Sequence[PartitionEvidence]) -> Iterator[Finding]:
 
 
 def _foreign(directories: Iterable[DirectoryIdentity]) -> Iterator[Finding]:
-    """Yield the directories that are not of the cluster that most are of."""
+    """Report the directories whose cluster id differs from that of most directories."""
     counts = Counter(each.cluster_id for each in directories if each.cluster_id is not None)
     for home, _ in counts.most_common(1):
         for directory in directories:
@@ -103,7 +103,7 @@ def _same_directory(directories: Iterable[DirectoryIdentity]) -> Iterator[Findin
 def _same_partition(
     evidence: Iterable[PartitionEvidence], directories: Iterable[DirectoryIdentity]
 ) -> Iterator[Finding]:
-    """Yield the partitions that a broker has in two of its log directories; of raft's, ``node-twice`` speaks."""
+    """Report partitions that a broker has in two of its log directories; raft logs are left to ``node-twice``."""
     by_path = {directory.path: directory for directory in directories if directory.node_id is not None}
     partitions = [
         each for each in evidence if each.segments and not each.is_raft and each.place.log_directory in by_path

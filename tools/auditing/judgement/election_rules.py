@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a replica remembers of elections, beside what its log says."""
+"""Rules that compare a replica's quorum-state with its log, with copies of the file, and with other replicas."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -27,7 +27,7 @@ _LAST_EPOCH: Final = (1 << 31) - 1
 
 
 def judge_election(evidence: PartitionEvidence) -> Iterator[Finding]:
-    """Yield where quorum-state contradicts the log beside it, or its copies. Of logs that are not raft's, nothing."""
+    """Report a quorum-state that is missing, or that contradicts its log or its copies; raft logs only."""
     if not evidence.is_raft:
         return
     file = evidence.small_file(FileKind.QUORUM_STATE)
@@ -40,13 +40,13 @@ def judge_election(evidence: PartitionEvidence) -> Iterator[Finding]:
 
 
 def judge_granted_votes(quorum: Sequence[Replica], directories: Iterable[DirectoryIdentity]) -> Iterator[Finding]:
-    """Yield the voters that have forgotten a vote of theirs by which another replica's log says that a leader was made.
+    """Report voters that have lost a vote which, according to another replica's log, elected a leader.
 
-    Their disk was wiped, or is an old copy: they may vote again in an epoch that they have voted in.
+    Their disk was wiped or restored from an old copy, so they may vote a second time in the same epoch.
 
     Args:
         quorum: replicas of one log, the most up to date first.
-        directories: all log directories that are there, those without a metadata log too.
+        directories: all surveyed log directories, including those without a metadata log.
     """
     granted, voters = _granted_votes(quorum), voters_in_force(quorum[0])
     newest = {each.key: each for each in reversed(quorum)}  # An old copy is no voter's memory, and is said to be one.
@@ -66,7 +66,7 @@ def judge_granted_votes(quorum: Sequence[Replica], directories: Iterable[Directo
 
 
 def _granted_votes(quorum: Iterable[Replica]) -> dict[int, int]:
-    """Return in which epoch each voter was last said to have granted a vote."""
+    """Return, per voter, the latest epoch in which a LeaderChange lists it as granting its vote."""
     granted: dict[int, int] = {}
     for replica in quorum:
         for seen, change in _leader_changes(replica.evidence):
@@ -94,9 +94,9 @@ def _quorum_state_path(evidence: PartitionEvidence) -> str:
 
 
 def log_epoch(evidence: PartitionEvidence) -> int:
-    """Return the epoch that a log has reached for certain; -1 where it has reached none.
+    """Return the epoch that a log has certainly reached; -1 if it has none.
 
-    One that a single batch claims, without a LeaderChange, is the fault of that batch.
+    A higher epoch that only a batch without a LeaderChange claims is a fault of that batch, and is ignored.
     """
     segments = [file.extent for file in evidence.segments if file.extent is not None]
     if not segments:
@@ -106,7 +106,7 @@ def log_epoch(evidence: PartitionEvidence) -> int:
 
 
 def _missing(evidence: PartitionEvidence, copies: list[FileEvidence]) -> Iterator[Finding]:
-    """Yield that there is no quorum-state, unless nobody looked, or the replica has nothing to remember."""
+    """Report a missing quorum-state, if the directory was listed and the log has records of an epoch above 0."""
     was_listed = any(not file.task.was_named for file in evidence.files)
     if was_listed and log_epoch(evidence) > 0 and evidence.end_offset > 0:
         directory = directory_of(evidence.files[0].task.path)
@@ -161,7 +161,7 @@ def _is_same(vote: ReplicaKey, voter: ReplicaKey) -> bool:
 
 
 def _voters_ever(evidence: PartitionEvidence, state: QuorumStateData) -> set[ReplicaKey]:
-    """Return whoever was a voter, by all that is there; without a directory id where only the id is known."""
+    """Return every known past or present voter; without a directory id if only the voter's id is known."""
     snapshots = (snapshot.voters for snapshot in snapshot_statements(evidence))
     statements = [*log_statements(evidence), *(each for each in snapshots if each is not None)]
     sets = (voters_of(statement) for statement in statements)
@@ -183,10 +183,10 @@ def _copies(evidence: PartitionEvidence) -> list[FileEvidence]:
 
 
 def _copies_apart(file: FileEvidence, copies: list[FileEvidence]) -> Iterator[Finding]:
-    """Yield the first copy that says something else: they are written one after the other, so both may be behind.
+    """Report the first copy that differs from quorum-state; one finding is enough, as both copies may be older.
 
-    Kafka writes quorum-state alone. So two copies that say the same, and something that what is in quorum-state may
-    come after, are what is left once Kafka has run here. A lone copy, or one of two, is an old file that came back.
+    Kafka writes only quorum-state. Two equal copies with an earlier state therefore mean that Kafka has run here since.
+    A lone copy, or a copy that differs from the other one, is an old file that was restored.
     """
     mine = file.contents or {}
     for copy in copies:
@@ -213,7 +213,7 @@ def _are_alike(copies: list[FileEvidence]) -> bool:
 
 
 def _may_come_after(file: FileEvidence, copy: FileEvidence) -> bool:
-    """Whether what quorum-state says may come after what a copy says: of a later epoch, or the vote's outcome."""
+    """Whether quorum-state may follow the copy's state: it has a later epoch, or keeps the promises of that epoch."""
     later, earlier = quorum_state_of(file), quorum_state_of(copy)
     if later is None or earlier is None:
         return False

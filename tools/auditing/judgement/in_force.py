@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is in force from an offset on, and whether those who speak of it later say the same."""
+"""Values in force from an offset on, and whether later witnesses agree with them."""
 
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Generic, TypeVar
@@ -13,13 +13,13 @@ T = TypeVar("T")
 
 @attrs.frozen
 class Testimony:
-    """Something that says what is in force, without putting it in force.
+    """A witness: it names the value in force, but does not set it.
 
     Attributes:
-        summary: what every witness of this kind of value says, so that all can be compared.
-        value: all that it says; None of one that knows the summary alone.
-        agrees: whether that is what was put in force, as far as it knows.
-        finding: what to report if it is wrong.
+        summary: the part of the value that every witness of this kind states, so that all can be compared.
+        value: the whole value; None if the witness states the summary only.
+        agrees: whether what the witness states matches the value in force.
+        finding: what to report if the witness is wrong.
     """
 
     summary: Hashable
@@ -33,10 +33,10 @@ class ValueInForce(Generic[T]):
     """A value, from the offset that puts it in force until the next one.
 
     Attributes:
-        offset: inclusive; -1 of what the bootstrap snapshot says.
-        value: what is in force.
-        is_doubted: whether it is reported, or may be wrong by what is reported. Nothing is compared with it any more.
-        witnesses: of it, in the order of their offsets.
+        offset: the offset that puts it in force, inclusive; -1 for a value from the bootstrap snapshot.
+        value: the value in force.
+        is_doubted: whether a finding shows that the value is or may be wrong; it is then no longer compared.
+        witnesses: the witnesses of the value, in the order of their offsets.
     """
 
     offset: int
@@ -45,9 +45,10 @@ class ValueInForce(Generic[T]):
     witnesses: list[Testimony] = attrs.field(factory=list)
 
     def settle(self) -> Iterator[Finding]:
-        """Yield what is wrong, at its end. Who contradicts it is wrong, unless nobody is on its side.
+        """Yield the findings about this value once its last witness is known.
 
-        Then it may be wrong itself; and where several contradict it alike, it is, which gives one finding.
+        Dissenters are wrong unless no other witness supports the value. Without support the value may itself be wrong.
+        If several dissenters then state the same, the value is wrong, which is reported as one finding.
         """
         against = [] if self.is_doubted else [witness for witness in self.witnesses if not witness.agrees]
         self.is_doubted |= bool(against) and not self._is_supported(against)
@@ -60,7 +61,7 @@ class ValueInForce(Generic[T]):
             yield from (witness.finding for witness in against)
 
     def _is_supported(self, against: Sequence[Testimony]) -> bool:
-        """Whether somebody agrees who would not if those who contradict it were right."""
+        """Whether another witness supports this value, and would not if the dissenters were right."""
         summaries = {witness.summary for witness in against}
         return any(
             witness.agrees and (witness.value is not None or summaries != {witness.summary})

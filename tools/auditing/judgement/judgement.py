@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All judgements, over the evidence of files as it comes in.
+"""Runs all judgements over the evidence of files as it arrives.
 
-Files come ordered by topic and partition, as ``find_tasks`` gives them: memory holds what all replicas of one partition
-say, and of other partitions only what log directories are compared with: raft's, and where a log ends.
+Files arrive ordered by topic and partition, as ``find_tasks`` lists them. Memory holds the evidence of all replicas of
+one partition. Of other partitions it holds only what log directories are compared by: raft logs, and where a log ends.
 """
 
 import itertools
@@ -16,7 +16,7 @@ from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence
 from raftlog.tools.auditing.history.log_directories import DirectoryIdentity, by_cluster, log_directories
 from raftlog.tools.catalogue.findings import Finding
 
-# A judge is imported with what it is to judge: a segment that was named alone has neither replicas nor a directory.
+# Judges are imported on first use: a segment that was named alone needs no judge of replicas or log directories.
 
 
 def _judge_partition(partition: PartitionEvidence) -> Iterator[Finding]:
@@ -52,7 +52,7 @@ def _judge_replicas(replicas: Sequence[PartitionEvidence]) -> Iterator[Finding]:
 
 def _judge_directories(evidence: Sequence[PartitionEvidence]) -> Iterator[Finding]:
     if all(each.place.topic for each in evidence):
-        return iter(())  # No log directory itself is here, and so nothing says whose replicas these are.
+        return iter(())  # No log directory was surveyed, so nothing shows which node has which replica.
     from raftlog.tools.auditing.judgement.directory_rules import judge_directories
 
     return judge_directories(evidence)
@@ -60,7 +60,7 @@ def _judge_directories(evidence: Sequence[PartitionEvidence]) -> Iterator[Findin
 
 @attrs.frozen
 class Judges:
-    """The judgements to put together."""
+    """The functions that judge each kind of evidence."""
 
     partition: Callable[[PartitionEvidence], Iterable[Finding]] = _judge_partition
     replicas: Callable[[Sequence[PartitionEvidence]], Iterable[Finding]] = _judge_replicas
@@ -70,15 +70,15 @@ class Judges:
 
 @attrs.frozen
 class Judged:
-    """Some places that were judged together.
+    """Places that were judged together, with their findings.
 
     Attributes:
-        places: all partitions of one name, or all log directories, in order; none for what is said about log
-            directories beside each other.
-        findings: of their files and about them, by path, position and rule.
-        replicas: those of the partitions that were looked at as a whole, by the id of their cluster: replicas of one
-            log each. The id is empty where no meta.properties says it.
-        directories: the log directories that the places are in, as far as there are files of their own; by path.
+        places: all partitions of one name, or all log directories, in order; empty for the comparison of log
+            directories with each other.
+        findings: findings in and about their files, by path, position and rule.
+        replicas: the partitions that were surveyed as a whole, by cluster id; those of one cluster are replicas of one
+            log. The id is empty if no meta.properties names it.
+        directories: the log directories of the places, by path; only those with evidence of their own files.
     """
 
     places: tuple[PartitionEvidence, ...]
@@ -88,27 +88,27 @@ class Judged:
 
     @property
     def path(self) -> str:
-        """A directory of theirs; empty where there is none."""
+        """The directory of the first place; empty if there are no places."""
         return _directory(self.places[0]) if self.places else ""
 
     def with_findings(self, more: Iterable[Finding]) -> "Judged":
-        """Return the same with more findings."""
+        """Return a copy with more findings."""
         return attrs.evolve(self, findings=in_order([*self.findings, *more]))
 
 
 def judge(partitions: Iterable[PartitionEvidence], judges: Judges | None = None) -> Iterator[Finding]:
-    """Yield the findings of all surveys and judgements, in an order that the evidence alone decides.
+    """Yield the findings of all surveys and judgements, in an order that depends on the evidence alone.
 
     Args:
         partitions: ordered by topic and partition, so that log directories come first.
-        judges: the judgements; None takes all.
+        judges: the judgements to run; None for all.
     """
     for judged in judge_in_groups(partitions, judges or Judges()):
         yield from judged.findings
 
 
 def judge_in_groups(partitions: Iterable[PartitionEvidence], judges: Judges | None = None) -> Iterator[Judged]:
-    """Yield what ``judge`` does a partition at a time, with its evidence; what is about log directories comes last."""
+    """Yield the results of ``judge`` per partition, with the evidence; the comparison of log directories comes last."""
     judges = judges or Judges()
     kept: list[PartitionEvidence] = []
     directories: Mapping[str, PartitionEvidence] = {}
@@ -120,25 +120,25 @@ def judge_in_groups(partitions: Iterable[PartitionEvidence], judges: Judges | No
 
 
 def in_groups(partitions: Iterable[PartitionEvidence]) -> Iterator[tuple[PartitionEvidence, ...]]:
-    """Put together what is judged together: places of one name that follow each other."""
+    """Group consecutive places of one topic and partition, which are judged together."""
     for _, group in itertools.groupby(partitions, key=lambda partition: partition.place.topic_partition):
         yield tuple(group)
 
 
 def by_path(places: Iterable[PartitionEvidence]) -> dict[str, PartitionEvidence]:
-    """Return those of some places that are log directories, by path."""
+    """Return the log directories among some places, by path."""
     return {place.place.log_directory: place for place in places if not place.place.topic}
 
 
 def judge_group(
     places: tuple[PartitionEvidence, ...], directories: Mapping[str, PartitionEvidence], judges: Judges | None = None
 ) -> Judged:
-    """Judge a partition with all its replicas, or all log directories, each by itself.
+    """Judge a partition with all its replicas, or each log directory separately.
 
     Args:
-        places: all of one name, in order.
+        places: all places of one topic and partition, in order.
         directories: log directories by path, at least those of the places.
-        judges: the judgements; None takes all.
+        judges: the judgements to run; None for all.
     """
     paths = sorted({place.place.log_directory for place in places} & directories.keys())
     beside = {path: directories[path] for path in paths}
@@ -146,7 +146,7 @@ def judge_group(
     faults: list[Finding] = []
     known = _log_directories(beside.values(), faults)
     if places[0].place.topic:
-        faults = []  # Said with the log directories themselves.
+        faults = []  # They are reported with the log directories themselves.
     replicas = attempted(_directory(places[0]), _replicas, places, known)
     if isinstance(replicas, Finding):
         faults.append(replicas)
@@ -156,18 +156,18 @@ def judge_group(
 
 
 def judge_together(kept: Sequence[PartitionEvidence], judges: Judges | None = None) -> Judged:
-    """Judge log directories beside each other.
+    """Compare log directories with each other.
 
     Args:
-        kept: what ``kept_of`` returns of all places, in order.
-        judges: the judgements; None takes all.
+        kept: the results of ``kept_of`` for all places, in order.
+        judges: the judgements to run; None for all.
     """
     path = kept[0].place.log_directory if kept else ""
     return Judged((), in_order(guarded(path, (judges or Judges()).directories, kept)))
 
 
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return findings by path, position and rule; what is about a whole file comes before what is inside."""
+    """Sort findings by path, position and rule; findings about a whole file precede those with a position."""
     return tuple(sorted(findings, key=_order))
 
 
@@ -201,7 +201,7 @@ def _findings(
 
 
 def _log_directories(places: Iterable[PartitionEvidence], faults: list[Finding]) -> dict[str, DirectoryIdentity]:
-    """Return log directories by path; of one over which raftlog fails, only the path is known."""
+    """Return log directories by path; if raftlog itself fails on one, only its path is known."""
     found: dict[str, DirectoryIdentity] = {}
     for place in places:
         path = place.place.log_directory
@@ -214,12 +214,12 @@ def _log_directories(places: Iterable[PartitionEvidence], faults: list[Finding])
 
 
 def _directory(partition: PartitionEvidence) -> str:
-    """Return the directory that a partition's files are in, whatever its name."""
+    """Return the path of the directory that contains a partition's files."""
     return directory_of(partition.files[0].task.path)
 
 
 def _with_findings(partition: PartitionEvidence, said: Sequence[Finding]) -> PartitionEvidence:
-    """Put what was said about a partition to its files: replicas do not repeat it."""
+    """Add findings about a partition to the evidence of its files, so that comparing replicas does not repeat them."""
     by_path: dict[str, list[Finding]] = {}
     for finding in said:
         by_path.setdefault(finding.path, []).append(finding)
@@ -233,9 +233,9 @@ def _with_findings(partition: PartitionEvidence, said: Sequence[Finding]) -> Par
 def _replicas(
     places: Iterable[PartitionEvidence], directories: Mapping[str, DirectoryIdentity]
 ) -> dict[str, Sequence[PartitionEvidence]]:
-    """Divide partitions of one name by their clusters.
+    """Group partitions of one name by cluster.
 
-    Log directories are no replicas, and of a partition whose files were named one by one there may be more.
+    Log directories are left out, and so are partitions whose files were named one by one: they may be incomplete.
     """
 
     def cluster_id(partition: PartitionEvidence) -> str | None:
@@ -247,12 +247,12 @@ def _replicas(
 
 
 def _was_named(place: PartitionEvidence) -> bool:
-    """Whether files of a place were named one by one, so that there may be more beside them."""
+    """Whether files of a place were named one by one, so that its evidence may be incomplete."""
     return any(file.task.was_named for file in place.files)
 
 
 def kept_of(partition: PartitionEvidence) -> PartitionEvidence:
-    """Return what log directories are compared with: all of raft's and of their own files, else where the log ends."""
+    """Return the evidence needed to compare log directories: for logs other than raft's, only where they end."""
     if partition.is_raft or not partition.place.topic:
         return partition
     segments = partition.segments

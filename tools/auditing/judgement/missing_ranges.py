@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holes in the offsets of a log that is not raft's: compaction leaves them behind, and so does what loses batches.
+"""Missing offsets in logs other than raft's: either compaction removed them, or batches were lost.
 
-Which of both it was is said by the log directory, which notes what was compacted, by names, and by the batches.
+The log directory's cleaner checkpoint, the topic's name, and the batches themselves show whether a log was compacted.
 """
 
 import re
@@ -21,15 +21,16 @@ _COMPACTED_TOPIC: Final = re.compile(
 
 
 def judge_holes(partition: PartitionEvidence, directory: PartitionEvidence | None) -> Iterator[Finding]:
-    """Yield that offsets are missing in a log without any sign of compaction: one finding, at the first hole.
+    """Report offsets that are missing in a log without any sign of compaction: one finding, at the first hole.
 
-    Nothing is said where the log directory was not looked at, which alone tells what was compacted batch by batch.
+    Nothing is reported if the log directory was not surveyed: compaction may have removed whole batches, and then only
+    the directory's cleaner-offset-checkpoint shows it.
 
     Args:
         partition: all files of a partition.
-        directory: those of its log directory itself; None where it was not looked at as a whole.
+        directory: the files of its log directory itself; None if it was not surveyed as a whole.
 
-    Source: LogCleanerManager#updateCheckpoints, which notes what was compacted, and forgets what is not any more.
+    Source: LogCleanerManager#updateCheckpoints, which adds compacted partitions, and removes those no longer compacted.
     """
     if partition.is_raft or directory is None or _is_compacted(partition, directory):
         return
@@ -44,7 +45,7 @@ def judge_holes(partition: PartitionEvidence, directory: PartitionEvidence | Non
 
 
 def _holes(partition: PartitionEvidence) -> Iterator[tuple[str, OffsetHoles]]:
-    """Yield the holes in segments and between them, but for those where a segment is that has lost its ``.log``."""
+    """Yield the holes in and between segments, except holes where a segment's ``.log`` is missing."""
     orphans = [
         file.task.base_offset or 0
         for file in partition.files
@@ -59,7 +60,7 @@ def _holes(partition: PartitionEvidence) -> Iterator[tuple[str, OffsetHoles]]:
 
 
 def _is_compacted(partition: PartitionEvidence, directory: PartitionEvidence) -> bool:
-    """Whether something shows that a log is compacted, or what would show it cannot be read."""
+    """Whether there is a sign that a log is compacted, or the cleaner's checkpoint cannot be decoded."""
     if _COMPACTED_TOPIC.fullmatch(partition.place.topic):
         return True
     if any(file.shows_compaction or file.task.state is FileState.CLEANED for file in partition.files):

@@ -18,15 +18,16 @@ from raftlog.tools.auditing.producers.producer_rules import judge_producers
 from raftlog.tools.catalogue.findings import Finding
 
 _OTHER_CONTENT: Final = frozenset({"snapshot-id", "snapshot-timestamp", "snapshot-boundary"})
-"""What says that a snapshot is not the one that its name promises."""
+"""Rules whose findings show that a snapshot does not match its name."""
 _OF_CONTENT: Final = frozenset({"snapshot-voters", "snapshot-version"})
 
 
 def judge_partition(evidence: PartitionEvidence) -> Iterator[Finding]:
-    """Yield what the files of a partition, all of which were surveyed, say that contradicts each other.
+    """Report contradictions between the files of a partition, all of which were surveyed.
 
-    What a survey has found is not repeated, nor what follows from it: a log that lost its end is not behind its
-    snapshots and checkpoints, and a snapshot that is another one is not judged by its voters.
+    Findings of surveys are not repeated, nor are their consequences reported. For example, a log that lost its end is
+    not also reported as ending before its snapshots, and the voters of a snapshot that does not match its name are not
+    compared.
     """
     epochs = LogEpochs(evidence)
     yield from judge_empty(evidence)
@@ -55,6 +56,6 @@ def judge_partition(evidence: PartitionEvidence) -> Iterator[Finding]:
 
 
 def _paths_of_uncomparable(evidence: PartitionEvidence) -> set[str]:
-    """Return the snapshots that end where the log has nothing, any more or at all: it cannot contradict them."""
+    """Return the paths of snapshots that end where the log has no records, so that it cannot contradict them."""
     ends = {batch.snapshot_offset for file in evidence.segments for batch in file.snapshot_batches}
     return {file.task.path for id_, file in evidence.snapshots_by_id.items() if id_.offset not in ends}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What replicas of one partition say together: one leader an epoch, one batch an epoch and offset, one history."""
+"""Rules about replicas of one partition: one leader per epoch, one batch per epoch and offset, one history."""
 
 import itertools
 from collections import Counter
@@ -41,20 +41,20 @@ _RULES: Final = {
 _CONTRADICTIONS: Final = frozenset(
     {DivergenceKind.CONFLICTING_EPOCH, DivergenceKind.CONFLICTING_BATCH, DivergenceKind.HEADER_ROT}
 )
-"""Where one of two is wrong, and the others may say which."""
+"""Kinds in which one of two replicas is wrong; other replicas may show which."""
 
 _OLD: Final = "it was stopped, or restored from an older copy: if restored it must not vote before it has caught up"
 
 
 def judge_replicas(replicas: Sequence[PartitionEvidence], read: BatchReader) -> Iterator[Finding]:
-    """Yield what replicas of one partition say that cannot all be true.
+    """Report contradictions between replicas of one partition.
 
-    Each is compared with the one that is most up to date, which would win an election: the greatest last epoch, then
-    the greatest end offset. Where most of them contradict that one alike, it is said of that one.
+    Each replica is compared with the most up-to-date one, which would win an election: the one with the greatest last
+    epoch, then the greatest end offset. If most replicas contradict that one in the same way, it is the one reported.
 
     Args:
-        replicas: of one topic and partition, in any order; of fewer than two nothing is said.
-        read: gives batches of a surveyed segment, where digests differ.
+        replicas: replicas of one topic and partition, in any order; fewer than two yield no findings.
+        read: reads batches of a surveyed segment again, if digests differ.
     """
     yield from _judge_topic_ids(replicas)
     histories = by_history(replicas, lambda replica: replica)
@@ -65,7 +65,7 @@ def judge_replicas(replicas: Sequence[PartitionEvidence], read: BatchReader) -> 
 
 
 def _judge_history(replicas: Sequence[PartitionEvidence], read: BatchReader) -> Iterator[Finding]:
-    """Yield what replicas that are such of each other contradict each other in."""
+    """Report contradictions between replicas of one log."""
     with_logs = [replica for replica in replicas if replica.segments]
     of_leaders = list(_judge_leaders(with_logs))
     yield from of_leaders
@@ -85,9 +85,9 @@ class _Difference:
     """How a replica differs from the newest one.
 
     Attributes:
-        of: the difference. What is said is said of its right side.
-        newest_epoch: of the newest replica at its offset.
-        other: the replica that is compared with the newest one, which would win an election.
+        of: the difference; findings are reported about its right side.
+        newest_epoch: the newest replica's epoch at the offset of the difference.
+        other: the replica that is compared with the newest one.
     """
 
     of: Divergence
@@ -96,12 +96,12 @@ class _Difference:
 
     @property
     def way(self) -> tuple[object, ...]:
-        """What replicas have in common that differ from the newest one in the same way."""
+        """A key that is equal for replicas that differ from the newest one in the same way."""
         return self.of.kind, self.of.offset, self.of.right.epoch, self.of.right.crc
 
 
 def _differences(replicas: Sequence[PartitionEvidence], read: BatchReader) -> Iterator[_Difference]:
-    """Compare replicas with the newest; what is below its log start, with the newest of those that have it."""
+    """Compare replicas with the newest; offsets below its log start, with the newest replica that has them."""
     end_offset = None
     remaining = sorted(replicas, key=_up_to_date, reverse=True)
     while remaining:
@@ -283,10 +283,10 @@ def _led_text(opening: Statement) -> str:
 
 
 def _judge_leaders(replicas: Sequence[PartitionEvidence]) -> Iterator[Finding]:
-    """Yield the replicas that name another leader of an epoch than most."""
+    """Report replicas whose leader of an epoch differs from that of most replicas."""
     by_epoch: dict[int, list[tuple[int, ControlSeen, str]]] = {}
     for replica in replicas:
-        known: set[int] = set()  # That an epoch has two leaders in one log is said of that.
+        known: set[int] = set()  # Two leaders of an epoch in one log are reported by another rule.
         for file in replica.segments:
             for control, message in file.control_values():
                 if isinstance(message, LeaderChangeMessage) and control.epoch not in known:
@@ -303,7 +303,7 @@ def _judge_leaders(replicas: Sequence[PartitionEvidence]) -> Iterator[Finding]:
 
 @attrs.frozen
 class _Contents:
-    """What snapshots of one id must agree on; voters are in no order."""
+    """The contents that snapshots of one id must agree on; the order of voters does not matter."""
 
     timestamp: int | None
     kraft_version: int | None
@@ -312,10 +312,10 @@ class _Contents:
 
 
 def _judge_twins(replicas: Sequence[PartitionEvidence]) -> Iterator[Finding]:
-    """Yield the snapshots that say other things than most of the same id."""
+    """Report snapshots whose contents differ from those of most snapshots with the same id."""
     by_id: dict[OffsetAndEpoch, list[tuple[_Contents, str]]] = {}
     for snapshot_id, file in (item for replica in replicas for item in replica.snapshots_by_id.items()):
-        if not file.findings and snapshot_id.offset > 0:  # The one at 0 each node formats for itself.
+        if not file.findings and snapshot_id.offset > 0:  # Each node formats its own snapshot at 0.
             by_id.setdefault(snapshot_id, []).append((_contents(file), file.task.path))
     for snapshot_id, twins in by_id.items():
         usual = Counter(contents for contents, _ in twins).most_common(1)[0][0]

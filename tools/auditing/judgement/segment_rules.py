@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Segments of a log beside each other, and whether the log still ends where it once did."""
+"""Rules about consecutive segments of a log, and about a log that ends earlier than it once did."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence, Set
@@ -18,11 +18,11 @@ _INDEX_INTERVAL_BYTES: Final = 4096
 _LOST_WITHIN: Final = frozenset(
     {*UNREADABLE_RULES, "batch-length", "batch-overrun", "batch-magic", "batch-crc", "batch-count"}
 )
-"""Rules of bytes that hold no batch that can be read, but may have held some, wherever in a log they stand."""
+"""Rules of findings about bytes anywhere in a log that hold no readable batch, but may have held some."""
 
 
 def judge_segments(evidence: PartitionEvidence) -> Iterator[Finding]:
-    """Yield what is wrong with the segments of a log beside each other."""
+    """Report problems between the segments of a log."""
     segments = evidence.segments
     for segment in segments:
         yield from _size(segment)
@@ -36,7 +36,7 @@ def judge_segments(evidence: PartitionEvidence) -> Iterator[Finding]:
 
 
 def has_lost_tail(evidence: PartitionEvidence) -> bool:
-    """Whether it is reported that something stood behind the last sound batch of a log."""
+    """Whether a finding shows that there was something after the last sound batch of a log."""
     segments = evidence.segments
     if not segments:
         return False
@@ -50,7 +50,7 @@ def has_lost_tail(evidence: PartitionEvidence) -> bool:
 
 
 def judge_log_end(evidence: PartitionEvidence) -> Iterator[Finding]:
-    """Yield what stands beside a log of raft and has seen it end further on; at most one finding.
+    """Report a file that shows that a raft log once reached a higher offset; at most one finding.
 
     What raftlog knows to have been durable counts in any case: it may have been promised to others. Damage at the end
     is then said in the reason, and has no finding of its own (``told_of_worse``). What Kafka writes may stand there for
@@ -96,7 +96,7 @@ def stray_offsets(evidence: PartitionEvidence) -> int:
 
 
 def _damaged_tail(segment: FileEvidence) -> list[Finding]:
-    """Return the findings of the bytes behind the last sound batch of a segment that hold none, in order."""
+    """Return the findings about unreadable bytes after the last sound batch of a segment, in order."""
     start, found = segment.task.size_bytes, []
     for finding in reversed(segment.findings):
         position = finding.position or 0

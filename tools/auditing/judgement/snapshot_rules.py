@@ -16,7 +16,7 @@ from raftlog.tools.catalogue.findings import Finding
 def judge_snapshots(
     evidence: PartitionEvidence, epochs: LogEpochs, *, is_tail_lost: bool, doubted: Collection[int | None] = ()
 ) -> Iterator[Finding]:
-    """Yield what is wrong between the snapshots of a raft log and the log.
+    """Report contradictions between the snapshots of a raft log and the log.
 
     Where a snapshot has the content of another, its header's timestamp is likely to tell. One that ends where the log
     has nothing any more cannot be compared. A snapshot whose own batches are of another epoch than its name says has
@@ -91,7 +91,7 @@ def _against_log(
 
 
 def is_of_other_epoch(snapshot: FileEvidence) -> bool:
-    """Whether a snapshot's survey has found it to be one of another name."""
+    """Whether a snapshot's survey found that its contents do not match its name."""
     return any(finding.rule == "snapshot-epoch" for finding in snapshot.findings)
 
 
