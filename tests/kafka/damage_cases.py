@@ -44,7 +44,7 @@ AT_THE_END = "bytes that are no batch header, at the end"
 MAGIC = "a batch whose magic is above 2 or below 0, and whose length is believed"
 CODEC = "a codec id of 5, 6 or 7, in a batch whose CRC holds"
 COUNT = "a negative record count, in a batch whose CRC holds"
-RECORD = "a record that does not read"
+RECORD = "a record that cannot be read"
 LENIENT = "a length below -1 in a record, or a message of magic 0 or 1 whose sizes do not add up (decision 4)"
 TRANSACTION = "a transaction in an unknown state (`--transaction-log-decoder`)"
 
