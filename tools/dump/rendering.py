@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every output format of ``dump-log`` can do: values in, text out. An empty text prints nothing."""
+"""What every output format of ``dump-log`` can do: values in, text out. An empty text prints nothing.
+
+A format shows the payload, not the bytes of the record: the type and the JSON of what was decoded, and the bytes only
+where there is no JSON. It never shows the bytes of a value that is redacted (``Payload.is_redacted``).
+"""
 
 from typing import TYPE_CHECKING, Any, Protocol
 

@@ -27,7 +27,7 @@ def test_a_record_of_a_later_release_is_named(output_format: str, log: Path) -> 
     outcome = run("dump-log", "--cluster-metadata-decoder", "--format", output_format, log)
 
     assert NAME in outcome.text
-    assert '{"controllerId":7}' in outcome.text
+    assert "controllerId" in outcome.text
     assert (outcome.exit_code, outcome.messages) == (0, "")
 
 
