@@ -38,9 +38,9 @@ CRC_NOT_BELIEVED = (
     "a batch whose CRC does not hold, and whose length does not lead to a batch, to zeros or to the end of the file"
 )
 TORN = "a last batch that is zeros from some sector on (decision 7)"
-ZEROS = "zeros behind the last batch"
-IN_THE_MIDDLE = "bytes that are no batch header, in the middle"
-AT_THE_END = "bytes that are no batch header, at the end"
+ZEROS = "zeros after the last batch"
+IN_THE_MIDDLE = "bytes that are not a batch header, in the middle"
+AT_THE_END = "bytes that are not a batch header, at the end"
 MAGIC = "a batch whose magic is above 2 or below 0, and whose length is believed"
 CODEC = "a codec id of 5, 6 or 7, in a batch whose CRC holds"
 COUNT = "a negative record count, in a batch whose CRC holds"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the dump tools of five Kafka releases, many files in one JVM.
+"""Runs the dump tools of Kafka's releases, many files in one JVM.
 
 Maven fetches the jars (pom.xml beside this file), `DumpMany.java` calls the tool's main method once for each list of
 arguments. Run as a script, the module is kafka-dump-log of the release line named first:
@@ -17,11 +17,14 @@ from pathlib import Path
 
 import attrs
 
+from raftlog.records.messages import releases
 from tests.hang_limit import HANG_S
 
 HERE = Path(__file__).resolve().parent
 TARGET = HERE / "target"
-DIALECTS = ("3.9", "4.0", "4.1", "4.2", "4.3")
+DIALECTS = tuple(releases.DIALECTS)
+CORPUS_DIALECT = "4.3"
+"""The release whose outputs came with the corpus; what the others print of it is in tests/golden/dialects."""
 NEEDED_PROGRAMS = ("java", "javac", "mvn")
 # The first compiler alone: a JVM that lives for two seconds never earns back the second one's work.
 JVM_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx768m", "-Dfile.encoding=UTF-8")
@@ -88,7 +91,8 @@ def dump_many(dialect: str, calls: Sequence[Sequence[str]], folder: Path) -> lis
 
 def _tool_class(dialect: str) -> str:
     """The main class: 4.3 moved the tool to Java."""
-    return "org.apache.kafka.tools.DumpLogSegments" if dialect == "4.3" else "kafka.tools.DumpLogSegments"
+    is_scala = releases.DIALECTS[dialect] < releases.DIALECTS["4.3"]
+    return "kafka.tools.DumpLogSegments" if is_scala else "org.apache.kafka.tools.DumpLogSegments"
 
 
 def _compiled_driver(dialect: str) -> Path:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs five releases of Kafka's dump tool and keeps what they print, for tests that have no Java.
+"""Runs each release of Kafka's dump tool that is a dialect, and keeps what they print, for tests that have no Java.
 
     python -m tests.kafka.record_goldens
 
@@ -16,7 +16,7 @@ from typing import Any
 
 from tests.golden_files import GOLDEN
 from tests.kafka import corpus, dump_tool, make_edge_files
-from tests.kafka.dump_tool import DIALECTS, Dump
+from tests.kafka.dump_tool import CORPUS_DIALECT, DIALECTS, Dump
 from tests.kafka.edge_case import SHAPES
 
 DIALECT_GOLDENS = GOLDEN / "dialects"
@@ -72,7 +72,7 @@ def record_damaged() -> None:
             groups.setdefault((dump.out, dump.exit, line), []).append(dialect)
         names: dict[bytes, str] = {}
         for (out, code, line), dialects in groups.items():
-            newest = "" if "4.3" in dialects else f".{dialects[-1]}"
+            newest = "" if CORPUS_DIALECT in dialects else f".{dialects[-1]}"
             name = names.setdefault(out, f"{case.name}.{call.name}{newest}.txt")
             (expected / name).write_bytes(out)
             entry: Entry = {"dialects": dialects, "argv": case.argv(call), "cwd": "damaged", "out": name, "exit": code}
@@ -93,10 +93,10 @@ def chosen_calls() -> list[tuple[str, str, list[str]]]:
 
 
 def record_dialects() -> None:
-    """Keeps the older releases' outputs for a selection of real files."""
+    """Keeps the other releases' outputs for a selection of real files."""
     shutil.rmtree(DIALECT_GOLDENS, ignore_errors=True)
     kept: dict[tuple[str, bytes], str] = {}
-    for dialect in DIALECTS[:-1]:
+    for dialect in (each for each in DIALECTS if each != CORPUS_DIALECT):
         expected = DIALECT_GOLDENS / dialect
         expected.mkdir(parents=True)
         entries: list[Entry] = []

@@ -16,7 +16,7 @@ import pytest
 from tests.golden_files import GOLDEN
 from tests.kafka import corpus, dump_tool, make_edge_files
 from tests.kafka.comparison import Answer, Call, differences, is_compared
-from tests.kafka.dump_tool import DIALECTS, Dump
+from tests.kafka.dump_tool import CORPUS_DIALECT, DIALECTS, Dump
 
 pytestmark = [
     pytest.mark.kafka,
@@ -139,7 +139,7 @@ def test_the_corpus_was_dumped_by_this_tool(folder: str, corpus_stage: Stage) ->
     """4.3.1, run here, repeats the outputs that came with the corpus."""
     expected = json.loads((GOLDEN / folder / "manifest.json").read_text(encoding="utf-8"))["expected"]
     dumped = [entry for entry in expected if entry["argv"][0] == "kafka-dump-log"]
-    answers = dump_tool.dump_many("4.3", [entry["argv"][1:] for entry in dumped], corpus_stage.folder / folder)
+    answers = dump_tool.dump_many(CORPUS_DIALECT, [entry["argv"][1:] for entry in dumped], corpus_stage.folder / folder)
 
     for entry, dump in zip(dumped, answers, strict=True):
         assert dump.out == (GOLDEN / folder / "expected" / entry["out"]).read_bytes(), entry["out"]

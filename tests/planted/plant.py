@@ -7,10 +7,13 @@ from typing import Final
 import attrs
 
 from raftlog.records.checksum import crc32c
-from raftlog.records.rules import Severity
+from raftlog.records.files.file_names import FileKind, parse_file_name
+from raftlog.records.rules import Severity, Subject
 from raftlog.tools.auditing.evidence import FileEvidence, SurveyTask
+from raftlog.tools.auditing.run.rule_status import KINDS_OF_SUBJECTS
 from raftlog.tools.auditing.run.run import audit
 from raftlog.tools.auditing.survey.survey import survey
+from raftlog.tools.catalogue.audit_rules import CATALOGUE
 from raftlog.tools.catalogue.findings import Finding
 from tests.planted.fault import Fault, Spot
 from tests.planted.ground import CleanCopy, Ground
@@ -38,15 +41,32 @@ class Planted:
 
     @property
     def is_right(self) -> bool:
-        """Whether it was found, and nothing else was said."""
-        return self.found is not None and not self.false_alarms
+        """Whether it was found by a rule about such a file, and nothing else was said."""
+        return self.found is not None and is_of_its_subject(self.found) and not self.false_alarms
 
     def __str__(self) -> str:
         lines = [f"{self.fault.name}, place {self.place} on {self.ground}: {self.fault.what}"]
         if self.found is None:
             lines.append(f"  not found: one of {', '.join(self.fault.rules)} at {self.spot}")
+        elif not is_of_its_subject(self.found):
+            subject = CATALOGUE[self.found.rule].subject
+            lines.append(
+                f"  the subject of rule {self.found.rule} is {subject.value!r}, and it was found in {self.found.path}"
+            )
         lines += [f"  false alarm: {finding}" for finding in self.false_alarms]
         return "\n".join(lines)
+
+
+def is_of_its_subject(finding: Finding) -> bool:
+    """Whether a finding in a segment is of a rule that is checked wherever there is a segment.
+
+    Findings in other files tell nothing of this: a rule of segments may name an index.
+    """
+    subject = CATALOGUE[finding.rule].subject
+    name = parse_file_name(Path(finding.path).name)
+    if name is None or name.kind is not FileKind.LOG:
+        return subject is not Subject.NOTHING
+    return subject is not Subject.NOTHING and FileKind.LOG in KINDS_OF_SUBJECTS.get(subject, {FileKind.LOG})
 
 
 class Field:

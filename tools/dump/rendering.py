@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The protocol of ``dump-log``'s output formats, which turn values into text. An empty text prints nothing."""
+"""The protocol of ``dump-log``'s output formats, which turn values into text. An empty text prints nothing.
+
+A format shows the payload, not the bytes of the record: the type and the JSON of the decoded value, and bytes only if
+there is no JSON. It never shows the bytes of a redacted value (``Payload.is_redacted``).
+"""
 
 from typing import TYPE_CHECKING, Any, Protocol
 

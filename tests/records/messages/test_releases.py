@@ -2,13 +2,17 @@
 """The table of releases, and what must be there for each of its rows."""
 
 import itertools
+import re
 
 import pytest
 
 from raftlog.records.messages.releases import DIALECTS, LEVELS, METADATA_VERSIONS, NEWEST_DIALECT, RELEASES, Release
 from raftlog.records.messages.schema import message_types
+from tests.checkout import ROOT
 from tests.golden_files import GOLDEN
+from tests.kafka.dump_tool import CORPUS_DIALECT
 from tests.tools.payloads.test_dialect_goldens import COMPARED_ON_DAMAGED_FILES, COMPARED_ON_REAL_FILES
+from tests.tools.payloads.test_format_features import OF_KAFKA
 
 
 def test_releases_are_in_order_by_their_numbers() -> None:
@@ -27,11 +31,30 @@ def test_levels_of_metadata_version(name: str, level: int) -> None:
 
 
 def test_every_dialect_has_goldens() -> None:
-    """A release whose tool is followed has its answers on real and on damaged files; the corpus has the newest's."""
+    """A release whose tool is followed has its answers on real and on damaged files; the corpus has those of one."""
     assert set(COMPARED_ON_DAMAGED_FILES) == set(DIALECTS)
-    assert set(COMPARED_ON_REAL_FILES) | {NEWEST_DIALECT.name} == set(DIALECTS)
+    assert set(COMPARED_ON_REAL_FILES) | {CORPUS_DIALECT} == set(DIALECTS)
     for name in COMPARED_ON_DAMAGED_FILES:
-        assert (GOLDEN / "dialects" / name).is_dir() or name == NEWEST_DIALECT.name
+        assert (GOLDEN / "dialects" / name).is_dir() or name == CORPUS_DIALECT
+
+
+def test_kafka_of_every_release_can_be_fetched() -> None:
+    """A release whose messages are told apart has its profile in the pom.xml by which Maven fetches its classes."""
+    profiles = re.findall(r"<id>kafka-([\d.]+)</id>", (ROOT / "tests/kafka/pom.xml").read_text("utf-8"))
+    assert profiles == list(LEVELS)
+
+
+def test_every_dialect_is_documented() -> None:
+    """The README names each release whose tool is followed; other pages say from which one to which one."""
+    *before, newest = DIALECTS
+    assert f"kafka-dump-log {', '.join(before)} or {newest}\n" in (ROOT / "README.md").read_text("utf-8")
+    for page in ("docs/dump-log.md", "docs/trust.md"):
+        assert f" {before[0]} to {newest}" in (ROOT / page).read_text("utf-8"), page
+
+
+def test_the_features_of_every_dialect_are_compared() -> None:
+    """`log init` makes the choice of Kafka for the newest release whose tool is followed."""
+    assert NEWEST_DIALECT.name in OF_KAFKA
 
 
 def test_every_dialect_has_levels_of_messages() -> None:

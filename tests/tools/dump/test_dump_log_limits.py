@@ -12,6 +12,7 @@ import zstandard
 
 from raftlog.records import limits
 from raftlog.records.batches.compression import CompressionType
+from raftlog.tools.dump.output_formats import FORMATS
 from tests.strategies import batch_bytes
 from tests.tools.console import COMMAND, Outcome, dump_jsonl
 from tests.tools.made_logs import LOG_NAME, batch, write_log
@@ -52,7 +53,7 @@ def large_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("output_format", ["kafka", "jsonl", "table"])
+@pytest.mark.parametrize("output_format", FORMATS)
 def test_memory_does_not_grow_with_the_file(output_format: str, large_log: Path) -> None:
     """A log of 256 MiB is dumped without records in less than 60 MiB."""
     peak, outcome = peak_mebibytes("dump-log", "--format", output_format, "--shallow", large_log)

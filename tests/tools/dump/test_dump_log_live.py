@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raftlog.storage.reading.file_source import FileSource
+from raftlog.tools.dump.output_formats import FORMATS
 from tests.tools.console import dump, dump_jsonl, run_process, start
 from tests.tools.line_schema import read_lines
 from tests.tools.made_logs import LOG_NAME, batch, write_log
@@ -154,7 +155,7 @@ def snapshot_of(folder: Path) -> dict[str, tuple[int, int, bytes]]:
     }
 
 
-@pytest.mark.parametrize("output_format", ["kafka", "jsonl", "table"])
+@pytest.mark.parametrize("output_format", FORMATS)
 def test_nothing_is_written(output_format: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A directory without write permission is dumped, and is the same after; no file is opened but for reading."""
     folder = tmp_path / "t-0"
@@ -274,7 +275,7 @@ def long_log(folder: Path) -> Path:
     return write_log(folder, LOG * 100)
 
 
-@pytest.mark.parametrize("output_format", ["kafka", "jsonl", "table"])
+@pytest.mark.parametrize("output_format", FORMATS)
 def test_a_reader_that_leaves(output_format: str, tmp_path: Path) -> None:
     """When the reader of the output leaves, the run ends quietly, with exit code 0."""
     with start("dump-log", "--format", output_format, long_log(tmp_path)) as process:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from raftlog.records.messages.releases import NEWEST_DIALECT
+from raftlog.tools.dump import output_formats
 from raftlog.tools.dump.output_formats import FORMATS, KAFKA
 from raftlog.tools.dump.rendering import Renderer
 from tests.checkout import ROOT
@@ -21,6 +22,18 @@ def test_names_are_unique_and_the_default_is_kafkas() -> None:
     """Each format is found by its own name; the first one is Kafka's."""
     assert [each.name for each in FORMATS.values()] == list(FORMATS)
     assert next(iter(FORMATS.values())) is KAFKA
+
+
+def test_every_maker_of_a_renderer_has_a_format() -> None:
+    """No function that makes a renderer is left without a row in the registry."""
+    makers = [
+        maker
+        for _, maker in inspect.getmembers(output_formats, inspect.isfunction)
+        if inspect.signature(maker).return_annotation == "Renderer"
+    ]
+    rows = [each.make_renderer for each in FORMATS.values()]
+    assert len(makers) >= 3
+    assert [maker.__name__ for maker in makers if maker not in rows] == []
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from raftlog.tools.dump.output_formats import FORMATS
 from raftlog.tools.payloads.decoder_classes import _DECODERS, class_decoder
 from tests.checkout import ROOT
 from tests.golden_files import GOLDEN
@@ -76,7 +77,7 @@ def test_a_deserializer_of_numbers_takes_no_byte_more_or_fewer(kind: str, size: 
         *(DESERIALIZER.format(kind) for kind in ("String", "ByteArray", "Bytes", "ByteBuffer")),
     ],
 )
-@pytest.mark.parametrize("output_format", ["kafka", "jsonl", "table"])
+@pytest.mark.parametrize("output_format", FORMATS)
 def test_text_and_bytes_are_shown_as_without_a_decoder(name: str, output_format: str, tmp_path: Path) -> None:
     """Decoders of text and of bytes change nothing in any format."""
     path = write_log(tmp_path, batch(0, (b"text \xff", None), key=b"key"))

@@ -26,7 +26,7 @@ class CheckStatus(enum.Enum):
     """It found nothing, but something could not be read."""
 
 
-_KINDS: Final = {
+KINDS_OF_SUBJECTS: Final = {
     Subject.BATCHES: RECORD_KINDS,
     Subject.LOGS: {FileKind.LOG},
     Subject.SNAPSHOTS: {FileKind.SNAPSHOT, FileKind.BOOTSTRAP_SNAPSHOT},
@@ -49,7 +49,7 @@ _KINDS: Final = {
 
 def _subjects_of(kinds: Iterable[FileKind]) -> Iterator[Subject]:
     found = frozenset(kinds)
-    return (subject for subject, shown_by in _KINDS.items() if not found.isdisjoint(shown_by))
+    return (subject for subject, shown_by in KINDS_OF_SUBJECTS.items() if not found.isdisjoint(shown_by))
 
 
 @attrs.frozen
