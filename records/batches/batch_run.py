@@ -100,7 +100,7 @@ class RunFinder:
         positions = memoryview(bytearray(self._positions[:count])).cast("q")
         run = BatchRun(data, position, positions, memoryview(bytearray(self._sizes[:count])).cast("i"))
         size_bytes = run.end - position
-        if self._positions[0] != 0 or not 0 < size_bytes <= len(data):
+        if not 0 < size_bytes <= len(data):
             raise InvariantViolation(f"position {position}: batches of {size_bytes} bytes in {len(data)}")
         return run, end - size_bytes
 

@@ -91,7 +91,7 @@ class Window:
         if at < 0 or at + size > len(self._data):
             wanted = max(size, min(self._chunk_size, self.end - position))
             self._data = self._source.read_at(position, wanted)
-            if position < 0 or not 0 <= len(self._data) <= max(wanted, 0):
+            if position < 0 or len(self._data) > wanted:
                 raise InvariantViolation(f"a window of {len(self._data)} bytes at {position}: {wanted} were asked for")
             self._start = position
             at = 0
