@@ -24,7 +24,7 @@ demo: $(DEMO) ## see what raftlog does with logs that a real Kafka wrote
 	@$(BIN)/python docs/demo.py
 
 test: $(READY) ## run the tests, but for those below; with ARGS=--cov, branch coverage too, in twice the time
-	$(PYTEST) -m "not slow and not kafka and not packaging and not browser and not spark" --ignore tests/test_tidy.py --ignore tests/test_layering.py \
+	$(PYTEST) -m "not slow and not kafka and not packaging and not browser and not spark" --ignore tests/test_tidy.py --ignore tests/test_layering.py --ignore tests/test_forgotten.py \
 		-n auto --maxprocesses 8 --dist worksteal $(ARGS)
 
 test-slow: $(READY) ## run the tests that need more than a few seconds each
@@ -78,7 +78,7 @@ check: $(READY) ## say whether the code is in order, and change nothing
 	$(BIN)/mypy
 	$(BIN)/pyright --warnings
 	$(BIN)/lint-imports --no-logo
-	$(PYTEST) tests/test_tidy.py tests/test_layering.py tests/test_public_api.py tests/test_packaging.py
+	$(PYTEST) tests/test_tidy.py tests/test_layering.py tests/test_forgotten.py tests/test_public_api.py tests/test_packaging.py
 
 fix: $(READY) ## let ruff mend and format what it can
 	$(BIN)/ruff check --fix

@@ -88,7 +88,15 @@ def batch_positions(data: bytes) -> list[int]:
     return positions
 
 
-@pytest.mark.parametrize("scene", ["kafkas", "covered", "kafkas-covered", "crashed"])
+@pytest.mark.parametrize(
+    "scene",
+    [
+        "kafkas",
+        pytest.param("covered", marks=pytest.mark.slow),
+        pytest.param("kafkas-covered", marks=pytest.mark.slow),
+        "crashed",
+    ],
+)
 def test_the_last_batch(scene: str) -> None:
     """Each byte of it: of Kafka's log it is quarantined, where nobody was told of it cut and kept; a snapshot tells."""
     name, position = last_batch(scene)

@@ -98,7 +98,17 @@ def test_exceptions_are_of_things_that_are_there() -> None:
     assert not POINTERS & set(NO_POINTERS)
 
 
-@pytest.mark.parametrize("path", sorted({each.path for each in all_sites()}))
+QUICK = ("raftlog/log/queries.py", "raftlog/storage/segments/log_segment.py")
+"""Files whose checks the default tests try. Those of all other files are tried by the slow tests."""
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, marks=[] if path in QUICK else [pytest.mark.slow])
+        for path in sorted({each.path for each in all_sites()})
+    ],
+)
 def test_every_check_notices_a_planted_violation(path: str) -> None:
     """Whatever a check looks at is made wrong when it is reached, and an error is raised that says what disagrees."""
     missed = []

@@ -32,7 +32,7 @@ def test_every_log_goes_through_a_story(implementation: str, story: LogStory) ->
         assert machine.voter_set_at_offset(offset) == voters
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(log_stories(), st.data())
 def test_stories_are_of_sound_quorums(story: LogStory, data: st.DataObject) -> None:
     """Nothing committed is truncated, snapshots are of committed records, and voters change one at a time."""
