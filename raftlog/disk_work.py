@@ -161,19 +161,19 @@ class DiskWork(Generic[T_co]):
         return cast("T_co", self._value)
 
     def _count(self) -> None:
-        tell = self._on_failure
+        report = self._on_failure
         try:
             for step, outcome in zip(self._steps, self._done, strict=False):
-                tell = step.on_failure
+                report = step.on_failure
                 step.memory(outcome)
             if self._failure is not None:
-                tell = self._steps[len(self._done)].on_failure
+                report = self._steps[len(self._done)].on_failure
                 raise fresh_copy(self._failure)
-            tell = self._on_failure
+            report = self._on_failure
             self._value = self._result()
         except BaseException as error:
             self._failure = without_frames(error)
-            tell(error)
+            report(error)
         self._done.clear()
 
     def cancel(self, reason: BaseException) -> bool:

@@ -30,7 +30,7 @@ cdef extern from *:
         #define FETCHED_AHEAD 4096
 
         /* What each byte of a CRC, the lowest first, makes of the CRC that is a lane further on. */
-        static uint32_t crc_behind_lane[4][256];
+        static uint32_t crc_after_lane[4][256];
 
         static inline uint64_t word_at(const unsigned char *data)
         {
@@ -41,8 +41,8 @@ cdef extern from *:
 
         static inline uint32_t after_lane(uint32_t crc)
         {
-            return crc_behind_lane[0][crc & 0xFF] ^ crc_behind_lane[1][crc >> 8 & 0xFF]
-                ^ crc_behind_lane[2][crc >> 16 & 0xFF] ^ crc_behind_lane[3][crc >> 24];
+            return crc_after_lane[0][crc & 0xFF] ^ crc_after_lane[1][crc >> 8 & 0xFF]
+                ^ crc_after_lane[2][crc >> 16 & 0xFF] ^ crc_after_lane[3][crc >> 24];
         }
 
         WITH_CRC static int prepare_crc_instruction(void)
@@ -53,7 +53,7 @@ cdef extern from *:
                 uint32_t crc = (index & 0xFF) << 8 * (index / 256);
                 for (int at = 0; at < LANE_SIZE; at += 8)
                     crc = crc_of_word(crc, 0);
-                crc_behind_lane[index / 256][index & 0xFF] = crc;
+                crc_after_lane[index / 256][index & 0xFF] = crc;
             }
             return 1;
         }

@@ -279,13 +279,13 @@ def _uint32_reversed(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _crc_of_word(tables: cython.const[cython.uint][::1], behind: cython.Py_ssize_t, word: cython.uint) -> cython.uint:
-    """Return the contribution of four bytes, lowest first, to the CRC ``behind`` bytes later."""
+def _crc_of_word(tables: cython.const[cython.uint][::1], distance: cython.Py_ssize_t, word: cython.uint) -> cython.uint:
+    """Return the contribution of four bytes, lowest first, to the CRC ``distance`` bytes later."""
     return (
-        tables[(behind + 3) * 256 + (word & 0xFF)]
-        ^ tables[(behind + 2) * 256 + (word >> 8 & 0xFF)]
-        ^ tables[(behind + 1) * 256 + (word >> 16 & 0xFF)]
-        ^ tables[behind * 256 + (word >> 24)]
+        tables[(distance + 3) * 256 + (word & 0xFF)]
+        ^ tables[(distance + 2) * 256 + (word >> 8 & 0xFF)]
+        ^ tables[(distance + 1) * 256 + (word >> 16 & 0xFF)]
+        ^ tables[distance * 256 + (word >> 24)]
     )
 
 
@@ -2657,7 +2657,7 @@ def _plain_append(
     at: cython.Py_ssize_t = 0
     batch_size: cython.Py_ssize_t
     delta: cython.longlong
-    lets_others_in: cython.bint = size >= _WORTH_LETTING_OTHERS_IN
+    releases_gil: cython.bint = size >= _WORTH_RELEASING_GIL
     is_sound: cython.bint
     if size == 0 or size > _INT32_MAX:
         return None
@@ -2677,7 +2677,7 @@ def _plain_append(
         delta = _int32_of(source, at + 23)
         if delta < 0 or delta >= max_end_offset - end_offset or _int32_of(source, at + 57) != delta + 1:
             return None
-        if lets_others_in:
+        if releases_gil:
             with cython.nogil:
                 is_sound = _is_raft_batch(source, at, at + batch_size, delta + 1)
         else:
@@ -2965,7 +2965,7 @@ def are_raft_records(
 _INT64_MAX = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
 _UINT64_MAX = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 _MAX_SPAN = cython.declare(cython.longlong, 1 << 31)
-_WORTH_LETTING_OTHERS_IN = cython.declare(cython.Py_ssize_t, 1 << 16)
+_WORTH_RELEASING_GIL = cython.declare(cython.Py_ssize_t, 1 << 16)
 """In bytes: the check of fewer takes less time than switching to another thread."""
 
 

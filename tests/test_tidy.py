@@ -329,7 +329,7 @@ def nothing_is_left_over(source: Source) -> Iterator[str]:
 
 
 @rule(r".*", ("docs/x.md", "in /" + "home/me/raftlog"), ("Makefile", f"cd {ROOT}/tests"))
-def paths_are_nobodys(source: Source) -> Iterator[str]:
+def paths_name_no_user(source: Source) -> Iterator[str]:
     """A path of one machine means nothing on another."""
     for match in SOMEBODYS_MACHINE.finditer(source.text):
         yield f"{source.text.count(chr(10), 0, match.start()) + 1}: '{match[0]}': write a path relative to the checkout"

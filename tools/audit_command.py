@@ -4,7 +4,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from raftlog.tools.auditing.crash_isolation import tell_faults
+from raftlog.tools.auditing.crash_isolation import report_faults
 from raftlog.tools.terminal.argument_parser import Parser
 from raftlog.tools.terminal.audit_options import add_fail_on_option, add_messages_option, add_processes_option
 from raftlog.tools.terminal.exit_codes import EXIT_CODES_HELP
@@ -36,7 +36,7 @@ def audit_on(engine: "Engine", given: argparse.Namespace, program: str) -> int:
     counts = f"{account.files} files, {account.bytes} bytes, {outcome.reused_files} unchanged and not read again"
     line = f"{account.verdict_line()}; {counts}; results of run {outcome.run_id} are in {given.out}"
     write_lines(fit_lines([line]))
-    return tell_faults(page.faults, account.exit_code(given.fail_on), program)
+    return report_faults(page.faults, account.exit_code(given.fail_on), program)
 
 
 def parser_of(program: str) -> Parser:

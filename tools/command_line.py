@@ -59,9 +59,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as error:
         return error.code if isinstance(error.code, int) else EXIT_ERROR
     except Exception as error:
-        from raftlog.tools.auditing.crash_isolation import audit_failed, tell_faults  # Only for a bug.
+        from raftlog.tools.auditing.crash_isolation import audit_failed, report_faults  # Only for a bug.
 
-        return tell_faults([audit_failed(given[0] if given else "raftlog", error)], EXIT_ERROR, "raftlog")
+        return report_faults([audit_failed(given[0] if given else "raftlog", error)], EXIT_ERROR, "raftlog")
     finally:
         if spool_limit is None:
             os.environ.pop(_SPOOL_LIMIT_VARIABLE, None)  # An option sets it for one run.

@@ -59,9 +59,9 @@ class MemoryLog(LogQueries):
         self._snapshot_ids: SnapshotIds = ()
         self._snapshots: dict[OffsetAndEpoch, bytes] = {}
         self._generation = 0
-        self._start_anew(0)
+        self._restart_at(0)
 
-    def _start_anew(self, offset: int) -> None:
+    def _restart_at(self, offset: int) -> None:
         self._batches.clear()
         self._epochs = LeaderEpochs()
         self._segment_base_offset = offset
@@ -163,11 +163,11 @@ class MemoryLog(LogQueries):
             raise OffsetOutOfRangeError(f"offset {start_offset} is not in {self._start_offset} to {self._end_offset}")
         limit = self._high_watermark if isolation is Isolation.COMMITTED else self._end_offset
         limit = self._readable_end(start_offset, limit)
-        first, behind = self._batch_holding(start_offset), self._batch_holding(limit)
-        if first >= behind:
-            return LogFetchInfo(memoryview(b""), self._located(limit, behind))
+        first, end = self._batch_holding(start_offset), self._batch_holding(limit)
+        if first >= end:
+            return LogFetchInfo(memoryview(b""), self._located(limit, end))
         found = bytearray()
-        for batch in self._batches[first:behind]:
+        for batch in self._batches[first:end]:
             found += batch.buffer
             if len(found) >= max_size_bytes:
                 break
@@ -262,16 +262,16 @@ class MemoryLog(LogQueries):
         if latest is None:
             return self._finished(False)
 
-        def start_anew() -> bool:
+        def restart_at_snapshot() -> bool:
             offset, least = latest.offset, self._high_watermark
             invariant(least <= offset, "memory: anew at {}, below the high watermark {}", offset, least)
-            self._start_anew(offset)
+            self._restart_at(offset)
             self._generation += 1
             self._delete_snapshots_before(latest)
             self._check_invariants()
             return True
 
-        return self._begin([DiskStep(nothing)], start_anew, new_start=latest.offset)
+        return self._begin([DiskStep(nothing)], restart_at_snapshot, new_start=latest.offset)
 
     def create_snapshot(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotWriter | None:
         """Begin a snapshot of this log's records below an offset."""

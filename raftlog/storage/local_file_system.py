@@ -373,15 +373,15 @@ class LocalFileLock(Owned):
     def close(self) -> None:
         """Release the lock. The file stays. Closing twice is harmless."""
         with _HELD_LOCKS.guard:
-            self._let_go()
+            self._release()
 
     def disown(self) -> None:
         """Close the descriptor in a forked child: the parent holds the lock."""
         super().disown()
         with contextlib.suppress(OSError):
-            self._let_go()
+            self._release()
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         descriptor, self._descriptor = self._descriptor, _CLOSED
         if descriptor != _CLOSED:
             _HELD_LOCKS.discard(self)

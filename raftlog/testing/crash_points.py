@@ -154,13 +154,13 @@ class _Enumeration:
         file_system = MemoryFileSystem(state)
         recording = _Recording(file_system, promised) if len(trail) < self._crashes else None
         try:
-            told = self._check(file_system, promised)
+            observed = self._check(file_system, promised)
         except Exception as error:
             error.add_note(_description(state, promised, trail))
             raise
         if recording:
-            if told is not None:
-                recording.promise(told)
+            if observed is not None:
+                recording.promise(observed)
             self.crash(recording, trail)
 
 

@@ -162,7 +162,7 @@ def _take_snapshot(log: ReplicatedLog, machine: KRaftControlRecordStateMachine, 
         log.delete_before_snapshot(log.latest_snapshot_id)
 
 
-class _Telling:
+class _StoryWriter:
     """Draws the steps of a story one by one, each possible after those before it."""
 
     def __init__(self, draw: st.DrawFn, static_voters: VoterSet) -> None:
@@ -251,15 +251,15 @@ def log_stories(draw: st.DrawFn, *, max_steps: int = 12) -> LogStory:
     """
     static_voters = draw(strategies.voter_sets(max_size=3, with_directory_ids=True))
     static_voters = VoterSet.of(map(_with_today_versions, static_voters.voters.values()))
-    telling = _Telling(draw, static_voters)
+    writer = _StoryWriter(draw, static_voters)
     kinds = st.sampled_from(["append_records", "change_voters", "commit", "truncate", "take_snapshot"])
     for kind in draw(st.lists(kinds, max_size=max_steps)):
-        getattr(telling, kind)()
+        getattr(writer, kind)()
     return LogStory(
         static_voters,
-        tuple(telling.steps),
-        telling.start_offset,
-        telling.high_watermark,
-        telling.latest_snapshot,
-        tuple(telling.batches),
+        tuple(writer.steps),
+        writer.start_offset,
+        writer.high_watermark,
+        writer.latest_snapshot,
+        tuple(writer.batches),
     )

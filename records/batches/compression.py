@@ -165,9 +165,9 @@ def _read_frames(
     new_frame: Callable[[], Any],
     parts_of: Callable[[Any, memoryview, int], Iterator[bytes]],
     error_type: type[Exception] | tuple[type[Exception], ...],
-    goes_on: Callable[[memoryview], bool],
+    continues: Callable[[memoryview], bool],
 ) -> bytes:
-    """Decompress frame after frame, while ``goes_on`` finds another one.
+    """Decompress frame after frame, while ``continues`` finds another one.
 
     The input is fed in one slice at a time. This bounds the output per step whatever a frame claims, and only the rest
     of a slice is copied when a frame ends inside it. ``parts_of`` yields the output of a frame for a slice; it is
@@ -191,7 +191,7 @@ def _read_frames(
         position += len(piece)
         if frame.eof:
             position -= len(frame.unused_data or b"")
-            if not goes_on(view[position:]):
+            if not continues(view[position:]):
                 return b"".join(parts)
             frame = new_frame()
     raise _damaged(codec, "it ends too early")

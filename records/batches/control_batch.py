@@ -211,10 +211,10 @@ def check_leaders_control_batch(batch: RecordBatch, voters: VoterSet) -> VoterSe
 def _read(key: bytes | None, value: bytes | None) -> ControlValue | None:
     if len(key or b"") + len(value or b"") <= _REMEMBERED_SIZE_BYTES:
         return _read_once(key, value)
-    return _read_anew(key, value)
+    return _read_uncached(key, value)
 
 
-def _read_anew(key: bytes | None, value: bytes | None) -> ControlValue | None:
+def _read_uncached(key: bytes | None, value: bytes | None) -> ControlValue | None:
     found = read_control_record(key, value).value
     if isinstance(found, VotersRecord):
         voter_set(found)  # Raises an error if the record does not make a valid voter set.
@@ -224,4 +224,4 @@ def _read_anew(key: bytes | None, value: bytes | None) -> ControlValue | None:
 @functools.lru_cache(maxsize=1024)
 def _read_once(key: bytes | None, value: bytes | None) -> ControlValue | None:
     """Read a record and cache the result: the same record often recurs in every epoch."""
-    return _read_anew(key, value)
+    return _read_uncached(key, value)

@@ -213,7 +213,7 @@ class _Splitter:
                 if claim.rule == "tail-torn" and may_have_grown and self._has_grown():
                     may_have_grown = False  # Once only, in case a source always reports growth.
                     continue
-                if claim.rule == "tail-torn" and self._goes_on_past_stop(position):
+                if claim.rule == "tail-torn" and self._continues_past_stop(position):
                     return None
                 piece = self._not_a_batch(position, claim)
             return piece if piece.size_bytes > 0 else None  # Empty if the file has shrunk meanwhile.
@@ -225,7 +225,7 @@ class _Splitter:
             self._zeros = range(0)
         return has_grown
 
-    def _goes_on_past_stop(self, position: int) -> bool:
+    def _continues_past_stop(self, position: int) -> bool:
         """Whether a sound batch starts at a position and ends after the stop."""
         if not self._window.stops_inside():
             return False

@@ -17,14 +17,14 @@ class Release:
     Attributes:
         numbers: major and minor.
         metadata_versions: names of the levels of ``metadata.version`` that it introduced, oldest first.
-        tells_messages: whether the schemas distinguish its messages from those of the release before.
+        has_own_messages: whether the schemas distinguish its messages from those of the release before.
         has_dump_tool: whether ``dump-log`` was compared with its kafka-dump-log, and ``log init`` with its
             kafka-storage.
     """
 
     numbers: tuple[int, int]
     metadata_versions: tuple[str, ...] = attrs.field(eq=False)
-    tells_messages: bool = attrs.field(default=True, eq=False)
+    has_own_messages: bool = attrs.field(default=True, eq=False)
     has_dump_tool: bool = attrs.field(default=True, eq=False)
 
     @property
@@ -76,7 +76,7 @@ METADATA_VERSIONS: Final = {
 }
 """The levels of ``metadata.version`` by name, oldest first; a release starts with the last one that has its name."""
 
-LEVELS: Final = tuple(each.name for each in RELEASES if each.tells_messages)
+LEVELS: Final = tuple(each.name for each in RELEASES if each.has_own_messages)
 """The releases whose readers of messages differ from those of the release before, by name, oldest first."""
 
 DIALECTS: Final = {each.name: each for each in RELEASES if each.has_dump_tool}

@@ -202,20 +202,20 @@ class LogAgainstList(RuleBasedStateMachine):
             ends += [each + 1 for each in offsets if self.record_epoch(each) == snapshot_id.epoch]
         return max(ends)
 
-    @rule(ahead=small, more_epochs=small, starts_anew=st.booleans())
-    def install_snapshot(self, ahead: int, more_epochs: int, starts_anew: bool) -> None:
+    @rule(ahead=small, more_epochs=small, restarts=st.booleans())
+    def install_snapshot(self, ahead: int, more_epochs: int, restarts: bool) -> None:
         snapshot_id = OffsetAndEpoch(self.end + ahead, min(MAX_EPOCH, max(1, self.last_epoch + more_epochs)))
         diverges = self.end > self.start and snapshot_id.epoch > self.last_epoch
         if ahead == 0 and not diverges:
             return
         self.freeze(self.log.create_snapshot_unchecked(snapshot_id))
-        if starts_anew:
+        if restarts:
             assert self.log.truncate_to_latest_snapshot()
         else:
             self.harness.crash()
-        self.start_anew(snapshot_id)
+        self.restart_at_snapshot(snapshot_id)
 
-    def start_anew(self, snapshot_id: OffsetAndEpoch) -> None:
+    def restart_at_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
         self.records = [None] * snapshot_id.offset
         self.entered_epoch = 0
         self.start = self.high_watermark = self.flushed = snapshot_id.offset
@@ -244,7 +244,7 @@ class LogAgainstList(RuleBasedStateMachine):
         latest = max(self.snapshots, default=OffsetAndEpoch(0, 0))
         if latest.offset > max(self.flushed, self.start) and self.log.start_offset == latest.offset:
             # What it stands for was committed, and not flushed here.
-            self.start_anew(latest)
+            self.restart_at_snapshot(latest)
             return
         end = self.log.end_offset.offset
         assert self.flushed <= end <= self.end

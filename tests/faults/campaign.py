@@ -156,7 +156,7 @@ class Progress:
         self._lines = 0
         self._started = time.monotonic()
 
-    def tell(self, done: int, failed: int) -> None:
+    def show(self, done: int, failed: int) -> None:
         """Say how many cases are done, and how many of those have failed."""
         rate = done / max(time.monotonic() - self._started, 1e-9)
         text = f"{done:,} of {self._case_count:,}, {rate:,.0f} a second, {failed} failed"
@@ -175,7 +175,7 @@ def campaign(names: Sequence[str], part: Slice, processes: int) -> Tally:
     with concurrent.futures.ProcessPoolExecutor(processes, spawn, _prepare) as pool:
         for tally in pool.map(_run_chunk, work):
             total.add(tally)
-            progress.tell(sum(total.outcomes.values()), len(total.failures))
+            progress.show(sum(total.outcomes.values()), len(total.failures))
     return total
 
 

@@ -54,7 +54,7 @@ class Outcome(enum.Enum):
     REFUSED = "refused"
     """The directory does not open; nothing in it was changed."""
     UNDETECTABLE = "undetectable"
-    """Something else is believed, and no reader of this format could know: ``BLIND_SPOTS`` has the reason."""
+    """Something else is trusted, and no reader of this format could know: ``BLIND_SPOTS`` has the reason."""
 
 
 @attrs.frozen
@@ -182,7 +182,7 @@ class Judge:
 
     Attributes:
         sound: what the directory says without damage.
-        blind_spots: how often something else was believed, by the blind spot.
+        blind_spots: how often something else was trusted, by the blind spot.
     """
 
     def __init__(self, scene: Scene) -> None:

@@ -174,7 +174,7 @@ def diverge_in_quarantine(story: LogStory) -> None:
     story.diverge(1)
 
 
-def start_anew_in_quarantine(story: LogStory) -> None:
+def restart_in_quarantine(story: LogStory) -> None:
     story.install(extended(story.history, data_batch(2, 20)))
 
 
@@ -211,7 +211,7 @@ DAMAGED_LIFE: Final[dict[str, tuple[Story, Story]]] = {
         give_up_what_is_damaged,
         give_up_more_than_that,
         diverge_in_quarantine,
-        start_anew_in_quarantine,
+        restart_in_quarantine,
     )
 }
 """What happens to a log that is damaged when it is opened."""

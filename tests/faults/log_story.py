@@ -85,13 +85,13 @@ class LogStory:
         self.file_system = file_system
         self._promise = promise
         self.promised = promised
-        self._tell()
+        self._note()
         self.log = FileLog.open(file_system, DIRECTORY, CONFIG)
         if self.log.quarantine is not None and promised.damaged_bytes is None:
             # A disk that fails in a read may be the reason; nobody goes on then.
             raise QuarantinedLogError(self.log.quarantine.reason)
 
-    def _tell(self, **changes: object) -> None:
+    def _note(self, **changes: object) -> None:
         self.promised = attrs.evolve(self.promised, **changes)  # type: ignore[arg-type]
         self._promise(self.promised)
 
@@ -109,21 +109,21 @@ class LogStory:
         """Append some batches, one by one."""
         for make in batches:
             data = make(end_of(self.history))
-            self._tell(histories=((*self.history, data),))
+            self._note(histories=((*self.history, data),))
             self.log.append_as_leader(data, batch_of(data).partition_leader_epoch)
 
     def flush(self) -> None:
         """Flush the log."""
         self.log.flush()
-        self._tell(flushed_offset=self.log.end_offset.offset)
+        self._note(flushed_offset=self.log.end_offset.offset)
 
     def truncate(self, offset: int) -> None:
         """Truncate the log to where a batch starts."""
         old = self.history
         kept = tuple(data for data in old if batch_of(data).base_offset < offset)
-        self._tell(histories=(old, kept), flushed_offset=min(self.promised.flushed_offset, offset))
+        self._note(histories=(old, kept), flushed_offset=min(self.promised.flushed_offset, offset))
         self.log.truncate_to(offset)
-        self._tell(histories=(kept,), flushed_offset=offset)
+        self._note(histories=(kept,), flushed_offset=offset)
 
     def damage(self, base_offset: int) -> None:
         """Flip a bit of the batch at an offset, in the first segment, on the disk; the process has been killed."""
@@ -132,24 +132,24 @@ class LogStory:
         file.write_at(position + 70, bytes([file.read_at(position + 70, 1)[0] ^ 1]))
         file.sync()
         damaged_bytes = bytes(file.read_at(position, file.size()))
-        self._tell(flushed_offset=base_offset, damaged_bytes=damaged_bytes)
+        self._note(flushed_offset=base_offset, damaged_bytes=damaged_bytes)
 
     def repair(self) -> None:
         """Fetch from a leader what is missing, as a follower, and flush it."""
         fetch(self.log, self.history)
         self.log.flush()
         assert self.log.quarantine is None
-        self._tell(flushed_offset=end_of(self.history), damaged_bytes=None)
+        self._note(flushed_offset=end_of(self.history), damaged_bytes=None)
 
     def give_up(self, offset: int) -> None:
         """Truncate a log in quarantine by hand."""
         self.truncate(offset)
         assert self.log.quarantine is None
-        self._tell(damaged_bytes=None)
+        self._note(damaged_bytes=None)
 
     def diverge(self, offset: int) -> None:
         """Truncate a log in quarantine because a leader says so; the quarantine goes on."""
-        self._tell(flushed_offset=offset)
+        self._note(flushed_offset=offset)
         self.log.truncate_to_end_offset(OffsetAndEpoch(offset, epoch_at(self.history, offset)))
         assert self.log.quarantine is not None
 
@@ -157,9 +157,9 @@ class LogStory:
         """Make a snapshot of the records below an offset."""
         snapshot_id = OffsetAndEpoch(offset, epoch_at(self.history, offset))
         self.log.update_high_watermark(self.log.end_offset.offset)
-        self._tell(possible_snapshots=self.promised.possible_snapshots | {snapshot_id})
+        self._note(possible_snapshots=self.promised.possible_snapshots | {snapshot_id})
         if offset > self.promised.flushed_offset:  # A start may find the snapshot ahead of the log, and begin there.
-            self._tell(starts=self.promised.starts | {offset})
+            self._note(starts=self.promised.starts | {offset})
         writer = self.log.create_snapshot(snapshot_id)
         assert writer is not None
         data = snapshot_data(snapshot_id, self.history)
@@ -167,27 +167,27 @@ class LogStory:
             writer.append(data[:200])
             writer.append(data[200:])
             writer.freeze()
-        self._tell(snapshots=self.promised.snapshots | {snapshot_id})
+        self._note(snapshots=self.promised.snapshots | {snapshot_id})
         return snapshot_id
 
     def start_at(self, snapshot_id: OffsetAndEpoch) -> None:
         """Let a snapshot take the place of what is below."""
-        self._tell(starts=self.promised.starts | {snapshot_id.offset})
+        self._note(starts=self.promised.starts | {snapshot_id.offset})
         assert self.log.delete_before_snapshot(snapshot_id)
-        self._tell(starts=frozenset({snapshot_id.offset}))
+        self._note(starts=frozenset({snapshot_id.offset}))
 
     def clean(self) -> None:
         """Let the newest snapshot take the place of what is below, as all others are old."""
-        self._tell(starts=self.promised.starts | {each.offset for each in self.promised.snapshots})
+        self._note(starts=self.promised.starts | {each.offset for each in self.promised.snapshots})
         self.log.update_high_watermark(self.log.end_offset.offset)
         assert self.log.clean(TIMESTAMP + 1_000_000)
-        self._tell(starts=frozenset({self.log.start_offset}))
+        self._note(starts=frozenset({self.log.start_offset}))
 
     def install(self, leaders: History) -> OffsetAndEpoch:
         """Take over a snapshot of all that the leader has, and start anew there."""
         offset = end_of(leaders)
         snapshot_id = OffsetAndEpoch(offset, epoch_at(leaders, offset))
-        self._tell(possible_snapshots=self.promised.possible_snapshots | {snapshot_id})
+        self._note(possible_snapshots=self.promised.possible_snapshots | {snapshot_id})
         writer = self.log.create_snapshot_unchecked(snapshot_id)
         assert writer is not None
         with writer:
@@ -195,11 +195,11 @@ class LogStory:
             # What the snapshot does not have was flushed, and yet never committed.
             flushed_offset = min(self.promised.flushed_offset, offset)
             starts = self.promised.starts | {offset}
-            self._tell(histories=(self.history, leaders), starts=starts, flushed_offset=flushed_offset)
+            self._note(histories=(self.history, leaders), starts=starts, flushed_offset=flushed_offset)
             writer.freeze()
-        self._tell(snapshots=self.promised.snapshots | {snapshot_id})
+        self._note(snapshots=self.promised.snapshots | {snapshot_id})
         assert self.log.truncate_to_latest_snapshot()
-        self._tell(histories=(leaders,), starts=frozenset({offset}), flushed_offset=offset)
+        self._note(histories=(leaders,), starts=frozenset({offset}), flushed_offset=offset)
         return snapshot_id
 
 

@@ -82,7 +82,7 @@ def test_progress_is_one_line_on_a_terminal_and_few_elsewhere() -> None:
     for stream in (terminal, file):
         progress = Progress(1000, stream)
         for done in range(1, 1001):
-            progress.tell(done, 0)
+            progress.show(done, 0)
     assert terminal.getvalue().count("\n") == 1
     assert terminal.getvalue().endswith("\n")
     assert len(file.getvalue().splitlines()) == 20

@@ -31,7 +31,7 @@ POINTERS: Final = {
     *("_end_position", "_segment_base_offset", "_bytes_since_recovery_point", "_located", "_segments", "active"),
     *("next_offset", "_next_offset", "size_bytes", "_size_bytes", "_reserved_bytes", "_found", "end_position"),
     *("_data", "_last", "_stored_size", "_room", "_bytes_since_entry", "_last_timestamp", "_offset_of_max_timestamp"),
-    *("end_offset", "epochs", "last_epoch", "sound_end_behind", "sound_epoch_behind", "_point", "_slot"),
+    *("end_offset", "epochs", "last_epoch", "sound_end_after", "sound_epoch_after", "_point", "_slot"),
     *("_known_end_offset", "_durable_point", "_sequence", "_values", "_violations", "_completed", "_open"),
     *("_drain_offset", "_area_size", "_last_offset", "_record_count", "_held_bytes", "_start", "end"),
 }

@@ -33,7 +33,7 @@ from tests.kafka.edge_bytes import (
     varint,
 )
 
-CRC_BELIEVED = "a batch whose CRC does not hold, and whose length is believed (decision 6)"
+CRC_BELIEVED = "a batch whose CRC does not hold, and whose length is trusted (decision 6)"
 CRC_NOT_BELIEVED = (
     "a batch whose CRC does not hold, and whose length does not lead to a batch, to zeros or to the end of the file"
 )
@@ -41,7 +41,7 @@ TORN = "a last batch that is zeros from some sector on (decision 7)"
 ZEROS = "zeros after the last batch"
 IN_THE_MIDDLE = "bytes that are not a batch header, in the middle"
 AT_THE_END = "bytes that are not a batch header, at the end"
-MAGIC = "a batch whose magic is above 2 or below 0, and whose length is believed"
+MAGIC = "a batch whose magic is above 2 or below 0, and whose length is trusted"
 CODEC = "a codec id of 5, 6 or 7, in a batch whose CRC holds"
 COUNT = "a negative record count, in a batch whose CRC holds"
 RECORD = "a record that cannot be read"
@@ -156,8 +156,8 @@ def _look(options: tuple[str, ...], before: str, behind: str, both: Both, exit_c
 
 def cases() -> Iterator[Damage]:
     """Every case."""
-    yield from _believed()
-    yield from _not_believed()
+    yield from _trusted()
+    yield from _not_trusted()
     yield from _torn()
     yield from _zeros()
     yield from _no_header()
@@ -167,7 +167,7 @@ def cases() -> Iterator[Damage]:
     yield from _transactions()
 
 
-def _believed() -> Iterator[Damage]:
+def _trusted() -> Iterator[Damage]:
     bad, read, died = "3:90:false", "3:90:false |3 |4 |5", "IllegalArgumentException"
     value, cut_line = flipped(SECOND, -4), f"3:cut {died}"
     codecs = [
@@ -193,7 +193,7 @@ def _believed() -> Iterator[Damage]:
         yield case(CRC_BELIEVED, name, data, "batch-crc", (kafka, ours), (kafka_deep, ours_deep))
 
 
-def _not_believed() -> Iterator[Damage]:
+def _not_trusted() -> Iterator[Damage]:
     died = "CorruptRecordException"
     for length, rule, kafka, kafka_deep in (
         (81, "batch-crc", "3:93:false 87-invalid", "3:93:false |3 |4 InvalidRecordException"),

@@ -153,7 +153,7 @@ def test_kafka_does_what_the_row_says(name: str, kafka: tuple[str, dict[Key, Dum
 @JAVA_MISSING
 @pytest.mark.kafka
 def test_decode_corrupt_gives_the_records_that_kafka_gives(kafka: tuple[str, dict[Key, Dump]], tmp_path: Path) -> None:
-    """With `--decode-corrupt`, a batch whose length is believed is printed with its records, if Kafka reads them."""
+    """With `--decode-corrupt`, a batch whose length is trusted is printed with its records, if Kafka reads them."""
     dialect, dumps = kafka
     compared = 0
     for name, case in CASES.items():

@@ -17,7 +17,7 @@ def _unlimited(pool: Any, size_bytes: int) -> None:
     pool._held_bytes += size_bytes
 
 
-def _behind_the_drained(right: Wrong) -> Wrong:
+def _after_the_drained(right: Wrong) -> Wrong:
     def append_control_messages(batches: Any, create: Any, now_ms: int) -> Any:
         return right(batches, lambda _, timestamp: create(batches.base_offset, timestamp), now_ms)
 
@@ -95,7 +95,7 @@ MUTANTS: Final = (
         "K17-offset",
         "a control batch is written for the offset that it gets",
         "BatchAccumulatorTest#testInvalidControlRecordOffset",
-        swapped(BatchAccumulator, "append_control_messages", _behind_the_drained),
+        swapped(BatchAccumulator, "append_control_messages", _after_the_drained),
         (f"{ACCUMULATOR}::test_a_forced_batch_stays_before_a_leader_change",),
     ),
     Mutant(

@@ -132,7 +132,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "K33-machine",
-        "no control record is believed whose batch does not check",
+        "no control record is trusted whose batch does not check",
         "KAFKA-14104",
         missing(control_records, "_check_header"),
         (f"{MACHINE}::test_what_raft_does_not_write_is_refused",),

@@ -26,7 +26,7 @@ PROVEN: Final = "tests/contracts/test_proven_high_watermark.py"
 
 
 def _whosever_it_is(scanned: ScannedSegments, problem: Problem) -> bool:
-    return problem.may_be_torn and not scanned.behind and scanned.sound_end_behind is None
+    return problem.may_be_torn and not scanned.following and scanned.sound_end_after is None
 
 
 def _just_cutting(file_system: Any, directory: str, segment: LogSegment) -> tuple[str, tuple[str, ...]]:
@@ -135,7 +135,7 @@ MUTANTS: Final = (
         "K31-silent",
         "what a snapshot stands for, and was lost, is told",
         "KafkaRaftLog#createLog",
-        missing(SnapshotTakeover, "_tell_loss"),
+        missing(SnapshotTakeover, "_report_loss"),
         (f"{COPIES}::test_rot_that_a_snapshot_covers_is_said_and_kept",),
     ),
     Mutant(

@@ -96,7 +96,7 @@ def _by_leaders_offset(log: LogState, end_offset: OffsetAndEpoch) -> int:
 
 
 def _keeping_high_watermark(right: Wrong) -> Wrong:
-    def _starting_anew_at(log: Any, snapshot_id: OffsetAndEpoch) -> Any:
+    def _steps_of_restart_at(log: Any, snapshot_id: OffsetAndEpoch) -> Any:
         high_watermark = log._high_watermark
 
         def keep(_: object) -> None:
@@ -104,7 +104,7 @@ def _keeping_high_watermark(right: Wrong) -> Wrong:
 
         return [*right(log, snapshot_id), DiskStep(nothing, keep)]
 
-    return _starting_anew_at
+    return _steps_of_restart_at
 
 
 def _deleting_by_size_alone(right: Wrong) -> Wrong:
@@ -133,13 +133,13 @@ def _without_snapshots(right: Wrong) -> Wrong:
 
 
 def _forgetting_old_segments(right: Wrong) -> Wrong:
-    def starting_anew(segments: Any, *arguments: Any, **keywords: Any) -> Any:
+    def steps_of_restart(segments: Any, *arguments: Any, **keywords: Any) -> Any:
         last = segments._segments[-1]
         segments._segments = [last]
         segments._segments[0].remove_files = lambda: None
         return right(segments, *arguments, **keywords)
 
-    return starting_anew
+    return steps_of_restart
 
 
 def _unchecked_read(right: Wrong) -> Wrong:
@@ -219,7 +219,7 @@ def _interrupted(right: Wrong) -> Wrong:
     return note
 
 
-def _never_behind(epochs: LeaderEpochs, end_offset: int) -> LeaderEpochs:
+def _never_after(epochs: LeaderEpochs, end_offset: int) -> LeaderEpochs:
     return epochs
 
 
@@ -277,7 +277,7 @@ MUTANTS: Final = (
         "K26-forgotten",
         "an epoch that truncation took is forgotten",
         "KIP-101",
-        instead(LeaderEpochs, "truncated_from_end", _never_behind),
+        instead(LeaderEpochs, "truncated_from_end", _never_after),
         (f"{CONTRACT}::test_a_leader_enters_its_epoch",),
     ),
     Mutant(
@@ -291,7 +291,7 @@ MUTANTS: Final = (
         "K25",
         "the high watermark is not below the log start, after a full truncation either",
         "KAFKA-9491",
-        swapped(FileLog, "_starting_anew_at", _keeping_high_watermark),
+        swapped(FileLog, "_steps_of_restart_at", _keeping_high_watermark),
         (f"{CONTRACT}::test_a_log_starts_anew_at_a_snapshot_ahead",),
     ),
     Mutant(
@@ -435,7 +435,7 @@ MUTANTS: Final = (
         "R18",
         "a log that starts anew at a snapshot has none of its old segments",
         "openraft 674e78aa",
-        swapped(SegmentList, "starting_anew", _forgetting_old_segments),
+        swapped(SegmentList, "steps_of_restart", _forgetting_old_segments),
         (f"{FILE_LOG}::test_an_installed_snapshot_takes_the_place_of_the_log", f"{CONTRACT}"),
     ),
     Mutant(
@@ -447,14 +447,14 @@ MUTANTS: Final = (
     ),
     Mutant(
         "S-fsyncgate",
-        "after a sync that failed nothing is believed any more",
+        "after a sync that failed nothing is trusted any more",
         "Rebello et al., ATC 2020",
         missing(FailStop, "check"),
         (f"{FILE_LOG}::test_a_sync_that_failed_is_never_tried_again",),
     ),
     Mutant(
         "S-interrupted",
-        "after a write that was interrupted nothing is believed any more",
+        "after a write that was interrupted nothing is trusted any more",
         "KafkaRaftLog#append",
         swapped(FailStop, "note", _interrupted),
         (f"{FAULTS}::test_an_append_that_was_interrupted_is_the_last",),

@@ -25,7 +25,7 @@ def _of_all_generations(stored: StoredDurablePoint) -> int | None:
     return max([*known, *(mark.durable_end_offset for mark in stored.marks)], default=None)
 
 
-def _rolling_behind_the_epoch(right: Wrong) -> Wrong:
+def _rolling_after_the_epoch(right: Wrong) -> Wrong:
     """Note the recovery point of a roll, with the epochs that the log has had, after that of a new epoch."""
 
     def _begin(log: Any, steps: Any, *arguments: Any, **keywords: Any) -> Any:
@@ -100,7 +100,7 @@ def _whole_once_synced(right: Wrong) -> Wrong:
     return flush
 
 
-def _by_whoever_truncates(right: Wrong) -> Wrong:
+def _by_every_truncation(right: Wrong) -> Wrong:
     return lambda log, offset, *, ends_quarantine: right(log, offset, ends_quarantine=True)
 
 
@@ -129,14 +129,14 @@ def _settling_all_the_same(right: Wrong) -> Wrong:
     return _read_segments
 
 
-def _telling_of_no_room(right: Wrong) -> Wrong:
-    def set_aside_behind(*arguments: Any) -> Any:
+def _reporting_no_room(right: Wrong) -> Wrong:
+    def set_aside_after(*arguments: Any) -> Any:
         try:
             return right(*arguments)
         except OutOfSpaceError:
             return _throwing_away(*arguments)
 
-    return set_aside_behind
+    return set_aside_after
 
 
 MUTANTS: Final = (
@@ -162,7 +162,7 @@ MUTANTS: Final = (
         "R14-roll",
         "an epoch whose first batch begins a segment is written down for good",
         "raftlog, while it was made",
-        swapped(AppendableLog, "_begin", _rolling_behind_the_epoch),
+        swapped(AppendableLog, "_begin", _rolling_after_the_epoch),
         (f"{POINT}::test_a_new_epoch_that_begins_with_a_segment_is_witnessed",),
     ),
     Mutant(
@@ -195,7 +195,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "R14-crc",
-        "a recovery point that has rotted is not believed",
+        "a recovery point that has rotted is not trusted",
         "PySyncObj 197",
         swapped(recovery_point, "read_recovery_point", _with_a_fitting_crc),
         (f"{POINT}::test_no_changed_byte_goes_unnoticed",),
@@ -260,7 +260,7 @@ MUTANTS: Final = (
         "W1-leader",
         "a truncation that a leader asked for gives up no record that was durable",
         "Alagappan et al., FAST 2018",
-        swapped(FileLog, "_truncate", _by_whoever_truncates),
+        swapped(FileLog, "_truncate", _by_every_truncation),
         (f"{QUARANTINE}::test_a_truncation_by_a_leader_does_not_end_a_quarantine",),
     ),
     Mutant(
@@ -274,14 +274,14 @@ MUTANTS: Final = (
         "W1-kept",
         "damaged bytes are kept, under another name",
         "LogLoader#removeSegments",
-        instead(damaged_files, "set_aside_behind", _throwing_away),
+        instead(damaged_files, "set_aside_after", _throwing_away),
         (f"{QUARANTINE}::test_a_follower_repairs_a_quarantined_log",),
     ),
     Mutant(
         "W1-room",
         "damaged bytes for which there is no room stay where they are",
         "ENOSPC",
-        swapped(damaged_files, "set_aside_behind", _telling_of_no_room),
+        swapped(damaged_files, "set_aside_after", _reporting_no_room),
         (f"{QUARANTINE}::test_without_room_to_set_damage_aside_a_truncation_changes_nothing",),
     ),
     Mutant(

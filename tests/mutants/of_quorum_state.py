@@ -255,7 +255,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "W3-failed",
-        "after a write that failed no later one is believed",
+        "after a write that failed no later one is trusted",
         "Rebello et al., ATC 2020",
         missing(QuorumStateStore, "_note_failure"),
         (f"{STATE}::test_a_store_that_failed_is_not_believed",),

@@ -16,7 +16,7 @@ SELECTION: Final = "tests/records/columns/test_record_selection.py"
 ITERATION: Final = "tests/contracts/test_log_iteration.py"
 
 
-def _behind_the_first(right: Wrong) -> Wrong:
+def _after_the_first(right: Wrong) -> Wrong:
     def holds(index: Any, producer_id: int, offset: int) -> Any:
         return right(index, producer_id, offset) and right(index, producer_id, offset - 1)
 
@@ -67,7 +67,7 @@ MUTANTS: Final = (
         "W-first-aborted",
         "the first record of a transaction is part of it",
         "CompletedFetch#fetchRecords",
-        swapped(AbortedIndex, "holds", _behind_the_first),
+        swapped(AbortedIndex, "holds", _after_the_first),
         (f"{SELECTION}::test_a_transaction_goes_from_its_first_record_to_its_marker",),
     ),
     Mutant(

@@ -13,7 +13,7 @@ from raftlog.records.limits import MIN_RECORD_SIZE
 from raftlog.snapshot.directory import SnapshotDirectory
 from raftlog.storage.local_file_system import LocalFile
 from raftlog.storage.log.file_log import FileLog
-from raftlog.storage.recovery import directory_settling, startup, written_anew
+from raftlog.storage.recovery import directory_settling, rewriting, startup
 from raftlog.storage.recovery.recovery_report import ActionKind
 from raftlog.storage.recovery.scanned_segments import ScannedSegments
 from raftlog.storage.recovery.snapshot_takeover import SnapshotTakeover
@@ -78,16 +78,16 @@ def _without_directory_sync(right: Wrong) -> Wrong:
 
 
 def _if_bytes_had_held_as_many(right: Wrong) -> Wrong:
-    def _note_behind(scan: Any, position: int, base_offset: int, delta: int, epoch: int) -> None:
+    def _note_after(scan: Any, position: int, base_offset: int, delta: int, epoch: int) -> None:
         if base_offset - scan.next_offset <= (position - scan.problem.position) // MIN_RECORD_SIZE:
             right(scan, position, base_offset, delta, epoch)
 
-    return _note_behind
+    return _note_after
 
 
 def _whatever_it_says(scan: Any, position: int, base_offset: int, delta: int, epoch: int) -> None:
-    scan.sound_end_behind = max(scan.sound_end_behind or 0, base_offset + delta + 1)
-    scan.sound_epoch_behind = max(scan.sound_epoch_behind, epoch)
+    scan.sound_end_after = max(scan.sound_end_after or 0, base_offset + delta + 1)
+    scan.sound_epoch_after = max(scan.sound_epoch_after, epoch)
 
 
 def _torn_where_unreadable(right: Wrong) -> Wrong:
@@ -196,28 +196,28 @@ MUTANTS: Final = (
         "R17-behind",
         "a bad batch with a good one behind it is no torn tail",
         "LogSegment#recover",
-        missing(SegmentScan, "_note_behind"),
+        missing(SegmentScan, "_note_after"),
         (f"{QUARANTINE}::test_a_good_batch_behind_a_bad_one_is_damage",),
     ),
     Mutant(
         "R17-dense",
         "a good batch behind a bad one is no torn tail, however many records the bad one had",
         "LogSegment#recover",
-        swapped(SegmentScan, "_note_behind", _if_bytes_had_held_as_many),
+        swapped(SegmentScan, "_note_after", _if_bytes_had_held_as_many),
         (f"{SCAN}::test_batches_behind_one_that_has_rotted_show_what_is_lost",),
     ),
     Mutant(
         "R17-inside",
-        "a batch inside a torn record is not believed for its offsets",
+        "a batch inside a torn record is not trusted for its offsets",
         "Bairavasundaram et al., FAST 2008",
-        instead(SegmentScan, "_note_behind", _whatever_it_says),
+        instead(SegmentScan, "_note_after", _whatever_it_says),
         (f"{SCAN}::test_a_batch_inside_a_record_is_not_believed_for_its_offsets",),
     ),
     Mutant(
         "R17-segments",
         "a bad segment with another behind it is no torn tail",
         "LogLoader#recoverLog",
-        missing(ScannedSegments, "_take_behind"),
+        missing(ScannedSegments, "_take_following"),
         (f"{QUARANTINE}::test_a_bad_segment_with_another_behind_it_is_damage",),
     ),
     Mutant(
@@ -238,8 +238,8 @@ MUTANTS: Final = (
         "K34-start",
         "what a killed process wrote is on the disk before a start counts it",
         "etcd 14370",
-        instead(written_anew, "write_tails_anew", lambda *_: None),
-        ("tests/storage/recovery/test_written_anew.py",),
+        instead(rewriting, "rewrite_tails", lambda *_: None),
+        ("tests/storage/recovery/test_rewriting.py",),
     ),
     Mutant(
         "S-cache-kept",
@@ -249,10 +249,10 @@ MUTANTS: Final = (
         (f"{DROPPED}::test_each_segment_in_doubt_is_dropped_before_it_is_read",),
     ),
     Mutant(
-        "S-cache-believed",
+        "S-cache-trusted",
         "what is above the durable point is in doubt",
         "Rebello et al., ATC 2020",
-        instead(written_anew, "believed_end_offset", lambda *_: sys.maxsize),
+        instead(rewriting, "trusted_end_offset", lambda *_: sys.maxsize),
         (f"{DROPPED}::test_each_segment_in_doubt_is_dropped_before_it_is_read",),
     ),
     Mutant(
@@ -308,7 +308,7 @@ MUTANTS: Final = (
         "K31-durable-live",
         "what was durable is taken back before a follower starts anew below it",
         "Pillai et al., OSDI 2014",
-        swapped(FileLog, "_starting_anew_at", _without_taking_back),
+        swapped(FileLog, "_steps_of_restart_at", _without_taking_back),
         (f"{CRASHES}::test_a_crash_loses_and_invents_nothing",),
     ),
     Mutant(

@@ -42,7 +42,7 @@ def _freezing(*, syncs_file: bool = True, renames_first: bool = False, syncs_dir
     return prepare_freeze
 
 
-def _telling_first(writer: Any) -> Any:
+def _reporting_first(writer: Any) -> Any:
     writer._on_frozen(writer.snapshot_id)
     return ForwardingRawSnapshotWriter.prepare_freeze(writer)
 
@@ -83,7 +83,7 @@ MUTANTS: Final = (
         "K31-told",
         "nobody is told of a snapshot that is not frozen",
         "NotifyingRawSnapshotWriterTest#testFailingFreeze",
-        instead(NotifyingRawSnapshotWriter, "prepare_freeze", _telling_first),
+        instead(NotifyingRawSnapshotWriter, "prepare_freeze", _reporting_first),
         ("tests/snapshot/test_notifying.py",),
     ),
     Mutant(

@@ -55,7 +55,7 @@ def _end_offset(segment: Segment) -> int:
 
 
 @FAULTS.kind("index-beyond", on=_ALL)
-def log_behind_its_indexes(ground: Ground) -> Spot:
+def log_shorter_than_its_indexes(ground: Ground) -> Spot:
     """A log has lost its last batches, and its indexes have not, as in a copy of a log that was being written."""
     logs = [path for path in ground.files("**/*.log") if _next_log(path) is None and _latest_offset(path) >= 0]
     segment = Segment(ground.pick(path for path in logs if Segment(path).view(-1).base_offset <= _latest_offset(path)))
@@ -159,7 +159,7 @@ def zeros_at_the_end(ground: Ground) -> Spot:
 
 
 @FAULTS.kind("tail-zero", on=_ALL)
-def zeros_behind_the_end(ground: Ground) -> Spot:
+def zeros_after_the_end(ground: Ground) -> Spot:
     """A log has zeros behind its last batch."""
     segment = last_log(ground)
     size = segment.path.stat().st_size
@@ -168,7 +168,7 @@ def zeros_behind_the_end(ground: Ground) -> Spot:
 
 
 @FAULTS.kind("tail-torn", *_BROKEN, on=_ALL)
-def garbage_behind_the_end(ground: Ground) -> Spot:
+def garbage_after_the_end(ground: Ground) -> Spot:
     """A log has bytes of something else behind its last batch."""
     segment = last_log(ground)
     size = segment.path.stat().st_size

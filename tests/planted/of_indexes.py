@@ -56,7 +56,7 @@ def index_inside_a_batch(ground: Ground) -> Spot:
 
 
 @FAULTS.kind("index-beyond", on=_ALL)
-def index_behind_the_end(ground: Ground) -> Spot:
+def index_beyond_the_end(ground: Ground) -> Spot:
     """The last entry of an offset index points behind the end of its segment."""
     path = _index(ground, ".index")
     entries = OFFSET_INDEX.read(path.read_bytes())
@@ -118,7 +118,7 @@ def time_index_offset_off_by_one(ground: Ground) -> Spot:
 
 
 @FAULTS.kind("index-beyond", on=_ALL)
-def time_index_behind_the_end(ground: Ground) -> Spot:
+def time_index_beyond_the_end(ground: Ground) -> Spot:
     """The last entry of a time index names an offset that the log does not have."""
     path = _index(ground, ".timeindex")
     entries = TIME_INDEX.read(path.read_bytes())

@@ -94,7 +94,7 @@ def _fork(ground: Ground) -> tuple[Segment, int]:
     segment.batches[index] = with_epoch(control_batch(segment.batches[index], [leader]), epoch)
     segment.batches[index + 1 :] = [with_epoch(batch, epoch) for batch in segment.batches[index + 1 :]]
     segment.save()
-    _tell_of(log.parent, EpochEntry(epoch, segment.view(index).base_offset), leader.leader_id)
+    _report_of(log.parent, EpochEntry(epoch, segment.view(index).base_offset), leader.leader_id)
     return segment, index
 
 
@@ -111,7 +111,7 @@ def _voters(log: Path) -> tuple[Voter, ...]:
     return tuple(Voter(voter.id) for voter in found[-1].voters)
 
 
-def _tell_of(log: Path, epoch: EpochEntry, leader_id: int) -> None:
+def _report_of(log: Path, epoch: EpochEntry, leader_id: int) -> None:
     """Write a new epoch to the small files beside a log, and take away what was written of the old one."""
     checkpoint = log / "leader-epoch-checkpoint"
     entries = read_leader_epoch_checkpoint(checkpoint.read_bytes())
@@ -133,7 +133,7 @@ def replica_forked(ground: Ground) -> Spot:
 
 
 @FAULTS.kind("replica-behind", on=QUORUMS)
-def replica_behind(ground: Ground) -> Spot:
+def shorter_replica(ground: Ground) -> Spot:
     """A replica was stopped some batches before the others."""
     log = max((ground.root / ground.pick(_VOTERS) / METADATA).glob("*.log"))
     segment = Segment(log)

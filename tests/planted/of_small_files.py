@@ -256,7 +256,7 @@ def _value(path: Path, key: str) -> str:
 
 
 @FAULTS.kind("meta-missing", on=QUORUMS)
-def directory_of_nobody(ground: Ground) -> Spot:
+def unclaimed_directory(ground: Ground) -> Spot:
     """The meta.properties of a log directory is gone."""
     path = ground.file("*/meta.properties")
     path.unlink()

@@ -40,7 +40,7 @@ def attrs_of(snapshot_id: OffsetAndEpoch) -> tuple[int, int]:
     return snapshot_id.offset, snapshot_id.epoch
 
 
-def start_anew(log: FileLog) -> DiskWork[Any]:
+def restart_at_snapshot(log: FileLog) -> DiskWork[Any]:
     """A snapshot ahead of the log was installed; the log starts anew at it."""
     install_snapshot(log, *attrs_of(AHEAD))
     return log.prepare_truncate_to_latest_snapshot()
@@ -65,7 +65,7 @@ WORKS: Final[dict[str, Prepare]] = {
     "truncate in a segment": lambda log: log.prepare_truncate_to(7),
     "truncate across segments": lambda log: log.prepare_truncate_to_end_offset(OffsetAndEpoch(5, 1)),
     "delete before a snapshot": lambda log: log.prepare_delete_before_snapshot(START),
-    "start anew": start_anew,
+    "start anew": restart_at_snapshot,
 }
 """All that may be under way, of a log that ``begin`` has begun."""
 HOLDS_APPENDS: Final = [name for name in WORKS if name not in ("flush", "delete before a snapshot")]

@@ -46,7 +46,7 @@ class Disk:
     place: Path
     device: str
 
-    def fail_writes_behind(self, path: str, position: int) -> None:
+    def fail_writes_after(self, path: str, position: int) -> None:
         """Let no byte of a file be kept that is written behind a position, though its blocks are allotted to it.
 
         The image loses what stands for these blocks, and the room for it is taken; journal and inodes keep theirs.
@@ -153,7 +153,7 @@ def fail_a_flush(disk: Disk, directory: str) -> bool:
         assert process.stdin is not None
         assert process.stdout is not None
         base_offset, position = map(int, process.stdout.readline().split())
-        disk.fail_writes_behind(f"{directory}/{base_offset:020}.log", position)
+        disk.fail_writes_after(f"{directory}/{base_offset:020}.log", position)
         process.stdin.write("\n")
         process.stdin.flush()
         told = process.stdout.readline()

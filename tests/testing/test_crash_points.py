@@ -113,17 +113,17 @@ def test_crashes_during_recovery_are_checked_too() -> None:
 def test_what_a_recovery_tells_is_a_promise() -> None:
     """What the check returns must hold after the next crash: a recovery that ends too early is caught."""
 
-    def telling(files: MemoryFileSystem, promised: frozenset[bytes] | None) -> frozenset[bytes]:
+    def observe(files: MemoryFileSystem, promised: frozenset[bytes] | None) -> frozenset[bytes]:
         one_of_the_promised(files, promised)
         return frozenset({read_file(files, "d/vote", 10_000)})
 
     def hasty(files: MemoryFileSystem, promised: frozenset[bytes] | None) -> frozenset[bytes]:
-        telling(files, promised)
+        observe(files, promised)
         without_directory_sync(files, "d/vote", NEW)
         return frozenset({NEW})
 
     def thorough(files: MemoryFileSystem, promised: frozenset[bytes] | None) -> frozenset[bytes]:
-        telling(files, promised)
+        observe(files, promised)
         replace_file(files, "d/vote", NEW)
         return frozenset({NEW})
 

@@ -268,7 +268,7 @@ def test_crashes_between_the_beginning_and_the_end_are_enumerated() -> None:
         file.sync()
         promise(b"ab")
 
-    def told_during_a_sync(files: MemoryFileSystem, promise: Callable[[object], None]) -> None:
+    def reported_during_a_sync(files: MemoryFileSystem, promise: Callable[[object], None]) -> None:
         file = files.open("f")
         file.append(b"a")
         once(files, lambda: promise(b"a"))
@@ -277,7 +277,7 @@ def test_crashes_between_the_beginning_and_the_end_are_enumerated() -> None:
     def check(files: MemoryFileSystem, promised: bytes | None) -> None:
         assert files.contents()["f"].startswith(promised or b"")
 
-    for scenario, moment in ((hasty, "a promise"), (told_during_a_sync, "a promise")):
+    for scenario, moment in ((hasty, "a promise"), (reported_during_a_sync, "a promise")):
         with pytest.raises(AssertionError) as caught:
             enumerate_crashes(scenario, check, start=with_file()[0])
         assert caught.value.__notes__[0].startswith(f"crash after {moment}")

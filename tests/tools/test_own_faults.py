@@ -27,7 +27,7 @@ def damaged(tmp_path: Path) -> Path:
     return tmp_path / "node"
 
 
-def assert_told(outcome: Outcome, *, in_output: bool) -> None:
+def assert_reported(outcome: Outcome, *, in_output: bool) -> None:
     """No traceback is there, and the fault is told, by a line of the right stream."""
     told = outcome.text.splitlines() if in_output else outcome.complaints
     assert any("KeyError at test_own_faults.py" in line and "'planted'" in line for line in told)
@@ -40,7 +40,7 @@ def test_where_files_are_put_together(function: str, damaged: Path, monkeypatch:
     monkeypatch.setattr(f"{AUDITING}.judgement.judgement.{function}", fail)
     outcome = run("verify", "-j", "1", damaged)
 
-    assert_told(outcome, in_output=True)
+    assert_reported(outcome, in_output=True)
     assert "[batch-crc]" in outcome.text
     assert outcome.exit_code == 2
 
@@ -50,7 +50,7 @@ def test_a_log_in_a_report(damaged: Path, tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(f"{REPORT}.gathering.epoch_timeline", fail)
     outcome = run("verify", "-j", "1", damaged, "--report", tmp_path / "out.html")
 
-    assert_told(outcome, in_output=True)
+    assert_reported(outcome, in_output=True)
     page = (tmp_path / "out.html").read_text()
     assert "audit-failed" in page
     assert "batch-crc" in page
@@ -88,7 +88,7 @@ def test_a_quorum(function: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(f"raftlog.tools.audit_verbs.{function}", fail)
     outcome = run("quorum", "-j", "1", QUORUM)
 
-    assert_told(outcome, in_output=False)
+    assert_reported(outcome, in_output=False)
     assert (outcome.text, outcome.exit_code) == ("", 1)
 
 
@@ -97,5 +97,5 @@ def test_any_verb(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("raftlog.tools.dump.explain.run", fail)
     outcome = run("explain", "batch-crc")
 
-    assert_told(outcome, in_output=False)
+    assert_reported(outcome, in_output=False)
     assert (outcome.text, outcome.exit_code, len(outcome.complaints)) == ("", 1, 1)

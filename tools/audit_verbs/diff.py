@@ -28,7 +28,7 @@ from raftlog.tools.terminal.exit_codes import EXIT_CODES_HELP, EXIT_ERROR
 from raftlog.tools.terminal.json_lines import path_member
 from raftlog.tools.terminal.spool_option import add_spool_option
 from raftlog.tools.terminal.standard_error import say
-from raftlog.tools.terminal.verb_output import Fact, add_format_option, tell
+from raftlog.tools.terminal.verb_output import Fact, add_format_option, write_facts
 
 _PROGRAM: Final = "raftlog diff"
 _FIELDS: Final = (*((start, name) for start, _, name in HEADER_FIELDS), (BATCH_OVERHEAD, "records"))
@@ -167,7 +167,7 @@ def _pairs(
 def _compare(left: PartitionEvidence, right: PartitionEvidence, given: argparse.Namespace) -> Severity:
     """Write how two replicas differ, and return how much that matters."""
     found = list(divergences(left, right, read_batches))
-    tell(given.format, list(_facts(left, right, found, found if given.all else found[:1])))
+    write_facts(given.format, list(_facts(left, right, found, found if given.all else found[:1])))
     return max((SEVERITIES[divergence.kind] for divergence in found), default=Severity.HARMLESS)
 
 

@@ -11,7 +11,7 @@ from raftlog.errors import RaftLogError
 from raftlog.records.files.file_names import FileKind, FileState
 from raftlog.records.rules import Severity
 from raftlog.storage.recovery.recovery_point import FLUSH_MARK_NAME, RECOVERY_POINT_NAME
-from raftlog.tools.auditing.crash_isolation import attempted, tell_faults
+from raftlog.tools.auditing.crash_isolation import attempted, report_faults
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, SurveyTask, group_by_place
 from raftlog.tools.auditing.history.histories import by_history
 from raftlog.tools.auditing.history.log_directories import by_cluster, log_directories
@@ -50,28 +50,28 @@ def show_logs(parser: argparse.ArgumentParser, lines: LinesOfLog, arguments: Seq
     except RaftLogError as error:
         say(str(error), program)
         return EXIT_ERROR
-    told, faults = _told(files.logs, lines, given.format)
-    if files.logs and not told and not faults:
+    texts, faults = _quorum_texts(files.logs, lines, given.format)
+    if files.logs and not texts and not faults:
         say("no log of raft is there", program)
         return EXIT_ERROR
-    for number, (log, text) in enumerate(told):
-        has_title = given.format == "text" and len(told) > 1
+    for number, (log, text) in enumerate(texts):
+        has_title = given.format == "text" and len(texts) > 1
         title = [*([""] if number else []), _title(log)] if has_title else []
         if given.format == "text":
             write_lines(fit_lines([*title, *text]))
         else:
             write_text(text)
-    return tell_faults(faults, files.tally.exit_code, program)
+    return report_faults(faults, files.tally.exit_code, program)
 
 
-_Told = list[tuple[list[PartitionEvidence], list[str]]]
+_QuorumTexts = list[tuple[list[PartitionEvidence], list[str]]]
 
 
-def _told(
+def _quorum_texts(
     logs: Iterable[list[PartitionEvidence]], lines: LinesOfLog, output_format: str
-) -> tuple[_Told, list[Finding]]:
+) -> tuple[_QuorumTexts, list[Finding]]:
     """Return what there is to say of each log, and the findings of those that raftlog fails over."""
-    told: _Told = []
+    texts: _QuorumTexts = []
     faults: list[Finding] = []
 
     def all_lines(log: Sequence[PartitionEvidence]) -> list[str] | None:
@@ -83,8 +83,8 @@ def _told(
         if isinstance(text, Finding):
             faults.append(text)
         elif text is not None:
-            told.append((log, text))
-    return told, faults
+            texts.append((log, text))
+    return texts, faults
 
 
 @attrs.define
@@ -92,9 +92,9 @@ class _QuorumFiles:
     """The files that some paths mean, as far as they say who votes and leads.
 
     Attributes:
-        logs: the replicas of each log, with the log directories that they are in. Logs of one name are told apart by
-            the cluster ids of their directories.
-        tally: of what is wrong with the files; damage was named on standard error, a line a file.
+        logs: the replicas of each log, with the log directories that they are in. Logs of the same name are
+            distinguished by the cluster ids of their directories.
+        tally: of what is wrong with the files; damage was named on standard error, one line per file.
     """
 
     logs: list[list[PartitionEvidence]] = attrs.field(factory=list)
@@ -136,7 +136,7 @@ def _read(given: argparse.Namespace, program: str) -> _QuorumFiles:
     is_raft = any(task.kind is not FileKind.META_PROPERTIES for task in raft)
     surveyed = list(survey_all(raft if is_raft else tasks, given.processes))
     for evidence in surveyed:
-        _tell_damage(evidence, files.tally, program)
+        _report_damage(evidence, files.tally, program)
     logs = attempted(given.paths[0], lambda: list(_by_log(group_by_place(surveyed))))
     if isinstance(logs, Finding):
         say(str(logs), program)
@@ -167,7 +167,7 @@ def _is_wanted(task: SurveyTask) -> bool:
     return task.state is FileState.CURRENT and (task.kind in _WANTED or is_durable_point)
 
 
-def _tell_damage(evidence: FileEvidence, tally: Tally, program: str) -> None:
+def _report_damage(evidence: FileEvidence, tally: Tally, program: str) -> None:
     """Count what is wrong with a file, and say so in one line; what can be read of it counts all the same."""
     serious = [finding for finding in evidence.findings if finding.severity is not Severity.HARMLESS]
     for finding in evidence.findings:

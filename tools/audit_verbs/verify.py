@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 from raftlog.errors import RaftLogError, StorageError
 from raftlog.records.rules import Severity
-from raftlog.tools.auditing.crash_isolation import tell_faults
+from raftlog.tools.auditing.crash_isolation import report_faults
 from raftlog.tools.catalogue.audit_rules import ASKED_FOR, CATALOGUE
 from raftlog.tools.terminal.argument_parser import Parser
 from raftlog.tools.terminal.audit_options import (
@@ -71,7 +71,7 @@ def _verify(given: argparse.Namespace) -> int:
         from raftlog.tools.report.report_file import write_report
 
         write_report(report_path, report.html())
-        exit_code = tell_faults(report.faults, exit_code, _PROGRAM)
+        exit_code = report_faults(report.faults, exit_code, _PROGRAM)
     return exit_code
 
 

@@ -33,8 +33,8 @@ def audit_failed(path: str, error: Exception) -> Finding:
         traceback.print_exception(error)
     frames = traceback.extract_tb(error.__traceback__)
     place = f" at {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""  # noqa: PTH119
-    told = f"{type(error).__name__}{place}: {str(error)[:_MOST_CHARACTERS]}".rstrip(": ")
-    return Finding(path, "audit-failed", f"this is a fault of raftlog, please report it: {told}")
+    text = f"{type(error).__name__}{place}: {str(error)[:_MOST_CHARACTERS]}".rstrip(": ")
+    return Finding(path, "audit-failed", f"this is a fault of raftlog, please report it: {text}")
 
 
 def guarded(
@@ -81,7 +81,7 @@ def attempted(
         return audit_failed(path, error)
 
 
-def tell_faults(faults: Collection[Finding], exit_code: int, program: str) -> int:
+def report_faults(faults: Collection[Finding], exit_code: int, program: str) -> int:
     """Write failures of raftlog itself to standard error, and return the exit code.
 
     Args:

@@ -156,11 +156,11 @@ def _sanity_check(
     file: InputFile, renderer: Renderer, index: "_Index[OffsetIndexEntry] | _Index[TimeIndexEntry]", dialect: Release
 ) -> Iterator[str | Finding]:
     """Check only what a broker checks at startup. Source: the sanityCheck of OffsetIndex and of TimeIndex."""
-    reason = _insanity(index, dialect)
+    reason = _sanity_fault(index, dialect)
     yield renderer.passed(file) if reason is None else Finding(file.path, "index-sanity", reason)
 
 
-def _insanity(index: "_Index[OffsetIndexEntry] | _Index[TimeIndexEntry]", dialect: Release) -> str | None:
+def _sanity_fault(index: "_Index[OffsetIndexEntry] | _Index[TimeIndexEntry]", dialect: Release) -> str | None:
     """Describe what fails the check, if anything; like a broker, look only at the first and the last entry."""
     size = index.layout.entry_size
     end = len(index.data) // size * size

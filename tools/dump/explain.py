@@ -25,7 +25,7 @@ from raftlog.tools.terminal.exit_codes import EXIT_CLEAN, EXIT_CODES_HELP, EXIT_
 from raftlog.tools.terminal.json_lines import path_member
 from raftlog.tools.terminal.spool_option import add_spool_option
 from raftlog.tools.terminal.standard_error import say
-from raftlog.tools.terminal.verb_output import Fact, add_format_option, tell
+from raftlog.tools.terminal.verb_output import Fact, add_format_option, write_facts
 
 _PROGRAM: Final = "raftlog explain"
 _BYTES_IN_LINE: Final = 8
@@ -73,7 +73,7 @@ def _explain_rule(given: argparse.Namespace) -> int:
         hint = "use --offset or --position to select what to show of a file" if is_file else _nearest(given.what)
         say(f"no rule is called {given.what}; {hint}", _PROGRAM)
         return EXIT_ERROR
-    tell(given.format, [_rule_fact(rule)])
+    write_facts(given.format, [_rule_fact(rule)])
     return EXIT_CLEAN
 
 
@@ -115,7 +115,7 @@ def _explain_place(given: argparse.Namespace) -> int:
             say(f"{file.path}: no batch has {place}", _PROGRAM)
             return EXIT_ERROR
         damaged: set[str] = set()
-        tell(given.format, _facts(file, source, piece, given, damaged.add))
+        write_facts(given.format, _facts(file, source, piece, given, damaged.add))
     match piece:
         case TornTail() | ZeroPadding():
             return EXIT_SUSPICIOUS

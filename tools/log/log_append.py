@@ -28,7 +28,7 @@ from raftlog.tools.log.bootstrap_records import first_records, has_bootstrap_fil
 from raftlog.tools.log.opened_log import DEFAULT_LISTENER_NAME, OpenedLog, add_static_voters_option, opened_local_log
 from raftlog.tools.log.record_input import read_record_values
 from raftlog.tools.terminal.exit_codes import EXIT_CLEAN
-from raftlog.tools.terminal.verb_output import Fact, add_format_option, tell
+from raftlog.tools.terminal.verb_output import Fact, add_format_option, write_facts
 from raftlog.voters.voter_set import DynamicVoter, VoterSet
 
 _APPENDED_AT_ONCE: Final = 500
@@ -105,7 +105,7 @@ def run(given: argparse.Namespace, now_ms: int) -> int:
         _write(opened, accumulator)
         opened.commit_all()
         update_state(opened.state_machine, opened.log)
-        tell(given.format, [_fact(opened, accumulator.epoch, first_offset, len(values), len(bootstrap))])
+        write_facts(given.format, [_fact(opened, accumulator.epoch, first_offset, len(values), len(bootstrap))])
     return EXIT_CLEAN
 
 

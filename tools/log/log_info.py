@@ -25,7 +25,7 @@ from raftlog.tools.log.opened_log import OpenedLog, add_static_voters_option, op
 from raftlog.tools.log.overlay_file_system import OverlayFileSystem
 from raftlog.tools.terminal.exit_codes import EXIT_CLEAN, EXIT_DAMAGE, EXIT_SUSPICIOUS
 from raftlog.tools.terminal.json_lines import path_member
-from raftlog.tools.terminal.verb_output import Fact, add_format_option, tell
+from raftlog.tools.terminal.verb_output import Fact, add_format_option, write_facts
 from raftlog.uuid_text import uuid_to_text
 from raftlog.voters.voter_set import VoterSet
 
@@ -50,7 +50,7 @@ def run(given: argparse.Namespace, now_ms: int) -> int:
         opened_log(file_system, given.directory, given.controller_quorum_voters) as opened,
     ):
         lacks_version = _lacks_metadata_version(file_system, opened)
-        tell(given.format, list(_facts(file_system, opened, lacks_version=lacks_version)))
+        write_facts(given.format, list(_facts(file_system, opened, lacks_version=lacks_version)))
         return _exit_code(opened.log.recovery, opened.quorum_state.recovered, lacks_version=lacks_version)
 
 

@@ -21,7 +21,7 @@ from raftlog.tools.log.overlay_file_system import OverlayFileSystem
 from raftlog.tools.payloads.format_features import METADATA_VERSION, Features, choose_features
 from raftlog.tools.terminal.exit_codes import EXIT_CLEAN
 from raftlog.tools.terminal.json_lines import path_member
-from raftlog.tools.terminal.verb_output import Fact, add_format_option, tell
+from raftlog.tools.terminal.verb_output import Fact, add_format_option, write_facts
 from raftlog.uuid_text import uuid_from_text, uuid_to_text
 from raftlog.voters.voter_set import DynamicVoter, HostPort, ReplicaKey, VoterSet
 
@@ -90,14 +90,14 @@ def run(given: argparse.Namespace, now_ms: int) -> int:
     directory_format = _directory_format(given, features)
     file_system = LocalFileSystem()
     if given.ignore_formatted and file_system.exists(join(given.directory, FileKind.META_PROPERTIES.value)):
-        tell(given.format, [_fact_of_existing(given)])
+        write_facts(given.format, [_fact_of_existing(given)])
         return EXIT_CLEAN
     try:
         format_log_directory(file_system, given.directory, directory_format, now_ms)
     except AlreadyFormattedError as error:
         advice = "Use --ignore-formatted to leave it as it is."
         raise AlreadyFormattedError(f"{given.directory} is already formatted: {error}. {advice}") from None
-    tell(given.format, [_fact(given.directory, directory_format.directory_id, features, is_new=True)])
+    write_facts(given.format, [_fact(given.directory, directory_format.directory_id, features, is_new=True)])
     return EXIT_CLEAN
 
 

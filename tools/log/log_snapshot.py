@@ -23,7 +23,7 @@ from raftlog.storage.log.file_log import FileLog
 from raftlog.tools.log.opened_log import opened_local_log
 from raftlog.tools.log.snapshot_records import without_transactions
 from raftlog.tools.terminal.exit_codes import EXIT_CLEAN
-from raftlog.tools.terminal.verb_output import Fact, add_format_option, tell
+from raftlog.tools.terminal.verb_output import Fact, add_format_option, write_facts
 
 _APPENDED_AT_ONCE: Final = 1024 * 1024
 """In bytes: the records of one append, which fit in a batch even if their batch in the log was compressed."""
@@ -66,7 +66,9 @@ def run(given: argparse.Namespace, now_ms: int) -> int:
             )
         record_count, size_bytes = _write(opened.log, writer, source, now_ms)
         has_moved = given.delete_before and opened.log.delete_before_snapshot(writer.snapshot_id)
-        tell(given.format, [_fact(opened.log, writer.snapshot_id, record_count, size_bytes, has_moved=has_moved)])
+        write_facts(
+            given.format, [_fact(opened.log, writer.snapshot_id, record_count, size_bytes, has_moved=has_moved)]
+        )
     return EXIT_CLEAN
 
 

@@ -15,7 +15,7 @@ from raftlog.tools.log.opened_log import OpenedLog, opened_local_log, opened_log
 from raftlog.tools.log.overlay_file_system import OverlayFileSystem
 from raftlog.tools.terminal.exit_codes import EXIT_CLEAN, EXIT_ERROR
 from raftlog.tools.terminal.standard_error import say
-from raftlog.tools.terminal.verb_output import Fact, add_format_option, tell
+from raftlog.tools.terminal.verb_output import Fact, add_format_option, write_facts
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -45,17 +45,17 @@ def run(given: argparse.Namespace, now_ms: int) -> int:
     Without ``--yes`` nothing is written, and no lock is taken.
     """
     if not given.yes:
-        return _say_what_would_go(given)
+        return _print_preview(given)
     with opened_local_log(given.directory) as opened:
         log, end_offset = opened.log, opened.log.end_offset.offset
         _check(opened, given)
         was_quarantined = log.quarantine is not None
         log.truncate_to(given.to)
-        tell(given.format, [_fact(log, end_offset, was_quarantined=was_quarantined)])
+        write_facts(given.format, [_fact(log, end_offset, was_quarantined=was_quarantined)])
     return EXIT_CLEAN
 
 
-def _say_what_would_go(given: argparse.Namespace) -> int:
+def _print_preview(given: argparse.Namespace) -> int:
     """Try it without writing anything: opening a log repairs it, so an overlay keeps all writes in memory."""
     with (
         closing(OverlayFileSystem(LocalFileSystem())) as file_system,

@@ -39,7 +39,7 @@ class Fact:
     members: dict[str, Any]
 
 
-def tell(output_format: str, facts: Iterable[Fact]) -> None:
+def write_facts(output_format: str, facts: Iterable[Fact]) -> None:
     """Print facts on standard output one by one, so that they need not fit in memory; text lines by ``fit_lines``."""
     if output_format == "text":
         write_lines(fit_lines(line for fact in facts for line in fact.lines))

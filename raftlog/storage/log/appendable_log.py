@@ -32,7 +32,7 @@ from raftlog.storage.log.fail_stop import FailStop
 from raftlog.storage.recovery.leader_epoch_checkpoint import LeaderEpochCheckpoint
 from raftlog.storage.recovery.recovery_point import FLUSH_MARK_NAME, RECOVERY_POINT_NAME, DurablePoint, RecoveryPoint
 from raftlog.storage.recovery.startup import RecoveredLog
-from raftlog.storage.segments.damaged_files import set_aside_behind
+from raftlog.storage.segments.damaged_files import set_aside_after
 from raftlog.storage.segments.log_config import LogConfig
 from raftlog.storage.segments.log_segment import LogSegment
 from raftlog.storage.segments.segment_list import SegmentList
@@ -295,7 +295,7 @@ class AppendableLog(Closing, LogQueries):
         paths = [path for segment in (active, *damaged) for path in segment.paths]
         return [
             self._step(
-                lambda: set_aside_behind(self._file_system, self._directory, active, damaged),
+                lambda: set_aside_after(self._file_system, self._directory, active, damaged),
                 forget,
                 *paths,
                 self._directory,

@@ -154,19 +154,19 @@ class FileLog(AppendableLog):
             latest = snapshot_ahead_of_log(self.state)
             if latest is None:
                 return self._finished(False)
-            return self._begin(self._starting_anew_at(latest), lambda: True, new_start=latest.offset)
+            return self._begin(self._steps_of_restart_at(latest), lambda: True, new_start=latest.offset)
 
     def truncate_to_latest_snapshot(self) -> bool:
         """Restart the log at the latest snapshot if that is ahead of it."""
         with self._guard:
             return self.prepare_truncate_to_latest_snapshot().complete().value
 
-    def _starting_anew_at(self, snapshot_id: OffsetAndEpoch) -> list[DiskStep]:
+    def _steps_of_restart_at(self, snapshot_id: OffsetAndEpoch) -> list[DiskStep]:
         offset, damaged, quarantine = snapshot_id.offset, self._damaged_segments, self._quarantine
         if quarantine is not None:
             is_over = offset >= quarantine.durable_end_offset
             quarantine = None if is_over else attrs.evolve(quarantine, first_bad_offset=offset)
-        replace = self._segments.starting_anew(offset, damaged or (), active_is_damaged=damaged is not None)
+        replace = self._segments.steps_of_restart(offset, damaged or (), active_is_damaged=damaged is not None)
         epochs = LeaderEpochs()
 
         def take(new: object) -> None:
@@ -213,10 +213,10 @@ class FileLog(AppendableLog):
     def _snapshot_writer(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotWriter:
         writer = VerifyingRawSnapshotWriter(self._snapshots.create(snapshot_id))
         return NotifyingRawSnapshotWriter(
-            writer, self._take_snapshot, on_freeze=lambda: self._steps_behind_freezing(snapshot_id)
+            writer, self._take_snapshot, on_freeze=lambda: self._steps_after_freezing(snapshot_id)
         )
 
-    def _steps_behind_freezing(self, snapshot_id: OffsetAndEpoch) -> list[DiskStep]:
+    def _steps_after_freezing(self, snapshot_id: OffsetAndEpoch) -> list[DiskStep]:
         self._guard.check()
         if not is_superseded(self.state, snapshot_id):
             return []
@@ -347,9 +347,9 @@ class FileLog(AppendableLog):
                 self._durable.store(attrs.evolve(self._recovery_point(), is_clean=True))
         finally:
             self._guard.is_closed = True
-            self._let_go()
+            self._release()
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         self._durable.close()
         self._segments.close()
         for segment in self._damaged_segments or ():

@@ -76,7 +76,7 @@ def _settle_swap(
 
 
 def _is_swapped_snapshot(text: str) -> bool:
-    """Whether a name is that of a snapshot that an open was renaming back and forth (``written_anew``)."""
+    """Whether a name is that of a snapshot that an open was renaming back and forth (``rewriting``)."""
     name = parse_file_name(text.removesuffix(FileState.SWAP.value))
     is_snapshot = name is not None and name.kind is FileKind.SNAPSHOT and name.state is FileState.CURRENT
     return is_snapshot and text.endswith(FileState.SWAP.value)

@@ -21,29 +21,29 @@ class ScannedSegments:
 
     Attributes:
         sound: the segments up to the problem; the last one may be sound only in part.
-        behind: the segments after it.
+        following: the segments after it.
         problem: None if all is sound.
         end_offset: of the sound part, exclusive.
         last_epoch: of the sound part.
         epochs: of the sound part.
-        sound_end_behind, sound_epoch_behind: as in ``SegmentScan``, for all segments.
+        sound_end_after, sound_epoch_after: as in ``SegmentScan``, for all segments.
         witnesses: of the epochs.
-        believed_end_offset: batches below it, exclusive, may be read from the page cache.
+        trusted_end_offset: batches below it, exclusive, may be read from the page cache.
         from_disk_offsets: as in ``SegmentScan``, by base offset of the segment.
         is_ours: whether raftlog wrote the directory, and recorded how far the log was durable. If Kafka wrote it, only
             bytes that look torn are a torn tail: other bytes that fail a check may have been committed.
     """
 
     sound: list[LogSegment] = attrs.field(factory=list)
-    behind: list[LogSegment] = attrs.field(factory=list)
+    following: list[LogSegment] = attrs.field(factory=list)
     problem: Problem | None = None
     end_offset: int = 0
     last_epoch: int = 0
     epochs: LeaderEpochs = attrs.field(factory=LeaderEpochs)
-    sound_end_behind: int | None = None
-    sound_epoch_behind: int = -1
+    sound_end_after: int | None = None
+    sound_epoch_after: int = -1
     witnesses: EpochWitnesses = attrs.field(factory=EpochWitnesses)
-    believed_end_offset: int = 0
+    trusted_end_offset: int = 0
     from_disk_offsets: dict[int, int] = attrs.field(factory=dict)
     is_ours: bool = True
 
@@ -53,7 +53,7 @@ class ScannedSegments:
             reason = f"the next segment starts at {segment.base_offset}, but {self.end_offset} must follow"
             self.problem = Problem(self.sound[-1].size_bytes, reason, may_be_torn=False)
         if self.problem is not None:
-            self._take_behind(segment)
+            self._take_following(segment)
             return
         before, path = self.last_epoch, segment.path
         scan = self._scan(segment, before, self.witnesses)
@@ -64,7 +64,7 @@ class ScannedSegments:
         invariant(end_offset == segment.next_offset, "{}: ends at {}, not {}", path, segment.next_offset, end_offset)
         invariant(before <= epoch, "{}: ends in epoch {} after {}", path, epoch, before)
         invariant(not epochs or epochs[-1].start_offset < end_offset, "{}: {} at {}", path, epochs[-1:], end_offset)
-        self._note_behind(scan.sound_end_behind, scan.sound_epoch_behind)
+        self._note_after(scan.sound_end_after, scan.sound_epoch_after)
 
     def start_at(self, start_offset: int) -> None:
         """Let the log start at an offset, inclusive: epochs below it are dropped, and the offset's own starts there.
@@ -77,31 +77,31 @@ class ScannedSegments:
         earliest = self.epochs.earliest_entry
         invariant(earliest is None or earliest.start_offset >= start_offset, "{}: {}, {}", path, earliest, start_offset)
 
-    def _take_behind(self, segment: LogSegment) -> None:
+    def _take_following(self, segment: LogSegment) -> None:
         scan = self._scan(segment, 0, EpochWitnesses())
-        self.behind.append(segment)
+        self.following.append(segment)
         if segment.size_bytes > 0:
-            self._note_behind(scan.next_offset, scan.last_epoch)
-        self._note_behind(scan.sound_end_behind, scan.sound_epoch_behind)
+            self._note_after(scan.next_offset, scan.last_epoch)
+        self._note_after(scan.sound_end_after, scan.sound_epoch_after)
 
     def _scan(self, segment: LogSegment, last_epoch: int, witnesses: EpochWitnesses) -> SegmentScan:
-        scan = segment.scan(last_epoch, witnesses, self.believed_end_offset)
+        scan = segment.scan(last_epoch, witnesses, self.trusted_end_offset)
         self.from_disk_offsets[segment.base_offset] = scan.from_disk_offset
         return scan
 
-    def _note_behind(self, end_offset: int | None, epoch: int) -> None:
+    def _note_after(self, end_offset: int | None, epoch: int) -> None:
         if end_offset is not None:
-            path, before = self.sound[-1].path, self.sound_end_behind or 0
+            path, before = self.sound[-1].path, self.sound_end_after or 0
             invariant(self.problem is not None, "{}: {} is after a problem, and there is none", path, end_offset)
-            self.sound_end_behind = max(before, end_offset)
-            self.sound_epoch_behind = max(self.sound_epoch_behind, epoch)
+            self.sound_end_after = max(before, end_offset)
+            self.sound_epoch_after = max(self.sound_epoch_after, epoch)
             invariant(epoch >= -1, "{}: epoch {} after the problem", path, epoch)
 
     @property
     def furthest(self) -> OffsetAndEpoch:
         """The end offset of all that is sound, before and after the problem, and the greatest epoch of that."""
         return OffsetAndEpoch(
-            max(self.end_offset, self.sound_end_behind or 0), max(self.last_epoch, self.sound_epoch_behind)
+            max(self.end_offset, self.sound_end_after or 0), max(self.last_epoch, self.sound_epoch_after)
         )
 
     def judge(self, durable_end_offset: int) -> Quarantine | None:
@@ -115,10 +115,10 @@ class ScannedSegments:
         if self._is_torn(problem) and self.end_offset >= durable_end_offset:
             return None
         # At least one record is missing. The log is repaired when it has passed that record, and all sound ones after.
-        end_offset = max(durable_end_offset, self.sound_end_behind or 0, self.end_offset + 1)
+        end_offset = max(durable_end_offset, self.sound_end_after or 0, self.end_offset + 1)
         return Quarantine(self.end_offset, end_offset, problem.reason, path, problem.position)
 
     def _is_torn(self, problem: Problem) -> bool:
         """Whether a problem can be a torn tail, provided that it lies at or above the durable point."""
-        is_last = not self.behind and self.sound_end_behind is None
+        is_last = not self.following and self.sound_end_after is None
         return is_last and (problem.may_be_torn if self.is_ours else problem.looks_torn)

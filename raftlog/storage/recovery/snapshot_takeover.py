@@ -112,13 +112,13 @@ class SnapshotTakeover:
         """
         is_damaged = quarantine is not None and self._is_loss(scanned)
         if quarantine is not None and is_damaged:
-            self._tell_loss(quarantine)
+            self._report_loss(quarantine)
             if quarantine.durable_end_offset > self._snapshot_id.offset:
                 self.quarantine = attrs.evolve(quarantine, first_bad_offset=self._snapshot_id.offset)
-        suspects = [*scanned.sound[-1:], *scanned.behind] if is_damaged else []
+        suspects = [*scanned.sound[-1:], *scanned.following] if is_damaged else []
         keeps = is_damaged or not self._is_decided
         # Backwards, each removal durable before the next, so that a crash leaves a log without a gap.
-        for segment in reversed([*scanned.sound, *scanned.behind]):
+        for segment in reversed([*scanned.sound, *scanned.following]):
             if keeps and segment.file.size() > 0:
                 self._set_segment_aside(segment, is_damaged=segment in suspects)
             else:
@@ -153,7 +153,7 @@ class SnapshotTakeover:
         has_begun = self._file_system.exists(superseded_path(next_segment, self._snapshot_id))
         return scanned.end_offset < self._known_end_offset and not (self._is_decided or has_begun)
 
-    def _tell_loss(self, bad: Quarantine) -> None:
+    def _report_loss(self, bad: Quarantine) -> None:
         detail = (
             f"from offset {bad.first_bad_offset} (position {bad.position}) on: {bad.reason}; "
             f"the snapshot {self._snapshot_id} covers the records below {self._snapshot_id.offset}"

@@ -38,14 +38,14 @@ from raftlog.storage.recovery.leader_epoch_checkpoint import LeaderEpochCheckpoi
 from raftlog.storage.recovery.log_start import lost_start
 from raftlog.storage.recovery.recovery_point import StoredDurablePoint, load_durable_point
 from raftlog.storage.recovery.recovery_report import ActionKind, RecoveryAction, RecoveryReport
+from raftlog.storage.recovery.rewriting import (
+    restore_names,
+    rewrite_recovery_point,
+    rewrite_tails,
+    trusted_end_offset,
+)
 from raftlog.storage.recovery.scanned_segments import ScannedSegments
 from raftlog.storage.recovery.snapshot_takeover import SnapshotTakeover, check_takeover
-from raftlog.storage.recovery.written_anew import (
-    believed_end_offset,
-    give_names_anew,
-    write_recovery_point_anew,
-    write_tails_anew,
-)
 from raftlog.storage.segments.damaged_files import cut_torn_tail, set_file_aside, supersede_file
 from raftlog.storage.segments.epoch_witnesses import EpochWitnesses
 from raftlog.storage.segments.index_file import StoredIndex
@@ -53,7 +53,7 @@ from raftlog.storage.segments.log_segment import LogSegment
 from raftlog.storage.segments.segment_indexes import IndexLimits
 
 _INDEX_DETAILS: Final = {
-    StoredIndex.BEHIND: "it was missing, or lacked the last entries, as after a crash; harmless",
+    StoredIndex.INCOMPLETE: "it was missing, or lacked the last entries, as after a crash; harmless",
     StoredIndex.WRONG: "its entries differed, as Kafka's may; harmless, because the batches are sound",
 }
 
@@ -139,7 +139,7 @@ class _Recovery:
         stored = load_durable_point(self._file_system, self._directory)
         if stored.problem is not None:
             self._note(ActionKind.IGNORED, "", str(stored.problem))
-        write_recovery_point_anew(self._file_system, self._directory, stored)
+        rewrite_recovery_point(self._file_system, self._directory, stored)
         snapshot_ids = self._verified_snapshots()
         checkpoint, problem = self._epoch_checkpoint()
         start_offset, base_offsets = self._start(stored, snapshot_ids, checkpoint)
@@ -149,17 +149,17 @@ class _Recovery:
         snapshot_ids = self._without_old(snapshot_ids, start_offset, stored)
         ahead = _snapshot_ahead(snapshot_ids, start_offset, scanned.furthest)
         if ahead is not None:
-            return self._started_anew(ahead, scanned, start_offset, snapshot_ids, stored, quarantine)
-        write_tails_anew(scanned.sound, self._durable_point, stored, scanned.from_disk_offsets)
+            return self._restarted_log(ahead, scanned, start_offset, snapshot_ids, stored, quarantine)
+        rewrite_tails(scanned.sound, self._durable_point, stored, scanned.from_disk_offsets)
         self._repair(scanned, quarantine)
         if quarantine is None:  # Otherwise keep the epochs that contradict a batch for the next open.
             self._settle_epochs(scanned.epochs, scanned.end_offset, checkpoint, problem)
         self._file_system.sync_directory(self._directory)
-        segments = (*scanned.sound, *scanned.behind)
-        give_names_anew(self._file_system, self._directory, stored, segments, snapshot_ids, self._durable_point)
+        segments = (*scanned.sound, *scanned.following)
+        restore_names(self._file_system, self._directory, stored, segments, snapshot_ids, self._durable_point)
         return RecoveredLog(
             scanned.sound,
-            tuple(scanned.behind),
+            tuple(scanned.following),
             start_offset,
             scanned.epochs,
             snapshot_ids,
@@ -167,7 +167,7 @@ class _Recovery:
             self._report(start_offset, scanned.end_offset, stored, quarantine),
         )
 
-    def _started_anew(
+    def _restarted_log(
         self,
         ahead: OffsetAndEpoch,
         scanned: ScannedSegments,
@@ -179,7 +179,7 @@ class _Recovery:
         """Replace the log by a snapshot that is ahead of it, and return the new log."""
         check_takeover(ahead, snapshot_ids, scanned, start_offset)
         # Make its name durable before anything is removed in its favour: an earlier sync may have failed.
-        give_names_anew(self._file_system, self._directory, stored, scanned.sound, (ahead,), self._durable_point)
+        restore_names(self._file_system, self._directory, stored, scanned.sound, (ahead,), self._durable_point)
         takeover = SnapshotTakeover(self._file_system, self._directory, ahead, stored, self._known_end_offset)
         noted = takeover.run(scanned, start_offset, snapshot_ids, quarantine)
         segment = takeover.begin_segment(self._index_limits)
@@ -303,7 +303,7 @@ class _Recovery:
         scanned = ScannedSegments(
             end_offset=base_offsets[0],
             witnesses=witnesses,
-            believed_end_offset=believed_end_offset(stored, snapshot_ids),
+            trusted_end_offset=trusted_end_offset(stored, snapshot_ids),
             is_ours=is_ours,
         )
         for base_offset in base_offsets:
@@ -321,9 +321,9 @@ class _Recovery:
         first = scanned.sound[0]
         reason = f"the log starts at {start_offset}, and no snapshot that verifies covers the records below"
         empty = ScannedSegments(
-            behind=[*scanned.sound, *scanned.behind],
-            sound_end_behind=furthest.offset,
-            sound_epoch_behind=furthest.epoch,
+            following=[*scanned.sound, *scanned.following],
+            sound_end_after=furthest.offset,
+            sound_epoch_after=furthest.epoch,
         )
         empty.sound.append(self._segment(0))
         return empty, Quarantine(0, max(durable_end_offset, furthest.offset), reason, first.path, 0)

@@ -74,7 +74,7 @@ def supersede_file(file_system: FileSystem, path: str, snapshot_id: OffsetAndEpo
     return target
 
 
-def set_aside_behind(
+def set_aside_after(
     file_system: FileSystem, directory: str, segment: LogSegment, later_segments: tuple[LogSegment, ...]
 ) -> tuple[str, ...]:
     """Set aside what follows the sound part of a segment, and all segments after it; durable on return.

@@ -26,7 +26,7 @@ class StoredIndex(enum.Enum):
 
     EQUAL = "equal"
     """It has all entries, perhaps followed by the zeros that Kafka preallocates. Without entries, it may be missing."""
-    BEHIND = "behind"
+    INCOMPLETE = "incomplete"
     """It lacks the last entries, or all, as after a crash."""
     WRONG = "wrong"
     """It has other entries, or cannot be read."""
@@ -93,13 +93,13 @@ class IndexFile(Generic[Entry]):
         try:
             stored = self._read()
         except MissingFileError:
-            return StoredIndex.BEHIND if self._data else StoredIndex.EQUAL
+            return StoredIndex.INCOMPLETE if self._data else StoredIndex.EQUAL
         except StorageError:
             return StoredIndex.WRONG
         self._stored_size = _common_size(self._data, stored)
         self._check_stored_size(self._stored_size)
         if not any(stored[self._stored_size :]):
-            return StoredIndex.EQUAL if self._stored_size == len(self._data) else StoredIndex.BEHIND
+            return StoredIndex.EQUAL if self._stored_size == len(self._data) else StoredIndex.INCOMPLETE
         return StoredIndex.WRONG
 
     def store(self) -> None:

@@ -221,7 +221,7 @@ class LogSegment:
         self.file.truncate(position)
         self.file.sync()
 
-    def forget_behind(self, position: int, next_offset: int) -> None:
+    def forget_after(self, position: int, next_offset: int) -> None:
         """Drop all batches from one on, which the file no longer has: the memory part of a truncation.
 
         Args:

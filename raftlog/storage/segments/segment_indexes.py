@@ -124,7 +124,7 @@ class SegmentIndexes:
         if last_offset is None:
             self.times.keep_first(0)
         else:
-            self.times.truncate_behind(last_offset)  # Keep the entries of the same batches.
+            self.times.truncate_after(last_offset)  # Keep the entries of the same batches.
         self._bytes_since_entry = 0
         self._note_room()
         self.max_timestamp, self._offset_of_max_timestamp = self.times.last_timestamp_and_offset

@@ -212,13 +212,13 @@ class SegmentList:
         def forget(_: object) -> None:
             end_offset = self.end_offset
             invariant(start.offset <= end_offset, "{}: a cut at {}, above {}", last.path, start.offset, end_offset)
-            invariant(self._segments[count:] == doomed, "{}: other segments were cut than are gone", last.path)
+            invariant(self._segments[count:] == doomed, "{}: the segments cut are not the segments dropped", last.path)
             self._located = None
             del self._segments[count:]
             self.active = last
             for segment in doomed:
                 segment.close()
-            last.forget_behind(place.position, start.offset)
+            last.forget_after(place.position, start.offset)
             self._check_invariants()
 
         paths = [path for segment in doomed for path in segment.paths]
@@ -246,7 +246,9 @@ class SegmentList:
 
         def forget(_: object) -> None:
             invariant(
-                self._segments[:count] == doomed, "{}: other segments were removed than are gone", self._directory
+                self._segments[:count] == doomed,
+                "{}: the segments removed are not the segments dropped",
+                self._directory,
             )
             for segment in doomed:
                 is_below = segment.next_offset <= offset
@@ -258,7 +260,7 @@ class SegmentList:
 
         return DiskStep(remove, forget, tuple(path for segment in doomed for path in segment.paths))
 
-    def starting_anew(
+    def steps_of_restart(
         self, offset: int, damaged_segments: tuple[LogSegment, ...], *, active_is_damaged: bool
     ) -> DiskStep:
         """Return the step that removes all segments, and begins one at an offset.

@@ -73,9 +73,9 @@ class SegmentScan:
         epochs: each epoch that starts in this segment, with the base offset of its first batch.
         first_timestamp: the greatest timestamp of the first batch, in ms; None if there is no batch.
         problem: what ended the sound part; None if all is sound.
-        sound_end_behind: the greatest end offset (exclusive) of sound batches after the problem that may be of this
+        sound_end_after: the greatest end offset (exclusive) of sound batches after the problem that may be of this
             log; None if there are none. At least ``next_offset``.
-        sound_epoch_behind: the greatest epoch of those batches.
+        sound_epoch_after: the greatest epoch of those batches.
         first_gap: byte position from which on some bytes could not be read.
         from_disk_offset: offset, inclusive, from which on everything was read from the disk rather than the page cache;
             ``sys.maxsize`` if nothing had to be, or the cache could not be dropped.
@@ -89,8 +89,8 @@ class SegmentScan:
     epochs: list[EpochEntry] = attrs.field(factory=list)
     first_timestamp: int | None = None
     problem: Problem | None = None
-    sound_end_behind: int | None = None
-    sound_epoch_behind: int = -1
+    sound_end_after: int | None = None
+    sound_epoch_after: int = -1
     first_gap: int = sys.maxsize
     from_disk_offset: int = sys.maxsize
 
@@ -118,7 +118,7 @@ class SegmentScan:
                     self._add(position, size, last_offset, epoch, timestamp)
                     continue
                 self.problem = Problem(position, reason, may_be_torn=False)
-            self._note_behind(position, base_offset, delta, epoch)
+            self._note_after(position, base_offset, delta, epoch)
 
     def fail(self, problem: Problem) -> None:
         """Record a problem, unless there was one before."""
@@ -159,7 +159,7 @@ class SegmentScan:
     def _place(self) -> str:
         return f"{self.indexes.offsets.path}, scanned to position {self.end_position}, offset {self.next_offset}"
 
-    def _note_behind(self, position: int, base_offset: int, delta: int, epoch: int) -> None:
+    def _note_after(self, position: int, base_offset: int, delta: int, epoch: int) -> None:
         """Use a sound batch at or after the problem as evidence that records of this log are lost.
 
         It need not be of this log: a record's value may contain the bytes of any batch, and no CRC covers a base
@@ -170,14 +170,14 @@ class SegmentScan:
         lost = base_offset - self.next_offset
         if delta < 0 or lost < 0 or base_offset + delta > _MAX_OFFSET:
             return
-        self.sound_end_behind = max(self.sound_end_behind or 0, self.next_offset)
+        self.sound_end_after = max(self.sound_end_after or 0, self.next_offset)
         most_batches = -(-(position - problem.position) // BATCH_OVERHEAD)
         if lost <= most_batches * _MOST_RECORDS:
-            self.sound_end_behind = max(self.sound_end_behind, base_offset + delta + 1)
-            self.sound_epoch_behind = max(self.sound_epoch_behind, epoch)
+            self.sound_end_after = max(self.sound_end_after, base_offset + delta + 1)
+            self.sound_epoch_after = max(self.sound_epoch_after, epoch)
         path = self.indexes.offsets.path
         invariant(problem.position <= position, "{}: {} is after position {}", path, problem, position)
-        found = self.sound_end_behind
+        found = self.sound_end_after
         invariant(found >= self.next_offset, "{}: sound to {} beyond {}", path, found, self.next_offset)
 
 

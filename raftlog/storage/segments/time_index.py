@@ -49,6 +49,6 @@ class TimeIndex(IndexFile[TimeIndexEntry]):
         last = self.last_entry
         return (-1, self._base_offset) if last is None else (last.timestamp, self._base_offset + last.relative_offset)
 
-    def truncate_behind(self, last_offset: int) -> None:
+    def truncate_after(self, last_offset: int) -> None:
         """Drop the entries above an offset."""
         self.keep_first(self.count_up_to(last_offset - self._base_offset, lambda entry: entry.relative_offset))

@@ -13,7 +13,7 @@ checksum, so the copies take precedence; Kafka does not know them, and leaves th
 Both copies are replaced durably, one after the other, and then ``quorum-state``. A crash in between leaves the old
 state in some files and the new one, which is unacknowledged, in others. Opening the store chooses one of them and
 writes it to all three files before it is used. It does so even if all three agree, because the page cache may hold what
-the disk does not (``written_anew``).
+the disk does not (``rewriting``).
 
 A full disk must not keep a replica from voting: ``raftlog-reserve`` occupies the space of one such file, is removed
 when a state does not fit, and is made again when there is space. The files are replaced one after the other, so the
@@ -75,7 +75,7 @@ class QuorumStateOrigin(enum.Enum):
     """``quorum-state``: there are no sound copies, or Kafka has run in this directory since they were written."""
     LOST = "lost"
     """No file is sound, although there was a state: the replica may have voted for an unknown candidate."""
-    BEHIND = "behind"
+    STALE = "stale"
     """A sound file, but of an epoch below the log's: an old image, or the disk has lost writes. Votes may be lost."""
 
 
@@ -178,7 +178,7 @@ def load_quorum_state(
         found = StoredQuorumState(QuorumStateOrigin.FRESH, None, False)
     if found.state is not None and found.state.leader_epoch < last_epoch:
         is_noted = found.is_settled and is_lost
-        found = attrs.evolve(found, origin=QuorumStateOrigin.BEHIND, is_settled=is_noted, is_vote_lost=True)
+        found = attrs.evolve(found, origin=QuorumStateOrigin.STALE, is_settled=is_noted, is_vote_lost=True)
     last_sequence = max((copy.sequence for copy in copies), default=0)
     return attrs.evolve(found, problems=tuple(loading.problems), last_sequence=last_sequence)
 

@@ -219,8 +219,8 @@ class ReplicatedLogContract:
     def test_the_high_watermark(self, kafkas: LogHarness) -> None:
         """It moves up, at most to the log end, and never down; its place is that of the batch that follows it."""
         log = kafkas.log
-        for told, held in ((10, 10), (4, 10), (60, 50), (-1, 50)):
-            log.update_high_watermark(told)
+        for given, held in ((10, 10), (4, 10), (60, 50), (-1, 50)):
+            log.update_high_watermark(given)
             assert log.high_watermark.offset == held
         assert log.high_watermark == log.end_offset
 

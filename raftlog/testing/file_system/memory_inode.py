@@ -70,7 +70,7 @@ class Inode:
             return
         self._image = None
         if any(each.fate is Fate.DOUBTFUL for each in self._pending):
-            self._forget_what_was_done_anew()
+            self._drop_superseded()
         settled = list(itertools.takewhile(lambda each: each.fate is Fate.SETTLED, self._pending))
         if settled:
             if isinstance(self._durable, bytes):
@@ -80,7 +80,7 @@ class Inode:
             del self._pending[: len(settled)]
             self._durable_image = None
 
-    def _forget_what_was_done_anew(self) -> None:
+    def _drop_superseded(self) -> None:
         """Drop doubtful changes that no longer matter, because of changes that were settled later.
 
         That is a write whose every byte was overwritten or truncated since, and any truncation, since lengths become

@@ -92,12 +92,12 @@ def delete_all_for_a_snapshot(log: FileLog) -> None:
     log.delete_before_snapshot(make_snapshot(log, 8, epoch=2))
 
 
-def start_anew_above(log: FileLog) -> None:
+def restart_above(log: FileLog) -> None:
     install_snapshot(log, 20, 4)
     log.truncate_to_latest_snapshot()
 
 
-def start_anew_below(log: FileLog) -> None:
+def restart_below(log: FileLog) -> None:
     install_snapshot(log, 6, 4)
     log.truncate_to_latest_snapshot()
 
@@ -121,15 +121,15 @@ CHANGES: Final = (
     freeze_one_that_comes_late,
     delete_before_a_snapshot,
     delete_all_for_a_snapshot,
-    start_anew_above,
-    start_anew_below,
+    restart_above,
+    restart_below,
     close,
 )
 IN_QUARANTINE: Final = (
     truncate_to_the_high_watermark,
     truncate_as_a_leader_says,
     append_as_a_follower,
-    start_anew_above,
+    restart_above,
     close,
 )
 
@@ -199,7 +199,7 @@ def test_a_log_answers_whatever_has_failed(make: Callable[[], MemoryFileSystem],
         check_answers(log)
         again = open_log(file_system.crash(lambda count: 0))
         # A snapshot that another leader has sent takes back what was flushed and never committed.
-        assert again.end_offset.offset >= (min(flushed, 6) if change is start_anew_below else flushed)
+        assert again.end_offset.offset >= (min(flushed, 6) if change is restart_below else flushed)
         check_answers(again)
     assert failures > 0 or change in {append, append_as_a_follower} or FAULTS[what].operation is Operation.SYNC
     assert skip > 0

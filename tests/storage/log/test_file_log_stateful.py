@@ -99,9 +99,9 @@ class FileLogAgainstList(RuleBasedStateMachine):
     def install_snapshot(self, ahead: int) -> None:
         self.snapshot = install_snapshot(self.log, self.end + ahead, max(1, self.epoch))
         assert self.log.truncate_to_latest_snapshot()
-        self.start_anew()
+        self.restart_at_snapshot()
 
-    def start_anew(self) -> None:
+    def restart_at_snapshot(self) -> None:
         self.batches = []
         self.start = self.flushed = self.high_watermark = self.snapshot.offset
 
@@ -138,7 +138,7 @@ class FileLogAgainstList(RuleBasedStateMachine):
         self.learn_high_watermark()
         if self.log.start_offset > self.start:
             assert self.log.start_offset == self.log.end_offset.offset == self.snapshot.offset
-            self.start_anew()
+            self.restart_at_snapshot()
             return
         end_offset = self.log.end_offset.offset
         assert self.flushed <= end_offset
@@ -175,7 +175,7 @@ class FileLogAgainstList(RuleBasedStateMachine):
             assert self.log.start_offset == self.log.end_offset.offset == self.snapshot.offset >= self.end
             assert bad in [each.path for each in self.log.recovery.actions if each.kind is ActionKind.LOST]
             assert data_of_bad in self.file_system.contents().values()
-            self.start_anew()
+            self.restart_at_snapshot()
         elif size:
             self.repair()
 
@@ -188,7 +188,7 @@ class FileLogAgainstList(RuleBasedStateMachine):
             self.snapshot = install_snapshot(self.log, self.end + 1, max(1, self.epoch))
             assert self.log.truncate_to_latest_snapshot()
             assert self.log.quarantine is None
-            self.start_anew()
+            self.restart_at_snapshot()
             return
         for batch in self.batches:
             if batch.base_offset >= self.log.end_offset.offset:

@@ -69,7 +69,7 @@ def opened(directory: str, seen: list[tuple[str, str]]) -> list[tuple[str, str]]
 def test_each_segment_in_doubt_is_dropped_before_it_is_read(
     flushed: int, more: int, tmp_path: Path, seen: list[tuple[str, str]]
 ) -> None:
-    """What ends at the durable point or below is believed; no batch is written again."""
+    """What ends at the durable point or below is trusted; no batch is written again."""
     done = opened(a_killed_log(tmp_path, flushed=flushed, more=more), seen)
     # A roll makes durable what lies before the new segment, so that the last one alone may be in doubt.
     last = str(flushed + more - 1)
@@ -111,7 +111,7 @@ def test_what_is_dropped_was_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("name", ["fdatasync", "posix_fadvise"])
 def test_a_disk_that_fails_meanwhile_is_told(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is believed that could not be synced, or not dropped; the log is as it was, and opens later."""
+    """Nothing is trusted that could not be synced, or not dropped; the log is as it was, and opens later."""
     directory = a_killed_log(tmp_path, flushed=1, more=1)
 
     def fail(*_: Any) -> None:

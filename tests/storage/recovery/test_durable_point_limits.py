@@ -36,7 +36,7 @@ def _sync(durable: DurablePoint, end_offset: int) -> None:
 
 
 def test_every_changed_digit_is_noticed() -> None:
-    """Of a recovery point with a digit that is another, above the CRC or in it, nothing is believed."""
+    """Of a recovery point with a digit that is another, above the CRC or in it, nothing is trusted."""
     data = RecoveryPoint(4711, 4000, 12, is_clean=True, epochs=(EpochEntry(3, 4000), EpochEntry(5, 4100))).encode()
     body = data.index(b"\n") + 1
     places = [at for at in range(body, len(data)) if chr(data[at]) in "0123456789abcdef"]

@@ -12,7 +12,7 @@ from raftlog.storage.local_file_system import LocalFileSystem
 from raftlog.storage.log.file_log import FileLog
 from raftlog.storage.recovery.recovery_point import DurablePoint, RecoveryPoint
 from raftlog.storage.segments import damaged_files
-from raftlog.storage.segments.damaged_files import set_aside_behind
+from raftlog.storage.segments.damaged_files import set_aside_after
 from raftlog.storage.segments.epoch_witnesses import EpochWitnesses
 from raftlog.storage.segments.log_segment import LogSegment
 from raftlog.storage.segments.segment_indexes import IndexLimits
@@ -45,7 +45,7 @@ def test_all_of_the_damage_is_kept_and_told(size: int, monkeypatch: pytest.Monke
     file_system, damage = _memory(), bytes(range(1, 256)) * 2
     segment = _segment(file_system, "log", 0, GOOD + damage[:size])
     later = _segment(file_system, "log", 9, b"later")
-    paths = set_aside_behind(file_system, "log", segment, (later,))
+    paths = set_aside_after(file_system, "log", segment, (later,))
     kept = [file_system.contents()[path] for path in paths]
     assert kept == [damage[:size]] * (size > 0) + [b"later"]
     assert set(file_system.contents()) == {segment_path(0), *paths}
@@ -57,7 +57,7 @@ def test_half_a_copy_of_an_earlier_try_is_not_gone_on_with() -> None:
     file_system = _memory()
     segment = _segment(file_system, "log", 0, GOOD + b"damage")
     file_system.open(f"{segment_path(0)}.damaged-{len(GOOD)}.tmp", create=True).append(b"half a copy of something")
-    (path,) = set_aside_behind(file_system, "log", segment, ())
+    (path,) = set_aside_after(file_system, "log", segment, ())
     assert file_system.contents()[path] == b"damage"
 
 
@@ -67,7 +67,7 @@ def test_each_name_is_durable_before_the_next_step() -> None:
     segment = _segment(file_system, "log", 0, GOOD + b"damage")
     later = [_segment(file_system, "log", base_offset, b"later") for base_offset in (5, 9)]
     start = file_system.step_count
-    set_aside_behind(file_system, "log", segment, tuple(later))
+    set_aside_after(file_system, "log", segment, tuple(later))
     steps = [step for step in file_system.steps if step.number > start]
     wanted = {Operation.RENAME, Operation.SYNC_DIRECTORY, Operation.TRUNCATE, Operation.SYNC}
     order = [(step.operation, step.path.rpartition("/")[2]) for step in steps if step.operation in wanted]
@@ -115,7 +115,7 @@ def test_no_file_stays_open_that_was_set_aside(tmp_path: Path, damage: bytes) ->
     before, file_system = _open_files(), LocalFileSystem()
     segment = _segment(file_system, str(tmp_path), 0, GOOD + damage)
     later = _segment(file_system, str(tmp_path), 9, b"later")
-    set_aside_behind(file_system, str(tmp_path), segment, (later,))
+    set_aside_after(file_system, str(tmp_path), segment, (later,))
     assert _open_files() == before + 1
     segment.close()
     segment.close()

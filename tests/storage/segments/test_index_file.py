@@ -80,7 +80,7 @@ def test_each_store_follows_the_entries(found: Entries, more: Entries, data: st.
 def test_a_missing_file_is_behind_or_enough() -> None:
     """Where there are no entries no file is needed; one that cannot be read is as good as wrong."""
     one = [OffsetIndexEntry(1, 1)]
-    assert filled(one, holding(None)).compare() is StoredIndex.BEHIND
+    assert filled(one, holding(None)).compare() is StoredIndex.INCOMPLETE
     assert filled([], holding(None)).compare() is StoredIndex.EQUAL
     file_system = holding(OFFSET_INDEX.encode(one))
     file_system.faults.append(Fault(Operation.READ))

@@ -71,7 +71,7 @@ def test_a_truncated_segment_is_one_that_never_had_more(batch_counts: list[int],
     segment = segment_of(batch_counts, file_system)
     position, head = segment.locate(offset)
     segment.cut_file(position)
-    segment.forget_behind(position, segment.next_offset if head is None else head.base_offset)
+    segment.forget_after(position, segment.next_offset if head is None else head.base_offset)
     kept = 0
     while kept < len(batch_counts) and 10 + sum(batch_counts[: kept + 1]) <= offset:
         kept += 1

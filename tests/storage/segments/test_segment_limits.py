@@ -80,7 +80,7 @@ def test_age_counts_anew_where_all_was_truncated(kept: int) -> None:
     """What a truncation has emptied has the age of what is appended then; what is left keeps its age."""
     segment = segment_of([1, 1])
     segment.cut_file(kept * SIZE)
-    segment.forget_behind(kept * SIZE, 10 + kept)
+    segment.forget_after(kept * SIZE, 10 + kept)
     data = raft_batch(10 + kept, 1)
     checked = check_append_as_follower(data, 1, 10 + kept, 1)
     assert checked is not None
@@ -144,7 +144,7 @@ def test_what_was_found_is_forgotten_with_a_truncation() -> None:
     segment = segment_of([1, 1, 1])
     assert segment.locate(12)[0] == 2 * SIZE
     segment.cut_file(SIZE)
-    segment.forget_behind(SIZE, 11)
+    segment.forget_after(SIZE, 11)
     append(segment, 3)
     assert [segment.locate(offset)[0] for offset in (13, 12, 11, 10)] == [SIZE, SIZE, SIZE, 0]
 
@@ -176,7 +176,7 @@ def test_a_header_that_has_changed_ends_a_truncation() -> None:
     overwrite(files, segment.path, 16, b"\0")
     segment.cut_file(2 * SIZE)
     with pytest.raises(StorageError, match="a batch header has changed"):
-        segment.forget_behind(2 * SIZE, 12)
+        segment.forget_after(2 * SIZE, 12)
 
 
 # Room on the disk
@@ -251,7 +251,7 @@ def test_room_is_reserved_anew_after_a_cut() -> None:
     segment = segment_of([1, 1], files)
     file = _watched(segment)
     segment.cut_file(SIZE)
-    segment.forget_behind(SIZE, 11)
+    segment.forget_after(SIZE, 11)
     append(segment)
     assert file.asked == [2 * SIZE + 4 * MIB]
     files.faults.append(Fault(Operation.WRITE, is_full=True, written_bytes=7))

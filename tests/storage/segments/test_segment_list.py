@@ -104,7 +104,7 @@ def test_starting_anew_leaves_one_empty_segment(batch_counts: list[int], is_dama
     """All segments go, or, where the last one is damaged, it is kept under a name that nothing reads."""
     file_system = MemoryFileSystem()
     segments = listed(batch_counts, file_system)
-    segments.starting_anew(99, (), active_is_damaged=is_damaged).do()
+    segments.steps_of_restart(99, (), active_is_damaged=is_damaged).do()
     assert (segments.end_offset, segments.size_bytes) == (99, 0)
     names = set(file_system.contents())
     assert {name for name in names if name.endswith(".log")} == {f"{99:020}.log"}
@@ -194,7 +194,7 @@ def test_the_place_of_an_offset_is_not_that_of_another_log() -> None:
     append(segments)
     assert segments.locate(16).segment_position == SegmentPosition(16, 0)
 
-    segments.starting_anew(12, (), active_is_damaged=False).do()
+    segments.steps_of_restart(12, (), active_is_damaged=False).do()
     append(segments)
     append(segments)
     append(segments)

@@ -104,18 +104,18 @@ def test_what_is_out_of_order_ends_the_sound_part(second: bytes) -> None:
     found = scan(raft_batch(0, 1) + second + raft_batch(3, 1))
     assert found.problem is not None
     assert (found.next_offset, found.end_position) == (1, len(raft_batch(0, 1)))
-    assert found.sound_end_behind == 4
+    assert found.sound_end_after == 4
 
 
 def test_a_batch_inside_a_record_is_not_believed_for_its_offsets() -> None:
     """A torn record may hold the bytes of a batch: low offsets say nothing there, and far ones not where to end."""
-    for inner, sound_end_behind in ((raft_batch(0, 1), None), (raft_batch(2**40, 9), 5)):
+    for inner, sound_end_after in ((raft_batch(0, 1), None), (raft_batch(2**40, 9), 5)):
         builder = RecordBatchBuilder(5, partition_leader_epoch=1)
         builder.append(0, None, inner + bytes(100))
         found = scan(builder.build()[:-50], 5)
         assert found.problem is not None
         assert found.problem.may_be_torn
-        assert (found.sound_end_behind, found.sound_epoch_behind) == (sound_end_behind, -1)
+        assert (found.sound_end_after, found.sound_epoch_after) == (sound_end_after, -1)
 
 
 @pytest.mark.parametrize("codec", [CompressionType.NONE, CompressionType.GZIP])
@@ -127,7 +127,7 @@ def test_batches_behind_one_that_has_rotted_show_what_is_lost(codec: Compression
     rotten[-1] ^= 1
     found = scan(raft_batch(0, 1) + rotten + raft_batch(2001, 1) + raft_batch(2002, 2))
     assert found.problem is not None
-    assert (found.next_offset, found.sound_end_behind, found.sound_epoch_behind) == (1, 2003, 2)
+    assert (found.next_offset, found.sound_end_after, found.sound_epoch_after) == (1, 2003, 2)
 
 
 def batch_of_many(base_offset: int, count: int, last_offset_delta: int, value: bytes = b"v") -> bytes:
@@ -145,7 +145,7 @@ def test_offsets_that_no_index_can_name_are_a_problem() -> None:
             found = scan(b"".join(batch_of_many(index * most, most, most - 1, value) for index in range(number)))
             assert (found.problem is None) == (number == 1)
             assert found.next_offset == most
-            assert found.sound_end_behind == (None if number == 1 else 2 * most)
+            assert found.sound_end_after == (None if number == 1 else 2 * most)
 
 
 @pytest.mark.parametrize(("count", "last_offset_delta"), [(1, 4), (5, 3), (0, 0)])
@@ -191,7 +191,7 @@ def test_what_a_disk_does_not_give_back_is_a_problem_where_it_is() -> None:
         assert found.next_offset == block // size
         assert found.end_position == found.problem.position == found.next_offset * size
         is_last = block + BLOCK_SIZE > 9 * size
-        assert found.sound_end_behind == (None if is_last else 10)
+        assert found.sound_end_after == (None if is_last else 10)
 
 
 def test_zeros_that_are_right_are_no_bytes_of_the_disk() -> None:
@@ -199,7 +199,7 @@ def test_zeros_that_are_right_are_no_bytes_of_the_disk() -> None:
     data = raft_batch(0, 1) + raft_batch(1, 1, 1, bytes(3 * BLOCK_SIZE)) + raft_batch(2, 1)
     found = scanned(FailingSource(data, BLOCK_SIZE + 1))
     assert found.problem is not None
-    assert (found.next_offset, found.problem.may_be_torn, found.sound_end_behind) == (1, False, 3)
+    assert (found.next_offset, found.problem.may_be_torn, found.sound_end_after) == (1, False, 3)
 
 
 @given(st.data())
@@ -218,7 +218,7 @@ def test_what_no_sync_has_spoken_for_is_the_disk_s(draw: st.DataObject) -> None:
         file = CachedFile(memory, disk)
         found = scanned(file, durable=durable)
         expected = scan(disk)
-        assert attrs.asdict(found, filter=_is_told) == attrs.asdict(expected, filter=_is_told)
+        assert attrs.asdict(found, filter=_is_reported) == attrs.asdict(expected, filter=_is_reported)
     assert (file.dropped_from is None) == (durable == len(log))
     if file.dropped_from is not None:
         assert size - chunk_size < file.dropped_from <= size
@@ -227,10 +227,10 @@ def test_what_no_sync_has_spoken_for_is_the_disk_s(draw: st.DataObject) -> None:
         assert found.from_disk_offset == sys.maxsize
     undroppable = scanned(CachedFile(memory, None), durable=durable)
     assert undroppable.from_disk_offset == sys.maxsize
-    assert attrs.asdict(undroppable, filter=_is_told) == attrs.asdict(scan(memory), filter=_is_told)
+    assert attrs.asdict(undroppable, filter=_is_reported) == attrs.asdict(scan(memory), filter=_is_reported)
 
 
-def _is_told(attribute: "attrs.Attribute[Any]", _: Any) -> bool:
+def _is_reported(attribute: "attrs.Attribute[Any]", _: Any) -> bool:
     return attribute.name not in {"indexes", "witnesses", "from_disk_offset"}
 
 

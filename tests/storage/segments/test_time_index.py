@@ -30,7 +30,7 @@ def test_truncation_drops_what_is_above_an_offset(timestamps: list[int], offset:
     for number, timestamp in enumerate(timestamps):
         index.add(timestamp, 50 + number)
     kept = [entry for entry in map(index.entry, range(len(index))) if 50 + entry.relative_offset <= offset]
-    index.truncate_behind(offset)
+    index.truncate_after(offset)
     assert [index.entry(number) for number in range(len(index))] == kept
 
 

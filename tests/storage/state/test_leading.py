@@ -144,7 +144,7 @@ def test_both_are_free_again_whatever_came_of_it() -> None:
 
 
 def test_a_disk_that_fails_at_the_vote_does_not_touch_the_log() -> None:
-    """The election state is not to be believed any more; the log has no part in that."""
+    """The election state is not to be trusted any more; the log has no part in that."""
     file_system, log, store = begin()
     file_system.faults.append(Fault(Operation.SYNC))
     with pytest.raises(StorageError):

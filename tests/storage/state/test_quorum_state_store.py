@@ -376,7 +376,7 @@ def test_a_state_behind_the_log_is_an_old_one(is_kafkas: bool, last_epoch: int) 
             file_system.remove(name)
     is_behind = last_epoch > VOTED.leader_epoch
     store = QuorumStateStore.open(file_system, ".", has_log=True, last_epoch=last_epoch)
-    assert (store.recovered.origin is QuorumStateOrigin.BEHIND) == is_behind
+    assert (store.recovered.origin is QuorumStateOrigin.STALE) == is_behind
     assert (store.state, store.may_vote, store.recovered.may_vote) == (VOTED, not is_behind, not is_behind)
     again = load_quorum_state(file_system, ".", has_log=True, last_epoch=last_epoch)
     assert (again.state, again.is_settled, again.may_vote) == (VOTED, True, not is_behind)

@@ -48,9 +48,9 @@ TORN = Batch(records=records((b"k", bytes(range(1, 250)) * 8)), base_offset=3).t
 CUT = 1024 - len(SOUND)
 CASES = {
     # What stands behind the sound batch: lines with offsets, of these with isvalid false, exit code, rule.
-    "length is not believed": (flipped_length() + NEXT, 2, 0, 2, "batch-crc"),
-    "length is believed": (flipped_value() + NEXT, 3, 1, 2, "batch-crc"),
-    "length is believed at the end": (flipped_value(), 2, 1, 2, "batch-crc"),
+    "length is not trusted": (flipped_length() + NEXT, 2, 0, 2, "batch-crc"),
+    "length is trusted": (flipped_value() + NEXT, 3, 1, 2, "batch-crc"),
+    "length is trusted at the end": (flipped_value(), 2, 1, 2, "batch-crc"),
     "few zeros at the end": (second()[:-7] + bytes(7), 2, 1, 2, "batch-crc"),
     "zeros from a sector on": (TORN[:CUT] + bytes(len(TORN) - CUT), 1, 0, 3, "tail-zero"),
     "17 zeros": (bytes(17), 1, 0, 3, "tail-zero"),

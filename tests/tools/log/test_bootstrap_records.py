@@ -113,10 +113,10 @@ def test_a_damaged_file_refuses_the_first_append(directory: Path, damage: bytes 
 
 
 UNKNOWN_TYPE = base64.b64encode(bytes.fromhex("01e70f00")).decode()
-GARBAGE_BEHIND = base64.b64encode(bytes.fromhex("010c0010") + bytes(40)).decode()
+GARBAGE_AFTER = base64.b64encode(bytes.fromhex("010c0010") + bytes(40)).decode()
 
 
-@pytest.mark.parametrize("line", [{"value": "mine"}, {"value_base64": UNKNOWN_TYPE}, {"value_base64": GARBAGE_BEHIND}])
+@pytest.mark.parametrize("line", [{"value": "mine"}, {"value_base64": UNKNOWN_TYPE}, {"value_base64": GARBAGE_AFTER}])
 def test_records_that_kafka_cannot_read_are_refused(directory: Path, line: dict[str, str]) -> None:
     """Its controllers would die of them: in a directory for Kafka only who forces it writes them."""
 

@@ -223,7 +223,7 @@ def test_an_old_quorum_state_is_not_believed(directory: Path) -> None:
     log("append", directory)
     for file, data in zip(files, old, strict=True):
         file.write_bytes(data)
-    assert (the(info(directory), "quorum_state")["origin"], log("append", directory).exit_code) == ("behind", 1)
+    assert (the(info(directory), "quorum_state")["origin"], log("append", directory).exit_code) == ("stale", 1)
     assert log("append", "--force", directory).exit_code == 0
     assert the(info(directory), "quorum_state")["may_vote"] is True
 

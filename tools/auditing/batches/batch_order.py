@@ -124,11 +124,11 @@ class BatchOrder:
         if len(table) == 1 or self._damage or self._follows_fault or table.disorder & self._disorder:
             return False
         first, last = table.run.batch(0), table.run.batch(len(table) - 2)
-        if table.least_epoch < 0 or not self._goes_on_with(first, table.run.batch(len(table) - 1)):
+        if table.least_epoch < 0 or not self._continues_from(first, table.run.batch(len(table) - 1)):
             return False
         for verdict in self._offset_search.flush():
             self._settle(verdict.step, verdict.is_in_sequence)
-        if not self._epoch_search.goes_on_with(first.partition_leader_epoch):
+        if not self._epoch_search.continues_at(first.partition_leader_epoch):
             return False
         for epoch_verdict in self._epoch_search.flush():
             self._epochs.settle(epoch_verdict)
@@ -138,11 +138,11 @@ class BatchOrder:
         self._epoch_search.skip_to(last.partition_leader_epoch)
         return True
 
-    def _goes_on_with(self, first: RecordBatch, last: RecordBatch) -> bool:
+    def _continues_from(self, first: RecordBatch, last: RecordBatch) -> bool:
         """Whether batches that are in order among themselves also continue the batches taken so far."""
         is_next = not self._is_raft or first.base_offset == self._offset_search.end
         is_inside = last.base_offset < self._end_offset
-        in_line = is_next and is_inside and self._offset_search.goes_on_with(first.base_offset)
+        in_line = is_next and is_inside and self._offset_search.continues_at(first.base_offset)
         return in_line and self._offsets.may_skip_to(last.next_offset)
 
     def _take_batch(self, batch: RecordBatch) -> None:
@@ -150,11 +150,11 @@ class BatchOrder:
         if not 0 <= start < end < 1 << 63:
             self._follows_fault = True
             return
-        held_end = start + count if count > 0 else end
+        furthest_end = start + count if count > 0 else end
         if self._is_raft:  # If the two differ, which is reported, the next batch may start at either.
-            end, held_end = min(end, held_end), max(end, held_end)
+            end, furthest_end = min(end, furthest_end), max(end, furthest_end)
         epoch, timestamp = batch.partition_leader_epoch, batch.max_timestamp
-        step = self._step(batch.position, start, end, held_end, epoch, timestamp)
+        step = self._step(batch.position, start, end, furthest_end, epoch, timestamp)
         if self._jumps_out(start):
             for verdict in self._offset_search.flush():
                 self._settle(verdict.step, verdict.is_in_sequence)
@@ -165,10 +165,10 @@ class BatchOrder:
     def _jumps_out(self, start: int) -> bool:
         """Whether a batch starts at an offset of the following segment, other than the end of the preceding batch."""
         line = self._offset_search
-        return start >= self._end_offset and start != line.end and line.goes_on_with(start)
+        return start >= self._end_offset and start != line.end and line.continues_at(start)
 
-    def _step(self, position: int, start: int, end: int, held_end: int, epoch: int, timestamp: int) -> BatchStep:
-        step = BatchStep(position, start, end, held_end, epoch, timestamp, self._follows_fault, self._damage)
+    def _step(self, position: int, start: int, end: int, furthest_end: int, epoch: int, timestamp: int) -> BatchStep:
+        step = BatchStep(position, start, end, furthest_end, epoch, timestamp, self._follows_fault, self._damage)
         self._follows_fault, self._damage = False, ()
         return step
 

@@ -20,11 +20,11 @@ class EpochStep:
 
     Attributes:
         batch: the batch.
-        is_vouched_for: whether it starts with a LeaderChange, as each new epoch of a raft log does.
+        is_corroborated: whether it starts with a LeaderChange, as each new epoch of a raft log does.
     """
 
     batch: BatchStep
-    is_vouched_for: bool
+    is_corroborated: bool
 
     @property
     def start(self) -> int:
@@ -37,7 +37,7 @@ class EpochStep:
         return self.batch.epoch
 
     @property
-    def held_end(self) -> int:
+    def furthest_end(self) -> int:
         """Its epoch."""
         return self.batch.epoch
 
@@ -121,11 +121,11 @@ class EpochOrder:
         if not self._stray or step.position in self._openings:
             self._stray.append(step)
 
-    def _report_stray(self, behind: BatchStep | None) -> BatchStep | None:
+    def _report_stray(self, following: BatchStep | None) -> BatchStep | None:
         """Report consecutive out-of-sequence batches as one finding.
 
         Args:
-            behind: the batch in sequence that follows them; None if it is unknown, or has the preceding epoch.
+            following: the batch in sequence that follows them; None if it is unknown, or has the preceding epoch.
 
         Returns:
             The last of them if it opens the epoch of the batch that follows, else None.
@@ -135,7 +135,7 @@ class EpochOrder:
         stray, count = self._stray, self._stray_count
         self._stray, self._stray_count = [], 0
         before = self.seen[-1].epoch if self.seen else None
-        after = before if behind is None else behind.epoch
+        after = before if following is None else following.epoch
         self._limit.add(self._finding(stray[0], count, before, after))
         opens = after != before and stray[-1].position in self._openings
         for step in stray:

@@ -22,13 +22,13 @@ class BatchStep:
     """A batch as a step in the sequence of offsets.
 
     In a raft log a batch has one record per offset. If the header contradicts that, ``end`` is the lesser and
-    ``held_end`` the greater of the two possible ends.
+    ``furthest_end`` the greater of the two possible ends.
 
     Attributes:
         position: byte position in the file.
         start: its base offset.
         end: end of its offsets by its last offset, exclusive.
-        held_end: end of its offsets by its record count, exclusive.
+        furthest_end: end of its offsets by its record count, exclusive.
         epoch: partition leader epoch.
         timestamp: max timestamp in ms.
         follows_fault: whether the preceding batch has unknown offsets.
@@ -38,14 +38,14 @@ class BatchStep:
     position: int
     start: int
     end: int
-    held_end: int
+    furthest_end: int
     epoch: int
     timestamp: int
     follows_fault: bool = False
     damage: tuple[Finding, ...] = ()
 
     @property
-    def is_vouched_for(self) -> bool:
+    def is_corroborated(self) -> bool:
         """Always true: a batch's place is stronger evidence than a later batch that no other batch follows."""
         return True
 
@@ -55,7 +55,7 @@ class _Gap:
     """Offsets that are missing before a batch, unless later batches turn out to hold them."""
 
     start: int
-    behind: BatchStep
+    following: BatchStep
     found: int = 0
 
 
@@ -169,7 +169,7 @@ class OffsetRules:
 
     def _accept(self, step: BatchStep) -> None:
         self._start = step.start if self._start is None else self._start
-        self._next, self._reach = step.end, step.held_end
+        self._next, self._reach = step.end, step.furthest_end
         self._stray_offsets, self._is_explained = 0, False
 
     def _judge_step(self, step: BatchStep) -> None:
@@ -206,7 +206,7 @@ class OffsetRules:
         span = step.end - step.start
         self._stray_offsets += span
         self._all_stray_offsets += span
-        if self._gap is not None and self._gap.start <= step.start and step.end <= self._gap.behind.start:
+        if self._gap is not None and self._gap.start <= step.start and step.end <= self._gap.following.start:
             self._gap.found += span
         if step.damage:  # The damage reaches into this batch's header, where no CRC covers the offset.
             self._report_stray()
@@ -235,12 +235,12 @@ class OffsetRules:
         if self._gap is None:
             return
         gap, self._gap = self._gap, None
-        missing = gap.behind.start - gap.start
+        missing = gap.following.start - gap.start
         if missing > gap.found and not self._task.is_raft:
-            self._note_holes(missing, 1, gap.behind.position, gap.start)
+            self._note_holes(missing, 1, gap.following.position, gap.start)
         elif missing > gap.found:
-            reason = f"offset {gap.behind.start} where {gap.start} is next: {missing} offsets are missing"
-            self._add("offset-gap", reason, gap.behind)
+            reason = f"offset {gap.following.start} where {gap.start} is next: {missing} offsets are missing"
+            self._add("offset-gap", reason, gap.following)
 
     def _report_damage(self, next_offset: int) -> None:
         lost = "no offset is lost"

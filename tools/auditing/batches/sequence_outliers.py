@@ -28,12 +28,12 @@ class SequenceStep(Protocol):
         ...
 
     @property
-    def held_end(self) -> int:
+    def furthest_end(self) -> int:
         """The end according to the step's contents; equal to ``end`` if the contents give no other value."""
         ...
 
     @property
-    def is_vouched_for(self) -> bool:
+    def is_corroborated(self) -> bool:
         """Whether other evidence supports this step, so that the next step is more likely to be wrong."""
         ...
 
@@ -62,7 +62,7 @@ class OutlierSearch(Generic[AnyStep]):
     _last: AnyStep | None = None
     _doubtful: AnyStep | None = None
 
-    def goes_on_with(self, start: int) -> bool:
+    def continues_at(self, start: int) -> bool:
         """Whether a step that starts at ``start`` would be in sequence, with no earlier step left in doubt."""
         return self._doubtful is None and (self.end is None or start >= self.end)
 
@@ -76,7 +76,7 @@ class OutlierSearch(Generic[AnyStep]):
         elif step.start < self._before:
             yield from self.flush()
             yield Verdict(step, False)
-        elif self._last is not None and step.start in {self._moved_end(self._last), self._last.held_end}:
+        elif self._last is not None and step.start in {self._moved_end(self._last), self._last.furthest_end}:
             yield from self._leave_last_out(step)
         else:
             self._doubtful = step
@@ -92,7 +92,7 @@ class OutlierSearch(Generic[AnyStep]):
         yield from self._settle_last()
 
     def flush(self) -> Iterator[Verdict[AnyStep]]:
-        """Yield the final verdict that the last step is in sequence; callers check ``goes_on_with`` first."""
+        """Yield the final verdict that the last step is in sequence; callers check ``continues_at`` first."""
         yield from self._settle_last()
         if self.end is not None:
             self._before = self.end
@@ -123,7 +123,7 @@ class OutlierSearch(Generic[AnyStep]):
         doubtful = present(self._doubtful, "the doubtful step")
         self._doubtful = None
         if start is None:  # If there is no last step, the doubtful one contradicts only the file's name.
-            is_right = self._last is None or not self._last.is_vouched_for
+            is_right = self._last is None or not self._last.is_corroborated
         else:
             is_right = doubtful.end <= start < present(self.end, "the end of the last step")
         if is_right:

@@ -117,7 +117,7 @@ def divergences(
 def _disorder(left: PartitionEvidence, right: PartitionEvidence, start: int, end: int, read: BatchReader) -> int | None:
     """Return the offset from which two logs differ because offsets in one of them are out of order, or None."""
     found = (
-        _goes_on_otherwise(segment, finding, other, read)
+        _diverges_after(segment, finding, other, read)
         for mine, other in ((left, right), (right, left))
         for segment in mine.segments
         for finding in segment.findings
@@ -126,14 +126,12 @@ def _disorder(left: PartitionEvidence, right: PartitionEvidence, start: int, end
     return min((offset for offset in found if offset is not None and start <= offset < end), default=None)
 
 
-def _goes_on_otherwise(
-    segment: FileEvidence, finding: Finding, other: PartitionEvidence, read: BatchReader
-) -> int | None:
+def _diverges_after(segment: FileEvidence, finding: Finding, other: PartitionEvidence, read: BatchReader) -> int | None:
     """Return the offset where a segment continues after a finding, unless the other log has the same batch there."""
     offset, position = finding.offset or 0, finding.position or 0
-    behind = position + 1 if finding.rule == "offset-order" else position  # A gap's finding is of what goes on.
+    start = position + 1 if finding.rule == "offset-order" else position  # A gap's finding is of what goes on.
     batches = read(segment, offset, offset + BLOCK_SIZE)
-    mine = next((batch for batch in batches if batch.position >= behind), None)
+    mine = next((batch for batch in batches if batch.position >= start), None)
     if mine is None:
         return None
     theirs = _holder(other, mine.base_offset)

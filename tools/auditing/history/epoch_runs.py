@@ -76,15 +76,15 @@ class LogEpochs:
 
     def __init__(self, evidence: PartitionEvidence) -> None:
         self._runs = [run for run in epoch_runs(evidence) if run.seen.epoch >= 0]
-        believed = _believed(self._runs)
-        self._believed = {id(run) for run in believed}
-        self.spans: Sequence[EpochSpan] = _spans(believed)
-        """The epochs that are believed, ascending."""
+        trusted = _trusted(self._runs)
+        self._trusted = {id(run) for run in trusted}
+        self.spans: Sequence[EpochSpan] = _spans(trusted)
+        """The epochs that are trusted, ascending."""
 
     @functools.cached_property
     def doubted(self) -> Sequence[EpochRun]:
-        """Runs that break the order, and whose epochs are not believed."""
-        return [run for run in self._runs if id(run) not in self._believed]
+        """Runs that break the order, and whose epochs are not trusted."""
+        return [run for run in self._runs if id(run) not in self._trusted]
 
     @functools.cached_property
     def broken_between_segments(self) -> Sequence[EpochRun]:
@@ -96,7 +96,7 @@ class LogEpochs:
         for before, after in itertools.pairwise(self._runs):
             follows = before.file is not after.file and before.seen.end_offset <= after.seen.start_offset
             if follows and after.seen.epoch < before.seen.epoch:
-                broken.append(before if id(after) in self._believed else after)
+                broken.append(before if id(after) in self._trusted else after)
         return broken
 
     def span_at(self, offset: int) -> EpochSpan | None:
@@ -118,20 +118,20 @@ class LogEpochs:
         return [span.start_offset for span in self.spans]
 
 
-def _believed(runs: Sequence[EpochRun]) -> list[EpochRun]:
+def _trusted(runs: Sequence[EpochRun]) -> list[EpochRun]:
     """Return runs whose epochs do not go back: where they do, the shorter side is wrong, or the one that stands out."""
-    believed: list[EpochRun] = []
+    trusted: list[EpochRun] = []
     for run in runs:
         above = size = 0
-        while above < min(_FEW, len(believed)) and believed[-1 - above].seen.epoch > run.seen.epoch:
+        while above < min(_FEW, len(trusted)) and trusted[-1 - above].seen.epoch > run.seen.epoch:
             above += 1
-            size += believed[-above].offset_count
-        below = believed[-1 - above].seen.epoch if above < len(believed) else -1
+            size += trusted[-above].offset_count
+        below = trusted[-1 - above].seen.epoch if above < len(trusted) else -1
         stands_out = size == run.offset_count and below == run.seen.epoch
         if above == 0 or (below <= run.seen.epoch and (size < run.offset_count or stands_out)):
-            del believed[len(believed) - above :]
-            believed.append(run)
-    return believed
+            del trusted[len(trusted) - above :]
+            trusted.append(run)
+    return trusted
 
 
 def _spans(runs: Sequence[EpochRun]) -> list[EpochSpan]:

@@ -104,8 +104,8 @@ class OffsetIndexSurvey:
         known = (self._verdicts != _UNSEEN) & (self._sought.positions >= 0)
         in_place = np.flatnonzero(known & (self._sought.positions == self._positions))
         off_from = int(in_place[-1]) + 1 if len(in_place) else 0
-        behind = np.arange(len(self._positions)) >= off_from
-        explained |= behind & (self._positions >= self._shape.first_break - self._shape.largest_batch_bytes)
+        after = np.arange(len(self._positions)) >= off_from
+        explained |= after & (self._positions >= self._shape.first_break - self._shape.largest_batch_bytes)
         return explained
 
     def _are_beyond(self) -> "Flags":

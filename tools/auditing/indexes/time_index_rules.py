@@ -112,8 +112,8 @@ class TimeIndexSurvey:
         if self._shape.first_break is None or not self._is_raft:
             return np.zeros(len(differ), dtype=bool)
         in_place = np.flatnonzero(~differ & (self._sought.positions >= self._shape.first_break))
-        behind = np.arange(len(differ)) > (int(in_place[-1]) if len(in_place) else -1)
-        flags: Flags = behind & (self._sought.positions >= self._shape.first_break)
+        after = np.arange(len(differ)) > (int(in_place[-1]) if len(in_place) else -1)
+        flags: Flags = after & (self._sought.positions >= self._shape.first_break)
         return flags
 
     def _wrong_entry(self, number: int) -> Finding:

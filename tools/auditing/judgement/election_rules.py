@@ -112,7 +112,7 @@ def _missing(evidence: PartitionEvidence, copies: list[FileEvidence]) -> Iterato
         directory = directory_of(evidence.files[0].task.path)
         reason = f"a log of {evidence.end_offset} offsets up to epoch {log_epoch(evidence)} without quorum-state"
         if copies:
-            reason += f", of which there is a copy: {_told(copies[0].contents or {})}"
+            reason += f", of which there is a copy: {_vote_text(copies[0].contents or {})}"
         yield Finding(f"{directory}/{FileKind.QUORUM_STATE.value}", "election-missing", reason)
 
 
@@ -193,7 +193,7 @@ def _copies_apart(file: FileEvidence, copies: list[FileEvidence]) -> Iterator[Fi
         theirs = copy.contents or {}
         if _decided(mine) == _decided(theirs):
             continue
-        reason = f"the copy says {_told(theirs)}, quorum-state {_told(mine)}"
+        reason = f"the copy says {_vote_text(theirs)}, quorum-state {_vote_text(mine)}"
         epoch = theirs.get("leader_epoch")
         if _are_alike(copies) and _may_come_after(file, copy):
             yield Finding(copy.task.path, "election-handover", f"{reason}: Kafka has run here since", epoch=epoch)
@@ -222,6 +222,6 @@ def _may_come_after(file: FileEvidence, copy: FileEvidence) -> bool:
     return keeps_promises(later, earlier)
 
 
-def _told(fields: Mapping[str, Any]) -> str:
+def _vote_text(fields: Mapping[str, Any]) -> str:
     epoch, leader, vote = (fields.get(name) for name in ("leader_epoch", "leader_id", "voted_id"))
     return f"epoch {epoch}, leader {leader}, vote {vote}"

@@ -35,10 +35,10 @@ def _judge_holes(partition: PartitionEvidence, directory: PartitionEvidence | No
     return judge_holes(partition, directory)
 
 
-def _told_of_worse(replica: PartitionEvidence, said: Sequence[Finding]) -> Iterator[Finding]:
-    from raftlog.tools.auditing.judgement.segment_rules import told_of_worse
+def _explained_by_worse(replica: PartitionEvidence, said: Sequence[Finding]) -> Iterator[Finding]:
+    from raftlog.tools.auditing.judgement.segment_rules import explained_by_worse
 
-    return told_of_worse(replica, said)
+    return explained_by_worse(replica, said)
 
 
 def _judge_replicas(replicas: Sequence[PartitionEvidence]) -> Iterator[Finding]:
@@ -184,20 +184,20 @@ def _findings(
     directories: Mapping[str, PartitionEvidence],
     judges: Judges,
 ) -> Iterator[Finding]:
-    told_elsewhere: set[Finding] = set()
+    reported_elsewhere: set[Finding] = set()
     for of_one_log in replicas.values():
         said: list[Finding] = []
         for replica in of_one_log:
             path = _directory(replica)
             said += guarded(path, judges.partition, replica)
             said += guarded(path, judges.holes, replica, directories.get(replica.place.log_directory))
-            told_elsewhere.update(_told_of_worse(replica, said))
+            reported_elsewhere.update(_explained_by_worse(replica, said))
         yield from said
-        told = [_with_findings(replica, said) for replica in of_one_log]
-        yield from guarded(_directory(told[0]), judges.replicas, told)
+        replicas_with_findings = [_with_findings(replica, said) for replica in of_one_log]
+        yield from guarded(_directory(replicas_with_findings[0]), judges.replicas, replicas_with_findings)
     for place in places:
         for file in place.files:
-            yield from (finding for finding in file.findings if finding not in told_elsewhere)
+            yield from (finding for finding in file.findings if finding not in reported_elsewhere)
 
 
 def _log_directories(places: Iterable[PartitionEvidence], faults: list[Finding]) -> dict[str, DirectoryIdentity]:

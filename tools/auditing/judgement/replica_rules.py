@@ -120,14 +120,14 @@ def _up_to_date(replica: PartitionEvidence) -> tuple[int, int]:
 def _blamed(found: Sequence[_Difference], replicas: Sequence[PartitionEvidence]) -> Iterator[_Difference]:
     """Yield differences; where most replicas differ from the newest in one way, it is said once, of that one."""
     counts = Counter(difference.way for difference in found)
-    told: set[tuple[object, ...]] = set()
+    seen: set[tuple[object, ...]] = set()
     for difference in found:
         divergence, way = difference.of, difference.way
         holders = sum(each.start_offset <= divergence.offset < each.end_offset for each in replicas)
         if divergence.kind not in _CONTRADICTIONS or 2 * counts[way] <= holders:
             yield difference
-        elif way not in told:
-            told.add(way)
+        elif way not in seen:
+            seen.add(way)
             turned = attrs.evolve(divergence, left=divergence.right, right=divergence.left)
             yield attrs.evolve(difference, of=turned)
 

@@ -52,9 +52,9 @@ def has_lost_tail(evidence: PartitionEvidence) -> bool:
 def judge_log_end(evidence: PartitionEvidence) -> Iterator[Finding]:
     """Report a file that shows that a raft log once reached a higher offset; at most one finding.
 
-    What raftlog knows to have been durable counts in any case: it may have been promised to others. Damage at the end
-    is then said in the reason, and has no finding of its own (``told_of_worse``). What Kafka writes may stand there for
-    records that were never flushed.
+    A durable end that raftlog has recorded always counts: it may have been acknowledged. Damage at the end of the log
+    is then part of this finding's reason, and has no finding of its own (``explained_by_worse``). Kafka's files do not
+    count in the same way: they may cover records that were never flushed.
     """
     segments = evidence.segments
     if not segments:
@@ -72,7 +72,7 @@ def judge_log_end(evidence: PartitionEvidence) -> Iterator[Finding]:
         yield Finding(path, "log-end", reason, offset=end_offset)
 
 
-def told_of_worse(evidence: PartitionEvidence, said: Iterable[Finding]) -> Iterator[Finding]:
+def explained_by_worse(evidence: PartitionEvidence, said: Iterable[Finding]) -> Iterator[Finding]:
     """Yield the findings of damage at the ends of segments that a worse one has in its reason, and need no own one.
 
     Args:

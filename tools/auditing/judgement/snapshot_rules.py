@@ -33,7 +33,7 @@ def judge_snapshots(
         batch.snapshot_offset: batch
         for file in evidence.segments
         for batch in file.snapshot_batches
-        if not _is_behind_disorder(batch, file)
+        if not _follows_disorder(batch, file)
     }
     for id_, snapshot in evidence.snapshots_by_id.items():
         if id_ == BOOTSTRAP_SNAPSHOT_ID or not evidence.segments:
@@ -50,7 +50,7 @@ def judge_snapshots(
             yield from _against_log(id_, snapshot, epochs, batches.get(id_.offset))
 
 
-def _is_behind_disorder(batch: BatchSeen, segment: FileEvidence) -> bool:
+def _follows_disorder(batch: BatchSeen, segment: FileEvidence) -> bool:
     """Whether the offset of a batch may be that of another one, since those before it were reported."""
     return any(
         finding.rule in DISORDER_RULES and finding.position is not None and finding.position <= batch.position

@@ -133,8 +133,8 @@ class ProducerHistory:
         index = task.indexes.get(FileKind.TRANSACTION_INDEX)
         if claimed < 0:
             # Where there is no offset index either, Kafka makes both anew.
-            is_made_anew = index is None and FileKind.OFFSET_INDEX not in task.indexes
-            is_reported = is_made_anew or any(finding.path == index for finding in segment.findings)
+            is_rebuilt = index is None and FileKind.OFFSET_INDEX not in task.indexes
+            is_reported = is_rebuilt or any(finding.path == index for finding in segment.findings)
             if begun < 0 or is_reported or not (span.is_marker_first and span.is_marker_abort):
                 return None
             transaction = f"producer {span.producer_id} from offset {begun} on"

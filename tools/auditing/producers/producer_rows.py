@@ -176,12 +176,12 @@ def bad_sequences(rows: ProducerRows) -> Iterator[tuple[int, int]]:
     is_behind = ~is_newer & (((expected - sequences[1:]) & SEQUENCE_MASK) < _HALF_OF_SEQUENCES)
     reported = -2
     for before in np.flatnonzero(wrong & (is_behind | (rows.holes[1:] == rows.holes[:-1]))).tolist():
-        if reported != before - 1 or not _goes_on_behind(rows, before, int(expected[reported])):
+        if reported != before - 1 or not _continues_after(rows, before, int(expected[reported])):
             reported = before
             yield before + 1, int(expected[before])
 
 
-def _goes_on_behind(rows: ProducerRows, odd: int, expected: int) -> bool:
+def _continues_after(rows: ProducerRows, odd: int, expected: int) -> bool:
     """Say whether the row behind one would fit if that one had the sequence that was expected."""
     if rows.producers[odd] != rows.producers[odd + 1] or rows.epochs[odd] != rows.epochs[odd + 1]:
         return False

@@ -49,7 +49,7 @@ class _Batch:
 
 
 _NO_BATCH: Final = _Batch()
-_HOLE_BEHIND: Final = -1
+_GAP_AFTER: Final = -1
 """In place of a count of holes: whatever comes next, there is one between."""
 
 
@@ -107,7 +107,7 @@ class ProducerSurvey:
         sound = _without(rows, [odd for odd, _ in odd_epochs])
         self._note_producers(table, sound)
         for odd, _ in odd_epochs:
-            self._note_fault(int(rows.producers[odd])).holes = _HOLE_BEHIND
+            self._note_fault(int(rows.producers[odd])).holes = _GAP_AFTER
         if self._has_sequences:
             findings += self._sequence_findings(table, sound if sound.are_data.all() else sound.take(sound.are_data))
         return findings
@@ -198,8 +198,8 @@ class ProducerSurvey:
         """Go through what begins, ends or breaks into a transaction, in order of offsets."""
         import numpy as np
 
-        goes_on = np.concatenate(([False], rows.are_same & rows.are_open[:-1]))  # The one before it is in one.
-        events = np.flatnonzero((rows.rows >= 0) & (~rows.are_data | (rows.are_open != goes_on)))
+        continues = np.concatenate(([False], rows.are_same & rows.are_open[:-1]))  # The one before it is in one.
+        events = np.flatnonzero((rows.rows >= 0) & (~rows.are_data | (rows.are_open != continues)))
         for index in events[np.argsort(rows.rows[events])].tolist():
             producer_id, row = int(rows.producers[index]), int(rows.rows[index])
             finding = None

@@ -45,8 +45,8 @@ def audit(
     """
     problems: list[Finding] = []
     with closing(survey_all(tasks_of(paths, problems, reads_messages=reads_messages), processes, survey)) as files:
-        told = files if surveyed is None else _told(files, surveyed)
-        for judged in judge_in_groups(in_partitions(told)):
+        reported = files if surveyed is None else _reporting_each(files, surveyed)
+        for judged in judge_in_groups(in_partitions(reported)):
             yield judged if judged.places else with_problems(judged, problems)
 
 
@@ -75,12 +75,12 @@ def _not_said(problems: Iterable[Finding], findings: Sequence[Finding]) -> Itera
         directory, name = split_path(problem.path)
         is_empty = problem.rule == "directory-empty"
         is_metadata = is_empty and parse_directory_name(name) == _METADATA_DIRECTORY
-        is_told = is_metadata and not forgetful.isdisjoint({directory, problem.path})
-        if not is_told and not (is_empty and problem.path in missing):
+        is_reported = is_metadata and not forgetful.isdisjoint({directory, problem.path})
+        if not is_reported and not (is_empty and problem.path in missing):
             yield problem
 
 
-def _told(files: Iterable[FileEvidence], surveyed: Callable[[FileEvidence], None]) -> Iterator[FileEvidence]:
+def _reporting_each(files: Iterable[FileEvidence], surveyed: Callable[[FileEvidence], None]) -> Iterator[FileEvidence]:
     for file in files:
         surveyed(file)
         yield file

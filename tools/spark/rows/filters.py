@@ -2,7 +2,7 @@
 """What can be left unread, by the filters of a query.
 
 They are hints: Spark applies every filter again, so all that has to hold is that no matching row is left out. What a
-batch header says of offsets and timestamps is believed, as Kafka does.
+batch header says of offsets and timestamps is trusted, as Kafka does.
 """
 
 import datetime

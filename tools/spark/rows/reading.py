@@ -150,9 +150,9 @@ class PartReader:
         if self._request.fails_on_loss:
             # Its own words, but for a name that is no Unicode: such a message Spark cannot hand on.
             raise type(error)(self._part.file, error.operation, error.cause) from None
-        is_gone = isinstance(error, MissingFileError) or isinstance(error.__cause__, FileNotFoundError)
+        is_missing = isinstance(error, MissingFileError) or isinstance(error.__cause__, FileNotFoundError)
         if self._request.mode == PERMISSIVE:
-            finding = Finding(self._part.path, "file-gone" if is_gone else "file-unreadable", str(error.cause))
+            finding = Finding(self._part.path, "file-gone" if is_missing else "file-unreadable", str(error.cause))
             yield from self._complaint(finding)
 
     def _complaint(self, finding: Finding) -> Iterator[pa.RecordBatch]:

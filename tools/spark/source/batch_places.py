@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where batches stand in logs that grow: a search begins where an earlier one ended, if that batch is there still.
 
-Nothing is believed for having been seen: each time the header, CRC included, is read again and compared.
+Nothing is trusted for having been seen: each time the header, CRC included, is read again and compared.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence

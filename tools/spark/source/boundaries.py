@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where a segment can be divided: at the starts of batches whose CRC holds.
 
-The offset index gives a place near the wanted one, which is believed only if a batch is there that says the same; from
+The offset index gives a place near the wanted one, which is trusted only if a batch is there that says the same; from
 there on, or without an index from the last place that is known, headers lead from one batch to the next.
 """
 

@@ -16,8 +16,8 @@ from raftlog.tools.auditing.batches.sequence_outliers import OutlierSearch
 class _Step:
     start: int
     end: int
-    held_end: int
-    is_vouched_for: bool = True
+    furthest_end: int
+    is_corroborated: bool = True
 
 
 STEP_LENGTH = 10
@@ -84,17 +84,17 @@ def test_a_step_that_leads_further_than_what_it_holds() -> None:
 
 def test_at_the_end_one_that_nothing_speaks_for_gives_way() -> None:
     """Of two last steps that contradict each other, the first is out of line if nothing vouches for it."""
-    first, high, low = (_Step(start, end=start, held_end=start) for start in (1, 5, 3))
-    assert _starts_of_outliers([first, attrs.evolve(high, is_vouched_for=False), low]) == [high.start]
-    assert _starts_of_outliers([first, attrs.evolve(high, is_vouched_for=True), low]) == [low.start]
+    first, high, low = (_Step(start, end=start, furthest_end=start) for start in (1, 5, 3))
+    assert _starts_of_outliers([first, attrs.evolve(high, is_corroborated=False), low]) == [high.start]
+    assert _starts_of_outliers([first, attrs.evolve(high, is_corroborated=True), low]) == [low.start]
 
 
 def test_many_steps_may_be_taken_at_once() -> None:
     """A line that was skipped to somewhere goes on there, and what was before is not doubted again."""
     search: OutlierSearch[_Step] = OutlierSearch(0)
-    assert search.goes_on_with(0)
+    assert search.continues_at(0)
     assert list(search.take(_Step(0, 10, 10))) == []
     assert [verdict.is_in_sequence for verdict in search.flush()] == [True]
     search.skip_to(50)
-    assert (search.goes_on_with(49), search.goes_on_with(50)) == (False, True)
+    assert (search.continues_at(49), search.continues_at(50)) == (False, True)
     assert [verdict.is_in_sequence for verdict in search.take(_Step(40, 45, 45))] == [False]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which epochs of a log are believed."""
+"""Which epochs of a log are trusted."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -48,7 +48,7 @@ long_runs = st.lists(st.integers(3, 6), min_size=1, max_size=5)
 
 @given(long_runs, st.integers(1, 20))
 def test_a_sound_log_is_believed(sizes: list[int], border: int) -> None:
-    """Epochs that do not go back are all believed, also where segments divide them."""
+    """Epochs that do not go back are all trusted, also where segments divide them."""
     per_offset = [epoch for epoch, size in enumerate(sizes) for _ in range(size)]
     whole = runs_of(per_offset)
     border = min(border, len(per_offset) - 1)
@@ -81,14 +81,14 @@ def test_one_wrong_batch_is_doubted(data: st.DataObject, sizes: list[int], wrong
 
 @given(st.lists(st.integers(-3, 9), min_size=1, max_size=80), st.lists(st.integers(-3, 9), max_size=20))
 def test_what_is_believed_is_in_order(first: list[int], second: list[int]) -> None:
-    """Whatever batches claim, the epochs that are believed increase, and each run is believed or doubted."""
+    """Whatever batches claim, the epochs that are trusted increase, and each run is trusted or doubted."""
     segments = [runs_of(first)]
     if second:
         segments.append([(epoch, start + len(first), end + len(first)) for epoch, start, end in runs_of(second)])
     epochs = LogEpochs(log(*segments))
-    believed = [span.epoch for span in epochs.spans]
-    assert believed == sorted(set(believed))
-    assert {run.seen.epoch for run in epochs.doubted} | set(believed) == {each for each in first + second if each >= 0}
+    trusted = [span.epoch for span in epochs.spans]
+    assert trusted == sorted(set(trusted))
+    assert {run.seen.epoch for run in epochs.doubted} | set(trusted) == {each for each in first + second if each >= 0}
 
 
 def test_an_order_that_breaks_between_segments() -> None:

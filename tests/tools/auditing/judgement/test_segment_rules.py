@@ -21,11 +21,11 @@ from raftlog.tools.auditing.evidence import (
 )
 from raftlog.tools.auditing.judgement.judgement import judge
 from raftlog.tools.auditing.judgement.segment_rules import (
+    explained_by_worse,
     has_lost_tail,
     holes_between,
     judge_log_end,
     judge_segments,
-    told_of_worse,
 )
 from raftlog.tools.auditing.survey.small_file_survey import survey_small_file
 from raftlog.tools.catalogue.findings import Finding
@@ -284,7 +284,7 @@ def test_only_what_reaches_the_end_is_its_tail() -> None:
     rest = (Finding(path, "batch-crc", "", 100, 50), Finding(path, "batch-length", "", 350, 50), *last.findings)
     damaged = attrs.evolve(last, findings=rest)
     durable = [Finding(path, "log-end-durable", "")]
-    assert [finding.rule for finding in told_of_worse(log(damaged), durable)] == ["batch-length", "tail-torn"]
-    assert list(told_of_worse(log(damaged), [])) == []
-    assert list(told_of_worse(log(segment(0, 50, finding="timestamp-max")), durable)) == []
-    assert list(told_of_worse(log(producer_snapshot(60)), durable)) == []
+    assert [finding.rule for finding in explained_by_worse(log(damaged), durable)] == ["batch-length", "tail-torn"]
+    assert list(explained_by_worse(log(damaged), [])) == []
+    assert list(explained_by_worse(log(segment(0, 50, finding="timestamp-max")), durable)) == []
+    assert list(explained_by_worse(log(producer_snapshot(60)), durable)) == []

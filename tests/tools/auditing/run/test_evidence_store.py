@@ -139,7 +139,7 @@ def test_a_store_that_is_damaged(path: str) -> None:
 
 
 def test_evidence_that_cannot_be_understood(path: str) -> None:
-    """A row that somebody else wrote is not believed."""
+    """A row that somebody else wrote is not trusted."""
     with EvidenceStore(path, "run") as store:
         store.take(evidence(TASK))
     database = sqlite3.connect(path)

@@ -9,7 +9,7 @@ import pytest
 from raftlog.errors import OutOfSpaceError, StorageError
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.storage.log.file_log import FileLog
-from raftlog.storage.recovery import written_anew
+from raftlog.storage.recovery import rewriting
 from raftlog.testing.file_system.crash_states import CrashModel, PossibleStates
 from raftlog.testing.file_system.faults import Fault, Operation, Step
 from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
@@ -84,7 +84,7 @@ def test_it_is_written_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     files = a_log(flushed=1, more=7)
     whole, size = files.contents()[SEGMENT], len(data_batch(1)(1))
     for limit in (1, size - 1, size, size + 1, 3 * size):
-        monkeypatch.setattr(written_anew, "_PIECE_SIZE", limit)
+        monkeypatch.setattr(rewriting, "_PIECE_SIZE", limit)
         copy = files.settled()
         copy.remove(f"{DIRECTORY}/raftlog-recovery-point")
         copy.remove(f"{DIRECTORY}/raftlog-flush-mark")
@@ -128,14 +128,14 @@ def test_bytes_that_change_between_the_scan_and_the_write_are_not_written(monkey
     """A page that the cache let go of after the scan is read from the disk: what is not sound there is not written."""
     files = a_log(flushed=2, more=2)
     end = len(files.contents()[SEGMENT])
-    real = written_anew._write_batches_anew
+    real = rewriting._rewrite_batches
 
     def losing_pages(segment: object, position: int) -> None:
         files.open(SEGMENT).write_at(end - 5, b"gone!")
         files.steps.clear()
         real(segment, position)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(written_anew, "_write_batches_anew", losing_pages)
+    monkeypatch.setattr(rewriting, "_rewrite_batches", losing_pages)
     with pytest.raises(StorageError, match="was sound has changed"):
         FileLog.open(files, DIRECTORY, CONFIG)
     assert files.contents()[SEGMENT].endswith(b"gone!")
@@ -217,7 +217,7 @@ def test_a_start_that_ends_between_two_names_is_gone_on_with(path_end: str) -> N
     files.remove(f"{DIRECTORY}/raftlog-recovery-point")
     files.remove(f"{DIRECTORY}/raftlog-flush-mark")
     files.faults.append(Fault(Operation.RENAME, path_end=f"{path_end}.swap"))
-    story.log._let_go()
+    story.log._release()
     snapshot = files.contents()[f"{DIRECTORY}/00000000000000000002-0000000001.checkpoint"]
     if path_end == ".log":
         files.remove(f"{DIRECTORY}/00000000000000000002-0000000001.checkpoint")

@@ -46,7 +46,7 @@ _PIECE_SIZE: Final = 1024 * 1024
 """Bytes that are read, checked and written at once, unless a batch is larger."""
 
 
-def write_recovery_point_anew(file_system: FileSystem, directory: str, stored: StoredDurablePoint) -> None:
+def rewrite_recovery_point(file_system: FileSystem, directory: str, stored: StoredDurablePoint) -> None:
     """Replace the recovery point by itself, unless the log was closed in order.
 
     Otherwise, if it is not on disk, a crash after a truncation or removal based on it may bring back an older one, with
@@ -60,7 +60,7 @@ def write_recovery_point_anew(file_system: FileSystem, directory: str, stored: S
         replace_file(file_system, join(directory, RECOVERY_POINT_NAME), point.encode())
 
 
-def believed_end_offset(stored: StoredDurablePoint, snapshot_ids: Iterable[OffsetAndEpoch]) -> int:
+def trusted_end_offset(stored: StoredDurablePoint, snapshot_ids: Iterable[OffsetAndEpoch]) -> int:
     """Return the offset, exclusive, below which batches may be read from the page cache.
 
     Args:
@@ -72,7 +72,7 @@ def believed_end_offset(stored: StoredDurablePoint, snapshot_ids: Iterable[Offse
     return max((each.offset for each in snapshot_ids), default=0)
 
 
-def write_tails_anew(
+def rewrite_tails(
     segments: Sequence[LogSegment],
     durable_end_offset: int,
     stored: StoredDurablePoint,
@@ -94,17 +94,17 @@ def write_tails_anew(
     for segment in segments:
         if segment.next_offset > durable_end_offset < from_disk_offsets[segment.base_offset]:
             position, _ = segment.locate(max(segment.base_offset, durable_end_offset))
-            _write_batches_anew(segment, position)
+            _rewrite_batches(segment, position)
             segment.file.sync()
     if not _is_as_it_was_closed(stored, segments, durable_end_offset):
-        _give_length_anew(segments[-1])
+        _rewrite_length(segments[-1])
 
 
 def _is_as_it_was_closed(stored: StoredDurablePoint, segments: Sequence[LogSegment], durable_end_offset: int) -> bool:
     return stored.is_clean and segments[-1].next_offset == durable_end_offset
 
 
-def _give_length_anew(segment: LogSegment) -> None:
+def _rewrite_length(segment: LogSegment) -> None:
     """Make the file's length durable, unless bytes follow the batches: those are truncated later, or must stay.
 
     If a crash leaves the extra byte, that is a torn tail.
@@ -115,7 +115,7 @@ def _give_length_anew(segment: LogSegment) -> None:
         segment.file.sync()
 
 
-def _write_batches_anew(segment: LogSegment, position: int) -> None:
+def _rewrite_batches(segment: LogSegment, position: int) -> None:
     """Rewrite the batches from a position on; each is read and checked again before it is written."""
     finder, size = RunFinder(), _PIECE_SIZE
     while position < segment.size_bytes:
@@ -132,7 +132,7 @@ def _write_batches_anew(segment: LogSegment, position: int) -> None:
         size = batch_size
 
 
-def give_names_anew(
+def restore_names(
     file_system: FileSystem,
     directory: str,
     stored: StoredDurablePoint,
@@ -148,7 +148,7 @@ def give_names_anew(
         stored: the stored durable point.
         segments: of the log.
         snapshot_ids: of the log.
-        durable_end_offset: as for ``write_tails_anew``.
+        durable_end_offset: as for ``rewrite_tails``.
 
     Raises:
         StorageError: a file may have its plain name, or end in ``.swap``.
