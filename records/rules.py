@@ -45,9 +45,12 @@ class Subject(enum.Enum):
     PARTITION_METADATA = "partition.metadata"
     META_PROPERTIES = "meta.properties"
     QUORUM_STATE = "quorum-state"
+    TOPICS = "logs of topics"
     RAFT = "logs of raft"
     MESSAGES = "messages of raft logs, where they are read"
     REPLICAS = "two replicas of one log"
+    RAFT_REPLICAS = "two replicas of one raft log"
+    TOPIC_REPLICAS = "two replicas of one topic's log"
     LOG_DIRECTORIES = "two log directories"
     ANYTHING = "any file"
     NOTHING = "nothing that an audit reads: dump-log alone cites the rule"
@@ -232,7 +235,7 @@ RULES = _rules(
     Rule(
         "control-key",
         _DAMAGED,
-        Subject.RAFT,
+        Subject.BATCHES,
         "a control record's key has a type, and no negative version",
         "ControlRecordType",
         "a key of one byte",
@@ -249,7 +252,7 @@ RULES = _rules(
     Rule(
         "control-value",
         _DAMAGED,
-        Subject.RAFT,
+        Subject.BATCHES,
         "a control record's value reads by the version 0 layout",
         "ControlRecordUtils",
         "a LeaderChange of 3 bytes",
@@ -393,7 +396,7 @@ RULES = _rules(
     Rule(
         "file-crc",
         _DAMAGED,
-        Subject.PRODUCER_SNAPSHOT,
+        Subject.ANYTHING,
         "the CRC of a producer snapshot, and of a file of raftlog's, is that of its bytes",
         "ProducerStateManager",
         "one bit of a producer's sequence was flipped",

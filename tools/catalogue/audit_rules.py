@@ -272,7 +272,7 @@ _SNAPSHOTS = (
     Rule(
         "snapshot-twins",
         _DAMAGED,
-        Subject.REPLICAS,
+        Subject.RAFT_REPLICAS,
         "snapshots of one id on several replicas say the same",
         "KIP-630",
         "two snapshots 100-4 with different voters",
