@@ -79,15 +79,23 @@ KAFKA: Final = OutputFormat(
     hides_secrets=False,
     make_line_writer=KafkaLines,
 )
-_OURS: Final[dict[str, Any]] = {
-    "follows_dialect": False,
-    "prints_kafkas_files_only": False,
-    "decodes_unasked": True,
-    "hides_secrets": True,
-    "make_line_writer": None,
-}
-FORMATS: Final = {
-    each.name: each
-    for each in (KAFKA, OutputFormat("jsonl", _json_lines, **_OURS), OutputFormat("table", _table, **_OURS))
-}
+JSONL: Final = OutputFormat(
+    "jsonl",
+    _json_lines,
+    follows_dialect=False,
+    prints_kafkas_files_only=False,
+    decodes_unasked=True,
+    hides_secrets=True,
+    make_line_writer=None,
+)
+TABLE: Final = OutputFormat(
+    "table",
+    _table,
+    follows_dialect=False,
+    prints_kafkas_files_only=False,
+    decodes_unasked=True,
+    hides_secrets=True,
+    make_line_writer=None,
+)
+FORMATS: Final = {each.name: each for each in (KAFKA, JSONL, TABLE)}
 """Every format by its name; the first is the default."""
