@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line of an audit, and what it says in the end: of ``raftlog audit``, and of the job on Spark."""
+"""The command line and the closing message of an audit, for ``raftlog audit`` and for the Spark job."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 
 def audit_on(engine: "Engine", given: argparse.Namespace, program: str) -> int:
-    """Audit on an engine, say how it came out on standard output, and return the exit code.
+    """Audit on an engine, report the outcome on standard output, and return the exit code.
 
     Args:
-        engine: surveys and judges.
+        engine: runs the survey and the judgement.
         given: the options.
-        program: who is at work.
+        program: the command's name, for messages.
 
     Raises:
         RaftLogError: the engine or the output directory fails.
     """
-    from raftlog.tools.auditing.run.full_audit import audit_into  # Only now: numpy comes with it.
+    from raftlog.tools.auditing.run.full_audit import audit_into  # Imported late, because it imports numpy.
     from raftlog.tools.report.page import Report
 
     page = Report(given.paths)
@@ -40,38 +40,43 @@ def audit_on(engine: "Engine", given: argparse.Namespace, program: str) -> int:
 
 
 def parser_of(program: str) -> Parser:
-    """Return what parses the command line.
+    """Return the parser of the command line.
 
     Args:
-        program: that it is of.
+        program: the command's name, for messages.
     """
     parser = Parser(
         prog=program,
-        description="Verify any number of log directories, and leave the results as Parquet tables (runs, checks,"
-        " findings, voter_timeline, epochs), a summary and a page to read. What has not changed since the last run is"
-        " not read again.",
-        epilog=f"Nothing is written to what is audited. {EXIT_CODES_HELP}",
+        description="Verify any number of log directories, and write the results as Parquet tables (runs, checks,"
+        " findings, voter_timeline, epochs), a summary and an HTML report. Files that have not changed since the last"
+        " run are not read again.",
+        epilog=f"The audited directories are not written to. {EXIT_CODES_HELP}",
     )
     parser.add_argument(
-        "paths", nargs="+", metavar="SRC", help="a log directory, a directory of those, or what verify takes else"
+        "paths",
+        nargs="+",
+        metavar="SRC",
+        help="a log directory, a directory of log directories, or any other path that verify takes",
     )
-    parser.add_argument("--out", required=True, metavar="DIR", help="where the results go: a new directory, or its own")
+    parser.add_argument(
+        "--out", required=True, metavar="DIR", help="directory of the results: a new one, or that of an earlier audit"
+    )
     parser.add_argument(
         "--fresh",
         action="store_true",
-        help="read everything again: bits that rot on a disk change no file's size or time",
+        help="read everything again: bit rot changes no file's size or time",
     )
     parser.add_argument(
         "--engine",
         choices=("local", "spark", "auto"),
         default="local",
-        help="who does the work: processes of this machine (the default), Spark, or the better one for the size",
+        help="what does the work: processes of this machine (the default), Spark, or whichever suits the size",
     )
     parser.add_argument(
         "--master",
         metavar="URL",
-        help="where Spark is: local[N], spark://HOST:PORT, sc://HOST (default: the session, or what spark-submit or"
-        " SPARK_REMOTE says, else this machine); DIR and SRC are where its workers see them, too",
+        help="where Spark is: local[N], spark://HOST:PORT, sc://HOST (default: the current session, or what"
+        " spark-submit or SPARK_REMOTE names, else this machine); its workers must see DIR and SRC at the same paths",
     )
     add_messages_option(parser)
     add_fail_on_option(parser)

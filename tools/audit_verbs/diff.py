@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``raftlog diff``: where two or more replicas part, and how."""
+"""``raftlog diff``: where two or more replicas diverge, and how."""
 
 import argparse
 from collections import Counter
@@ -32,9 +32,9 @@ from raftlog.tools.terminal.verb_output import Fact, add_format_option, write_fa
 
 _PROGRAM: Final = "raftlog diff"
 _FIELDS: Final = (*((start, name) for start, _, name in HEADER_FIELDS), (BATCH_OVERHEAD, "records"))
-"""Where each field of a batch starts, and its name."""
+"""The position at which each field of a batch starts, and its name."""
 _LARGEST_COMPARED: Final = 16 * 1024 * 1024
-"""Of larger batches no byte is shown."""
+"""The differing byte is not shown in batches larger than this."""
 
 SEVERITIES: Final = {
     DivergenceKind.PREFIX: Severity.HARMLESS,
@@ -57,7 +57,7 @@ class ByteDifference:
     Attributes:
         index: of the byte in the batch.
         field: of the batch that it is in.
-        left, right: the bytes there; None where a batch has ended.
+        left, right: the bytes there; None if a batch ends before.
     """
 
     index: int
@@ -71,7 +71,7 @@ class ByteDifference:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run ``raftlog diff`` with what follows it on the command line, and return the exit code."""
+    """Run ``raftlog diff`` with its arguments, and return the exit code."""
     parser = make_parser()
     given = parser.parse_args(arguments)
     if len(given.paths) < 2:
@@ -88,9 +88,9 @@ def make_parser() -> Parser:
     """Return the parser of the verb's arguments."""
     parser = Parser(
         prog=_PROGRAM,
-        description="Say where replicas of a partition part: the first offset and epoch that differ, and how.",
+        description="Show where replicas of a partition diverge: the first offset and epoch that differ, and how.",
         epilog=f"The first path is compared with each of the others. {EXIT_CODES_HELP} "
-        "One log that is the start of the other is clean, and so is what compaction does.",
+        "A log that is a prefix of the other is clean, and so are differences that compaction explains.",
     )
     parser.add_argument(
         "paths", nargs="+", metavar="PATH", help="a segment, a partition's directory or a log directory"
@@ -120,11 +120,11 @@ def _run(given: argparse.Namespace) -> int:
 
 
 def _partitions(path: str, processes: int, unread: list[Finding]) -> list[PartitionEvidence] | None:
-    """Survey a path and return the partitions that have a log there; None, once it is said why, if that cannot be.
+    """Survey a path and return the partitions that have a log there; None, after an error message, if there are none.
 
-    What of them cannot be read is said, and added to ``unread``: what can be is compared.
+    Files that cannot be read are reported and added to ``unread``; the rest is compared.
     """
-    from raftlog.tools.auditing.run.engine import survey_all  # Only now: numpy comes with it.
+    from raftlog.tools.auditing.run.engine import survey_all  # Imported late, because it imports numpy.
 
     tasks, problems = [], []
     for task in find_tasks([path]):
@@ -145,7 +145,7 @@ def _partitions(path: str, processes: int, unread: list[Finding]) -> list[Partit
     if lost and all(file.extent is None for file in files):
         return None
     if not found:
-        reason = str(problems[0]) if problems else f"{path}: no segment of a log is there"
+        reason = str(problems[0]) if problems else f"{path}: there is no segment of a log"
         say(reason, _PROGRAM)
         return None
     return found
@@ -154,7 +154,7 @@ def _partitions(path: str, processes: int, unread: list[Finding]) -> list[Partit
 def _pairs(
     left: Sequence[PartitionEvidence], right: Sequence[PartitionEvidence]
 ) -> Iterator[tuple[PartitionEvidence, PartitionEvidence]]:
-    """Yield what is to be compared: the same partitions, or the two that are there, whatever their names."""
+    """Yield the pairs to compare: partitions of one name, or, if each path has only one partition, these two."""
     if len(left) == len(right) == 1:
         yield left[0], right[0]
         return
@@ -165,7 +165,7 @@ def _pairs(
 
 
 def _compare(left: PartitionEvidence, right: PartitionEvidence, given: argparse.Namespace) -> Severity:
-    """Write how two replicas differ, and return how much that matters."""
+    """Write how two replicas differ, and return the severity of it."""
     found = list(divergences(left, right, read_batches))
     write_facts(given.format, list(_facts(left, right, found, found if given.all else found[:1])))
     return max((SEVERITIES[divergence.kind] for divergence in found), default=Severity.HARMLESS)
@@ -185,7 +185,7 @@ def _facts(
         for side in (left, right)
     ]
     verdict = "equal" if not found else f"{len(found)} differences" if len(found) > 1 else "1 difference"
-    more = "; --all shows the others" if len(found) > len(shown) else ""
+    more = "; --all shows the rest" if len(found) > len(shown) else ""
     yield Fact([*ends, f"  {verdict}{more}"], "comparison", {**common, "divergences": len(found)})
     for divergence in shown:
         yield _fact(divergence, common)
@@ -226,7 +226,7 @@ def _directory(evidence: PartitionEvidence) -> str:
 
 
 def _byte_difference(divergence: Divergence) -> ByteDifference | None:
-    """Return the first byte in which the batches differ that stand where two logs part; None where one has none."""
+    """Return the first differing byte of the batches at which two logs diverge; None if one log has no batch there."""
     batches = [_read(side) for side in (divergence.left, divergence.right)]
     if batches[0] is None or batches[1] is None:
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``raftlog quorum``: what ``kafka-metadata-quorum describe`` says of a running quorum, from directories alone."""
+"""``raftlog quorum``: the facts of ``kafka-metadata-quorum describe`` from files, for a quorum that is not running."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,7 +21,7 @@ _LABEL_WIDTH: Final = 24
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run ``raftlog quorum`` with what follows it on the command line, and return the exit code."""
+    """Run ``raftlog quorum`` with its arguments, and return the exit code."""
     return show_logs(make_parser(), _lines, arguments)
 
 

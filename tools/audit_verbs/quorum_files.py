@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the verbs about a quorum read and write: its replicas' logs and snapshots, and one table or JSON lines."""
+"""Reads the logs and snapshots of a quorum's replicas for voters, epochs and quorum, and writes their output."""
 
 import argparse
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -31,17 +31,17 @@ _WANTED: Final = frozenset({FileKind.LOG, FileKind.SNAPSHOT, FileKind.QUORUM_STA
 
 
 LinesOfLog = Callable[[Sequence[PartitionEvidence], str], Iterable[str] | None]
-"""Says something, in a format, of the replicas of a log and the log directories that they are in; None of a log that is
-none of raft, where only those are of interest."""
+"""Returns the output lines of a verb, in a format, for one log: given its replicas and the log directories they are in.
+None if the verb is only about raft logs and the log is not one."""
 
 
 def show_logs(parser: argparse.ArgumentParser, lines: LinesOfLog, arguments: Sequence[str]) -> int:
-    """Run a verb that says something of each log, and return the exit code.
+    """Run a verb whose output is about each log, and return the exit code.
 
     Args:
         parser: of the verb's arguments.
-        lines: what it says of a log.
-        arguments: what follows it on the command line.
+        lines: returns its output for a log.
+        arguments: the verb's arguments.
     """
     program = parser.prog
     given = parser.parse_args(arguments)
@@ -52,7 +52,7 @@ def show_logs(parser: argparse.ArgumentParser, lines: LinesOfLog, arguments: Seq
         return EXIT_ERROR
     texts, faults = _quorum_texts(files.logs, lines, given.format)
     if files.logs and not texts and not faults:
-        say("no log of raft is there", program)
+        say("there is no raft log", program)
         return EXIT_ERROR
     for number, (log, text) in enumerate(texts):
         has_title = given.format == "text" and len(texts) > 1
@@ -70,7 +70,7 @@ _QuorumTexts = list[tuple[list[PartitionEvidence], list[str]]]
 def _quorum_texts(
     logs: Iterable[list[PartitionEvidence]], lines: LinesOfLog, output_format: str
 ) -> tuple[_QuorumTexts, list[Finding]]:
-    """Return what there is to say of each log, and the findings of those that raftlog fails over."""
+    """Return the output for each log, and a finding for each log on which raftlog itself fails."""
     texts: _QuorumTexts = []
     faults: list[Finding] = []
 
@@ -89,12 +89,12 @@ def _quorum_texts(
 
 @attrs.define
 class _QuorumFiles:
-    """The files that some paths mean, as far as they say who votes and leads.
+    """The evidence of the given paths, of files that show who votes and leads.
 
     Attributes:
         logs: the replicas of each log, with the log directories that they are in. Logs of the same name are
             distinguished by the cluster ids of their directories.
-        tally: of what is wrong with the files; damage was named on standard error, one line per file.
+        tally: of the findings in the files; damage was reported on standard error, one line per file.
     """
 
     logs: list[list[PartitionEvidence]] = attrs.field(factory=list)
@@ -102,18 +102,18 @@ class _QuorumFiles:
 
 
 def make_quorum_parser(verb: str, description: str) -> Parser:
-    """Return the parser of the arguments of a verb that says something of each log.
+    """Return the parser of the arguments of a verb whose output is about each log.
 
     Args:
-        verb: its name.
-        description: what it does, for its help.
+        verb: the verb's name.
+        description: what the verb does, for its help.
     """
     parser = Parser(
         prog=f"raftlog {verb}",
         description=description,
-        epilog=f"Give the directories of all replicas that there are: they complete each other. {EXIT_CODES_HELP}",
+        epilog=f"Give the directories of all available replicas: they complete each other. {EXIT_CODES_HELP}",
     )
-    what = "a log directory, a directory of those, a partition's directory, a segment or a snapshot"
+    what = "a log directory, a directory of log directories, a partition's directory, a segment or a snapshot"
     parser.add_argument("paths", nargs="+", metavar="PATH", help=what)
     add_processes_option(parser)
     add_format_option(parser)
@@ -122,13 +122,13 @@ def make_quorum_parser(verb: str, description: str) -> Parser:
 
 
 def _read(given: argparse.Namespace, program: str) -> _QuorumFiles:
-    """Survey what the paths of a command line mean, and say on standard error what is wrong with it.
+    """Survey the paths of a command line, and report damage on standard error.
 
     Raises:
         RaftLogError: a package of an extra is not installed.
     """
     prepare_to_survey()
-    from raftlog.tools.auditing.run.engine import survey_all  # Only now: numpy comes with it.
+    from raftlog.tools.auditing.run.engine import survey_all  # Imported late, because it imports numpy.
 
     files = _QuorumFiles()
     tasks = list(_tasks(given.paths, files.tally, program))
@@ -145,7 +145,7 @@ def _read(given: argparse.Namespace, program: str) -> _QuorumFiles:
     files.logs = logs
     if not files.logs:
         if not files.tally.by_severity.total():
-            say("no log or snapshot is there", program)
+            say("there is no log or snapshot", program)
         files.tally.errors += 1
     return files
 
@@ -162,13 +162,13 @@ def _tasks(paths: Sequence[str], tally: Tally, program: str) -> Iterator[SurveyT
 
 
 def _is_wanted(task: SurveyTask) -> bool:
-    """Whether a file says who votes and leads, or how far a log was durable."""
+    """Whether a file shows who votes and leads, or how far a log was durable."""
     is_durable_point = task.is_raft and file_name(task) in {RECOVERY_POINT_NAME, FLUSH_MARK_NAME}
     return task.state is FileState.CURRENT and (task.kind in _WANTED or is_durable_point)
 
 
 def _report_damage(evidence: FileEvidence, tally: Tally, program: str) -> None:
-    """Count what is wrong with a file, and say so in one line; what can be read of it counts all the same."""
+    """Count a file's findings, and report them in one line; what can be read of the file is used all the same."""
     serious = [finding for finding in evidence.findings if finding.severity is not Severity.HARMLESS]
     for finding in evidence.findings:
         tally.add(finding)
@@ -195,7 +195,7 @@ def _by_log(places: Sequence[PartitionEvidence]) -> Iterator[list[PartitionEvide
 
 
 def _title(log: Sequence[PartitionEvidence]) -> str:
-    """Name a log, where there are several."""
+    """Return the title of a log, for output about several logs."""
     place = log[-1].place
     cluster_ids = {each.cluster_id for each in log_directories(log).values() if each.cluster_id}
     cluster = f" of cluster {', '.join(sorted(cluster_ids))}" if cluster_ids else ""

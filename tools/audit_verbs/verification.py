@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``raftlog verify`` does: it writes findings as they come, and in the end where each byte went."""
+"""Runs ``raftlog verify``: writes findings as they are found, and at the end what each byte belongs to."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, BinaryIO
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class Verification:
-    """One run.
+    """One run of ``raftlog verify``.
 
     Attributes:
-        paths: what to verify.
-        processes: how many read files.
+        paths: to verify.
+        processes: number of processes that read files.
         output_format: ``text`` or ``jsonl``.
-        min_severity: findings below it are counted, and not shown.
-        fail_on: findings below it leave the exit code 0.
-        output: where to write.
-        findings_output: where to write all findings as JSON lines; or None.
-        report: is told of everything; or None.
-        label: who is at work, for the terminal.
+        min_severity: findings below it are counted but not shown.
+        fail_on: findings below it do not change the exit code from 0.
+        output: the stream to write to.
+        findings_output: a stream for all findings as JSON lines; or None.
+        report: collects everything for the HTML report; or None.
+        label: the command's name, for progress on the terminal.
         reads_messages: whether to read the messages in records of the metadata log too.
     """
 
@@ -83,7 +83,7 @@ class Verification:
             from raftlog.tools.audit_verbs.audit_lines import summary_line
 
             return [summary_line(account, exit_code, hidden)]
-        more = [f"{hidden} milder findings are not shown; --all shows them"] if hidden else []
+        more = [f"{hidden} less severe findings are not shown; --all shows them"] if hidden else []
         return [f"{line}\n" for line in fit_lines([*more, account.coverage_line(), account.verdict_line()])]
 
 
@@ -92,7 +92,7 @@ def _finding_lines(findings: Iterable[Finding]) -> Iterable[str]:
 
 
 def _write(stream: BinaryIO, lines: Iterable[str]) -> None:
-    """Write lines at once; what is no Unicode, in a file's name, is written as it was read."""
+    """Write and flush lines; bytes of a file name that are not valid UTF-8 are written as they were read."""
     if text := "".join(lines):
         stream.write(text.encode("utf-8", "surrogateescape"))
         stream.flush()

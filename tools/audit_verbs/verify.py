@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``raftlog verify``: what is wrong with the files of logs, by all rules, and where each byte of them went."""
+"""``raftlog verify``: checks the files of logs by all rules, and accounts for each of their bytes."""
 
 import argparse
 import contextlib
@@ -33,7 +33,7 @@ _PROGRAM: Final = "raftlog verify"
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run ``raftlog verify`` with what follows it on the command line, and return the exit code."""
+    """Run ``raftlog verify`` with its arguments, and return the exit code."""
     parser = make_parser()
     given = parser.parse_args(arguments)
     if given.rules:
@@ -49,7 +49,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _verify(given: argparse.Namespace) -> int:
-    from raftlog.tools.audit_verbs.verification import Verification  # Only now: numpy comes with it.
+    from raftlog.tools.audit_verbs.verification import Verification  # Imported late, because it imports numpy.
 
     report_path: str | None = given.report
     report = None if report_path is None else _new_report(report_path, given.paths)
@@ -76,8 +76,8 @@ def _verify(given: argparse.Namespace) -> int:
 
 
 def _new_report(path: str, paths: Sequence[str]) -> "Report":
-    """Begin a report, once it is known that it may be where it is to be."""
-    from raftlog.tools.auditing.run.audit_output import check_outside  # Only for those who want a report.
+    """Start a report, after checking that its file may be written there."""
+    from raftlog.tools.auditing.run.audit_output import check_outside  # Imported only if a report is requested.
     from raftlog.tools.report.page import Report
     from raftlog.tools.report.report_file import check_report_path
 
@@ -87,10 +87,10 @@ def _new_report(path: str, paths: Sequence[str]) -> "Report":
 
 
 def _new_file(path: str) -> BinaryIO:
-    """Make a file; one that is there is kept, since it may be part of what is verified.
+    """Create a file. An existing file is never overwritten, since it may be one of those being verified.
 
     Raises:
-        StorageError: it is there, or cannot be made.
+        StorageError: the file exists, or cannot be created.
     """
     try:
         return open(path, "xb")  # noqa: PTH123 - closed by the caller
@@ -114,22 +114,22 @@ def make_parser() -> Parser:
     """Return the parser of the verb's arguments."""
     parser = Parser(
         prog=_PROGRAM,
-        description="Say what is wrong with the files of logs, by all rules, and where each byte of them went.",
-        epilog=f"Nothing is written to what is verified. {EXIT_CODES_HELP}",
+        description="Check the files of logs by all rules, and account for each of their bytes.",
+        epilog=f"The verified files are not written to. {EXIT_CODES_HELP}",
     )
     parser.add_argument(
         "paths",
         nargs="*",
         metavar="PATH",
-        help="a file, a partition's directory, a log directory, a directory of those, a pattern, or - for standard"
-        " input; replicas of a partition are compared with each other",
+        help="a file, a partition's directory, a log directory, a directory of log directories, a pattern, or - for"
+        " standard input; replicas of a partition are compared with each other",
     )
     parser.add_argument("--rules", action="store_true", help="list the rules, and exit")
     parser.add_argument("--findings", metavar="FILE", help="write all findings to a new file, as JSON lines")
     parser.add_argument(
         "--report",
         metavar="FILE.html",
-        help="write a page to read, print or attach: it needs no network; an older report is replaced",
+        help="write an HTML report, which needs no network to read; an existing report is replaced",
     )
     parser.add_argument(
         "--min-severity",

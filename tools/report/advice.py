@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What came out of an audit, in words: the verdict, what to keep, what to fetch again, and what is safe."""
+"""The outcome of an audit in words: the verdict, what to keep, what to fetch again, and what is safe."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -10,13 +10,13 @@ from raftlog.tools.auditing.run.run import Account
 from raftlog.tools.report.gathering import Gathering, LogFacts, ReplicaFacts
 
 _NAMED: Final = 12
-"""So many directories are named in a sentence."""
+"""Number of directories that a sentence names at most."""
 _DESCRIBED: Final = 3
-"""So many places of damage are."""
+"""Number of damaged places that a sentence names at most."""
 
 
 def verdict_text(account: Account) -> str:
-    """Say in a line how it is."""
+    """Return the verdict as one line."""
     counts = account.by_severity
     damaged = _count(counts[Severity.DAMAGED], "finding") + " of damage"
     bytes_text = f", {account.damaged_bytes:,} bytes are in no sound batch" if account.damaged_bytes else ""
@@ -36,15 +36,15 @@ def verdict_text(account: Account) -> str:
 
 
 def next_steps(gathering: Gathering) -> Iterator[str]:
-    """Yield what to do, a sentence or two each, the most urgent first."""
+    """Yield the steps to take, a sentence or two each, the most urgent first."""
     verdict = gathering.account.verdict
     if gathering.account.unreadable:
         yield (
             f"{_count(gathering.account.unreadable, 'file or directory', 'files or directories')} could not be read:"
-            " mend that, and run this again. Until then nothing here is known to be whole."
+            " fix that, and run this again. Until then it is not known whether anything here is complete."
         )
     if verdict in {"damaged", "data-loss"}:
-        yield "Before anything is started or deleted, copy all directories as they are: each may hold what others lost."
+        yield "Before you start or delete anything, copy all directories as they are: each may hold what others lost."
     for log in gathering.logs.values():
         prefix = f"{log.name}: " if gathering.logs.offered > 1 else ""
         yield from (prefix + line for line in _log_steps(log))
@@ -57,7 +57,7 @@ def next_steps(gathering: Gathering) -> Iterator[str]:
 
 
 def safe_texts(gathering: Gathering) -> Iterator[str]:
-    """Yield what nothing is wrong with."""
+    """Yield sentences about what has no finding above harmless."""
     logs = gathering.files
     unread = gathering.account.unread_bytes
     yield (
@@ -68,11 +68,11 @@ def safe_texts(gathering: Gathering) -> Iterator[str]:
         names = _named(gathering.clean_places, gathering.clean_place_count)
         yield f"{_count(gathering.clean_place_count, 'partition')} without such a finding in any file: {names}."
     if unread:
-        yield f"{unread:,} bytes were not read, and nothing is said of them: they are no log's, or on their way out."
+        yield f"{unread:,} bytes were not read or judged: they belong to no log, or to files that are being deleted."
 
 
 def replica_name(replica: ReplicaFacts) -> str:
-    """Return what to call a replica: by its node, where that is known, and its directory."""
+    """Return a name for a replica: its node, if known, and its directory."""
     return replica.log_directory if replica.node_id is None else f"node {replica.node_id} ({replica.log_directory})"
 
 
@@ -82,8 +82,8 @@ def replica_name(replica: ReplicaFacts) -> str:
 def _log_steps(log: LogFacts) -> Iterator[str]:
     if forked := [replica_name(replica) for replica in log.replicas if replica.is_forked]:
         yield (
-            f"Another history than that of the most up-to-date replica: {_named(forked, len(forked))}. One of them will"
-            " truncate. The findings of replica-* rules say where they part; keep both until that is understood."
+            f"Diverged from the most up-to-date replica: {_named(forked, len(forked))}. One of the two histories will"
+            " be truncated. The findings of replica-* rules say where they diverge; keep both until that is understood."
         )
     if log.view is not None:
         yield from _majority(log.view)
@@ -94,12 +94,12 @@ def _log_steps(log: LogFacts) -> Iterator[str]:
 
 def _majority(view: QuorumView) -> Iterator[str]:
     if not len(view.voters):
-        yield "Nothing here says who votes: add the directories of the other nodes."
+        yield "No file here names the voters: add the directories of the other nodes."
     elif not view.has_majority:
         absent = ", ".join(str(member.key.id) for member in view.members if member.status == "Absent" and member.key)
         unfit = f", {view.quarantined} of them in quarantine" if view.quarantined else ""
         counts = f"Only {view.present} of {len(view.voters)} voters are here{unfit}"
-        yield f"{counts}, where {view.voters.majority_size} are needed{_to_get(absent)}"
+        yield f"{counts}, and {view.voters.majority_size} are needed{_to_get(absent)}"
 
 
 def _to_get(absent: str) -> str:
@@ -123,25 +123,25 @@ def _to_keep(log: LogFacts, view: QuorumView) -> Iterator[str]:
     if sound := [replica for replica in log.replicas if not replica.is_damaged]:
         furthest = max(sound, key=lambda replica: replica.reach)
         place = f"offset {furthest.reach.offset} of epoch {furthest.reach.epoch}"
-        yield f"Of what is not damaged, {replica_name(furthest)} reaches furthest: {place}."
+        yield f"The undamaged records of {replica_name(furthest)} reach furthest: {place}."
 
 
 def _with_absent(log: LogFacts, view: QuorumView) -> Iterator[str]:
     helped = {member.path for member in view.members if member.electable_with_absent}
     if names := [replica_name(replica) for replica in log.replicas if replica.log_directory in helped]:
         yield (
-            f"The voters that are here can elect nobody. {_named(names, len(names))} could be elected by voters that"
-            " are not here, if those have no longer log."
+            f"The voters that are here cannot elect a leader. {_named(names, len(names))} could be elected by voters"
+            " that are not here, if their logs are not longer."
         )
 
 
 def _to_copy(log: LogFacts, view: QuorumView) -> Iterator[str]:
-    """Yield where a start would cut a log."""
+    """Yield a sentence about the places at which startup would truncate a log."""
     damaged_from = {member.path: member.damaged_from for member in view.members}
     starts = [(replica, damaged_from.get(replica.log_directory)) for replica in log.replicas]
     places = [f"{replica_name(replica)} from offset {start} on" for replica, start in starts if start is not None]
     if places:
-        yield f"Copy before a start cuts it: what is left of {_named(places, len(places))}."
+        yield f"Copy what is left of {_named(places, len(places))} before startup truncates it."
 
 
 def _keep(log: LogFacts, kept: Sequence[ReplicaFacts], end_offset: int) -> Iterator[str]:
@@ -152,7 +152,7 @@ def _keep(log: LogFacts, kept: Sequence[ReplicaFacts], end_offset: int) -> Itera
     furthest = max(replica.end_offset for replica in log.replicas)
     if end_offset < furthest:
         yield (
-            f"Other logs here go on to offset {furthest}, behind damage or in another history. What they have from"
+            f"Other logs here continue to offset {furthest}, after damage or in another history. What they have from"
             f" offset {end_offset} on may be committed, and is lost if such a replica leads: salvage it first."
         )
 
@@ -165,8 +165,8 @@ def _to_fetch(log: LogFacts) -> Iterator[str]:
         yield f"{len(damaged) - _NAMED:,} more replicas are damaged: the table of replicas says where."
     if damaged and log.is_raft:
         yield (
-            "Replace one replica at a time, while a majority of the others runs. Where voters have directory ids, an"
-            " emptied node is another voter: remove the old one, and add the new one once it has caught up."
+            "Replace one replica at a time, while a majority of the others runs. If voters have directory ids, an"
+            " emptied node is a new voter: remove the old one, and add the new one once it has caught up."
         )
 
 
@@ -183,11 +183,11 @@ def _fetch_text(log: LogFacts, replica: ReplicaFacts) -> str:
         return f"Fetch again from {_named(sources, len(sources))} what {name} has damaged: {places}{more}."
     if len(log.replicas) > 1:
         return f"No undamaged replica here has all of what {name} has damaged: {places}{more}."
-    return f"No other replica was given that may have what {name} has damaged: {places}{more}."
+    return f"No other given replica may have what {name} has damaged: {places}{more}."
 
 
 def _has(source: ReplicaFacts, damaged: ReplicaFacts, offsets: Sequence[int]) -> bool:
-    """Whether a replica has what another one lacks, for certain."""
+    """Whether a replica certainly has what another one lacks."""
     if source is damaged or source.is_damaged or source.is_forked or damaged.is_forked:
         return False
     return source.start_offset <= offsets[0] and offsets[-1] < source.end_offset

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figures of a report: lanes with bars and marks over a scale of offsets or bytes, as SVG.
 
-All places are in percent of the width, so that a figure is as wide as the page, and its text stays as large as the
-rest. What a colour says is also said by a pattern, a shape or a word.
+Horizontal positions are in percent of the width, so that a figure is as wide as the page and its text keeps the size of
+the page's text. Every meaning of a colour is also shown by a pattern, a shape or a word.
 """
 
 from collections.abc import Sequence
@@ -18,9 +18,9 @@ _LABEL_HEIGHT: Final = 18
 _BAR_HEIGHT: Final = 16
 _AXIS_HEIGHT: Final = 20
 _DIGIT_PERCENT: Final = 3.2
-"""So much of a narrow page's width a digit takes."""
+"""The share of a narrow page's width that a digit takes, in percent."""
 _LEAST_PERCENT: Final = 0.2
-"""What a bar takes at least, so that it can be seen."""
+"""The least width of a bar, so that it can be seen, in percent."""
 _LONGEST_TITLE: Final = 200
 _LONGEST_LABEL: Final = 50
 
@@ -34,7 +34,7 @@ _SHAPES: Final = {
 
 @attrs.frozen
 class Scale:
-    """Turns offsets or positions into percent of a figure's width.
+    """Converts offsets or positions to percent of a figure's width.
 
     Attributes:
         start: inclusive.
@@ -45,25 +45,25 @@ class Scale:
     end: int
 
     def percent(self, value: int) -> float:
-        """Return where a value is; what lies outside is at the edge."""
+        """Return the position of a value; a value outside the scale is at the edge."""
         if self.end <= self.start:
             return 0.0
         return 100 * (min(max(value, self.start), self.end) - self.start) / (self.end - self.start)
 
     def ticks(self) -> list[int]:
-        """Return five values to name, or fewer on a short scale."""
+        """Return the values to label: five, or fewer on a short scale."""
         return sorted({self.start + (self.end - self.start) * step // 4 for step in range(5)})
 
 
 @attrs.frozen
 class Bar:
-    """Something that spans offsets or bytes.
+    """A range of offsets or bytes.
 
     Attributes:
         start, end: inclusive and exclusive.
-        kind: a class of the style sheet: how it is filled.
-        title: what it is; shown when pointed at.
-        label: shown inside where there is room.
+        kind: a class of the style sheet, which decides its filling.
+        title: what it is; shown as a tooltip.
+        label: shown inside if there is room.
     """
 
     start: int
@@ -75,10 +75,10 @@ class Bar:
 
 @attrs.frozen
 class Mark:
-    """Something at one offset or byte.
+    """A point at one offset or byte.
 
     Attributes:
-        at: where.
+        at: the offset or position.
         title: what it is.
         severity: decides the shape; None draws a line through the lane.
     """
@@ -98,26 +98,26 @@ class Lane:
 
 
 def lanes_figure(title: str, lanes: Sequence[Lane], scale: Scale) -> Markup:
-    """Draw lanes one below the other over one scale."""
+    """Draw lanes below each other over one scale."""
     height = _LANE_HEIGHT * len(lanes) + _AXIS_HEIGHT
     drawn = (_lane(lane, _LANE_HEIGHT * number, scale) for number, lane in enumerate(lanes))
     return picture(title, height, *drawn, _axis(scale, height))
 
 
 def picture(title: str, height: int, *parts: Markup) -> Markup:
-    """Return a figure that is as wide as the page; what it shows is its title."""
+    """Return a figure that is as wide as the page, with a title that says what it shows."""
     attributes = {"role": "img", "width": "100%", "height": height}
     return element("svg", element("title", title), *parts, **attributes)
 
 
 def share_bar(title: str, value: int, greatest: int, kind: str = "plain") -> Markup:
-    """Draw a value as a bar; the greatest takes the whole width, and what is not nothing can be seen."""
+    """Draw a value as a bar; the greatest takes the whole width, and any value above 0 is visible."""
     width = Scale(0, greatest).percent(value)
     return picture(title, 12, _rectangle(0.0, max(width, 0.5 if value else 0.0), 1, 10, kind))
 
 
 def legend(items: Sequence[tuple[str, str]], severities: Sequence[Severity] = ()) -> Markup:
-    """Return what fillings and shapes mean: pairs of a class and a word."""
+    """Return the legend of fillings (pairs of a style class and a word) and of the shapes of severities."""
     swatches = [(_rectangle(0.0, 100.0, 1, 12, kind), word) for kind, word in items]
     swatches += [(_shape(severity, 50.0, 12), severity.value) for severity in severities]
     return element(
@@ -128,7 +128,7 @@ def legend(items: Sequence[tuple[str, str]], severities: Sequence[Severity] = ()
 
 
 def definitions() -> Markup:
-    """Return the patterns that the style sheet fills with; once a page."""
+    """Return the fill patterns that the style sheet refers to; needed once per page."""
     strokes = {"hatch": "M0 8L8 0M-2 2L2-2M6 10L10 6", "cross": "M0 0L8 8M8 0L0 8", "dots": "M2 4h2"}
     patterns = (
         element(
@@ -181,7 +181,7 @@ def _mark(mark: Mark, top: int, scale: Scale) -> Markup:
 
 
 def _short(label: str) -> str:
-    """Leave out the middle of a label that is too long for a narrow page."""
+    """Cut the middle out of a label that is too long for a narrow page."""
     shown = visible(label)
     return shown if len(shown) <= _LONGEST_LABEL else f"{shown[:15]}…{shown[16 - _LONGEST_LABEL :]}"
 
@@ -191,7 +191,7 @@ def _title(text: str) -> Markup:
 
 
 def _shape(severity: Severity, x: float, bottom: int) -> Markup:
-    """Draw the shape of a severity: a figure of its own moves it to a place in percent."""
+    """Draw the shape of a severity in a nested SVG, because a path itself cannot be placed in percent."""
     path = element("path", d=_SHAPES[severity], class_=f"mark {severity.value}")
     return element("svg", path, x=_percent(x), y=bottom, overflow="visible", width=1, height=1)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files of a report: a map of the bytes of each that holds batches, with what was found where."""
+"""The files of a report: a byte map of each file of batches, with its findings."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -11,19 +11,19 @@ from raftlog.tools.report.markup import Markup, element, escaped, joined
 from raftlog.tools.report.tables import Cell, table
 
 _FEW: Final = 12
-"""So many files are all drawn, the sound ones too."""
+"""Up to this many files are all drawn; of more, only those with findings."""
 _MOST_CUTS: Final = 40
 _COLUMNS: Final = ("File", "Bytes", "Explained", "Damaged", "Padding", "Offsets", "Epochs", "Batches", "Findings")
 
 
 def byte_maps(gathering: Gathering) -> Markup:
-    """Return the maps of all files, or of the worst where there are many."""
+    """Return the byte maps of all files, or of the worst ones if there are many."""
     kept = gathering.files.values()
     count = gathering.files.offered
     drawn = kept if count <= _FEW else [file for file in kept if is_serious(worst_of(file.counts))]
     drawn = sorted(drawn, key=lambda file: file.path) if count <= _FEW else drawn
     if not count:
-        return element("p", "No file of batches was looked at.")
+        return element("p", "No file of batches was read.")
     rest = count - len(drawn)
     hint = (
         f"{rest:,} more segments and snapshots are not drawn: of many files only those with findings above harmless,"
@@ -35,7 +35,7 @@ def byte_maps(gathering: Gathering) -> Markup:
             legend([("whole", "in sound batches"), ("damage", "damaged"), ("padding", "zeros at the end")], severities),
             element("p", hint, class_="note") if rest else None,
             *map(_map, drawn),
-            table("Where the bytes of these files went", _COLUMNS, map(_row, drawn), (1, 2, 3, 4, 7, 8))
+            table("What the bytes of these files belong to", _COLUMNS, map(_row, drawn), (1, 2, 3, 4, 7, 8))
             if drawn
             else None,
         ]
@@ -70,7 +70,7 @@ def _bars(file: MappedFile) -> Iterator[Bar]:
 
 
 def _cuts(file: MappedFile) -> Iterator[Mark]:
-    """Yield where epochs begin, but for the first; none of a file with too many of them."""
+    """Yield the positions at which epochs begin, except the first epoch; none for a file with too many of them."""
     if len(file.epochs) <= _MOST_CUTS:
         for position, epoch, offset in file.epochs[1:]:
             yield Mark(position, f"position {position}: epoch {epoch} begins at offset {offset}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of a report, with a header for each column, in a frame that scrolls where the page is narrow."""
+"""Tables of a report, with a header for each column, in a frame that scrolls on a narrow page."""
 
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
@@ -9,7 +9,7 @@ from raftlog.tools.report.markup import Markup, element, escaped, joined
 _LONGEST_LINE: Final = 4000
 
 Cell = str | Markup | int | None
-"""What a cell holds; None is shown as a dash."""
+"""The content of a cell; None is shown as a dash."""
 
 
 def table(
@@ -23,10 +23,10 @@ def table(
 
     Args:
         caption: what it shows.
-        columns: their names.
-        rows: as many cells each.
+        columns: names of the columns.
+        rows: with one cell per column.
         numeric: indexes of columns that are aligned on the right.
-        kind: a class for the table.
+        kind: a style class for the table.
     """
     head = joined(
         element("th", name, scope="col", class_="n" if index in numeric else None) for index, name in enumerate(columns)
@@ -36,13 +36,13 @@ def table(
 
 
 def framed(caption: str, *parts: Markup, kind: str | None = None) -> Markup:
-    """Return a table of ready parts, in its frame: one that scrolls, by the keyboard too."""
+    """Return a table of finished parts in a frame that scrolls, by the keyboard too."""
     inner = element("table", element("caption", caption), *parts, class_=kind)
     return element("div", inner, class_="frame", role="region", aria_label=caption, tabindex=0)
 
 
 def facts(pairs: Iterable[tuple[str, Cell]]) -> Markup:
-    """Return a list of names and what they stand for."""
+    """Return a list of names with their values."""
     return element("dl", *(joined([element("dt", name), element("dd", _content(value))]) for name, value in pairs))
 
 
@@ -52,7 +52,7 @@ def listed(lines: Iterable[str]) -> Markup:
 
 
 def plain_list(things: Iterable[object]) -> str:
-    """Return things with commas between them; empty for none."""
+    """Return the things as text, separated by commas; empty if there are none."""
     return ", ".join(map(str, things))
 
 

@@ -129,7 +129,7 @@ def test_every_finding_is_in_the_table_with_its_command(damaged: Node) -> None:
 def test_all_bytes_are_accounted_for(damaged: Node) -> None:
     """The rows of the coverage table add up to its last one, and those of the files to their sizes."""
     tables = {node.children[0].words.split(" of ")[0]: node for node in damaged.all("table")}
-    counts = [int(row.children[1].words.replace(",", "")) for row in tables["Where every byte"].all("tr")[1:]]
+    counts = [int(row.children[1].words.replace(",", "")) for row in tables["What every byte"].all("tr")[1:]]
     assert sum(counts[:-1]) == counts[-1] > 0
     for row in tables["Where the bytes"].all("tr")[1:]:
         size, *parts = (int(cell.words) for cell in row.children[1:5])
@@ -150,7 +150,7 @@ def test_a_fork_is_visible() -> None:
     """Where replicas contradict each other, both stories are drawn as such, and nobody is said to have all."""
     page = outline(report_of_evidence(forked_quorum()))
     check_page(page)
-    assert "Another history than that of the most up-to-date replica: node 1 (n1)." in section(page, "What to do next")
+    assert "Diverged from the most up-to-date replica: node 1 (n1)." in section(page, "What to do next")
     assert any("bar fork" in (node.attributes.get("class") or "") for node in page.all("rect"))
 
 
@@ -158,7 +158,7 @@ def test_a_minority_is_told_to_look_for_the_others() -> None:
     """With one of three voters here, the page names the absent ones before anything else is decided."""
     log = MadeLog(node="n1").bootstrap(voters(1, 2, 3)).data(5)
     page = outline(report_of_evidence([log.evidence(), log_directory("n1", 1, voter(1).voter_key.directory_id)]))
-    assert "Only 1 of 3 voters are here, where 2 are needed: get the directories of 2, 3" in page.words
+    assert "Only 1 of 3 voters are here, and 2 are needed: get the directories of 2, 3" in page.words
     assert "Absent" in section(page, f"Log {METADATA}")
 
 
@@ -177,7 +177,7 @@ def test_a_damaged_leader_is_not_kept_without_a_word() -> None:
     """If all that could be elected are damaged, all are kept, and the best of the sound ones is named."""
     steps = steps_with_damage_at(20)
     assert "Every replica that could be elected is damaged: node 1 (n1), node 2 (n2). Keep them all." in steps
-    assert "Of what is not damaged, node 3 (n3) reaches furthest: offset 13 of epoch 1." in steps
+    assert "The undamaged records of node 3 (n3) reach furthest: offset 13 of epoch 1." in steps
     assert "No undamaged replica here has all of what node 1 (n1) has damaged: offset 20" in steps
 
 
@@ -187,9 +187,9 @@ def test_who_needs_the_votes_of_the_absent_is_named() -> None:
     fault = Finding(log.path, "batch-crc", "the stored CRC is not that of the bytes", 100, 100, offset=6)
     page = outline(report_of_evidence([log.evidence(fault), log_directory("n1", 1, voter(1).voter_key.directory_id)]))
     steps = section(page, "What to do next")
-    assert "The voters that are here can elect nobody." in steps
-    assert "node 1 (n1) could be elected by voters that are not here, if those have no longer log." in steps
-    assert "Copy before a start cuts it: what is left of node 1 (n1) from offset 6 on." in steps
+    assert "The voters that are here cannot elect a leader." in steps
+    assert "node 1 (n1) could be elected by voters that are not here, if their logs are not longer." in steps
+    assert "Copy what is left of node 1 (n1) from offset 6 on before startup truncates it." in steps
     quorum = section(page, f"Log {METADATA}")
     assert "by absent voters" in quorum
     assert "from offset 6" in quorum
@@ -199,7 +199,7 @@ def test_what_would_be_lost_with_a_sound_leader_is_said() -> None:
     """A sound replica that is shorter than damaged ones is to be kept, and so is what it lacks."""
     steps = steps_with_damage_at(4)
     assert "Keep node 3 (n3): it could be elected, and nothing in it is damaged." in steps
-    assert "Other logs here go on to offset 23" in steps
+    assert "Other logs here continue to offset 23" in steps
     assert "What they have from offset 13 on may be committed" in steps
     assert "Fetch again from node 3 (n3) what node 1 (n1) has damaged: offset 4" in steps
 
