@@ -131,7 +131,7 @@ def test_all_bytes_are_accounted_for(damaged: Node) -> None:
     tables = {node.children[0].words.split(" of ")[0]: node for node in damaged.all("table")}
     counts = [int(row.children[1].words.replace(",", "")) for row in tables["What every byte"].all("tr")[1:]]
     assert sum(counts[:-1]) == counts[-1] > 0
-    for row in tables["Where the bytes"].all("tr")[1:]:
+    for row in tables["What the bytes"].all("tr")[1:]:
         size, *parts = (int(cell.words) for cell in row.children[1:5])
         assert size == sum(parts)
 
