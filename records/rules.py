@@ -7,8 +7,7 @@ severity is that of a violation in the middle of a file; a torn tail and zero pa
 
 import enum
 import functools
-
-import attrs
+from typing import NamedTuple
 
 from raftlog.invariants import invariant
 
@@ -56,8 +55,7 @@ class Subject(enum.Enum):
     NOTHING = "nothing that an audit reads: dump-log alone cites the rule"
 
 
-@attrs.frozen
-class Rule:
+class Rule(NamedTuple):
     """One rule about stored bytes.
 
     Attributes:

@@ -244,7 +244,7 @@ _PRODUCERS = (
         Subject.PRODUCER_SNAPSHOT,
         "a producer snapshot says of each producer what the log does",
         "ProducerStateManager",
-        "last sequence 30, where the log has 44",
+        "last sequence 30, but the log has 44",
     ),
 )
 

@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 
 _PROGRAM: Final = "audit_job"
 SETTINGS: Final = {"spark.sql.adaptive.enabled": "false"}
-"""Of a session that is made for an audit: its jobs say how many tasks they take, so that planning them once will do."""
+"""For a session made for an audit. Its jobs set their number of tasks, so adaptive planning would only add work."""
 
 
 def main(argv: Sequence[str] | None = None, spark: "SparkSession | None" = None) -> int:
     """Audit on Spark, and return the exit code of ``raftlog audit``.
 
     Args:
-        argv: as on its command line; None is that of this process. The engine is Spark, whatever is said.
-        spark: the session to work in, which is left running. None takes the one of this process, or one that is made
-            and stopped.
+        argv: arguments as on its command line; None for those of this process. The engine is always Spark.
+        spark: the session to work in, which is left running. With None, the session of this process is used, or one
+            is made and then stopped.
     """
     given = parser_of(_PROGRAM).parse_args(argv)
     try:
@@ -52,11 +52,11 @@ def audit_on_spark(given: argparse.Namespace, program: str, spark: "SparkSession
 
     Args:
         given: the options.
-        program: who is at work.
+        program: the command's name, for messages.
         spark: as for ``main``.
 
     Raises:
-        RaftLogError: Spark cannot be had or go on, or the output directory fails.
+        RaftLogError: Spark cannot be started or cannot continue, or the output directory fails.
     """
     with contextlib.nullcontext(spark) if spark is not None else session(given.master, SETTINGS) as found:
         return audit_on(SparkEngine(found, given.paths, given.fresh, given.messages, program), given, program)

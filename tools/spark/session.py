@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Spark session that a job runs in: the caller's if there is one, else one made for it."""
+"""Provides the Spark session that a job runs in: the caller's, or one that is made for the job."""
 
 import contextlib
 import ipaddress
@@ -20,16 +20,16 @@ from raftlog.tools.spark.source.source import RaftLogDataSource
 from raftlog.tools.spark.spark_failure import failures_of
 
 LOCAL_MASTER: Final = "local[*,4]"
-"""All processors of this machine, and a task that fails is tried four times, as on a cluster."""
+"""All processors of this machine; a failing task is tried four times, as on a cluster."""
 
 PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
-"""Spark refuses a Python source that takes filters unless this is true, which it is not by default."""
+"""Spark refuses a Python source that accepts filters unless this is true; the default is false."""
 
 FAST_ARROW: Final = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
-"""For every Java of a job: what Python hands over is not checked again at each value that is read from it."""
+"""For every Java process of a job: Arrow buffers from Python are not checked again on each value read from them."""
 
 _BUFFER_BYTES: Final = 1024 * 1024
-"""Between Python and Java: Spark's own, a sixteenth of that, asks the kernel sixteen times as often."""
+"""Size of the buffer between Python and Java. Spark's default is a sixteenth, and makes 16 times the system calls."""
 
 _LOOPBACK: Final = "127.0.0.1"
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
@@ -37,20 +37,20 @@ _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 @contextlib.contextmanager
 def session(master: str | None = None, configuration: Mapping[str, str] = _NOTHING) -> Iterator[SparkSession]:
-    """Lend a session to run a job in.
+    """Provide a session to run a job in, as a context manager.
 
-    The caller's session, if there is one, is taken as it is and left running: in a notebook, under ``spark-submit``
-    (which starts the first one) and with Spark Connect, that is the one that counts. Else a session is made, and
-    stopped at the end.
+    An existing session is used as it is and left running: in a notebook, under ``spark-submit`` (which starts the first
+    session) and with Spark Connect, its configuration is the user's choice. Otherwise a session is made, and stopped at
+    the end.
 
     Args:
-        master: where to run if a session is made: ``local[2]``, ``spark://HOST:PORT``, ``sc://HOST`` …; None is what
-            spark-submit or ``SPARK_REMOTE`` says, else all processors of this machine.
-        configuration: of a session that is made, besides what it needs.
+        master: where a new session runs: ``local[2]``, ``spark://HOST:PORT``, ``sc://HOST`` …; None for what
+            spark-submit or ``SPARK_REMOTE`` names, else all processors of this machine.
+        configuration: for a new session, in addition to what every session of raftlog gets.
 
     Raises:
-        NoJavaError: a session has to be made on this machine, and there is no Java 17 or later.
-        SparkJobError: no session can be made there.
+        NoJavaError: a session must be made on this machine, and there is no Java 17 or later.
+        SparkJobError: no session can be made.
     """
     if borrowed := existing_session():
         yield borrowed
@@ -72,19 +72,21 @@ def existing_session() -> SparkSession | None:
 
 
 def register(spark: SparkSession) -> None:
-    """Make ``spark.read.format("raftlog")`` known to a session, and let it take filters.
+    """Register ``spark.read.format("raftlog")`` with a session, and enable filters for it.
 
-    Spark finds the source by itself where raftlog is installed from a wheel; with an editable install, and from a
-    Spark Connect client, it has to be told.
+    Spark discovers the source if raftlog is installed from a wheel. With an editable install, and from a Spark Connect
+    client, it must be registered.
     """
     spark.dataSource.register(RaftLogDataSource)
     spark.conf.set(PUSHDOWN, "true")
 
 
 def _made(master: str | None, configuration: Mapping[str, str]) -> SparkSession:
-    """Start a session where it was asked for."""
+    """Start a session on a master."""
     is_remote = master.startswith("sc://") if master else "SPARK_REMOTE" in os.environ
-    is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # spark-submit has started the JVM, and knows the master
+    is_submitted = (
+        "PYSPARK_GATEWAY_PORT" in os.environ
+    )  # Then spark-submit has started the JVM, and has set the master.
     builder = SparkSession.builder.appName("raftlog").config(map=dict(configuration))
     if is_remote:
         return (builder.remote(master) if master else builder).getOrCreate()
@@ -97,7 +99,7 @@ def _made(master: str | None, configuration: Mapping[str, str]) -> SparkSession:
 
 
 def _defaults(master: str) -> dict[str, str]:
-    """Return how a session of ours is set up."""
+    """Return the configuration of a session that raftlog makes."""
     quiet = Path(__file__).with_name("log4j2.properties").as_uri()
     found = {
         "spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile={quiet} {FAST_ARROW}",
@@ -115,7 +117,7 @@ def _defaults(master: str) -> dict[str, str]:
 
 
 def _environment_of(master: str) -> dict[str, str]:
-    """Return the variables that Spark reads when it starts: its Java, the Python of its tasks, its address."""
+    """Return the environment variables that Spark reads when it starts: its Java, its tasks' Python, its address."""
     found = {"JAVA_HOME": str(java_home())}
     found |= {name: os.environ.get(name, sys.executable) for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")}
     if _is_on_this_machine(master):
@@ -124,7 +126,7 @@ def _environment_of(master: str) -> dict[str, str]:
 
 
 def _is_on_this_machine(master: str) -> bool:
-    """Whether no other machine has to reach the driver."""
+    """Whether no other machine connects to the driver."""
     host = urlsplit(master).hostname
     if host is None or host == "localhost":
         return master.startswith("local") or host is not None
@@ -135,7 +137,7 @@ def _is_on_this_machine(master: str) -> bool:
 
 @contextlib.contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set environment variables for a while."""
+    """Set environment variables until the block ends."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:

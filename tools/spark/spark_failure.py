@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Spark says when a job fails, in one line instead of two hundred."""
+"""Reduces the error of a failed Spark job from two hundred lines to one."""
 
 import contextlib
 import re
@@ -10,23 +10,23 @@ from raftlog.errors import SparkJobError
 
 _ERROR_LINE: Final = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:: .*)?$")
 _JAVA_ERROR: Final = re.compile(r"^: (?:[a-z]\w*\.)+(\w+: .+)$")
-"""What py4j has behind a line that only says which method was called."""
+"""The Java error in py4j's text; the line before it only names the called method."""
 _NO_PACKAGE: Final = re.compile(r"No module named '(raftlog|attrs?|numpy|pyarrow|cattrs|crc32c)\b")
 _MOST_CHARACTERS: Final = 300
 INSTALL: Final = (
     "install there what is installed here: pip install 'raftlog[spark]', or name a Python that has it in PYSPARK_PYTHON"
 )
-"""What to do about a Python on the workers that is not like the driver's."""
+"""Advice for a Python on the workers that lacks what the driver's has."""
 _SPARKS_OWN: Final = frozenset({"pyspark", "py4j", "grpc"})
-"""Packages whose errors are Spark's."""
+"""Packages that raise Spark's errors."""
 
 
 @contextlib.contextmanager
 def failures_of(work: str) -> Iterator[None]:
-    """Raise what Spark raises in a block as one error of ours.
+    """Raise the errors of Spark in a block as a ``SparkJobError``.
 
     Args:
-        work: what is done in the block.
+        work: what the block does, for the message.
 
     Raises:
         SparkJobError: Spark failed.
@@ -40,7 +40,7 @@ def failures_of(work: str) -> Iterator[None]:
 
 
 def reason_of(text: str) -> str:
-    """Return what an error of Spark comes down to: what Python said on a worker, or Java, or else the first line."""
+    """Return the cause in an error of Spark: the error of Python on a worker, or of Java, or else the first line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     starts = [number for number, line in enumerate(lines) if "Traceback (most recent call last)" in line]
     behind = lines[starts[-1] + 1 :] if starts else []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a worker's Python keeps from one task to the next."""
+"""Tunes the garbage collector of a worker's Python, which runs one task after the other."""
 
 import functools
 import gc
@@ -7,12 +7,12 @@ import gc
 
 @functools.cache
 def settle(work: str) -> None:
-    """Have the collector of garbage pass over all that is loaded, from now on: once for each kind of work.
+    """Exclude all loaded objects from garbage collection; done once per kind of work.
 
-    PySpark has it look at everything after each task. With the modules that an audit takes, that is 50 ms of nothing.
+    PySpark runs a full collection after each task. With the modules that an audit loads, that takes 50 ms for nothing.
 
     Args:
-        work: the kind of work, which has loaded what it needs.
+        work: the kind of work, after it has loaded its modules.
     """
     gc.collect()
     gc.freeze()

@@ -124,7 +124,7 @@ def messages(folder: Path) -> list[str]:
         str(SparkJobError("listing", "standard input cannot be read by the workers of Spark")),
         str(CorruptBatchError("no", "batch-crc", path="00000000000000000000.log", position=4711, base_offset=193)),
         str(DivergedStreamError("orders-0", 1234, 7, 1200, 6)),
-        str(StorageError("evidence", "read", "evidence of 3 files is missing; --fresh makes it anew")),
+        str(StorageError("evidence", "read", "the evidence of 3 files is missing; --fresh makes it again")),
         str(StorageError("a.log", "read", "it was read to position 1 of 2: it has shrunk meanwhile")),
         raised_by(lambda: source_reads.splits(ORDERS, veiw="records")),
         raised_by(lambda: source_reads.splits("-")),

@@ -108,7 +108,7 @@ class TransactionIndexSurvey:
             is_explained = is_in_hole or bool(self._shape.step_backs)
             return None if is_explained and not has_meaning else _without_marker(producer_id, last)
         if marker.producer_id != producer_id:
-            return f"an entry of producer {producer_id}, where offset {last} aborts one of {marker.producer_id}"
+            return f"an entry of producer {producer_id}, but offset {last} aborts one of {marker.producer_id}"
         if extent is None or not is_whole(extent):
             return None
         return self._wrong_first(int(self._firsts[number]), marker) or self._wrong_stable_offset(number, marker, extent)
@@ -128,7 +128,7 @@ class TransactionIndexSurvey:
         if first == marker.first_offset or begins_earlier:
             return None
         log = f"it begins at {marker.first_offset}" if marker.first_offset != UNKNOWN else "there is none of it"
-        return f"a transaction of producer {marker.producer_id} begins at offset {first}, where in the log {log}"
+        return f"a transaction of producer {marker.producer_id} begins at offset {first}, but in the log {log}"
 
     def _wrong_stable_offset(self, number: int, marker: AbortMarker, extent: LogExtent) -> str | None:
         found, expected = int(self._stable_offsets[number]), marker.last_stable_offset
@@ -138,7 +138,7 @@ class TransactionIndexSurvey:
         )
         if found == expected or is_open_earlier or (found > expected and may_begin_later):
             return None
-        return f"last stable offset {found} at the marker at {marker.last_offset}, where the log has {expected}"
+        return f"last stable offset {found} at the marker at {marker.last_offset}, but the log has {expected}"
 
     def _missing(self, markers: Iterable[AbortMarker]) -> Iterator[Finding]:
         unlisted = [marker for marker in markers if marker.first_offset != UNKNOWN and marker.is_read]
@@ -164,4 +164,4 @@ class TransactionIndexSurvey:
 
 
 def _without_marker(producer_id: int, last_offset: int) -> str:
-    return f"an entry of producer {producer_id} for offset {last_offset}, where no ABORT marker is"
+    return f"an entry of producer {producer_id} for offset {last_offset}, at which there is no ABORT marker"

@@ -327,7 +327,7 @@ def _judge_snapshot(evidence: PartitionEvidence, snapshot: FileEvidence, history
         if state is None or state.has_faults:  # A fault in the log is found there.
             continue
         wrong = [
-            f"{name.replace('_', ' ')} {entry[name]}, where the log has {expected}"
+            f"{name.replace('_', ' ')} {entry[name]}, but the log has {expected}"
             for name, expected in _expected_fields(state, entry, evidence.start_offset)
             if entry[name] != expected
         ]

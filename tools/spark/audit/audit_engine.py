@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The audit on Spark: workers survey files and judge partitions, and the driver lists, puts together and writes.
+"""The audit on Spark: workers survey files and judge partitions; the driver lists files, merges and writes results.
 
-Evidence is kept as Parquet, by each task as soon as it is done: a run that was killed goes on where it was, and one
-over files that have changed a little surveys only those. The driver holds some tasks, the keys of the evidence that is
-there, and what log directories are compared with; it reads no file of a log.
+Each task stores its evidence as Parquet as soon as it is done: an interrupted run resumes, and a later run surveys only
+the files that have changed. The driver holds some tasks, the keys of the stored evidence, and the facts by which log
+directories are compared; it does not read the files of logs.
 """
 
 import itertools
@@ -60,15 +60,15 @@ _READING: Final = "reading the evidence of earlier runs"
 class SparkEngine:
     """Audits on Spark, with the same results as ``LocalEngine``.
 
-    The output directory is one that driver and workers see under the same path, and so is what is audited.
+    The driver and the workers must see the output directory, and the audited paths, under the same names.
 
     Attributes:
         spark: the session to work in.
         sources: as for ``find_tasks``, but for standard input.
-        is_fresh: whether to read files too that have not changed since the last run.
+        is_fresh: whether to read even files that have not changed since the last run.
         reads_messages: whether to read the messages in records of the metadata log too.
-        label: who is at work, for the terminal.
-        survey: what surveys a file.
+        label: the command's name, for progress on the terminal.
+        survey: the function that surveys a file.
     """
 
     spark: "SparkSession"
@@ -79,20 +79,22 @@ class SparkEngine:
     survey: Callable[[SurveyTask], FileEvidence] = survey_file
 
     def __call__(self, run: AuditRun) -> int:
-        """Audit, and return how many files were not read, because they had not changed.
+        """Audit, and return the number of files that were not read because they had not changed.
 
         Raises:
-            SparkJobError: Spark cannot go on. What was surveyed is kept for the next run.
+            SparkJobError: Spark cannot continue. The evidence so far is kept for the next run.
             StorageError: the output directory cannot be written.
         """
         if STANDARD_INPUT in self.sources:
             raise SparkJobError("listing", "standard input cannot be read by the workers of Spark")
         if (shown := unicode_text(str(run.output.work_folder))) != str(run.output.work_folder):
-            raise SparkJobError("writing", f"{shown} is no Unicode, which the names of Spark's files have to be")
+            raise SparkJobError("writing", f"{shown} is not valid Unicode, as the names of Spark's files must be")
         problems: list[Finding] = []
         tasks = tasks_of(self.sources, problems, reads_messages=self.reads_messages)
         with ThreadPoolExecutor(1) as beside:
-            first = beside.submit(lambda: list(itertools.islice(tasks, 1)))  # All directories are searched for it.
+            first = beside.submit(
+                lambda: list(itertools.islice(tasks, 1))
+            )  # Listing searches all directories before the first task.
             slots = check_workers(self.spark)
         with _work_folder(run, is_fresh=self.is_fresh) as work:
             return _SparkRun(self, run, work, slots).run(itertools.chain(first.result(), tasks), problems)
@@ -116,11 +118,11 @@ class _SparkRun:
         self._reused_files = 0
 
     def run(self, tasks: Iterable[SurveyTask], problems: Sequence[Finding]) -> int:
-        """Audit, and return how many files were not read.
+        """Audit, and return the number of files that were not read.
 
         Args:
-            tasks: what there is to survey; as they come, problems are added to.
-            problems: what is wrong with directories.
+            tasks: the files to survey; iterating over them adds to ``problems``.
+            problems: findings about directories.
         """
         known = self._known_keys()
         with RunProgress(self._engine.label, self._engine.sources) as progress:
@@ -133,7 +135,7 @@ class _SparkRun:
         return self._reused_files
 
     def _known_keys(self) -> set[str]:
-        """Return the keys of the evidence that still holds if files have not changed."""
+        """Return the keys of the stored evidence that is valid if its file has not changed."""
         if not any(self._evidence.glob("*.parquet")):
             return set()
         with failures_of(_READING):
@@ -141,7 +143,7 @@ class _SparkRun:
         return set(keys.to_pylist())
 
     def _plan(self, tasks: Iterable[SurveyTask], known: set[str], progress: RunProgress) -> SurveyQueue:
-        """List all files, and leave those for workers that are not known."""
+        """List all files, and queue those without stored evidence for the workers."""
         with PlanFile(self._work / _PLAN) as plan, SurveyQueue(self._work / _BINS, self._slots) as bins:
             for number, task in enumerate(tasks):
                 file = PlannedSurvey(self._slices.number_of(task), number, key_of(task), task)
@@ -157,7 +159,7 @@ class _SparkRun:
         return bins
 
     def _judge(self, bins: SurveyQueue) -> list[PartitionEvidence]:
-        """Have all judged, hand in what comes of it, and return what log directories are compared with."""
+        """Have everything judged, add the outcomes to the run, and return the facts that compare log directories."""
         missing = self._count
         kept: list[PartitionEvidence] = []
         for outcome in self._judged(bins) if missing else ():
@@ -166,12 +168,12 @@ class _SparkRun:
             missing -= outcome.file_count
         if missing:
             raise StorageError(
-                str(self._evidence), "read", f"evidence of {missing} files is missing; --fresh makes it anew"
+                str(self._evidence), "read", f"the evidence of {missing} files is missing; --fresh makes it again"
             )
         return kept
 
     def _judged(self, bins: SurveyQueue) -> Iterator[Outcome]:
-        """Have workers survey what is in bins, and judge everything; yield what comes of it, in order."""
+        """Have workers survey the files in bins and judge everything; yield the outcomes, in order."""
         work = JudgeWork(
             own_evidence=(*self._own_reused(), *map(self._evidence_path, range(bins.own_count))),
             page=self._run.page.blank(),
@@ -187,7 +189,7 @@ class _SparkRun:
         return evidence_path(self._evidence, self._run.run_id, bin_number)
 
     def _own_reused(self) -> Iterator[Path]:
-        """Write down what earlier runs found in files of log directories themselves, and yield where."""
+        """Store what earlier runs found in the files of log directories themselves, and yield the paths."""
         if self._own_reuses:
             with failures_of(_READING):
                 found = self._surveyed_before().where("slice = 0").toArrow()
@@ -204,7 +206,7 @@ class _SparkRun:
         return found.unionByName(self._surveyed_before()) if self._reuses else found
 
     def _surveyed_before(self) -> "DataFrame":
-        """Return that of earlier runs which holds in this one."""
+        """Return the evidence of earlier runs that is valid in this one."""
         return self._stored().where("is_final").select("key", "evidence").join(self._reused(), "key").select(*JUDGED)
 
     def _found(self) -> "DataFrame":
@@ -212,21 +214,21 @@ class _SparkRun:
         return self._stored().where(f"run_id = '{self._run.run_id}'")
 
     def _reused(self) -> "DataFrame":
-        """Return the keys of the evidence of earlier runs that holds in this one, with their slices and numbers."""
+        """Return the keys of the evidence of earlier runs that is valid in this one, with their slices and numbers."""
         return self._spark.read.schema(PLAN_COLUMNS).parquet(path_to_read(self._work / _PLAN))
 
     def _stored(self) -> "DataFrame":
         return self._spark.read.schema(EVIDENCE_COLUMNS).parquet(path_to_read(self._evidence))
 
     def _fold(self) -> None:
-        """Write the evidence of files that are still there, once most is of others."""
+        """Write the evidence of files that still exist, once most of the evidence is of others."""
         folded = self._work / _FOLDED
         with failures_of("sorting out evidence"):
             reused = self._stored().join(self._reused(), "key", "left_semi")
             kept = self._found().unionByName(reused).where("is_final").repartition(self._slots, "key")
             kept.dropDuplicates(["key"]).write.option("compression", "zstd").parquet(path_to_write(folded))
         try:
-            # Killed between the two, the next run surveys everything: it costs time, and nothing else.
+            # If the driver is killed between the two, the next run surveys everything again, and nothing is lost.
             self._evidence.replace(self._work / _REPLACED)
             folded.replace(self._evidence)
         except OSError as error:
@@ -239,9 +241,9 @@ def _is_relative(source: str) -> bool:
 
 @contextmanager
 def _work_folder(run: AuditRun, *, is_fresh: bool) -> Iterator[Path]:
-    """Lend the folder in which a run works, and which goes with it; see to that of the evidence, which stays."""
+    """Provide a folder for the run's work, removed when it ends, after making that of the evidence, which is kept."""
     all_work, evidence = run.output.work_folder, run.output.evidence_folder
-    work = all_work / run.run_id  # Tasks of a run that was killed may still be at work in theirs.
+    work = all_work / run.run_id  # Tasks of a killed run may still be writing to the folder of that run.
     try:
         shutil.rmtree(all_work, ignore_errors=True)
         if is_fresh and evidence.exists():

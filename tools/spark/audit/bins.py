@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How work is divided among tasks of Spark: by its weight, so that none is left with the long ones at the end."""
+"""Divides work among Spark tasks by weight, so that no task is left with a long file at the end."""
 
 import heapq
 from collections.abc import Sequence
@@ -11,33 +11,33 @@ from raftlog.tools.auditing.evidence import SurveyTask
 
 MEBIBYTE: Final = 1024 * 1024
 _FILE_WEIGHT: Final = MEBIBYTE
-"""Of opening a file, in bytes that are read in the same time."""
+"""Cost of opening a file, in bytes that are read in the same time."""
 _HEAVIEST_BIN: Final = 4096 * MEBIBYTE
 _LIGHTEST_BIN: Final = 256 * MEBIBYTE
-"""Where there are so many bins for each slot; where there is less to do, a lighter one is the lightest."""
+"""The least weight of a bin if each slot gets this many bins; with less work, bins may be lighter."""
 _BINS_A_SLOT: Final = 4
 _LIGHTEST_OF_LITTLE: Final = 32 * MEBIBYTE
 _BINS_A_SHARE: Final = 2
-"""Of what is left, for each slot."""
+"""The share of a slot's remaining work that a bin takes."""
 _JUDGED_FILE_WEIGHT: Final = 20 * MEBIBYTE
-"""Of judging a file, beside what it weighs by its size: its evidence grows with that, but little."""
+"""Cost of judging a file, in addition to its size: its evidence grows with the size, but only a little."""
 _SLICE_WEIGHT: Final = 5 * 1024 * MEBIBYTE
 
 
 def weight_of(task: SurveyTask) -> int:
-    """Return how long a file takes, as a number of bytes that are read in that time."""
+    """Return the cost of a file, as the number of bytes that are read in the same time."""
     return task.size_bytes + task.indexes_size_bytes + _FILE_WEIGHT
 
 
 def bin_weights(total: int, slots: int) -> list[int]:
-    """Return how heavy bins should be, the heaviest first: each has half of a slot's share of what is left by then.
+    """Return the weights that bins should have, the heaviest first: each is half of a slot's share of the rest.
 
-    So the last ones are light, and no slot waits long for another at the end; but each is worth its start, unless there
-    is too little for all slots to have some.
+    The last bins are light, so that no slot waits long for another at the end. A least weight makes each bin worth
+    starting a task for, unless there is too little work for all slots.
 
     Args:
-        total: weight of all there is.
-        slots: how many tasks run at a time.
+        total: weight of all the work.
+        slots: number of tasks that run at a time.
 
     Source: guided self-scheduling, Polychronopoulos and Kuck 1987.
     """
@@ -51,17 +51,17 @@ def bin_weights(total: int, slots: int) -> list[int]:
 
 
 def pack(weights: Sequence[int], rooms: Sequence[int]) -> list[list[int]]:
-    """Divide what has a weight into bins, the heaviest first.
+    """Divide weighted items into bins, the heaviest bin first.
 
-    Each goes into the bin that has the most room left, long ones first: none is overfull by the weight of a whole one
-    of those that are in it.
+    Heavy items come first, and each goes into the bin with the most room left. So no bin exceeds its room by as much as
+    the weight of one of its items.
 
     Args:
-        weights: of what is divided.
-        rooms: how heavy each bin should be; together, as heavy as all there is.
+        weights: of the items.
+        rooms: the weight that each bin should have; their sum is the weight of all items.
 
     Returns:
-        The indexes of what is in each bin. None is empty.
+        The indexes of the items in each bin. No bin is empty.
     """
     bins: list[tuple[int, int, list[int]]] = [(-room, number, []) for number, room in enumerate(rooms)]
     heapq.heapify(bins)
@@ -75,10 +75,10 @@ def pack(weights: Sequence[int], rooms: Sequence[int]) -> list[list[int]]:
 
 @attrs.define
 class Slices:
-    """Divides partitions, in order, into slices that a task judges one after the other.
+    """Divides partitions, in order, into slices; one task judges the partitions of a slice one after the other.
 
     Attributes:
-        count: how many there are so far: slice 0 has the log directories themselves.
+        count: number of slices so far; slice 0 has the log directories themselves.
     """
 
     count: int = 1
@@ -86,7 +86,7 @@ class Slices:
     _name: tuple[str, int] = ("", -1)
 
     def number_of(self, task: SurveyTask) -> int:
-        """Return the slice of a file; all replicas of a partition are in the same.
+        """Return the slice of a file; all replicas of a partition are in the same slice.
 
         Args:
             task: of the file that follows the one before, by topic and partition.

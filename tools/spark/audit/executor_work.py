@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an audit's tasks do on the workers of Spark: rows in, rows out, as Arrow.
+"""The work of an audit's tasks on Spark's workers: Arrow rows in, Arrow rows out.
 
-Evidence is text, and is kept as soon as a task is done; what was judged is pickled, as it never outlives the run.
-Memory holds the evidence of one partition with its replicas and of all log directories themselves, and some rows.
+Evidence is text, and is stored as soon as a task is done. Judged results are pickled, as they never outlive the run.
+Memory holds the evidence of one partition with its replicas, that of all log directories themselves, and some rows.
 """
 
 import contextlib
@@ -34,21 +34,22 @@ SLICES_COLUMNS: Final = "slice int"
 _MOST_ROWS: Final = 256
 _MOST_CHARACTERS: Final = 8 * MEBIBYTE
 _MOST_VALUES: Final = 4096
-"""In an outcome: rows of tables, and places that are kept."""
+"""Limit on the rows of tables, and on the places, in one outcome."""
 
 
 @attrs.frozen
 class SurveyWork:
-    """Surveys bins of files, keeps what was found, and yields that; what Spark sends to workers. It pickles.
+    """Surveys bins of files, stores the evidence, and yields it. Spark pickles it to send it to the workers.
 
-    Spark may have a bin done again, for it lost what that had given, and even twice at once: all give what was kept.
+    Spark may run a bin's task again after losing its output, even twice at the same time: each run yields the stored
+        evidence.
 
     Attributes:
-        bins: the folder that they are in.
-        evidence: the folder to keep evidence in.
+        bins: the folder of the bins.
+        evidence: the folder to store evidence in.
         run_id: of the run.
-        survey: pickled, what surveys a file.
-        directory: where paths start that are not absolute; None if all are.
+        survey: the function that surveys a file, pickled.
+        directory: the base of relative paths; None if all paths are absolute.
     """
 
     bins: Path
@@ -58,7 +59,7 @@ class SurveyWork:
     directory: str | None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Take rows of ``id``, the number of a bin, and give ``JUDGED``."""
+        """Survey the bins whose numbers are in rows of ``id``, and yield rows of ``JUDGED``."""
         for row in _rows(batches):
             path = evidence_path(self.evidence, self.run_id, row["id"])
             if not path.exists():
@@ -93,13 +94,13 @@ class SurveyWork:
 
 @attrs.frozen
 class JudgeWork:
-    """Judges a slice, and leaves what comes of it for the driver; likewise.
+    """Judges slices, and stores the outcomes for the driver. Spark pickles it to send it to the workers.
 
     Attributes:
-        own_evidence: paths of that of the files of log directories themselves, and of no others; of this run alone.
-        page: an empty one.
-        directory: where paths start that are not absolute; None if all are.
-        outcomes: the folder to leave outcomes in.
+        own_evidence: paths of this run's evidence of the log directories' own files, and of no others.
+        page: an empty report.
+        directory: the base of relative paths; None if all paths are absolute.
+        outcomes: the folder to store outcomes in.
     """
 
     own_evidence: tuple[Path, ...]
@@ -108,7 +109,7 @@ class JudgeWork:
     outcomes: Path
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Take rows of ``JUDGED``, those of a slice in the order of ``find_tasks``, and give ``SLICES``."""
+        """Judge rows of ``JUDGED``, which are ordered as by ``find_tasks`` in each slice, and yield ``SLICES``."""
         rows = _rows(batches)
         for first in itertools.islice(rows, 1):
             where = _existing(self.directory)
@@ -119,7 +120,7 @@ class JudgeWork:
         settle("judgement")
 
     def _judged(self, files: Iterable[FileEvidence]) -> Iterator[Outcome]:
-        """Judge partition after partition, and yield what comes of some at a time."""
+        """Judge one partition after the other, and yield the outcomes of several at a time."""
         directories = _directories(self.own_evidence)
         part, kept, file_count = AuditPart(self.page.blank()), list[PartitionEvidence](), 0
         for places in in_groups(in_partitions(files)):
@@ -134,7 +135,7 @@ class JudgeWork:
 
 
 def files_of(rows: Iterable[Mapping[str, Any]]) -> Iterator[FileEvidence]:
-    """Yield the evidence of rows that are ordered by ``number``; of a number that comes twice, the first."""
+    """Yield the evidence of rows that are ordered by ``number``; if a number occurs twice, the first."""
     before = None
     for row in rows:
         if row["number"] != before:
@@ -143,7 +144,7 @@ def files_of(rows: Iterable[Mapping[str, Any]]) -> Iterator[FileEvidence]:
 
 
 def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of batches, one at a time: no second copy of a whole batch is made."""
+    """Yield the rows of batches one at a time, without a second copy of a whole batch."""
     for batch in batches:
         names = batch.schema.names
         for number in range(batch.num_rows):

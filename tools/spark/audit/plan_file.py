@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which evidence of earlier runs holds in this one, and where: the driver writes it while it lists files.
+"""The plan: which evidence of earlier runs is valid in this one, and where. The driver writes it while listing files.
 
-It holds little of it. What this run finds out says itself where it belongs.
+The driver keeps little of the plan in memory. Evidence of this run is not in it, as it has its own slice and number.
 """
 
 from pathlib import Path
@@ -23,7 +23,7 @@ class PlanFile:
         path: of the file.
 
     Attributes:
-        count: how many keys are in the plan.
+        count: number of keys in the plan.
     """
 
     def __init__(self, path: Path) -> None:

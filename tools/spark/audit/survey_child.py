@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process that surveys files for a worker of Spark: a file that kills its reader costs that file a finding.
+"""Surveys files in a child process of a Spark worker, so that a file that kills its reader costs only a finding.
 
-Were it the worker that died, Spark would have the same file kill one after the other, and then give up the job.
+If the worker itself died, Spark would run the same file on other workers, which would die too, and then fail the job.
 """
 
 import functools
@@ -26,11 +26,11 @@ _MODULE: Final = "raftlog.tools.spark.audit.survey_child"
 
 @attrs.frozen
 class Surveyed:
-    """What is known of a file, on its way from process to process.
+    """The evidence of a file, as it is passed between processes.
 
     Attributes:
         evidence: as text.
-        is_final: whether it holds as long as the file does not change; what could not be read is tried again.
+        is_final: whether it is valid as long as the file does not change; a file that could not be read is tried again.
     """
 
     evidence: str
@@ -38,16 +38,16 @@ class Surveyed:
 
     @classmethod
     def of(cls, file: FileEvidence) -> "Surveyed":
-        """Make it of evidence."""
+        """Make an instance from evidence."""
         return cls(file.to_json(), not any(finding.rule in UNREAD_RULES for finding in file.findings))
 
 
 class SurveyChild:
-    """Surveys files in a process of its own, which is started when it is needed, and again once it is dead.
+    """Surveys files in a child process, which is started on first use, and again after it has died.
 
     Args:
-        survey: pickled, what surveys a file.
-        directory: where paths start that are not absolute; None for where this process is.
+        survey: the function that surveys a file, pickled.
+        directory: the base of relative paths; None for the working directory of this process.
     """
 
     def __init__(self, survey: bytes, directory: str | None = None) -> None:
@@ -66,14 +66,14 @@ class SurveyChild:
         except (EOFError, OSError, pickle.UnpicklingError):
             return Surveyed.of(of_death(task, self.end()))
         except BaseException:
-            self.end()  # Its answer would be taken for that to the next question.
+            self.end()  # A late answer would be taken for the answer to the next request.
             raise
         if isinstance(outcome, MissingExtraError):
             raise fresh_copy(outcome)
         return outcome
 
     def end(self) -> int | None:
-        """End the process, and return the exit code that it had, or the signal as a negative number."""
+        """End the process, and return its exit code, or the signal that killed it as a negative number."""
         process, self._process = self._process, None
         if process is None:
             return None
@@ -116,13 +116,13 @@ class SurveyChild:
 def _close(stream: IO[bytes]) -> None:
     try:
         stream.close()
-    except OSError:  # What was not sent to a dead process.
+    except OSError:  # Closing flushes a request that a dead process did not take.
         return
 
 
 @functools.lru_cache(maxsize=1)
 def child_of_worker(survey: bytes, directory: str | None) -> SurveyChild:
-    """Return the child of this process, which one task after the other uses: starting Python takes a while."""
+    """Return the child of this process, which all tasks share: starting Python for each would be slow."""
     return SurveyChild(survey, directory)
 
 
@@ -132,10 +132,12 @@ def _answer(survey: Survey, task: SurveyTask) -> Surveyed | MissingExtraError:
 
 
 def main() -> None:
-    """Survey what comes in on standard input, until its other end is closed or its process is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # It is sent to all processes of a terminal; the first one ends us.
+    """Survey the files that are requested on standard input, until it is closed or the requesting process has ended."""
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # A terminal sends it to all its processes; the requesting process ends this one.
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # What a library prints is no answer.
+    os.dup2(2, 1)  # Keeps what a library prints out of the answers.
     try:
         survey: Callable[[SurveyTask], FileEvidence] = pickle.load(requests)  # noqa: S301 - of the process that started us
         while True:
@@ -147,7 +149,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    # By its whole name: what is pickled here as of ``__main__`` nobody else could read.
+    # Imported by its full name: objects pickled here as ``__main__.…`` could not be read by other processes.
     from raftlog.tools.spark.audit import survey_child
 
     survey_child.main()

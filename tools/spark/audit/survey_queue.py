@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the driver leaves for tasks: each finds the files that it is to survey by the number of its bin.
+"""Files by which the driver passes work to tasks: a task finds the files to survey by the number of its bin.
 
-They stand in the output directory, which all see. As rows of a DataFrame they would take a shuffle to get to their
-tasks, and a pass through Java.
+They are in the output directory, which driver and workers share. As rows of a DataFrame they would need a shuffle and a
+pass through Java to reach their tasks.
 """
 
 import pickle
@@ -20,13 +20,13 @@ from raftlog.tools.spark.audit.bins import bin_weights, pack, weight_of
 
 @attrs.frozen
 class PlannedSurvey:
-    """A file that is to be surveyed.
+    """A file in the queue.
 
     Attributes:
         slice_number: of the partitions that are judged by one task.
         number: of the file, in the order in which all were listed.
         key: of its evidence.
-        task: what there is to survey.
+        task: describes the file to survey.
     """
 
     slice_number: int
@@ -36,26 +36,26 @@ class PlannedSurvey:
 
     @property
     def is_own(self) -> bool:
-        """Whether it is a log directory's own, and in no partition."""
+        """Whether it belongs to a log directory itself and to no partition."""
         return self.slice_number == 0
 
 
 Bin = Sequence[PlannedSurvey]
-"""What a task of Spark's surveys."""
+"""The files that one Spark task surveys."""
 _MOST_FILES: Final = 50_000
-"""Of those that are divided together: the driver holds them."""
+"""Number of files that are divided among bins together, and that the driver holds in memory."""
 
 
 class SurveyQueue:
-    """Divides files among bins, and writes these; a context manager, which ends with the last file.
+    """Divides files among bins, and writes the bins; a context manager, which writes the last ones at its exit.
 
     Args:
-        folder: for them; it is there.
-        slots: how many tasks run at a time.
+        folder: for the bins; must exist.
+        slots: number of tasks that run at a time.
 
     Attributes:
         sizes_bytes: of the files in each bin.
-        own_count: how many bins have files of log directories themselves. They come first, and have no others.
+        own_count: number of bins for files of log directories themselves. They come first, and have no other files.
     """
 
     def __init__(self, folder: Path, slots: int) -> None:
@@ -67,11 +67,11 @@ class SurveyQueue:
 
     @property
     def count(self) -> int:
-        """How many bins there are so far."""
+        """Number of bins so far."""
         return len(self.sizes_bytes)
 
     def add(self, planned: PlannedSurvey) -> None:
-        """Take a file; those of log directories themselves before all others.
+        """Add a file; files of log directories themselves must come before all others.
 
         Raises:
             StorageError: the disk failed.
@@ -108,7 +108,7 @@ class SurveyQueue:
 
 
 def read_bin(folder: Path, number: int) -> Bin:
-    """Return the bin of a number.
+    """Return a bin by its number.
 
     Raises:
         StorageError: it cannot be read.
@@ -117,9 +117,9 @@ def read_bin(folder: Path, number: int) -> Bin:
     try:
         found: Bin = pickle.loads(path.read_bytes())  # noqa: S301 - ours
     except OSError as error:
-        cause = f"{error.strerror or error}; the output directory has to be one that driver and workers share"
+        cause = f"{error.strerror or error}; driver and workers must share the output directory"
         raise StorageError(str(path), "read", cause) from error
-    except Exception as error:  # Damage may have pickle raise anything.
+    except Exception as error:  # On damaged input, pickle may raise anything.
         raise StorageError(str(path), "read", str(error)) from error
     return found
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows and columns of the data source, without Spark."""
+"""Makes the rows and columns of the data source; imports nothing of Spark."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches as rows, by their headers alone: nothing is unpacked."""
+"""Batches as rows, made from their headers only, without decompression."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
@@ -23,7 +23,7 @@ class BatchRows:
     """The headers of some batches.
 
     Args:
-        part: what they stand in.
+        part: the part of a file that they are in.
         table: the headers.
     """
 
@@ -76,7 +76,7 @@ def _number(field: Callable[[BatchTable], "Numbers"]) -> Column:
 
 
 def _base_timestamps(rows: BatchRows, kind: pa.DataType) -> pa.Array:
-    """Return base timestamps, but for batches that have a delete horizon in that place."""
+    """Return base timestamps; null for batches that have a delete horizon in that field."""
     if not rows.table.all_attributes & DELETE_HORIZON_FLAG:
         return arrays.timestamps(rows.table.base_timestamps)
     return arrays.timestamps(rows.table.base_timestamps, (rows.table.attributes & DELETE_HORIZON_FLAG) == 0)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options of the data source: texts that a user gives, checked before anything is read.
+"""The options of the data source: texts from the user, checked before anything is read.
 
-What Spark's own Kafka source has too bears its name here and means the same, so that a job moves from brokers to files
-by another format and a path.
+Options that Spark's Kafka source has too have the same names and meanings here, so that a job moves from brokers to
+files by changing the format and adding a path.
 """
 
 import difflib
@@ -25,7 +25,7 @@ DROP_MALFORMED: Final = "DROPMALFORMED"
 FAIL_FAST: Final = "FAILFAST"
 EARLIEST: Final = -2
 LATEST: Final = -1
-"""What stands for an end of a log among offsets."""
+"""The numbers that stand for the two ends of a log among offsets."""
 
 _ISOLATION_LEVEL: Final = "kafka.isolation.level"
 OPTIONS: Final = (
@@ -55,7 +55,7 @@ OPTIONS: Final = (
     "subscribePattern",
     "view",
 )
-"""All that mean something here."""
+"""All options of this source."""
 
 _OF_BROKERS: Final = frozenset(
     {
@@ -67,7 +67,7 @@ _OF_BROKERS: Final = frozenset(
         "minoffsetspertrigger",
     }
 )
-"""What Spark's Kafka source has besides, and files have no use for: passed over, as is all that begins ``kafka.``."""
+"""Options of Spark's Kafka source that files have no use for. They are ignored, as are those that begin ``kafka.``."""
 _SIZE_UNITS: Final = {"": 1, "b": 1, "k": 1024, "m": MIB, "g": 1024 * MIB, "t": 1024 * 1024 * MIB}
 
 TopicPartition = tuple[str, int]
@@ -75,13 +75,13 @@ TopicPartition = tuple[str, int]
 
 @attrs.frozen
 class OffsetBound:
-    """Where to start or to end, by partition.
+    """The start or the end of a query, by partition.
 
     Attributes:
-        option: whose value this is; empty if none was given.
-        is_time: whether the numbers are timestamps in ms; else they are offsets, or one of ``EARLIEST`` and ``LATEST``.
-        default: of the partitions that are not named; None leaves them unbounded.
-        each: of those that are.
+        option: the option that gave it; empty if none did.
+        is_time: whether the numbers are timestamps in ms; otherwise they are offsets, ``EARLIEST`` or ``LATEST``.
+        default: for partitions that are not named; None leaves them unbounded.
+        each: for the named partitions.
     """
 
     option: str = ""
@@ -96,28 +96,28 @@ class OffsetBound:
 
 @attrs.frozen
 class SourceOptions:
-    """What a user asks of the source.
+    """The parsed options of a query.
 
     Attributes:
         paths: files, directories and patterns, as ``raftlog.tools.auditing.survey.tasks.find_tasks`` takes them.
         view: one of ``VIEWS``.
-        columns: those to read, in order, or None for all.
-        mode: what to do about damage: one of ``PERMISSIVE``, ``DROP_MALFORMED`` and ``FAIL_FAST``.
-        fails_on_loss: whether what was there, and is not any more, is an error.
+        columns: the columns to read, in order, or None for all.
+        mode: how to treat damage: ``PERMISSIVE``, ``DROP_MALFORMED`` or ``FAIL_FAST``.
+        fails_on_loss: whether records that no longer exist are an error.
         include_headers: whether records come with their headers.
         snapshots: which snapshots in directories are read: ``none``, the ``newest`` of each log, or ``all``.
         redact: whether secrets in metadata records are hidden.
-        split_size: bytes of a task, about.
-        min_partitions: how many tasks there should be at least, or None.
-        max_records: how many offsets a task should span at most, or None.
-        pushdown: whether filters are taken as hints.
-        topics: those to read, or None; ``topic_pattern`` says the same as a regular expression.
-        topic_pattern: a regular expression that whole names match, or None.
-        partitions: those to read, or None.
+        split_size: approximate number of bytes per task.
+        min_partitions: minimum number of tasks, or None.
+        max_records: limit on the offsets that a task spans, or None.
+        pushdown: whether filters are used as hints.
+        topics: names of the topics to read, or None.
+        topic_pattern: a regular expression that the whole names of topics to read match, or None.
+        partitions: the partitions to read, or None.
         starting, ending: the first offset (inclusive) and the end (exclusive).
-        fails_without_match: whether a starting timestamp that is behind all records is an error.
+        fails_without_match: whether a starting timestamp after all records is an error.
         read_committed: whether records of aborted and of open transactions are left out.
-        max_offsets_per_trigger: how many offsets a micro-batch of a stream has at most, or None.
+        max_offsets_per_trigger: limit on the offsets of a stream's micro-batch, or None.
     """
 
     paths: tuple[str, ...]
@@ -143,10 +143,10 @@ class SourceOptions:
 
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> Self:
-        """Read what a user gave.
+        """Parse the user's options.
 
         Raises:
-            OptionError: a name is misspelt, a value cannot be, two exclude each other, or there is no path.
+            OptionError: a name is unknown, a value is invalid, two options exclude each other, or there is no path.
         """
         texts = _Texts(given)
         mode, fails_on_loss = texts.mode()
@@ -174,7 +174,7 @@ class SourceOptions:
         )
 
     def wants(self, topic: str | None, partition: int | None) -> bool:
-        """Whether a partition is to be read; one whose directory says no name is, if none are asked for."""
+        """Whether to read a partition; one without a name is read if the options name no topics or partitions."""
         if self.partitions is not None:
             return (topic, partition) in self.partitions
         if self.topics is not None:
@@ -203,7 +203,7 @@ class _Texts:
         if not paths or not all(isinstance(each, str) and each for each in paths):
             raise OptionError("path", "it is missing; name a file, a partition's directory or a log directory")
         if STANDARD_INPUT in paths:
-            raise OptionError("path", "standard input is not there in tasks of Spark; name a file")
+            raise OptionError("path", "Spark's tasks have no standard input; name a file")
         return tuple(paths)
 
     def choice(self, name: str, choices: tuple[str, ...], default: str) -> str:
@@ -213,13 +213,13 @@ class _Texts:
         for choice in choices:
             if choice.lower() == text.strip().lower():
                 return choice
-        raise OptionError(name, f"{text!r} is none of {', '.join(choices)}{_nearest(text, choices)}")
+        raise OptionError(name, f"{text!r} is not one of {', '.join(choices)}{_nearest(text, choices)}")
 
     def flag(self, name: str, *, default: bool) -> bool:
         return self.choice(name, ("true", "false"), str(default)) in {"true", "True"}
 
     def mode(self) -> tuple[str, bool]:
-        """Return the mode, and whether a loss fails: each decides about the other where that was not given."""
+        """Return the mode, and whether a loss is an error: each is the default for the other."""
         modes = (PERMISSIVE, DROP_MALFORMED, FAIL_FAST)
         if self._text("mode") is None:
             fails = self.flag("failOnDataLoss", default=True)
@@ -232,7 +232,7 @@ class _Texts:
         if text is None:
             return None
         if re.fullmatch(r"[0-9]{1,18}", text.strip(), re.ASCII) is None or int(text) == 0:
-            raise OptionError(name, f"{text!r} is no number above zero")
+            raise OptionError(name, f"{text!r} is not a number above zero")
         return int(text)
 
     def size(self, name: str, default: int) -> int:
@@ -241,7 +241,7 @@ class _Texts:
             return default
         found = re.fullmatch(r"([0-9]{1,15})\s*([kmgt]?)(i?b)?", text.strip().lower(), re.ASCII)
         if found is None or int(found[1]) == 0:
-            raise OptionError(name, f"{text!r} is no size, such as 134217728 or 128m")
+            raise OptionError(name, f"{text!r} is not a size, such as 134217728 or 128m")
         return int(found[1]) * _SIZE_UNITS[found[2]]
 
     def names(self, name: str) -> tuple[str, ...] | None:
@@ -250,7 +250,7 @@ class _Texts:
             return None
         names = tuple(each.strip() for each in text.split(","))
         if not all(names):
-            raise OptionError(name, f"{text!r} is no list of names with commas between them")
+            raise OptionError(name, f"{text!r} is not a comma-separated list of names")
         return names
 
     def selection(self) -> dict[str, Any]:
@@ -262,7 +262,7 @@ class _Texts:
             try:
                 re.compile(pattern)
             except (re.error, OverflowError, RecursionError) as error:
-                raise OptionError("subscribePattern", f"{pattern!r} is no regular expression: {error}") from None
+                raise OptionError("subscribePattern", f"{pattern!r} is not a regular expression: {error}") from None
         return {
             "topics": None if topics is None else frozenset(topics),
             "topic_pattern": pattern,
@@ -270,7 +270,7 @@ class _Texts:
         }
 
     def bound(self, side: str, open_end: int, other_end: int) -> OffsetBound:
-        """Return where to start or to end; of several options the first counts, as in Spark's Kafka source."""
+        """Return the start or the end; of several given options the first is used, as in Spark's Kafka source."""
         name = f"{side}Timestamp"
         if (text := self._text(name)) is not None:
             return OffsetBound(name, is_time=True, default=_timestamp(name, text))
@@ -296,9 +296,9 @@ class _Texts:
         try:
             value = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise OptionError(name, f"{text!r} is no JSON: {error}") from None
+            raise OptionError(name, f"{text!r} is not JSON: {error}") from None
         if not isinstance(value, kind):
-            raise OptionError(name, f"{text!r} is no JSON {'object' if kind is dict else 'array'}")
+            raise OptionError(name, f"{text!r} is not a JSON {'object' if kind is dict else 'array'}")
         return value
 
 
@@ -315,7 +315,7 @@ def _nearest(text: str, names: tuple[str, ...]) -> str:
 
 
 def _is_of_brokers(name: str) -> bool:
-    """Whether an option is one for clients of brokers, and not the one of them that counts here, misspelt."""
+    """Whether to ignore an option as one for clients of brokers; not if it looks like one of ours, misspelt."""
     is_clients = name.startswith("kafka.") and not difflib.get_close_matches(name, [_ISOLATION_LEVEL], 1, 0.85)
     return is_clients or name in _OF_BROKERS
 
@@ -326,7 +326,7 @@ def _unknown_option(name: str, known: Mapping[str, str]) -> OptionError:
 
 def _timestamp(name: str, text: str) -> int:
     if re.fullmatch(r"[0-9]{1,18}", text.strip(), re.ASCII) is None:
-        raise OptionError(name, f"{text!r} is no timestamp in ms since 1970")
+        raise OptionError(name, f"{text!r} is not a timestamp in ms since 1970")
     return int(text)
 
 
@@ -343,10 +343,10 @@ def _by_partition(name: str, topics: Mapping[str, Any], least: int) -> dict[Topi
     numbers = {}
     for topic, each in topics.items():
         if not isinstance(each, dict):
-            raise OptionError(name, f'what it says of {topic} is not of the form {{"{topic}": {{"0": 23}}}}')
+            raise OptionError(name, f'the value for {topic} must have the form {{"{topic}": {{"0": 23}}}}')
         for partition, number in each.items():
             is_number = type(number) is int and least <= number < 1 << 63
             if re.fullmatch(r"[0-9]{1,10}", partition, re.ASCII) is None or not is_number:
-                raise OptionError(name, f"{topic}, {partition}: {number} cannot be")
+                raise OptionError(name, f"{topic}, {partition}: {number} is not allowed")
             numbers[topic, int(partition)] = number
     return numbers

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the driver sends to tasks: parts of files, by path and byte positions."""
+"""The parts of files that the driver sends to tasks, by path and byte positions."""
 
 import attrs
 
@@ -10,19 +10,19 @@ from raftlog.tools.terminal.standard_error import unicode_text
 
 @attrs.frozen
 class FilePart:
-    """A part of a file that holds batches, from the start of one to the end of one.
+    """A part of a file of batches, from the start of one batch to the end of another.
 
     Attributes:
-        path: of the file, to open it by.
-        topic, partition: what the directory's name says, or None.
+        path: of the file.
+        topic, partition: by the directory's name, or None.
         start: byte position of its first batch, inclusive.
         end: byte position after its last batch, exclusive.
-        may_be_torn: whether what stands at its end may be a write that was cut, or room for more.
+        may_be_torn: whether it may end in a torn write or in preallocated space.
         is_snapshot: whether the file is a KRaft snapshot.
-        first_offset: what stands before this offset is not wanted; None for no bound.
-        end_offset: nor is what stands from this one on; None for no bound.
-        aborted: the aborted transactions that may have records here; of no use where all records are wanted.
-        problem: why there is nothing to read: then this is no part, but what is said in its place.
+        first_offset: records before this offset are not wanted; None for no bound.
+        end_offset: records from this offset on are not wanted; None for no bound.
+        aborted: the aborted transactions that may have records here; not used if all records are wanted.
+        problem: why nothing can be read; then this stands for an error, and has no bytes.
     """
 
     path: str
@@ -39,19 +39,19 @@ class FilePart:
 
     @property
     def file(self) -> str:
-        """The path as rows show it: names of files need not be Unicode, and all that Spark takes is."""
+        """The path as rows show it: file names need not be valid Unicode, but Spark's strings must be."""
         return unicode_text(self.path)
 
     @property
     def size_bytes(self) -> int:
-        """How many bytes it has."""
+        """Its size in bytes."""
         return self.end - self.start
 
 
 Split = tuple[FilePart, ...]
-"""What one task reads, in order."""
+"""The parts that one task reads, in order."""
 
 
 def log_name(topic: str | None, partition: int | None) -> str:
-    """Return what a stream calls a log, such as ``orders-0``."""
+    """Return the name of a log in a stream's positions, such as ``orders-0``."""
     return f"{topic}-{partition}"

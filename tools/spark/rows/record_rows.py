@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records as rows: each column of a view, made from the columns of the kernel."""
+"""Records as rows: makes the columns of a view from the columns of the kernel."""
 
 import functools
 from collections.abc import Callable, Collection
@@ -24,8 +24,8 @@ class RecordRows:
     """The records of a chunk.
 
     Args:
-        part: what the chunk was read from.
-        chunk: its records; offsets are among their columns.
+        part: the part that the chunk was read from.
+        chunk: the records, whose columns include their offsets.
     """
 
     def __init__(self, part: FilePart, chunk: Chunk) -> None:
@@ -48,13 +48,13 @@ class RecordRows:
 
     @functools.cached_property
     def _counts(self) -> "Longs":
-        """How many records each batch has."""
+        """Number of records per batch."""
         import numpy as np
 
         return cast("Longs", np.diff(np.frombuffer(self.records.ends, dtype=np.int64), prepend=0))
 
     def of_batch(self, values: "Numbers") -> "Numbers":
-        """Return a value of each batch as one of each of its records."""
+        """Repeat a value of each batch for each of its records."""
         import numpy as np
 
         return np.repeat(values, self._counts)
@@ -72,7 +72,7 @@ Column = Callable[[RecordRows, pa.DataType], pa.Array]
 
 
 def kernel_columns(names: Collection[str]) -> set[str]:
-    """Return what the kernel has to unpack for some columns of a view; offsets always."""
+    """Return the fields that the kernel must read for some columns of a view; always the offsets."""
     return {"offset"} | {"timestamp", "key", "value", "headers"}.intersection(names)
 
 
@@ -83,7 +83,7 @@ def _timestamp_types(rows: RecordRows, kind: pa.DataType) -> pa.Array:
 
 
 def _sequences(rows: RecordRows, kind: pa.DataType) -> pa.Array:
-    """Return the sequence of each record; it wraps, and where the batch has none it is -1."""
+    """Return the sequence of each record; it wraps around, and is -1 if the batch has none."""
     import numpy as np
 
     first = rows.of_batch(rows.table.base_sequences)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a segment can be divided: at the starts of batches whose CRC holds.
+"""Finds the positions at which a segment can be split: the starts of batches whose CRC holds.
 
-The offset index gives a place near the wanted one, which is trusted only if a batch is there that says the same; from
-there on, or without an index from the last place that is known, headers lead from one batch to the next.
+The offset index gives a position near the wanted one, which is used only if a batch with the indexed offset is there.
+From it, or from the last known boundary if there is no index, the search follows the headers from batch to batch.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _WINDOW_SIZE: Final = 64 * 1024
 _LARGEST_INDEX: Final = 64 * 1024 * 1024
 _LARGEST_CHECKED: Final = 16 * 1024 * 1024
-"""The CRC of a batch above this size is left to those who read it."""
+"""The CRC of a batch above this size is not checked here, but by the task that reads it."""
 
 
 class Boundary(NamedTuple):
@@ -39,8 +39,8 @@ class Boundaries:
 
     Args:
         source: the segment.
-        base_offset: that its index counts from, or None if that is not known.
-        index_path: of its offset index, or None if there is none.
+        base_offset: to which the offsets in its index are relative; None if not known.
+        index_path: path of its offset index; None if there is none.
     """
 
     def __init__(self, source: ByteSource, base_offset: int | None, index_path: str | None) -> None:
@@ -59,14 +59,14 @@ class Boundaries:
         base_offset: int | None = None,
         last_offset: int | None = None,
     ) -> Boundary | None:
-        """Return the first boundary after ``start`` at which one of some limits is reached; None if there is none.
+        """Return the first boundary after ``start`` that reaches one of the given limits; None if there is none.
 
         Args:
             start: the byte position of a batch.
-            end: where to give up, exclusive.
-            position: the batch starts at this byte position, or behind it.
-            base_offset: it starts at this offset, or behind it.
-            last_offset: it ends at this offset, or behind it.
+            end: byte position at which to give up, exclusive.
+            position: limit: the batch starts at or after this byte position.
+            base_offset: limit: the batch starts at or after this offset.
+            last_offset: limit: the batch ends at or after this offset.
         """
         offsets = [offset for offset in (base_offset, last_offset) if offset is not None]
         head = self.head(self._jump(start, position, min(offsets, default=None)))
@@ -85,13 +85,13 @@ class Boundaries:
         return None
 
     def cuts(self, start: int, end: int, size_bytes: int, max_offsets: int | None) -> Iterator[Boundary]:
-        """Yield where to divide the bytes from ``start`` to ``end``.
+        """Yield the boundaries at which to split the bytes from ``start`` to ``end``.
 
         Args:
             start: the byte position of a batch.
             end: byte position of the end, exclusive.
-            size_bytes: how large a part should be, about.
-            max_offsets: how many offsets it should span at most, if it has more than one batch; None for any number.
+            size_bytes: approximate size of a part.
+            max_offsets: limit on the offsets that a part of more than one batch spans; None for no limit.
         """
         while (head := self.head(start)) is not None:
             most = None if max_offsets is None else head.base_offset + max_offsets
@@ -109,7 +109,7 @@ class Boundaries:
         return read_head(self._window[at : at + limits.BATCH_OVERHEAD], position)
 
     def _jump(self, start: int, position: int | None, offset: int | None) -> int:
-        """Return the position of a batch before the boundary that is looked for, by the index; else ``start``."""
+        """Return the indexed position of a batch before the wanted boundary, or ``start`` if there is none."""
         if self._base_offset is None:
             return start
         last_offsets, positions = self._index
@@ -127,9 +127,9 @@ class Boundaries:
 
     @functools.cached_property
     def _index(self) -> "tuple[Longs, Longs]":
-        """The entries of the index, as two columns, as far as both increase: behind that is room for more, or damage.
+        """The entries of the index as two columns, up to where they stop increasing: preallocated space or damage.
 
-        An index is a hint. Where it cannot be read, headers tell.
+        An index is a hint: if it cannot be read, the search follows headers only.
         """
         import numpy as np
 

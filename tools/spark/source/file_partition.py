@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A split as Spark carries it to a task, and what the task does with it."""
+"""The form in which Spark sends a split to a task, and the task's work."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -33,15 +33,15 @@ def read_partition(
 
     Args:
         options: what the user asks for.
-        schema: the columns that are wanted, in order.
-        hints: what wanted rows have in common.
-        partition: the split; where there is nothing to read, Spark makes one of its own.
+        schema: the wanted columns, in order.
+        hints: bounds on the wanted rows, from the query's filters.
+        partition: the split; if there is nothing to read, Spark passes an instance of its own class.
 
     Raises:
-        DecodeError: there is damage, and the mode is FAILFAST; path, position and offset say where.
-        StorageError: a file is gone or cannot be read.
+        DecodeError: there is damage, and the mode is FAILFAST; it has path, position and offset.
+        StorageError: a file was deleted or cannot be read.
         MissingExtraError: a codec's package is not installed on the worker.
-        OptionError: there is a null in a column that the schema calls NOT NULL.
+        OptionError: a column that the schema declares NOT NULL has a null.
     """
     from raftlog.tools.spark.rows.reading import ReadRequest, read_split
     from raftlog.tools.spark.worker_gc import settle

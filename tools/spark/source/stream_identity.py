@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose a log is, by the files beside it: another log may have the same epochs at the same offsets.
+"""The identity of a log (its cluster and topic ids) by the files beside it.
 
-That is so of the metadata logs of two clusters, which have one topic id, and of a topic that was made anew.
+Offsets and epochs do not identify a log: two clusters' metadata logs may have the same, and so may a topic that was
+deleted and created again.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,10 +19,10 @@ from raftlog.tools.terminal.standard_error import unicode_text
 from raftlog.uuid_text import uuid_to_text
 
 Identity = Mapping[str, str]
-"""As a checkpoint has it: by the keys of ``NAMES``, what files say."""
+"""The identity in a checkpoint: the ids in files, by the keys of ``NAMES``."""
 
 NAMES: Final = MappingProxyType({"clusterId": "cluster id", "topicId": "topic id"})
-"""What is called how in an error."""
+"""The words for the ids in an error."""
 
 _LARGEST_FILE: Final = 64 * 1024
 
@@ -29,7 +30,7 @@ Contents = TypeVar("Contents")
 
 
 def identities(partitions: Mapping[str, Partition]) -> dict[str, Identity]:
-    """Return what is known of logs; what no file says, or one that cannot be read, is left out."""
+    """Return the known identities of logs; ids that no readable file has are left out."""
     directories = {partition.place.log_directory for partition in partitions.values()}
     clusters = {directory: _cluster_id(directory) for directory in directories}
     found = {
@@ -40,10 +41,10 @@ def identities(partitions: Mapping[str, Partition]) -> dict[str, Identity]:
 
 
 def difference(then: Mapping[str, object], now: Identity) -> str | None:
-    """Return in what two identities differ, as a clause, or None. What one of them does not say is no difference."""
+    """Return the difference of two identities as a clause, or None. An id that one of them lacks is no difference."""
     for key, name in NAMES.items():
         if key in then and key in now and then[key] != now[key]:
-            return f"had {name} {then[key]} there, and has {now[key]} under the path"
+            return f"had {name} {then[key]} there, and has {now[key]} at the path"
     return None
 
 

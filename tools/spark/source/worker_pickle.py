@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Spark carries from the driver to workers, whose Python may lack raftlog: then one line says what to do."""
+"""Pickles objects for workers so that a worker's Python without raftlog fails with one line that says what to do."""
 
 import pickle
 import sys
@@ -8,10 +8,10 @@ from typing import Any
 
 
 class PickledForWorkers:
-    """Pickles, by Spark's own pickler, to something that is opened without raftlog, and then asks for it."""
+    """A base class whose pickle can be opened without raftlog, and then reports that raftlog is missing."""
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """Return what opens a pickle of this, and that."""
+        """Return the function that opens the pickle, and the pickle."""
         from raftlog.tools.spark.spark_failure import INSTALL
 
         return _opener(), (pickle.dumps((type(self), self.__getstate__())), INSTALL)
@@ -19,7 +19,7 @@ class PickledForWorkers:
 
 def _opener() -> Callable[[bytes, str], Any]:
     def opened(data: bytes, advice: str) -> Any:
-        # A function inside another one travels as code: one of a module would have to be there to be imported.
+        # A nested function is pickled as code. A module's function would be imported on the worker, and may be missing.
         try:
             kind, state = pickle.loads(data)  # noqa: S301 - of the driver
         except ImportError as error:

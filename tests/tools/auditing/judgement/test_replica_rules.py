@@ -157,7 +157,7 @@ def test_a_fork_is_suspicious() -> None:
     (finding,) = _judge(log_of(FORK), log_of(BASE))
     assert (finding.rule, finding.severity, finding.offset) == ("replica-forked", Severity.SUSPICIOUS, 20)
     assert finding.path.startswith("b/")
-    assert "epoch 1, where a/" in finding.reason
+    assert "epoch 1, but a/" in finding.reason
 
 
 def _snapshot(offset: int, epoch: int, name: str = "b", *, values: Sequence[ControlValue] = ()) -> FileEvidence:

@@ -205,7 +205,7 @@ def test_offsets_that_are_gone_are_a_loss(tmp_path: Path) -> None:
     """A starting offset before the log start fails, unless failOnDataLoss says otherwise."""
     write_log(tmp_path / "orders-0", batch(5), name="00000000000000000005.log")
     start = '{"orders": {"0": 2}}'
-    with pytest.raises(OptionError, match="starts at 5, so that 2 is gone"):
+    with pytest.raises(OptionError, match="starts at 5, so offset 2 is no longer there"):
         rows(tmp_path, startingOffsets=start)
     assert len(rows(tmp_path, startingOffsets=start, failOnDataLoss="false")) == 1
 
