@@ -243,7 +243,7 @@ def test_a_log_that_is_not_rafts(tmp_path: Path) -> None:
     """Who asks for the quorum of a topic's log is told that there is none; its epochs can be seen."""
     outcome = run("quorum", GOLDEN / "data-topics/data/n1/txn-0")
 
-    assert (outcome.exit_code, outcome.complaints) == (1, ["raftlog quorum: no log of raft is there"])
+    assert (outcome.exit_code, outcome.complaints) == (1, ["raftlog quorum: the paths have no raft log"])
     assert lines("epochs", GOLDEN / "data-topics/data/n1/txn-0")[0]["leader_id"] is None
     assert "names voters here" in run("voters", GOLDEN / "data-topics/data/n1/txn-0").text
 
