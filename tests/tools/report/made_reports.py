@@ -80,7 +80,7 @@ def hostile_names(target: Path) -> Path:
 
 
 def forked_quorum() -> list[PartitionEvidence]:
-    """Replicas that diverge at offset 13: one has epoch 2 of a leader, the others epoch 3 of another, with more voters."""
+    """Replicas that diverge at offset 13: one has epoch 2, the others epoch 3 of another leader."""
     found = []
     for node_id in (1, 2, 3):
         log = MadeLog(node=f"n{node_id}").bootstrap(voters(1, 2, 3)).data(10)
