@@ -2,6 +2,7 @@
 """Resolves the start and end options of a query to offsets, per partition."""
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from raftlog.errors import DecodeError, MissingExtraError, OptionError
 from raftlog.records.batches.batch import RecordBatch
@@ -14,6 +15,9 @@ from raftlog.storage.reading.index_seek import IndexSeek
 from raftlog.tools.auditing.batches.batch_table import BatchTable
 from raftlog.tools.auditing.evidence import SurveyTask
 from raftlog.tools.spark.rows.options import EARLIEST, LATEST, OffsetBound, SourceOptions, TopicPartition
+
+AFTER_ALL: Final = (1 << 63) - 1
+"""The first offset if no record is as new as the starting timestamp, and the options make that no error."""
 
 
 def offset_range(
@@ -35,7 +39,7 @@ def offset_range(
     if options.starting.is_time and options.starting.of(partition) is not None and first is None:
         if options.fails_without_match:
             raise OptionError(options.starting.option, f"{_name(partition)} has no record of that time or later")
-        first = LATEST
+        first = AFTER_ALL
     if first == LATEST:
         raise OptionError(options.starting.option, "a query cannot start at latest")
     end = _resolved(options.ending, partition, segments)

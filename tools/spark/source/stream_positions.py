@@ -15,7 +15,7 @@ from raftlog.offsets import OffsetAndEpoch
 from raftlog.tools.spark.rows.options import LATEST, OffsetBound, SourceOptions
 from raftlog.tools.spark.rows.parts import log_name
 from raftlog.tools.spark.source.batch_places import BatchPlaces, SeenBatch
-from raftlog.tools.spark.source.offset_ranges import offset_range
+from raftlog.tools.spark.source.offset_ranges import AFTER_ALL, offset_range
 from raftlog.tools.spark.source.planning import Listing, Partition, list_partitions
 from raftlog.tools.spark.source.stream_checks import NO_EPOCH, EpochWitness, contradicting_epoch, shares
 from raftlog.tools.spark.source.stream_identity import Identity, identities
@@ -152,6 +152,8 @@ class StreamLogs:
         if not self.options.starting.option or self.options.starting.of(partition.key) == LATEST:
             return self._end_of(partition)
         first, _ = offset_range(self.options, partition.key, partition.segments)
+        if first == AFTER_ALL:
+            return self._end_of(partition)
         return _start_of(partition) if first is None else self._place_at(partition, first)
 
     def _begin_of(self, name: str, start: Positions) -> OffsetAndEpoch:

@@ -199,6 +199,7 @@ def test_a_time_is_turned_into_an_offset(tmp_path: Path) -> None:
     assert [row["offset"] for row in rows(tmp_path, startingOffsetsByTimestamp=by_time)] == [3]
     with pytest.raises(OptionError, match="no record of that time or later"):
         rows(tmp_path, startingTimestamp=500)
+    assert rows(tmp_path, startingTimestamp=500, startingOffsetsByTimestampStrategy="latest") == []
 
 
 def test_offsets_that_are_gone_are_a_loss(tmp_path: Path) -> None:
