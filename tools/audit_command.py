@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line and the closing message of an audit, for ``raftlog audit`` and for the Spark job."""
+"""The arguments and the last line of an audit, shared by ``raftlog audit`` and the Spark job."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 
 def audit_on(engine: "Engine", given: argparse.Namespace, program: str) -> int:
-    """Audit on an engine, report the outcome on standard output, and return the exit code.
+    """Audit on an engine, write the outcome as a line to standard output, and return the exit code.
 
     Args:
-        engine: runs the survey and the judgement.
-        given: the options.
-        program: the command's name, for messages.
+        engine: surveys and judges.
+        given: the parsed arguments.
+        program: name of the command, for messages.
 
     Raises:
-        RaftLogError: the engine or the output directory fails.
+        RaftLogError: the engine fails, or the output directory cannot be used.
     """
-    from raftlog.tools.auditing.run.full_audit import audit_into  # Imported late, because it imports numpy.
+    from raftlog.tools.auditing.run.full_audit import audit_into  # Only now: numpy comes with it.
     from raftlog.tools.report.page import Report
 
     page = Report(given.paths)
@@ -40,17 +40,17 @@ def audit_on(engine: "Engine", given: argparse.Namespace, program: str) -> int:
 
 
 def parser_of(program: str) -> Parser:
-    """Return the parser of the command line.
+    """Return the parser of an audit's arguments.
 
     Args:
-        program: the command's name, for messages.
+        program: name of the command that takes them.
     """
     parser = Parser(
         prog=program,
         description="Verify any number of log directories, and write the results as Parquet tables (runs, checks,"
-        " findings, voter_timeline, epochs), a summary and an HTML report. Files that have not changed since the last"
+        " findings, voter_timeline, epochs), a summary and an HTML page. Files that have not changed since the last"
         " run are not read again.",
-        epilog=f"The audited directories are not written to. {EXIT_CODES_HELP}",
+        epilog=f"The audited files are never written to. {EXIT_CODES_HELP}",
     )
     parser.add_argument(
         "paths",
@@ -59,24 +59,27 @@ def parser_of(program: str) -> Parser:
         help="a log directory, a directory of log directories, or any other path that verify takes",
     )
     parser.add_argument(
-        "--out", required=True, metavar="DIR", help="directory of the results: a new one, or that of an earlier audit"
+        "--out",
+        required=True,
+        metavar="DIR",
+        help="where to write the results: a new directory, or that of an earlier audit",
     )
     parser.add_argument(
         "--fresh",
         action="store_true",
-        help="read everything again: bit rot changes no file's size or time",
+        help="read every file again: bit rot on a disk changes neither size nor modification time",
     )
     parser.add_argument(
         "--engine",
         choices=("local", "spark", "auto"),
         default="local",
-        help="what does the work: processes of this machine (the default), Spark, or whichever suits the size",
+        help="local: processes on this machine (the default); spark; auto: whichever suits the size",
     )
     parser.add_argument(
         "--master",
         metavar="URL",
-        help="where Spark is: local[N], spark://HOST:PORT, sc://HOST (default: the current session, or what"
-        " spark-submit or SPARK_REMOTE names, else this machine); its workers must see DIR and SRC at the same paths",
+        help="the Spark master: local[N], spark://HOST:PORT, sc://HOST (default: that of the current session,"
+        " spark-submit or SPARK_REMOTE, else this machine); workers must see DIR and SRC under the same paths",
     )
     add_messages_option(parser)
     add_fail_on_option(parser)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """``raftlog audit``: verify any number of log directories, and write tables of the results.
 
-An interrupted run resumes, and a later run reads only the files that have changed: the output directory keeps the
-evidence of each file.
+The output directory keeps the evidence of each file. So an interrupted run continues where it stopped, and a later run
+reads only the files that have changed.
 """
 
 import argparse
@@ -21,7 +21,7 @@ _PROGRAM: Final = "raftlog audit"
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run ``raftlog audit`` with its arguments, and return the exit code."""
+    """Run ``raftlog audit`` with what follows it on the command line, and return the exit code."""
     given = make_parser().parse_args(arguments)
     try:
         prepare_to_survey()
@@ -51,7 +51,7 @@ def _audit_on_spark(given: argparse.Namespace) -> int:
 
 
 def _is_for_spark(given: argparse.Namespace) -> bool:
-    """Whether Spark is the engine: as requested, or as chosen by size, which is then reported on standard error."""
+    """Whether to audit on Spark; a choice made for ``auto`` is reported on standard error."""
     if given.engine != "auto":
         return bool(given.engine == "spark")
     spark = spark_at_hand(given.master)

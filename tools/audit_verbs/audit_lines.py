@@ -9,11 +9,11 @@ from raftlog.tools.auditing.run.run import Account, is_read
 from raftlog.tools.terminal.json_lines import json_line, path_member
 
 SCHEMA_VERSION = 1
-"""Incremented when a member is renamed or changes its meaning, not when one is added."""
+"""Incremented when a name or a meaning changes, but not for new names."""
 
 
 def file_line(file: FileEvidence) -> str:
-    """Describe a surveyed file, and what each of its bytes belongs to."""
+    """Return the line of a surveyed file: its bytes by class, and the extent of its batches."""
     task, extent = file.task, file.extent
     members = {
         "type": None if task.kind is None else task.kind.name.lower(),
@@ -32,12 +32,12 @@ def file_line(file: FileEvidence) -> str:
 
 
 def summary_line(account: Account, exit_code: int, hidden: int) -> str:
-    """Describe the whole run, in the last line.
+    """Return the last line, which describes the run.
 
     Args:
         account: of all files and findings.
         exit_code: of the command.
-        hidden: number of findings that have no line.
+        hidden: number of findings without a line.
     """
     return json_line(
         "summary",

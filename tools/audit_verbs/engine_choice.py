@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chooses the engine of an audit for ``--engine auto``."""
+"""The choice of engine for ``raftlog audit --engine auto``."""
 
 import importlib.util
 import os
@@ -10,21 +10,21 @@ from typing import Final
 import attrs
 
 LEAST_SPARK_SIZE: Final = 10 * 1024**3
-"""In bytes. One machine reads less than this while Spark is still starting."""
+"""In bytes; smaller audits finish on one machine before Spark has started."""
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
-"""The variable that ``spark-submit`` sets for the Python process that it starts."""
+"""The variable that ``spark-submit`` sets for the Python that it starts."""
 _REMOTE: Final = "SPARK_REMOTE"
-"""The variable by which a user names a Spark Connect server for all programs."""
+"""The variable with the address of Spark Connect."""
 _CONNECTED: Final = "pyspark.sql"
 
 
 @attrs.frozen
 class EngineChoice:
-    """An engine, and why it was chosen.
+    """The chosen engine, and the reason.
 
     Attributes:
-        is_spark: whether it is Spark; otherwise it is this machine.
-        reason: why, for the user.
+        is_spark: whether to audit on Spark instead of this machine.
+        reason: for the user.
     """
 
     is_spark: bool
@@ -32,11 +32,11 @@ class EngineChoice:
 
 
 def spark_at_hand(master: str | None, environment: Mapping[str, str] = os.environ) -> str | None:
-    """Describe the Spark that is available, without starting one; None if none was named.
+    """Return a clause that says which Spark can be used, without starting one; None if none is configured.
 
     Args:
         master: the value of ``--master``, or None.
-        environment: the environment variables of this process.
+        environment: variables of this process.
     """
     if importlib.util.find_spec("pyspark") is None:
         return None
@@ -49,7 +49,7 @@ def spark_at_hand(master: str | None, environment: Mapping[str, str] = os.enviro
     if _CONNECTED in sys.modules:
         from raftlog.tools.spark.session import existing_session
 
-        return "there is a Spark session" if existing_session() is not None else None
+        return "this process has a Spark session" if existing_session() is not None else None
     return None
 
 
@@ -59,13 +59,13 @@ def choose_engine(spark: str | None, paths: Sequence[str], size_bytes: int) -> E
     Args:
         spark: the result of ``spark_at_hand``.
         paths: the paths to audit.
-        size_bytes: their size.
+        size_bytes: the size of all files there.
     """
     gibibytes = f"{size_bytes / 1024**3:.1f} GiB"
     if spark is None:
-        return EngineChoice(False, "no Spark was named to run on (--master)")
+        return EngineChoice(False, "no Spark is configured (see --master)")
     if "-" in paths:
-        return EngineChoice(False, "standard input can only be read here")
+        return EngineChoice(False, "only this machine can read standard input")
     if size_bytes < LEAST_SPARK_SIZE:
-        return EngineChoice(False, f"{gibibytes} are read here before Spark would have started")
+        return EngineChoice(False, f"this machine reads {gibibytes} before Spark has started")
     return EngineChoice(True, f"{gibibytes} are to be read, and {spark}")

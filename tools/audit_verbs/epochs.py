@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``raftlog epochs``: which node led from which offset on, by the logs of all given replicas."""
+"""``raftlog epochs``: who led from which offset on, by the logs of all given replicas."""
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,14 +21,14 @@ _BLOCKS: Final = " ▏▎▍▌▋▊▉█"
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run ``raftlog epochs`` with its arguments, and return the exit code."""
+    """Run ``raftlog epochs`` with what follows it on the command line, and return the exit code."""
     return show_logs(make_parser(), _lines, arguments)
 
 
 def make_parser() -> Parser:
     """Return the parser of the verb's arguments."""
     return make_quorum_parser(
-        "epochs", "Show who led from which offset on, for how long, by whose votes, and which files say so."
+        "epochs", "Show who led from which offset on, for how long, who voted for it, and which files say so."
     )
 
 
@@ -40,14 +40,14 @@ def _lines(log: Sequence[PartitionEvidence], output_format: str) -> Iterable[str
 
 
 def epoch_lines(leads: Sequence[EpochLead], *, with_bars: bool) -> Iterator[str]:
-    """Yield the lines of a table of epochs.
+    """Yield epochs as a table for the terminal.
 
     Args:
         leads: the epochs.
-        with_bars: whether to draw each epoch's duration as a bar relative to the longest one, if there is room.
+        with_bars: whether to draw the duration of each as a bar relative to the longest, if there is room.
     """
     if not leads:
-        yield "There is no batch of a log."
+        yield "The given files have no batch of a log."
         return
     longest = max(lead.duration_ms for lead in leads)
     rows = [_COLUMNS, *map(_row, leads)]
@@ -73,7 +73,7 @@ def _row(lead: EpochLead) -> tuple[object, ...]:
 
 
 def bar(value: int, greatest: int) -> str:
-    """Draw a value as a bar of block characters, to an eighth of a character; the greatest value takes the whole width.
+    """Draw a value as a bar of blocks, in eighths of a character; the greatest takes the full width.
 
     Args:
         value: from 0 to ``greatest``.

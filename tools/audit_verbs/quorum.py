@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``raftlog quorum``: the facts of ``kafka-metadata-quorum describe`` from files, for a quorum that is not running."""
+"""``raftlog quorum``: shows what ``kafka-metadata-quorum describe`` shows, from the directories of stopped nodes."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,14 +21,15 @@ _LABEL_WIDTH: Final = 24
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run ``raftlog quorum`` with its arguments, and return the exit code."""
+    """Run ``raftlog quorum`` with what follows it on the command line, and return the exit code."""
     return show_logs(make_parser(), _lines, arguments)
 
 
 def make_parser() -> Parser:
     """Return the parser of the verb's arguments."""
     return make_quorum_parser(
-        "quorum", "Show a quorum that is not running: who led, who votes, who could be elected, what may be lost."
+        "quorum",
+        "Show a quorum that is not running: the last leader, the voters, who could be elected, what may be lost.",
     )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the logs and snapshots of a quorum's replicas for voters, epochs and quorum, and writes their output."""
+"""Input and output shared by ``voters``, ``epochs`` and ``quorum``: they read replicas, and write lines per log."""
 
 import argparse
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -31,17 +31,19 @@ _WANTED: Final = frozenset({FileKind.LOG, FileKind.SNAPSHOT, FileKind.QUORUM_STA
 
 
 LinesOfLog = Callable[[Sequence[PartitionEvidence], str], Iterable[str] | None]
-"""Returns the output lines of a verb, in a format, for one log: given its replicas and the log directories they are in.
-None if the verb is only about raft logs and the log is not one."""
+"""Returns a verb's lines about one log, from its replicas and their log directories, in an output format.
+
+None means that the verb does not apply to this log, since it is not a raft log.
+"""
 
 
 def show_logs(parser: argparse.ArgumentParser, lines: LinesOfLog, arguments: Sequence[str]) -> int:
-    """Run a verb whose output is about each log, and return the exit code.
+    """Run a verb that writes lines about each log, and return the exit code.
 
     Args:
         parser: of the verb's arguments.
-        lines: returns its output for a log.
-        arguments: the verb's arguments.
+        lines: returns the lines about one log.
+        arguments: what follows the verb on the command line.
     """
     program = parser.prog
     given = parser.parse_args(arguments)
@@ -52,7 +54,7 @@ def show_logs(parser: argparse.ArgumentParser, lines: LinesOfLog, arguments: Seq
         return EXIT_ERROR
     texts, faults = _quorum_texts(files.logs, lines, given.format)
     if files.logs and not texts and not faults:
-        say("there is no raft log", program)
+        say("the paths have no raft log", program)
         return EXIT_ERROR
     for number, (log, text) in enumerate(texts):
         has_title = given.format == "text" and len(texts) > 1
@@ -70,7 +72,7 @@ _QuorumTexts = list[tuple[list[PartitionEvidence], list[str]]]
 def _quorum_texts(
     logs: Iterable[list[PartitionEvidence]], lines: LinesOfLog, output_format: str
 ) -> tuple[_QuorumTexts, list[Finding]]:
-    """Return the output for each log, and a finding for each log on which raftlog itself fails."""
+    """Return the lines about each log, and a finding for each log that makes raftlog fail."""
     texts: _QuorumTexts = []
     faults: list[Finding] = []
 
@@ -89,12 +91,12 @@ def _quorum_texts(
 
 @attrs.define
 class _QuorumFiles:
-    """The evidence of the given paths, of files that show who votes and leads.
+    """The given files that have facts about voters and leaders.
 
     Attributes:
-        logs: the replicas of each log, with the log directories that they are in. Logs of the same name are
+        logs: the replicas of each log, with their log directories. Logs of the same name are
             distinguished by the cluster ids of their directories.
-        tally: of the findings in the files; damage was reported on standard error, one line per file.
+        tally: of the findings; damage was reported on standard error, one line per file.
     """
 
     logs: list[list[PartitionEvidence]] = attrs.field(factory=list)
@@ -102,16 +104,16 @@ class _QuorumFiles:
 
 
 def make_quorum_parser(verb: str, description: str) -> Parser:
-    """Return the parser of the arguments of a verb whose output is about each log.
+    """Return the parser of the arguments of a verb that writes lines about each log.
 
     Args:
-        verb: the verb's name.
-        description: what the verb does, for its help.
+        verb: its name.
+        description: for its help.
     """
     parser = Parser(
         prog=f"raftlog {verb}",
         description=description,
-        epilog=f"Give the directories of all available replicas: they complete each other. {EXIT_CODES_HELP}",
+        epilog=f"Give the directories of all replicas: they complement each other. {EXIT_CODES_HELP}",
     )
     what = "a log directory, a directory of log directories, a partition's directory, a segment or a snapshot"
     parser.add_argument("paths", nargs="+", metavar="PATH", help=what)
@@ -122,13 +124,13 @@ def make_quorum_parser(verb: str, description: str) -> Parser:
 
 
 def _read(given: argparse.Namespace, program: str) -> _QuorumFiles:
-    """Survey the paths of a command line, and report damage on standard error.
+    """Survey the files under the paths of a command line, and report damage on standard error.
 
     Raises:
         RaftLogError: a package of an extra is not installed.
     """
     prepare_to_survey()
-    from raftlog.tools.auditing.run.engine import survey_all  # Imported late, because it imports numpy.
+    from raftlog.tools.auditing.run.engine import survey_all  # Only now: numpy comes with it.
 
     files = _QuorumFiles()
     tasks = list(_tasks(given.paths, files.tally, program))
@@ -145,7 +147,7 @@ def _read(given: argparse.Namespace, program: str) -> _QuorumFiles:
     files.logs = logs
     if not files.logs:
         if not files.tally.by_severity.total():
-            say("there is no log or snapshot", program)
+            say("the paths have no log or snapshot", program)
         files.tally.errors += 1
     return files
 
@@ -162,13 +164,13 @@ def _tasks(paths: Sequence[str], tally: Tally, program: str) -> Iterator[SurveyT
 
 
 def _is_wanted(task: SurveyTask) -> bool:
-    """Whether a file shows who votes and leads, or how far a log was durable."""
+    """Whether a file has facts about voters, leaders, or how far a log was durable."""
     is_durable_point = task.is_raft and file_name(task) in {RECOVERY_POINT_NAME, FLUSH_MARK_NAME}
     return task.state is FileState.CURRENT and (task.kind in _WANTED or is_durable_point)
 
 
 def _report_damage(evidence: FileEvidence, tally: Tally, program: str) -> None:
-    """Count a file's findings, and report them in one line; what can be read of the file is used all the same."""
+    """Count the findings of a file, and report them in one line. What can be read of the file is still used."""
     serious = [finding for finding in evidence.findings if finding.severity is not Severity.HARMLESS]
     for finding in evidence.findings:
         tally.add(finding)
@@ -179,7 +181,7 @@ def _report_damage(evidence: FileEvidence, tally: Tally, program: str) -> None:
 
 
 def _by_log(places: Sequence[PartitionEvidence]) -> Iterator[list[PartitionEvidence]]:
-    """Divide partitions by log and cluster, each with the log directories that it is in."""
+    """Group replicas by log and cluster, and yield each group with its log directories."""
     directories = log_directories(places)
     by_name: dict[tuple[str, int], list[PartitionEvidence]] = {}
     for place in places:
@@ -195,7 +197,7 @@ def _by_log(places: Sequence[PartitionEvidence]) -> Iterator[list[PartitionEvide
 
 
 def _title(log: Sequence[PartitionEvidence]) -> str:
-    """Return the title of a log, for output about several logs."""
+    """Return the line that precedes each log if there are several."""
     place = log[-1].place
     cluster_ids = {each.cluster_id for each in log_directories(log).values() if each.cluster_id}
     cluster = f" of cluster {', '.join(sorted(cluster_ids))}" if cluster_ids else ""

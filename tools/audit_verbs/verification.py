@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs ``raftlog verify``: writes findings as they are found, and at the end what each byte belongs to."""
+"""The run of ``raftlog verify``: findings are written as they are found, then a summary of all bytes."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, BinaryIO
@@ -22,16 +22,16 @@ class Verification:
     """One run of ``raftlog verify``.
 
     Attributes:
-        paths: to verify.
+        paths: what to verify.
         processes: number of processes that read files.
         output_format: ``text`` or ``jsonl``.
-        min_severity: findings below it are counted but not shown.
-        fail_on: findings below it do not change the exit code from 0.
-        output: the stream to write to.
-        findings_output: a stream for all findings as JSON lines; or None.
-        report: collects everything for the HTML report; or None.
-        label: the command's name, for progress on the terminal.
-        reads_messages: whether to read the messages in records of the metadata log too.
+        min_severity: findings below it are counted, but not shown.
+        fail_on: findings below it do not affect the exit code.
+        output: where to write.
+        findings_output: where to write all findings as JSON lines; or None.
+        report: receives all evidence and findings; or None.
+        label: name of the command, for the progress line.
+        reads_messages: whether to decode the messages in records of the metadata log too.
     """
 
     paths: Sequence[str]
@@ -92,7 +92,7 @@ def _finding_lines(findings: Iterable[Finding]) -> Iterable[str]:
 
 
 def _write(stream: BinaryIO, lines: Iterable[str]) -> None:
-    """Write and flush lines; bytes of a file name that are not valid UTF-8 are written as they were read."""
+    """Write and flush lines; bytes of file names that are not UTF-8 are written unchanged."""
     if text := "".join(lines):
         stream.write(text.encode("utf-8", "surrogateescape"))
         stream.flush()

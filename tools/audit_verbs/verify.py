@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``raftlog verify``: checks the files of logs by all rules, and accounts for each of their bytes."""
+"""``raftlog verify``: checks the files of logs against all rules, and accounts for every byte of them."""
 
 import argparse
 import contextlib
@@ -33,7 +33,7 @@ _PROGRAM: Final = "raftlog verify"
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run ``raftlog verify`` with its arguments, and return the exit code."""
+    """Run ``raftlog verify`` with what follows it on the command line, and return the exit code."""
     parser = make_parser()
     given = parser.parse_args(arguments)
     if given.rules:
@@ -49,7 +49,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _verify(given: argparse.Namespace) -> int:
-    from raftlog.tools.audit_verbs.verification import Verification  # Imported late, because it imports numpy.
+    from raftlog.tools.audit_verbs.verification import Verification  # Only now: numpy comes with it.
 
     report_path: str | None = given.report
     report = None if report_path is None else _new_report(report_path, given.paths)
@@ -76,8 +76,8 @@ def _verify(given: argparse.Namespace) -> int:
 
 
 def _new_report(path: str, paths: Sequence[str]) -> "Report":
-    """Start a report, after checking that its file may be written there."""
-    from raftlog.tools.auditing.run.audit_output import check_outside  # Imported only if a report is requested.
+    """Return an empty report, after checking that its file can be written."""
+    from raftlog.tools.auditing.run.audit_output import check_outside  # Only needed for a report.
     from raftlog.tools.report.page import Report
     from raftlog.tools.report.report_file import check_report_path
 
@@ -87,7 +87,7 @@ def _new_report(path: str, paths: Sequence[str]) -> "Report":
 
 
 def _new_file(path: str) -> BinaryIO:
-    """Create a file. An existing file is never overwritten, since it may be one of those being verified.
+    """Create a file. An existing one is never overwritten, since it may be one of those to verify.
 
     Raises:
         StorageError: the file exists, or cannot be created.
@@ -114,8 +114,8 @@ def make_parser() -> Parser:
     """Return the parser of the verb's arguments."""
     parser = Parser(
         prog=_PROGRAM,
-        description="Check the files of logs by all rules, and account for each of their bytes.",
-        epilog=f"The verified files are not written to. {EXIT_CODES_HELP}",
+        description="Check the files of logs against all rules, and account for every byte of them.",
+        epilog=f"The verified files are never written to. {EXIT_CODES_HELP}",
     )
     parser.add_argument(
         "paths",
@@ -129,7 +129,7 @@ def make_parser() -> Parser:
     parser.add_argument(
         "--report",
         metavar="FILE.html",
-        help="write an HTML report, which needs no network to read; an existing report is replaced",
+        help="write a self-contained HTML page; an older report is replaced",
     )
     parser.add_argument(
         "--min-severity",
@@ -137,7 +137,7 @@ def make_parser() -> Parser:
         choices=tuple(Severity),
         default=Severity.SUSPICIOUS,
         metavar="SEVERITY",
-        help="show findings from this severity on (default: suspicious)",
+        help="show only findings of this severity or worse (default: suspicious)",
     )
     parser.add_argument("--all", action="store_true", help="show harmless findings too")
     add_messages_option(parser)

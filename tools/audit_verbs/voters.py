@@ -20,14 +20,14 @@ _NUMERIC: Final = frozenset({0, 1, 3})
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run ``raftlog voters`` with its arguments, and return the exit code."""
+    """Run ``raftlog voters`` with what follows it on the command line, and return the exit code."""
     return show_logs(make_parser(), _lines, arguments)
 
 
 def make_parser() -> Parser:
     """Return the parser of the verb's arguments."""
     return make_quorum_parser(
-        "voters", "Show the voters from each offset on, what each change was, and which files say so."
+        "voters", "Show the voter set from each offset on, what each change was, and which files it was found in."
     )
 
 
@@ -43,7 +43,7 @@ def _lines(log: Sequence[PartitionEvidence], output_format: str) -> Iterable[str
 
 def _text(changes: Sequence[VoterChange]) -> Iterator[str]:
     if not changes:
-        yield "No record, snapshot or leader change names voters."
+        yield "No record, snapshot or leader names voters here."
         return
     rows = [_row(change, "nothing changed" if index else "first known") for index, change in enumerate(changes)]
     yield from table([_COLUMNS, *rows], _NUMERIC)

@@ -23,12 +23,12 @@ _COLUMNS: Final = (
     "What is wrong",
 )
 _MOST_CHARACTERS: Final = 3_000_000
-"""Limit on the size of all rows together, since paths may be long."""
+"""The limit for all rows together, since paths may be long."""
 _LONGEST_COMMAND: Final = 20_000
 
 
 def findings(gathering: Gathering) -> Markup:
-    """Return a table of the worst findings, and the number of those that it leaves out."""
+    """Return the worst findings as a table, with the number of findings that are left out."""
     total = gathering.findings.offered
     if not total:
         return element("p", "There are none.")

@@ -13,11 +13,11 @@ _HEAD: Final = HEAD.encode()
 
 
 def check_report_path(path: str) -> None:
-    """Check that a report can be written to a path, before the audit starts.
+    """Check that a report can be written to a path. Call it before the audit, so that no work is lost.
 
     Raises:
         LogDirectoryError: the path exists and is not a report.
-        StorageError: the existing file cannot be read, or there is no directory for it.
+        StorageError: the path cannot be read, or its directory does not exist.
     """
     target = Path(path)
     if not target.parent.is_dir():
@@ -27,15 +27,15 @@ def check_report_path(path: str) -> None:
     except OSError as error:
         raise StorageError(path, "read", error.strerror or str(error)) from error
     if not is_ours:
-        raise LogDirectoryError(f"{path} exists and is not a report of raftlog: it is kept")
+        raise LogDirectoryError(f"{path} exists and is not a report of raftlog: it is not overwritten")
 
 
 def write_report(path: str, page: str) -> None:
-    """Write a page; an existing report is replaced.
+    """Write a page; an older report is replaced.
 
     Raises:
-        LogDirectoryError: the path exists and is not a report; it is kept.
-        StorageError: the page cannot be written. An existing file is unchanged.
+        LogDirectoryError: the path exists and is not a report; it is unchanged.
+        StorageError: the page cannot be written. An older report is unchanged.
     """
     check_report_path(path)
     target = Path(path)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The label of a severity in a report: a shape, and its name."""
+"""The label of a severity in a report: its shape and its name."""
 
 import functools
 from typing import Final
@@ -17,6 +17,6 @@ _SIGNS: Final = {
 
 @functools.cache
 def severity_label(severity: Severity) -> Markup:
-    """Return the name of a severity with the shape that it has in figures."""
+    """Return the name of a severity with its shape, the same as in figures."""
     sign = element("span", _SIGNS[severity], aria_hidden="true")
     return element("span", sign, severity.value, class_=f"severity {severity.value}")

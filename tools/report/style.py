@@ -107,4 +107,4 @@ svg,.verdict,thead th{print-color-adjust:exact;-webkit-print-color-adjust:exact}
 """
 
 STYLE_HASH: Final = "sha256-" + base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
-"""The hash by which the page's policy allows this style sheet and no other."""
+"""The hash that lets the page's content security policy allow this style sheet, and no other."""

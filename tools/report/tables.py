@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of a report, with a header for each column, in a frame that scrolls on a narrow page."""
+"""Tables of a report, in a frame that scrolls if the page is narrow, and its lists."""
 
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
@@ -22,11 +22,11 @@ def table(
     """Return a table; the first cell of each row names it.
 
     Args:
-        caption: what it shows.
-        columns: names of the columns.
-        rows: with one cell per column.
+        caption: of the table.
+        columns: their names.
+        rows: each with one cell per column.
         numeric: indexes of columns that are aligned on the right.
-        kind: a style class for the table.
+        kind: a class for the table.
     """
     head = joined(
         element("th", name, scope="col", class_="n" if index in numeric else None) for index, name in enumerate(columns)
@@ -36,13 +36,13 @@ def table(
 
 
 def framed(caption: str, *parts: Markup, kind: str | None = None) -> Markup:
-    """Return a table of finished parts in a frame that scrolls, by the keyboard too."""
+    """Return a table of finished parts in its frame, which scrolls by keyboard too."""
     inner = element("table", element("caption", caption), *parts, class_=kind)
     return element("div", inner, class_="frame", role="region", aria_label=caption, tabindex=0)
 
 
 def facts(pairs: Iterable[tuple[str, Cell]]) -> Markup:
-    """Return a list of names with their values."""
+    """Return a definition list of names and values."""
     return element("dl", *(joined([element("dt", name), element("dd", _content(value))]) for name, value in pairs))
 
 
@@ -52,7 +52,7 @@ def listed(lines: Iterable[str]) -> Markup:
 
 
 def plain_list(things: Iterable[object]) -> str:
-    """Return the things as text, separated by commas; empty if there are none."""
+    """Return things with commas between them; empty for none."""
     return ", ".join(map(str, things))
 
 

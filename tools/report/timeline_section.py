@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The timelines of a report: voters, leaders, and which replica has which offsets, over the offsets of one log."""
+"""The timelines of a report: voters, leaders, and the offsets that each replica has, over the offsets of one log."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ _REPLICA_COLUMNS: Final = (
     "Replica",
     "Log start",
     "Log end",
-    "End after next startup",
+    "End after recovery",
     "Epoch there",
     "Snapshots end at",
     "Damaged at offsets",
@@ -52,13 +52,13 @@ def _voters(log: LogFacts, scale: Scale) -> Markup | None:
     if not log.is_raft:
         return None
     if not log.changes:
-        return joined([element("h3", "Voters"), element("p", "No record, snapshot or leader change names voters.")])
+        return joined([element("h3", "Voters"), element("p", "No record, snapshot or leader names voters here.")])
     ids = sorted({voter_id for change in log.changes for voter_id in change.voters.voter_ids})
     lanes = list(_voter_lanes(ids[:_MOST_LANES], log.changes, scale))
-    title = f"{len(ids)} voters from offset {scale.start} to {scale.end}"
+    title = f"Who voted: {len(ids)} voters from offset {scale.start} to {scale.end}"
     figure = element(
         "figure",
-        element("figcaption", "Voters by offset. A line is a record that names the voters."),
+        element("figcaption", "Who voted, by offset. A line is a record that names the voters."),
         lanes_figure(title, lanes, scale),
         legend([("plain", "voter"), ("fork", "voter in a log that another one contradicts")]),
         _left_out(len(ids), _MOST_LANES, "voters are not drawn"),
@@ -78,7 +78,7 @@ def _voter_lanes(ids: Sequence[int], changes: Sequence[VoterChange], scale: Scal
 
 
 def _spans(changes: Sequence[VoterChange], end: int) -> Iterator[tuple[VoterChange, int, bool]]:
-    """Yield each voter set with the offset before which it ended, and whether a later set contradicts it."""
+    """Yield each set with the exclusive end of its offsets, and whether a later entry contradicts it."""
     for change, following in itertools.zip_longest(changes, changes[1:]):
         is_denied = following is not None and following.offset <= change.offset
         yield change, end if following is None or is_denied else following.offset, is_denied
@@ -130,12 +130,12 @@ def _members(voters: VoterSet) -> Markup:
 
 def _epochs(log: LogFacts, scale: Scale) -> Markup:
     if not log.leads:
-        return joined([element("h3", "Epochs"), element("p", "There is no batch of this log.")])
+        return joined([element("h3", "Epochs"), element("p", "No batch of this log is here.")])
     lanes = list(_epoch_lanes(log, scale))
     title = f"{log.lead_count} epochs from offset {scale.start} to {scale.end}"
     figure = element(
         "figure",
-        element("figcaption", f"{'Leaders' if log.is_raft else 'Epochs'} by offset; numbers are epochs."),
+        element("figcaption", f"{'Who led' if log.is_raft else 'Epochs'}, by offset; numbers are epochs."),
         lanes_figure(title, lanes[:_MOST_LANES], scale),
         legend([("plain", "epoch"), ("fork", "contradicts another epoch"), ("gap", "in no sound batch here")]),
         _left_out(len(lanes), _MOST_LANES, "lanes are not drawn"),
@@ -165,7 +165,7 @@ def _epoch_lanes(log: LogFacts, scale: Scale) -> Iterator[Lane]:
 
 
 def _denied(leads: Sequence[EpochLead]) -> set[EpochLead]:
-    """Return the epochs that occur twice, or reach into a later epoch."""
+    """Return the epochs that occur twice, or overlap a later one."""
     found = set()
     for lead, following in itertools.pairwise(leads):
         if lead.epoch == following.epoch:
@@ -217,7 +217,7 @@ def _replicas(log: LogFacts, scale: Scale) -> Markup:
         "figure",
         element("figcaption", "Which offsets each replica has, and where they are damaged."),
         lanes_figure(f"Offsets {scale.start} to {scale.end} on {len(log.replicas)} replicas", lanes, scale),
-        legend([("plain", "in segments"), ("snapshot", "in a snapshot only")], (Severity.DAMAGED, Severity.DATA_LOSS)),
+        legend([("plain", "in segments"), ("snapshot", "in a snapshot alone")], (Severity.DAMAGED, Severity.DATA_LOSS)),
         _left_out(len(log.replicas), _MOST_LANES, "replicas are not drawn"),
     )
     rows = table("Replicas", _REPLICA_COLUMNS, map(_replica_row, log.replicas[:_MOST_ROWS]), (1, 2, 3, 4))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps the worst of a stream of values, in bounded memory."""
+"""Keeps the worst of many values, in bounded memory."""
 
 import heapq
 from typing import Final, Generic, TypeVar
@@ -20,11 +20,11 @@ def rank_of(severity: Severity | None) -> int:
 
 @attrs.define
 class Worst(Generic[Kept]):
-    """Keeps the worst of the offered values; among equals, those that were offered first.
+    """Keeps the values of the highest rank; among equal ranks, those that were offered first.
 
     Attributes:
-        limit: number of values to keep.
-        offered: number of values that were offered.
+        limit: how many are kept.
+        offered: how many were offered.
     """
 
     limit: int
@@ -32,12 +32,12 @@ class Worst(Generic[Kept]):
     _heap: list[tuple[tuple[int, ...], int, Kept]] = attrs.field(factory=list)
 
     def offer(self, rank: tuple[int, ...], value: Kept) -> None:
-        """Offer a value; the greater its rank, the worse it is."""
+        """Add a value, if it is among the worst; a greater rank is worse."""
         self._keep(rank, self.offered, value)
         self.offered += 1
 
     def merge(self, other: "Worst[Kept]") -> None:
-        """Add the values of another instance, as if all that were offered to it had been offered here last."""
+        """Add what another one kept, as if its values had been offered here after all the present ones."""
         for rank, negative_number, value in other._heap:  # noqa: SLF001 - one of the same class
             self._keep(rank, self.offered - negative_number, value)
         self.offered += other.offered

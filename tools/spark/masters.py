@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks a master's address before Spark starts: Spark itself takes more than a minute to report a wrong one."""
+"""Checks that a Spark master can be reached, since Spark itself takes over a minute to report that it cannot."""
 
 import re
 import socket
@@ -14,17 +14,19 @@ _TIMEOUT_S: Final = 10.0
 
 
 def check_master(master: str) -> None:
-    """Check that a master's URL has a form that Spark knows and that a standalone master accepts connections.
+    """Check that a master has a form that Spark knows and, if it is a standalone one, that it accepts connections.
 
     Args:
-        master: a URL. That of a standalone master may name several addresses, separated by commas; one has to answer.
+        master: a URL; a standalone one may name several masters, separated by commas. One that accepts is enough.
 
     Raises:
-        SparkJobError: the form is unknown, or no address answers.
+        SparkJobError: the form is unknown, or no master accepts a connection.
     """
     work = f"starting on {master}"
     if _FORMS.fullmatch(master) is None:
-        raise SparkJobError(work, "the master must be local[N], spark://HOST:PORT, sc://HOST, yarn or k8s://URL")
+        raise SparkJobError(
+            work, "the master must be one of local[N], spark://HOST:PORT, sc://HOST, yarn and k8s://URL"
+        )
     if not master.startswith(_STANDALONE):
         return
     refused = []
@@ -33,6 +35,6 @@ def check_master(master: str) -> None:
             parts = urlsplit(f"{_STANDALONE}{address}")
             with socket.create_connection((parts.hostname or "", parts.port or 0), _TIMEOUT_S):
                 return
-        except (OSError, ValueError) as error:  # An invalid port or address is a ValueError.
+        except (OSError, ValueError) as error:  # A ValueError means an invalid port or address.
             refused.append(f"{address}: {getattr(error, 'strerror', None) or error}")
     raise SparkJobError(work, f"no master can be reached: {'; '.join(refused)}")

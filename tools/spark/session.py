@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Provides the Spark session that a job runs in: the caller's, or one that is made for the job."""
+"""The Spark session of a job: the existing one, or else one created for the job."""
 
 import contextlib
 import ipaddress
@@ -20,16 +20,16 @@ from raftlog.tools.spark.source.source import RaftLogDataSource
 from raftlog.tools.spark.spark_failure import failures_of
 
 LOCAL_MASTER: Final = "local[*,4]"
-"""All processors of this machine; a failing task is tried four times, as on a cluster."""
+"""All processors of this machine, with four attempts per task, as on a cluster."""
 
 PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
-"""Spark refuses a Python source that accepts filters unless this is true; the default is false."""
+"""The setting without which Spark refuses a Python source that takes filters. It is false by default."""
 
 FAST_ARROW: Final = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
-"""For every Java process of a job: Arrow buffers from Python are not checked again on each value read from them."""
+"""Java options for driver and executors: Arrow skips its bounds and null checks for each value that it reads."""
 
 _BUFFER_BYTES: Final = 1024 * 1024
-"""Size of the buffer between Python and Java. Spark's default is a sixteenth, and makes 16 times the system calls."""
+"""The buffer between Python and Java; Spark's default is a sixteenth, and needs sixteen times the system calls."""
 
 _LOOPBACK: Final = "127.0.0.1"
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
@@ -37,20 +37,19 @@ _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 @contextlib.contextmanager
 def session(master: str | None = None, configuration: Mapping[str, str] = _NOTHING) -> Iterator[SparkSession]:
-    """Provide a session to run a job in, as a context manager.
+    """Provide a session for a job.
 
-    An existing session is used as it is and left running: in a notebook, under ``spark-submit`` (which starts the first
-    session) and with Spark Connect, its configuration is the user's choice. Otherwise a session is made, and stopped at
-    the end.
+    If this process has a session, as in a notebook, that one is used unchanged and left running. Otherwise a session is
+    created, and stopped at the end. It uses the Spark of ``spark-submit`` or Spark Connect, if either is configured.
 
     Args:
-        master: where a new session runs: ``local[2]``, ``spark://HOST:PORT``, ``sc://HOST`` …; None for what
-            spark-submit or ``SPARK_REMOTE`` names, else all processors of this machine.
-        configuration: for a new session, in addition to what every session of raftlog gets.
+        master: the master of a created session: ``local[2]``, ``spark://HOST:PORT``, ``sc://HOST`` …; with None, that
+            of spark-submit or ``SPARK_REMOTE``, or else all processors of this machine.
+        configuration: further settings of a created session.
 
     Raises:
-        NoJavaError: a session must be made on this machine, and there is no Java 17 or later.
-        SparkJobError: no session can be made.
+        NoJavaError: a session must be created on this machine, which has no Java 17 or later.
+        SparkJobError: no session can be created there.
     """
     if borrowed := existing_session():
         yield borrowed
@@ -64,7 +63,7 @@ def session(master: str | None = None, configuration: Mapping[str, str] = _NOTHI
 
 
 def existing_session() -> SparkSession | None:
-    """Return the active session, or the default one, or None if this process has none."""
+    """Return the active session, or else the default one, or else None."""
     try:
         return SparkSession.active()
     except PySparkRuntimeError:
@@ -72,21 +71,19 @@ def existing_session() -> SparkSession | None:
 
 
 def register(spark: SparkSession) -> None:
-    """Register ``spark.read.format("raftlog")`` with a session, and enable filters for it.
+    """Register the source, for ``spark.read.format("raftlog")``, and enable its filters.
 
-    Spark discovers the source if raftlog is installed from a wheel. With an editable install, and from a Spark Connect
-    client, it must be registered.
+    Spark finds the source without this call if raftlog is installed from a wheel, but not with an editable install or
+    from a Spark Connect client.
     """
     spark.dataSource.register(RaftLogDataSource)
     spark.conf.set(PUSHDOWN, "true")
 
 
 def _made(master: str | None, configuration: Mapping[str, str]) -> SparkSession:
-    """Start a session on a master."""
+    """Create a session on a master, or on the one that the environment names."""
     is_remote = master.startswith("sc://") if master else "SPARK_REMOTE" in os.environ
-    is_submitted = (
-        "PYSPARK_GATEWAY_PORT" in os.environ
-    )  # Then spark-submit has started the JVM, and has set the master.
+    is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # spark-submit has started the JVM, and knows the master
     builder = SparkSession.builder.appName("raftlog").config(map=dict(configuration))
     if is_remote:
         return (builder.remote(master) if master else builder).getOrCreate()
@@ -99,7 +96,7 @@ def _made(master: str | None, configuration: Mapping[str, str]) -> SparkSession:
 
 
 def _defaults(master: str) -> dict[str, str]:
-    """Return the configuration of a session that raftlog makes."""
+    """Return the settings of a created session."""
     quiet = Path(__file__).with_name("log4j2.properties").as_uri()
     found = {
         "spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile={quiet} {FAST_ARROW}",
@@ -117,7 +114,7 @@ def _defaults(master: str) -> dict[str, str]:
 
 
 def _environment_of(master: str) -> dict[str, str]:
-    """Return the environment variables that Spark reads when it starts: its Java, its tasks' Python, its address."""
+    """Return the variables that Spark reads at startup: its Java, the Python of its tasks, its address."""
     found = {"JAVA_HOME": str(java_home())}
     found |= {name: os.environ.get(name, sys.executable) for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")}
     if _is_on_this_machine(master):
@@ -126,7 +123,7 @@ def _environment_of(master: str) -> dict[str, str]:
 
 
 def _is_on_this_machine(master: str) -> bool:
-    """Whether no other machine connects to the driver."""
+    """Whether no other machine needs to reach the driver."""
     host = urlsplit(master).hostname
     if host is None or host == "localhost":
         return master.startswith("local") or host is not None
@@ -137,7 +134,7 @@ def _is_on_this_machine(master: str) -> bool:
 
 @contextlib.contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set environment variables until the block ends."""
+    """Set environment variables inside the block."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:

@@ -10,23 +10,21 @@ from raftlog.errors import SparkJobError
 
 _ERROR_LINE: Final = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:: .*)?$")
 _JAVA_ERROR: Final = re.compile(r"^: (?:[a-z]\w*\.)+(\w+: .+)$")
-"""The Java error in py4j's text; the line before it only names the called method."""
+"""The line of a py4j error that has the Java exception; the line before it only names the method."""
 _NO_PACKAGE: Final = re.compile(r"No module named '(raftlog|attrs?|numpy|pyarrow|cattrs|crc32c)\b")
 _MOST_CHARACTERS: Final = 300
-INSTALL: Final = (
-    "install there what is installed here: pip install 'raftlog[spark]', or name a Python that has it in PYSPARK_PYTHON"
-)
-"""Advice for a Python on the workers that lacks what the driver's has."""
+INSTALL: Final = "run pip install 'raftlog[spark]' there, or set PYSPARK_PYTHON to a Python that has it"
+"""Advice if the Python of a worker lacks what the driver's has."""
 _SPARKS_OWN: Final = frozenset({"pyspark", "py4j", "grpc"})
-"""Packages that raise Spark's errors."""
+"""Packages whose exceptions mean that Spark failed."""
 
 
 @contextlib.contextmanager
 def failures_of(work: str) -> Iterator[None]:
-    """Raise the errors of Spark in a block as a ``SparkJobError``.
+    """Convert any exception of Spark in the block to a ``SparkJobError`` with a one-line reason.
 
     Args:
-        work: what the block does, for the message.
+        work: names the work in the block, for the message.
 
     Raises:
         SparkJobError: Spark failed.
@@ -40,7 +38,7 @@ def failures_of(work: str) -> Iterator[None]:
 
 
 def reason_of(text: str) -> str:
-    """Return the cause in an error of Spark: the error of Python on a worker, or of Java, or else the first line."""
+    """Return the cause of an error of Spark: the exception of a worker's Python, or of Java, or else its first line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     starts = [number for number, line in enumerate(lines) if "Traceback (most recent call last)" in line]
     behind = lines[starts[-1] + 1 :] if starts else []

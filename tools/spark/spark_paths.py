@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Paths of local files in the form that Spark takes.
 
-They begin with ``file:``, since a bare path may mean HDFS, but are not percent-encoded: Spark decodes nothing.
+They are not URIs, since Spark does not decode them; and they have a scheme, since its default may be HDFS.
 
-Source: Hadoop's Path(String), and GlobPattern for the characters that a reader takes for a pattern.
+Source: Hadoop's Path(String), and GlobPattern for the characters that have a meaning in patterns.
 """
 
 import re
@@ -19,8 +19,8 @@ def path_to_write(path: Path) -> str:
 
 
 def path_to_read(path: Path) -> str:
-    """Return an absolute path for ``SparkSession.read``, escaped so that it matches only itself.
+    """Return an absolute path for ``SparkSession.read``, escaped so that it is not a pattern.
 
-    Spark refuses a path that contains both a colon and a character that must be escaped.
+    Spark refuses a path that has both a colon and a character to escape.
     """
     return "file:" + _OF_PATTERNS.sub(r"\\\g<0>", str(path))

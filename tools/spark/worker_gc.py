@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tunes the garbage collector of a worker's Python, which runs one task after the other."""
+"""Keeps garbage collection on Spark workers cheap."""
 
 import functools
 import gc
@@ -7,12 +7,12 @@ import gc
 
 @functools.cache
 def settle(work: str) -> None:
-    """Exclude all loaded objects from garbage collection; done once per kind of work.
+    """Exempt all objects that exist now from garbage collection; call it after the first task of each kind of work.
 
-    PySpark runs a full collection after each task. With the modules that an audit loads, that takes 50 ms for nothing.
+    PySpark runs a full collection after each task. With the modules of an audit, that wastes 50 ms per task.
 
     Args:
-        work: the kind of work, after it has loaded its modules.
+        work: the kind of work; further calls with the same one do nothing.
     """
     gc.collect()
     gc.freeze()

@@ -25,7 +25,7 @@ def test_what_spark_knows(master: str) -> None:
 @pytest.mark.parametrize("master", ["", "nonsense", "http://h:1", "spark://", "local 2"])
 def test_what_spark_does_not_know(master: str) -> None:
     """Anything else is none, and the error names the forms that are."""
-    with pytest.raises(SparkJobError, match=r"the master must be local\[N\], spark://HOST:PORT"):
+    with pytest.raises(SparkJobError, match=r"the master must be one of local\[N\], spark://HOST:PORT"):
         check_master(master)
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The audit on Spark: workers survey files and judge partitions; the driver lists files, merges and writes results.
+"""The audit on Spark: workers survey files and judge partitions; the driver lists files and writes the results.
 
-Each task stores its evidence as Parquet as soon as it is done: an interrupted run resumes, and a later run surveys only
-the files that have changed. The driver holds some tasks, the keys of the stored evidence, and the facts by which log
-directories are compared; it does not read the files of logs.
+Each task stores its evidence as Parquet when it is done. So a killed run continues where it stopped, and a later run
+surveys only the files that have changed. The driver holds a limited number of tasks, the keys of the stored evidence,
+and the evidence that log directories are compared with. It reads no file of a log.
 """
 
 import itertools
@@ -60,15 +60,15 @@ _READING: Final = "reading the evidence of earlier runs"
 class SparkEngine:
     """Audits on Spark, with the same results as ``LocalEngine``.
 
-    The driver and the workers must see the output directory, and the audited paths, under the same names.
+    Driver and workers must see the output directory and the audited files under the same paths.
 
     Attributes:
         spark: the session to work in.
-        sources: as for ``find_tasks``, but for standard input.
-        is_fresh: whether to read even files that have not changed since the last run.
-        reads_messages: whether to read the messages in records of the metadata log too.
-        label: the command's name, for progress on the terminal.
-        survey: the function that surveys a file.
+        sources: paths as for ``find_tasks``, except standard input.
+        is_fresh: whether to read unchanged files too.
+        reads_messages: whether to decode the messages in records of the metadata log too.
+        label: name of the command, for the progress line.
+        survey: surveys a file.
     """
 
     spark: "SparkSession"
@@ -79,29 +79,27 @@ class SparkEngine:
     survey: Callable[[SurveyTask], FileEvidence] = survey_file
 
     def __call__(self, run: AuditRun) -> int:
-        """Audit, and return the number of files that were not read because they had not changed.
+        """Audit, and return the number of files that were not read because they have not changed.
 
         Raises:
-            SparkJobError: Spark cannot continue. The evidence so far is kept for the next run.
+            SparkJobError: Spark failed. Evidence that was stored is reused by the next run.
             StorageError: the output directory cannot be written.
         """
         if STANDARD_INPUT in self.sources:
-            raise SparkJobError("listing", "standard input cannot be read by the workers of Spark")
+            raise SparkJobError("listing", "standard input cannot be read by Spark workers")
         if (shown := unicode_text(str(run.output.work_folder))) != str(run.output.work_folder):
-            raise SparkJobError("writing", f"{shown} is not valid Unicode, as the names of Spark's files must be")
+            raise SparkJobError("writing", f"the path {shown} is not Unicode, as Spark requires")
         problems: list[Finding] = []
         tasks = tasks_of(self.sources, problems, reads_messages=self.reads_messages)
-        with ThreadPoolExecutor(1) as beside:
-            first = beside.submit(
-                lambda: list(itertools.islice(tasks, 1))
-            )  # Listing searches all directories before the first task.
+        with ThreadPoolExecutor(1) as beside:  # The first task takes long: all directories are searched for it.
+            first = beside.submit(lambda: list(itertools.islice(tasks, 1)))
             slots = check_workers(self.spark)
         with _work_folder(run, is_fresh=self.is_fresh) as work:
             return _SparkRun(self, run, work, slots).run(itertools.chain(first.result(), tasks), problems)
 
 
 class _SparkRun:
-    """A run on Spark."""
+    """One run of the audit on Spark."""
 
     def __init__(self, engine: SparkEngine, run: AuditRun, work: Path, slots: int) -> None:
         self._engine = engine
@@ -135,7 +133,7 @@ class _SparkRun:
         return self._reused_files
 
     def _known_keys(self) -> set[str]:
-        """Return the keys of the stored evidence that is valid if its file has not changed."""
+        """Return the keys of the stored evidence that is valid for files that have not changed."""
         if not any(self._evidence.glob("*.parquet")):
             return set()
         with failures_of(_READING):
@@ -143,7 +141,7 @@ class _SparkRun:
         return set(keys.to_pylist())
 
     def _plan(self, tasks: Iterable[SurveyTask], known: set[str], progress: RunProgress) -> SurveyQueue:
-        """List all files, and queue those without stored evidence for the workers."""
+        """List all files: put those with stored evidence into the plan, and the others into bins for the workers."""
         with PlanFile(self._work / _PLAN) as plan, SurveyQueue(self._work / _BINS, self._slots) as bins:
             for number, task in enumerate(tasks):
                 file = PlannedSurvey(self._slices.number_of(task), number, key_of(task), task)
@@ -159,7 +157,7 @@ class _SparkRun:
         return bins
 
     def _judge(self, bins: SurveyQueue) -> list[PartitionEvidence]:
-        """Have everything judged, add the outcomes to the run, and return the facts that compare log directories."""
+        """Have everything judged, pass the outcomes to the run, and return what log directories are compared with."""
         missing = self._count
         kept: list[PartitionEvidence] = []
         for outcome in self._judged(bins) if missing else ():
@@ -168,12 +166,12 @@ class _SparkRun:
             missing -= outcome.file_count
         if missing:
             raise StorageError(
-                str(self._evidence), "read", f"the evidence of {missing} files is missing; --fresh makes it again"
+                str(self._evidence), "read", f"evidence of {missing} files is missing; --fresh surveys all files again"
             )
         return kept
 
     def _judged(self, bins: SurveyQueue) -> Iterator[Outcome]:
-        """Have workers survey the files in bins and judge everything; yield the outcomes, in order."""
+        """Have workers survey the bins and judge everything; yield the outcomes in order."""
         work = JudgeWork(
             own_evidence=(*self._own_reused(), *map(self._evidence_path, range(bins.own_count))),
             page=self._run.page.blank(),
@@ -189,7 +187,7 @@ class _SparkRun:
         return evidence_path(self._evidence, self._run.run_id, bin_number)
 
     def _own_reused(self) -> Iterator[Path]:
-        """Store what earlier runs found in the files of log directories themselves, and yield the paths."""
+        """Write the reused evidence about files of log directories themselves to a file, and yield its path if any."""
         if self._own_reuses:
             with failures_of(_READING):
                 found = self._surveyed_before().where("slice = 0").toArrow()
@@ -197,7 +195,7 @@ class _SparkRun:
             yield path
 
     def _surveyed(self, bins: SurveyQueue) -> "DataFrame":
-        """Return the evidence of all files, with their slices and numbers."""
+        """Return the evidence of all files, with their slices and numbers; workers survey the bins for it."""
         if not bins.count:
             return self._surveyed_before()
         survey = cloudpickle.dumps(self._engine.survey)  # type: ignore[no-untyped-call]
@@ -206,29 +204,29 @@ class _SparkRun:
         return found.unionByName(self._surveyed_before()) if self._reuses else found
 
     def _surveyed_before(self) -> "DataFrame":
-        """Return the evidence of earlier runs that is valid in this one."""
+        """Return the evidence of earlier runs that is reused, with slices and numbers of this run."""
         return self._stored().where("is_final").select("key", "evidence").join(self._reused(), "key").select(*JUDGED)
 
     def _found(self) -> "DataFrame":
-        """Return the evidence that this run has found."""
+        """Return the evidence from surveys of this run."""
         return self._stored().where(f"run_id = '{self._run.run_id}'")
 
     def _reused(self) -> "DataFrame":
-        """Return the keys of the evidence of earlier runs that is valid in this one, with their slices and numbers."""
+        """Return the plan: the keys of reused evidence, with slices and numbers of this run."""
         return self._spark.read.schema(PLAN_COLUMNS).parquet(path_to_read(self._work / _PLAN))
 
     def _stored(self) -> "DataFrame":
         return self._spark.read.schema(EVIDENCE_COLUMNS).parquet(path_to_read(self._evidence))
 
     def _fold(self) -> None:
-        """Write the evidence of files that still exist, once most of the evidence is of others."""
+        """Rewrite the stored evidence without that of files that have changed or no longer exist."""
         folded = self._work / _FOLDED
         with failures_of("sorting out evidence"):
             reused = self._stored().join(self._reused(), "key", "left_semi")
             kept = self._found().unionByName(reused).where("is_final").repartition(self._slots, "key")
             kept.dropDuplicates(["key"]).write.option("compression", "zstd").parquet(path_to_write(folded))
         try:
-            # If the driver is killed between the two, the next run surveys everything again, and nothing is lost.
+            # After a kill between the two renames, the next run surveys everything, which costs only time.
             self._evidence.replace(self._work / _REPLACED)
             folded.replace(self._evidence)
         except OSError as error:
@@ -241,9 +239,9 @@ def _is_relative(source: str) -> bool:
 
 @contextmanager
 def _work_folder(run: AuditRun, *, is_fresh: bool) -> Iterator[Path]:
-    """Provide a folder for the run's work, removed when it ends, after making that of the evidence, which is kept."""
+    """Create a folder for the temporary files of a run, and delete it at the end; prepare the evidence folder."""
     all_work, evidence = run.output.work_folder, run.output.evidence_folder
-    work = all_work / run.run_id  # Tasks of a killed run may still be writing to the folder of that run.
+    work = all_work / run.run_id  # Tasks of a killed run may still write to theirs.
     try:
         shutil.rmtree(all_work, ignore_errors=True)
         if is_fresh and evidence.exists():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Divides work among Spark tasks by weight, so that no task is left with a long file at the end."""
+"""Divides work among Spark tasks by weight, so that no long task is left for the end."""
 
 import heapq
 from collections.abc import Sequence
@@ -11,33 +11,33 @@ from raftlog.tools.auditing.evidence import SurveyTask
 
 MEBIBYTE: Final = 1024 * 1024
 _FILE_WEIGHT: Final = MEBIBYTE
-"""Cost of opening a file, in bytes that are read in the same time."""
+"""The cost of opening a file, as the number of bytes that are read in the same time."""
 _HEAVIEST_BIN: Final = 4096 * MEBIBYTE
 _LIGHTEST_BIN: Final = 256 * MEBIBYTE
-"""The least weight of a bin if each slot gets this many bins; with less work, bins may be lighter."""
+"""The least weight of a bin, if that gives every slot ``_BINS_A_SLOT`` bins; with less work, bins are lighter."""
 _BINS_A_SLOT: Final = 4
 _LIGHTEST_OF_LITTLE: Final = 32 * MEBIBYTE
 _BINS_A_SHARE: Final = 2
-"""The share of a slot's remaining work that a bin takes."""
+"""A bin is one of so many equal parts of a slot's share of the remaining work."""
 _JUDGED_FILE_WEIGHT: Final = 20 * MEBIBYTE
-"""Cost of judging a file, in addition to its size: its evidence grows with the size, but only a little."""
+"""The cost of judging a file, in addition to its size: evidence grows only slowly with size."""
 _SLICE_WEIGHT: Final = 5 * 1024 * MEBIBYTE
 
 
 def weight_of(task: SurveyTask) -> int:
-    """Return the cost of a file, as the number of bytes that are read in the same time."""
+    """Return the cost of surveying a file, as the number of bytes that are read in the same time."""
     return task.size_bytes + task.indexes_size_bytes + _FILE_WEIGHT
 
 
 def bin_weights(total: int, slots: int) -> list[int]:
-    """Return the weights that bins should have, the heaviest first: each is half of a slot's share of the rest.
+    """Return the weights of bins, the heaviest first: each is half of a slot's share of the remaining work.
 
-    The last bins are light, so that no slot waits long for another at the end. A least weight makes each bin worth
-    starting a task for, unless there is too little work for all slots.
+    So the last bins are light, and no slot waits long for another at the end. A least weight makes each bin worth the
+    start of a task, unless there is too little work for all slots.
 
     Args:
-        total: weight of all the work.
-        slots: number of tasks that run at a time.
+        total: weight of all work.
+        slots: how many tasks run at a time.
 
     Source: guided self-scheduling, Polychronopoulos and Kuck 1987.
     """
@@ -51,14 +51,14 @@ def bin_weights(total: int, slots: int) -> list[int]:
 
 
 def pack(weights: Sequence[int], rooms: Sequence[int]) -> list[list[int]]:
-    """Divide weighted items into bins, the heaviest bin first.
+    """Distribute items over bins, and return the bins, the heaviest first.
 
-    Heavy items come first, and each goes into the bin with the most room left. So no bin exceeds its room by as much as
-    the weight of one of its items.
+    Items are placed in order of decreasing weight, each into the bin with the most room left. So no bin exceeds its
+    room by the full weight of an item in it.
 
     Args:
         weights: of the items.
-        rooms: the weight that each bin should have; their sum is the weight of all items.
+        rooms: the wanted weight of each bin; their sum is that of the weights.
 
     Returns:
         The indexes of the items in each bin. No bin is empty.
@@ -75,10 +75,10 @@ def pack(weights: Sequence[int], rooms: Sequence[int]) -> list[list[int]]:
 
 @attrs.define
 class Slices:
-    """Divides partitions, in order, into slices; one task judges the partitions of a slice one after the other.
+    """Divides partitions, in order, into slices; one task judges the partitions of a slice.
 
     Attributes:
-        count: number of slices so far; slice 0 has the log directories themselves.
+        count: number of slices so far; slice 0 has the files of log directories themselves.
     """
 
     count: int = 1
@@ -86,10 +86,10 @@ class Slices:
     _name: tuple[str, int] = ("", -1)
 
     def number_of(self, task: SurveyTask) -> int:
-        """Return the slice of a file; all replicas of a partition are in the same slice.
+        """Return the slice of a file; all replicas of a partition are in the same.
 
         Args:
-            task: of the file that follows the one before, by topic and partition.
+            task: of a file. Calls must be in the order of topic and partition.
         """
         place = task.place
         if not place.topic:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stores evidence for later runs: one Parquet file per bin, which the bin's task writes when it is done."""
+"""Evidence as stored for the next run: one Parquet file per bin, which its task writes when it is done."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -23,33 +23,33 @@ EVIDENCE: Final = pa.schema(
         ("evidence", pa.string()),
     ]
 )
-"""Columns of stored evidence. A final key belongs to one state of one file.
+"""Columns of the evidence. A key whose ``is_final`` is true identifies the evidence of one file.
 
-``slice`` and ``number`` are those of the run that made the evidence.
+``slice`` and ``number`` are those of the run that surveyed the file.
 """
 EVIDENCE_COLUMNS: Final = (
     "key string, run_id string, slice int, number long, is_final boolean, path string, evidence string"
 )
 JUDGED: Final = ("slice", "number", "evidence")
-"""Columns of the evidence that is judged."""
+"""The columns that a judgement needs."""
 JUDGED_COLUMNS: Final = "slice int, number long, evidence string"
 
 
 def evidence_path(folder: Path, run_id: str, bin_number: int) -> Path:
-    """Return the path of the evidence that a run has of a bin."""
+    """Return the path for the evidence of a bin."""
     return folder / f"{run_id}-{bin_number}.parquet"
 
 
 def bins_done(folder: Path, run_id: str) -> set[int]:
-    """Return the numbers of a run's bins whose evidence is stored."""
+    """Return the numbers of the bins of a run whose evidence is stored."""
     return {int(path.stem.rpartition("-")[2]) for path in folder.glob(f"{run_id}-*.parquet")}
 
 
 def keep_evidence(path: Path, batches: Iterable[pa.RecordBatch]) -> None:
-    """Write rows of ``EVIDENCE`` durably; if another task has already stored this bin's evidence, they are dropped.
+    """Write rows of ``EVIDENCE`` durably. If another task has written the file meanwhile, these rows are dropped.
 
     Raises:
-        StorageError: the disk failed. Nothing was stored.
+        StorageError: the disk failed. Nothing was written.
     """
     with whole_file(path) as part:
         with pq.ParquetWriter(part, EVIDENCE, compression="zstd") as writer:
@@ -60,16 +60,14 @@ def keep_evidence(path: Path, batches: Iterable[pa.RecordBatch]) -> None:
 
 
 def kept_evidence(path: Path) -> Iterator[pa.RecordBatch]:
-    """Yield the columns of ``JUDGED``, in batches as they were written.
+    """Yield the columns of ``JUDGED``, in the batches in which they were written.
 
     Raises:
-        StorageError: they cannot be read.
+        StorageError: the file cannot be read.
     """
     try:
         with pq.ParquetFile(path) as file:
-            for group in range(
-                file.num_row_groups
-            ):  # Group by group: across groups, every batch would have the same number of rows.
+            for group in range(file.num_row_groups):  # Across groups, batches have a fixed number of rows of any size.
                 yield from file.iter_batches(row_groups=[group], columns=list(JUDGED))
     except (OSError, pa.ArrowException) as error:
         raise StorageError(str(path), "read", str(error)) from error

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The work of an audit's tasks on Spark's workers: Arrow rows in, Arrow rows out.
+"""The work of an audit's tasks on Spark workers, from Arrow rows to Arrow rows.
 
-Evidence is text, and is stored as soon as a task is done. Judged results are pickled, as they never outlive the run.
-Memory holds the evidence of one partition with its replicas, that of all log directories themselves, and some rows.
+Evidence is stored as text when its task is done. Outcomes of judgements are pickled, since they never outlive the run.
+A worker's memory holds the evidence of one partition with its replicas, that of all log directories themselves, and
+some rows.
 """
 
 import contextlib
@@ -34,22 +35,21 @@ SLICES_COLUMNS: Final = "slice int"
 _MOST_ROWS: Final = 256
 _MOST_CHARACTERS: Final = 8 * MEBIBYTE
 _MOST_VALUES: Final = 4096
-"""Limit on the rows of tables, and on the places, in one outcome."""
+"""The most values in an outcome: rows of tables, and partitions that are kept."""
 
 
 @attrs.frozen
 class SurveyWork:
-    """Surveys bins of files, stores the evidence, and yields it. Spark pickles it to send it to the workers.
+    """Surveys bins of files, stores their evidence, and yields it. Spark pickles it for the workers.
 
-    Spark may run a bin's task again after losing its output, even twice at the same time: each run yields the stored
-        evidence.
+    Spark may repeat a bin, because it lost the result, or run it twice at once: all attempts yield the stored evidence.
 
     Attributes:
         bins: the folder of the bins.
-        evidence: the folder to store evidence in.
+        evidence: the folder of stored evidence.
         run_id: of the run.
-        survey: the function that surveys a file, pickled.
-        directory: the base of relative paths; None if all paths are absolute.
+        survey: surveys a file; pickled.
+        directory: the one that relative paths start from; None if all paths are absolute.
     """
 
     bins: Path
@@ -59,7 +59,7 @@ class SurveyWork:
     directory: str | None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Survey the bins whose numbers are in rows of ``id``, and yield rows of ``JUDGED``."""
+        """Read rows of ``id``, the number of a bin, and yield rows of ``JUDGED``."""
         for row in _rows(batches):
             path = evidence_path(self.evidence, self.run_id, row["id"])
             if not path.exists():
@@ -94,13 +94,13 @@ class SurveyWork:
 
 @attrs.frozen
 class JudgeWork:
-    """Judges slices, and stores the outcomes for the driver. Spark pickles it to send it to the workers.
+    """Judges a slice, and writes the outcomes to a file for the driver. Spark pickles it for the workers.
 
     Attributes:
-        own_evidence: paths of this run's evidence of the log directories' own files, and of no others.
-        page: an empty report.
-        directory: the base of relative paths; None if all paths are absolute.
-        outcomes: the folder to store outcomes in.
+        own_evidence: paths of the evidence, in this run, of files of log directories themselves; no other evidence.
+        page: an empty page.
+        directory: the one that relative paths start from; None if all paths are absolute.
+        outcomes: the folder for outcomes.
     """
 
     own_evidence: tuple[Path, ...]
@@ -109,7 +109,7 @@ class JudgeWork:
     outcomes: Path
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Judge rows of ``JUDGED``, which are ordered as by ``find_tasks`` in each slice, and yield ``SLICES``."""
+        """Read rows of ``JUDGED``, those of one slice in the order of ``find_tasks``, and yield a row of ``SLICES``."""
         rows = _rows(batches)
         for first in itertools.islice(rows, 1):
             where = _existing(self.directory)
@@ -120,7 +120,7 @@ class JudgeWork:
         settle("judgement")
 
     def _judged(self, files: Iterable[FileEvidence]) -> Iterator[Outcome]:
-        """Judge one partition after the other, and yield the outcomes of several at a time."""
+        """Judge one partition after the other, and yield an outcome for several at a time."""
         directories = _directories(self.own_evidence)
         part, kept, file_count = AuditPart(self.page.blank()), list[PartitionEvidence](), 0
         for places in in_groups(in_partitions(files)):
@@ -135,7 +135,7 @@ class JudgeWork:
 
 
 def files_of(rows: Iterable[Mapping[str, Any]]) -> Iterator[FileEvidence]:
-    """Yield the evidence of rows that are ordered by ``number``; if a number occurs twice, the first."""
+    """Yield the evidence of rows, which are ordered by ``number``; of rows with the same number, the first."""
     before = None
     for row in rows:
         if row["number"] != before:
@@ -144,7 +144,7 @@ def files_of(rows: Iterable[Mapping[str, Any]]) -> Iterator[FileEvidence]:
 
 
 def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of batches one at a time, without a second copy of a whole batch."""
+    """Yield the rows of batches one at a time, so that no second copy of a whole batch is made."""
     for batch in batches:
         names = batch.schema.names
         for number in range(batch.num_rows):
@@ -153,7 +153,7 @@ def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
 
 @functools.lru_cache(maxsize=1)
 def _directories(own_evidence: tuple[Path, ...]) -> Mapping[str, PartitionEvidence]:
-    """Return all log directories by path; a worker's Python reads them once."""
+    """Return all log directories by path; each worker process reads them once."""
     rows = _rows(itertools.chain.from_iterable(map(kept_evidence, own_evidence)))
     return by_path(in_partitions(files_of(sorted(rows, key=itemgetter("number")))))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files by which judging tasks pass outcomes to the driver: one per slice, read one outcome at a time."""
+"""The files in which judging tasks pass outcomes to the driver: one per slice, read one outcome at a time."""
 
 import pickle
 from collections.abc import Iterable, Iterator
@@ -18,9 +18,9 @@ class Outcome:
     """The outcome of judging some consecutive partitions.
 
     Attributes:
-        part: the results to merge into the run.
-        kept: the facts by which log directories are compared; empty if there are none.
-        file_count: number of files.
+        part: to add to the run.
+        kept: evidence that log directories are compared with; empty if there are no log directories.
+        file_count: number of files judged.
     """
 
     part: AuditPart
@@ -32,7 +32,7 @@ def write_outcomes(folder: Path, slice_number: int, outcomes: Iterable[Outcome])
     """Write the outcomes of a slice.
 
     Raises:
-        StorageError: it cannot be written.
+        StorageError: the file cannot be written.
     """
     with whole_file(_path(folder, slice_number)) as part, part.open("wb") as file:
         for outcome in outcomes:
@@ -43,7 +43,7 @@ def outcomes_in(folder: Path, slices: Iterable[int]) -> Iterator[Outcome]:
     """Yield the outcomes of some slices.
 
     Raises:
-        StorageError: it cannot be read.
+        StorageError: a file cannot be read.
     """
     for slice_number in slices:
         path = _path(folder, slice_number)
@@ -51,7 +51,7 @@ def outcomes_in(folder: Path, slices: Iterable[int]) -> Iterator[Outcome]:
             with path.open("rb") as file:
                 while file.peek(1):
                     yield pickle.load(file)  # noqa: S301 - ours
-        except Exception as error:  # On damaged input, pickle may raise anything.
+        except Exception as error:  # Damaged bytes can make pickle raise anything.
             raise StorageError(str(path), "read", str(error)) from error
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan: which evidence of earlier runs is valid in this one, and where. The driver writes it while listing files.
+"""The plan: which stored evidence a run reuses, with its slice and number in this run.
 
-The driver keeps little of the plan in memory. Evidence of this run is not in it, as it has its own slice and number.
+The driver writes the plan while it lists files, so that it holds only a few rows. Evidence from surveys of this run is
+not in the plan, since it has its slice and number.
 """
 
 from pathlib import Path
@@ -32,11 +33,11 @@ class PlanFile:
         self._rows: list[dict[str, Any]] = []
 
     def add(self, slice_number: int, number: int, key: str) -> None:
-        """Add a file that need not be surveyed.
+        """Add a file whose stored evidence is reused.
 
         Args:
-            slice_number: of the partitions that are judged by one task.
-            number: of the file, in the order in which all were listed.
+            slice_number: of the slice that has its partition.
+            number: of the file, in the order in which files were listed.
             key: of its evidence.
         """
         self._rows.append({"slice": slice_number, "number": number, "key": key})

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files by which the driver passes work to tasks: a task finds the files to survey by the number of its bin.
+"""The bins of files to survey: the driver writes one file per bin, and a task reads its bin by number.
 
-They are in the output directory, which driver and workers share. As rows of a DataFrame they would need a shuffle and a
-pass through Java to reach their tasks.
+Bins are written to the output directory, which the driver and all workers share. As rows of a DataFrame, they would
+need a shuffle, and a pass through Java, to reach their tasks.
 """
 
 import pickle
@@ -20,13 +20,13 @@ from raftlog.tools.spark.audit.bins import bin_weights, pack, weight_of
 
 @attrs.frozen
 class PlannedSurvey:
-    """A file in the queue.
+    """A file to survey.
 
     Attributes:
-        slice_number: of the partitions that are judged by one task.
-        number: of the file, in the order in which all were listed.
+        slice_number: of the slice that has its partition.
+        number: of the file, in the order in which files were listed.
         key: of its evidence.
-        task: describes the file to survey.
+        task: what to survey.
     """
 
     slice_number: int
@@ -36,26 +36,26 @@ class PlannedSurvey:
 
     @property
     def is_own(self) -> bool:
-        """Whether it belongs to a log directory itself and to no partition."""
+        """Whether the file is directly in a log directory, and in no partition."""
         return self.slice_number == 0
 
 
 Bin = Sequence[PlannedSurvey]
 """The files that one Spark task surveys."""
 _MOST_FILES: Final = 50_000
-"""Number of files that are divided among bins together, and that the driver holds in memory."""
+"""The most files that are divided among bins at once; the driver holds them."""
 
 
 class SurveyQueue:
-    """Divides files among bins, and writes the bins; a context manager, which writes the last ones at its exit.
+    """Divides files among bins, and writes the bins; a context manager, whose exit writes the last ones.
 
     Args:
-        folder: for the bins; must exist.
-        slots: number of tasks that run at a time.
+        folder: for the bins; it must exist.
+        slots: how many tasks run at a time.
 
     Attributes:
         sizes_bytes: of the files in each bin.
-        own_count: number of bins for files of log directories themselves. They come first, and have no other files.
+        own_count: number of bins with files of log directories themselves. These come first, and have no other files.
     """
 
     def __init__(self, folder: Path, slots: int) -> None:
@@ -67,11 +67,11 @@ class SurveyQueue:
 
     @property
     def count(self) -> int:
-        """Number of bins so far."""
+        """The number of bins so far."""
         return len(self.sizes_bytes)
 
     def add(self, planned: PlannedSurvey) -> None:
-        """Add a file; files of log directories themselves must come before all others.
+        """Add a file. Files of log directories themselves must be added before all others.
 
         Raises:
             StorageError: the disk failed.
@@ -108,10 +108,10 @@ class SurveyQueue:
 
 
 def read_bin(folder: Path, number: int) -> Bin:
-    """Return a bin by its number.
+    """Return the bin with a number.
 
     Raises:
-        StorageError: it cannot be read.
+        StorageError: the bin cannot be read.
     """
     path = _path(folder, number)
     try:
@@ -119,7 +119,7 @@ def read_bin(folder: Path, number: int) -> Bin:
     except OSError as error:
         cause = f"{error.strerror or error}; driver and workers must share the output directory"
         raise StorageError(str(path), "read", cause) from error
-    except Exception as error:  # On damaged input, pickle may raise anything.
+    except Exception as error:  # Damaged bytes can make pickle raise anything.
         raise StorageError(str(path), "read", str(error)) from error
     return found
 

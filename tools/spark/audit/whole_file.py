@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Atomic creation of files that several tasks may write at the same time: readers see all of a file or none of it."""
+"""Files that several tasks may write at once, and that readers see completely or not at all."""
 
 import secrets
 from collections.abc import Iterator
@@ -13,12 +13,12 @@ _SUFFIX = ".part"
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """Provide a temporary path whose file is renamed to its final name at the end of the block, unless that fails.
+    """Provide a temporary path to write to, and rename that file to ``path`` at the end of the block, unless it fails.
 
-    If several tasks do so for one name, the first file is kept, provided that the file system has hard links.
+    If several tasks do so for one path, the file of the first one is kept, provided the file system has hard links.
 
     Raises:
-        StorageError: the disk failed. The name does not exist, or is the file of another task.
+        StorageError: the disk failed. The file does not exist, or another task wrote it.
     """
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}{_SUFFIX}")
     try:
@@ -34,7 +34,7 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 
 def parts_in(folder: Path) -> Iterator[Path]:
-    """Yield the temporary files in a folder whose writers were killed."""
+    """Yield the temporary files in a folder, which killed tasks have left."""
     return folder.glob(f".*{_SUFFIX}")
 
 
@@ -43,5 +43,5 @@ def _publish(part: Path, path: Path) -> None:
         path.hardlink_to(part)
     except FileExistsError:
         return
-    except OSError:  # Some file systems have no hard links.
+    except OSError:  # The file system has no hard links.
         part.replace(path)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks, before anything is read, that the workers' Python has what the driver's has."""
+"""Checks, before anything is read, that the Python of the workers has the driver's version of raftlog."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -16,10 +16,10 @@ _COLUMNS = "python string, version string, problem string"
 
 
 def check_workers(spark: "SparkSession") -> int:
-    """Have workers import the modules of an audit, and return the number of tasks that run at a time.
+    """Check that workers can import what an audit needs, and return how many tasks run at a time.
 
     Raises:
-        SparkJobError: a worker has no raftlog, or another version of it; or no job can run.
+        SparkJobError: a worker cannot import raftlog, or has another version of it; or no job runs at all.
     """
     with failures_of(_WORK):
         rows = spark.range(4096).mapInArrow(_look(), _COLUMNS).collect()
@@ -30,12 +30,12 @@ def check_workers(spark: "SparkSession") -> int:
 
 
 def problem_of(python: str, version: str, problem: str) -> str | None:
-    """Return the problem of a worker, or None.
+    """Return what is wrong with a worker, or None.
 
     Args:
-        python: the program that runs tasks there.
+        python: path of the Python that runs its tasks.
         version: of raftlog there; empty if it cannot be imported.
-        problem: why the import failed.
+        problem: why the import failed; empty if it did not.
     """
     worker = f"the Python of a worker, {python},"
     if problem:
@@ -45,7 +45,7 @@ def problem_of(python: str, version: str, problem: str) -> str | None:
 
 def _look() -> Callable[[Iterable[Any]], Iterator[Any]]:
     def look(batches: Iterable[Any]) -> Iterator[Any]:
-        # A nested function is pickled as code. A module's function would be imported on the worker, and may be missing.
+        # Spark pickles a nested function by value. A module's function is pickled by name, and needs raftlog to load.
         import sys
 
         import pyarrow

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the rows and columns of the data source; imports nothing of Spark."""
+"""Reads parts of logs as Arrow batches for the data source; nothing here imports Spark."""

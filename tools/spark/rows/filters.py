@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Derives from the filters of a query what need not be read.
+"""Derives from the filters of a query which batches need not be read.
 
-They are hints: Spark applies every filter again, so the only requirement is that no matching row is left out. The
-offsets and timestamps in a batch header are trusted, as Kafka does.
+Filters are only hints: Spark applies each one again, so the one requirement is that no matching row is left out. The
+offsets and timestamps in batch headers are trusted, as Kafka trusts them.
 """
 
 import datetime
@@ -14,9 +14,9 @@ import attrs
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MILLISECOND: Final = datetime.timedelta(milliseconds=1)
 _OFFSET_COLUMNS: Final = frozenset({"offset", "baseoffset", "lastoffset", "batchbaseoffset"})
-"""Columns whose values lie between the first and the last offset of the batch."""
+"""Columns whose values are between the first and the last offset of their batch."""
 _TIMESTAMP_COLUMNS: Final = frozenset({"timestamp", "maxtimestamp"})
-"""Columns whose values are at most the greatest timestamp of the batch."""
+"""Columns whose values are at most the maximum timestamp of their batch."""
 _EQUAL: Final = frozenset({"EqualTo", "EqualNullSafe"})
 _AT_LEAST: Final = frozenset({"GreaterThan", "GreaterThanOrEqual"})
 _AT_MOST: Final = frozenset({"LessThan", "LessThanOrEqual"})
@@ -24,13 +24,13 @@ _AT_MOST: Final = frozenset({"LessThan", "LessThanOrEqual"})
 
 @attrs.frozen
 class Hints:
-    """Bounds on the rows that match a query's filters; None for an attribute without a bound.
+    """What matching rows have in common; None if unknown.
 
     Attributes:
         first_offset, last_offset: the range of their offsets, both inclusive.
-        since_ms: their least possible timestamp.
-        topics: their topics.
-        partitions: their partitions.
+        since_ms: a lower bound of their timestamps.
+        topics: those that they may have.
+        partitions: those that they may have.
         is_control: whether they are control records.
     """
 
@@ -42,12 +42,12 @@ class Hints:
     is_control: bool | None = None
 
     def narrowed(self, operator: str, column: str, value: Any) -> Self:
-        """Add a filter; one that gives no bound changes nothing.
+        """Return hints that include one more filter. A filter of no use returns the same hints.
 
         Args:
             operator: Spark's name of the filter, such as ``EqualTo``.
-            column: the column that it is about.
-            value: the value that it is compared with; for ``In``, the list.
+            column: the filtered column.
+            value: the value to compare with; a list for ``In``.
         """
         column = column.lower()
         values = value if operator == "In" else [value]
@@ -82,7 +82,7 @@ class Hints:
     def _since(self, operator: str, values: Collection[datetime.datetime]) -> Self:
         if operator not in _EQUAL | _AT_LEAST | {"In"} or any(value.tzinfo is None for value in values):
             return self
-        since = (min(values) - _EPOCH) // _MILLISECOND  # Rounded down: reading a millisecond too much does no harm.
+        since = (min(values) - _EPOCH) // _MILLISECOND  # Rounded down, so that no matching row is left out.
         return attrs.evolve(self, since_ms=since if self.since_ms is None else max(self.since_ms, since))
 
 

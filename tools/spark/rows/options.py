@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options of the data source: texts from the user, checked before anything is read.
+"""The options of the data source, parsed and checked before anything is read.
 
-Options that Spark's Kafka source has too have the same names and meanings here, so that a job moves from brokers to
-files by changing the format and adding a path.
+Options that Spark's Kafka source has too have the same names and meanings, so that a job can move from brokers to
+files by changing only the format and the path.
 """
 
 import difflib
@@ -25,7 +25,7 @@ DROP_MALFORMED: Final = "DROPMALFORMED"
 FAIL_FAST: Final = "FAILFAST"
 EARLIEST: Final = -2
 LATEST: Final = -1
-"""The numbers that stand for the two ends of a log among offsets."""
+"""The numbers that mean an end of the log among offsets."""
 
 _ISOLATION_LEVEL: Final = "kafka.isolation.level"
 OPTIONS: Final = (
@@ -67,7 +67,7 @@ _OF_BROKERS: Final = frozenset(
         "minoffsetspertrigger",
     }
 )
-"""Options of Spark's Kafka source that files have no use for. They are ignored, as are those that begin ``kafka.``."""
+"""Options of Spark's Kafka source without a meaning for files. They are ignored, as is any that starts ``kafka.``."""
 _SIZE_UNITS: Final = {"": 1, "b": 1, "k": 1024, "m": MIB, "g": 1024 * MIB, "t": 1024 * 1024 * MIB}
 
 TopicPartition = tuple[str, int]
@@ -75,13 +75,13 @@ TopicPartition = tuple[str, int]
 
 @attrs.frozen
 class OffsetBound:
-    """The start or the end of a query, by partition.
+    """Where to start or to end, by partition.
 
     Attributes:
-        option: the option that gave it; empty if none did.
-        is_time: whether the numbers are timestamps in ms; otherwise they are offsets, ``EARLIEST`` or ``LATEST``.
+        option: name of the option with this value; empty if none was given.
+        is_time: whether the numbers are timestamps in ms; else they are offsets, or one of ``EARLIEST`` and ``LATEST``.
         default: for partitions that are not named; None leaves them unbounded.
-        each: for the named partitions.
+        each: for partitions that are named.
     """
 
     option: str = ""
@@ -90,34 +90,34 @@ class OffsetBound:
     each: Mapping[TopicPartition, int] = attrs.field(factory=dict)
 
     def of(self, partition: TopicPartition) -> int | None:
-        """Return the number of a partition, or None if it is unbounded."""
+        """Return the offset or timestamp of a partition, or None if it is unbounded."""
         return self.each.get(partition, self.default)
 
 
 @attrs.frozen
 class SourceOptions:
-    """The parsed options of a query.
+    """The parsed options of the source.
 
     Attributes:
         paths: files, directories and patterns, as ``raftlog.tools.auditing.survey.tasks.find_tasks`` takes them.
         view: one of ``VIEWS``.
-        columns: the columns to read, in order, or None for all.
-        mode: how to treat damage: ``PERMISSIVE``, ``DROP_MALFORMED`` or ``FAIL_FAST``.
-        fails_on_loss: whether records that no longer exist are an error.
+        columns: those to read, in order, or None for all.
+        mode: what to do about damage; one of ``PERMISSIVE``, ``DROP_MALFORMED`` and ``FAIL_FAST``.
+        fails_on_loss: whether missing records or files that once existed are an error.
         include_headers: whether records come with their headers.
         snapshots: which snapshots in directories are read: ``none``, the ``newest`` of each log, or ``all``.
         redact: whether secrets in metadata records are hidden.
-        split_size: approximate number of bytes per task.
-        min_partitions: minimum number of tasks, or None.
-        max_records: limit on the offsets that a task spans, or None.
+        split_size: approximate number of bytes that a task reads.
+        min_partitions: the wanted least number of tasks, or None.
+        max_records: the most offsets that a task should span, or None.
         pushdown: whether filters are used as hints.
-        topics: names of the topics to read, or None.
-        topic_pattern: a regular expression that the whole names of topics to read match, or None.
-        partitions: the partitions to read, or None.
+        topics: those to read, or None.
+        topic_pattern: a regular expression that matches the whole names of topics to read, or None.
+        partitions: those to read, or None.
         starting, ending: the first offset (inclusive) and the end (exclusive).
         fails_without_match: whether a starting timestamp after all records is an error.
         read_committed: whether records of aborted and of open transactions are left out.
-        max_offsets_per_trigger: limit on the offsets of a stream's micro-batch, or None.
+        max_offsets_per_trigger: the most offsets in a micro-batch of a stream, or None.
     """
 
     paths: tuple[str, ...]
@@ -143,10 +143,10 @@ class SourceOptions:
 
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> Self:
-        """Parse the user's options.
+        """Parse the options that a user gave.
 
         Raises:
-            OptionError: a name is unknown, a value is invalid, two options exclude each other, or there is no path.
+            OptionError: a name is unknown, a value is invalid, two options exclude each other, or no path was given.
         """
         texts = _Texts(given)
         mode, fails_on_loss = texts.mode()
@@ -174,7 +174,7 @@ class SourceOptions:
         )
 
     def wants(self, topic: str | None, partition: int | None) -> bool:
-        """Whether to read a partition; one without a name is read if the options name no topics or partitions."""
+        """Whether to read a partition. One without a known name is read only if no names are asked for."""
         if self.partitions is not None:
             return (topic, partition) in self.partitions
         if self.topics is not None:
@@ -183,7 +183,7 @@ class SourceOptions:
 
 
 class _Texts:
-    """The texts of options, by name in lower case."""
+    """The texts of options by lower-case name, and a parser for each kind of value."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
         self._texts = {name.lower(): text for name, text in given.items()}
@@ -203,7 +203,7 @@ class _Texts:
         if not paths or not all(isinstance(each, str) and each for each in paths):
             raise OptionError("path", "it is missing; name a file, a partition's directory or a log directory")
         if STANDARD_INPUT in paths:
-            raise OptionError("path", "Spark's tasks have no standard input; name a file")
+            raise OptionError("path", "standard input cannot be read by Spark tasks; name a file")
         return tuple(paths)
 
     def choice(self, name: str, choices: tuple[str, ...], default: str) -> str:
@@ -219,7 +219,7 @@ class _Texts:
         return self.choice(name, ("true", "false"), str(default)) in {"true", "True"}
 
     def mode(self) -> tuple[str, bool]:
-        """Return the mode, and whether a loss is an error: each is the default for the other."""
+        """Return the mode, and whether a loss is an error. If only one was given, it determines the other."""
         modes = (PERMISSIVE, DROP_MALFORMED, FAIL_FAST)
         if self._text("mode") is None:
             fails = self.flag("failOnDataLoss", default=True)
@@ -250,7 +250,7 @@ class _Texts:
             return None
         names = tuple(each.strip() for each in text.split(","))
         if not all(names):
-            raise OptionError(name, f"{text!r} is not a comma-separated list of names")
+            raise OptionError(name, f"{text!r} is not a list of names separated by commas")
         return names
 
     def selection(self) -> dict[str, Any]:
@@ -270,7 +270,7 @@ class _Texts:
         }
 
     def bound(self, side: str, open_end: int, other_end: int) -> OffsetBound:
-        """Return the start or the end; of several given options the first is used, as in Spark's Kafka source."""
+        """Return where to start or to end. Timestamps take precedence over offsets, as in Spark's Kafka source."""
         name = f"{side}Timestamp"
         if (text := self._text(name)) is not None:
             return OffsetBound(name, is_time=True, default=_timestamp(name, text))
@@ -303,9 +303,9 @@ class _Texts:
 
 
 def nearest(name: str, names: tuple[str, ...]) -> str:
-    """Return a clause that names the nearest of some names, or all of them if none is near."""
+    """Return a clause that suggests the nearest of some names, or lists all of them if none is near."""
     near = _nearest(name, names)
-    return near or f"; there are {', '.join(names)}"
+    return near or f"; choose one of {', '.join(names)}"
 
 
 def _nearest(text: str, names: tuple[str, ...]) -> str:
@@ -315,7 +315,7 @@ def _nearest(text: str, names: tuple[str, ...]) -> str:
 
 
 def _is_of_brokers(name: str) -> bool:
-    """Whether to ignore an option as one for clients of brokers; not if it looks like one of ours, misspelt."""
+    """Whether an option is for Kafka clients only, and not a misspelt ``kafka.isolation.level``."""
     is_clients = name.startswith("kafka.") and not difflib.get_close_matches(name, [_ISOLATION_LEVEL], 1, 0.85)
     return is_clients or name in _OF_BROKERS
 
@@ -334,7 +334,7 @@ def _assigned(topics: Mapping[str, Any]) -> list[TopicPartition]:
     partitions = []
     for topic, numbers in topics.items():
         if not isinstance(numbers, list) or not all(type(number) is int and number >= 0 for number in numbers):
-            raise OptionError("assign", f'{topic} has no list of partitions, as in {{"{topic}": [0, 1]}}')
+            raise OptionError("assign", f'{topic} needs a list of partitions, as in {{"{topic}": [0, 1]}}')
         partitions += [(topic, number) for number in numbers]
     return partitions
 
@@ -343,10 +343,10 @@ def _by_partition(name: str, topics: Mapping[str, Any], least: int) -> dict[Topi
     numbers = {}
     for topic, each in topics.items():
         if not isinstance(each, dict):
-            raise OptionError(name, f'the value for {topic} must have the form {{"{topic}": {{"0": 23}}}}')
+            raise OptionError(name, f'its value for {topic} is not of the form {{"{topic}": {{"0": 23}}}}')
         for partition, number in each.items():
             is_number = type(number) is int and least <= number < 1 << 63
             if re.fullmatch(r"[0-9]{1,10}", partition, re.ASCII) is None or not is_number:
-                raise OptionError(name, f"{topic}, {partition}: {number} is not allowed")
+                raise OptionError(name, f"{topic}, {partition}: {number} is invalid")
             numbers[topic, int(partition)] = number
     return numbers

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of files that the driver sends to tasks, by path and byte positions."""
+"""Parts of files, by path and byte positions, which the driver assigns to tasks."""
 
 import attrs
 
@@ -10,19 +10,19 @@ from raftlog.tools.terminal.standard_error import unicode_text
 
 @attrs.frozen
 class FilePart:
-    """A part of a file of batches, from the start of one batch to the end of another.
+    """Some consecutive batches of a file, from the start of one to the end of one.
 
     Attributes:
-        path: of the file.
-        topic, partition: by the directory's name, or None.
+        path: of the file, to open it.
+        topic, partition: from the directory's name, or None.
         start: byte position of its first batch, inclusive.
         end: byte position after its last batch, exclusive.
-        may_be_torn: whether it may end in a torn write or in preallocated space.
+        may_be_torn: whether it may end with a torn write or preallocated zeros, which are not damage.
         is_snapshot: whether the file is a KRaft snapshot.
-        first_offset: records before this offset are not wanted; None for no bound.
-        end_offset: records from this offset on are not wanted; None for no bound.
-        aborted: the aborted transactions that may have records here; not used if all records are wanted.
-        problem: why nothing can be read; then this stands for an error, and has no bytes.
+        first_offset: the first wanted offset, inclusive; None for no bound.
+        end_offset: the end of the wanted offsets, exclusive; None for no bound.
+        aborted: the aborted transactions whose records to leave out.
+        problem: a finding to report instead of reading, or None.
     """
 
     path: str
@@ -39,12 +39,12 @@ class FilePart:
 
     @property
     def file(self) -> str:
-        """The path as rows show it: file names need not be valid Unicode, but Spark's strings must be."""
+        """The path for rows, as valid Unicode: Spark accepts nothing else, and names of files may have any bytes."""
         return unicode_text(self.path)
 
     @property
     def size_bytes(self) -> int:
-        """Its size in bytes."""
+        """The number of bytes."""
         return self.end - self.start
 
 
@@ -53,5 +53,5 @@ Split = tuple[FilePart, ...]
 
 
 def log_name(topic: str | None, partition: int | None) -> str:
-    """Return the name of a log in a stream's positions, such as ``orders-0``."""
+    """Return the name of a log in streams, such as ``orders-0``."""
     return f"{topic}-{partition}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The form in which Spark sends a split to a task, and the task's work."""
+"""A split in the form that Spark sends to a task, and the function with which the task reads it."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class FilePartition(InputPartition):
-    """What one task reads.
+    """The input of one task.
 
     Args:
-        split: the parts of files.
+        split: the parts of files to read.
     """
 
     def __init__(self, split: "Split") -> None:
@@ -32,16 +32,16 @@ def read_partition(
     """Yield the rows of a task.
 
     Args:
-        options: what the user asks for.
+        options: of the source.
         schema: the wanted columns, in order.
-        hints: bounds on the wanted rows, from the query's filters.
-        partition: the split; if there is nothing to read, Spark passes an instance of its own class.
+        hints: what wanted rows have in common.
+        partition: the split; any other partition, which Spark makes if there is nothing to read, has no rows.
 
     Raises:
-        DecodeError: there is damage, and the mode is FAILFAST; it has path, position and offset.
-        StorageError: a file was deleted or cannot be read.
+        DecodeError: there is damage, and the mode is FAILFAST; path, position and offset locate it.
+        StorageError: a file is missing or cannot be read, and ``failOnDataLoss`` is true.
         MissingExtraError: a codec's package is not installed on the worker.
-        OptionError: a column that the schema declares NOT NULL has a null.
+        OptionError: there is a null in a column that the schema calls NOT NULL.
     """
     from raftlog.tools.spark.rows.reading import ReadRequest, read_split
     from raftlog.tools.spark.worker_gc import settle

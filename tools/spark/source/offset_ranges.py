@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Converts the options for starting and ending to offsets, per partition."""
+"""Resolves the start and end options of a query to offsets, per partition."""
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from raftlog.errors import DecodeError, MissingExtraError, OptionError
 from raftlog.records.batches.batch import RecordBatch
@@ -15,27 +16,30 @@ from raftlog.tools.auditing.batches.batch_table import BatchTable
 from raftlog.tools.auditing.evidence import SurveyTask
 from raftlog.tools.spark.rows.options import EARLIEST, LATEST, OffsetBound, SourceOptions, TopicPartition
 
+AFTER_ALL: Final = (1 << 63) - 1
+"""The first offset if no record is as new as the starting timestamp, and the options make that no error."""
+
 
 def offset_range(
     options: SourceOptions, partition: TopicPartition, segments: Sequence[SurveyTask]
 ) -> tuple[int | None, int | None]:
-    """Return the wanted range of a partition: first offset (inclusive) and end (exclusive); None for no bound.
+    """Return the first offset (inclusive) and the end (exclusive) to read of a partition; None for no bound.
 
     Args:
-        options: the user's options.
+        options: of the source.
         partition: the partition.
         segments: of its log, by offset.
 
     Raises:
-        OptionError: the starting offset is no longer in the log, or no record is as new as the starting timestamp, and
-            the options make that an error.
+        OptionError: the start is before the log, and ``failOnDataLoss`` is true; or no record is as new as a starting
+            timestamp, and the options make that an error; or a bound names the wrong end of the log.
         StorageError: a segment cannot be read.
     """
     first = _resolved(options.starting, partition, segments)
     if options.starting.is_time and options.starting.of(partition) is not None and first is None:
         if options.fails_without_match:
-            raise OptionError(options.starting.option, f"{_name(partition)} has no record that is as new as that")
-        first = LATEST
+            raise OptionError(options.starting.option, f"{_name(partition)} has no record of that time or later")
+        first = AFTER_ALL
     if first == LATEST:
         raise OptionError(options.starting.option, "a query cannot start at latest")
     end = _resolved(options.ending, partition, segments)
@@ -47,7 +51,7 @@ def offset_range(
 
 
 def offset_since(segments: Sequence[SurveyTask], timestamp: int) -> int | None:
-    """Return the offset of the first record with at least a given timestamp (ms); None if there is none.
+    """Return the offset of the first record with a timestamp (ms) at or after a given one; None if there is none.
 
     Raises:
         StorageError: a segment cannot be read.
@@ -85,7 +89,7 @@ def _in_batch(batch: RecordBatch | LegacyBatch, timestamp: int) -> int | None:
     try:
         late = [record.offset for record in batch.records() if record.timestamp >= timestamp]
     except (DecodeError, MissingExtraError):
-        return batch.base_offset  # The batch is damaged, which reading from here on will report.
+        return batch.base_offset  # It cannot be read, which is reported when rows are read from here on.
     return late[0] if late else None
 
 
@@ -94,8 +98,9 @@ def _check_is_there(
 ) -> None:
     start = segments[0].base_offset if segments else None
     if options.fails_on_loss and first is not None and start is not None and first < start:
-        gone = f"{_name(partition)} starts at {start}, so offset {first} is no longer there"
-        reason = f"{gone}: set failOnDataLoss=false to continue"
+        reason = (
+            f"{_name(partition)} starts at {start}, so that {first} is missing: set failOnDataLoss=false to continue"
+        )
         raise OptionError(options.starting.option, reason)
 
 

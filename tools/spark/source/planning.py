@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The driver's work: from paths and options to splits.
+"""Plans a query on the driver: from paths and options to splits.
 
-Directories are listed; a file is opened only to split it, to find the wanted bounds, or to follow transactions.
+Planning lists directories. It opens a file only to divide it, to resolve bounds, or to follow transactions.
 """
 
 import collections
@@ -33,10 +33,10 @@ from raftlog.tools.spark.source.transactions import TransactionFollower
 from raftlog.tools.terminal.standard_error import unicode_text
 
 _COST_OF_A_FILE: Final = 64 * 1024
-"""Cost of opening a file, as the number of bytes that are read in about the same time."""
+"""The approximate cost of opening a file, as the number of bytes read in the same time."""
 _SNAPSHOT_KINDS: Final = frozenset({FileKind.SNAPSHOT, FileKind.BOOTSTRAP_SNAPSHOT})
 _TRANSACTIONAL_VIEWS: Final = frozenset({"records", "records_ext"})
-"""The views that leave records out if only committed ones are wanted."""
+"""The views that leave out records that are not committed, if ``read_committed`` is wanted."""
 
 
 @attrs.frozen
@@ -46,9 +46,9 @@ class Partition:
     Attributes:
         place: the directory.
         segments: its segments, by offset.
-        snapshots: the wanted ones among its KRaft snapshots, by id, that is by epoch first.
+        snapshots: the wanted ones of its KRaft snapshots, by id: by epoch, then offset.
         producer_snapshots: paths of its producer snapshots, by offset.
-        snapshot_ids: of all its complete KRaft snapshots.
+        snapshot_ids: of all its finished KRaft snapshots.
     """
 
     place: Place
@@ -59,19 +59,19 @@ class Partition:
 
     @property
     def topic(self) -> str | None:
-        """Its topic; None if no name says it. Snapshots always belong to the metadata topic."""
+        """Its topic, or None if no name has it. Snapshots exist only for the metadata topic."""
         return unicode_text(self.place.topic) or (METADATA_TOPIC if self._is_of_snapshots else None)
 
     @property
     def number(self) -> int | None:
-        """Its number; None if no name says it."""
+        """Its partition number, or None if no name has it."""
         if self.place.partition >= 0:
             return self.place.partition
         return 0 if self._is_of_snapshots else None
 
     @property
     def key(self) -> TopicPartition:
-        """The partition's name in options, as topic and number."""
+        """Its key in the maps of options; an unknown topic is empty, an unknown number -1."""
         return self.topic or "", -1 if self.number is None else self.number
 
     @property
@@ -81,11 +81,11 @@ class Partition:
 
 @attrs.frozen
 class Listing:
-    """The logs under the user's paths, listed only once, although Spark plans a query several times.
+    """The logs under the given paths. They are listed once, although Spark plans a query more than once.
 
     Attributes:
         partitions: the logs, by topic and partition.
-        problems: findings for paths that could not be read.
+        problems: findings about directories that could not be listed.
     """
 
     partitions: tuple[Partition, ...]
@@ -96,9 +96,9 @@ def list_partitions(options: SourceOptions) -> Listing:
     """List the logs under the paths of the options.
 
     Raises:
-        MissingFileError: a named path does not exist.
-        StorageError: a path cannot be read.
-        OptionError: a named topic does not exist, or a path is a file without batches.
+        MissingFileError: a given path does not exist.
+        StorageError: a given path cannot be read.
+        OptionError: a named topic was not found, or a given path is a file without batches.
     """
     problems, tasks = [], []
     paths = [_absolute(local_or_remote(path)) for path in options.paths]
@@ -126,17 +126,17 @@ def plan(
     *,
     follower: TransactionFollower | None = None,
 ) -> list[Split]:
-    """Divide the wanted records among tasks.
+    """Divide the wanted parts of logs among tasks.
 
     Args:
-        options: the user's options.
+        options: of the source.
         listing: the logs under the paths.
-        hints: bounds on the wanted rows, from the query's filters.
-        follower: remembers the transactions of the same logs from earlier searches.
+        hints: what wanted rows have in common.
+        follower: remembers earlier searches for transactions in the same logs.
 
     Raises:
         StorageError: a file that must be searched for a timestamp or for transactions cannot be read.
-        OptionError: a log does not have a wanted offset or timestamp.
+        OptionError: as ``offset_range``.
     """
     hints = Hints() if hints is None else hints
     wanted = [each for each in listing.partitions if hints.admits_partition(each.topic, each.number)]
@@ -152,13 +152,13 @@ def plan(
 
 @attrs.frozen
 class _Planner:
-    """Splits files into parts.
+    """Divides files into parts.
 
     Attributes:
-        options: the user's options.
-        hints: bounds on the wanted rows, from the query's filters.
-        split_size: approximate size of a split, in bytes.
-        follower: finds the transactions that are not committed.
+        options: of the source.
+        hints: what wanted rows have in common.
+        split_size: approximate size of a split in bytes.
+        follower: finds out which records are committed.
     """
 
     options: SourceOptions
@@ -192,7 +192,7 @@ class _Planner:
         )
 
     def _may_have(self, task: SurveyTask, first: int | None, end: int | None) -> bool:
-        """Whether a segment may have wanted offsets, by its name and that of the next segment."""
+        """Whether a segment may have wanted offsets, by its name and the next one's."""
         first, last = _greatest(first, self.hints.first_offset), self.hints.last_offset
         is_behind = task.next_base_offset is not None and first is not None and task.next_base_offset <= first
         if task.base_offset is None:
@@ -204,11 +204,11 @@ class _Planner:
         try:
             return list(self._divided(task, self._trimmed(whole, task), transactions))
         except StorageError:
-            # Not split: the task that reads it reports the damage, according to the mode.
+            # Undivided: the task that reads it handles the error as the mode requires.
             return [_with_transactions(whole, transactions, task.base_offset, task.next_base_offset)]
 
     def _trimmed(self, whole: FilePart, task: SurveyTask) -> FilePart:
-        """Cut off the batches before the first wanted offset and after the last, as far as headers show."""
+        """Return the part without the batches before the first wanted offset and after the last, as headers allow."""
         last = self.hints.last_offset
         first = _greatest(whole.first_offset, self.hints.first_offset)
         end = _least(whole.end_offset, None if last is None else last + 1)
@@ -226,7 +226,7 @@ class _Planner:
         return attrs.evolve(whole, start=start)
 
     def _divided(self, task: SurveyTask, whole: FilePart, transactions: Transactions) -> Iterator[FilePart]:
-        """Yield the parts of a file, each with the aborted transactions in it."""
+        """Yield the parts of a file, each with the aborted transactions that may have records in it."""
         start, offset = whole.start, task.base_offset
         for position, next_offset in self._cuts(task, whole):
             part = attrs.evolve(whole, start=start, end=position, may_be_torn=False)
@@ -249,7 +249,7 @@ def _with_transactions(part: FilePart, transactions: Transactions, first: int | 
 
 
 def _packed(parts: Iterable[FilePart], size_bytes: int, *, alone: bool) -> Iterator[Split]:
-    """Combine consecutive parts into one split, as long as it stays small."""
+    """Yield splits of consecutive parts, of about ``size_bytes``; with ``alone``, of one part each."""
     waiting: list[FilePart] = []
     total = 0
     for part in parts:
@@ -285,7 +285,7 @@ def _snapshots(options: SourceOptions, tasks: Sequence[SurveyTask]) -> Iterator[
 
 
 def _is_whole(task: SurveyTask) -> bool:
-    """Whether to read a file: it is a current part of the log, or it was named."""
+    """Whether to read a file: it is part of the log now, not unfinished or being deleted, or it was named."""
     return task.state is FileState.CURRENT or task.was_named
 
 
@@ -297,21 +297,21 @@ def _is_wanted(options: SourceOptions, partition: Partition) -> bool:
 
 
 def _unreadable(problem: Finding) -> StorageError:
-    """Return the typed error for a path that cannot be read, by trying again: the finding has only its text."""
+    """Return the error for a path that cannot be read. The finding lacks its type, so the path is read again."""
     listing = DirectoryListing()
     try:
         if listing.status(problem.path).kind is EntryKind.DIRECTORY:
             collections.deque(listing.entries(problem.path), maxlen=0)
     except StorageError as error:
         return without_frames(error)
-    return StorageError(problem.path, "open", problem.reason)  # The second attempt did not fail.
+    return StorageError(problem.path, "open", problem.reason)  # By now it can be read.
 
 
 def _check_hold_batches(named: Collection[str], tasks: Iterable[SurveyTask]) -> None:
     listing = DirectoryListing()
     for task in tasks:
         if task.path in named and not is_remote(task.path) and listing.status(task.path).kind is EntryKind.OTHER:
-            # A pipe has no size, and a task in another process could not read it again.
+            # Its size is unknown, and a task in another process could not read a pipe again.
             raise OptionError("path", f"{task.path} is a {EntryKind.OTHER.value}, not a file")
         if task.path in named and task.kind is not FileKind.LOG and task.kind not in _SNAPSHOT_KINDS:
             raise OptionError("path", f"{task.path} is neither a segment (.log) nor a KRaft snapshot (.checkpoint)")
@@ -323,7 +323,7 @@ def _check_are_there(options: SourceOptions, partitions: Iterable[Partition]) ->
         if topic not in found:
             option = "subscribe" if options.topics else "assign"
             there = nearest(topic, tuple(sorted(found))) if found else ""
-            raise OptionError(option, f"there is no topic {topic}{there}")
+            raise OptionError(option, f"topic {topic} was not found{there}")
 
 
 def _absolute(path: str) -> str:

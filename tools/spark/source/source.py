@@ -3,9 +3,9 @@
 
 >>> spark.read.format("raftlog").option("view", "records").load("/var/lib/kafka/orders-0")  # doctest: +SKIP
 
-Its options are in ``rows.options``, its views in ``rows.views``; ``planning`` divides files among tasks on the driver,
-and ``reading`` is the work of a task. This module has the classes that Spark calls. It imports little, because Spark
-imports it whenever it looks for any data source.
+This module has the classes that Spark calls. The options are in ``rows.options``, and the columns in ``rows.views``;
+``planning`` divides files among tasks on the driver, and ``rows.reading`` is the work of a task. This module imports
+little, since Spark imports it to look for a data source of any name.
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
 
 
 class RaftLogDataSource(PickledForWorkers, DataSource):
-    """Segments and snapshots as rows. Spark makes an instance for each ``load``.
+    """Segments and snapshots as rows. Spark creates an instance for each ``load``.
 
     Raises:
-        OptionError: an option is unknown, missing, or has an invalid value.
+        OptionError: an option is misspelt, missing, or has a value that cannot be.
     """
 
     @classmethod
     def name(cls) -> str:
-        """Return the name of the source for ``format``."""
+        """Return the name of the source, for ``format``."""
         return "raftlog"
 
     def schema(self) -> "StructType":
         """Return the columns of the view that the options ask for.
 
         Raises:
-            OptionError: an option is unknown, missing, or has an invalid value.
+            OptionError: an option is misspelt, missing, or has a value that cannot be.
         """
         from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -49,7 +49,7 @@ class RaftLogDataSource(PickledForWorkers, DataSource):
         return from_arrow_schema(view_schema(self._parsed()))
 
     def reader(self, schema: "StructType") -> DataSourceReader:
-        """Return a reader of the columns of a schema: all columns of the view, or those that the user gave.
+        """Return a reader of the columns of a schema: all those of the view, or those that a user gave.
 
         Raises:
             OptionError: as ``schema``; and the view has no such column, or one of another type.
@@ -59,7 +59,7 @@ class RaftLogDataSource(PickledForWorkers, DataSource):
         return kind(options, _arrow_schema(options, schema))
 
     def streamReader(self, schema: "StructType") -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        """Return a reader of the columns of a schema that follows growing logs; raises as ``reader`` does."""
+        """Return a reader of the columns of a schema for a stream; raises as ``reader`` does."""
         from raftlog.tools.spark.source.stream import RaftLogStreamReader
 
         options = self._parsed()
@@ -75,7 +75,7 @@ class RaftLogReader(PickledForWorkers, DataSourceReader):
     """Plans on the driver, and reads in tasks.
 
     Args:
-        options: the user's options.
+        options: of the source.
         schema: the wanted columns, in order.
     """
 
@@ -88,11 +88,11 @@ class RaftLogReader(PickledForWorkers, DataSourceReader):
         self._listing: Listing | None = None
 
     def partitions(self) -> list[InputPartition]:
-        """Divide the wanted records among tasks.
+        """Divide the wanted parts of logs among tasks.
 
         Raises:
             StorageError: a path does not exist, or cannot be read.
-            OptionError: a wanted topic, offset or timestamp does not exist.
+            OptionError: a topic, an offset or a timestamp was not found.
         """
         from raftlog.tools.spark.source.planning import list_partitions, plan
 
@@ -105,15 +105,15 @@ class RaftLogReader(PickledForWorkers, DataSourceReader):
         return read_partition(self._options, self._schema, self._hints, partition)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the listing, which only the driver needs."""
+        """Return the state for workers, without the listing, which only the driver needs."""
         return self.__dict__ | {"_listing": None}
 
 
 class RaftLogFilteringReader(RaftLogReader):
-    """A reader that takes filters, and reads less if they allow it. Spark refuses it unless filters are enabled."""
+    """Skips batches that filters exclude. Spark refuses such a reader unless filter pushdown is enabled."""
 
     def pushFilters(self, filters: "list[Any]") -> Iterable[Any]:  # noqa: N802 - Spark's name
-        """Take filters as hints, and return all of them: Spark applies each of them again."""
+        """Use filters as hints, and return all of them, so that Spark applies each again."""
         hints = self._hints
         for each in filters:
             column: tuple[str, ...] = getattr(each, "attribute", ())

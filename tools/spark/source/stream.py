@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The streaming form of the data source: reads growing logs in micro-batches.
+"""The data source as a stream: reads growing logs in micro-batches.
 
-A checkpoint holds, for each log, ``{"orders-0": {"offset": 1234, "epoch": 7}}``, and the ids of cluster and topic if
-files have them. Only sound batches are read: a torn write is read once it is complete. A stream reads up to the end of
-one replica, and no file says how much of that is committed: if records that were read are truncated, the stream fails
-with an error that says so.
-``planning`` and ``reading`` do the work, as for a batch query.
+A checkpoint has a place per log, ``{"orders-0": {"offset": 1234, "epoch": 7}}``, and the ids of cluster and topic if
+files have them. A stream reads only sound batches: a batch that is still being written is read once it is complete. It
+reads up to the end of one replica, and these records need not be committed: if they are truncated later, the stream
+fails with ``DivergedStreamError``. As for a batch query, ``planning`` and ``reading`` do the work.
 """
 
 import contextlib
@@ -34,15 +33,15 @@ if TYPE_CHECKING:
 else:
     try:
         from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, SupportsTriggerAvailableNow
-    except ImportError:  # Spark before 4.2 does not use these.
+    except ImportError:  # Spark before 4.2 does not use them.
         ReadAllAvailable = ReadMaxRows = type("ReadLimit", (), {})
         SupportsTriggerAvailableNow = type("SupportsTriggerAvailableNow", (), {})
 
 Offsets = dict[str, Any]
-"""Positions in the form in which Spark writes them to a checkpoint."""
+"""Places by log, in the form that Spark writes to a checkpoint."""
 
 _ATTEMPTS: Final = 5
-"""Attempts to list logs whose files are deleted meanwhile."""
+"""The most attempts to list and read logs while files are deleted from them."""
 
 Answer = TypeVar("Answer")
 
@@ -51,8 +50,8 @@ class StreamPartition(FilePartition):
     """The input of one task of a micro-batch.
 
     Args:
-        split: the parts of files.
-        start, end: the positions in its logs between which they lie.
+        split: the parts of files to read.
+        start, end: the places of their logs at which the micro-batch starts and ends.
     """
 
     def __init__(self, split: Split, start: Offsets, end: Offsets) -> None:
@@ -62,10 +61,10 @@ class StreamPartition(FilePartition):
 
 
 class RaftLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Plans micro-batches on the driver, and reads them in tasks. Its state is only a cache.
+    """Plans micro-batches on the driver, and reads them in tasks. What it remembers only makes it faster.
 
     Args:
-        options: the user's options.
+        options: of the source.
         schema: the wanted columns, in order.
     """
 
@@ -77,19 +76,20 @@ class RaftLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._transactions = TransactionFollower()
 
     def initialOffset(self) -> Offsets:  # noqa: N802 - Spark's name, as all here
-        """Return the start of a new stream: as ``startingOffsets`` says, else the ends of the logs."""
+        """Return where a new stream starts: at the starting option, or else at the ends of the logs."""
         return self._ask(lambda logs: _written(logs, logs.first()))
 
     def latestOffset(self, start: Offsets | None = None, limit: Any = None) -> Offsets:  # noqa: N802
-        """Return the end of the next micro-batch. Spark before 4.2 passes no arguments: then it is the end of the logs.
+        """Return where the next micro-batch ends. Spark before 4.2 passes no arguments, and gets the ends of the logs.
 
         Args:
-            start: the position of the stream.
-            limit: the result of ``getDefaultReadLimit``, if any.
+            start: where the stream is.
+            limit: the result of ``getDefaultReadLimit``, or None.
 
         Raises:
-            DivergedStreamError: a log has diverged from what the stream has read.
-            OptionError: a log is missing, or starts after the stream's position, and the options make that an error.
+            DivergedStreamError: a log no longer has the records that the stream has read.
+            OptionError: a log is missing, or starts after the stream's place, and ``failOnDataLoss`` is true; or the
+                checkpoint is of another log or source.
         """
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         places = {} if start is None else start
@@ -101,7 +101,7 @@ class RaftLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Record the current ends of the logs: the query stops there, after as many micro-batches as that takes."""
+        """Remember where the logs end now. The query stops there, after as many micro-batches as the limit requires."""
         self._last = self._ask(lambda logs: logs.latest({}))
 
     def partitions(self, start: Offsets, end: Offsets) -> list[InputPartition]:
@@ -119,18 +119,18 @@ class RaftLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._ask(divided)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a task. A log that was truncated since planning is not reported as damaged.
+        """Yield the rows of a task. If a log was truncated after planning, that is reported instead of damage.
 
         Raises:
             DivergedStreamError, OptionError: as ``latestOffset``.
             DecodeError, StorageError, MissingExtraError, OptionError: as ``read_partition``.
         """
         if not isinstance(partition, StreamPartition):
-            return  # Spark's own class, if there is nothing to read.
+            return  # A partition that Spark made, since there is nothing to read.
         try:
             yield from read_partition(self._options, self._schema, Hints(), partition)
         except DecodeError:
-            # A log that ends early because of damage was not truncated.
+            # Bit rot can make a log end early too: only epochs prove that it was truncated.
             self._look_again(partition, functools.partial(StreamLogs.check_histories, by_epochs_alone=True))
             raise
         except StorageError:
@@ -140,7 +140,7 @@ class RaftLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._look_again(partition, StreamLogs.check_histories)
 
     def _look_again(self, partition: StreamPartition, check: Callable[[StreamLogs, Positions], None]) -> None:
-        """Check the current state of a task's logs, if they can be read."""
+        """Check the logs of a task in their present state, if they can be read."""
         directories = {directory_of(part.path) for part in partition.split}
         options = SourceOptions(tuple(sorted(directories)), fails_on_loss=self._options.fails_on_loss)
 
@@ -152,11 +152,11 @@ class RaftLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._ask(checked, options)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the cache, which only the driver needs."""
+        """Return the state for workers, without what the driver remembers of logs."""
         return self.__dict__ | {"_places": BatchPlaces(), "_transactions": TransactionFollower()}
 
     def _ask(self, question: Callable[[StreamLogs], Answer], options: SourceOptions | None = None) -> Answer:
-        """List the logs, again if a file was deleted meanwhile by the process that writes them."""
+        """Answer a question about the logs; if a file is deleted meanwhile, list them again and retry."""
         options = self._options if options is None else options
         for _ in range(_ATTEMPTS - 1):
             try:
@@ -168,7 +168,7 @@ class RaftLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _written(logs: StreamLogs, places: Positions, before: Offsets | None = None) -> Offsets:
-    """Return positions for a checkpoint; ids that no file has any more, as of a missing log, are kept."""
+    """Return places in the form of a checkpoint. Ids that no file has any longer are kept from ``before``."""
     written: Offsets = {}
     for name, place in places.items():
         known = {key: value for key, value in (before or {}).get(name, {}).items() if key in NAMES}
@@ -177,28 +177,28 @@ def _written(logs: StreamLogs, places: Positions, before: Offsets | None = None)
 
 
 def _of_logs(split: Split, places: Offsets) -> Offsets:
-    """Return the positions of the logs that a split has parts of."""
+    """Return the places of those logs that a split has parts of."""
     names = {log_name(part.topic, part.partition) for part in split}
     return {name: place for name, place in places.items() if name in names}
 
 
 def _read(logs: StreamLogs, offsets: Offsets) -> dict[str, OffsetAndEpoch]:
-    """Return the positions of a checkpoint.
+    """Return the places of a checkpoint.
 
     Raises:
-        OptionError: it belongs to another cluster, to other topics of the same names, or to another source.
+        OptionError: the checkpoint is of another cluster, of other topics with the same names, or of another source.
     """
     places: dict[str, OffsetAndEpoch] = {}
     if not isinstance(offsets, dict):
-        raise OptionError("checkpointLocation", f"it belongs to another source: {offsets!r}")
+        raise OptionError("checkpointLocation", f"it is of another source: {offsets!r}")
     for name, each in offsets.items():
         try:
             places[name] = OffsetAndEpoch(int(each["offset"]), int(each["epoch"]))
         except (KeyError, OverflowError, TypeError, ValueError):
             raise OptionError(
-                "checkpointLocation", f"it belongs to another source: {each!r} is not a position in log {name}"
+                "checkpointLocation", f"it is of another source: {each!r} is not a place in log {name}"
             ) from None
         reason = difference(each, logs.identities.get(name, {}))
         if reason is not None:
-            raise OptionError("checkpointLocation", f"it belongs to another log: {name} {reason}")
+            raise OptionError("checkpointLocation", f"it is of another log: {name} {reason}")
     return places

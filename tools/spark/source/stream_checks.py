@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that a log still has the history that a stream has read, and limits how much a micro-batch takes.
+"""Checks that a log still has the records that a stream has read, and divides a micro-batch among logs.
 
-Two logs written by raft or Kafka that have a record of the same offset and epoch have all preceding records in common,
-and epochs never decrease. So a position, which is an offset and the epoch of the record before it, shows whether the
-log still has the records that were read.
+If two logs written by raft or Kafka have a record of the same offset and epoch, all records before it are equal; and
+epochs never decrease. So a place, which is an offset and the epoch of the record before it, identifies the history that
+was read.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,17 +14,17 @@ import attrs
 from raftlog.offsets import OffsetAndEpoch
 
 NO_EPOCH: Final = -1
-"""The epoch of a position before which no record is known."""
+"""The epoch of a place if the record before it is unknown."""
 
 
 @attrs.frozen
 class EpochWitness:
-    """A batch or a snapshot's name: it shows the epoch that some records have or had.
+    """Evidence for the epoch of some records that are or were in a log: a batch, or a snapshot's name.
 
     Attributes:
-        first_offset: offset of the first of these records.
-        next_offset: the offset after the last one.
-        epoch: their epoch; ``NO_EPOCH`` if unknown.
+        first_offset: of the first of these records.
+        next_offset: after the last of them.
+        epoch: their epoch, or ``NO_EPOCH`` if unknown.
     """
 
     first_offset: int
@@ -33,11 +33,11 @@ class EpochWitness:
 
     @classmethod
     def of_snapshot(cls, snapshot_id: OffsetAndEpoch) -> "EpochWitness":
-        """Return a witness for the last record in a snapshot, by the snapshot's name."""
+        """Return the epoch of a snapshot's last record, from the snapshot's name."""
         return cls(snapshot_id.offset - 1, snapshot_id.offset, snapshot_id.epoch)
 
     def contradicts(self, place: OffsetAndEpoch) -> bool:
-        """Whether a log with these records has another epoch at a position."""
+        """Whether a log with these records must have another epoch at a place."""
         if NO_EPOCH in {self.epoch, place.epoch}:
             return False
         if self.next_offset < place.offset:
@@ -48,22 +48,22 @@ class EpochWitness:
 
 
 def contradicting_epoch(place: OffsetAndEpoch, witnesses: Iterable[EpochWitness]) -> int | None:
-    """Return the epoch of the first witness that contradicts a position; None if all agree with it."""
+    """Return the epoch of the first witness that contradicts a place; None if none does."""
     return next((each.epoch for each in witnesses if each.contradicts(place)), None)
 
 
 def shares(waiting: Mapping[str, int], most: int) -> dict[str, int]:
-    """Divide the offsets of a micro-batch among logs; what a log with less does not need goes to the others.
+    """Divide the limit of a micro-batch among logs evenly; what short logs do not need goes to the longer ones.
 
-    Each log with any gets at least one, so that none waits for ever. The total exceeds ``most`` only if ``most`` is
-    less than one per log.
+    Each log with unread offsets gets at least one, so that none starves. The sum exceeds ``most`` only if that is less
+    than one per log.
 
     Args:
-        waiting: number of waiting offsets per log.
-        most: limit on the total.
+        waiting: the number of unread offsets per log.
+        most: the wanted limit for all logs together.
 
-    Differs: Spark's Kafka source divides in proportion to the waiting offsets, so that a log with few waits for logs
-    with many.
+    Differs: Spark's Kafka source divides in proportion to unread offsets, so that a log with few waits for those with
+    many.
     """
     found: dict[str, int] = {}
     by_count = sorted((count, name) for name, count in waiting.items() if count > 0)

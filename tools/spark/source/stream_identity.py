@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The identity of a log (its cluster and topic ids) by the files beside it.
+"""Identifies a log by the cluster id and topic id in the files beside it.
 
-Offsets and epochs do not identify a log: two clusters' metadata logs may have the same, and so may a topic that was
-deleted and created again.
+Offsets and epochs are not enough: the metadata log of another cluster, or a topic that was deleted and created again,
+may have the same epochs at the same offsets.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,10 +19,10 @@ from raftlog.tools.terminal.standard_error import unicode_text
 from raftlog.uuid_text import uuid_to_text
 
 Identity = Mapping[str, str]
-"""The identity in a checkpoint: the ids in files, by the keys of ``NAMES``."""
+"""Ids by the keys of ``NAMES``, as in a checkpoint; unknown ids are left out."""
 
 NAMES: Final = MappingProxyType({"clusterId": "cluster id", "topicId": "topic id"})
-"""The words for the ids in an error."""
+"""The name of each id in error messages, by its key in a checkpoint."""
 
 _LARGEST_FILE: Final = 64 * 1024
 
@@ -30,7 +30,7 @@ Contents = TypeVar("Contents")
 
 
 def identities(partitions: Mapping[str, Partition]) -> dict[str, Identity]:
-    """Return the known identities of logs; ids that no readable file has are left out."""
+    """Return the identities of logs. Ids that no file has, or whose file cannot be read, are left out."""
     directories = {partition.place.log_directory for partition in partitions.values()}
     clusters = {directory: _cluster_id(directory) for directory in directories}
     found = {
@@ -41,10 +41,10 @@ def identities(partitions: Mapping[str, Partition]) -> dict[str, Identity]:
 
 
 def difference(then: Mapping[str, object], now: Identity) -> str | None:
-    """Return the difference of two identities as a clause, or None. An id that one of them lacks is no difference."""
+    """Return a clause about the first id that differs, or None. An id that only one of them has is ignored."""
     for key, name in NAMES.items():
         if key in then and key in now and then[key] != now[key]:
-            return f"had {name} {then[key]} there, and has {now[key]} at the path"
+            return f"had {name} {then[key]} there, and has {now[key]} under the path"
     return None
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The positions of a stream in its logs, and checks that a log still has the history before its position.
+"""Where a stream starts and ends in each log, and checks that the logs still have what it has read.
 
-A position is an offset and an epoch. The offset is the next one to read; the epoch is that of the record before it, or
--1 if there is none. A log that was truncated and written again has another epoch there.
+A place is the next offset to read, and the epoch of the record before it, -1 if there is none. Together they identify a
+history: a log that was truncated and written again has another epoch there.
 """
 
 import functools
@@ -15,26 +15,26 @@ from raftlog.offsets import OffsetAndEpoch
 from raftlog.tools.spark.rows.options import LATEST, OffsetBound, SourceOptions
 from raftlog.tools.spark.rows.parts import log_name
 from raftlog.tools.spark.source.batch_places import BatchPlaces, SeenBatch
-from raftlog.tools.spark.source.offset_ranges import offset_range
+from raftlog.tools.spark.source.offset_ranges import AFTER_ALL, offset_range
 from raftlog.tools.spark.source.planning import Listing, Partition, list_partitions
 from raftlog.tools.spark.source.stream_checks import NO_EPOCH, EpochWitness, contradicting_epoch, shares
 from raftlog.tools.spark.source.stream_identity import Identity, identities
 from raftlog.tools.spark.source.transactions import TransactionFollower
 
 Positions = Mapping[str, OffsetAndEpoch]
-"""Positions by log, such as ``orders-0``."""
+"""Places by log, such as ``orders-0``."""
 
 
 @attrs.frozen(slots=False)
 class StreamLogs:
-    """The current state of a stream's logs.
+    """The logs of a stream in their present state.
 
     Attributes:
-        options: the user's options.
+        options: of the source.
         listing: the logs under the paths.
         partitions: the logs by name.
         places: finds their batches.
-        transactions: finds their transactions.
+        transactions: finds out which records are committed.
     """
 
     options: SourceOptions
@@ -45,26 +45,27 @@ class StreamLogs:
 
     @functools.cached_property
     def identities(self) -> Mapping[str, Identity]:
-        """The identities of the logs, as far as files beside them have ids."""
+        """The cluster ids and topic ids of the logs, from files beside them."""
         return identities(self.partitions)
 
     def first(self) -> dict[str, OffsetAndEpoch]:
-        """Return the start of a new stream: as the options say, or the ends of the logs if they do not."""
+        """Return where a new stream starts: at the starting option, or else at the ends of the logs."""
         return {name: self._first_of(partition) for name, partition in self.partitions.items()}
 
     def latest(
         self, start: Positions, most: int | None = None, last: Positions | None = None
     ) -> dict[str, OffsetAndEpoch]:
-        """Return the position up to which a stream can read.
+        """Return where the next micro-batch ends.
 
         Args:
-            start: the position of the stream.
-            most: limit on the offsets of all logs together, except that each log may have one batch; None for no limit.
-            last: the position to stop at: no other logs are read, and these no further; None for the ends.
+            start: where the stream is.
+            most: the most offsets to read of all logs together; a log with unread offsets still gets at least one
+                batch. None for no limit.
+            last: where the stream stops: it reads only these logs, up to there; None for the ends of all logs.
 
         Raises:
-            DivergedStreamError: a log has diverged from what the stream has read.
-            OptionError: a log is missing, or starts after the stream's position, and the options make that an error.
+            DivergedStreamError: a log no longer has the records that the stream has read.
+            OptionError: a log is missing, or starts after the stream's place, and ``failOnDataLoss`` is true.
         """
         self.check(start)
         names = [name for name in self.partitions if last is None or name in last or name in start]
@@ -81,7 +82,7 @@ class StreamLogs:
         return gone | ends
 
     def between(self, start: Positions, end: Positions) -> SourceOptions:
-        """Return the options for a query of the records between two positions.
+        """Return the options of a query for the records between two places of each log.
 
         Raises:
             DivergedStreamError, OptionError: as ``latest``.
@@ -96,7 +97,7 @@ class StreamLogs:
         )
 
     def check(self, places: Positions) -> None:
-        """Check that each log exists, and has the epoch that its position says.
+        """Check that each log has the epoch of its place and, with ``failOnDataLoss``, still has that offset.
 
         Raises:
             DivergedStreamError, OptionError: as ``latest``.
@@ -107,11 +108,11 @@ class StreamLogs:
                 self._check_is_there(name, place.offset)
 
     def check_histories(self, places: Positions, *, by_epochs_alone: bool = False) -> None:
-        """Check that no existing log has another history before its position.
+        """Check that no existing log has another history before its place.
 
         Args:
             places: by log.
-            by_epochs_alone: whether to accept a log that ends before its position, as it may be damaged there.
+            by_epochs_alone: whether to accept a log that ends before its place, since it may be damaged there.
 
         Raises:
             DivergedStreamError: a log has another history.
@@ -133,12 +134,11 @@ class StreamLogs:
             raise OptionError("path", f"{name} is missing: set failOnDataLoss=false to continue without it")
         start = _start_of(partition).offset
         if offset < start:
-            gone = f"{name} starts at {start}, so offset {offset} is no longer there"
-            reason = f"{gone}: set failOnDataLoss=false to continue"
+            reason = f"{name} starts at {start}, so that {offset} is missing: set failOnDataLoss=false to continue"
             raise OptionError("path", reason)
 
     def _witnesses(self, partition: Partition, offset: int) -> Iterator[EpochWitness]:
-        """Yield witnesses for the epoch before an offset: its batch, or if that is missing, the ones around it."""
+        """Yield evidence for the epoch before an offset: the batch there or, if it was removed, its neighbours."""
         before = self.places.last(partition.segments, offset)
         if before is not None:
             yield _witness(before)
@@ -152,15 +152,17 @@ class StreamLogs:
         if not self.options.starting.option or self.options.starting.of(partition.key) == LATEST:
             return self._end_of(partition)
         first, _ = offset_range(self.options, partition.key, partition.segments)
+        if first == AFTER_ALL:
+            return self._end_of(partition)
         return _start_of(partition) if first is None else self._place_at(partition, first)
 
     def _begin_of(self, name: str, start: Positions) -> OffsetAndEpoch:
-        """Return where the stream continues: at its position, or at the log's start if the position is gone or new."""
+        """Return where the stream continues: at its place, or at the log start if that is later or the log is new."""
         log_start = _start_of(self.partitions[name])
         return max(start.get(name, log_start), log_start, key=_offset)
 
     def _end_of(self, partition: Partition) -> OffsetAndEpoch:
-        """Return the end of the sound batches, or, if only committed records are wanted, the first open transaction."""
+        """Return where the sound batches end or, for ``read_committed``, where the first open transaction starts."""
         end = self._log_end(partition)
         if self.options.read_committed:
             stable_end = self.transactions.find(partition.segments, partition.producer_snapshots).stable_end
@@ -169,7 +171,7 @@ class StreamLogs:
         return end
 
     def _log_end(self, partition: Partition) -> OffsetAndEpoch:
-        """Return the end of the log. The epoch of an empty log that starts at a snapshot is the snapshot's."""
+        """Return where the log ends. The end of an empty log after a snapshot has the epoch of that snapshot."""
         last = self.places.last(partition.segments)
         if last is not None:
             return OffsetAndEpoch(last.next_offset, last.epoch)
@@ -182,7 +184,7 @@ class StreamLogs:
         return OffsetAndEpoch(offset, NO_EPOCH if before is None else before.epoch)
 
     def _end_within(self, partition: Partition, begin: int, count: int, end: OffsetAndEpoch) -> OffsetAndEpoch:
-        """Return the end of the last batch that ends within so many offsets, or else of the first batch."""
+        """Return the end of the last batch that ends within ``count`` offsets, or else of the first batch."""
         last = self.places.last(partition.segments, begin + count)
         if last is not None and last.next_offset > begin + count:
             last = self.places.last(partition.segments, last.base_offset)
@@ -194,16 +196,16 @@ class StreamLogs:
 def list_logs(
     options: SourceOptions, places: BatchPlaces | None = None, transactions: TransactionFollower | None = None
 ) -> StreamLogs:
-    """List the logs of a stream. Only their segments: a snapshot has the records of the log again.
+    """List the logs of a stream, without snapshots, since their records were in the log before.
 
     Args:
-        options: what the user asks for.
-        places: remembers batches of the same logs from earlier searches.
-        transactions: remembers their transactions.
+        options: of the source.
+        places: remembers earlier searches for batches in the same logs.
+        transactions: remembers earlier searches for transactions in the same logs.
 
     Raises:
         StorageError: a path does not exist, or cannot be read.
-        OptionError: as ``list_partitions``; a log occurs twice; or an option is not for streams.
+        OptionError: as ``list_partitions``; two directories have the same log; or an option is not for streams.
     """
     places = BatchPlaces() if places is None else places
     if options.ending.option:
@@ -224,7 +226,7 @@ def list_logs(
 
 
 def _start_of(partition: Partition, *, newest: bool = False) -> OffsetAndEpoch:
-    """Return the start of a log, by the name of its first segment; or the start of its newest segment."""
+    """Return where a log starts by the name of its first segment; or, with ``newest``, its newest segment."""
     return OffsetAndEpoch(partition.segments[-1 if newest else 0].base_offset or 0, NO_EPOCH)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the aborted and the open transactions of growing logs, whose records ``read_committed`` leaves out."""
+"""Finds aborted and open transactions in growing logs, whose records ``read_committed`` leaves out."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,16 +14,16 @@ from raftlog.tools.spark.source.batch_places import SeenBatch
 
 
 class TransactionFollower:
-    """Finds the transactions of growing logs, each time from the end of the last search, if it is unchanged."""
+    """Finds the transactions of growing logs. A search continues where the last one ended, if that batch exists."""
 
     def __init__(self) -> None:
         self._searches: dict[str, _Search] = {}
 
     def find(self, segments: Sequence[SurveyTask], producer_snapshots: Mapping[int, str]) -> Transactions:
-        """Find the transactions of a log.
+        """Return the transactions of a log.
 
         Args:
-            segments: all its segments, by offset.
+            segments: all of its segments, by offset.
             producer_snapshots: paths of its producer snapshots, by offset.
 
         Raises:
@@ -43,18 +43,18 @@ class TransactionFollower:
 
 
 class _Search:
-    """The transactions found so far, and the last scanned batch."""
+    """The transactions of a log found so far, and the last batch that was scanned."""
 
     def __init__(self, found: TransactionSearch | None = None) -> None:
         self._found = found or TransactionSearch()
         self._last: tuple[str, SeenBatch] | None = None
 
     def result(self, start_offset: int) -> Transactions:
-        """Return the transactions of a log that starts at an offset."""
+        """Return the transactions found, for a log that starts at an offset."""
         return self._found.result(start_offset)
 
     def go_on(self, segments: Sequence[SurveyTask]) -> bool:
-        """Scan the batches after the last scanned one; return whether that one was still there."""
+        """Scan what follows the last scanned batch; return False, without a scan, if that batch no longer exists."""
         paths = [segment.path for segment in segments]
         if self._last is None or self._last[0] not in paths:
             return False
@@ -68,7 +68,7 @@ class _Search:
         return True
 
     def scan(self, path: str, start: int = 0) -> None:
-        """Follow the transactions through a segment. Damage is skipped here: reading it reports it."""
+        """Follow the transactions through a segment. It skips damage, which is reported when the rows are read."""
         with open_source(path) as source:
             for piece in split_runs(source, start=start):
                 if isinstance(piece, BatchRun):

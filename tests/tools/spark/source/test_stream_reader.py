@@ -125,7 +125,7 @@ def test_a_checkpoint_of_another_cluster_is_refused(tmp_path: Path) -> None:
     assert end == {NAME: {"offset": 3, "epoch": 1, "clusterId": "c-1"}}
     other = _reader(tmp_path / "b")
     for call in (lambda: other.latestOffset(end, ReadAllAvailable()), lambda: other.partitions(start, end)):
-        with pytest.raises(OptionError, match=f"{NAME} had cluster id c-1 there, and has c-2 at the path"):
+        with pytest.raises(OptionError, match=f"{NAME} had cluster id c-1 there, and has c-2 under the path"):
             call()
     assert _rows(_reader(tmp_path / "a"), start, end) == [0, 1, 2]
 
@@ -154,7 +154,7 @@ def test_a_checkpoint_without_ids_is_taken_and_gets_them(tmp_path: Path) -> None
 def test_a_checkpoint_of_something_else_is_an_error(tmp_path: Path, place: Any) -> None:
     """What is no place is named, with its log."""
     write_log(tmp_path / NAME, batch(0))
-    with pytest.raises(OptionError, match=f"is not a position in log {NAME}"):
+    with pytest.raises(OptionError, match=f"is not a place in log {NAME}"):
         _reader(tmp_path).latestOffset({NAME: place}, ReadAllAvailable())
 
 
@@ -162,7 +162,7 @@ def test_a_checkpoint_of_something_else_is_an_error(tmp_path: Path, place: Any) 
 def test_a_checkpoint_of_another_source_is_an_error(tmp_path: Path, offsets: Any) -> None:
     """Spark's other sources write numbers and lists there."""
     write_log(tmp_path / NAME, batch(0))
-    with pytest.raises(OptionError, match="it belongs to another source"):
+    with pytest.raises(OptionError, match="it is of another source"):
         _reader(tmp_path).latestOffset(offsets, ReadAllAvailable())
 
 
