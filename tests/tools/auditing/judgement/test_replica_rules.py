@@ -239,6 +239,17 @@ def test_a_hole_is_no_end_of_the_comparison() -> None:
     assert [finding.offset for finding in found] == [10, 30]
 
 
+def test_a_replica_that_was_compacted_later_is_harmless() -> None:
+    """A topic's replica that lacks a batch of records with keys was cleaned after the other one."""
+    parts = [encode(batch, key=b"k") for batch in BASE]
+    replicas = Replicas(topic="orders")
+    whole = replicas.add("a", {0: b"".join(parts)})
+    cleaned = replicas.add("b", {0: b"".join([parts[0], *parts[2:]])})
+
+    (finding,) = judge_replicas([whole, cleaned], replicas.read)
+    assert (finding.rule, finding.severity, finding.offset) == ("replica-compacted", Severity.HARMLESS, 10)
+
+
 @pytest.mark.parametrize(("whole", "cut"), [(0, 1), (1, 0)])
 def test_the_side_that_was_cut_is_named(whole: int, cut: int) -> None:
     """Whichever log is looked at, its end says where the write was cut."""
