@@ -118,7 +118,7 @@ def test_every_rule_has_a_test() -> None:
 
 
 def test_what_is_forgotten_is_found() -> None:
-    """Each is found: an unimported module, a second class of a name, an error that is never raised, an untested rule."""
+    """Each is found: an unimported module, a second class of a name, an error never raised, an untested rule."""
     assert untested(["batch-crc", "batch-" + "shape"]) == ["batch-" + "shape"]
     trees = dict(sources())
     trees["raftlog.records.stray"] = ast.parse("class RecordBatch: pass")

@@ -15,6 +15,7 @@ from raftlog.tools.auditing.crash_isolation import attempted, report_faults
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, SurveyTask, group_by_place
 from raftlog.tools.auditing.history.histories import by_history
 from raftlog.tools.auditing.history.log_directories import by_cluster, log_directories
+from raftlog.tools.auditing.history.replicas import replicas
 from raftlog.tools.auditing.survey.small_file_survey import file_name
 from raftlog.tools.auditing.survey.tasks import find_tasks
 from raftlog.tools.catalogue.audit_rules import UNREAD_RULES
@@ -52,7 +53,7 @@ def show_logs(parser: argparse.ArgumentParser, lines: LinesOfLog, arguments: Seq
     except RaftLogError as error:
         say(str(error), program)
         return EXIT_ERROR
-    texts, faults = _quorum_texts(files.logs, lines, given.format)
+    texts, faults = _quorum_texts(files, lines, given.format, program)
     if files.logs and not texts and not faults:
         say("the paths have no raft log", program)
         return EXIT_ERROR
@@ -70,7 +71,7 @@ _QuorumTexts = list[tuple[list[PartitionEvidence], list[str]]]
 
 
 def _quorum_texts(
-    logs: Iterable[list[PartitionEvidence]], lines: LinesOfLog, output_format: str
+    files: "_QuorumFiles", lines: LinesOfLog, output_format: str, program: str
 ) -> tuple[_QuorumTexts, list[Finding]]:
     """Return the lines about each log, and a finding for each log that makes raftlog fail."""
     texts: _QuorumTexts = []
@@ -78,9 +79,10 @@ def _quorum_texts(
 
     def all_lines(log: Sequence[PartitionEvidence]) -> list[str] | None:
         found = lines(log, output_format)
+        _report_lost_records(log, files.tally, program)
         return None if found is None else list(found)
 
-    for log in logs:
+    for log in files.logs:
         text = attempted(log[-1].place.log_directory, all_lines, log)
         if isinstance(text, Finding):
             faults.append(text)
@@ -178,6 +180,16 @@ def _report_damage(evidence: FileEvidence, tally: Tally, program: str) -> None:
     if serious:
         more = f", and {len(serious) - 1} more: raftlog verify shows them" if len(serious) > 1 else ""
         say(f"{serious[0]}{more}", program)
+
+
+def _report_lost_records(log: Sequence[PartitionEvidence], tally: Tally, program: str) -> None:
+    """Count and report replicas that have lost durable records although no file of theirs has damaged bytes."""
+    for replica in replicas(log):
+        findings = (finding for file in replica.evidence.files for finding in file.findings)
+        if replica.quarantined_from is not None and not any(each.severity >= Severity.DAMAGED for each in findings):
+            tally.by_severity[Severity.DATA_LOSS] += 1
+            lost = f"the log has lost durable records from offset {replica.quarantined_from} on"
+            say(f"{replica.path}: {lost}: raftlog verify shows more", program)
 
 
 def _by_log(places: Sequence[PartitionEvidence]) -> Iterator[list[PartitionEvidence]]:

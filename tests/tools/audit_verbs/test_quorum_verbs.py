@@ -208,7 +208,7 @@ def test_bad_input(verb: str, tmp_path: Path) -> None:
 
 
 def test_a_tail_below_the_durable_point_is_not_electable(tmp_path: Path) -> None:
-    """The verb reads raftlog's own files: a log that they know to have been longer cannot be elected."""
+    """A log that raftlog's own files know to have been longer cannot be elected, and has lost records: exit code 2."""
     for node in replicas("dynamic-quorum"):
         shutil.copytree(node, tmp_path / node.name)
     path = tmp_path / "n3" / "__cluster_metadata-0"
@@ -219,6 +219,10 @@ def test_a_tail_below_the_durable_point_is_not_electable(tmp_path: Path) -> None
     (torn,) = (each for each in outcome.of_kind("replica") if each["node_id"] == 3)
     assert (torn["electable"], torn["quarantined_from"]) == (False, torn["log_end_offset"])
     assert "In quarantine: 3, " in run("quorum", tmp_path).text
+    for verb in ("voters", "epochs", "quorum"):
+        lost = run(verb, tmp_path)
+        expected = f"lost durable records from offset {torn['log_end_offset']} on"
+        assert (lost.exit_code, len(lost.complaints), expected in lost.messages) == (2, 1, True)
 
 
 @pytest.mark.parametrize("verb", ["voters", "epochs", "quorum"])
