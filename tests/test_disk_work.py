@@ -49,7 +49,7 @@ class Diary:
 
 
 @given(st.integers(1, 5), st.integers(0, 6))
-def test_memory_says_what_the_disk_has_done(count: int, failing: int) -> None:
+def test_memory_and_disk_agree(count: int, failing: int) -> None:
     """Steps are done in order up to the first that fails; memory's parts of just those follow, then the result."""
     diary = Diary(failing)
     work = diary.work(count)
@@ -68,7 +68,7 @@ def test_memory_says_what_the_disk_has_done(count: int, failing: int) -> None:
         assert diary.lines == [("end", -1), *(("memory", number) for number in done), ("result", -1)]
 
 
-def test_what_memory_or_the_result_raises_is_told_and_raised_again() -> None:
+def test_errors_of_memory_or_the_result_are_reported_and_raised_again() -> None:
     """The first one ends it; who is told is who made the step, or the work."""
 
     def fail(_: object = None) -> NoReturn:
@@ -163,7 +163,7 @@ def test_nothing_to_do_is_finished_at_once() -> None:
     assert DiskWork.done(5).then(lambda value: value + 1).complete() == 6
 
 
-def test_steps_are_put_before_and_behind() -> None:
+def test_steps_are_put_before_and_after() -> None:
     """In the order in which they are done; paths are told once each, and the result may be made into another one."""
     diary = Diary()
     work = diary.work(1).precede(diary.step(1), diary.step(2)).add(diary.step(3), diary.step(1)).then(str.upper)
@@ -200,7 +200,7 @@ def test_what_follows_is_cancelled_with_it() -> None:
     assert first.lines == second.lines == [("end", -1)]
 
 
-def test_what_needs_no_run_cannot_be_cancelled() -> None:
+def test_work_without_steps_cannot_be_cancelled() -> None:
     """It has happened; running it does nothing. With steps that come later it can be."""
     work = DiskWork.done(5)
     assert not work.cancel(ERROR)
@@ -214,7 +214,7 @@ def test_what_needs_no_run_cannot_be_cancelled() -> None:
 
 
 @pytest.mark.parametrize("end", [KeyboardInterrupt, SystemExit, GeneratorExit])
-def test_what_ends_a_thread_goes_on(end: type[BaseException]) -> None:
+def test_an_exception_that_ends_a_thread_propagates(end: type[BaseException]) -> None:
     """It is raised where it came, and by whoever finishes the work."""
 
     def interrupted() -> None:
@@ -238,7 +238,7 @@ class OddError(Exception):
         super().__init__(f"{code} at {place}")
 
 
-def test_an_error_that_cannot_be_copied_is_told_all_the_same() -> None:
+def test_an_error_that_cannot_be_copied_is_raised_all_the_same() -> None:
     """Whoever finishes the work sees what has failed, and no error of the copy's."""
 
     def fail() -> None:

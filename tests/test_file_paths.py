@@ -91,7 +91,7 @@ def test_credentials_are_refused_and_hidden(path: str) -> None:
     assert "hu" not in str(caught.value)
 
 
-def test_what_is_no_file_of_this_machine() -> None:
+def test_a_path_on_another_machine() -> None:
     """A ``file:`` URI of another machine is an error, and a local path is no remote one."""
     with pytest.raises(StorageError, match="a file of there"):
         local_or_remote("file://there/data")

@@ -117,7 +117,7 @@ def test_every_rule_has_a_test() -> None:
     assert untested(CATALOGUE) == []
 
 
-def test_what_is_forgotten_is_found() -> None:
+def test_forgotten_parts_are_found() -> None:
     """Each is found: an unimported module, a second class of a name, an error never raised, an untested rule."""
     assert untested(["batch-crc", "batch-" + "shape"]) == ["batch-" + "shape"]
     trees = dict(sources())

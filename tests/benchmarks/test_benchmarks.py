@@ -45,7 +45,7 @@ def test_an_input_is_as_large_as_was_asked(tmp_path: Path) -> None:
     assert 0 <= size - _SIZE_MIB * inputs.MIB < 2000
 
 
-def test_a_row_says_how_many_times_better_raftlog_is() -> None:
+def test_a_row_has_the_ratio_to_the_peer() -> None:
     """The ratio is of speeds, or the other way round where less is better; no goal always holds."""
     compiled, interpreted = comparison().rows(rounds=1)
     assert (compiled.id, compiled.ratio, compiled.goal, compiled.holds) == ("x-a-peer", 2, 2, True)

@@ -58,7 +58,7 @@ def install_snapshot(log: ReplicatedLog, offset: int, epoch: int) -> None:
 @pytest.mark.parametrize("isolation", list(Isolation))
 @pytest.mark.parametrize("high_watermark", [0, 1, 4, 8])
 @pytest.mark.parametrize("from_offset", [None, *range(9)])
-def test_records_begin_and_end_where_they_are_told(
+def test_records_begin_and_end_as_requested(
     log: ReplicatedLog, isolation: Isolation, high_watermark: int, from_offset: int | None
 ) -> None:
     """From each offset, up to the high watermark or the log end, with control records where they are asked for."""
@@ -105,7 +105,7 @@ def test_segments_do_not_show(counts: list[int], segment_size_bytes: int, data: 
     assert [each.offset for each in log.records(first, UNCOMMITTED)] == list(range(first, sum(counts)))
 
 
-def test_what_is_appended_meanwhile_is_not_given(log: ReplicatedLog) -> None:
+def test_records_appended_meanwhile_are_not_returned(log: ReplicatedLog) -> None:
     """A loop that appends ends all the same; the next one finds the rest."""
     fill(log, 1, 2)
     for batch in log.batches(0, UNCOMMITTED):
@@ -117,7 +117,7 @@ def test_what_is_appended_meanwhile_is_not_given(log: ReplicatedLog) -> None:
     assert [each.base_offset for each in log.batches(6)] == [6, 9]
 
 
-def test_a_truncation_behind_what_was_given_ends_it(log: ReplicatedLog) -> None:
+def test_a_truncation_before_returned_records_ends_the_iteration(log: ReplicatedLog) -> None:
     """What is not in the log any more is not given, and what came in its place is, up to the end of old."""
     fill(log, 1, 4)
     batches = log.batches(0, UNCOMMITTED)
@@ -176,7 +176,7 @@ def test_a_log_start_that_moves_past_the_next_batch_is_an_error(log: ReplicatedL
             next(batches)
 
 
-def test_a_snapshot_of_another_history_is_not_gone_on_from(log: ReplicatedLog) -> None:
+def test_a_snapshot_of_another_history_is_not_continued(log: ReplicatedLog) -> None:
     """Where a log was started anew at a leader's snapshot, what was given must be what the snapshot stands for."""
     for epoch in (1, 2):
         fill(log, 1, 2)

@@ -98,7 +98,7 @@ def test_a_snapshot_beyond_the_log_proves_all_of_its_epoch(harness: LogHarness) 
 
 
 @pytest.mark.parametrize("restart", RESTARTS)
-def test_what_has_parted_from_a_fetched_snapshot_goes(harness: LogHarness, restart: str) -> None:
+def test_records_that_diverge_from_a_fetched_snapshot_are_dropped(harness: LogHarness, restart: str) -> None:
     """A log that diverges below a snapshot of a later epoch starts anew at it, however far it went on."""
     snapshot_id = freeze(harness.log, OffsetAndEpoch(4, 7), is_own=False)
     assert harness.log.high_watermark.offset == 0

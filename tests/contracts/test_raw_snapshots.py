@@ -115,7 +115,7 @@ def frozen(place: Place, data: bytes, snapshot_id: OffsetAndEpoch = ID) -> RawSn
 
 
 @given(chunks=st.lists(st.binary(max_size=40), max_size=8), view=st.booleans())
-def test_what_was_appended_is_read(place: Place, chunks: list[bytes], view: bool) -> None:
+def test_appended_batches_are_read(place: Place, chunks: list[bytes], view: bool) -> None:
     """A frozen snapshot has all bytes of all chunks, of whatever sizes, in order."""
     with place.write(ID) as writer:
         for chunk in chunks:

@@ -29,7 +29,7 @@ def freeze(harness: LogHarness, snapshot_id: OffsetAndEpoch) -> None:
 
 
 @pytest.mark.parametrize("name", HARNESSES)
-def test_an_id_behind_the_latest_snapshot_is_refused(name: str) -> None:
+def test_an_id_before_the_latest_snapshot_is_refused(name: str) -> None:
     """Kafka takes it. The latest id itself is no error, as in Kafka, and one ahead of it is taken."""
     harness = log_of(name)
     freeze(harness, OffsetAndEpoch(8, 2))

@@ -126,7 +126,7 @@ def test_an_epoch_is_under_no_crc(scene: str) -> None:
 
 
 @pytest.mark.parametrize("field", [7, EPOCH_POSITION + 3])
-def test_what_no_crc_covers_is_checked_by_every_read(field: int) -> None:
+def test_fields_outside_the_crc_are_checked_by_every_read(field: int) -> None:
     """A base offset or an epoch that rots while the log is open is not served."""
     file_system = scenes()["closed"].damaged(None)
     log = FileLog.open(file_system, LOG_PATH, CONFIG)

@@ -29,7 +29,7 @@ def test_the_space_is_every_bit_and_every_zero(name: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["0/5", "6/5", "1", "1/", "-1/2", "1/2/3", "1/1000000000000"])
-def test_what_is_no_slice(text: str) -> None:
+def test_texts_that_are_not_slices(text: str) -> None:
     """There are as many slices as the second number says, from 1 on."""
     with pytest.raises(ValueError, match="slice"):
         Slice.parse(text)

@@ -140,7 +140,7 @@ def fail_each(name: str, operation: Operation, has_arrived: Callable[[Write], bo
 
 @pytest.mark.parametrize("operation", SYNCS)
 @pytest.mark.parametrize("name", QUICK)
-def test_what_is_told_after_a_failed_sync_survives_a_crash(name: str, operation: Operation) -> None:
+def test_the_report_after_a_failed_sync_survives_a_crash(name: str, operation: Operation) -> None:
     """Whichever sync fails, what the next process on the same boot acknowledges is on the disk."""
     count = fail_each(name, operation) + sum(fail_each(name, operation, arrives) for arrives in ARRIVALS)
     print(f"{name}, {operation.value}: {count} states")
@@ -159,7 +159,7 @@ OTHERS: Final = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "operation"), OTHERS)
-def test_whatever_failed_what_is_told_afterwards_survives(name: str, operation: Operation) -> None:
+def test_reports_after_any_failure_survive(name: str, operation: Operation) -> None:
     """The same for all of a log's life."""
     count = fail_each(name, operation) + sum(fail_each(name, operation, arrives) for arrives in ARRIVALS)
     print(f"{name}, {operation.value}: {count} states")
@@ -193,7 +193,7 @@ def vote(store: QuorumStateStore, epoch: int, voted_id: int) -> None:
 
 
 @pytest.mark.parametrize("operation", SYNCS)
-def test_a_vote_that_is_told_after_a_failed_sync_survives_a_crash(operation: Operation) -> None:
+def test_a_vote_reported_after_a_failed_sync_survives_a_crash(operation: Operation) -> None:
     """Whichever sync of a vote fails, the next process reads one vote or the other, and it is that after a crash."""
     for number in itertools.count():
         files = MemoryFileSystem(((DIRECTORY, None, False),))

@@ -80,7 +80,7 @@ def test_a_failure_at_any_time_in_a_logs_life(name: str, what: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["append_and_flush", "roll", "truncate_in_a_segment", "truncate_across_segments"])
-def test_what_is_acknowledged_once_there_is_room_is_missed_if_it_goes(name: str) -> None:
+def test_records_acknowledged_after_a_full_disk_are_missed_if_lost(name: str) -> None:
     """Whatever there was no room for, what is flushed afterwards is there after a crash, and damage in it is seen."""
     before, story = LIFE[name]
     prepared = MemoryFileSystem()

@@ -91,7 +91,7 @@ def test_a_block_of_a_file_that_follows_from_the_log(suffix: str) -> None:
         assert (log.quarantine, contents(log)) == (None, list(HISTORY))
 
 
-def test_what_was_durable_must_be_known() -> None:
+def test_a_durable_end_must_be_known() -> None:
     """Nobody acts as if the recovery point said nothing: the directory does not open, and nothing is changed."""
     source = written()
     ((path, positions),) = blocks(source, RECOVERY_POINT_NAME)

@@ -58,7 +58,7 @@ def unchecked(path: str, text: str) -> list[str]:
     return [each.name for each in movers(functions) if check_count(each, functions) < LEAST_CHECKS]
 
 
-def test_whatever_moves_a_pointer_checks_twice() -> None:
+def test_each_function_that_moves_a_pointer_checks_twice() -> None:
     """Each function that moves a pointer makes two checks at least, itself or in a function that is there for that."""
     functions = inventory()
     found = [each for each in movers(functions) if each.key not in CHECKED_BY]
@@ -135,7 +135,7 @@ def test_a_message_is_made_on_failure_alone() -> None:
         invariant(False, "{}: {} is above {}", "log", 3, 2)
 
 
-def test_what_must_be_there_is_returned() -> None:
+def test_a_required_value_is_returned() -> None:
     """A value that must be there, or of a type, is returned as it is; another one is a violation that names it."""
     assert present(0, "number") == 0
     assert instance_of("x", str) == "x"

@@ -50,7 +50,7 @@ def readme(tmp_path_factory: pytest.TempPathFactory) -> Controller:
     return controller
 
 
-def test_kafka_goes_on_with_the_readmes_directory(readme: Controller) -> None:
+def test_kafka_continues_with_the_readmes_directory(readme: Controller) -> None:
     """A controller leads behind the README's records: its topic is there, and the features are set once."""
     batches = readme.batches()
     assert [each["name"] for each in messages(batches, "TopicRecord")] == ["orders"]
@@ -105,7 +105,7 @@ def test_a_copy_that_contradicts_kafka_is_not(readme: Controller, tmp_path: Path
 
 
 @pytest.mark.parametrize("release", ["4.1.2", "3.9.1"])
-def test_older_releases_go_on_too(release: str, tmp_path: Path) -> None:
+def test_older_releases_continue_too(release: str, tmp_path: Path) -> None:
     """A controller of an older release leads in the README's directory, made for that release, and so does raftlog."""
     controller = Controller(tmp_path / "quorum", release=release)
     line = release.rpartition(".")[0]

@@ -207,7 +207,7 @@ def test_kafka_boots_from_a_formatted_directory(tmp_path: Path) -> None:
     }
 
 
-def test_kafka_goes_on_behind_a_snapshot_of_raftlog(continued: Continued) -> None:
+def test_kafka_continues_after_a_snapshot_of_raftlog(continued: Continued) -> None:
     """A controller loads a snapshot that raftlog wrote, leads in a log that starts there, and raftlog reads on."""
     assert continued.start_offset == continued.snapshot_id.offset > 0
     with open_log(continued.controller.directory) as log:
@@ -238,7 +238,7 @@ def test_indexes_and_epochs_are_those_that_kafka_rebuilds(continued: Continued) 
     assert sum(len(continued.ours[name]) for name in compared) > 100, "they have entries"
 
 
-def test_kafka_goes_on_where_raftlog_has_appended(formatted_by_kafka: Controller, tmp_path: Path) -> None:
+def test_kafka_continues_where_raftlog_has_appended(formatted_by_kafka: Controller, tmp_path: Path) -> None:
     """A directory that Kafka wrote, and raftlog has appended an epoch to, is Kafka's again, and no record is lost."""
     shutil.copytree(formatted_by_kafka.directory, tmp_path, dirs_exist_ok=True)
     controller = Controller(tmp_path, port=formatted_by_kafka.port)

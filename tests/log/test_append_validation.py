@@ -59,7 +59,7 @@ def header_of(data: bytes) -> CheckedBatch:
 
 
 @given(planned_appends())
-def test_what_continues_the_log_is_taken(append: tuple[int, int, list[bytes]]) -> None:
+def test_batches_that_continue_the_log_are_appended(append: tuple[int, int, list[bytes]]) -> None:
     """Batches that stand end to end from the log end on are taken whole, by leader and follower alike."""
     end_offset, epoch, batches = append
     data = b"".join(batches)

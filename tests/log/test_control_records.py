@@ -264,7 +264,7 @@ def test_a_writer_is_held_to_what_replay_takes() -> None:
     assert (machine.voters_in_force, machine.violations()) == (voters(1, 2, 3, 4), ())
 
 
-def test_what_a_record_says_stays_what_it_says_where_the_next_one_says_the_same_or_less() -> None:
+def test_a_weaker_or_equal_record_changes_nothing() -> None:
     """A key that does not change, an endpoint that does: at each offset the machine has what its own record said."""
     other_port = VoterSet.of(
         attrs.evolve(node, listeners=Endpoints.of({"CONTROLLER": ("elsewhere", 9999)}))
@@ -310,7 +310,9 @@ def raw_control(base_offset: int = 3, **arguments: Any) -> bytes:
     ],
     ids=["headers", "offset", "last offset", "no record", "no key", "kraft.version 7", "a bad record last", "damaged"],
 )
-def test_what_raft_does_not_write_is_refused(batch: bytes, error: type[RaftLogError], rule: str | None) -> None:
+def test_batches_that_raft_does_not_write_are_refused(
+    batch: bytes, error: type[RaftLogError], rule: str | None
+) -> None:
     """Refused by its rule and with its base offset, and nothing has changed."""
     machine = machine_of(bootstrap_records())
     with pytest.raises(error) as caught:
@@ -357,7 +359,7 @@ def install(log: MemoryLog, snapshot: RecordsSnapshotReader) -> None:
 
 
 @pytest.mark.parametrize("offset", [2, 5, 9])
-def test_a_log_that_a_snapshot_replaced_is_read_anew(offset: int) -> None:
+def test_a_log_that_a_snapshot_replaced_is_read_again(offset: int) -> None:
     """Wherever the snapshot ends: below, at, or above what was read of the log before."""
     log = log_of(bootstrap_records(), data_bytes(3, 2))
     machine = KRaftControlRecordStateMachine(STATIC)
@@ -381,7 +383,7 @@ def test_a_log_that_starts_above_what_was_read_is_read_from_its_snapshot() -> No
     assert list(machine.voter_sets()) == [(8, SECOND)]
 
 
-def test_a_log_that_was_truncated_is_gone_back_with() -> None:
+def test_reading_follows_a_truncation_backwards() -> None:
     """Also if nobody said so."""
     log = log_of(bootstrap_records(), control_bytes(3, [voters_record(SECOND)]))
     machine = KRaftControlRecordStateMachine(STATIC)
@@ -473,7 +475,7 @@ class BrokenLog:
     ],
     ids=["no snapshot", "too low", "not there", "empty", "cut off", "damaged", "twice the same"],
 )
-def test_a_log_that_does_not_hold_what_it_says_is_refused(log: BrokenLog, error: type[RaftLogError]) -> None:
+def test_a_log_without_the_claimed_records_is_refused(log: BrokenLog, error: type[RaftLogError]) -> None:
     """With a typed error, and without going round in circles."""
     with pytest.raises(error):
         update_state(KRaftControlRecordStateMachine(STATIC), cast(ReplicatedLog, log))

@@ -60,7 +60,7 @@ def test_the_reason_of_a_refusal(snapshot_id: str, reason: str) -> None:
 
 
 @pytest.mark.parametrize("snapshot_id", ["31@3", "40@3", "41@5", "50@5"])
-def test_what_is_ahead_of_the_latest_is_made(snapshot_id: str) -> None:
+def test_a_snapshot_after_the_latest_is_made(snapshot_id: str) -> None:
     """An id above the latest, up to the high watermark, is made."""
     assert check_new_snapshot_id(_with_snapshot("30@3"), offset_and_epoch(snapshot_id), _always)
 

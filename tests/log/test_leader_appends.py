@@ -397,7 +397,7 @@ def test_a_leaders_control_batch_has_8_mib_at_most(
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(1, 200), st.integers(0, 300))
-def test_what_our_accumulator_makes_is_plain(count: int, size: int) -> None:
+def test_batches_of_the_accumulator_are_plain(count: int, size: int) -> None:
     """The usual append takes the quick way in each form of the kernel."""
     builder = RecordBatchBuilder(BASE, partition_leader_epoch=EPOCH)
     builder.extend([(7, None, b"v" * size)] * count)

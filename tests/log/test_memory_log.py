@@ -25,7 +25,7 @@ def test_a_crash_may_keep_some_batches() -> None:
         assert (log.end_offset.offset, log.flushed_offset, log.last_fetched_epoch) == (end_offset, end_offset, epoch)
 
 
-def test_positions_count_from_where_the_log_starts_anew() -> None:
+def test_positions_count_from_the_new_log_start() -> None:
     """The place of an offset is its batch's byte position in the one segment that there is."""
     log = filled()
     first, other = len(raft_batch(0, 3, 10)), len(raft_batch(10, 4, 2))

@@ -54,7 +54,7 @@ def read_log(
 
 
 @given(st.lists(st.integers(0, 5), max_size=6), st.data())
-def test_a_snapshot_says_what_the_log_said(steps: list[int], data: st.DataObject) -> None:
+def test_a_snapshot_agrees_with_its_log(steps: list[int], data: st.DataObject) -> None:
     """Wherever a batch ends: id, kraft.version and voters are those of the last offset, and never the static ones."""
     log, machine, changes = read_log(steps)
     end_offset = 2 * data.draw(st.integers(1, len(steps) + 1))
@@ -82,7 +82,7 @@ def test_a_snapshot_says_what_the_log_said(steps: list[int], data: st.DataObject
 
 
 @pytest.mark.parametrize("make", LOGS.values(), ids=LOGS)
-def test_what_is_not_frozen_is_forgotten(make: Callable[[], MemoryLog | FileLog]) -> None:
+def test_unfrozen_snapshots_are_forgotten(make: Callable[[], MemoryLog | FileLog]) -> None:
     """Until the freeze nothing is listed and nothing trimmed; the next snapshot may be of the same id."""
     log, machine, _ = read_log([1, 5], make)
     for time in (TIMESTAMP, None):

@@ -100,14 +100,14 @@ EDITS: Final = (
         "a large field stands inside of its record",
         "if place < copied or place > len(area):",
         "if place < copied:",
-        (f"{_ROWS}::test_a_large_field_stands_inside_of_its_record",),
+        (f"{_ROWS}::test_a_large_field_lies_inside_its_record",),
     ),
     KernelEdit(
         "M-batch-end",
         "records are written into the room of their batch",
         "if size > end - at or len(field) > end - at - size:",
         "if size > end - at:",
-        (f"{_ROWS}::test_what_was_not_prepared_is_not_written",),
+        (f"{_ROWS}::test_unprepared_batches_are_not_written",),
         is_canary=True,
     ),
     KernelEdit(
@@ -115,7 +115,7 @@ EDITS: Final = (
         "text that changes after it was measured stays in its room",
         "or _LARGEST_TEXT * size > end - at:",
         "or size < 0:",
-        (f"{_TEXTS}::test_what_changes_after_it_was_measured_stays_in_its_room",),
+        (f"{_TEXTS}::test_rows_that_change_after_measuring_do_not_overflow",),
     ),
     KernelEdit(
         "M-header",

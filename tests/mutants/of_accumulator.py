@@ -67,7 +67,7 @@ MUTANTS: Final = (
         "RecordsIterator",
         instead(open_batch, "too_long_for_raft", lambda *_: None),
         (
-            "tests/records/batches/test_accumulator_compression.py::test_what_kafka_would_find_too_long_is_stored_uncompressed",
+            "tests/records/batches/test_accumulator_compression.py::test_records_too_long_for_kafka_are_stored_uncompressed",
         ),
     ),
     Mutant(
@@ -124,7 +124,7 @@ MUTANTS: Final = (
         "a second delayed append holds back no less than the first",
         "BatchAccumulatorTest#testDelayedDrain",
         swapped(BatchAccumulator, "_append", _from_the_latest_on),
-        (f"{ACCUMULATOR}::test_the_first_delayed_append_says_from_where_on",),
+        (f"{ACCUMULATOR}::test_the_first_delayed_append_decides_the_start",),
     ),
     Mutant(
         "R24",

@@ -135,7 +135,7 @@ MUTANTS: Final = (
         "no control record is trusted whose batch does not check",
         "KAFKA-14104",
         missing(control_records, "_check_header"),
-        (f"{MACHINE}::test_what_raft_does_not_write_is_refused",),
+        (f"{MACHINE}::test_batches_that_raft_does_not_write_are_refused",),
     ),
     Mutant(
         "R5",
@@ -170,7 +170,7 @@ MUTANTS: Final = (
         "a voter set is in force from its append on, not once it is committed",
         "etcd 12359",
         swapped(control_records, "update_state", _once_committed),
-        (f"{MACHINE}::test_a_log_that_was_truncated_is_gone_back_with",),
+        (f"{MACHINE}::test_reading_follows_a_truncation_backwards",),
     ),
     Mutant(
         "R15",
@@ -198,7 +198,7 @@ MUTANTS: Final = (
         "a batch that is refused leaves nothing behind",
         "openraft c8fccb22",
         swapped(KRaftControlRecordStateMachine, "handle_batch", _without_undo),
-        (f"{MACHINE}::test_what_raft_does_not_write_is_refused",),
+        (f"{MACHINE}::test_batches_that_raft_does_not_write_are_refused",),
     ),
     Mutant(
         "R22",

@@ -73,7 +73,7 @@ MUTANTS: Final = (
         "what a log knows without its disk it answers, whatever the disk does",
         "EIO",
         instead_of_property(FileLog, "high_watermark", lambda log: log._segments.locate(log._high_watermark)),
-        (f"{ANSWERS}::test_a_high_watermark_whose_place_has_rotted_is_known",),
+        (f"{ANSWERS}::test_a_high_watermark_at_damaged_bytes_is_known",),
     ),
     Mutant(
         "S-answers-half",
@@ -94,7 +94,7 @@ MUTANTS: Final = (
         "a descriptor of a lock that was inherited does not release the lock when it is closed",
         "SQLite, how to corrupt",
         instead(LocalFileLock, "disown", lambda lock: None),
-        (f"{FORKS}::test_a_child_may_take_over_when_the_parent_has_let_go",),
+        (f"{FORKS}::test_a_child_may_take_over_when_the_parent_has_closed",),
     ),
     Mutant(
         "W1-kafkas-torn",
@@ -136,21 +136,21 @@ MUTANTS: Final = (
         "what a snapshot stands for, and was lost, is told",
         "KafkaRaftLog#createLog",
         missing(SnapshotTakeover, "_report_loss"),
-        (f"{COPIES}::test_rot_that_a_snapshot_covers_is_said_and_kept",),
+        (f"{COPIES}::test_damage_that_a_snapshot_covers_is_reported_and_kept",),
     ),
     Mutant(
         "K31-kept",
         "segments that a snapshot takes the place of at a start are kept",
         "KafkaRaftLog#createLog",
         instead(SnapshotTakeover, "_set_segment_aside", _removing),
-        (f"{COPIES}::test_rot_that_a_snapshot_covers_is_said_and_kept",),
+        (f"{COPIES}::test_damage_that_a_snapshot_covers_is_reported_and_kept",),
     ),
     Mutant(
         "K31-kept-snapshots",
         "older snapshots that one takes the place of at a start are kept",
         "KafkaRaftLog#createLog",
         swapped(SnapshotTakeover, "_drop_snapshots", _keeping_nothing),
-        (f"{COPIES}::test_rot_that_a_snapshot_covers_is_said_and_kept",),
+        (f"{COPIES}::test_damage_that_a_snapshot_covers_is_reported_and_kept",),
     ),
     Mutant(
         "K31-alarm",

@@ -362,7 +362,7 @@ MUTANTS: Final = (
         "every read checks offsets and epochs, too, which no CRC covers",
         "DefaultRecordBatch",
         instead(segment_list, "_are_in_order", _without_order),
-        ("tests/faults/test_byte_damage.py::test_what_no_crc_covers_is_checked_by_every_read",),
+        ("tests/faults/test_byte_damage.py::test_fields_outside_the_crc_are_checked_by_every_read",),
     ),
     Mutant(
         "K34",
@@ -397,7 +397,7 @@ MUTANTS: Final = (
         "nothing is deleted before the new start is durable",
         "UnifiedLog#deleteOldSegments",
         swapped(FileLog, "delete_before_snapshot", _deleting_first),
-        (f"{FILE_LOG}::test_segments_go_only_after_the_new_start_is_durable",),
+        (f"{FILE_LOG}::test_segments_are_deleted_only_after_the_new_start_is_durable",),
     ),
     Mutant(
         "R28-own",

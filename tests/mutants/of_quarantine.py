@@ -184,7 +184,7 @@ MUTANTS: Final = (
         "where no mark can be written, the recovery point follows each sync",
         "EIO",
         swapped(DurablePoint, "mark_sync", _no_mark_no_matter),
-        (f"{POINT}::test_without_marks_the_recovery_point_says_how_far_a_sync_came",),
+        (f"{POINT}::test_without_marks_the_recovery_point_is_the_durable_end",),
     ),
     Mutant(
         "R14-unreadable",
@@ -212,7 +212,7 @@ MUTANTS: Final = (
         "what Kafka has cut and gone on from is no damage",
         "KafkaRaftLog#truncateToEndOffset",
         missing(StoredDurablePoint, "overwritten_by"),
-        (f"{QUARANTINE}::test_a_kafka_that_truncated_the_log_is_believed",),
+        (f"{QUARANTINE}::test_a_truncation_by_kafka_is_trusted",),
     ),
     Mutant(
         "W1-unwitnessed",

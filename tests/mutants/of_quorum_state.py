@@ -188,14 +188,14 @@ MUTANTS: Final = (
         "there is one vote in an epoch",
         "PySyncObj 84",
         instead(election_states, "keeps_promises", lambda state, before: True),
-        (f"{STATE}::test_what_an_epoch_has_decided_stays",),
+        (f"{STATE}::test_decisions_of_an_epoch_are_kept",),
     ),
     Mutant(
         "K2-leader",
         "who has led an epoch votes for nobody in it, and no leader of an epoch is followed by another",
         "KAFKA-10661",
         instead(election_states, "keeps_promises", _by_the_vote_alone),
-        (f"{STATE}::test_what_an_epoch_has_decided_stays",),
+        (f"{STATE}::test_decisions_of_an_epoch_are_kept",),
     ),
     Mutant(
         "W3-remembered",
@@ -237,14 +237,14 @@ MUTANTS: Final = (
         "a replica that may have forgotten a vote does not lead",
         "DECISIONS.md 48",
         swapped(leading, "prepare_to_lead", _by_force),
-        ("tests/storage/state/test_leading.py::test_who_may_have_forgotten_a_vote_does_not_lead",),
+        ("tests/storage/state/test_leading.py::test_a_replica_that_may_have_forgotten_a_vote_does_not_lead",),
     ),
     Mutant(
         "W3-behind",
         "a state of an epoch below the log's is an old one, and votes are lost",
         "PySyncObj 202",
         swapped(quorum_state_store, "load_quorum_state", _whatever_the_log_says),
-        (f"{STATE}::test_a_state_behind_the_log_is_an_old_one",),
+        (f"{STATE}::test_a_state_older_than_the_log_is_stale",),
     ),
     Mutant(
         "W3-settled",
@@ -258,7 +258,7 @@ MUTANTS: Final = (
         "after a write that failed no later one is trusted",
         "Rebello et al., ATC 2020",
         missing(QuorumStateStore, "_note_failure"),
-        (f"{STATE}::test_a_store_that_failed_is_not_believed",),
+        (f"{STATE}::test_a_failed_store_is_not_trusted",),
     ),
     Mutant(
         "W3-stale",

@@ -82,7 +82,7 @@ MUTANTS: Final = (
         "what was appended after the search for transactions is not committed",
         "UnifiedLog#lastStableOffset",
         instead_of_property(Transactions, "last_stable_offset", lambda known: known.stable_end),
-        (f"{SELECTION}::test_what_is_appended_after_the_search_is_not_given_as_committed",),
+        (f"{SELECTION}::test_records_appended_after_the_search_are_not_committed",),
     ),
     Mutant(
         "R-two-histories",
@@ -96,7 +96,7 @@ MUTANTS: Final = (
         "what was truncated after it was read is not given",
         "Raft, log matching",
         instead(iteration, "_is_held", lambda *_: True),
-        (f"{ITERATION}::test_a_truncation_behind_what_was_given_ends_it",),
+        (f"{ITERATION}::test_a_truncation_before_returned_records_ends_the_iteration",),
     ),
     Mutant(
         "W-lent",

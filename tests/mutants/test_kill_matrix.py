@@ -32,7 +32,7 @@ def test_the_killers_are_sound() -> None:
 
 
 @pytest.mark.slow
-def test_what_survives_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_surviving_records_are_reported(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """A mutant that changes nothing survives, a test that is not there kills nobody, and both are a failure."""
     monkeypatch.setattr(kill_matrix, "VARIABLE", "RAFTLOG_NO_MUTANT")
     monkeypatch.setitem(MUTANTS, "none", HARMLESS)
@@ -45,7 +45,7 @@ def test_what_survives_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("raised", "is_killed"), [("TypeError", False), ("AttributeError", False), ("KeyError", True)])
-def test_who_falls_over_was_not_killed(tmp_path: Path, raised: str, is_killed: bool) -> None:
+def test_a_mutant_that_crashes_was_not_killed(tmp_path: Path, raised: str, is_killed: bool) -> None:
     """A mutant that no longer fits the code around it shows nothing of the tests; without one, a test fails for it."""
     test = tmp_path / "test_x.py"
     test.write_text(f"def test_y():\n    raise {raised}('x')\n")

@@ -121,12 +121,12 @@ def test_a_replica_that_may_have_forgotten_a_vote_gives_none(
         (state(6, vote=1), False),
     ],
 )
-def test_who_was_elected(before: QuorumStateData | None, elected: bool) -> None:
+def test_the_elected_leader(before: QuorumStateData | None, elected: bool) -> None:
     """A leader is known to be elected by its own vote, or as the leader, in that very epoch."""
     assert was_elected(state(5, leader=1), before) == elected
 
 
-def test_what_is_undecided() -> None:
+def test_undecided_cases() -> None:
     """Only a state with neither a leader nor a vote."""
     found = [is_undecided(each) for each in (state(1), state(1, leader=1), state(1, vote=1), state(1, 1, 2))]
     assert found == [True, False, False, False]

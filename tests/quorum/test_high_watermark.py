@@ -54,7 +54,7 @@ ends_of_logs = st.builds(OffsetAndEpoch, offsets, st.integers(1, 3))
 
 
 @given(st.lists(ends_of_logs, min_size=1, max_size=7))
-def test_whoever_can_be_elected_has_what_a_majority_has(ends: list[OffsetAndEpoch]) -> None:
+def test_an_electable_replica_has_what_a_majority_has(ends: list[OffsetAndEpoch]) -> None:
     """No voter that lacks a record which a majority has of the latest epoch gets a majority of votes."""
     majority = len(ends) // 2 + 1
     latest = max(end.epoch for end in ends)

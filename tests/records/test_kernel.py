@@ -132,7 +132,7 @@ def test_room_is_as_large_as_asked(kernel: Any) -> None:
 
 @_forms
 @pytest.mark.parametrize("row", [(0, None), (0, None, None, (), 0), (0,), ()], ids=str)
-def test_an_odd_row_behind_large_ones_is_refused(kernel: Any, row: tuple[Any, ...]) -> None:
+def test_an_odd_row_after_large_ones_is_refused(kernel: Any, row: tuple[Any, ...]) -> None:
     """Whatever stands before it, a row of another number of fields is a ValueError."""
     with pytest.raises(ValueError):
         kernel.prepare([(0, b"k", bytes(5000)), row], 0, 0)
@@ -311,7 +311,7 @@ def _record_line(
     [(b"\1s\0", 0), (b"\1s", 1), (b"\1S\0", 1), (b"\2s\0", 1), (b"\1", 1), (b"", 1)],
 )
 @pytest.mark.parametrize("is_key", [False, True])
-def test_what_may_be_secret_is_left_to_others(kernel: Any, payload: bytes, is_written: int, is_key: bool) -> None:
+def test_values_that_may_be_secret_are_not_shown(kernel: Any, payload: bytes, is_written: int, is_key: bool) -> None:
     """The line of a value that starts like a record of a secret kind is not written; that of a key is."""
     columns = ints(6)
     columns[1], columns[3] = (len(payload), -1) if is_key else (-1, len(payload))
@@ -456,6 +456,6 @@ def test_the_compiled_form_is_the_one_that_runs() -> None:
     assert _form_chosen(RAFTLOG_PURE="0") == "True raftlog.records._kernel"
 
 
-def test_the_stand_in_for_cython_is_not_left_behind() -> None:
+def test_the_stand_in_for_cython_is_removed() -> None:
     """After the interpreted form was imported, ``import cython`` finds what it found before."""
     assert getattr(sys.modules.get("cython"), "__name__", "Cython") != "raftlog.records.interpreted_cython"

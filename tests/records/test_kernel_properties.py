@@ -240,7 +240,7 @@ def _batch_line(batch: RecordBatch) -> bytes | None:
 
 @examples(30)
 @given(_runs(), st.integers(0, 3), st.sampled_from([0, 751, 752, 1200, 5000]))
-def test_lines_of_batches_say_what_headers_say(run: BatchRun, first: int, size: int) -> None:
+def test_lines_of_batches_agree_with_headers(run: BatchRun, first: int, size: int) -> None:
     """Lines hold the numbers of the headers, as many lines as there is room for, and nothing else is written."""
     expected = b""
     index = first = min(first, len(run))
@@ -331,7 +331,7 @@ def _expected_lines(
     st.sampled_from([0, 752, 1500, 20_000]),
     st.data(),
 )
-def test_lines_of_chunks_say_what_batches_and_records_say(
+def test_lines_of_chunks_agree_with_batches_and_records(
     log: bytes, with_payloads: bool, last: int, size: int, data: st.DataObject
 ) -> None:
     """Lines hold the numbers and payloads of all before what is left to others, and nothing else is written."""

@@ -67,7 +67,7 @@ def _odd_sequences(count: int) -> list[Any]:
 
 @_forms
 @pytest.mark.parametrize("count", [1, 2, 5])
-def test_rows_that_are_not_as_many_as_they_say_are_refused(kernel: Any, count: int) -> None:
+def test_rows_with_a_wrong_length_are_refused(kernel: Any, count: int) -> None:
     """One more, one fewer or far more rows than their length says: nothing is written past what it was sized for."""
     for rows in _odd_sequences(count):
         with pytest.raises(ValueError, match="items"):
@@ -121,7 +121,7 @@ def test_rows_that_change_while_they_are_read(kernel: Any, how: str, count: int)
 @pytest.mark.parametrize(
     "headers", [SaysOtherwise([(b"h", b"1")] * 3, 2), SaysOtherwise([(b"h", b"1")], 2), Endless([], 1)], ids=type
 )
-def test_headers_that_are_not_as_many_as_they_say_are_refused(kernel: Any, headers: Any) -> None:
+def test_headers_with_a_wrong_length_are_refused(kernel: Any, headers: Any) -> None:
     """Their number stands in front of them."""
     with pytest.raises(ValueError, match="items"):
         kernel.prepare([(0, None, None, headers)], 0, 0)
@@ -221,7 +221,7 @@ _compiled_alone = pytest.mark.parametrize("kernel", FORMS[1:])
 @_compiled_alone
 @pytest.mark.parametrize("index", [1, 3])
 @pytest.mark.parametrize("place", [-1, -(2**63), 2**63 - 1, 10**6, 700])
-def test_a_large_field_stands_inside_of_its_record(kernel: Any, place: int, index: int) -> None:
+def test_a_large_field_lies_inside_its_record(kernel: Any, place: int, index: int) -> None:
     """Where a large field belongs is checked before anything is copied up to there."""
     (area, marks, large), size, *_ = kernel.prepare([_ROW] * 2, 0, 0)
     for wrong, room in ((place, size), (len(area) + 1, size), (len(area) + 1, size + 1)):
@@ -231,7 +231,7 @@ def test_a_large_field_stands_inside_of_its_record(kernel: Any, place: int, inde
 
 
 @_compiled_alone
-def test_what_was_not_prepared_is_not_written(kernel: Any) -> None:
+def test_unprepared_batches_are_not_written(kernel: Any) -> None:
     """Each part has its type, and there is a place for each large field."""
     (area, marks, large), size, *_ = kernel.prepare([_ROW], 0, 0)
     for parts in [

@@ -80,7 +80,7 @@ def _of(count: int, *values: int, kind: str = "q") -> memoryview:
     ],
     ids=lambda wrong: "-".join(wrong),
 )
-def test_what_is_not_there_is_not_written(kernel: Any, wrong: dict[str, Any]) -> None:
+def test_missing_fields_are_not_written(kernel: Any, wrong: dict[str, Any]) -> None:
     """Batches, rows, texts and templates that are not as they must be are refused."""
     assert kernel.chunk_lines(*_arguments())[:2] == (1, -1)
     with pytest.raises(ValueError):
@@ -113,7 +113,7 @@ _FAR = b"\xbe\xbb\x7f"  # A varint: 1040095.
 
 @_forms
 @pytest.mark.parametrize("what", ["header key", "key", "value", "header count"])
-def test_what_changes_after_it_was_measured_stays_in_its_room(kernel: Any, what: str) -> None:
+def test_rows_that_change_after_measuring_do_not_overflow(kernel: Any, what: str) -> None:
     """The text of a template changes the size that was measured before it, as another thread may: nothing is written
     behind the room, and the record is left to others.
     """

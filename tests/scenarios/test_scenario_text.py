@@ -91,7 +91,7 @@ def test_malformed_text_is_refused_with_its_line(text: str) -> None:
     assert str(caught.value) == f"log/x.txt:{line}: {reason}"
 
 
-def test_output_with_blank_lines_stands_between_doubled_marks() -> None:
+def test_output_with_blank_lines_is_between_doubled_marks() -> None:
     """Blank lines in an output double the marks around it; without them the output ends at a blank line."""
     step = Step("quorum", output="first\n\nsecond")
     assert write(Scenario("x", (step,))) == "quorum\n----\n----\nfirst\n\nsecond\n----\n----\n"

@@ -93,7 +93,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("command_line", REFUSED)
-def test_what_fits_no_command_is_refused(command_line: str) -> None:
+def test_input_that_fits_no_command_is_refused(command_line: str) -> None:
     """The error names what is wrong, and what there is instead."""
     with pytest.raises(CommandError, match=REFUSED[command_line]):
         run(command_line)

@@ -92,7 +92,7 @@ def test_a_snapshot_that_is_not_there(tmp_path: Path) -> None:
         directory.verify(ID)
 
 
-def test_who_reads_a_deleted_snapshot_reads_on(tmp_path: Path) -> None:
+def test_a_reader_of_a_deleted_snapshot_continues(tmp_path: Path) -> None:
     """A deleted snapshot is gone at once, and whole for those who have it open."""
     directory = opened(tmp_path)
     put(directory, ID)

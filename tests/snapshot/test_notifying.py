@@ -29,7 +29,7 @@ def test_it_calls_back_once_after_a_freeze() -> None:
     assert told == [(ID, b"data")]
 
 
-def test_without_a_freeze_nobody_is_told() -> None:
+def test_without_a_freeze_nothing_is_called() -> None:
     """A snapshot that was given up, or whose freeze is refused, calls nobody."""
     told: list[OffsetAndEpoch] = []
     writer = NotifyingRawSnapshotWriter(MemoryRawSnapshotWriter({}, ID), told.append)

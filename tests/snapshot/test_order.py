@@ -114,14 +114,14 @@ def _reasons(batches: Sequence[bytes]) -> list[str]:
     return [str(error) for error in found]
 
 
-def test_a_batch_out_of_place_is_told_with_what_was_before() -> None:
+def test_a_misplaced_batch_is_reported_with_its_predecessor() -> None:
     """The reason names the offsets of the batch and the last one before it."""
     header, offset = control(HEADER, 0), len(HEADER)
     (reason,) = _reasons([header, data(offset, 2), data(offset + 5, 3)])
     assert f"a batch of 3 records from offset {offset + 5} to {offset + 7}, after {offset + 1}" in reason
 
 
-def test_control_records_in_between_are_told_by_name() -> None:
+def test_control_records_in_between_are_named() -> None:
     """A second header behind data is told as what it is."""
     header, offset = control(HEADER, 0), len(HEADER)
     (reason,) = _reasons([header, data(offset, 2), control(HEADER, offset + 2)])

@@ -71,7 +71,7 @@ def test_a_snapshot_of_kafka_is_read_in_order() -> None:
     assert [header.batch.position, records.position, footer.batch.position] == [0, 166, 257]
 
 
-def test_what_the_header_says() -> None:
+def test_contradictions_of_the_header() -> None:
     """Offset and epoch come from the id; timestamp, kraft.version and voters from the first batch."""
     reader = RecordsSnapshotReader(BufferSource(vectors.SNAPSHOT), BOOTSTRAP_SNAPSHOT_ID)
     assert reader.last_contained_log_offset == -1
@@ -84,7 +84,7 @@ def test_what_the_header_says() -> None:
     assert summary == SnapshotSummary(BOOTSTRAP_SNAPSHOT_ID, reader.header, 332, 3, 1)
 
 
-def test_a_header_alone_says_that_voters_are_static() -> None:
+def test_a_snapshot_with_only_a_header_has_static_voters() -> None:
     """Without a KRaftVersionRecord the level is 0, and nobody has named voters."""
     snapshot = control([SnapshotHeaderRecord(7)], 0) + control(FOOTER, 1)
     header = verified(snapshot).header

@@ -119,7 +119,7 @@ def kafka_batches(appends: Sequence[Sequence[bytes]], first_offset: int, limit: 
 
 
 @given(appends=value_lists, limit=st.sampled_from([400, 1024, 8192]), level=st.sampled_from(KRaftVersion))
-def test_what_is_appended_is_read(appends: list[list[bytes]], limit: int, level: KRaftVersion) -> None:
+def test_appended_records_are_read(appends: list[list[bytes]], limit: int, level: KRaftVersion) -> None:
     """All values are read in order, in batches within the limit that are those of Kafka, header first, footer last."""
     assume(all(size_of(some, 100) <= limit for some in appends))
     written = Written(kraft_version=level, max_batch_size_bytes=limit)
@@ -294,7 +294,7 @@ def test_a_failing_freeze_is_not_tried_again() -> None:
     assert snapshots == {}
 
 
-def test_what_the_id_says() -> None:
+def test_contradictions_of_the_id() -> None:
     """The last contained offset is one before the end offset of the id."""
     writer = Written(OffsetAndEpoch(42, 3)).writer
     assert (writer.last_contained_log_offset, writer.last_contained_log_epoch) == (41, 3)

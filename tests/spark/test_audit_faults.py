@@ -115,7 +115,7 @@ def test_a_file_that_kills_its_reader(spark: SparkSession, quorum: Path, tmp_pat
     assert without_counts(results(tmp_path / "spark", again)) == without_counts(local)
 
 
-def test_a_run_goes_on_where_another_was_stopped(
+def test_a_run_resumes_a_stopped_run(
     spark: SparkSession, quorum: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What tasks have surveyed that were done is not surveyed again, and the results are those of one run."""
@@ -184,7 +184,7 @@ def test_only_what_has_changed_is_read(spark: SparkSession, quorum: Path, tmp_pa
     assert without_counts(results(out, fourth)) == without_counts(local)
 
 
-def test_everything_is_read_anew(spark: SparkSession, quorum: Path, tmp_path: Path) -> None:
+def test_everything_is_read_again(spark: SparkSession, quorum: Path, tmp_path: Path) -> None:
     """On demand, nothing of earlier runs counts; what a killed task has left half written goes too."""
     notes, out = tmp_path / "notes", tmp_path / "spark"
     audit_on_spark(spark, out, quorum, survey=noting(notes))

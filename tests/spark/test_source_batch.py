@@ -91,7 +91,7 @@ def test_mistakes_are_clear(spark: SparkSession, tmp_path: Path) -> None:
     assert load(spark, tmp_path / "empty").count() == 0
 
 
-def test_a_schema_may_say_not_null(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_schema_may_declare_not_null(spark: SparkSession, tmp_path: Path) -> None:
     """The rows are the same, and Spark knows it; where a path says no partition, that is an error and no zero."""
     declared = "key binary, partition int not null, offset bigint not null"
     path = write_log(tmp_path / "orders-7", batch(0), batch(1))

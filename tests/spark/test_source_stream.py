@@ -30,7 +30,7 @@ def _run(spark: SparkSession, log: Path, out: Path, **options: object) -> list[i
     return sorted(row.offset for row in spark.read.parquet(str(out / "rows")).select("offset").collect())
 
 
-def test_a_restarted_stream_goes_on_where_it_was(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_restarted_stream_resumes(spark: SparkSession, tmp_path: Path) -> None:
     """Every record once, over restarts and a roll; another cluster's log, or one that parted, is an error with both."""
     log, out = tmp_path / "log", tmp_path / "out"
     write_log(log / "orders-0", *map(batch, range(5)))

@@ -119,7 +119,7 @@ def test_every_record_comes_once_and_in_order(spark: SparkSession, data: Path, s
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_records_that_were_read_and_are_gone_end_the_stream(spark: SparkSession, data: Path, seed: int) -> None:
+def test_missing_records_that_were_read_end_the_stream(spark: SparkSession, data: Path, seed: int) -> None:
     """A replica that loses what was read, and has others in their place: the stream tells, or has not read them."""
     random = Random(seed)
     reader = Reader(spark, data, random.choice([None, 20]))

@@ -95,7 +95,7 @@ print("went on")
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="nobody says which descriptors a process has")
-def test_a_real_log_goes_on_once_there_are_descriptors(tmp_path: Path) -> None:
+def test_a_real_log_continues_once_there_are_descriptors(tmp_path: Path) -> None:
     """An append, a roll, an epoch, a vote, a snapshot: refused while there are none, and nothing is lost."""
     done = subprocess.run(
         [sys.executable, "-c", LIVE, str(tmp_path / "log")], cwd=ROOT, capture_output=True, text=True, timeout=HANG_S
@@ -139,7 +139,7 @@ def test_as_many_directories_are_kept_as_an_owner_has(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("operation", [Operation.CREATE, Operation.OPEN])
-def test_what_cannot_be_opened_has_changed_nothing(operation: Operation) -> None:
+def test_a_failed_open_changes_nothing(operation: Operation) -> None:
     """Each of the files that a roll, an epoch and a snapshot open: refused for want of descriptors, they come later."""
     skip, refused = 0, 0
     while True:
@@ -180,7 +180,7 @@ def test_it_is_of_the_disk_and_for_want_of_something() -> None:
     assert isinstance(error, StorageError)
 
 
-def test_what_is_kept_goes_with_its_owner(tmp_path: Path) -> None:
+def test_kept_values_are_released_with_their_owner(tmp_path: Path) -> None:
     """Descriptors of a file system that nobody has any more are closed."""
     code = f"""
 import gc, os

@@ -31,7 +31,7 @@ def fail_next_sync(files: MemoryFileSystem) -> None:
 
 
 @pytest.mark.parametrize("first", [0, 1])
-def test_each_view_is_told_once(first: int) -> None:
+def test_each_view_is_documented_once(first: int) -> None:
     """Whoever asked for the sync that failed, each that shares the directory is told, once; who comes later is not."""
     files = MemoryFileSystem(((DIRECTORY, None, False), ("other", None, False)))
     views = [own_view(files, DIRECTORY), own_view(own_view(files, DIRECTORY), DIRECTORY)]

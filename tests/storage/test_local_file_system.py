@@ -91,7 +91,7 @@ def test_a_log_keeps_room_while_it_is_open(tmp_path: Path) -> None:
     assert path.stat().st_mtime_ns == closed.st_mtime_ns
 
 
-def test_short_writes_are_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_short_writes_are_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All of the bytes are written, however few of them the system takes at a time."""
     file = FILES.open(f"{tmp_path}/file", create=True)
     whole = os.pwrite
@@ -111,7 +111,7 @@ def test_a_write_that_does_nothing_ends(tmp_path: Path, monkeypatch: pytest.Monk
         file.write_at(3, b"bytes")
 
 
-def test_short_reads_are_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_short_reads_are_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A read gives what was asked for, however little the system gives at a time."""
     file = FILES.open(f"{tmp_path}/file", create=True)
     file.append(b"0123456789")
@@ -163,7 +163,7 @@ def test_a_failing_disk_is_a_storage_error(tmp_path: Path, monkeypatch: pytest.M
     assert type(caught.value) is StorageError
 
 
-def test_what_is_no_file_is_not_opened(tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_file_is_not_opened(tmp_path: Path) -> None:
     """A directory and a pipe without a writer are refused at once."""
     os.mkfifo(tmp_path / "pipe")
     for path in (f"{tmp_path}", f"{tmp_path}/pipe"):

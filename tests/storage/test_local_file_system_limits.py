@@ -70,7 +70,7 @@ def test_a_lock_of_another_process_is_respected(tmp_path: Path) -> None:
         (errno.EINTR, StorageError),
     ],
 )
-def test_what_a_lock_that_is_refused_means(
+def test_the_meaning_of_a_refused_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, error: type[Exception]
 ) -> None:
     """Of the refusals of the system two say that somebody holds the lock, any other that there is none to be had."""
@@ -85,7 +85,7 @@ def test_what_a_lock_that_is_refused_means(
 
 
 @needs_descriptors
-def test_what_is_no_regular_file_is_let_go_of(tmp_path: Path) -> None:
+def test_irregular_files_are_closed(tmp_path: Path) -> None:
     """A named pipe and a directory are refused, and stay closed."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "directory").mkdir()
@@ -96,7 +96,7 @@ def test_what_is_no_regular_file_is_let_go_of(tmp_path: Path) -> None:
 
 
 @needs_descriptors
-def test_what_was_used_is_let_go_of(tmp_path: Path) -> None:
+def test_used_resources_are_released(tmp_path: Path) -> None:
     """Files that are written, read and closed, twice, and directories that are listed and synced, are all closed."""
     files = LocalFileSystem()
     files.sync_directory(str(tmp_path))  # That one is kept.

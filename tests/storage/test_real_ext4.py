@@ -169,7 +169,7 @@ def start(directory: str) -> str:
     return done.stdout.strip()
 
 
-def test_what_is_told_after_a_failed_sync_is_on_the_disk(disk: Disk) -> None:
+def test_the_report_after_a_failed_sync_is_on_the_disk(disk: Disk) -> None:
     """The next process on this boot tells of nothing as flushed that is not there after the disk was mounted again."""
     for attempt in range(8):
         directory = f"{disk.place}/log-{attempt}"

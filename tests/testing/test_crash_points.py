@@ -110,7 +110,7 @@ def test_crashes_during_recovery_are_checked_too() -> None:
     assert counts.is_complete
 
 
-def test_what_a_recovery_tells_is_a_promise() -> None:
+def test_a_recoverys_report_is_a_promise() -> None:
     """What the check returns must hold after the next crash: a recovery that ends too early is caught."""
 
     def observe(files: MemoryFileSystem, promised: frozenset[bytes] | None) -> frozenset[bytes]:
@@ -156,7 +156,7 @@ def test_every_prefix_and_state_is_given_once() -> None:
     assert (counts.steps, counts.points, counts.recoveries) == (2, 4, 6)
 
 
-def test_a_scenario_that_is_too_large_says_so() -> None:
+def test_a_scenario_that_is_too_large_is_an_error() -> None:
     """Where not every combination is tried, the counts say that it was a part."""
 
     def scenario(files: MemoryFileSystem, promise: Promise) -> None:

@@ -54,7 +54,7 @@ def test_stories_are_of_sound_quorums(story: LogStory, data: st.DataObject) -> N
                 assert step.end_offset <= high_watermark
 
 
-def test_every_kind_of_step_is_told() -> None:
+def test_every_kind_of_step_occurs() -> None:
     """Voter changes, truncations and snapshots that take the place of records all come up."""
     seen: set[object] = set()
 

@@ -77,7 +77,7 @@ def test_a_truncation_is_there_or_not() -> None:
     assert left(files) == {b"0123456789", b"012"}
 
 
-def test_a_truncation_never_comes_back_behind_what_was_appended() -> None:
+def test_a_truncation_is_never_undone_after_appends() -> None:
     """Once a length from after the truncation is durable, bytes that it cut are zeros, or the new ones."""
     files = with_file(b"0123456789")
     file = files.open("f")
@@ -233,7 +233,7 @@ def test_a_fault_goes_by_operation_path_and_number() -> None:
     assert files.list(".") == ["a", "b"]
 
 
-def test_every_operation_can_fail_and_says_so() -> None:
+def test_every_operation_can_fail_with_an_error() -> None:
     """Whatever fails first, replacing a file raises a StorageError, and the old file or the new one is whole."""
     steps = 6
     for number in range(steps):

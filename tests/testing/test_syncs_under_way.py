@@ -207,7 +207,7 @@ def test_nothing_is_kept_of_a_failed_sync_once_all_of_it_is_written_again() -> N
 
 
 @given(st.data(), st.lists(st.tuples(st.integers(0, 9), st.binary(max_size=7), st.integers(0, 9)), max_size=7))
-def test_what_is_forgotten_makes_no_difference(data: st.DataObject, operations: list[tuple[int, bytes, int]]) -> None:
+def test_forgotten_positions_make_no_difference(data: st.DataObject, operations: list[tuple[int, bytes, int]]) -> None:
     """Of a file whose syncs fail and succeed, a crash leaves exactly what it does where all changes are remembered."""
     inode, plain = Inode(1, b"01234"), _Remembering(1, b"01234")
     for position, written, kind in operations:
@@ -245,7 +245,7 @@ def _states(inode: Inode) -> set[DiskState]:
     return set(possible)
 
 
-def test_a_change_is_told_of_at_the_beginning_of_a_sync_too() -> None:
+def test_on_change_is_called_at_the_beginning_of_a_sync_too() -> None:
     """``on_change`` is called at both, so that what happens meanwhile is crashed; the hook learns which sync it is."""
     files, file = with_file()
     file.append(b"a")
@@ -283,7 +283,7 @@ def test_crashes_between_the_beginning_and_the_end_are_enumerated() -> None:
         assert caught.value.__notes__[0].startswith(f"crash after {moment}")
 
 
-def test_the_moments_say_which_sync_is_under_way() -> None:
+def test_the_moments_name_the_sync_in_progress() -> None:
     """A crash during a sync is told of as such."""
 
     def scenario(files: MemoryFileSystem, promise: Callable[[object], None]) -> None:

@@ -53,7 +53,7 @@ def test_every_command_runs_and_changes_nothing(arguments: list[str], is_damaged
     assert outcome.text
 
 
-def test_the_sentences_that_the_page_quotes_are_said() -> None:
+def test_the_sentences_that_the_page_quotes_occur() -> None:
     """Each sentence of ``raftlog quorum`` that the page explains is one that it can say."""
     source = (ROOT / "tools" / "auditing" / "history" / "quorum_words.py").read_text("utf-8")
     for quoted in re.findall(r"^- \*(.+?)\*", PAGE, re.MULTILINE):

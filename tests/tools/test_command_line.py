@@ -85,7 +85,7 @@ def test_every_option_of_every_verb_is_suggested_for_itself_with_a_letter_missin
             assert f"did you mean {option}?" in complaint, complaint
 
 
-def test_what_is_like_nothing_gets_no_suggestion() -> None:
+def test_unlike_words_get_no_suggestion() -> None:
     """Of a verb that is like none, all are listed; of an option that is like none, only that it is unknown is said."""
     assert all(verb in run("xyzzy").messages for verb in VERBS)
     assert "unrecognized arguments: --xyzzy" in run("dump-log", "--xyzzy", "x").messages
@@ -96,7 +96,7 @@ def test_what_is_like_nothing_gets_no_suggestion() -> None:
     [["dump-log", "--limit", "ten", "--", "--formt"], ["log", "init", "x", "-tformat"], ["dump-log", "--limit", "-5"]],
     ids=["after two dashes", "a short option with its value", "a number"],
 )
-def test_what_is_no_option_is_not_taken_for_a_mistyped_one(arguments: list[str]) -> None:
+def test_other_words_are_not_mistyped_options(arguments: list[str]) -> None:
     """Paths after two dashes, values behind a short option and numbers are no mistyped options."""
     assert "did you mean" not in run(*arguments).messages
 

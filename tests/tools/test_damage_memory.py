@@ -241,7 +241,7 @@ def kept_frames() -> list[BaseException]:
 
 
 @pytest.mark.parametrize("number", range(3))
-def test_nobody_keeps_frames(number: int, tmp_path: Path) -> None:
+def test_errors_keep_no_frames(number: int, tmp_path: Path) -> None:
     """Whatever a reader gives or keeps of a damaged log, no error in it has a traceback, nor a context."""
     data = damaged_logs()[number]
     path = tmp_path / "t-0" / LOG_NAME
@@ -264,7 +264,7 @@ def test_nobody_keeps_frames(number: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", range(3))
-def test_what_was_read_is_let_go_of_at_once(number: int) -> None:
+def test_memory_of_read_batches_is_released_at_once(number: int) -> None:
     """No reader builds a cycle of an error and its frames: nothing is left for the collector of garbage."""
     data = damaged_logs()[number]
     gc.collect()

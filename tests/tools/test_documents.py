@@ -155,7 +155,7 @@ def check_demo(words: str) -> None:
     assert "exit code 2" in words
 
 
-def test_the_demo_tells_the_history(
+def test_the_demo_shows_the_history(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The demo prints its history from the files alone; where there is no Java, it says that it leaves Spark out."""

@@ -93,7 +93,7 @@ def test_a_block_device_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         FileSource(str(tmp_path))
 
 
-def test_what_is_no_file_is_refused_by_the_library(tmp_path: Path) -> None:
+def test_the_library_refuses_a_path_that_is_not_a_file(tmp_path: Path) -> None:
     """Sources, readers of segments, the Spark source and a log's directory say what is there instead of a file."""
     zero = device("zero")
     for path, kind in ((zero, "a character device"), (str(tmp_path), "a directory")):
@@ -196,14 +196,14 @@ def test_sizes(text: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "K", "-1", "1.5G", "1k", "1 G", "\u0661", "9" * 19])
-def test_what_is_no_size(text: str) -> None:
+def test_texts_that_are_not_sizes(text: str) -> None:
     """Anything else is refused, by the option as well."""
     with pytest.raises(ValueError, match="not a number of bytes"):
         parse_size(text)
     assert run("dump-log", f"--spool-limit={text}", "-").exit_code == 1
 
 
-def test_a_full_temporary_directory_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_temporary_directory_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there is no room for the copy, that is said: not that the pipe is bad."""
     outcome = run_process(
         "dump-log", "-", data=LOG * 50, env=os.environ | {"PYTHONPATH": ""}, preexec_fn=_limit_of_file_size

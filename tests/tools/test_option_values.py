@@ -29,7 +29,7 @@ SURVEYS: dict[str, tuple[str | Path, ...]] = {
 
 
 @pytest.mark.parametrize("verb", [*((verb,) for verb in VERBS), *(("log", verb) for verb in LOG_VERBS)])
-def test_every_verb_says_its_version(verb: tuple[str, ...]) -> None:
+def test_every_verb_prints_its_version(verb: tuple[str, ...]) -> None:
     """After whatever verb, ``--version`` is answered, and nothing else is done."""
     asked, expected = run(*verb, "--version"), run("--version")
     assert (asked.exit_code, asked.messages, asked.output) == (0, "", expected.output)
@@ -57,9 +57,7 @@ class _CountedWorkers:
 
 
 @pytest.mark.parametrize("verb", SURVEYS)
-def test_every_survey_has_as_many_processes_as_it_is_told(
-    verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_survey_has_the_requested_processes(verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With one process all is done in this one; with two or three, so many are started; both forms are one option."""
     counts: list[int] = []
     monkeypatch.setattr(_CountedWorkers, "counts", counts, raising=False)
@@ -104,7 +102,7 @@ def one_of_two(tmp_path: Path) -> Path:
     [("append",), ("snapshot",), ("truncate", "--to", "4", "--yes")],
     ids=["append", "snapshot", "truncate"],
 )
-def test_who_is_not_the_only_voter_has_to_force_it(arguments: tuple[str, ...], one_of_two: Path) -> None:
+def test_a_voter_among_others_must_force_it(arguments: tuple[str, ...], one_of_two: Path) -> None:
     """What other voters would have a say in is refused, and changes nothing, until somebody forces it."""
     before = info(one_of_two), set(everything(one_of_two))
     refused = log(*arguments, one_of_two)
@@ -115,7 +113,7 @@ def test_who_is_not_the_only_voter_has_to_force_it(arguments: tuple[str, ...], o
     assert (info(one_of_two), set(everything(one_of_two))) != before
 
 
-def test_truncation_that_is_forced_goes_where_it_is_told(one_of_two: Path) -> None:
+def test_a_forced_truncation_ends_at_the_given_offset(one_of_two: Path) -> None:
     """To force it is not to confirm it; both together cut the log."""
     end_offset = the(info(one_of_two), "log")["end_offset"]
     assert log("truncate", one_of_two, "--to", "4", "--force").exit_code == 1

@@ -57,7 +57,7 @@ def quorum(object_store: ObjectStore, tmp_path_factory: pytest.TempPathFactory) 
     return data
 
 
-def test_verify_says_the_same(object_store: ObjectStore, quorum: Path) -> None:
+def test_verify_output_is_the_same(object_store: ObjectStore, quorum: Path) -> None:
     """Findings, with their positions, counts and exit code are those of the same files on a disk."""
     local = run("verify", "-j", "1", "--all", "--format", "jsonl", quorum)
     remote = run("verify", "-j", "1", "--all", "--format", "jsonl", object_store.uri("quorum"))
@@ -68,7 +68,7 @@ def test_verify_says_the_same(object_store: ObjectStore, quorum: Path) -> None:
 
 
 @pytest.mark.slow
-def test_several_processes_say_the_same(object_store: ObjectStore, quorum: Path) -> None:
+def test_several_processes_agree(object_store: ObjectStore, quorum: Path) -> None:
     """Processes that read remote files find what one does: each has connections of its own."""
     uri = object_store.uri("quorum")
 
@@ -78,7 +78,7 @@ def test_several_processes_say_the_same(object_store: ObjectStore, quorum: Path)
     assert alone.of_kind("finding")
 
 
-def test_audit_says_the_same(object_store: ObjectStore, quorum: Path, tmp_path: Path) -> None:
+def test_audit_output_is_the_same(object_store: ObjectStore, quorum: Path, tmp_path: Path) -> None:
     """The tables of an audit are those of the same files on a disk but for paths; a second run reads no file again."""
     run("audit", "-j", "1", "--out", tmp_path / "local", quorum)
     run("audit", "-j", "1", "--out", tmp_path / "remote", object_store.uri("quorum"))
@@ -93,7 +93,7 @@ def test_audit_says_the_same(object_store: ObjectStore, quorum: Path, tmp_path: 
 
 
 @pytest.mark.parametrize("verb", ["voters", "epochs", "quorum"])
-def test_timelines_say_the_same(object_store: ObjectStore, quorum: Path, verb: str) -> None:
+def test_timelines_are_the_same(object_store: ObjectStore, quorum: Path, verb: str) -> None:
     """Who voted, who led and what the quorum is left with is told of a bucket as of a disk."""
     local = run(verb, "--format", "jsonl", quorum)
     remote = run(verb, "--format", "jsonl", object_store.uri("quorum"))
@@ -102,7 +102,7 @@ def test_timelines_say_the_same(object_store: ObjectStore, quorum: Path, verb: s
     assert lines(remote, object_store, "quorum", quorum) == local.objects
 
 
-def test_diff_says_the_same(object_store: ObjectStore, quorum: Path) -> None:
+def test_diff_output_is_the_same(object_store: ObjectStore, quorum: Path) -> None:
     """Where two replicas part is told down to the byte, of one on a disk and one in a bucket too."""
     nodes = [str(log_of(node).parent.parent) for node in ("n1", "n2")]
     local = run("diff", "-j", "1", "--format", "jsonl", *(quorum / node for node in nodes))
@@ -112,7 +112,7 @@ def test_diff_says_the_same(object_store: ObjectStore, quorum: Path) -> None:
     assert remote.exit_code == local.exit_code != 0
 
 
-def test_dump_log_says_the_same(object_store: ObjectStore, quorum: Path) -> None:
+def test_dump_log_output_is_the_same(object_store: ObjectStore, quorum: Path) -> None:
     """A directory, a file and an index by itself are dumped alike; so is what starts at an offset."""
     log = log_of("n1")
     for name in (str(log.parent), str(log), str(log.with_suffix(".index"))):
@@ -140,7 +140,7 @@ def test_a_local_uri_is_its_path(quorum: Path) -> None:
     assert run("verify", "-j", "1", "--format", "jsonl", f"file:{quorum}") == local
 
 
-def test_named_files_stand_for_their_segments(object_store: ObjectStore, quorum: Path) -> None:
+def test_named_files_mean_their_segments(object_store: ObjectStore, quorum: Path) -> None:
     """A file that is named by itself is surveyed with what stands beside it, as on a disk."""
     local = list(find_tasks([str(quorum / log_of("n1").with_suffix(".index"))]))
     remote = list(find_tasks([object_store.uri("quorum", str(log_of("n1").with_suffix(".index")))]))
@@ -169,7 +169,7 @@ def test_many_keys_take_few_requests(object_store: ObjectStore) -> None:
     assert len(object_store.requests) < 8
 
 
-def test_what_is_not_there(object_store: ObjectStore, quorum: Path) -> None:
+def test_missing_paths(object_store: ObjectStore, quorum: Path) -> None:
     """A key, prefix or bucket that is not there is one line that says so; patterns are for local paths."""
     for uri in (
         object_store.uri("quorum", "nowhere"),
@@ -183,7 +183,7 @@ def test_what_is_not_there(object_store: ObjectStore, quorum: Path) -> None:
             assert len((outcome.text + outcome.messages).splitlines()) <= 4
 
 
-def test_a_key_that_is_gone(object_store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_key(object_store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A key deleted after the listing, or while it is read, is a finding about that file; the others are judged."""
     partition = tmp_path / "orders-0"
     write_log(partition, batch())
@@ -270,7 +270,7 @@ def test_results_stay_local(tmp_path: Path) -> None:
     assert "an audited directory is not written to" in inside.messages
 
 
-def test_schemes_that_nobody_knows() -> None:
+def test_unknown_schemes() -> None:
     """A URI that pyarrow cannot open is one line that names it."""
     for uri in ("http://host/logs", "s3:///logs", "foo://a/b", "s3://bucket/logs?no_such_option=1"):
         outcome = run("verify", uri)

@@ -98,7 +98,7 @@ def test_the_place_of_what_is_wrong_is_named(text: str, position: int) -> None:
         ("1@0.0.0.01:9", 1, HostPort("0.0.0.01", 9)),
     ],
 )
-def test_what_can_just_be(text: str, voter_id: int, address: HostPort | None) -> None:
+def test_values_at_the_limits(text: str, voter_id: int, address: HostPort | None) -> None:
     """The least and the greatest numbers, and the one host that stands for none."""
     assert parse_controller_quorum_voters(text) == {voter_id: address}
 

@@ -178,7 +178,7 @@ def test_one_id_twice_is_refused() -> None:
         VoterSet.of([node(1, D1), node(2), node(1, D2)])
 
 
-def test_a_voter_set_says_who_votes() -> None:
+def test_a_voter_set_knows_its_voters() -> None:
     """Text, endpoints and sizes are those of the voters."""
     voters = VoterSet.of([node(2, port=2), node(1, D1)])
     assert str(voters) == f"{{1:{D1_TEXT}, 2}}"

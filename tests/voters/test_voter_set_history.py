@@ -99,7 +99,7 @@ def test_no_static_set_is_the_empty_one() -> None:
 
 
 @pytest.mark.parametrize("offset", [-1, 0])
-def test_the_bootstrap_set_binds_nobody(offset: int) -> None:
+def test_the_bootstrap_set_restricts_no_change(offset: int) -> None:
     """What stands at -1 may be followed by any set; what stands at 0 may not."""
     history = VoterSetHistory(VoterSet())
     history.add(offset, voters(1, 2, 3))
@@ -172,7 +172,7 @@ def test_offsets_that_do_not_grow_are_refused(first: VoterSet, second: VoterSet)
     history.add(4, second)
 
 
-def test_what_cannot_be_is_found_out() -> None:
+def test_impossible_values_are_found() -> None:
     """The check of the invariants sees an empty set in force, and violations out of order."""
     history = VoterSetHistory(VoterSet())
     history.add(0, voters(1))

@@ -53,7 +53,7 @@ def test_keys_of_one_id_are_ordered_by_both_halves() -> None:
         ((1, None), (0, D1), False),
     ],
 )
-def test_a_voter_is_told_by_id_and_directory(
+def test_a_voter_is_identified_by_id_and_directory(
     mine: tuple[int, uuid.UUID | None], asked: tuple[int, uuid.UUID | None], is_voter: bool
 ) -> None:
     """A node asked alone says what a set with that node says: the id must be the same, and the directory if known."""
@@ -73,7 +73,7 @@ def test_a_voter_is_told_by_id_and_directory(
     ],
     ids=["as it is", "another port", "other versions", "another directory", "no voter"],
 )
-def test_what_a_voter_says_of_itself_is_compared(said: VoterNode, needs_update: bool) -> None:
+def test_a_voters_own_statement_is_compared(said: VoterNode, needs_update: bool) -> None:
     """An entry needs an update if it is of that voter, and only if an endpoint or a version is another."""
     assert VoterSet.of([_node(1, D1), _node(2)]).voter_node_needs_update(said) == needs_update
 

@@ -126,7 +126,7 @@ class ReplicatedLogContract:
         assert not log.truncate_to_latest_snapshot()
         assert not log.clean(TIMESTAMP)
 
-    def test_what_was_appended_is_read(self, harness: LogHarness) -> None:
+    def test_appended_batches_are_read(self, harness: LogHarness) -> None:
         """Batches come back byte for byte, in order, from any offset in them on."""
         log = harness.log
         batches = [raft_batch(0, 3, 4), raft_batch(4, 3, 1), raft_batch(5, 3, 5)]

@@ -246,7 +246,7 @@ def test_a_delayed_drain_holds_what_comes_after() -> None:
     assert [batch.base_offset for batch in one.drain()] == [11, 13, 14]
 
 
-def test_the_first_delayed_append_says_from_where_on() -> None:
+def test_the_first_delayed_append_decides_the_start() -> None:
     """A second one does not move the place, wherever batches end: what the first one holds back stays."""
     for ends in itertools.product([False, True], repeat=3):
         one = accumulator()

@@ -16,7 +16,7 @@ from tests.records.batches.test_accumulator import EPOCH, accumulator, values_of
 from tests.strategies import TIMESTAMP
 
 
-def test_what_compression_makes_larger_is_stored_as_it_is() -> None:
+def test_incompressible_batches_are_stored_uncompressed() -> None:
     """Compressed batches never get larger than uncompressed ones, and give memory back when they get smaller."""
     one = accumulator(compression_type=CompressionType.GZIP)
     one.append(EPOCH, [b"a"], TIMESTAMP)
@@ -30,7 +30,7 @@ def test_what_compression_makes_larger_is_stored_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("codec", [CompressionType.GZIP, CompressionType.SNAPPY, CompressionType.LZ4])
-def test_what_kafka_would_find_too_long_is_stored_uncompressed(codec: CompressionType) -> None:
+def test_records_too_long_for_kafka_are_stored_uncompressed(codec: CompressionType) -> None:
     """A record that is longer than its compressed batch is not compressed, whether of data or of control."""
     one = accumulator(compression_type=codec)
     one.append(EPOCH, [b"a", b"a" * 5000], TIMESTAMP)

@@ -74,7 +74,7 @@ def test_sets_follow_one_another_in_whatever_batches() -> None:
     assert one.voters_in_force == voters(1, 2)
 
 
-def test_who_does_not_know_the_voters_in_force_changes_none() -> None:
+def test_voters_are_not_changed_while_the_set_in_force_is_unknown() -> None:
     """Other control records are taken; an empty set is no more taken than any other."""
     one = accumulator(None)
     one.append_leader_change(LEADER_CHANGE, TIMESTAMP)

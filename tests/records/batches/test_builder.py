@@ -214,7 +214,7 @@ def test_numbers_that_do_not_fit_are_refused(builder: RecordBatchBuilder) -> Non
         builder.build()
 
 
-def test_a_refused_first_record_leaves_nothing_behind() -> None:
+def test_a_refused_first_record_leaves_no_trace() -> None:
     """After an append that failed, the builder is as it was: still empty, and without a base timestamp."""
     builder = RecordBatchBuilder(0, delete_horizon_ms=-(2**63))
     with pytest.raises(ValueError, match="64-bit"):

@@ -42,7 +42,7 @@ def _peak_below(size_bytes: int) -> Iterator[None]:
 
 @settings(deadline=None, max_examples=50)
 @given(codecs, areas)
-def test_what_was_compressed_decompresses(codec: CompressionType, data: bytes) -> None:
+def test_compressed_bytes_decompress(codec: CompressionType, data: bytes) -> None:
     """Any bytes come back from any codec, from any kind of buffer, within exactly their own size."""
     stream = compress(codec, data)
     assert bytes(decompress(codec, stream)) == data
@@ -120,7 +120,7 @@ def test_a_bomb_costs_little(codec: CompressionType) -> None:
         (ZSTD, b"\x28\xb5\x2f\xfd\xe0" + b"\xff" * 7 + b"\x0f" + b"\x01\x00\x00"),
     ],
 )
-def test_a_claimed_size_is_not_believed(codec: CompressionType, stream: bytes) -> None:
+def test_a_claimed_size_is_not_trusted(codec: CompressionType, stream: bytes) -> None:
     """A stream that claims gigabytes is refused without taking them."""
     with _peak_below(2**21), pytest.raises(InvalidRecordError):
         decompress(codec, stream)

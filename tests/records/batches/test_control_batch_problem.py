@@ -41,7 +41,7 @@ def test_kafkas_control_batches_read(path: Path) -> None:
     assert [control_batch_problem(batch) for batch in control] == [None] * len(control)
 
 
-def test_what_does_not_read_is_told() -> None:
+def test_undecodable_input_is_reported() -> None:
     """A key, a value or a record that does not read is a problem, wherever in the batch it is."""
     sound = write_control_record(KRaftVersionRecord(0, 1))
     assert control_batch_problem(control_batch(sound, sound)) is None
@@ -55,7 +55,7 @@ def test_an_unknown_type_is_sound() -> None:
     assert control_batch_problem(control_batch((b"\0\0\0\x63", b"anything"))) is None
 
 
-def test_what_raft_does_not_write_is_told() -> None:
+def test_batches_that_raft_does_not_write_are_reported() -> None:
     """Headers or a time of its own, and voters that are none, are problems; readers pass over an offset of its own."""
     key, value = write_control_record(KRaftVersionRecord(1))
     for timestamp, headers, offset in ((0, [(b"h", b"")], None), (0, (), 7), (1, (), None)):
@@ -68,7 +68,7 @@ def test_what_raft_does_not_write_is_told() -> None:
     assert control_batch_problem(voters) is not None
 
 
-def test_a_level_is_unknown_to_who_has_to_know_it() -> None:
+def test_an_unknown_level_is_refused_where_it_matters() -> None:
     """In a log that is there a level of a newer version is no damage; appended it is not."""
     for level, is_known in ((0, True), (1, True), (9, False), (-1, False)):
         batch = control_batch(write_control_record(KRaftVersionRecord(level)))

@@ -253,7 +253,7 @@ def test_a_length_that_covers_the_next_batches_does_not_hide_them() -> None:
             assert [type(piece) for piece in pieces[:4]] == [Corruption] + [RecordBatch] * 3
 
 
-def test_what_covers_others_and_is_no_batch_hides_none() -> None:
+def test_a_false_batch_that_covers_others_hides_none() -> None:
     """Where a length was wrong, every batch behind it counts, also one that garbage follows."""
     pieces = _split(_with_length(ONE, 3 * len(ONE) + 1 - 12) + ONE + b"\x99" + ONE)
     assert [type(piece) for piece in pieces] == [Corruption, RecordBatch, Corruption, RecordBatch]
@@ -393,7 +393,7 @@ def test_bytes_made_to_waste_time_are_read_in_proportion(make: object) -> None:
     assert calls < 8 * source.size()
 
 
-def test_what_may_be_checked_in_vain_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checks_in_vain_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """After too many wrong lengths, damage has a reason of its own, and short batches are still found."""
     monkeypatch.setattr(iterator, "_CHECKS_IN_VAIN", 0)
     monkeypatch.setattr(iterator, "_ALWAYS_CHECKED", 100)

@@ -343,7 +343,7 @@ def _check_errors(data: bytes) -> None:
 
 @settings(deadline=None, max_examples=40)
 @given(_messy(4))
-def test_only_decode_errors_leave_readers_and_they_say_where(data: bytes) -> None:
+def test_readers_raise_only_decode_errors_with_a_place(data: bytes) -> None:
     """Reading the records of every piece, sound or not, raises only DecodeErrors, which say where in the file."""
     _check_errors(data)
 

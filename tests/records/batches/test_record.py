@@ -20,7 +20,7 @@ raw_records = st.builds(
 
 @settings(deadline=None, max_examples=50)
 @given(raw_records, st.binary(max_size=20), st.binary(max_size=20))
-def test_what_was_encoded_is_read(record: RawRecord, before: bytes, after: bytes) -> None:
+def test_encoded_values_are_decoded(record: RawRecord, before: bytes, after: bytes) -> None:
     """Any record reads back the same from anywhere in a buffer, and ends where it ends."""
     encoded = encode_record(record)
     assert read_record(before + encoded + after, len(before)) == (record, len(before) + len(encoded))

@@ -123,7 +123,7 @@ def test_damage_stays_where_it_is(form: Any) -> None:
 
 
 @_forms
-def test_what_is_no_batch_comes_in_its_place(form: Any) -> None:
+def test_bytes_without_a_batch_are_yielded_in_place(form: Any) -> None:
     """Legacy messages, corruption, padding and a torn tail come between chunks, as the splitter gives them."""
     corrupt = bytearray(_batch(5))
     corrupt[70] ^= 1
@@ -138,7 +138,7 @@ def test_what_is_no_batch_comes_in_its_place(form: Any) -> None:
 
 
 @_forms
-def test_reading_starts_and_stops_where_it_is_told(form: Any) -> None:
+def test_reading_starts_and_stops_as_requested(form: Any) -> None:
     """``start`` and ``stop`` are positions of bytes; a batch that goes on past the stop is not given."""
     size = len(_batch())
     with using(form):
@@ -336,7 +336,7 @@ def test_any_buffer_will_do(form: Any) -> None:
 
 
 @_forms
-def test_batches_that_do_not_stand_end_to_end_are_read(form: Any) -> None:
+def test_batches_that_are_not_adjacent_are_read(form: Any) -> None:
     """Of a run, any batches can be unpacked, and the records of the others do not come."""
     with using(form):
         [chunk] = read_columns(_LOG, ())

@@ -176,7 +176,7 @@ def test_both_forms_give_the_same_columns(
 
 @examples(15)
 @given(_framed_logs)
-def test_what_is_not_asked_for_changes_nothing_else(log: list[bytes]) -> None:
+def test_leaving_out_columns_changes_no_others(log: list[bytes]) -> None:
     """Each choice of columns gives those columns as they are among all, the same batches, and the same errors."""
     data = b"".join(log)
     for form in BUILT_FORMS:

@@ -188,7 +188,7 @@ def test_records_that_are_not_wanted_are_not_unpacked(form: Any) -> None:
         assert [index for index, _ in whole.errors] == [0]
 
 
-def test_what_is_no_batch_is_told_within_bounds() -> None:
+def test_bytes_without_a_batch_are_reported_within_bounds() -> None:
     """Damage between wanted batches is an error of records, and a piece among columns."""
     spoiled = bytearray(_THREE.batches[1])
     spoiled[-1] ^= 1
@@ -201,7 +201,7 @@ def test_what_is_no_batch_is_told_within_bounds() -> None:
 
 
 @given(steps, st.integers(0, 14), st.integers(0, 14))
-def test_a_part_of_a_log_says_what_it_can(steps: list[Step], first: int, last: int) -> None:
+def test_a_part_of_a_log_shows_what_it_can(steps: list[Step], first: int, last: int) -> None:
     """Of a part, transactions begin where they are first seen, and those whose marker is not there are open."""
     part = [*steps[first:last]]
     log = ConsumerLog(part)
@@ -211,7 +211,7 @@ def test_a_part_of_a_log_says_what_it_can(steps: list[Step], first: int, last: i
     assert found.last_stable_offset == log.stable_end
 
 
-def test_what_is_appended_after_the_search_is_not_given_as_committed() -> None:
+def test_records_appended_after_the_search_are_not_committed() -> None:
     """Behind the end of what is known, nothing is: a log may grow between the search and the reading."""
     log = ConsumerLog([Step("plain"), Step("write"), Step("abort"), Step("plain"), Step("plain")])
     known = find_transactions(BufferSource(b"".join(log.batches[:4])))

@@ -155,7 +155,7 @@ def test_every_offset_checkpoint_of_kafka_reads_and_writes_back() -> None:
 
 @pytest.mark.parametrize("number", [-(2**31) - 1, -(2**31), -1, 2**30 - 1, 2**30, 2**31 - 1, 2**31, 2**32])
 @pytest.mark.parametrize("line", [0, 1])
-def test_a_number_out_of_range_is_told_from_a_wrong_one(number: int, line: int) -> None:
+def test_a_number_out_of_range_differs_from_a_malformed_one(number: int, line: int) -> None:
     """A version or a count is an int: one that is, and is wrong, is told otherwise than one that is none."""
     data = f"{number}\n0\n".encode() if line == 0 else f"0\n{number}\n".encode()
     is_int = -(2**31) <= number < 2**31

@@ -207,7 +207,7 @@ def test_entries_are_what_kafkas_own_dump_says() -> None:
 
 @pytest.mark.parametrize("first", range(8))
 @pytest.mark.parametrize("index", [OFFSET_INDEX, TIME_INDEX], ids=["offset", "time"])
-def test_padding_starts_behind_the_last_byte_that_is_not_zero(index: IndexFormat[Any], first: int) -> None:
+def test_padding_starts_after_the_last_nonzero_byte(index: IndexFormat[Any], first: int) -> None:
     """An entry of which a single byte is not zero, whichever, is an entry, and only what is behind it is padding."""
     entry = bytes(first) + b"\1" + bytes(index.entry_size - first - 1)
     padding = bytes(3 * index.entry_size)

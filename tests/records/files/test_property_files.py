@@ -227,7 +227,7 @@ def test_every_partition_metadata_of_kafka_reads_and_writes_back() -> None:
 
 
 @pytest.mark.parametrize("count", range(7))
-def test_an_odd_backslash_goes_on_with_the_next_line(count: int) -> None:
+def test_an_odd_backslash_continues_with_the_next_line(count: int) -> None:
     """Of backslashes at a line's end each two are one, and one that is left over joins the next line."""
     file = read_java_properties(b"a=b" + b"\\" * count + b"\n  c=d\n")
     value = "b" + "\\" * (count // 2)

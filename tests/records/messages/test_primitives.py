@@ -154,7 +154,7 @@ def test_large_unsigned_varints_are_negative(value: int) -> None:
     assert length == (0x7FFFFFFF if value == 1 << 31 else value - (1 << 32) - 1)
 
 
-def test_a_long_varint_says_what_it_came_to() -> None:
+def test_a_long_varint_error_has_the_value() -> None:
     """Six bytes are too many, and the error is Kafka's."""
     with pytest.raises(InvalidRecordError, match=r"Varint is too long.* converted value: ffffffff"):
         primitives.read_unsigned(b"\xff" * 6, 0)

@@ -337,7 +337,7 @@ def test_messages_share_nothing() -> None:
         (errno.ENOENT, StorageError),
     ],
 )
-def test_a_text_that_cannot_be_opened_is_told(
+def test_a_text_that_cannot_be_opened_is_an_error(
     number: int, kind: type[StorageError], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By its name, as any file; want of descriptors is no failure, and the next call reads it."""

@@ -156,7 +156,7 @@ def test_lengths_of_more_than_a_byte(size: int) -> None:
         b"\x02a" + UUID + b"\x01\x07\xff\xff\xff\xff\x0f",
     ],
 )
-def test_what_is_unusual_is_left(data: bytes) -> None:
+def test_unusual_entries_are_left_alone(data: bytes) -> None:
     """Null, cut, endless and malformed: None."""
     assert TOPIC.json_reader(0)(data, 0) is None
 

@@ -74,7 +74,7 @@ def test_names_are_upper_case_and_the_last_wins() -> None:
         attrs.evolve(VOTER, min_supported_version=-1),
     ],
 )
-def test_what_no_voter_set_can_hold_is_refused(voter: VotersRecordVoter) -> None:
+def test_impossible_voter_sets_are_refused(voter: VotersRecordVoter) -> None:
     """A blank listener name, or a range that is none, is an InvalidRecordError."""
     with pytest.raises(InvalidRecordError) as caught:
         voter_set(VotersRecord((voter,)))

@@ -206,7 +206,7 @@ def test_a_log_answers_whatever_has_failed(make: Callable[[], MemoryFileSystem],
 
 
 @pytest.mark.parametrize("position", [0, 8, 12])
-def test_a_high_watermark_whose_place_has_rotted_is_known(position: int) -> None:
+def test_a_high_watermark_at_damaged_bytes_is_known(position: int) -> None:
     """The offset is in memory, and its place is left out where no header there can be one of the log."""
     log = open_log(file_system := sound())
     overwrite(file_system, segment_path(3), BATCH_SIZE + position, b"\x7f\x7f\x7f\x7f")

@@ -41,7 +41,7 @@ def use(guard: FailStop, error: RaftLogError | None) -> RaftLogError | None:
     return None
 
 
-def test_blocks_may_stand_in_each_other() -> None:
+def test_blocks_may_be_nested() -> None:
     """A failure inside is the failure of all blocks around it."""
     guard, failure = FailStop("log"), StorageError("log", "sync", "input/output error")
     with pytest.raises(StorageError), guard, guard:
@@ -61,7 +61,7 @@ def test_a_closed_log_is_not_used() -> None:
 
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, MemoryError, ValueError])
-def test_what_is_no_error_of_the_log_is_a_failure(kind: type[BaseException]) -> None:
+def test_errors_not_of_the_log_are_failures(kind: type[BaseException]) -> None:
     """A block that was interrupted has perhaps done half of its work; what comes out of it is left as it is."""
     guard = FailStop("log")
     with pytest.raises(kind), guard:

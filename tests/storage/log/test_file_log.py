@@ -80,7 +80,7 @@ def test_a_new_epoch_is_durable_before_its_first_batch() -> None:
     assert file_system.contents()[join(DIRECTORY, "leader-epoch-checkpoint")] == b"0\n1\n4 0\n"
 
 
-def test_a_roll_leaves_nothing_behind_that_is_not_durable() -> None:
+def test_a_roll_makes_everything_durable() -> None:
     """The old segment and its indexes are synced, and the new file's name is, before anything is written to it."""
     file_system = MemoryFileSystem()
     log = open_log(file_system)
@@ -141,7 +141,7 @@ def test_what_a_truncation_drops_is_read_before_anything_changes(monkeypatch: py
     assert records_of(open_log(file_system)) == expected(0, 8)
 
 
-def test_segments_go_only_after_the_new_start_is_durable() -> None:
+def test_segments_are_deleted_only_after_the_new_start_is_durable() -> None:
     """A deletion is written down before anything goes."""
     file_system = MemoryFileSystem()
     log = open_log(file_system)

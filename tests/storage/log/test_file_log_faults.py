@@ -91,7 +91,7 @@ def test_whichever_operation_fails_nothing_flushed_is_lost(is_full: bool, stride
 
 
 @pytest.mark.parametrize("stride", [3, pytest.param(1, marks=pytest.mark.slow)])
-def test_a_log_without_room_goes_on_once_there_is_some(stride: int) -> None:
+def test_a_log_on_a_full_disk_continues_when_there_is_space(stride: int) -> None:
     """Where there was no room, the call may be made again, and in the end all is there; other errors are the end."""
     skip = 0
     while True:
@@ -170,7 +170,7 @@ def test_an_epoch_whose_batch_did_not_fit_is_taken_back() -> None:
     assert (log.quarantine, log.end_offset.offset, log.last_fetched_epoch) == (None, 3, 4)
 
 
-def test_what_was_acknowledged_after_a_truncation_that_failed_is_remembered() -> None:
+def test_records_acknowledged_after_a_failed_truncation_are_kept() -> None:
     """Whatever there was no room for in a truncation, a record that is flushed afterwards is missed when it rots."""
     skip = 0
     while True:

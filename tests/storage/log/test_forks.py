@@ -186,14 +186,14 @@ def test_a_child_that_closes_changes_nothing(opened: Opened) -> None:
     opened.log.flush()
 
 
-def test_what_a_child_has_in_memory_answers(opened: Opened) -> None:
+def test_a_childs_memory_answers(opened: Opened) -> None:
     """The properties are those of the moment of the fork."""
     assert in_child(lambda: (opened.log.end_offset.offset, opened.log.flushed_offset, opened.log.start_offset)) == (
         "(4, 3, 0)"
     )
 
 
-def test_a_child_may_take_over_when_the_parent_has_let_go(opened: Opened) -> None:
+def test_a_child_may_take_over_when_the_parent_has_closed(opened: Opened) -> None:
     """It opens the directory for itself; closing what it has inherited then does not release its own lock."""
     inherited = opened.directory
     release, released = os.pipe()
@@ -252,7 +252,7 @@ def test_a_failure_of_the_parent_is_not_the_childs_reason() -> None:
         raise AssertionError
 
 
-def test_what_is_gone_is_not_told() -> None:
+def test_deleted_files_are_not_reported() -> None:
     """Nothing keeps alive what nobody uses any more."""
     owned: Any = Owned("something")
     assert owned.check_owner() is None

@@ -116,7 +116,7 @@ def test_a_crash_while_a_file_is_set_aside_ends_in_quarantine() -> None:
     assert enumerate_crashes(scenario, check, start=file_system).is_complete
 
 
-def test_what_cannot_be_read_any_more_is_no_sound_part() -> None:
+def test_unreadable_bytes_end_the_sound_part() -> None:
     """A disk that gets worse while a file is set aside ends the log; zeros never stand for what was sound."""
     file_system = UnreadableFiles(write_large_log(), {segment_path(0): range(20_000, 20_001)})
     log = open_log(file_system, DEFAULTS)

@@ -83,7 +83,7 @@ def test_a_sync_that_fails_is_the_end_of_the_log(name: str) -> None:
 
 
 @any_work
-def test_what_fails_meanwhile_lets_nothing_count(name: str) -> None:
+def test_a_failure_meanwhile_invalidates_the_result(name: str) -> None:
     """An append whose write fails while work is under way: the work ends in the same error, run before or after it."""
     for runs_first in (True, False):
         log = begin(file_system := MemoryFileSystem())

@@ -73,7 +73,7 @@ def test_no_second_work_is_begun(name: str) -> None:
 
 @any_work
 @pytest.mark.parametrize("is_run", [False, True])
-def test_appends_go_on_or_are_refused(name: str, is_run: bool) -> None:
+def test_appends_continue_or_are_refused(name: str, is_run: bool) -> None:
     """They go on where they touch nothing of it, before it is run and after; they are counted by the next flush."""
     log = begin(MemoryFileSystem())
     work = WORKS[name](log)
@@ -96,7 +96,7 @@ def test_appends_go_on_or_are_refused(name: str, is_run: bool) -> None:
 
 @any_work
 @pytest.mark.parametrize("is_run", [False, True])
-def test_reads_go_on(name: str, is_run: bool) -> None:
+def test_reads_continue(name: str, is_run: bool) -> None:
     """What will be left is read as before; where it will be cut a read is refused, and not called rot."""
     log = begin(MemoryFileSystem())
     log.update_high_watermark(6)
@@ -168,7 +168,7 @@ def test_a_log_is_not_closed_under_what_is_run() -> None:
     log.close()
 
 
-def test_what_is_appended_while_a_sync_is_under_way_is_not_covered_by_it() -> None:
+def test_a_sync_does_not_cover_later_appends() -> None:
     """Whether it comes before or after the sync began: flushed is what was there when the flush was prepared."""
     log = open_log(file_system := MemoryFileSystem(), LogConfig())
     fill(log, 8)
@@ -186,7 +186,7 @@ def test_what_is_appended_while_a_sync_is_under_way_is_not_covered_by_it() -> No
     assert ends == {9, 10}  # The sync itself has covered what was there when it began; nobody was told.
 
 
-def test_a_result_of_before_is_told_apart() -> None:
+def test_an_earlier_result_is_distinguished() -> None:
     """A flush whose result comes once more after a truncation and a new leader: it says so, and nothing changes."""
     log = begin(MemoryFileSystem())
     work = log.prepare_flush()
@@ -255,7 +255,7 @@ def test_pointers_keep_their_order_whatever_is_under_way(names: list[str], is_ru
         assert log.start_offset <= log.flushed_offset <= log.end_offset.offset
 
 
-def test_the_lock_that_is_told_of_names_the_files() -> None:
+def test_the_lock_error_names_the_files() -> None:
     """Whoever is refused learns what must be finished."""
     log = begin(MemoryFileSystem())
     work = log.prepare_flush()

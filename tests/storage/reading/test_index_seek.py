@@ -52,7 +52,7 @@ def _number_ending_at(offset: int) -> int:
 
 
 @pytest.mark.parametrize("padding", [0, 1, 2, 3, 64])
-def test_reading_starts_at_the_last_entry_that_is_not_behind(path: Path, padding: int) -> None:
+def test_reading_starts_at_the_last_entry_that_is_not_after(path: Path, padding: int) -> None:
     """At each offset it is the last batch with an entry that ends there or before; zeros behind entries say nothing."""
     index = path.with_suffix(".index")
     index.write_bytes(index.read_bytes() + bytes(8 * padding))
@@ -61,7 +61,7 @@ def test_reading_starts_at_the_last_entry_that_is_not_behind(path: Path, padding
     }
 
 
-def test_what_is_earlier_is_passed_over(path: Path) -> None:
+def test_earlier_records_are_skipped(path: Path) -> None:
     """A timestamp that is an entry's own is not before it, and one that is a millisecond later is."""
     numbers = {time: min((time - BASE + 1) // 2, COUNT) - 1 for time in range(BASE - 1, BASE + 2 * COUNT + 2)}
     assert offsets(path) == {time: BASE + 2 * number + 1 if number >= 1 else 0 for time, number in numbers.items()}

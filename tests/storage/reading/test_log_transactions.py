@@ -43,7 +43,7 @@ def test_files_spare_the_scan_of_older_segments(tmp_path: Path, monkeypatch: pyt
 
 @pytest.mark.parametrize("suffix", [".txnindex", ".snapshot"])
 @pytest.mark.parametrize("spoil", ["missing", "empty", "cut", "rotten"])
-def test_files_that_do_not_say_enough_are_not_believed(tmp_path: Path, suffix: str, spoil: str) -> None:
+def test_files_with_too_little_evidence_are_not_trusted(tmp_path: Path, suffix: str, spoil: str) -> None:
     """A file that is damaged or gone costs a scan; an index that is gone or empty says that nothing was aborted."""
     paths = write_segments(tmp_path / "a", _LOG, [3], has_files=True)
     path = next(each for each in sorted((tmp_path / "a").glob(f"*{suffix}")) if each.stat().st_size > 14)

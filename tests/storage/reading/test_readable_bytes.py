@@ -87,7 +87,7 @@ def test_a_gap_is_of_whole_blocks(gaps: set[int], position: int, size: int, has_
     assert readable.has_gap(position, size) == has_gap
 
 
-def test_the_first_failure_is_told_and_no_block_is_tried_again() -> None:
+def test_the_first_failure_is_reported_and_no_block_is_tried_again() -> None:
     """A block that the disk did not give once is not asked for again, and what the first one said is what is told."""
     source = Failing({1, 3})
     readable = ReadableBytes(source)

@@ -127,7 +127,7 @@ def test_a_failure_is_not_asked_for_again(made: Callable[[bytes], MadeFile], mon
     assert [position for position, _ in file.asked] == [0, 32]
 
 
-def test_a_file_that_is_gone(made: Callable[[bytes], MadeFile]) -> None:
+def test_a_deleted_file(made: Callable[[bytes], MadeFile]) -> None:
     """Whatever the read says of a file that is not there any more, the error is that it is missing."""
     file = made(bytes(64))
     file.failure = OSError("AWS Error INTERNAL_FAILURE")
@@ -144,7 +144,7 @@ def test_a_file_that_was_replaced(made: Callable[[bytes], MadeFile]) -> None:
             source.read_at(8, 4)
 
 
-def test_a_size_that_is_not_told(made: Callable[[bytes], MadeFile], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_size(made: Callable[[bytes], MadeFile], monkeypatch: pytest.MonkeyPatch) -> None:
     """A file whose size cannot be had cannot be opened, and is closed."""
     file = made(b"")
 

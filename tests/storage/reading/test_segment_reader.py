@@ -29,7 +29,7 @@ def count_chunks(segment: Segment) -> int:
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_a_process_with_threads_starts_others_anew(processes: int) -> None:
+def test_a_process_with_threads_spawns_others_without_fork(processes: int) -> None:
     """Results come in the order of the paths; a fork is not taken while a second thread runs."""
     is_over = threading.Event()
     thread = threading.Thread(target=is_over.wait)

@@ -40,7 +40,7 @@ def settled(*names: str) -> tuple[list[str], set[ActionKind]]:
         f"{0:020}.log.torn-12.tmp",
     ],
 )
-def test_what_is_on_its_way_is_removed(name: str) -> None:
+def test_unfinished_files_are_removed(name: str) -> None:
     """What was never finished, is on its way out, or belongs to no segment goes."""
     assert settled(LOG, name) == ([LOG], {ActionKind.REMOVED})
 
@@ -99,7 +99,7 @@ def test_a_swap_file_takes_no_segment_with_it() -> None:
         (19, (20, 30), True),
     ],
 )
-def test_what_comes_in_with_something_unfinished_goes(swap: int, cleaned: tuple[int, ...], is_kept: bool) -> None:
+def test_batches_after_an_unfinished_one_are_dropped(swap: int, cleaned: tuple[int, ...], is_kept: bool) -> None:
     """It takes a segment's place only if nothing at or below it is unfinished; offset 0 is an offset too."""
     names = [f"{swap:020}.log.swap", *(f"{each:020}.log.cleaned" for each in cleaned)]
     left, kinds = settled(f"{swap:020}.log", *names)

@@ -96,7 +96,7 @@ def test_a_log_that_was_closed_is_read_from_memory(tmp_path: Path, seen: list[tu
     assert {name for name, _ in opened(directory, seen)} == {"read_at"}
 
 
-def test_what_is_dropped_was_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dropped_caches_were_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Advice drops no page that is dirty: the sync comes first, of the same file, from its first byte to its last."""
     calls: list[tuple[Any, ...]] = []
     monkeypatch.setattr(os, "fdatasync", lambda descriptor: calls.append((descriptor,)))
@@ -110,7 +110,7 @@ def test_what_is_dropped_was_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("name", ["fdatasync", "posix_fadvise"])
-def test_a_disk_that_fails_meanwhile_is_told(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_failure_meanwhile_is_reported(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is trusted that could not be synced, or not dropped; the log is as it was, and opens later."""
     directory = a_killed_log(tmp_path, flushed=1, more=1)
 

@@ -92,7 +92,7 @@ def test_slots_are_read_from_their_own_bytes() -> None:
         pytest.param(7, 0, True, id="a later epoch at the start"),
     ],
 )
-def test_who_has_overwritten_what_was_durable(epoch: int, start_offset: int, is_foreign: bool) -> None:
+def test_overwritten_durable_records(epoch: int, start_offset: int, is_foreign: bool) -> None:
     """An epoch above the last known one, from below the durable end on, is somebody else's; at the end it is not."""
     stored = StoredDurablePoint(RecoveryPoint(10, epochs=(EpochEntry(5, 0),)), ())
     entry = EpochEntry(epoch, start_offset)
@@ -133,7 +133,7 @@ def test_a_recovery_point_that_cannot_be_written_is_an_error() -> None:
             DurablePoint(file_system, "log", RecoveryPoint(5, 0, 1))
 
 
-def test_what_is_stored_is_what_counts_from_then_on() -> None:
+def test_the_stored_state_is_in_force_from_then_on() -> None:
     """The point says what was stored last, and the marks that come then are of its generation."""
     file_system = _file_system()
     durable = DurablePoint(file_system, "log", RecoveryPoint(5, 0, 1))

@@ -59,7 +59,7 @@ def test_epochs_must_grow(data: bytes) -> None:
         file_with(data).load()
 
 
-def test_a_missing_file_is_told_apart() -> None:
+def test_a_missing_file_has_an_error_of_its_own() -> None:
     """No file is an error of its own: the caller makes it anew. An empty one, as Kafka makes it, has no epochs."""
     with pytest.raises(MissingFileError):
         LeaderEpochCheckpoint(MemoryFileSystem(), ".").load()

@@ -145,7 +145,7 @@ def test_marks_take_turns() -> None:
     durable.close()
 
 
-def test_without_marks_the_recovery_point_says_how_far_a_sync_came() -> None:
+def test_without_marks_the_recovery_point_is_the_durable_end() -> None:
     """Where a mark cannot be written, the other file is replaced, as far as there is room; no sync goes unnoticed."""
     file_system = MemoryFileSystem((("log", None, False),))
     durable = DurablePoint(file_system, "log", RecoveryPoint(5, 3, 1, is_clean=True, epochs=(EpochEntry(1, 0),)))

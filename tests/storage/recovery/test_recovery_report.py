@@ -39,7 +39,7 @@ def test_a_line_for_each_thing(done: list[RecoveryAction], quarantine: Quarantin
         (None, None, ""),
     ],
 )
-def test_what_was_known_before(was_closed: bool | None, durable_end_offset: int | None, ending: str) -> None:
+def test_rules_known_before(was_closed: bool | None, durable_end_offset: int | None, ending: str) -> None:
     """How far the log was durable, and whether it was closed, is said where it was known."""
     report = RecoveryReport(0, 9, durable_end_offset, was_closed, (), None)
     assert report.lines() == (f"the log holds offsets 0 to 9 (exclusive){ending}",)

@@ -37,7 +37,7 @@ def writes(files: MemoryFileSystem, path_end: str = ".log") -> list[str]:
 
 
 @pytest.mark.parametrize("more", [0, 1, 2])
-def test_what_lies_above_the_durable_point_is_written_anew(more: int) -> None:
+def test_records_above_the_durable_point_are_rewritten(more: int) -> None:
     """From the batch at the durable point on, to the end, in place; nothing where the log ends there."""
     files = a_log(flushed=3, more=more)
     whole = files.contents()[SEGMENT]
@@ -47,7 +47,7 @@ def test_what_lies_above_the_durable_point_is_written_anew(more: int) -> None:
     assert {state.contents()[SEGMENT] for state in files.crash_states()} == {whole}
 
 
-def test_a_log_that_was_closed_is_believed() -> None:
+def test_a_cleanly_closed_log_is_trusted() -> None:
     """After a close in order no byte is written anew, and no name is given anew."""
     files = a_log(flushed=3, more=1)
     FileLog.open(files, DIRECTORY, CONFIG).close()
@@ -56,7 +56,7 @@ def test_a_log_that_was_closed_is_believed() -> None:
     assert renamed == [f"{DIRECTORY}/raftlog-recovery-point.tmp"]
 
 
-def test_a_log_that_went_on_after_it_was_closed_is_not() -> None:
+def test_a_log_that_grew_after_it_was_closed_is_not_trusted() -> None:
     """What somebody else has appended to a log that was closed is written anew."""
     files = a_log(flushed=3)
     FileLog.open(files, DIRECTORY, CONFIG).close()
@@ -65,7 +65,7 @@ def test_a_log_that_went_on_after_it_was_closed_is_not() -> None:
     assert writes(files) == [f"{len(data)} bytes at {len(files.contents()[SEGMENT]) - len(data)}"]
 
 
-def test_all_segments_above_the_durable_point_are_written_anew() -> None:
+def test_all_segments_above_the_durable_point_are_rewritten() -> None:
     """A directory that nothing speaks for, as Kafka leaves it, is written anew in all its segments, once."""
     files = MemoryFileSystem(((DIRECTORY, None, False),))
     story = LogStory(files, lambda value: None, Promised())
@@ -107,7 +107,7 @@ def test_it_is_written_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
         (Operation.SYNC_DIRECTORY, False),
     ],
 )
-def test_a_failure_meanwhile_is_told_and_leaves_the_log_openable(operation: Operation, is_full: bool) -> None:
+def test_a_failure_meanwhile_is_reported_and_leaves_the_log_openable(operation: Operation, is_full: bool) -> None:
     """Whichever operation fails at a start, it is a StorageError, or harmless, and the next start finds everything."""
     whole = FileLog.open(a_log(flushed=2, more=2), DIRECTORY, CONFIG).end_offset.offset
     for number in range(100):
@@ -143,7 +143,7 @@ def test_bytes_that_change_between_the_scan_and_the_write_are_not_written(monkey
     assert FileLog.open(files, DIRECTORY, CONFIG).end_offset.offset == 3
 
 
-def test_what_is_sound_before_damage_is_written_anew_too() -> None:
+def test_sound_batches_before_damage_are_rewritten_too() -> None:
     """A log in quarantine tells of what it can read as flushed, so that is; the damage stays byte for byte."""
     files = a_log(flushed=2, more=3)
     size = len(data_batch(1)(1))
@@ -178,7 +178,7 @@ def test_a_recovery_point_is_durable_before_anything_is_cut_by_it() -> None:
                 assert FileLog.open(after, DIRECTORY, CONFIG).quarantine is None
 
 
-def test_names_in_doubt_are_given_anew_and_others_are_not() -> None:
+def test_only_names_in_doubt_are_written_again() -> None:
     """A segment in which nothing is durable, and each snapshot, gets its name again; a segment below does not."""
     files = MemoryFileSystem(((DIRECTORY, None, False),))
     story = LogStory(files, lambda value: None, Promised())
@@ -208,7 +208,7 @@ def test_a_truncation_whose_sync_failed_is_not_taken_back_by_a_crash() -> None:
 
 
 @pytest.mark.parametrize("path_end", [".log", ".checkpoint"])
-def test_a_start_that_ends_between_two_names_is_gone_on_with(path_end: str) -> None:
+def test_a_startup_that_died_between_two_renames_is_continued(path_end: str) -> None:
     """A file that was on its way from one name to the other is found by the next start."""
     files = MemoryFileSystem(((DIRECTORY, None, False),))
     story = LogStory(files, lambda value: None, Promised())

@@ -39,7 +39,7 @@ def _memory() -> MemoryFileSystem:
 
 
 @pytest.mark.parametrize("size", [0, 1, 99, 100, 101, 200, 201, 350])
-def test_all_of_the_damage_is_kept_and_told(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_of_the_damage_is_kept_and_reported(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Copied piece by piece, the damage is what it was, under the name that is told; of none there is no copy."""
     monkeypatch.setattr(damaged_files, "_COPY_SIZE", 100)
     file_system, damage = _memory(), bytes(range(1, 256)) * 2
@@ -52,7 +52,7 @@ def test_all_of_the_damage_is_kept_and_told(size: int, monkeypatch: pytest.Monke
     assert file_system.contents()[segment_path(0)] == GOOD
 
 
-def test_half_a_copy_of_an_earlier_try_is_not_gone_on_with() -> None:
+def test_half_a_copy_of_an_earlier_try_is_not_continued() -> None:
     """What a crash has left of a copy is replaced: the bytes that are kept are those that are there now."""
     file_system = _memory()
     segment = _segment(file_system, "log", 0, GOOD + b"damage")

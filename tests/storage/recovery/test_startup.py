@@ -309,7 +309,7 @@ def test_a_snapshot_that_was_refused_is_refused_by_a_restart() -> None:
     assert records_of(log) == expected(5, 8, epoch=2)
 
 
-def test_starting_anew_at_a_snapshot_is_reported_and_done_once() -> None:
+def test_a_restart_at_a_snapshot_is_reported_and_done_once() -> None:
     """What a snapshot takes the place of is kept, and told; the next start finds nothing to do."""
     file_system = MemoryFileSystem()
     log = open_log(file_system)
@@ -362,7 +362,7 @@ def test_a_snapshot_that_reads_again_makes_the_log_whole_again() -> None:
     assert open_log(file_system).recovery.actions == ()
 
 
-def test_a_crash_while_starting_anew_leaves_no_hole() -> None:
+def test_a_crash_while_restarting_at_a_snapshot_leaves_no_hole() -> None:
     """Segments go from the end: whatever is left then, the next start begins at the snapshot."""
     source = MemoryFileSystem()
     log = open_log(source)
@@ -393,7 +393,7 @@ def test_a_crash_in_a_truncation_leaves_no_hole() -> None:
     assert enumerate_crashes(lambda file_system, promise: open_log(file_system).truncate_to(1), check, start=source)
 
 
-def test_what_a_start_has_found_is_durable() -> None:
+def test_the_result_of_startup_is_durable() -> None:
     """What a killed process wrote may be in memory alone; once it counts as flushed, no crash takes it."""
     file_system = MemoryFileSystem()
     fill(open_log(file_system), 2)

@@ -96,7 +96,7 @@ def test_rot_in_the_last_batch_of_kafkas_log_is_quarantined(snapshot_offset: int
 
 @pytest.mark.parametrize("left", [1, 11, 12, 16, 17, 60, BATCH_SIZE - 1])
 @pytest.mark.parametrize("snapshot_offset", [0, 6, 7])
-def test_what_looks_torn_in_kafkas_log_is_cut_and_kept(snapshot_offset: int, left: int) -> None:
+def test_a_torn_tail_of_kafkas_log_is_truncated_and_kept(snapshot_offset: int, left: int) -> None:
     """A batch that is cut short at the end of the file, above the newest snapshot, is copied, and cut."""
     file_system = kafkas(snapshot_offset)
     cut(file_system, segment_path(6), BATCH_SIZE + left)
@@ -109,7 +109,7 @@ def test_what_looks_torn_in_kafkas_log_is_cut_and_kept(snapshot_offset: int, lef
     assert action.copy in str(action)
 
 
-def test_what_looks_torn_below_kafkas_snapshot_is_lost() -> None:
+def test_a_torn_tail_below_kafkas_snapshot_is_lost() -> None:
     """The snapshot says that the record was committed: the log starts anew there, and says what it has lost."""
     file_system = kafkas(8)
     cut(file_system, segment_path(6), 2 * BATCH_SIZE - 1)
@@ -123,7 +123,7 @@ def test_what_looks_torn_below_kafkas_snapshot_is_lost() -> None:
 
 
 @pytest.mark.parametrize("zeros", [1, 8, SECTOR, 100_000])
-def test_zeros_behind_kafkas_log_are_cut_and_kept(zeros: int) -> None:
+def test_zeros_after_kafkas_log_are_truncated_and_kept(zeros: int) -> None:
     """They were allotted and never written."""
     file_system = kafkas()
     overwrite(file_system, segment_path(6), 2 * BATCH_SIZE, bytes(zeros))
@@ -186,7 +186,7 @@ def test_a_sound_batch_of_an_old_magic_is_not_torn(durable: int, magic: int) -> 
 
 
 @pytest.mark.parametrize("start", [2, 3, 4])
-def test_a_segment_that_ends_at_the_log_start_is_gone(start: int) -> None:
+def test_a_segment_that_ends_at_the_log_start_is_deleted(start: int) -> None:
     """One that ends there, or below, is what a crash left of a deletion; one that ends above holds the first record."""
     log = open_log(file_system := MemoryFileSystem())
     fill(log, 8)
@@ -288,7 +288,7 @@ def test_without_room_for_the_copy_nothing_is_cut() -> None:
 
 
 @pytest.mark.parametrize("bad_offset", [6, 7])
-def test_rot_that_a_snapshot_covers_is_said_and_kept(bad_offset: int) -> None:
+def test_damage_that_a_snapshot_covers_is_reported_and_kept(bad_offset: int) -> None:
     """The log starts anew at the snapshot; what is rotten is named, and all that was there is there, aside."""
     file_system = covered()
     if bad_offset == 6:
@@ -392,7 +392,7 @@ def test_a_start_that_was_deleted_is_not_missed(offset: int) -> None:
 
 
 @pytest.mark.parametrize("operation", [Operation.REMOVE, Operation.SYNC_DIRECTORY])
-def test_what_was_decided_is_finished(operation: Operation) -> None:
+def test_a_decided_truncation_is_finished(operation: Operation) -> None:
     """Where the owner had begun to remove what is below a snapshot, the next start does the rest, and keeps nothing."""
     skip = 0
     while True:

@@ -239,7 +239,7 @@ def test_a_truncation_by_a_leader_does_not_end_a_quarantine() -> None:
     assert log.quarantine.durable_end_offset == 8
 
 
-def test_a_good_batch_behind_a_bad_one_is_damage() -> None:
+def test_a_good_batch_after_a_bad_one_is_damage() -> None:
     """Above the durable point, too: in doubt it is damage, for the good one may have been acknowledged."""
     file_system = write_unflushed_log()
     flip(file_system, segment_path(6), BATCH_SIZE + 70)
@@ -248,7 +248,7 @@ def test_a_good_batch_behind_a_bad_one_is_damage() -> None:
     assert (log.quarantine.first_bad_offset, log.quarantine.durable_end_offset) == (7, 9)
 
 
-def test_a_bad_segment_with_another_behind_it_is_damage() -> None:
+def test_a_bad_segment_followed_by_another_is_damage() -> None:
     """A segment was synced before the next one began: it cannot be torn."""
     file_system = write_log(8)
     forget_durable_point(file_system)
@@ -394,7 +394,7 @@ def test_an_epoch_that_rots_is_damage_though_no_crc_covers_it(offset: int, bit: 
     assert log.last_fetched_epoch == (0 if offset == 0 else 2 if offset <= 4 else 4)
 
 
-def test_a_kafka_that_went_on_with_the_log_is_believed() -> None:
+def test_appends_by_kafka_are_trusted() -> None:
     """Epochs that the recovery point does not know, and Kafka's checkpoint does, are sound."""
     file_system = write_log(3)
     overwrite(file_system, segment_path(0), 3 * BATCH_SIZE, raft_batch(3, 5) + raft_batch(4, 5))
@@ -405,7 +405,7 @@ def test_a_kafka_that_went_on_with_the_log_is_believed() -> None:
 
 
 @pytest.mark.parametrize("rotten", range(3, 8))
-def test_rot_behind_a_log_that_was_closed_is_no_torn_tail(rotten: int) -> None:
+def test_damage_after_a_closed_log_is_not_a_torn_tail(rotten: int) -> None:
     """What stands there was Kafka's to acknowledge: where a complete batch does not check, something is lost."""
     file_system = write_log(3)
     open_log(file_system).close()
@@ -419,7 +419,7 @@ def test_rot_behind_a_log_that_was_closed_is_no_torn_tail(rotten: int) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 16, 17, BATCH_SIZE - 1])
-def test_a_torn_write_behind_a_log_that_was_closed_is_cut(size: int) -> None:
+def test_a_torn_write_after_a_closed_log_is_truncated(size: int) -> None:
     """What looks torn is, also there; and what was appended by ourselves since is torn wherever it does not check."""
     file_system = write_log(3)
     open_log(file_system).close()
@@ -448,7 +448,7 @@ def _continued_by_kafka(offset: int, checkpoint: bytes) -> MemoryFileSystem:
 
 @pytest.mark.parametrize("offset", range(1, 6))
 @pytest.mark.parametrize("is_torn", [False, True])
-def test_a_kafka_that_truncated_the_log_is_believed(offset: int, *, is_torn: bool) -> None:
+def test_a_truncation_by_kafka_is_trusted(offset: int, *, is_torn: bool) -> None:
     """A new epoch in log and checkpoint voids the durable point from its start on, and that is told."""
     file_system = _continued_by_kafka(offset, b"0\n3\n1 0\n5 %d\n6 %d\n" % (offset, offset + 1))
     path = segment_path(offset // 3 * 3)
@@ -479,7 +479,7 @@ def test_an_epoch_that_the_checkpoint_does_not_have_voids_nothing(checkpoint: by
 
 
 @pytest.mark.parametrize("position", [0, 1])
-def test_what_kafka_has_kept_stays_durable(position: int) -> None:
+def test_records_that_kafka_has_kept_stay_durable(position: int) -> None:
     """Below the start of the new epoch the durable point holds: damage there is damage."""
     file_system = _continued_by_kafka(5, b"0\n3\n1 0\n5 5\n6 6\n")
     flip(file_system, segment_path(3), position * BATCH_SIZE + 70)

@@ -29,9 +29,7 @@ def test_the_first_batch_of_an_epoch_is_judged_by_all(
 
 
 @given(st.lists(caches, max_size=3), st.lists(st.integers(0, 6), max_size=9).map(sorted))
-def test_what_goes_on_is_judged_as_if_each_batch_were_asked_for(
-    witnesses: list[LeaderEpochs], epochs: list[int]
-) -> None:
+def test_continuous_batches_are_judged_as_if_requested_singly(witnesses: list[LeaderEpochs], epochs: list[int]) -> None:
     """Batches that go on with an epoch are judged where a witness has a new one: the first doubtful one is found."""
     judge = EpochWitnesses(witnesses)
     previous = [-1, *epochs]
@@ -40,6 +38,6 @@ def test_what_goes_on_is_judged_as_if_each_batch_were_asked_for(
     assert found.index(True) == asked.index(True) if True in asked else True not in found
 
 
-def test_nobody_says_anything() -> None:
+def test_no_witness() -> None:
     """Without witnesses no epoch is doubted."""
     assert not EpochWitnesses().contradict(0, 1, 0)

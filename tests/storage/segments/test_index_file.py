@@ -77,7 +77,7 @@ def test_each_store_follows_the_entries(found: Entries, more: Entries, data: st.
     assert file_system.contents()["i"] == OFFSET_INDEX.encode([*found[:kept], *new])
 
 
-def test_a_missing_file_is_behind_or_enough() -> None:
+def test_a_missing_file_is_stale_or_sufficient() -> None:
     """Where there are no entries no file is needed; one that cannot be read is as good as wrong."""
     one = [OffsetIndexEntry(1, 1)]
     assert filled(one, holding(None)).compare() is StoredIndex.INCOMPLETE

@@ -134,7 +134,7 @@ def reads(file_system: MemoryFileSystem) -> int:
     return sum(step.operation is Operation.READ for step in file_system.steps)
 
 
-def test_what_was_found_last_is_not_looked_for_again() -> None:
+def test_the_last_result_is_not_searched_again() -> None:
     """Without index entries a batch is far to look for; it again, or the next one, is at hand; one before is not."""
     file_system = MemoryFileSystem()
     segment = LogSegment(file_system, ".", 10, IndexLimits(interval_bytes=1 << 30))

@@ -30,7 +30,7 @@ def test_a_position_is_the_last_at_or_before_an_offset(entries: list[tuple[int, 
 
 
 @given(gaps, st.integers(0, 30_000))
-def test_truncation_drops_batches_at_or_behind_a_position(entries: list[tuple[int, int]], position: int) -> None:
+def test_truncation_drops_batches_at_or_after_a_position(entries: list[tuple[int, int]], position: int) -> None:
     """What starts at the position goes, what starts before it stays."""
     index, listed = filled(entries)
     index.truncate(position)
@@ -56,7 +56,7 @@ def test_a_file_is_brought_up_from_whatever_it_was(
     assert index.path == "i.index"
 
 
-def test_comparison_tells_behind_from_wrong() -> None:
+def test_comparison_distinguishes_lagging_from_diverged() -> None:
     """A file that lacks entries is behind; one with others is wrong; zeros behind are allotted."""
     file_system = MemoryFileSystem()
 

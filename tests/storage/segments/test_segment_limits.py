@@ -76,7 +76,7 @@ def test_age_counts_from_the_first_batch_also_after_a_scan() -> None:
 
 
 @pytest.mark.parametrize("kept", [0, 1])
-def test_age_counts_anew_where_all_was_truncated(kept: int) -> None:
+def test_age_restarts_after_a_full_truncation(kept: int) -> None:
     """What a truncation has emptied has the age of what is appended then; what is left keeps its age."""
     segment = segment_of([1, 1])
     segment.cut_file(kept * SIZE)
@@ -139,7 +139,7 @@ def test_the_last_time_entry_is_for_good_once_the_segment_ends(is_last: bool) ->
 # Finding batches
 
 
-def test_what_was_found_is_forgotten_with_a_truncation() -> None:
+def test_a_truncation_forgets_found_transactions() -> None:
     """Where other batches come to stand than those that were found, nothing is looked for in the middle of one."""
     segment = segment_of([1, 1, 1])
     assert segment.locate(12)[0] == 2 * SIZE
@@ -245,7 +245,7 @@ def test_room_that_is_left_is_given_back() -> None:
     assert file.asked == []
 
 
-def test_room_is_reserved_anew_after_a_cut() -> None:
+def test_space_is_preallocated_again_after_a_truncation() -> None:
     """What was reserved goes with a truncation, and with the rest of a write that found no room."""
     files = MemoryFileSystem()
     segment = segment_of([1, 1], files)

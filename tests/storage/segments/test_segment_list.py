@@ -72,7 +72,7 @@ def test_every_offset_is_found(batch_counts: list[int]) -> None:
 
 
 @given(parts, st.data())
-def test_a_truncation_drops_what_is_behind(batch_counts: list[int], data: st.DataObject) -> None:
+def test_a_truncation_drops_what_follows(batch_counts: list[int], data: st.DataObject) -> None:
     """What is below stays, and the log goes on from there; files of segments that went are gone."""
     file_system = MemoryFileSystem()
     segments = listed(batch_counts, file_system)
@@ -100,7 +100,7 @@ def test_only_whole_segments_are_removed(batch_counts: list[int], data: st.DataO
 
 
 @given(parts, st.booleans())
-def test_starting_anew_leaves_one_empty_segment(batch_counts: list[int], is_damaged: bool) -> None:
+def test_a_restart_leaves_one_empty_segment(batch_counts: list[int], is_damaged: bool) -> None:
     """All segments go, or, where the last one is damaged, it is kept under a name that nothing reads."""
     file_system = MemoryFileSystem()
     segments = listed(batch_counts, file_system)
@@ -121,7 +121,7 @@ def test_a_read_stays_in_a_segment_and_below_its_limit() -> None:
     assert bytes(segments.read(10, 20, size, EPOCHS).records) == b"".join(expected(10, 14))[:size]
 
 
-def test_what_has_rotted_is_not_served() -> None:
+def test_damaged_batches_are_not_served() -> None:
     """A CRC that does not hold, and an epoch that is not the log's, end a read with an error."""
     for position, data in ((len(raft_batch(10, 1, 2)) - 1, b"?"), (15, b"\7")):
         file_system = MemoryFileSystem()
@@ -146,7 +146,7 @@ def rotten(position: int, data: bytes) -> SegmentList:
 @pytest.mark.parametrize(
     "size", [1, TWO - 1, TWO, TWO + 1, TWO + 11, TWO + 12, TWO + 13, 2 * TWO - 1, 2 * TWO, 3 * TWO]
 )
-def test_a_read_ends_anywhere_behind_its_first_batch(size: int) -> None:
+def test_a_read_ends_anywhere_after_its_first_batch(size: int) -> None:
     """As many bytes are read as are asked for, wherever in a batch or its header that is; of the first batch, all."""
     assert bytes(listed([3]).read(10, 16, size, EPOCHS).records) == b"".join(expected(10, 16))[: max(size, TWO)]
 
@@ -159,7 +159,7 @@ def test_rot_before_the_end_of_a_read_is_seen(size: int) -> None:
 
 
 @pytest.mark.parametrize("size", [1, TWO, TWO + 1, 2 * TWO - 1])
-def test_rot_behind_a_read_is_not_asked_about(size: int) -> None:
+def test_damage_after_a_read_does_not_matter(size: int) -> None:
     """A batch of which a part is read, or nothing, is not checked by that read."""
     assert len(rotten(2 * TWO - 1, b"?").read(10, 16, size, EPOCHS).records) == max(size, TWO)
 

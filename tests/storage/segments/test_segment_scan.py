@@ -107,7 +107,7 @@ def test_what_is_out_of_order_ends_the_sound_part(second: bytes) -> None:
     assert found.sound_end_after == 4
 
 
-def test_a_batch_inside_a_record_is_not_believed_for_its_offsets() -> None:
+def test_the_offsets_of_a_batch_inside_a_record_are_not_trusted() -> None:
     """A torn record may hold the bytes of a batch: low offsets say nothing there, and far ones not where to end."""
     for inner, sound_end_after in ((raft_batch(0, 1), None), (raft_batch(2**40, 9), 5)):
         builder = RecordBatchBuilder(5, partition_leader_epoch=1)
@@ -119,7 +119,7 @@ def test_a_batch_inside_a_record_is_not_believed_for_its_offsets() -> None:
 
 
 @pytest.mark.parametrize("codec", [CompressionType.NONE, CompressionType.GZIP])
-def test_batches_behind_one_that_has_rotted_show_what_is_lost(codec: CompressionType) -> None:
+def test_batches_after_a_damaged_one_show_the_loss(codec: CompressionType) -> None:
     """However few bytes the records of a rotten batch took, what stands behind it is of this log."""
     builder = RecordBatchBuilder(1, partition_leader_epoch=1, compression_type=codec)
     builder.extend([(0, None, b"v")] * 2000)
@@ -178,7 +178,7 @@ class FailingSource:
         return False
 
 
-def test_what_a_disk_does_not_give_back_is_a_problem_where_it_is() -> None:
+def test_unreadable_bytes_are_reported_at_their_place() -> None:
     """Scanning goes on before and behind the range, which is no torn tail wherever it lies."""
     batches = [raft_batch(offset, 1, 1, bytes([offset]) * 3000) for offset in range(10)]
     data, size = b"".join(batches), len(batches[0])
@@ -203,7 +203,7 @@ def test_zeros_that_are_right_are_no_bytes_of_the_disk() -> None:
 
 
 @given(st.data())
-def test_what_no_sync_has_spoken_for_is_the_disk_s(draw: st.DataObject) -> None:
+def test_unsynced_bytes_may_or_may_not_be_on_the_disk(draw: st.DataObject) -> None:
     """Whatever memory says from the durable point on, a scan finds what the disk has, and reads no less from memory."""
     log = [raft_batch(offset, 1 + offset // 5, 1, b"%d" % offset) for offset in range(draw.draw(st.integers(0, 9)))]
     durable = draw.draw(st.integers(0, len(log)))

@@ -45,7 +45,7 @@ def begin() -> tuple[MemoryFileSystem, FileLog, QuorumStateStore]:
     return file_system, log, store
 
 
-def test_a_leader_goes_on_at_the_log_end() -> None:
+def test_a_leader_continues_at_the_log_end() -> None:
     """The epoch is in the log and in the election state, and the accumulator begins where the log ends."""
     _, log, store = begin()
     batches = lead_epoch(log, store, leader(5))
@@ -100,7 +100,7 @@ def test_nothing_is_synced_but_by_the_run() -> None:
     assert not [step for step in list(file_system.steps)[count:] if step.operation in syncs]
 
 
-def test_what_is_refused_has_changed_nothing() -> None:
+def test_a_refusal_changes_nothing() -> None:
     """An epoch that is over for the log or the election state, another leader of it, no leader, work under way."""
     file_system, log, store = begin()
     store.write(QuorumStateData(1, leader_epoch=7, voted_id=2))
@@ -182,7 +182,7 @@ NOT_ELECTED = (None, leader(3), leader(3, leader_id=2), leader(4, leader_id=2), 
 
 
 @pytest.mark.parametrize("before", NOT_ELECTED)
-def test_who_may_have_forgotten_a_vote_does_not_lead(before: QuorumStateData | None) -> None:
+def test_a_replica_that_may_have_forgotten_a_vote_does_not_lead(before: QuorumStateData | None) -> None:
     """Another leader may have been elected by that vote: only an operator says otherwise, and votes stay refused."""
     log, store = forgotten(before)
     epoch = 5 if before == leader(4, leader_id=2) else 4
@@ -194,7 +194,7 @@ def test_who_may_have_forgotten_a_vote_does_not_lead(before: QuorumStateData | N
     assert (log.last_fetched_epoch, store.state, store.may_vote) == (epoch, leader(epoch), False)
 
 
-def test_who_was_elected_leads_whatever_is_forgotten_besides() -> None:
+def test_an_elected_replica_leads_in_spite_of_forgotten_votes() -> None:
     """It leads the epoch already: to enter that again changes nothing."""
     log, store = forgotten(leader(4))
     assert lead_epoch(log, store, leader(4)).epoch == 4
@@ -205,7 +205,7 @@ def test_who_was_elected_leads_whatever_is_forgotten_besides() -> None:
     assert lead_epoch(log, store, leader(5)).epoch == 5
 
 
-def test_a_log_that_is_in_the_epoch_goes_on() -> None:
+def test_a_log_that_is_in_the_epoch_continues() -> None:
     """It has nothing to wait for while the election state is written anew."""
     _, log, store = begin()
     work = prepare_to_lead(log, store, leader(3))

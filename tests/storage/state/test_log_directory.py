@@ -260,7 +260,7 @@ def test_the_topic_is_noted_when_it_is_opened() -> None:
         ({"directory_id": uuid.UUID(int=2**100)}, "directory.id", "3PbC-lOLRFo6CVJVw2Qd_A"),
     ],
 )
-def test_somebody_elses_directory(expected: dict[str, object], subject: str, found: str) -> None:
+def test_a_directory_of_another_program(expected: dict[str, object], subject: str, found: str) -> None:
     """Another cluster's, node's or an exchanged directory is refused, by name, and let go of."""
     file_system = formatted()
     with pytest.raises(ForeignDirectoryError) as caught:
@@ -318,7 +318,7 @@ def test_damaged_properties(name: str, data: bytes, error: type[DecodeError]) ->
         assert caught.value.path == f"node/{name}"
 
 
-def test_a_failing_disk_lets_go_of_the_directory() -> None:
+def test_a_failing_disk_releases_the_directory() -> None:
     """A disk that fails while a directory is opened leaves no lock behind."""
     file_system = formatted()
     file_system.faults.append(Fault(Operation.SYNC))

@@ -214,7 +214,7 @@ def test_a_write_that_the_disk_lost_is_found(before: QuorumStateData, after: Quo
 
 @pytest.mark.parametrize("skip", range(3))
 @pytest.mark.parametrize("operation", [Operation.WRITE, Operation.SYNC, Operation.RENAME, Operation.SYNC_DIRECTORY])
-def test_a_store_that_failed_is_not_believed(operation: Operation, skip: int) -> None:
+def test_a_failed_store_is_not_trusted(operation: Operation, skip: int) -> None:
     """After a failure the state is the old one, no later write is tried, and opening anew finds old or new."""
     file_system = stored(UNDECIDED)
     store = QuorumStateStore.open(file_system, ".", has_log=True)
@@ -268,7 +268,7 @@ def test_without_room_for_a_reserve_there_is_none(operation: Operation) -> None:
     assert store.state == VOTED
 
 
-def test_a_start_believes_no_file_that_another_process_wrote() -> None:
+def test_startup_trusts_no_file_of_another_process() -> None:
     """Also where all three agree, they are written before anyone is told; a disk that is full keeps the vote back."""
     file_system = stored(VOTED)
     file_system = file_system.settled()
@@ -305,7 +305,7 @@ def test_every_crash_keeps_the_vote() -> None:
     assert enumerate_crashes(scenario, check).is_complete
 
 
-def test_what_was_recovered_stays() -> None:
+def test_recovered_records_stay() -> None:
     """Once a state was recovered, no second crash brings back another one."""
     start = stored(UNDECIDED)
     found: list[QuorumStateData | None] = []
@@ -368,7 +368,7 @@ def test_an_operator_may_accept_the_loss() -> None:
 
 @pytest.mark.parametrize("last_epoch", [0, 4, 5, 6, 2**31 - 1])
 @pytest.mark.parametrize("is_kafkas", [False, True])
-def test_a_state_behind_the_log_is_an_old_one(is_kafkas: bool, last_epoch: int) -> None:
+def test_a_state_older_than_the_log_is_stale(is_kafkas: bool, last_epoch: int) -> None:
     """An epoch is noted before there is a record of it: below the log's, votes may be lost, now and at later starts."""
     file_system = stored(VOTED)
     if is_kafkas:
@@ -386,7 +386,7 @@ def test_a_state_behind_the_log_is_an_old_one(is_kafkas: bool, last_epoch: int) 
 
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.rglob("quorum-state")), ids=golden_id)
-def test_kafkas_states_are_not_behind_their_logs(path: Path) -> None:
+def test_kafkas_states_are_not_older_than_their_logs(path: Path) -> None:
     """A real Kafka has noted each epoch that its log or a snapshot is of: such a replica may vote."""
     pieces = [piece for file in path.parent.glob("*.log") for piece in split(BufferSource(file.read_bytes()))]
     epochs = [piece.partition_leader_epoch for piece in pieces if isinstance(piece, RecordBatch)]
@@ -412,7 +412,7 @@ VOTED_AND_LED = attrs.evolve(VOTED, leader_id=3)
     ],
     ids=["other", "other directory", "none", "other, led", "no leader", "vote for leader", "other leader"],
 )
-def test_what_an_epoch_has_decided_stays(before: QuorumStateData, after: QuorumStateData) -> None:
+def test_decisions_of_an_epoch_are_kept(before: QuorumStateData, after: QuorumStateData) -> None:
     """Within an epoch there is one vote and one leader: another one, or none any more, is refused."""
     file_system = stored(before)
     store = QuorumStateStore.open(file_system, ".", has_log=True)
@@ -436,7 +436,7 @@ def test_what_an_epoch_has_decided_stays(before: QuorumStateData, after: QuorumS
         (VOTED, QuorumStateData(0, leader_epoch=5, voted_id=2)),
     ],
 )
-def test_an_epoch_goes_on(before: QuorumStateData, after: QuorumStateData) -> None:
+def test_an_epoch_continues(before: QuorumStateData, after: QuorumStateData) -> None:
     """A vote, a leader, and the directory of whom one has voted for may become known; a leader makes up for a vote."""
     store = QuorumStateStore.open(stored(before), ".", has_log=True)
     store.write(after)

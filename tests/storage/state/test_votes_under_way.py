@@ -97,7 +97,7 @@ def test_a_crash_at_any_moment_leaves_one_of_the_two() -> None:
 
 
 @pytest.mark.parametrize("operation", SYNCS)
-def test_a_sync_that_fails_is_told_when_it_is_finished(operation: Operation) -> None:
+def test_a_failed_sync_is_reported_when_it_is_finished(operation: Operation) -> None:
     """The state stays what it was, and nothing is written any more."""
     for skip in range(3):
         file_system, store = begin()

@@ -63,7 +63,7 @@ def out(tmp_path: Path) -> Path:
     return tmp_path / "out"
 
 
-def test_the_tables_say_what_verify_says(quorum: Path, out: Path) -> None:
+def test_the_tables_agree_with_verify(quorum: Path, out: Path) -> None:
     """Findings, counts, exit code and verdict are those of ``verify`` over the same directories."""
     outcome = audit(out, quorum)
     verified = run("verify", "-j", "1", "--all", "--format", "jsonl", quorum)
@@ -149,7 +149,7 @@ def test_a_check_that_could_not_run_has_not_passed(tmp_path: Path, out: Path) ->
     assert summary(out)["success"] is False
 
 
-def test_what_has_not_changed_is_not_read_again(quorum: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unchanged_files_are_not_read_again(quorum: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A second run surveys nothing and says the same; after a change it surveys that file; ``--fresh`` reads all."""
     surveyed = []
 
@@ -189,7 +189,7 @@ def _noting(survey: Callable[[SurveyTask], FileEvidence]) -> Callable[[StoredSur
     return call
 
 
-def test_a_run_that_was_killed_goes_on(tmp_path: Path, out: Path) -> None:
+def test_a_killed_run_is_resumed(tmp_path: Path, out: Path) -> None:
     """A process that is killed in the middle leaves no half of a run; the next one reads what that had not."""
     for number in range(300):
         write_log(tmp_path / f"data/orders-{number}", batch())

@@ -115,7 +115,7 @@ def test_what_cannot_be_compared(quorum: Path, others: tuple[str, ...], complain
     assert complaint in outcome.complaints[0]
 
 
-def test_a_survey_that_fails_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_survey_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replicas are not called equal where raftlog failed over a file of theirs."""
 
     def fail(*_: object) -> None:

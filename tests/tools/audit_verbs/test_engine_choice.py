@@ -23,7 +23,7 @@ def test_the_choice(spark: str | None, size: int, is_piped: bool) -> None:
     assert choice.reason
 
 
-def test_who_names_a_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ways_to_name_a_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     """The user, spark-submit or the variable of Spark Connect."""
     monkeypatch.delitem(sys.modules, "pyspark.sql", raising=False)
 
@@ -33,7 +33,7 @@ def test_who_names_a_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     assert spark_at_hand(None, {}) is None
 
 
-def test_auto_says_what_it_chose(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_reports_its_choice(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
     """Standard error has the engine and the reason, and standard output what it always has."""
     monkeypatch.delenv("SPARK_REMOTE", raising=False)
     source = GOLDEN / "dynamic-quorum" / "data" / "n1"

@@ -226,7 +226,7 @@ def test_a_tail_below_the_durable_point_is_not_electable(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("verb", ["voters", "epochs", "quorum"])
-def test_damage_is_told_and_the_rest_is_shown(verb: str, tmp_path: Path) -> None:
+def test_damage_is_reported_and_the_rest_is_shown(verb: str, tmp_path: Path) -> None:
     """A damaged segment is a line on standard error and exit code 2; what else is there is shown all the same."""
     shutil.copytree(GOLDEN / "dynamic-quorum/data/n1", tmp_path / "n\udc80")
     path = tmp_path / "n\udc80/__cluster_metadata-0/00000000000000000193.log"

@@ -33,7 +33,7 @@ def test_two_clusters_of_one_id_are_two_quorums() -> None:
 
 
 @pytest.mark.parametrize("node", ["n2", "n3"])
-def test_offsets_that_go_on_one_too_high_are_one_finding(node: str, tmp_path: Path) -> None:
+def test_offsets_that_continue_one_too_high_are_one_finding(node: str, tmp_path: Path) -> None:
     """Neither the index, nor a snapshot, nor another replica is said to contradict a log of which that was said."""
     data = tmp_path / "data"
     shutil.copytree(GOLDEN / "dynamic-quorum/data", data)
@@ -66,7 +66,7 @@ def _is_padded(entry: dict[str, int]) -> bool:
     return entry.get("preallocated_to", 0) > entry["bytes"]
 
 
-def test_what_retention_deletes_is_not_missed(tmp_path: Path) -> None:
+def test_records_deleted_by_retention_are_not_missed(tmp_path: Path) -> None:
     """A log whose first segment is gone is sound, though a transaction that is aborted behind it began there."""
     path = Path(shutil.copytree(GOLDEN / "data-topics/data/n1/txn-1", tmp_path / "txn-1"))
     for name in path.glob(f"{0:020}.*"):
@@ -75,7 +75,7 @@ def test_what_retention_deletes_is_not_missed(tmp_path: Path) -> None:
     assert run("verify", path).exit_code == 0
 
 
-def test_a_foreign_snapshot_has_no_say_in_who_votes(tmp_path: Path) -> None:
+def test_a_foreign_snapshot_does_not_decide_the_voters(tmp_path: Path) -> None:
     """A snapshot of another cluster that came between is one finding: voters do not change to its own and back."""
     data = Path(shutil.copytree(GOLDEN / "wire/data", tmp_path / "data"))
     found = list((GOLDEN / "dynamic-quorum/data").glob("*/__cluster_metadata-0/00000000000000000096-*.checkpoint"))

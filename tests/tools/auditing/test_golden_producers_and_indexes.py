@@ -91,7 +91,7 @@ def test_each_byte_of_a_transaction_index_matters(position: int, tmp_path: Path)
     assert len(wrong_in(path)) == 1
 
 
-def test_indexes_that_were_all_removed_are_made_anew(tmp_path: Path) -> None:
+def test_indexes_that_were_all_removed_are_rebuilt(tmp_path: Path) -> None:
     """Kafka makes a transaction index anew with the offset index; without one alone, aborts are not known any more."""
     path = copy_of("txn-1", tmp_path)
     index = path / "00000000000000000025.txnindex"

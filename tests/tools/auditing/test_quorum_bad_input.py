@@ -47,7 +47,7 @@ def nonsense(draw: st.DrawFn) -> list[PartitionEvidence]:
 
 
 @given(nonsense(), nonsense())
-def test_whatever_is_there(one: list[PartitionEvidence], other: list[PartitionEvidence]) -> None:
+def test_any_entries(one: list[PartitionEvidence], other: list[PartitionEvidence]) -> None:
     """Findings are of rules in the catalogue, none is harmless, and rows are in order."""
     places = list({place.place: place for place in (*one, *other)}.values())
     findings = [*judge_directories(places)]

@@ -331,7 +331,7 @@ def test_the_format_kafka_ignores_other_files(name: str, tmp_path: Path) -> None
     assert outcome.messages == f"raftlog: {tmp_path / name}: ignored, not a file that dump-log prints\n"
 
 
-def test_small_files_are_told() -> None:
+def test_small_files_are_reported() -> None:
     """The small files of a partition are objects with their contents."""
     lines = {line["kind"]: line for line in dump_jsonl("--all", NODE).objects}
 

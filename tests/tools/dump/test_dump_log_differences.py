@@ -72,7 +72,7 @@ CASES = {
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", CASES)
-def test_what_does_not_check_is_told(name: str, shape: str, tmp_path: Path) -> None:
+def test_bytes_that_fail_a_check_are_reported(name: str, shape: str, tmp_path: Path) -> None:
     """Each shape of output gives the same exit code, names the rule, and in Kafka's words prints the lines stated."""
     rest, lines, invalid, exit_code, rule = CASES[name]
     path = tmp_path / LOG_NAME
@@ -95,7 +95,7 @@ def transaction_value(state: int) -> bytes:
 
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=str)
 @pytest.mark.parametrize("state", [-1, 0, 7, 8, 127])
-def test_an_unknown_state_of_a_transaction_is_told(state: int, dialect: Release, tmp_path: Path) -> None:
+def test_an_unknown_state_of_a_transaction_is_reported(state: int, dialect: Release, tmp_path: Path) -> None:
     """In each dialect a state beyond those that Kafka has names is a finding, and is printed all the same."""
     path = tmp_path / LOG_NAME
     pair = (int16(0) + int16(2) + b"id", transaction_value(state & 0xFF))

@@ -119,7 +119,7 @@ def test_a_batch_above_the_limit_costs_no_other(tmp_path: Path) -> None:
     assert [record["offset"] for record in outcome.of_kind("record")] == [1]
 
 
-def test_a_length_is_not_believed(tmp_path: Path) -> None:
+def test_a_length_is_not_trusted(tmp_path: Path) -> None:
     """A length of 2 GiB in a small file costs no memory: the run fits into a little address space."""
     data = bytearray(batch())
     data[8:12] = b"\x7f\xff\xff\xff"

@@ -201,7 +201,7 @@ def test_times(text: str, milliseconds: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "now", "\u00b2", "1e3", "12:00", "2023-13-01", "--5", "1 2"])
-def test_what_is_no_time(text: str) -> None:
+def test_texts_that_are_not_times(text: str) -> None:
     """Anything else is refused."""
     with pytest.raises(ValueError):
         parse_time_ms(text)
@@ -217,7 +217,7 @@ def test_what_is_no_time(text: str) -> None:
         ("?", None),
     ],
 )
-def test_a_type_that_nobody_knows_is_refused(name: str, near: str | None) -> None:
+def test_an_unknown_type_is_refused(name: str, near: str | None) -> None:
     """A name that no record can have is a usage error, which names those that are like it."""
     outcome = dump("--type", name, METADATA)
 

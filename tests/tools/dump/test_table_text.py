@@ -78,7 +78,7 @@ def test_every_golden_file_is_a_table() -> None:
     assert "None" not in dump("--format", "table", NODE).text
 
 
-def test_what_has_no_text(tmp_path: Path) -> None:
+def test_values_without_text(tmp_path: Path) -> None:
     """What a decoder does not take is shown by its error or as it is, what is null as null, never as Python's None."""
     path = write_log(
         tmp_path / "__cluster_metadata-0",

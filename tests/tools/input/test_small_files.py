@@ -30,7 +30,7 @@ def test_ids_are_text() -> None:
     assert checkpoint == {"entries": [{"epoch": 3, "start_offset": 24}]}
 
 
-def test_what_does_not_read_raises() -> None:
+def test_undecodable_input_raises() -> None:
     """A broken file is a typed error with its place."""
     with pytest.raises(DecodeError) as caught:
         small_file_contents(FileKind.QUORUM_STATE, b"{}")

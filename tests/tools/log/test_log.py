@@ -33,7 +33,7 @@ def test_a_directory_that_is_held_is_left_alone(directory: Path) -> None:
 
 
 @pytest.mark.parametrize("action", ["append", "info", "snapshot", "truncate"])
-def test_what_is_no_log_directory_is_refused(action: str, directory: Path, tmp_path: Path) -> None:
+def test_other_directories_are_refused(action: str, directory: Path, tmp_path: Path) -> None:
     """A missing directory, an empty one, a partition's, and one with bad properties give one line each."""
     options = ("--to", "0") if action == "truncate" else ()
     (tmp_path / "empty").mkdir()

@@ -215,7 +215,7 @@ def test_a_lost_vote_among_others_stays_lost(directory: Path) -> None:
     assert the(info(directory), "quorum_state")["may_vote"] is False
 
 
-def test_an_old_quorum_state_is_not_believed(directory: Path) -> None:
+def test_a_stale_quorum_state_is_not_trusted(directory: Path) -> None:
     """One of an epoch below the log's, as from a backup, is behind: only who forces it is elected."""
     log("append", directory)
     files = list((directory / "__cluster_metadata-0").glob("*quorum-state*"))
@@ -241,7 +241,7 @@ def test_damage_at_the_first_record_is_no_fresh_start(directory: Path) -> None:
     assert (quorum_state["origin"], quorum_state["may_vote"]) == ("lost", False)
 
 
-def test_the_value_of_a_record_is_what_was_said(directory: Path) -> None:
+def test_the_value_of_a_record_is_as_written(directory: Path) -> None:
     """A record of a type is stored in Kafka's bytes."""
     log("append", directory, lines=(TOPIC,))
     with LogDirectory.open(LocalFileSystem(), str(directory)) as held:

@@ -111,7 +111,7 @@ def test_a_directory_of_kafkas_does_not_look_alarming(node: str) -> None:
         assert action["action"] == "removed" or "harmless" in action["detail"]
 
 
-def test_voters_that_should_not_have_been_written_are_told(directory: Path) -> None:
+def test_voters_that_should_not_have_been_written_are_reported(directory: Path) -> None:
     """Such a log opens and reads as any other; where, after which set, and by which tests, is said."""
     log("append", directory)
     sets = [voters_record(voters(*ids)) for ids in ((1, 2, 3), (), (4, 5, 6))]

@@ -30,7 +30,7 @@ def test_truncation_wants_to_be_confirmed(directory: Path) -> None:
 
 
 @pytest.mark.parametrize("to", ["4", "99"])
-def test_what_is_only_asked_changes_nothing(to: str, directory: Path) -> None:
+def test_a_question_changes_nothing(to: str, directory: Path) -> None:
     """Without --yes no file is written, repaired or locked, also where a start would cut a torn tail."""
     log("append", directory, lines=(TOPIC, TOPIC))
     segment = directory / "__cluster_metadata-0" / "00000000000000000000.log"

@@ -111,7 +111,7 @@ def test_what_dump_log_prints_is_read_back() -> None:
     ],
     ids=lambda line: repr(line[:40]),
 )
-def test_what_is_no_record_is_refused(line: bytes) -> None:
+def test_other_values_than_records_are_refused(line: bytes) -> None:
     """A line that describes no record that a metadata log can hold is refused in one line, which says which it was."""
     with pytest.raises(ValueError, match=r"\Aline 3 of standard input: [^\n]+\Z"):
         values_of({"value": "first"}, b"\n", line)

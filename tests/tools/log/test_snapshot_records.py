@@ -28,7 +28,7 @@ plain = st.lists(st.binary(min_size=4, max_size=6).map(lambda value: b"v" + valu
 
 
 @given(st.lists(st.tuples(st.sampled_from(["outside", "ended", "aborted"]), plain)))
-def test_what_was_ended_stays_and_what_was_aborted_goes(parts: list[tuple[str, list[bytes]]]) -> None:
+def test_committed_records_stay_and_aborted_ones_go(parts: list[tuple[str, list[bytes]]]) -> None:
     """Records outside transactions, and those of transactions that ended, stay as they are, in order."""
     values: list[bytes] = []
     for kind, inside in parts:

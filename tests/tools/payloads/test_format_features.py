@@ -92,7 +92,7 @@ def test_levels_of_metadata_version() -> None:
         ("4.0-IV0", "eligible.leader.replicas.version=1", "needs metadata.version 4.0-IV1"),
     ],
 )
-def test_what_does_not_go_together_is_refused(release: str, setting: str, reason: str) -> None:
+def test_options_that_exclude_each_other_are_refused(release: str, setting: str, reason: str) -> None:
     """An unknown release, feature or level, and a level that does not go with the rest, are refused."""
     with pytest.raises(ValueError, match=reason):
         choose_features(release, [setting], is_dynamic=True)

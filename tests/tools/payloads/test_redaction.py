@@ -170,7 +170,7 @@ def test_a_secret_in_an_old_message(output_format: str, tmp_path: Path) -> None:
     assert SECRET.encode() not in shown_bytes(dump("--format", output_format, path))
 
 
-def test_what_is_no_secret_is_not_hidden(tmp_path: Path) -> None:
+def test_other_values_than_secrets_are_not_hidden(tmp_path: Path) -> None:
     """Other configs, null values, and values that only start like a secret's first byte are shown as they are."""
     config = {"resourceType": 2, "resourceName": "t", "name": "retention.ms", "value": "86400000"}
     values = [
@@ -188,7 +188,7 @@ def test_what_is_no_secret_is_not_hidden(tmp_path: Path) -> None:
     assert not any("redacted" in line for line in outcome.of_kind("record"))
 
 
-def test_what_is_hidden_says_so(tmp_path: Path) -> None:
+def test_hidden_findings_are_counted(tmp_path: Path) -> None:
     """A redacted line keeps its plain fields, and says that something was hidden."""
     name, plain, fields = MADE_RECORDS[-1]
     path = write_log(tmp_path / "__cluster_metadata-0", batch(0, (made_value(name, plain, fields),), key=None))

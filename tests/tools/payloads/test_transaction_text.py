@@ -37,14 +37,14 @@ def record(value: Message | None) -> CoordinatorRecord:
         ),
     ],
 )
-def test_partitions_stand_in_the_order_of_kafkas_set(topics: Topics, printed: str) -> None:
+def test_partitions_are_in_the_order_of_kafkas_set(topics: Topics, printed: str) -> None:
     """The order is the one in which 3.9 and 4.0 printed the same partitions."""
     assert ",".join(in_set_order(topics)) == printed
 
 
 @settings(deadline=None, max_examples=30)
 @given(st.lists(st.tuples(st.text(max_size=3), st.lists(st.integers(-(2**31), 2**31 - 1), max_size=20)), max_size=8))
-def test_each_partition_stands_once(topics: Topics) -> None:
+def test_each_partition_occurs_once(topics: Topics) -> None:
     """Of any topics, every partition is named, and none of them twice."""
     named = in_set_order(topics)
     assert len(named) == len(set(named))

@@ -21,7 +21,7 @@ def test_any_text_is_inert(text: str) -> None:
 
 
 @given(text=ANY_TEXT)
-def test_what_is_shown_can_be_seen_and_written(text: str) -> None:
+def test_shown_text_is_visible_and_encodable(text: str) -> None:
     """No control or formatting character is left in what is shown, and it is Unicode."""
     shown = visible(text)
     assert {unicodedata.category(each) for each in shown}.isdisjoint({"Cc", "Cs", "Zl", "Zp"})

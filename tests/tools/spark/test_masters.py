@@ -17,13 +17,13 @@ def unused() -> str:
 
 
 @pytest.mark.parametrize("master", ["local", "local[*,4]", "local[2]", "yarn", "k8s://https://h:443", "sc://h"])
-def test_what_spark_knows(master: str) -> None:
+def test_known_masters(master: str) -> None:
     """Whatever is no standalone master is left to Spark."""
     check_master(master)
 
 
 @pytest.mark.parametrize("master", ["", "nonsense", "http://h:1", "spark://", "local 2"])
-def test_what_spark_does_not_know(master: str) -> None:
+def test_unknown_masters(master: str) -> None:
     """Anything else is none, and the error names the forms that are."""
     with pytest.raises(SparkJobError, match=r"the master must be one of local\[N\], spark://HOST:PORT"):
         check_master(master)
@@ -36,7 +36,7 @@ def test_addresses_that_cannot_be(address: str) -> None:
         check_master(f"spark://{address}")
 
 
-def test_nobody_listens(unused: str) -> None:
+def test_no_master_listens(unused: str) -> None:
     """The error names the address; of several, one that listens is enough."""
     with pytest.raises(SparkJobError, match=f"no master can be reached: {unused}: Connection refused"):
         check_master(f"spark://{unused}")

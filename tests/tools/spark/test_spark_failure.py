@@ -34,7 +34,7 @@ Caused by: something else
         ("MemoryError", "MemoryError"),
     ],
 )
-def test_what_python_said_on_a_worker(error: str, reason: str) -> None:
+def test_the_error_of_python_on_a_worker(error: str, reason: str) -> None:
     """The reason is the error of the worker's Python."""
     assert reason_of(JOB_ABORTED.format(error=error)) == reason
 
@@ -50,7 +50,7 @@ def test_a_missing_package() -> None:
     assert "PYSPARK_PYTHON" in reason
 
 
-def test_what_java_said() -> None:
+def test_the_error_of_java() -> None:
     """The reason is the error of Java's, not the name of what was called."""
     text = (
         "An error occurred while calling None.org.A.\n: org.apache.spark.SparkException: Could not parse\n\tat a.B(C)"

@@ -142,7 +142,7 @@ def test_two_write_the_same_file(*, has_links: bool, tmp_path: Path, monkeypatch
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_what_fails_in_the_writing_is_told_as_it_is(tmp_path: Path) -> None:
+def test_a_write_error_is_reported_unchanged(tmp_path: Path) -> None:
     """An error of another file is not taken for one of that which is written."""
     with pytest.raises(StorageError, match=r"^other: read failed"), whole_file(tmp_path / "file"):
         raise StorageError("other", "read", "no")

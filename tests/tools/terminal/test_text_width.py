@@ -63,7 +63,7 @@ def check_fits(lines: list[str], width: int) -> None:
 
 @pytest.mark.parametrize("columns", [40, 80])
 @pytest.mark.parametrize("name", COMMANDS)
-def test_what_a_verb_shows_fits(name: str, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_of_a_verb_fits_the_terminal(name: str, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """No line that a verb writes to a terminal is wider than that, where there is a blank to break it at."""
     monkeypatch.chdir(DATA)
     monkeypatch.setenv("COLUMNS", str(columns))

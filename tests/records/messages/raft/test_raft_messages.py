@@ -338,7 +338,7 @@ def test_a_message_of_other_fields_is_refused(message: Message, problem: str) ->
         from_message(VoteResponse, message)
 
 
-def test_what_is_no_message_of_raft_is_refused() -> None:
+def test_other_messages_are_refused() -> None:
     """A part of a message, and a record, are a LookupError both ways."""
     others: list[tuple[Any, Any]] = [
         (Listener, Listener(name="", host="", port=0)),

@@ -104,7 +104,7 @@ def test_a_leader_change_of_a_wrong_epoch_opens_its_own(wrong: int, chunk_size: 
     assert (evidence.epochs, evidence.controls) == (sound.epochs, sound.controls)
 
 
-def test_the_first_batch_behind_a_leader_change_may_be_the_wrong_one() -> None:
+def test_the_first_batch_after_a_leader_change_may_be_wrong() -> None:
     """A batch of the epoch before, right behind a LeaderChange, is what is out of line, at the end too."""
     for behind in ([data_batch(4, 2)], []):
         batches = [leader_change(0, 1), data_batch(1, 1), leader_change(2, 2), data_batch(3, 1), *behind]
@@ -173,7 +173,7 @@ def test_offsets_too_far_from_the_start_are_reported_once() -> None:
     assert places(survey(data_batch(far - 1), 0, is_raft=False)) == []
 
 
-def test_a_last_offset_delta_that_says_too_much_is_its_own_fault() -> None:
+def test_a_last_offset_delta_that_is_too_large_is_one_fault() -> None:
     """A batch that claims the offsets of those behind it is out of line, and they are not."""
     area = data_batch(0, count=1)[61:]
     claims = batch_bytes(area, base_offset=1, epoch=1, last_offset_delta=5000, count=1)
@@ -208,7 +208,7 @@ def test_messages_of_old_magics_are_in_order_too() -> None:
     st.booleans(),
     _chunk_sizes,
 )
-def test_whatever_headers_say(rows: list[tuple[int, int, int, int]], is_raft: bool, chunk_size: int | None) -> None:
+def test_any_headers(rows: list[tuple[int, int, int, int]], is_raft: bool, chunk_size: int | None) -> None:
     """No header makes a survey raise or warn, and every byte is accounted for."""
     log = b"".join(
         batch_bytes(base_offset=offset, last_offset_delta=delta, epoch=epoch, count=0, attributes=flags << 4)

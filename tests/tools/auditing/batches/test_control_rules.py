@@ -72,7 +72,7 @@ def test_compressed_control_records_are_evidence() -> None:
         (*write_control_record(EndTxnMarker(committed=True, coordinator_epoch=1)), "control-place"),
     ],
 )
-def test_what_is_wrong_with_a_control_record(key: bytes | None, value: bytes | None, rule: str) -> None:
+def test_problems_of_control_records(key: bytes | None, value: bytes | None, rule: str) -> None:
     """Each fault is one finding at its batch; a record that does not read is no evidence. The next one is read."""
     good = write_control_record(LeaderChangeMessage(1))
     evidence = survey(_log((key, value), good))

@@ -76,7 +76,7 @@ def test_kafkas_own_logs_are_clean(name: str) -> None:
     assert run("verify", "-j", "1", "--messages", GOLDEN / name / "data").exit_code == 0
 
 
-def test_what_was_checked_is_told(tmp_path: Path) -> None:
+def test_checked_rules_are_reported(tmp_path: Path) -> None:
     """In an audit's tables the rules of messages have passed only where messages were read."""
     pq = pytest.importorskip("pyarrow.parquet")
     path = partition(tmp_path / "data", FEATURE)

@@ -81,7 +81,7 @@ def test_a_max_timestamp_of_no_record() -> None:
         (encode_record(RawRecord(0, 0, 0, None, b"v", (Header(b"h", b"x"),))), "raft-record"),
     ],
 )
-def test_what_raft_does_not_write(record: bytes, rule: str) -> None:
+def test_batches_that_raft_does_not_write(record: bytes, rule: str) -> None:
     """A key, a missing value and headers are findings in the metadata log alone."""
     log = data_batch(0) + batch_bytes(record, base_offset=1, epoch=1, count=1)
     assert places(survey(log)) == [(rule, _AT, 1)]

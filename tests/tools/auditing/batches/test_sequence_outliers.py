@@ -38,7 +38,7 @@ def _starts_of_outliers(steps: list[_Step]) -> list[int]:
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 9)), max_size=12))
-def test_steps_that_go_on_are_in_line(plan: list[tuple[int, int]]) -> None:
+def test_consecutive_steps_are_in_line(plan: list[tuple[int, int]]) -> None:
     """Steps that each start where the one before lets them are all in line, gaps or not."""
     steps, end = [], 0
     for gap, span in plan:
@@ -48,7 +48,7 @@ def test_steps_that_go_on_are_in_line(plan: list[tuple[int, int]]) -> None:
 
 
 @given(st.lists(st.integers(0, 300), max_size=12))
-def test_what_is_in_sequence_goes_on(starts: list[int]) -> None:
+def test_consecutive_sequences_are_accepted(starts: list[int]) -> None:
     """Whatever the steps, each has one verdict, and those in line go on from each other."""
     steps = _steps_starting_at(starts)
     outliers = _starts_of_outliers(steps)

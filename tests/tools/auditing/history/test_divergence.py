@@ -90,7 +90,7 @@ def test_a_torn_tail_is_no_plain_prefix() -> None:
     assert (found.kind, found.offset, found.end_offset) == (DivergenceKind.TRUNCATED_TAIL, 30, 40)
 
 
-def test_bit_rot_is_told_from_a_conflict() -> None:
+def test_bit_rot_differs_from_a_conflict() -> None:
     """A batch whose CRC does not hold is rotten on that side; one whose CRC holds and differs is a conflict."""
     log = bytearray(log_of(BASE))
     log[len(encode(BASE[0])) + 70] ^= 4
@@ -119,7 +119,7 @@ def test_a_missing_batch_in_the_middle() -> None:
 
 
 @pytest.mark.parametrize(("key", "kind"), [(b"k", DivergenceKind.COMPACTION), (None, DivergenceKind.LOST_RECORDS)])
-def test_compaction_is_believed_of_records_with_keys(key: bytes | None, kind: DivergenceKind) -> None:
+def test_compaction_explains_only_records_with_keys(key: bytes | None, kind: DivergenceKind) -> None:
     """Outside of raft a missing batch is compaction, unless a record of it has no key and so cannot be compacted."""
     parts = [encode(batch, key=key) for batch in BASE]
     (found,) = _only(b"".join(parts), b"".join([parts[0], *parts[2:]]), topic="orders")

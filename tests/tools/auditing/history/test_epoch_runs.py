@@ -47,7 +47,7 @@ long_runs = st.lists(st.integers(3, 6), min_size=1, max_size=5)
 
 
 @given(long_runs, st.integers(1, 20))
-def test_a_sound_log_is_believed(sizes: list[int], border: int) -> None:
+def test_a_sound_log_is_trusted(sizes: list[int], border: int) -> None:
     """Epochs that do not go back are all trusted, also where segments divide them."""
     per_offset = [epoch for epoch, size in enumerate(sizes) for _ in range(size)]
     whole = runs_of(per_offset)
@@ -80,7 +80,7 @@ def test_one_wrong_batch_is_doubted(data: st.DataObject, sizes: list[int], wrong
 
 
 @given(st.lists(st.integers(-3, 9), min_size=1, max_size=80), st.lists(st.integers(-3, 9), max_size=20))
-def test_what_is_believed_is_in_order(first: list[int], second: list[int]) -> None:
+def test_trusted_epochs_are_in_order(first: list[int], second: list[int]) -> None:
     """Whatever batches claim, the epochs that are trusted increase, and each run is trusted or doubted."""
     segments = [runs_of(first)]
     if second:

@@ -8,7 +8,7 @@ from raftlog.tools.auditing.history.log_directories import by_cluster
 
 
 @given(st.lists(st.sampled_from([None, "a", "b"])))
-def test_who_names_no_cluster_is_of_the_only_one(cluster_ids: list[str | None]) -> None:
+def test_a_value_without_cluster_id_belongs_to_the_only_cluster(cluster_ids: list[str | None]) -> None:
     """Every value is with those of its cluster; those that name none are with the others, unless these are of two."""
     named = {each for each in cluster_ids if each is not None}
     of_none = named.pop() if len(named) == 1 else ""

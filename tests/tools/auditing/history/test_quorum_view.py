@@ -69,7 +69,7 @@ def test_an_election_compares_epochs_first(count: int) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 6, 7, 12])
-def test_who_lacks_what_is_committed_is_not_elected_by_the_absent_either(count: int) -> None:
+def test_absent_voters_elect_no_replica_without_committed_records(count: int) -> None:
     """What a snapshot proves to be committed is of its epoch: a longer log of an earlier one lacks it all the same."""
     log = MadeLog(node="n2").bootstrap(voters(*IDS)).data(4)
     log.lead(2, IDS, epoch=2)
@@ -79,7 +79,7 @@ def test_who_lacks_what_is_committed_is_not_elected_by_the_absent_either(count: 
     assert [member(view, node_id).electable_with_absent for node_id in (1, 2)] == [False, True]
 
 
-def test_a_follower_behind() -> None:
+def test_a_lagging_follower() -> None:
     """Who lacks what a majority has cannot be elected, and loses nobody anything."""
     view = view_of(replica(1, 10), replica(2, 10), replica(3, 4))
 
@@ -133,7 +133,7 @@ def test_an_observer() -> None:
     ]
 
 
-def test_a_replica_of_nobody() -> None:
+def test_a_replica_without_identity() -> None:
     """Without meta.properties a replica is an observer of no name."""
     view = view_of(replica(1, 10)[1:])
 
@@ -202,7 +202,7 @@ def test_damage_on_one() -> None:
 
 
 @pytest.mark.parametrize(("snapshot", "lost"), [(4, 5), (8, 8), (13, None)])
-def test_damage_that_a_snapshot_stands_for(snapshot: int, lost: int | None) -> None:
+def test_damage_that_a_snapshot_covers(snapshot: int, lost: int | None) -> None:
     """What a snapshot stands for is not lost with the log; what the log has behind it is."""
     view = view_of(damaged(replica(1, 10, snapshot=snapshot), 5), replica(2, 10), replica(3, 10))
 
@@ -310,7 +310,7 @@ def test_damage_below_what_was_durable_is_a_quarantine() -> None:
     assert (member(covered, 1).damaged_from, member(covered, 1).quarantined_from) == (None, None)
 
 
-def test_words_about_damage_and_who_is_absent() -> None:
+def test_words_about_damage_and_absent_voters() -> None:
     """An operator is told to copy what the next start would cut, and never that nothing can be lost."""
     words = list(view_words(view_of(damaged(replica(1, 10), 5), replica(2, 4))))
 

@@ -36,7 +36,7 @@ def test_a_difference_accounts_for_each_voter(before: VoterSet, after: VoterSet)
     assert (len(difference) == 0) == (before == after)
 
 
-def test_what_counts_as_what() -> None:
+def test_kinds_of_witnesses() -> None:
     """A new directory makes another voter; new endpoints, and a directory that was not known, an update."""
     before = VoterSet.of([voter(1), voter(2), voter(3)])
     after = VoterSet.of([voter(1, port=1), voter(2, directory=1), voter(4)])

@@ -175,7 +175,7 @@ def test_any_bytes_are_findings(offsets: bytes, times: bytes, transactions: byte
 # Offset and time index
 
 
-def test_an_entry_between_batches_or_of_another_batch_is_told_apart() -> None:
+def test_an_entry_between_batches_differs_from_one_of_another_batch() -> None:
     """The reason says whether no batch starts at the position, or another one does."""
     (between,) = look(segment(), [OFFSETS[0]._replace(position=OFFSETS[0].position + 1), *OFFSETS[1:]])
     assert (between.rule, between.offset) == ("index-entry", BASE + OFFSETS[0].relative_offset)
@@ -202,7 +202,7 @@ def test_a_log_that_lost_its_end_is_found_once() -> None:
     assert look(parts[:-9], tail=parts[-9][:70]) == []
 
 
-def test_zeros_behind_the_entries_are_harmless_padding() -> None:
+def test_zeros_after_the_entries_are_harmless_padding() -> None:
     """A broker that was killed leaves them; a partial entry is none."""
     log = b"".join(segment())
     indexes = {FileKind.OFFSET_INDEX: OFFSET_INDEX.encode(OFFSETS) + bytes(80), FileKind.TIME_INDEX: bytes(120)}

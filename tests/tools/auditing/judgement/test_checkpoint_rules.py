@@ -42,7 +42,7 @@ def directory(entries: Iterable[tuple[FileKind, str, int]]) -> PartitionEvidence
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_offset_beyond_the_end_is_told(kind: FileKind) -> None:
+def test_an_offset_beyond_the_end_is_reported(kind: FileKind) -> None:
     """Each checkpoint may name the end of a log, and nothing beyond it."""
     logs = [log("orders", 320), log("empty", 0)]
     assert list(judge_checkpoints(directory([(kind, "orders", 320), (kind, "empty", 0)]), logs)) == []
@@ -51,7 +51,7 @@ def test_an_offset_beyond_the_end_is_told(kind: FileKind) -> None:
     assert "orders-0, which ends at 320" in finding.reason
 
 
-def test_a_log_whose_batches_are_numbered_too_low_is_not_told() -> None:
+def test_a_log_whose_offsets_are_too_low_is_not_reported() -> None:
     """Where as many offsets are reported to be out of line, the log may end there."""
     (segment,) = log("orders", 318).files
     strayed = PartitionEvidence(segment.task.place, (attrs.evolve(segment, stray_offsets=2),))
@@ -72,7 +72,7 @@ def test_one_log_is_one_finding() -> None:
         pytest.param([PartitionEvidence(Place("node", "orders", 0), ())], id="without segments"),
     ],
 )
-def test_logs_that_explain_it_or_say_nothing(logs: list[PartitionEvidence]) -> None:
+def test_logs_that_explain_it_or_show_nothing(logs: list[PartitionEvidence]) -> None:
     """A log that has no segments, or whose damage is reported, is not told."""
     assert list(judge_checkpoints(directory([(KINDS[0], "orders", 500)]), logs)) == []
 
@@ -85,7 +85,7 @@ def test_logs_that_explain_it_or_say_nothing(logs: list[PartitionEvidence]) -> N
         pytest.param([log("returns", 600), directory([])], id="others in this one"),
     ],
 )
-def test_a_partition_that_is_gone(others: list[PartitionEvidence]) -> None:
+def test_a_missing_partition(others: list[PartitionEvidence]) -> None:
     """What has had records by two checkpoints, and is not there, is told once; what had none need not be there."""
     named = directory([*((kind, "orders", 500) for kind in KINDS), *((kind, "empty", 0) for kind in KINDS)])
     (finding,) = judge_checkpoints(named, others)
@@ -115,7 +115,7 @@ def test_a_checkpoint_of_another_directory_is_one_finding(count: int) -> None:
     assert f"{count} of {count + 1} partitions" in finding.reason
 
 
-def test_some_of_many_partitions_are_each_told() -> None:
+def test_a_few_of_many_partitions_are_each_reported() -> None:
     """As long as they are less than half."""
     logs = [log(f"topic{number}", 1) for number in range(10)]
     named = directory([(KINDS[0], f"topic{number}", 1) for number in range(14)])

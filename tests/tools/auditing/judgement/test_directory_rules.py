@@ -109,7 +109,7 @@ def test_a_partition_in_two_directories_of_a_broker() -> None:
     ]
 
 
-def test_a_meta_properties_that_says_nothing() -> None:
+def test_an_empty_meta_properties() -> None:
     """A file of zeros, as a crash leaves it, reads as one without properties."""
     contents: dict[str, Any] = {"version": 0, "cluster_id": None, "node_id": None, "directory_id": None, "others": []}
     task = SurveyTask(Place("n1"), "n1/meta.properties", FileKind.META_PROPERTIES)

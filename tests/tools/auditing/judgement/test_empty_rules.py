@@ -35,7 +35,7 @@ def epochs(start_offsets: dict[int, int]) -> bytes:
         pytest.param({"00000000000000000007.index": None, PRODUCERS: None}, ("index-orphan", None), id="an index"),
     ],
 )
-def test_what_is_left(tmp_path: Path, files: dict[str, bytes | None], expected: tuple[str, int | None]) -> None:
+def test_remaining_records(tmp_path: Path, files: dict[str, bytes | None], expected: tuple[str, int | None]) -> None:
     """What proves that there were records makes it data loss; it is one finding, at the directory."""
     partition = tmp_path / "orders-0"
     partition.mkdir()

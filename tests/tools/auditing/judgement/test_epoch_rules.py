@@ -164,7 +164,7 @@ def test_a_checkpoint_that_was_reported_is_not_compared() -> None:
     assert judged(PartitionEvidence(evidence.place, (evidence.files[0], spoiled))) == []
 
 
-def test_a_leader_change_in_a_batch_that_is_out_of_place_is_not_told_again() -> None:
+def test_a_leader_change_in_a_misplaced_batch_is_not_reported_again() -> None:
     """A batch whose base offset is wrong has been reported."""
     evidence = log(SOUND, [(1, 0), (3, 10)], leaders=[(0, 1), (10, 3), (15, 3)])
     spoiled = attrs.evolve(evidence.files[0], findings=(Finding("s.log", "offset-order", "", position=150),))

@@ -47,7 +47,7 @@ def reasons(files: Iterable[FileEvidence]) -> list[tuple[str, str]]:
     return [(finding.rule, finding.reason) for finding in judge(in_partitions(files), judges())]
 
 
-def test_who_judges_what() -> None:
+def test_each_rule_has_its_judge() -> None:
     """Each partition is judged, then its replicas together, and the directories at the end, with all log ends."""
     files = [
         file("n1", cluster="A"),

@@ -40,7 +40,7 @@ NODES = [
 
 
 @pytest.mark.parametrize("node", NODES)
-def test_nothing_above_harmless_is_said_of_what_kafka_wrote(node: str) -> None:
+def test_kafkas_files_have_no_finding_above_harmless(node: str) -> None:
     """Directories of a real Kafka, killed or not, have no finding but what goes on every day."""
     everything = partitions(GOLDEN / node)
     findings = [finding for place in everything for file in place.files for finding in file.findings]
@@ -243,7 +243,7 @@ def test_one_fault_is_one_finding(fault: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [9000, 12000, 17000])
-def test_a_torn_tail_explains_what_stands_beside_it(size: int, tmp_path: Path) -> None:
+def test_a_torn_tail_explains_the_files_beside_it(size: int, tmp_path: Path) -> None:
     """Checkpoint, snapshots and producer snapshots beyond a torn tail are not reported, too."""
 
     def cut(directory: Path) -> None:

@@ -70,7 +70,7 @@ def test_replicas_of_a_real_quorum_agree(quorum: str) -> None:
     assert [finding for finding in found if finding.severity is not Severity.HARMLESS] == []
 
 
-def test_one_replica_says_nothing() -> None:
+def test_one_replica_has_no_findings() -> None:
     """There is nothing to compare one replica with."""
     assert _judge(log_of(BASE)) == []
 
@@ -99,7 +99,7 @@ def test_two_batches_of_an_epoch_and_offset() -> None:
     assert finding.position == len(encode(BASE[0]))
 
 
-def test_the_one_that_stands_alone_is_named() -> None:
+def test_the_outlier_is_named() -> None:
     """Where the most up-to-date replica contradicts all others alike, it is said once, of that one."""
     other = log_of([BASE[0], Batch(range(10, 20), epoch=0, value=b"x"), *BASE[2:]])
     for logs in ((other, log_of(BASE), log_of(BASE)), (log_of(BASE), log_of(BASE), other)):
@@ -117,7 +117,7 @@ def test_leaders_are_compared_by_what_most_say() -> None:
     assert finding.path.startswith("a/")
 
 
-def test_what_the_newest_has_left_behind_is_compared_too() -> None:
+def test_records_before_the_newest_log_start_are_compared_too() -> None:
     """Two replicas that reach further back than the newest are compared with each other there."""
     replicas = Replicas()
     other = log_of([BASE[0], Batch(range(10, 20), epoch=0, value=b"x"), *BASE[2:]])
@@ -177,7 +177,7 @@ def test_a_fork_below_a_snapshot_lost_what_was_committed() -> None:
     assert finding.rule == "replica-forked"
 
 
-def test_snapshots_of_one_id_say_the_same() -> None:
+def test_snapshots_of_one_id_are_equal() -> None:
     """Snapshots of one id that differ in what their control records say are reported, and equal ones are not."""
     header, version = SnapshotHeaderRecord(5), KRaftVersionRecord(1)
 

@@ -76,7 +76,7 @@ def judged(evidence: PartitionEvidence) -> list[tuple[str, str, int | None]]:
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=6), st.booleans())
-def test_segments_that_go_on_where_one_ends(sizes: list[int], is_raft: bool) -> None:
+def test_consecutive_segments(sizes: list[int], is_raft: bool) -> None:
     """A log without gaps has no findings, also where its last segment is empty; one without its middle has one."""
     place = RAFT if is_raft else TOPIC
     segments, offset = [], 7
@@ -137,7 +137,7 @@ def test_segments(evidence: PartitionEvidence, expected: list[tuple[str, str, in
 
 
 @pytest.mark.parametrize("rule", ["file-unreadable", "audit-failed"])
-def test_nobody_knows_what_a_segment_held_that_was_not_surveyed(rule: str) -> None:
+def test_a_segment_that_was_not_surveyed_may_have_held_anything(rule: str) -> None:
     """What follows it is no gap, and behind it a log may have gone on."""
     failed = FileEvidence(segment(10, 10).task, (Finding(f"{10:020}.log", rule, "it failed"),))
 

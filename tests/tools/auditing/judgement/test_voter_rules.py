@@ -171,7 +171,7 @@ def test_more_than_one_change() -> None:
     assert found(log.evidence()) == [("voters-one-change", offset)]
 
 
-def test_the_bootstrap_set_binds_nobody() -> None:
+def test_the_bootstrap_set_restricts_no_change() -> None:
     """The log's first set may be another than that of the bootstrap snapshot."""
     log = MadeLog().snapshot(0, epoch=0, named=voters(1))
     log.lead(1, (1,), KRaftVersionRecord(1), voters_record(voters(4, 5, 6)))
@@ -340,7 +340,7 @@ def test_snapshots_of_another_version() -> None:
     assert found(log.evidence()) == [("snapshot-version", 0)]
 
 
-def test_a_snapshot_before_the_log_says_nothing_of_later_ones() -> None:
+def test_a_snapshot_before_the_log_is_not_compared_with_later_ones() -> None:
     """What came between two snapshots is not known where the log has gone."""
     log = MadeLog(start_offset=100)
     log.data(50)
@@ -349,7 +349,7 @@ def test_a_snapshot_before_the_log_says_nothing_of_later_ones() -> None:
     assert found(log.evidence()) == []
 
 
-def test_a_log_behind_a_snapshot_goes_on_from_it() -> None:
+def test_a_log_after_a_snapshot_continues_from_it() -> None:
     """The set of a snapshot where the log starts binds the log's first."""
     log = MadeLog(start_offset=100)
     log.data(5)

@@ -115,7 +115,7 @@ def test_a_sound_log_is_silent_in_segments_of_any_size(steps: list[Step], cuts: 
 
 
 @given(sound_logs(), st.data())
-def test_a_batch_that_is_lost_doubled_or_swapped_says_nothing_here(steps: list[Step], data: st.DataObject) -> None:
+def test_lost_duplicated_and_swapped_batches_are_not_reported_here(steps: list[Step], data: st.DataObject) -> None:
     """What the order of offsets shows is not said again of producers."""
     written = batches(steps)
     if len(written) < 2:
@@ -209,7 +209,7 @@ def test_a_new_epoch_starts_at_sequence_0() -> None:
     assert found_in(Step(epoch=1, sequence=5)) == []
 
 
-def test_a_marker_of_a_newer_epoch_starts_sequences_anew() -> None:
+def test_a_marker_of_a_newer_epoch_restarts_sequences() -> None:
     """In the transactions of Kafka 4 each marker raises the epoch."""
     marker, after = Step(epoch=1, committed=True), Step(epoch=1, is_transactional=True)
     assert found_in(WORDS, marker, after) == found_in(WORDS, marker, after, chunk=1) == []
@@ -280,7 +280,7 @@ def test_a_damaged_marker_is_passed_over() -> None:
 # Over segments
 
 
-def test_sequences_go_on_over_segments() -> None:
+def test_sequences_continue_over_segments() -> None:
     """A gap and a repetition are found at the segment's first batch of the producer; offsets that lack explain one."""
     assert judged(partition_of([Step()], [Step(sequence=9)])) == [("sequence-gap", 2)]
     assert judged(partition_of([Step()], [Step()])) == [("sequence-twice", 2)]
@@ -289,7 +289,7 @@ def test_sequences_go_on_over_segments() -> None:
     assert judged(partition_of([Step()], [Step(epoch=1, sequence=4)])) == [("sequence-gap", 2)]
 
 
-def test_epochs_go_on_over_segments() -> None:
+def test_epochs_continue_over_segments() -> None:
     """A producer's and a coordinator's epochs do not go back from a segment to the next."""
     assert judged(partition_of([Step(epoch=4)], [Step(epoch=3, sequence=2)])) == [("producer-epoch", 2)]
     again = Step(sequence=2, is_transactional=True)
@@ -302,7 +302,7 @@ def test_a_plain_batch_in_a_transaction_of_an_earlier_segment_is_found() -> None
     assert judged(partition_of([WORDS], [Step(sequence=2), COMMIT])) == [("transaction-mixed", 2)]
 
 
-def test_open_transactions_hang_if_the_log_goes_on() -> None:
+def test_open_transactions_hang_if_the_log_continues() -> None:
     """Up to 15 minutes it is open, which is harmless; then it hangs. Where offsets lack, a marker may."""
     late = Step(producer_id=8, timestamp=TIMESTAMP + HANGING_MS + 1)
     assert judged(partition_of([WORDS])) == [("transaction-open", 0)]

@@ -80,7 +80,7 @@ def test_a_new_version_surveys_everything(path: str, monkeypatch: pytest.MonkeyP
     assert StoredSurvey(path, surveyed_now)(TASK) == evidence(TASK, 999)
 
 
-def test_what_could_not_be_read_is_asked_for_again(path: str) -> None:
+def test_unreadable_files_are_surveyed_again(path: str) -> None:
     """A permission may have been given since."""
     with EvidenceStore(path, "run") as store:
         store.take(FileEvidence(TASK, (Finding(TASK.path, "file-unreadable", "permission denied"),)))
@@ -88,7 +88,7 @@ def test_what_could_not_be_read_is_asked_for_again(path: str) -> None:
     assert StoredSurvey(path, surveyed_now)(TASK) == evidence(TASK, 999)
 
 
-def test_reuse_is_counted_and_what_is_gone_is_dropped(path: str) -> None:
+def test_reuse_is_counted_and_deleted_files_are_dropped(path: str) -> None:
     """A second run counts what it did not read; files that it has not seen are forgotten, once it is told to."""
     other = attrs.evolve(TASK, path="b.log")
     indexed = attrs.evolve(TASK, path="c.log", indexes={FileKind.OFFSET_INDEX: "c.index"})
@@ -150,7 +150,7 @@ def test_evidence_that_cannot_be_understood(path: str) -> None:
     assert StoredSurvey(path, surveyed_now)(TASK) == evidence(TASK, 999)
 
 
-def test_what_is_not_committed_locks_out_nobody(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uncommitted_rows_lock_out_no_reader(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who surveys finds what is stored while megabytes of evidence wait to be committed."""
     monkeypatch.setattr(evidence_store, "_WAIT_SECONDS", 0)
     monkeypatch.setattr(evidence_store, "_COMMIT_SECONDS", 3600)

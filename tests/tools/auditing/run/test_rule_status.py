@@ -53,7 +53,7 @@ def test_every_subject_can_be_there(subject: Subject) -> None:
     assert {found[rule.id] for rule in CATALOGUE.values() if rule.subject is Subject.NOTHING} == {CheckStatus.SKIPPED}
 
 
-def test_a_topics_segment_says_nothing_of_clusters_and_raft() -> None:
+def test_a_topics_segment_skips_rules_of_clusters_and_raft() -> None:
     """For one segment of a topic, only rules of topics, segments, batches and files pass."""
     found = statuses(segment(Place("a", "orders", 0)))
     passed = {CATALOGUE[rule].subject for rule, status in found.items() if status is CheckStatus.PASS}
@@ -78,7 +78,7 @@ def test_rules_pass_that_have_something_to_check() -> None:
         assert {rule for rule in rules if found[rule] is CheckStatus.PASS} == passed
 
 
-def test_what_was_found_or_not_read() -> None:
+def test_found_or_unread() -> None:
     """A rule fails by its findings; where a file could not be read, nobody knows of the others."""
     account = Account(unreadable=1, by_rule=Counter({"batch-crc": 2}))
 

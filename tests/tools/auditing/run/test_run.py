@@ -81,7 +81,7 @@ def unread_bytes(path: Path) -> tuple[int, int]:
     return account.unread_bytes, account.bytes
 
 
-def test_bytes_that_were_not_read_are_said(tmp_path: Path) -> None:
+def test_unread_bytes_are_reported(tmp_path: Path) -> None:
     """An index above all sense is not read, and the end of a small file that is huge: their bytes count as unread."""
     log = write_log(tmp_path / "orders-0", batch())
     log.with_suffix(".index").write_bytes(bytes(8))
@@ -133,7 +133,7 @@ def test_a_judge_that_fails_costs_its_partition_alone(tmp_path: Path, monkeypatc
     assert (account.verdict, account.exit_code(Severity.DATA_LOSS)) == ("unreadable", 1)
 
 
-def test_evidence_is_told_in_order(tmp_path: Path) -> None:
+def test_evidence_is_passed_on_in_order(tmp_path: Path) -> None:
     """Who wants to know hears of each file once, before it is judged; findings of directories come at the end."""
     for number in range(3):
         write_log(tmp_path / f"orders-{number}", batch())

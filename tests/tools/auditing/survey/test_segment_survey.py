@@ -80,7 +80,7 @@ def test_any_bytes_are_surveyed(
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(1, 5), min_size=3, max_size=8), st.data(), st.sampled_from([TINY_CHUNK, None]))
-def test_damage_says_what_was_lost_to_it(counts: list[int], data: st.DataObject, chunk_size: int | None) -> None:
+def test_damage_reports_the_lost_records(counts: list[int], data: st.DataObject, chunk_size: int | None) -> None:
     """A bit that flips under a CRC is one finding: its batch's bytes, and its offsets. There is no gap besides."""
     batches = raft_log(counts, batches_per_epoch=100)
     index = data.draw(st.integers(1, len(batches) - 2))
@@ -134,7 +134,7 @@ def test_the_end_of_a_file(tail: bytes, rule: str) -> None:
     assert evidence.extent.end_offset == 2
 
 
-def test_an_empty_segment_says_nothing() -> None:
+def test_an_empty_segment_has_no_findings() -> None:
     """An empty file has no extent, and nothing is wrong with it."""
     evidence = survey(b"")
     assert (evidence.findings, evidence.extent, evidence.epochs, evidence.blocks) == ((), None, (), ())
@@ -189,7 +189,7 @@ def test_a_block_that_the_disk_does_not_give_back() -> None:
     assert (evidence.extent.start_offset, evidence.extent.end_offset) == (0, 300)
 
 
-def test_a_file_that_is_gone_meanwhile() -> None:
+def test_a_file_that_is_deleted_meanwhile() -> None:
     """A source that fails altogether is a finding; nothing is raised."""
     evidence = survey(_LostDisk(memoryview(data_batch(0))))
     assert [(found.rule, found.reason) for found in evidence.findings] == [

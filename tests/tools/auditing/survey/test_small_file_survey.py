@@ -54,7 +54,7 @@ SMALL = [
 ]
 
 
-def test_nothing_is_said_of_what_kafka_wrote() -> None:
+def test_kafkas_files_have_no_findings() -> None:
     """Small files of a real Kafka have contents and no findings."""
     assert len(SMALL) > 100
     for path in SMALL:
@@ -129,7 +129,7 @@ def test_contents(name: str, data: bytes, contents: dict[str, Any]) -> None:
         ("raftlog-reserve", None),
     ],
 )
-def test_files_whose_names_say_all(name: str, rule: str | None) -> None:
+def test_files_that_are_judged_by_name(name: str, rule: str | None) -> None:
     """A left-over is harmless and not looked into; a file that nobody names is said to be there."""
     evidence = survey(name, b"\xff whatever")
     assert rules(evidence) == ([] if rule is None else [(rule, None)])
@@ -143,7 +143,7 @@ def test_the_topic_id_of_another_topic_is_its_own() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=6))
-def test_epochs_that_do_not_increase_are_told(entries: list[tuple[int, int]]) -> None:
+def test_epochs_that_do_not_increase_are_reported(entries: list[tuple[int, int]]) -> None:
     """Without the entries that are reported the others increase; none is if they do; each has the place of its line."""
     data = write_leader_epoch_checkpoint(EpochEntry(*entry) for entry in entries)
 
@@ -179,7 +179,7 @@ def entry_of(entry: tuple[int, int]) -> EpochEntry:
     return EpochEntry(*entry)
 
 
-def test_a_file_that_is_too_large_is_not_believed() -> None:
+def test_a_file_that_is_too_large_is_not_trusted() -> None:
     """Nothing is parsed of a file that no Kafka writes, as that would take memory without bound."""
     assert rules(survey("quorum-state", b" " * (LARGEST_SMALL_FILE_BYTES + 1))) == [("file-format", 0)]
 

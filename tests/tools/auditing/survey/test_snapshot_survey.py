@@ -39,7 +39,7 @@ def survey(snapshot: bytes, snapshot_id: OffsetAndEpoch | None = ID) -> FileEvid
 
 
 @pytest.mark.parametrize("path", SNAPSHOTS, ids=golden_id)
-def test_nothing_is_said_of_what_kafka_wrote(path: Path) -> None:
+def test_kafkas_files_have_no_findings(path: Path) -> None:
     """A real snapshot has no finding, all its bytes are explained, and its header and footer are seen."""
     name = parse_snapshot_name(path.name)
     id_ = None if name is None else name.snapshot_id

@@ -51,7 +51,7 @@ def test_each_kind_of_file_is_surveyed() -> None:
         assert FileEvidence.from_json(evidence.to_json()) == evidence
 
 
-def test_what_has_vanished(tmp_path: Path) -> None:
+def test_vanished_files(tmp_path: Path) -> None:
     """A file that is gone is a harmless finding; so is an index, and its segment is surveyed all the same."""
     log = write_log(tmp_path / "orders-0", batch())
     index = log.with_suffix(".index")
@@ -131,7 +131,7 @@ def test_a_segment_of_holes(tmp_path: Path) -> None:
     ]
 
 
-def test_a_pipe_is_told_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pipe_is_announced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Who names a pipe is told that it is read, before anything waits for a writer."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

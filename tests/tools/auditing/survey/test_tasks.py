@@ -111,7 +111,7 @@ def test_a_real_directory() -> None:
     assert by_name["quorum-state"].state is FileState.CURRENT
 
 
-def test_snapshots_are_told_to_the_segments_that_they_may_end_in(tmp_path: Path) -> None:
+def test_segments_know_the_snapshots_that_may_end_in_them(tmp_path: Path) -> None:
     """A segment is told of the snapshots that end behind its start, up to the start of the next one."""
     ends = (0, 1, 100, 101, 250)
     names = [f"{end:020}-0000000001.checkpoint" for end in ends]
@@ -231,7 +231,7 @@ def test_directories_on_their_way_out(tmp_path: Path) -> None:
     assert [task.place.topic for task in tasks_of(deleted)] == ["", deleted.name]
 
 
-def test_what_is_no_file(tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_file(tmp_path: Path) -> None:
     """A pipe, a directory where none should be and a link to nowhere are findings; nothing waits for a writer."""
     make(tmp_path / "orders-0", SEGMENT, "lost+found/")
     os.mkfifo(tmp_path / "orders-0" / "00000000000000000009.log")
@@ -382,7 +382,7 @@ def test_standard_input() -> None:
     assert (task.path, task.kind, task.was_named) == ("-", FileKind.LOG, True)
 
 
-def test_what_stands_beside_the_metadata_log_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_beside_the_metadata_log_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether there is a bootstrap.checkpoint, to files of the metadata log, wherever they are found from."""
     kafkas = make(tmp_path / "kafkas", "bootstrap.checkpoint", f"{METADATA}/{SEGMENT}", f"orders-0/{SEGMENT}")
     own = make(tmp_path / "own", f"{METADATA}/{SEGMENT}")

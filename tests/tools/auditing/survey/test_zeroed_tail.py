@@ -45,7 +45,7 @@ def test_a_batch_that_only_ends_in_zeros_is_damaged() -> None:
 
 
 @pytest.mark.parametrize("behind", [data_batch(26), data_batch(26)[:30], b"\x01" * 200])
-def test_something_behind_the_zeros_makes_them_damage(behind: bytes) -> None:
+def test_bytes_after_the_zeros_make_them_damage(behind: bytes) -> None:
     """Where anything but zeros follows, nothing was cut."""
     log = b"".join(_LOG)[:-30] + bytes(30) + behind
     assert "batch-crc" in {rule for rule, _, _ in places(survey(log))} or b"\x01" in behind

@@ -32,7 +32,7 @@ class _Shown(RunProgress):
             assert self.news.wait_for(lambda: sum(self.sizes) == size_bytes, timeout=HANG_S), self.sizes
 
 
-def test_bins_are_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bins_are_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each bin counts as soon as its evidence is there, and once; those of other runs do not."""
     monkeypatch.setattr(bin_progress, "_INTERVAL_SECONDS", 0.01)
     progress = _Shown()
@@ -49,7 +49,7 @@ def test_bins_are_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert progress.sizes == told
 
 
-def test_nobody_looks(tmp_path: Path) -> None:
+def test_without_a_terminal_nothing_is_shown(tmp_path: Path) -> None:
     """Where no bar is shown, the folder is not looked at."""
     progress = _Shown(is_shown=False)
     with watching_bins(progress, tmp_path / "nowhere", "run", [3]):

@@ -122,7 +122,7 @@ def test_judging_in_any_division(data: st.DataObject, tmp_path_factory: pytest.T
     assert total.page.html("run") == whole.page.html("run")
 
 
-def test_nothing_is_kept_for_nobody(tmp_path: Path) -> None:
+def test_nothing_is_kept_without_a_reader(tmp_path: Path) -> None:
     """Where no log directory is, no evidence goes back to the driver to compare it with."""
     files = [file for file in evidence() if file.task.place.topic]
     rows = [as_row(1, number, file) for number, file in enumerate(files)]

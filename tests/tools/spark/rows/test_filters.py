@@ -72,7 +72,7 @@ def test_a_matching_timestamp_is_within_the_hints(filters: list[Filter], microse
         ("In", "isControl", [True, False]),
     ],
 )
-def test_a_filter_that_says_nothing_of_use_changes_nothing(name: str, column: str, value: object) -> None:
+def test_a_filter_without_a_bound_changes_nothing(name: str, column: str, value: object) -> None:
     """Nulls, other types, other columns and other operators are left to Spark."""
     assert Hints().narrowed(name, column, value) == Hints()
 

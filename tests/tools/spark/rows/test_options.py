@@ -46,14 +46,14 @@ def test_any_texts_give_options_or_one_clear_error(texts: dict[str, str]) -> Non
         ({"paths": "[1]"}, "it is missing"),
     ],
 )
-def test_what_cannot_be_is_named(texts: dict[str, str], problem: str) -> None:
+def test_impossible_values_are_named(texts: dict[str, str], problem: str) -> None:
     """An error names the option, and what would do."""
     with pytest.raises(OptionError) as raised:
         SourceOptions.parse({"path": "x"} | texts)
     assert problem in str(raised.value)
 
 
-def test_what_brokers_need_is_passed_over() -> None:
+def test_options_for_brokers_are_ignored() -> None:
     """A job that read from brokers keeps its options."""
     options = SourceOptions.parse(
         {"PATH": "x", "kafka.bootstrap.servers": "b:9092", "kafka.security.protocol": "SSL", "groupIdPrefix": "p"}

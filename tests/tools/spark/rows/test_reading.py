@@ -170,7 +170,7 @@ def test_a_flipped_byte_costs_no_other_batch(log: SmallLog, position: int, size:
 
 @pytest.mark.parametrize("view", VIEWS)
 @given(st.data())
-def test_what_is_declared_not_null_has_no_nulls(view: str, data: st.DataObject) -> None:
+def test_not_null_columns_have_no_nulls(view: str, data: st.DataObject) -> None:
     """Whichever columns a schema calls NOT NULL: the rows are the same, or one of these has nulls, and it is named."""
     path = data.draw(st.sampled_from([OF_A_PARTITION, OF_NO_PARTITION]))
     given: dict[str, Any] = {"view": view, "mode": "PERMISSIVE"}
@@ -224,7 +224,7 @@ def test_a_torn_tail_is_the_end_of_a_log_and_damage_before_it(tmp_path: Path) ->
         rows(tmp_path)
 
 
-def test_what_is_gone_since_it_was_planned_is_a_loss(tmp_path: Path) -> None:
+def test_files_deleted_since_planning_are_a_loss(tmp_path: Path) -> None:
     """A file that was deleted or has shrunk fails the query, is told, or is passed over, as the options say."""
     for change in (os.remove, lambda path: os.truncate(path, 100)):
         path = write_log(tmp_path / "orders-0", batch(0), batch(1))
@@ -237,7 +237,7 @@ def test_what_is_gone_since_it_was_planned_is_a_loss(tmp_path: Path) -> None:
         assert len(rows_of(planned, tmp_path, failOnDataLoss="false")) == len(found) - 1
 
 
-def test_what_cannot_be_divided_is_a_loss_too(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_split_is_a_loss_too(tmp_path: Path) -> None:
     """A file that is gone before it was opened to divide it is one that is gone, and the others are read."""
     path = write_log(tmp_path / "orders-0", batch(0), batch(1))
     write_log(tmp_path / "orders-1", batch(0))
@@ -249,7 +249,7 @@ def test_what_cannot_be_divided_is_a_loss_too(tmp_path: Path) -> None:
     assert len(found) == 2
 
 
-def test_what_grew_since_it_was_planned_waits(tmp_path: Path) -> None:
+def test_records_appended_since_planning_wait(tmp_path: Path) -> None:
     """Only what was there at planning is read, also where a batch was half written then."""
     second = batch(1)
     path = write_log(tmp_path / "orders-0", batch(0), second[:40])

@@ -165,9 +165,7 @@ def _closed(folder: Path) -> Path:
         ),
     ],
 )
-def test_what_is_there_and_cannot_be_read_is_not_missing(
-    make: Callable[[Path], Path], cause: str, tmp_path: Path
-) -> None:
+def test_an_unreadable_file_is_not_missing(make: Callable[[Path], Path], cause: str, tmp_path: Path) -> None:
     """A path that was named and cannot be read is an error with the system's words; only one of nothing is missing."""
     with pytest.raises(StorageError, match=cause) as caught:
         rows(make(tmp_path))
@@ -202,7 +200,7 @@ def test_a_time_is_turned_into_an_offset(tmp_path: Path) -> None:
     assert rows(tmp_path, startingTimestamp=500, startingOffsetsByTimestampStrategy="latest") == []
 
 
-def test_offsets_that_are_gone_are_a_loss(tmp_path: Path) -> None:
+def test_missing_offsets_are_a_loss(tmp_path: Path) -> None:
     """A starting offset before the log start fails, unless failOnDataLoss says otherwise."""
     write_log(tmp_path / "orders-0", batch(5), name="00000000000000000005.log")
     start = '{"orders": {"0": 2}}'

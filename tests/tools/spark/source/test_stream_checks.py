@@ -43,7 +43,7 @@ def test_a_log_with_another_record_there_contradicts(gaps: list[int], others: li
         assert found == (None if offset <= kept else rewritten[offset - 1])
 
 
-def test_what_stands_around_a_place_tells_where_its_record_is_gone() -> None:
+def test_neighbours_show_the_epoch_of_a_missing_record() -> None:
     """Epochs never fall: a later one before, an earlier one behind, or a snapshot of another epoch contradict."""
     place = OffsetAndEpoch(10, 5)
     assert EpochWitness(3, 7, 6).contradicts(place)

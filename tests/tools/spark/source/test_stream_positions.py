@@ -88,7 +88,7 @@ def _of_epoch(data: bytes, epoch: int) -> bytes:
     return data[:12] + epoch.to_bytes(4, "big") + data[16:]
 
 
-def test_a_log_that_has_parted_is_told(tmp_path: Path) -> None:
+def test_a_diverged_log_is_reported(tmp_path: Path) -> None:
     """Truncated, or written anew in a later epoch: the error names the log and both places."""
     write_log(tmp_path / NAME, *_batches(1, 1, 2))
     logs = list_logs(_options(tmp_path))
@@ -106,7 +106,7 @@ def test_a_log_that_has_parted_is_told(tmp_path: Path) -> None:
     assert list_logs(_options(tmp_path)).latest(place, None) == {NAME: OffsetAndEpoch(4, 5)}
 
 
-def test_a_new_stream_starts_at_the_end_unless_told(tmp_path: Path) -> None:
+def test_a_new_stream_starts_at_the_end_by_default(tmp_path: Path) -> None:
     """As in Spark's Kafka source; and a log that comes later is read from its start."""
     write_log(tmp_path / NAME, *_batches(1, 1))
     options = SourceOptions.parse({"path": str(tmp_path)})
@@ -127,7 +127,7 @@ def test_a_stream_from_a_time_after_all_records_starts_at_the_end_if_the_strateg
     assert list_logs(options).first() == {NAME: OffsetAndEpoch(2, 1)}
 
 
-def test_a_log_that_is_gone_or_there_twice_is_an_error(tmp_path: Path) -> None:
+def test_a_log_that_is_missing_or_occurs_twice_is_an_error(tmp_path: Path) -> None:
     """A stream reads one replica of each log, and one that is gone is a loss."""
     write_log(tmp_path / "n1" / NAME, *_batches(1))
     gone: dict[str, Any] = {"payments-0": OffsetAndEpoch(4, 1)}
@@ -140,7 +140,7 @@ def test_a_log_that_is_gone_or_there_twice_is_an_error(tmp_path: Path) -> None:
         list_logs(_options(tmp_path))
 
 
-def test_what_was_deleted_before_it_was_read_is_a_loss(tmp_path: Path) -> None:
+def test_files_deleted_before_reading_are_a_loss(tmp_path: Path) -> None:
     """The log start has passed the stream."""
     place = {NAME: OffsetAndEpoch(2, 1)}
     write_log(tmp_path / NAME, batch(5), name="00000000000000000005.log")
@@ -149,7 +149,7 @@ def test_what_was_deleted_before_it_was_read_is_a_loss(tmp_path: Path) -> None:
     assert _read(tmp_path, place, {NAME: OffsetAndEpoch(6, 1)}, failOnDataLoss="false") == [5]
 
 
-def test_what_a_snapshot_took_is_still_vouched_for(tmp_path: Path) -> None:
+def test_records_in_a_snapshot_are_still_committed(tmp_path: Path) -> None:
     """Where the record before a place is gone, a snapshot's name tells its epoch, and the record behind bounds it."""
     place = {NAME: OffsetAndEpoch(5, 2)}
     write_log(tmp_path / NAME, name="00000000000000000005.log")

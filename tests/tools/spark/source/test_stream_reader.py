@@ -77,7 +77,7 @@ def test_a_limit_is_what_the_option_says(tmp_path: Path) -> None:
     assert reader.latestOffset(end, limit) == {NAME: {"offset": 4, "epoch": 1}}
 
 
-def test_what_is_available_now_is_what_there_was_then(tmp_path: Path) -> None:
+def test_available_now_ends_at_the_recorded_ends(tmp_path: Path) -> None:
     """Records and logs that come while such a query runs are left to the next one."""
     reader = _reader(tmp_path)
     write_log(tmp_path / NAME, *map(batch, range(3)))
@@ -100,7 +100,7 @@ def _write_cluster_id(path: Path, cluster: str) -> None:
     (path / "meta.properties").write_bytes(write_meta_properties(MetaProperties(1, cluster, 1)))
 
 
-def test_a_checkpoint_of_a_topic_that_was_made_anew_is_refused(tmp_path: Path) -> None:
+def test_a_checkpoint_of_a_recreated_topic_is_refused(tmp_path: Path) -> None:
     """The topic's id tells what offsets and epochs might not: the same name, and another log."""
     write_log(tmp_path / NAME, *map(batch, range(3)))
     old = _write_topic_id(tmp_path, 7)
@@ -220,7 +220,7 @@ def test_a_log_that_changes_once_it_is_planned_is_not_taken_for_a_damaged_one(se
                     reader.latestOffset(end, ReadAllAvailable())
 
 
-def test_what_was_cut_behind_the_records_that_are_wanted_is_no_loss(tmp_path: Path) -> None:
+def test_a_truncation_after_the_wanted_records_is_no_loss(tmp_path: Path) -> None:
     """A replica that starts again takes a half-written batch away: a stream has not planned to read it."""
     reader = _reader(tmp_path)
     path = write_log(tmp_path / NAME, batch(0), batch(1), batch(2)[:30])

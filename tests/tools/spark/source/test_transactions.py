@@ -77,7 +77,7 @@ def test_committed_records_alone_are_read(steps: list[Step], size: int) -> None:
 
 
 @given(STEPS, st.integers(0, 14), st.integers(1, 400), st.booleans())
-def test_segments_and_their_indexes_say_the_same(steps: list[Step], roll: int, size: int, has_files: bool) -> None:
+def test_segments_and_their_indexes_agree(steps: list[Step], roll: int, size: int, has_files: bool) -> None:
     """A transaction may begin in one segment and end in another, and indexes spare the scan without a difference."""
     model = _Model(steps)
     roll = min(roll, max(0, len(steps) - 1))
