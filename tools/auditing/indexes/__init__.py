@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Detectors of what is wrong in the index files of a segment."""
+"""Detectors of faults in the index files of a segment."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An index as columns, what is wrong with its bytes alone, and the batches that its entries are about."""
+"""An index as columns, faults that its bytes alone show, and the batches that its entries refer to."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
@@ -22,10 +22,10 @@ class AuditedIndex:
     """An index of a segment.
 
     Attributes:
-        path: of the index.
+        path: path of the index.
         layout: its format.
-        data: all of it.
-        padding_rule: what zeros behind the last entry break.
+        data: its whole contents.
+        padding_rule: id of the rule that zeros after the last entry break.
     """
 
     path: str
@@ -48,7 +48,7 @@ class AuditedIndex:
         """Return the fields of the entries before the padding, as 64-bit integers.
 
         Args:
-            types: of the fields, as numpy names them.
+            types: numpy's names for the types of the fields.
         """
         import numpy as np
 
@@ -56,7 +56,7 @@ class AuditedIndex:
         return [rows[name].astype(np.int64) for name in rows.dtype.names or ()]
 
     def byte_findings(self) -> Iterator[Finding]:
-        """Yield what stands behind the entries."""
+        """Yield findings about the bytes after the entries."""
         end, whole = self.entries_end, self._whole_end
         if end < whole:
             yield Finding(self.path, self.padding_rule, f"{whole - end} zero bytes after the last entry", end)
@@ -70,17 +70,19 @@ class AuditedIndex:
 
 
 class OffsetsSought:
-    """Finds the batches that hold some offsets, as batches come by.
+    """Finds the batches that hold given offsets, while the batches of a segment are read in order.
+
+    Each attribute has one element per offset.
 
     Attributes:
-        positions: of each offset's batch in the log, or -1 as long as it was not seen.
-        are_last: whether the offset is the last one that the batch reaches, as far as its records are left: in a batch
-            that lost records to compaction, any offset may be.
-        are_first: whether the offset is the batch's first one.
-        max_timestamps: of the batches, in ms.
+        positions: position in the log of the batch that holds the offset; -1 until that batch is read.
+        are_last: whether the offset is the last one of its batch. True for any offset of a batch that lost records to
+            compaction, because any of them may have been its last record.
+        are_first: whether the offset is the first one of its batch.
+        max_timestamps: max timestamp of that batch, in ms.
 
     Args:
-        offsets: what to look for.
+        offsets: the offsets to find.
     """
 
     def __init__(self, offsets: "Longs") -> None:
@@ -95,7 +97,7 @@ class OffsetsSought:
         self.max_timestamps = np.full(len(offsets), -1, dtype=np.int64)
 
     def take(self, table: BatchTable) -> "tuple[Longs, Longs]":
-        """Return which of the offsets are in these batches, by their numbers, and in which rows."""
+        """Return the indexes of those offsets that are in these batches, and the row of each one's batch."""
         import numpy as np
 
         first = np.searchsorted(self._sorted, table.least_base_offset)
@@ -119,16 +121,16 @@ class OffsetsSought:
 
 
 class SegmentShape:
-    """Follows how far the batches of a segment reach, and where offsets do not go on from one batch to the next.
+    """Tracks where the batches of a segment end, and where offsets are not consecutive between batches.
 
     Attributes:
-        end_position: after the last sound batch, in bytes.
-        largest_batch_bytes: how large a batch is at most.
+        end_position: end of the last sound batch, in bytes.
+        largest_batch_bytes: size of the largest batch.
         first_break: position of the first batch that does not start where the one before it ends, or None.
-        step_backs: byte ranges of two neighbours whose offsets go back, as far as there is room for them.
+        step_backs: byte ranges of neighbouring batches whose offsets go back; only the first 64 of them.
 
     Args:
-        base_offset: of the segment, by its name.
+        base_offset: base offset of the segment, from its file name.
     """
 
     def __init__(self, base_offset: int) -> None:
@@ -141,11 +143,11 @@ class SegmentShape:
 
     @property
     def ends_with_break(self) -> bool:
-        """Whether the last batch does not start where the one before it ends, and no earlier one so."""
+        """Whether the last batch is the only one that does not start where the one before it ends."""
         return self.first_break is not None and self.first_break == self._last_position
 
     def take(self, table: BatchTable) -> None:
-        """Take note of the next batches."""
+        """Track the next batches of the segment."""
         import numpy as np
 
         run = table.run
@@ -174,7 +176,7 @@ class SegmentShape:
             self.step_backs.append((start, int(table.positions[row] + table.sizes[row])))
 
     def are_beside_step_back(self, positions: "Longs") -> "Flags":
-        """Say of each position whether it is in batches that are out of order, or right behind."""
+        """Return, for each position, whether it is inside batches that are out of order, or directly after them."""
         import numpy as np
 
         beside = np.zeros(len(positions), dtype=bool)

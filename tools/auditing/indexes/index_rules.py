@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The indexes of a segment against its batches: ``.index`` and ``.timeindex``, in time linear in the segment.
+"""Compares the indexes of a segment with its batches, in time linear in the segment.
 
-An entry is compared when the batches that it is about come by, with the headers of a chunk at a time. In an offset
-index it names the last offset of the batch at its position; in a time index a timestamp, and the last offset of the
-batch that has it as its max timestamp. What is also right:
+The headers of a segment are read once, in chunks, and each entry is compared when the batches that it refers to are
+read. An entry of an offset index (``.index``) names the last offset of the batch at its position. An entry of a time
+index (``.timeindex``) names a timestamp, and the last offset of the batch whose max timestamp that is. Two variants are
+accepted:
 
-* Older brokers make an entry an append, not a batch: one for several batches names the last offset of the last,
-  at the position of the first. Compaction appended so too, and named the last record that it kept. A reader that
-  starts there finds all it looks for; so these are harmless, as long as the next entry is behind that offset.
-* Leaders of some older releases put the offset of the record itself into the time index.
+* Older brokers write one entry per append, not per batch. An entry for several batches names the last offset of the
+  last one, at the position of the first. Compaction once appended in this way too, and named the last record that it
+  kept. A reader that starts at such an entry misses nothing, so these entries are harmless if the next entry comes
+  after that offset.
+* Leaders of some older releases wrote the offset of the record itself to the time index.
 
-One fault is one finding. What an entry points at within damaged bytes, or behind the last sound batch of a file that
-goes on behind it, is not judged: Kafka cuts the log there when it starts, and makes the index anew. Where batches were
-lost or doubled, each entry behind them is as far from its batch as the next; that is what was found in the log.
-A broker's own check of an index at its start sees less than these rules, so it is not made here (``index-sanity``).
+One fault gives one finding. Entries that point into damaged bytes, or past the last sound batch of a file that
+continues after it, are not judged: Kafka truncates the log there at startup, and rebuilds the index. If batches were
+lost or doubled, all later entries are off by the same distance; the survey of the log reports that fault. The check
+that a broker makes of an index at startup finds less than these rules, so the audit does not repeat it
+(``index-sanity``).
 
 Source: OffsetIndex, TimeIndex, LogSegment#append, LogSegment#recover.
 """
@@ -37,11 +40,12 @@ _KINDS: Final = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTIO
 class IndexSurveys:
     """Compares the indexes of a segment with its batches.
 
-    Where there is no transaction index, the segment must abort nothing. Other indexes Kafka makes anew.
+    A segment without a transaction index must not have aborted transactions. A missing index of another kind is not
+    compared: Kafka rebuilds it.
 
     Args:
         task: the segment.
-        indexes: all of each index that is there.
+        indexes: the whole contents of each index that exists, by kind.
     """
 
     def __init__(self, task: SurveyTask, indexes: Mapping[FileKind, bytes]) -> None:
@@ -63,13 +67,13 @@ class IndexSurveys:
                 survey.take(table)
 
     def end(self, extent: LogExtent | None, aborted: Sequence[AbortMarker] = ()) -> Iterator[Finding]:
-        """Yield what is wrong with the indexes, once all batches have come by.
+        """Yield the findings about the indexes, after all batches were taken.
 
-        A log that lost its end has entries beyond it in several indexes; the first one says it.
+        If a log lost its end, several indexes have entries beyond it; only those of the first index are reported.
 
         Args:
-            extent: of the segment's batches; None where there is none.
-            aborted: its ABORT markers.
+            extent: extent of the segment's batches; None if there are none.
+            aborted: the ABORT markers of the segment.
         """
         lost_end_in = None
         for survey in self._surveys:
@@ -82,5 +86,5 @@ class IndexSurveys:
 
     @property
     def first_offsets(self) -> dict[int, int]:
-        """Where the transaction index says that transactions begin, by the offsets of their markers."""
+        """First offsets of aborted transactions according to the transaction index, by the offset of their marker."""
         return self._transactions.first_offsets

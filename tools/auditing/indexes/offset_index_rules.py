@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An offset index against its segment. ``index_rules`` says what is right, and what is not judged."""
+"""Compares an offset index with its segment; ``index_rules`` explains what is accepted, and what is not judged."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from raftlog.tools.auditing.batches.batch_table import Flags
 
 INTERVAL_BYTES: Final = 4096
-"""How many bytes there are between two entries, by Kafka's default of ``index.interval.bytes``."""
+"""Bytes of log between two entries, by Kafka's default of ``index.interval.bytes``."""
 
 _UNSEEN, _RIGHT, _NO_BATCH, _OTHER_OFFSET = range(4)
 
@@ -25,9 +25,9 @@ class OffsetIndexSurvey:
 
     Args:
         task: the segment.
-        path: of the index.
-        data: all of it.
-        shape: of the segment, which is told of batches first.
+        path: path of the index.
+        data: its whole contents.
+        shape: shape of the segment; it must take each table of batches before this survey does.
     """
 
     def __init__(self, task: SurveyTask, path: str, data: bytes, shape: SegmentShape) -> None:
@@ -45,7 +45,7 @@ class OffsetIndexSurvey:
         self._shape = shape
 
     def take(self, table: BatchTable) -> None:
-        """Compare the entries whose positions are in the next batches, and find those whose offsets are."""
+        """Compare the entries whose positions are in the next batches, and find the entries whose offsets are there."""
         import numpy as np
 
         if len(self._positions) == 0:
@@ -62,7 +62,7 @@ class OffsetIndexSurvey:
         self._verdicts[numbers] = np.where(is_start, np.where(is_right, _RIGHT, _OTHER_OFFSET), _NO_BATCH)
 
     def end(self, extent: LogExtent | None, aborted: Sequence[AbortMarker]) -> Iterator[Finding]:
-        """Yield what is wrong with the index."""
+        """Yield the findings about the index, after all batches were taken."""
         import numpy as np
 
         negative = (self._relative_offsets < 0) | (self._positions < 0)
@@ -76,12 +76,15 @@ class OffsetIndexSurvey:
         yield from self._beyond(beyond)
         yield from self._disorder(negative, wrong | beyond)
         if for_appends.any():
-            reason = f"{int(for_appends.sum())} entries are of several batches that were appended together"
+            reason = f"{int(for_appends.sum())} entries are for several batches that were appended together"
             yield self._file.finding("index-append", reason, int(for_appends.argmax()))
         yield from self._sparseness()
 
     def _are_of_appends(self) -> "Flags":
-        """Say which entries name the last offset of a later batch, between the batches of the entries around them."""
+        """Return which entries are for an append of several batches: they name the last offset of a later batch.
+
+        That batch must lie between the batches of the entries before and after.
+        """
         import numpy as np
 
         sought = self._sought.positions
@@ -92,10 +95,7 @@ class OffsetIndexSurvey:
         return flags
 
     def _are_explained(self) -> "Flags":
-        """Say which entries are wrong since batches before them were lost, doubled or put out of order.
-
-        Then all entries from there on are off.
-        """
+        """Return which entries are wrong only because batches before them were lost, doubled or put out of order."""
         import numpy as np
 
         explained = self._shape.are_beside_step_back(self._positions)
@@ -109,7 +109,7 @@ class OffsetIndexSurvey:
         return explained
 
     def _are_beyond(self) -> "Flags":
-        """Say which entries point behind the log, but for those whose batches have moved since some were lost."""
+        """Return which entries point past the log's end, except those whose batches moved when others were lost."""
         flags: Flags = self._positions >= max(self._shape.end_position, self._log_bytes)
         return flags if self._shape.first_break is None else flags & (self._sought.positions < 0)
 
@@ -122,7 +122,7 @@ class OffsetIndexSurvey:
         return self._file.finding("index-entry", reason, number, offset)
 
     def _beyond(self, beyond: "Flags") -> Iterator[Finding]:
-        """Yield the entries that point behind the log: one finding for all of those at the end of the index."""
+        """Yield the entries that point past the end of the log; those at the end of the index share one finding."""
         import numpy as np
 
         within = np.flatnonzero(~beyond)
@@ -133,16 +133,16 @@ class OffsetIndexSurvey:
             reason = f"the entry for offset {offset} names position {position} of a log of {end} bytes"
             if number < last_within:
                 yield self._file.finding("index-beyond", reason, number, offset)
-            elif self._log_bytes <= self._shape.end_position:  # Else the log's torn tail says it.
+            elif self._log_bytes <= self._shape.end_position:  # Otherwise the finding about the log's tail covers it.
                 more = len(beyond) - number - 1
-                reason += f", and so do the {more} entries behind it" if more else ""
+                reason += f", and {more} entries after it also point past the end" if more else ""
                 yield self._file.finding("index-beyond", reason, number, offset)
                 return
             else:
                 return
 
     def _disorder(self, negative: "Flags", reported: "Flags") -> Iterator[Finding]:
-        """Yield the entries that are out of order although each of them is right, or was not judged."""
+        """Yield the entries that are out of order, unless they were already reported."""
         import numpy as np
 
         offsets, positions = self._relative_offsets, self._positions

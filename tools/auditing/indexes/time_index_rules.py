@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A time index against its segment. ``index_rules`` says what is right, and what is not judged.
+"""Compares a time index with its segment; ``index_rules`` explains what is accepted, and what is not judged.
 
-That no earlier batch has a greater timestamp is not asked: entries that increase, and are each right, are so.
+Whether an earlier batch has a greater timestamp than an entry is not checked: it follows if entries increase, and each
+matches its batch.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from raftlog.tools.auditing.batches.batch_table import Flags, Longs
 
 _MOST_BATCHES_READ: Final = 64
-"""Of how many batches the records are read, to see why an entry differs from their headers."""
+"""At most so many batches are decompressed to find out why an entry differs from the batch's header."""
 
 
 class TimeIndexSurvey:
@@ -28,9 +29,9 @@ class TimeIndexSurvey:
 
     Args:
         task: the segment.
-        path: of the index.
-        data: all of it.
-        shape: of the segment, which is told of batches first.
+        path: path of the index.
+        data: its whole contents.
+        shape: shape of the segment; it must take each table of batches before this survey does.
     """
 
     def __init__(self, task: SurveyTask, path: str, data: bytes, shape: SegmentShape) -> None:
@@ -60,30 +61,30 @@ class TimeIndexSurvey:
         self._batches_read = min(self._batches_read + len(differ), _MOST_BATCHES_READ)
 
     def _are_wrong(self, numbers: "Longs") -> "Flags":
-        """Say of entries, by number, whether they differ from the header of the batch that holds their offset."""
+        """Return, for entries by their numbers, whether they differ from the header of the batch with their offset."""
         sought = self._sought
         is_other = ~sought.are_last[numbers] | (sought.max_timestamps[numbers] != self._timestamps[numbers])
         flags: Flags = is_other & (sought.positions[numbers] >= 0)
         return flags
 
     def _look_at_records(self, number: int, batch: RecordBatch) -> None:
-        """See whether the batch's header is what is wrong, or the entry is one of a record."""
+        """Find out whether the batch's header is the fault, or the entry names a record inside the batch."""
         try:
             timestamps = {record.offset: record.timestamp for record in batch.records(check_crc=False)}
         except (DecodeError, MissingExtraError):
-            self._explained[number] = True  # What is wrong with the batch is found elsewhere.
+            self._explained[number] = True  # The survey of batches reports the fault of this one.
             return
         timestamp, offset = int(self._timestamps[number]), int(self._offsets[number])
         greatest = max(timestamps.values(), default=None)
         if timestamp != greatest:
             return
         if self._sought.are_last[number]:
-            self._explained[number] = True  # By another rule: the batch's max timestamp is not that of its records.
+            self._explained[number] = True  # The rule timestamp-max reports that the batch's header is wrong.
         elif not self._is_raft and offset == min(at for at, of in timestamps.items() if of == greatest):
             self._of_records[number] = True
 
     def end(self, extent: LogExtent | None, aborted: Sequence[AbortMarker]) -> Iterator[Finding]:
-        """Yield what is wrong with the index."""
+        """Yield the findings about the index, after all batches were taken."""
         import numpy as np
 
         negative = self._relative_offsets < 0
@@ -92,7 +93,7 @@ class TimeIndexSurvey:
         beyond = self._offsets >= (extent.end_offset if extent else 0)
         beyond &= ~negative & (self._sought.positions < 0)
         if self._is_raft and self._shape.step_backs:
-            beyond[:] = False  # Behind those the log's offsets are lower than they were.
+            beyond[:] = False  # After a step back the log's offsets are lower than those in the index.
         yield from self._file.byte_findings()
         for number in np.flatnonzero(wrong).tolist():
             yield self._wrong_entry(number)
@@ -103,9 +104,9 @@ class TimeIndexSurvey:
             yield self._file.finding("index-append", reason, int(self._of_records.argmax()))
 
     def _are_shifted(self, differ: "Flags") -> "Flags":
-        """Say which entries are of batches in a log of raft whose offsets do not go on from the ones before.
+        """Return which entries are wrong only because offsets before them are not consecutive; raft logs only.
 
-        Behind the first of those each offset may be that of another batch; that is what was found in the log.
+        After the first break, an offset may belong to another batch than before. The survey of the log reports that.
         """
         import numpy as np
 
@@ -126,7 +127,7 @@ class TimeIndexSurvey:
         return self._file.finding("index-timestamp", reason, number, offset)
 
     def _beyond(self, beyond: "Flags", extent: LogExtent | None) -> Iterator[Finding]:
-        """Yield the entries of offsets behind the log: one finding for all of those at the end of the index."""
+        """Yield the entries for offsets past the log's end; those at the end of the index share one finding."""
         import numpy as np
 
         within = np.flatnonzero(~beyond)
@@ -134,19 +135,19 @@ class TimeIndexSurvey:
         for number in np.flatnonzero(beyond).tolist():
             is_reported = self._log_bytes > self._shape.end_position or (self._is_raft and self._shape.ends_with_break)
             if number > last_within and is_reported:
-                return  # The log's torn tail says it, or that its last batch is out of line.
+                return  # The finding about the log's tail, or about its last batch's offset, covers it.
             offset = int(self._offsets[number])
             end = f"a log that ends at offset {extent.end_offset}" if extent else "a log without batches"
-            reason = f"an entry for offset {offset} of {end}"
+            reason = f"an entry for offset {offset} in {end}"
             if number > last_within:
                 more = len(beyond) - number - 1
-                reason += f", and so are the {more} entries behind it" if more else ""
+                reason += f", and {more} entries after it are also past the end" if more else ""
             yield self._file.finding("index-beyond", reason, number, offset)
             if number > last_within:
                 return
 
     def _disorder(self, negative: "Flags", reported: "Flags") -> Iterator[Finding]:
-        """Yield the entries that are out of order although each of them is right, or was not judged."""
+        """Yield the entries that are out of order, unless they were already reported."""
         import numpy as np
 
         offsets, timestamps = self._relative_offsets, self._timestamps

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A transaction index against its segment, both ways: each entry has its ABORT marker, and each marker its entry.
+"""Compares a transaction index with its segment in both directions: entry to ABORT marker, and marker to entry.
 
-A marker of a transaction without records here needs none: it ended nothing, or what began in an earlier segment, which
-the judgement of the partition knows. Nor does one of a transaction whose records compaction took away. The last stable
-offset of an entry may be greater than what the log tells: a follower that appends much at once knows which transaction
-begins next.
+A marker needs no entry if its transaction has no records in this segment. Such a marker ended nothing, or a transaction
+of an earlier segment (the judgement of the partition compares that), or compaction removed the records. An entry's last
+stable offset may be greater than the one computed from the log: a follower that appends many batches at once already
+knows which transaction begins next.
 
 Source: TransactionIndex, ProducerStateManager#lastStableOffset, CleanedTransactionMetadata.
 """
@@ -26,9 +26,9 @@ class TransactionIndexSurvey:
 
     Args:
         task: the segment.
-        path: of the index.
-        data: all of it.
-        shape: of the segment, which is told of batches first.
+        path: path of the index, or of the segment if there is no index.
+        data: the index's whole contents.
+        shape: shape of the segment; it must take each table of batches before this survey does.
     """
 
     def __init__(self, task: SurveyTask, path: str, data: bytes, shape: SegmentShape) -> None:
@@ -45,7 +45,7 @@ class TransactionIndexSurvey:
 
     @property
     def first_offsets(self) -> dict[int, int]:
-        """Where transactions begin, by the offsets of their markers, but for entries that were found to be wrong."""
+        """First offsets of aborted transactions by the offset of their marker; without entries found to be wrong."""
         sound = ~self._reported
         return dict(zip(self._lasts[sound].tolist(), self._firsts[sound].tolist(), strict=True))
 
@@ -56,7 +56,7 @@ class TransactionIndexSurvey:
             self._sought_stable.take(table)
 
     def end(self, extent: LogExtent | None, aborted: Sequence[AbortMarker]) -> Iterator[Finding]:
-        """Yield what is wrong with the index."""
+        """Yield the findings about the index, after all batches were taken."""
         import numpy as np
 
         yield from self._file.byte_findings()
@@ -68,7 +68,7 @@ class TransactionIndexSurvey:
         by_start = {(marker.producer_id, marker.first_offset): marker for marker in markers.values()}
         beyond = []
         for number, marker in enumerate(own):
-            # An entry without a marker may be meant for a marker without an entry: that is one fault, not two.
+            # An entry without a marker and a marker without an entry may belong together: one fault, not two.
             meant = by_start.get((int(self._producers[number]), int(self._firsts[number]))) if marker is None else None
             markers.pop(UNKNOWN if meant is None else meant.last_offset, None)
             if marker is None and meant is None and self._is_beyond(number, extent):
@@ -78,12 +78,12 @@ class TransactionIndexSurvey:
             if wrong is not None:
                 yield from self._report(number, wrong)
         yield from self._beyond(beyond)
-        if len(self._file.data) % self._file.layout.entry_size == 0:  # Else the last entry is cut off.
+        if len(self._file.data) % self._file.layout.entry_size == 0:  # Otherwise the last entry is cut off.
             yield from self._missing(markers.values())
         yield from self._disorder()
 
     def _report(self, number: int, reason: str) -> Iterator[Finding]:
-        """Yield a finding about an entry, the first time."""
+        """Yield a finding about an entry, unless that entry was already reported."""
         if not self._reported[number]:
             self._reported[number] = True
             yield self._file.finding("transaction-index", reason, number, int(self._lasts[number]))
@@ -94,13 +94,13 @@ class TransactionIndexSurvey:
     def _wrong_entry(
         self, number: int, marker: AbortMarker | None, extent: LogExtent | None, *, has_meaning: bool
     ) -> str | None:
-        """Say what is wrong with an entry, if anything.
+        """Return the reason why an entry is wrong; None if it is right or cannot be judged.
 
         Args:
-            number: of the entry.
-            marker: at its last offset.
-            extent: of the segment.
-            has_meaning: whether another marker fits to it, which has no entry.
+            number: index of the entry.
+            marker: the ABORT marker at its last offset, or None.
+            extent: extent of the segment's batches, or None.
+            has_meaning: whether a marker without an entry has the same producer and first offset.
         """
         producer_id, last = int(self._producers[number]), int(self._lasts[number])
         if marker is None:
@@ -108,31 +108,34 @@ class TransactionIndexSurvey:
             is_explained = is_in_hole or bool(self._shape.step_backs)
             return None if is_explained and not has_meaning else _without_marker(producer_id, last)
         if marker.producer_id != producer_id:
-            return f"an entry of producer {producer_id}, where offset {last} aborts one of {marker.producer_id}"
+            return f"an entry of producer {producer_id}, but offset {last} aborts one of {marker.producer_id}"
         if extent is None or not is_whole(extent):
             return None
         return self._wrong_first(int(self._firsts[number]), marker) or self._wrong_stable_offset(number, marker, extent)
 
     def _beyond(self, numbers: Sequence[int]) -> Iterator[Finding]:
-        """Yield one finding for all entries at the end that are behind the log, unless its torn tail says it."""
+        """Yield the entries past the log's end; those at the end of the index share one finding.
+
+        If the log has a torn tail, the finding about it covers the entries at the end.
+        """
         at_end = [number for index, number in enumerate(numbers) if len(self._lasts) - number == len(numbers) - index]
         for number in numbers[: len(numbers) - len(at_end)]:
             yield from self._report(number, _without_marker(int(self._producers[number]), int(self._lasts[number])))
         if at_end and self._log_bytes <= self._shape.end_position:
             first = int(self._lasts[at_end[0]])
-            reason = f"{len(at_end)} entries from offset {first} on, behind the log's end"
+            reason = f"{len(at_end)} entries from offset {first} on, past the log's end"
             yield self._file.finding("index-beyond", reason, at_end[0], first)
 
     def _wrong_first(self, first: int, marker: AbortMarker) -> str | None:
         begins_earlier = first < self._base_offset and not marker.is_beginning_here
         if first == marker.first_offset or begins_earlier:
             return None
-        log = f"it begins at {marker.first_offset}" if marker.first_offset != UNKNOWN else "there is none of it"
-        return f"a transaction of producer {marker.producer_id} begins at offset {first}, where in the log {log}"
+        log = f"it begins at {marker.first_offset}" if marker.first_offset != UNKNOWN else "it has no records"
+        return f"a transaction of producer {marker.producer_id} begins at offset {first}, but in the log {log}"
 
     def _wrong_stable_offset(self, number: int, marker: AbortMarker, extent: LogExtent) -> str | None:
         found, expected = int(self._stable_offsets[number]), marker.last_stable_offset
-        is_open_earlier = found < self._base_offset  # A transaction that no batch of this segment is of.
+        is_open_earlier = found < self._base_offset  # It is of a transaction that began in an earlier segment.
         may_begin_later = expected > marker.last_offset and (
             found == extent.end_offset or bool(self._sought_stable.are_first[number])
         )
@@ -143,9 +146,7 @@ class TransactionIndexSurvey:
     def _missing(self, markers: Iterable[AbortMarker]) -> Iterator[Finding]:
         unlisted = [marker for marker in markers if marker.first_offset != UNKNOWN and marker.is_read]
         if self._was_removed and unlisted:
-            reason = (
-                f"it has no .txnindex for {len(unlisted)} aborted transactions, and no .index: Kafka makes both anew"
-            )
+            reason = f"it has no .txnindex for {len(unlisted)} aborted transactions, and no .index: Kafka rebuilds both"
             yield Finding(self._file.path, "index-missing", reason)
         else:
             for marker in unlisted:
@@ -164,4 +165,4 @@ class TransactionIndexSurvey:
 
 
 def _without_marker(producer_id: int, last_offset: int) -> str:
-    return f"an entry of producer {producer_id} for offset {last_offset}, where no ABORT marker is"
+    return f"an entry of producer {producer_id} for offset {last_offset}, which has no ABORT marker"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The producers of a partition, carried over its segments in order: where each is, and what does not fit.
+"""The state of each producer of a partition, carried from segment to segment, and the findings where it does not fit.
 
-What is missing between two batches of a producer may explain anything but a step back: where offsets are missing in a
-segment, or between two, nothing is said of gaps, of transactions, or of a producer's state behind them.
+Missing offsets, in a segment or between two, can explain anything but a step back. So across them there are no findings
+about gaps in sequences or about transactions, and after them no producer snapshot is compared.
 """
 
 from collections.abc import Iterator
@@ -17,24 +17,24 @@ from raftlog.tools.auditing.producers.producer_rows import is_written_already, n
 from raftlog.tools.catalogue.findings import Finding
 
 COORDINATOR_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-"""Where each batch of a producer has sequence 0: a coordinator writes it in the producer's name."""
+"""Topics in which every batch of a producer has sequence 0: a coordinator writes them in the producer's name."""
 
 
 @attrs.define
 class ProducerState:
-    """What a producer has done so far. Numbers are -1 where nothing is known.
+    """What a producer has written so far. A number is -1 if it is unknown.
 
     Attributes:
         producer_id: the producer.
-        epoch: of its last batch, data or marker.
-        last_offset, last_epoch, last_sequence, last_timestamp: of its last data batch.
-        last_breaks: how many breaks in the log there are before its last batch, at least.
-        coordinator_epoch: of its last marker.
+        epoch: producer epoch of its last batch, data or marker.
+        last_offset, last_epoch, last_sequence, last_timestamp: those of its last data batch.
+        last_breaks: number of breaks in the log that are known to precede its last data batch.
+        coordinator_epoch: coordinator epoch of its last marker.
         open_offset: first offset of its open transaction.
-        open_breaks: how many breaks there are before that, at least.
-        open_path: the segment that its open transaction begins in.
-        later_timestamp: the greatest that is surely behind its last data batch, in ms.
-        has_faults: whether an epoch or a sequence of it is wrong, in a segment or from one to the next.
+        open_breaks: number of breaks in the log that are known to precede that offset.
+        open_path: path of the segment in which its open transaction begins.
+        later_timestamp: the greatest timestamp that is known to follow its last data batch, in ms.
+        has_faults: whether one of its epochs or sequences is wrong, in a segment or between two.
     """
 
     producer_id: int
@@ -53,7 +53,7 @@ class ProducerState:
 
     @property
     def expected_sequence(self) -> int:
-        """The first sequence of its next batch, if its epoch stays."""
+        """The first sequence of its next batch, if its epoch does not change."""
         return 0 if self.epoch > self.last_epoch else next_sequence(self.last_sequence)
 
 
@@ -61,12 +61,14 @@ class ProducerHistory:
     """Carries producers over the segments of a partition.
 
     Attributes:
-        states: where each producer is, by its id.
-        breaks: in how many places offsets are missing so far.
-        start_offset: where the first segment starts; what stood before that, retention has deleted.
-        end_offset: after the last segment so far, exclusive; None before the first one.
-        empty_markers: how many markers ended no transaction.
-        first_empty_marker: offset of one of them and path of its segment, or None.
+        states: the state of each producer, by its id.
+        breaks: number of breaks so far. A segment is one if its offsets are incomplete or out of order, or its bytes
+            are damaged; so is a boundary between two segments where offsets are not consecutive.
+        start_offset: where the first segment starts; retention has deleted everything before it.
+        end_offset: end of the last segment so far, exclusive; None before the first one.
+        empty_markers: number of markers that ended no transaction.
+        first_empty_marker: the path of the first segment that has one, with the offset of its producer's first marker
+            in that segment, as ``(offset, path)``; None before that.
     """
 
     def __init__(self) -> None:
@@ -78,7 +80,7 @@ class ProducerHistory:
         self.first_empty_marker: tuple[int, str] | None = None
 
     def add(self, segment: FileEvidence) -> Iterator[Finding]:
-        """Take the next segment, and yield what does not fit to those before it."""
+        """Take the next segment, and yield the findings where its producers do not continue those before it."""
         extent = segment.extent
         if self.start_offset is None:
             self.start_offset = segment.task.base_offset or 0
@@ -93,23 +95,23 @@ class ProducerHistory:
             state.later_timestamp = max(state.later_timestamp, extent.max_timestamp)
         for span in segment.producers:
             state = self.states.setdefault(span.producer_id, ProducerState(span.producer_id))
-            if not is_behind:  # What is in two segments is found elsewhere.
+            if not is_behind:  # The rule segment-overlap reports offsets that are in two segments.
                 yield from self._compare(segment, state, span)
             self._count_empty_markers(segment, state, span)
             self._go_on(segment, state, span, breaks_before)
         self.end_offset = max(extent.end_offset, self.end_offset or 0)
 
     def _pass_over(self, segment: FileEvidence) -> None:
-        """Take a segment without sound batches: an empty one reaches up to where it starts."""
+        """Take a segment without sound batches, which ends at its base offset."""
         base_offset = segment.task.base_offset or 0
         self.breaks += _is_damaged(segment) or self.end_offset not in {None, base_offset}
         self.end_offset = max(base_offset, self.end_offset or 0)
 
     def _compare(self, segment: FileEvidence, state: ProducerState, span: ProducerSpan) -> Iterator[Finding]:
-        """Yield what the producer's first batch and first marker of a segment do not go on with."""
+        """Yield findings where the producer's first batch and first marker in a segment do not fit its state."""
         path = segment.task.path
         offsets = [offset for offset in (span.first_offset, span.first_marker_offset) if offset >= 0]
-        first_offset = min(offsets, default=None)  # None where all that is here are markers that do not read.
+        first_offset = min(offsets, default=None)  # None if the segment has only markers that cannot be read.
         if span.first_epoch < state.epoch:
             state.has_faults = True
             yield epoch_fault(path, span.producer_id, span.first_epoch, state.epoch, first_offset)
@@ -127,12 +129,12 @@ class ProducerHistory:
             yield finding
 
     def _index_fault(self, segment: FileEvidence, state: ProducerState, span: ProducerSpan) -> Finding | None:
-        """Return a finding if a transaction index contradicts where a transaction began in an earlier segment."""
+        """Return a finding if a transaction index contradicts the start of a transaction of an earlier segment."""
         begun, claimed = state.open_offset, span.indexed_offset
         task = segment.task
         index = task.indexes.get(FileKind.TRANSACTION_INDEX)
         if claimed < 0:
-            # Where there is no offset index either, Kafka makes both anew.
+            # If there is no offset index either, Kafka rebuilds both.
             is_rebuilt = index is None and FileKind.OFFSET_INDEX not in task.indexes
             is_reported = is_rebuilt or any(finding.path == index for finding in segment.findings)
             if begun < 0 or is_reported or not (span.is_marker_first and span.is_marker_abort):
@@ -143,7 +145,7 @@ class ProducerHistory:
             return None
         else:
             log = f"it began at offset {begun}" if begun >= 0 else "none was open before this segment"
-            reason = f"a transaction of producer {span.producer_id} begins at offset {claimed}, where {log}"
+            reason = f"a transaction of producer {span.producer_id} begins at offset {claimed}, but in the log {log}"
         return Finding(index or task.path, "transaction-index", reason, offset=span.first_marker_offset)
 
     def _compare_sequences(self, segment: FileEvidence, state: ProducerState, span: ProducerSpan) -> Iterator[Finding]:
@@ -158,7 +160,7 @@ class ProducerHistory:
             yield sequence_fault(segment.task.path, *names, expected, span.first_offset)
 
     def _count_empty_markers(self, segment: FileEvidence, state: ProducerState, span: ProducerSpan) -> None:
-        """Count markers that end nothing, as long as nothing is missing that they may have ended."""
+        """Count markers that end no transaction, unless its records may be among missing offsets."""
         is_empty = span.is_marker_first and state.open_offset < 0
         count = span.empty_marker_count + is_empty
         if count and self.breaks == 0:
@@ -182,11 +184,11 @@ class ProducerHistory:
 
 
 def _is_damaged(segment: FileEvidence) -> bool:
-    """Say whether bytes of a segment are lost, or its batches are not in order."""
+    """Return whether bytes of a segment are lost, or its batches are out of order."""
     has_lost = segment.coverage is not None and segment.coverage.damaged_bytes > 0
     return has_lost or any(finding.rule == "offset-order" for finding in segment.findings)
 
 
 def is_whole(extent: LogExtent) -> bool:
-    """Say whether a segment has a record for each offset from its first to its last."""
+    """Return whether a segment has a record for each offset from its first to its last."""
     return extent.record_count == extent.end_offset - extent.start_offset

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches of producers as columns, sorted by producer: which are in order, and whose epochs and sequences do not fit.
+"""Batches of producers as columns, sorted by producer, to find epochs and sequences that do not fit.
 
-What a hole in the offsets may explain is no fault: compaction made it, or something that is reported already. A batch
-whose offset is out of order is passed over for the same reason. A single batch that is out of line is one fault, not
-two, although it fits neither the batch before it nor the one behind.
+A gap that a hole in the offsets can explain is not a fault: compaction made the hole, or another rule reports it. For
+the same reason a batch whose offset is out of order is ignored. If a single batch fits neither the one before it nor
+the one after it, that is one fault, not two.
 
 Source: ProducerAppendInfo#checkSequence, #checkProducerEpoch.
 """
@@ -19,34 +19,34 @@ if TYPE_CHECKING:
     from raftlog.tools.auditing.batches.batch_table import Flags, Longs
 
 SEQUENCE_MASK: Final = (1 << 31) - 1
-"""The last sequence; 0 comes after it."""
+"""The greatest sequence; 0 follows it."""
 _HALF_OF_SEQUENCES: Final = 1 << 30
 _PRODUCERS: Final = 1  # The column that rows are sorted by.
 
 
 def next_sequence(sequence: int) -> int:
-    """Return the sequence after another; after -1, which is none, comes 0."""
+    """Return the sequence after another; 0 follows -1, which means none."""
     return (sequence + 1) & SEQUENCE_MASK
 
 
 def is_written_already(found: int, expected: int) -> bool:
-    """Say whether a sequence is behind the one that is expected, rather than ahead of it."""
+    """Return whether a sequence is lower than the expected one, so that it was written before; sequences wrap."""
     return ((expected - found) & SEQUENCE_MASK) < _HALF_OF_SEQUENCES
 
 
 class OffsetProgress:
-    """Follows the offsets of a segment: which batches are in order, and where holes are."""
+    """Tracks the offsets of a segment: which batches are in order, and where there are holes."""
 
     def __init__(self) -> None:
         self._last_row = (-1, -1)
-        self._reached = -1  # Before the last row: what comes next may show that it was ahead of its turn.
+        self._reached = -1  # Without the last row: the next table may show that the row was too far ahead.
         self._holes = 0
 
     def take(self, table: BatchTable) -> "tuple[Flags, Longs]":
-        """Return which batches are in order, and how many holes there are before each.
+        """Return which batches are in order, and how many holes precede each.
 
-        A batch is out of order that starts before the end of an earlier one, or that is so far ahead that the next one
-        goes back to where it should have been.
+        A batch is out of order if it starts before the end of an earlier one. It is also out of order if it is too far
+        ahead: the next batch then starts before it, but after the end of the one before it.
         """
         import numpy as np
 
@@ -66,15 +66,15 @@ class OffsetProgress:
 
 @attrs.frozen
 class ProducerRows:
-    """Batches sorted by producer and then by offset; a row may stand for what a producer did before the chunk.
+    """Batches sorted by producer and then by offset; a row may stand for a producer's last state before the chunk.
 
     Attributes:
-        rows: of each its row in the table, or -1.
-        producers, epochs: whose it is, and the producer's epoch.
-        sequences, last_sequences: of its first and last record, or -1.
-        holes: how many holes in offsets there are before it.
-        are_data: which have records of the producer.
-        are_open: which are part of a transaction, or stand for a producer that has one open.
+        rows: row of the batch in the table; -1 for a state before the chunk.
+        producers, epochs: producer id and producer epoch.
+        sequences, last_sequences: sequences of the first and last record, or -1.
+        holes: number of holes in the offsets before the batch.
+        are_data: whether the batch is a data batch, or the state includes one.
+        are_open: whether the batch is part of a transaction, or the state has an open one.
     """
 
     rows: "Longs"
@@ -88,7 +88,7 @@ class ProducerRows:
 
     @classmethod
     def of(cls, table: BatchTable, in_order: "Flags", holes: "Longs") -> "ProducerRows":
-        """Return the batches of producers that are in order."""
+        """Return the batches of a table that have a producer and are in order."""
         import numpy as np
 
         rows = np.flatnonzero(in_order & (table.producer_ids >= 0))
@@ -116,7 +116,7 @@ class ProducerRows:
 
     @property
     def columns(self) -> tuple[Any, ...]:
-        """All columns, in order."""
+        """All columns, in the order of the attributes."""
         return (
             self.rows,
             self.producers,
@@ -129,28 +129,32 @@ class ProducerRows:
         )
 
     def with_earlier(self, earlier: "ProducerRows") -> "ProducerRows":
-        """Return these rows with others, at most one a producer, before those of the same producers."""
+        """Return these rows and earlier ones, with each earlier row before the producer's other rows.
+
+        Args:
+            earlier: at most one row per producer, sorted by producer.
+        """
         import numpy as np
 
         both = [np.concatenate(pair) for pair in zip(earlier.columns, self.columns, strict=True)]
-        order = np.argsort(both[_PRODUCERS], kind="stable")  # Two sorted runs: they are merged.
+        order = np.argsort(both[_PRODUCERS], kind="stable")  # A stable sort merges two sorted runs in linear time.
         return ProducerRows(*[column[order] for column in both])
 
     @property
     def are_same(self) -> "Flags":
-        """Of each row but the first, whether it is of the producer of the row before it."""
+        """For each row but the first, whether it has the same producer as the row before it."""
         return cast("Flags", self.producers[1:] == self.producers[:-1])
 
     @property
     def firsts(self) -> "Longs":
-        """Indexes of the first rows of producers."""
+        """The index of each producer's first row."""
         import numpy as np
 
         return np.flatnonzero(np.concatenate(([True], ~self.are_same)))
 
 
 def bad_epochs(rows: ProducerRows) -> Iterator[tuple[int, int]]:
-    """Yield the index of each row whose epoch does not fit between those around it, with the epoch that would."""
+    """Yield the index of each row whose epoch does not fit its neighbours, with the epoch of the row beside it."""
     import numpy as np
 
     same, epochs = rows.are_same, rows.epochs
@@ -158,7 +162,7 @@ def bad_epochs(rows: ProducerRows) -> Iterator[tuple[int, int]]:
         after = before + 1
         has_next = after + 1 < len(rows) and bool(same[after])
         is_first = before == 0 or not same[before - 1]
-        # Of 5 6 5 the middle one is odd, and of 6 5 5 the first, unless it says what an earlier chunk has shown.
+        # Of 5 6 5 the middle one is wrong; of 6 5 5 the first is, unless it stands for the state before the chunk.
         is_ahead = has_next if is_first else bool(epochs[after] >= epochs[before - 1])
         is_back = has_next and epochs[after + 1] >= epochs[before]
         is_odd = is_ahead and not is_back and rows.rows[before] >= 0
@@ -166,7 +170,7 @@ def bad_epochs(rows: ProducerRows) -> Iterator[tuple[int, int]]:
 
 
 def bad_sequences(rows: ProducerRows) -> Iterator[tuple[int, int]]:
-    """Yield the index of each row whose first sequence is not the next one, with the one that would be."""
+    """Yield the index of each row whose first sequence is not the expected one, with the expected one."""
     import numpy as np
 
     epochs, sequences, last = rows.epochs, rows.sequences, rows.last_sequences
@@ -182,7 +186,7 @@ def bad_sequences(rows: ProducerRows) -> Iterator[tuple[int, int]]:
 
 
 def _continues_after(rows: ProducerRows, odd: int, expected: int) -> bool:
-    """Say whether the row behind one would fit if that one had the sequence that was expected."""
+    """Return whether the row after a wrong one would fit if the wrong one had its expected sequence."""
     if rows.producers[odd] != rows.producers[odd + 1] or rows.epochs[odd] != rows.epochs[odd + 1]:
         return False
     count = int(rows.last_sequences[odd]) - int(rows.sequences[odd]) + 1

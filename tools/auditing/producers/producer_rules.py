@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Producers: their epochs, the sequences of their batches, and their transactions, in a segment and over all of them.
+"""Checks producers: their epochs, the sequences of their batches, and their transactions.
 
-In a segment, batches are sorted by producer, a chunk at a time, and each is compared with the one before it of its
-producer; what a producer did last goes before its batches of the next chunk. So the work is a few passes of numpy over
-a chunk, and batches are looked at one by one only where something begins, ends or does not hold.
+The survey of a segment sorts the batches of a chunk by producer, and compares each with its producer's previous batch;
+in the next chunk, a producer's last state precedes its batches. That takes a few passes of numpy per chunk; Python
+handles a single batch only if a transaction begins or ends there, or a rule is broken.
 
-A partition's segments are then judged by what each says of its producers, and so are its producer snapshots.
+The judgement of a partition then compares what its segments' evidence contains about producers, and its producer
+snapshots.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,12 +33,12 @@ if TYPE_CHECKING:
     from raftlog.tools.auditing.batches.batch_table import Longs
 
 HANGING_MS: Final = 15 * 60 * 1000
-"""Longer than this no transaction may take, unless ``transaction.max.timeout.ms`` was changed."""
+"""No transaction may take longer than this, unless ``transaction.max.timeout.ms`` was changed."""
 
 
 @attrs.frozen
 class _Batch:
-    """What is kept of a producer's first or last data batch: its offsets (inclusive), sequences and so on."""
+    """What the survey keeps of a producer's first or last data batch; offsets and sequences are inclusive."""
 
     first_offset: int = -1
     last_offset: int = -1
@@ -50,18 +51,18 @@ class _Batch:
 
 _NO_BATCH: Final = _Batch()
 _GAP_AFTER: Final = -1
-"""In place of a count of holes: whatever comes next, there is one between."""
+"""Replaces a count of holes and differs from every count, so that there is a hole before the producer's next batch."""
 
 
 @attrs.define
 class _Producer:
-    """Where a producer is.
+    """What a producer has written in the segment so far.
 
     Attributes:
-        first_epoch, last_epoch: of its first and last batch, data or marker.
-        holes: how many holes in offsets there are before its last batch.
+        first_epoch, last_epoch: producer epochs of its first and last batch, data or marker.
+        holes: number of holes in the offsets before its last batch.
         first, last: its first and last data batch.
-        has_faults: whether an epoch or a sequence of it is wrong.
+        has_faults: whether one of its epochs or sequences is wrong.
     """
 
     first_epoch: int
@@ -73,12 +74,12 @@ class _Producer:
 
     @property
     def last_sequence(self) -> int:
-        """The sequence before the next one: a new epoch starts at 0."""
+        """The sequence that precedes its next one; a new epoch starts at 0, which follows the greatest sequence."""
         return SEQUENCE_MASK if self.last_epoch > self.last.epoch else self.last.last_sequence
 
 
 class ProducerSurvey:
-    """Follows the producers of one segment.
+    """Surveys the producers of one segment.
 
     Args:
         task: the segment.
@@ -90,10 +91,10 @@ class ProducerSurvey:
         self._progress = OffsetProgress()
         self._producers: dict[int, _Producer] = {}
         self._transactions = TransactionSurvey(task.path)
-        self._greatest_timestamp = (-1, -1)  # And the base offset of its batch.
+        self._greatest_timestamp = (-1, -1)  # The timestamp, and the base offset of its batch.
 
     def take(self, table: BatchTable) -> list[Finding]:
-        """Return what is wrong with the producers of the next batches of the segment."""
+        """Return the findings about producers in the next batches of the segment."""
         if len(table) == 0 or not (self._producers or (table.producer_ids >= 0).any()):
             return []
         self._note_timestamp(table)
@@ -113,15 +114,15 @@ class ProducerSurvey:
         return findings
 
     def aborted(self) -> tuple[AbortMarker, ...]:
-        """Return the segment's ABORT markers, in order, and what it tells of the transactions that they end."""
+        """Return the segment's ABORT markers, in order, with what is known of the transactions that they end."""
         return tuple(self._transactions.aborted)
 
     def spans(self, indexed_offsets: Mapping[int, int] | None = None) -> tuple[ProducerSpan, ...]:
-        """Return what each producer did, by ascending producer id.
+        """Return what each producer wrote, by ascending producer id.
 
         Args:
-            indexed_offsets: by the offset of an ABORT marker, where the transaction index says that its transaction
-                begins (``IndexSurvey.first_offsets``).
+            indexed_offsets: first offsets of transactions according to the transaction index, by the offset of their
+                ABORT marker (``IndexSurveys.first_offsets``).
         """
         known = sorted(self._producers.items())
         return tuple([self._span(producer_id, producer, indexed_offsets or {}) for producer_id, producer in known])
@@ -160,7 +161,7 @@ class ProducerSurvey:
             self._greatest_timestamp = timestamp, int(table.base_offsets[row])
 
     def _with_earlier(self, rows: ProducerRows) -> ProducerRows:
-        """Put a row before those of each producer that was seen before: what it did last."""
+        """Add the last state of each producer of these rows that was seen before, as a row before its other rows."""
         import numpy as np
 
         here = rows.producers[rows.firsts].tolist()
@@ -195,10 +196,10 @@ class ProducerSurvey:
             yield sequence_fault(self._path, *names, expected, *_place(table, int(rows.rows[odd])))
 
     def _transaction_findings(self, table: BatchTable, rows: ProducerRows) -> Iterator[Finding]:
-        """Go through what begins, ends or breaks into a transaction, in order of offsets."""
+        """Take the batches that begin, end or interrupt a transaction, in order of offsets, and yield the findings."""
         import numpy as np
 
-        continues = np.concatenate(([False], rows.are_same & rows.are_open[:-1]))  # The one before it is in one.
+        continues = np.concatenate(([False], rows.are_same & rows.are_open[:-1]))  # The row before has one open.
         events = np.flatnonzero((rows.rows >= 0) & (~rows.are_data | (rows.are_open != continues)))
         for index in events[np.argsort(rows.rows[events])].tolist():
             producer_id, row = int(rows.producers[index]), int(rows.rows[index])
@@ -219,7 +220,7 @@ class ProducerSurvey:
         return producer
 
     def _note_producers(self, table: BatchTable, rows: ProducerRows) -> None:
-        """Keep what each producer did first and last."""
+        """Keep each producer's first and last batches."""
         rows = rows.take(rows.rows >= 0)
         for first, last in _ends_of_producers(rows):
             producer = self._producers.setdefault(
@@ -235,7 +236,7 @@ class ProducerSurvey:
 
 
 def _without(rows: ProducerRows, odd: Sequence[int]) -> ProducerRows:
-    """Leave rows out, each of which counts as a hole."""
+    """Return rows without some of them, each of which then counts as a hole."""
     import numpy as np
 
     if not odd:
@@ -275,7 +276,7 @@ def _place(table: BatchTable, row: int) -> tuple[int, int]:
 
 
 def judge_producers(evidence: PartitionEvidence) -> Iterator[Finding]:
-    """Yield what is wrong with the producers of a partition, over all its segments and producer snapshots."""
+    """Yield the findings about the producers of a partition, from all its segments and producer snapshots."""
     snapshots = _producer_snapshots(evidence)
     history = ProducerHistory()
     for segment in evidence.segments:
@@ -292,14 +293,14 @@ def judge_producers(evidence: PartitionEvidence) -> Iterator[Finding]:
 
 
 def _judge_open_transactions(history: ProducerHistory) -> Iterator[Finding]:
-    """Yield the transactions that no marker ends; where offsets are missing behind one, its marker may be too."""
+    """Yield the transactions that no marker ends, unless offsets after them are missing: one may be the marker's."""
     for state in history.states.values():
         if state.open_offset < 0 or state.open_breaks != history.breaks:
             continue
         open_ms = state.later_timestamp - state.last_timestamp
         reason = f"a transaction of producer {state.producer_id}, epoch {state.epoch}, has no marker"
         if state.last_timestamp >= 0 and open_ms > HANGING_MS:
-            reason += f", and the log goes on for {open_ms} ms behind its last record at offset {state.last_offset}"
+            reason += f", and the log continues for {open_ms} ms after its last record at offset {state.last_offset}"
             yield Finding(state.open_path, "transaction-hanging", reason, offset=state.open_offset)
         else:
             yield Finding(state.open_path, "transaction-open", reason, offset=state.open_offset)
@@ -316,15 +317,16 @@ def _producer_snapshots(evidence: PartitionEvidence) -> dict[int | None, FileEvi
 
 
 def _judge_snapshot(evidence: PartitionEvidence, snapshot: FileEvidence, history: ProducerHistory) -> Iterator[Finding]:
-    """Compare a producer snapshot with the log before it, if all of that is there.
+    """Compare a producer snapshot with the log before it, if that part of the log is complete.
 
-    A producer that it lacks has expired, and one that the log lacks wrote what is deleted by now.
+    A producer that only the log has is accepted: it has expired. So is one that only the snapshot has: its batches
+    were deleted.
     """
     if history.breaks or history.end_offset != snapshot.task.base_offset or snapshot.contents is None:
         return
     for entry in snapshot.contents["entries"]:
         state = history.states.get(entry["producer_id"])
-        if state is None or state.has_faults:  # A fault in the log is found there.
+        if state is None or state.has_faults:  # The fault in the log is already reported.
             continue
         wrong = [
             f"{name.replace('_', ' ')} {entry[name]}, where the log has {expected}"
@@ -339,10 +341,10 @@ def _judge_snapshot(evidence: PartitionEvidence, snapshot: FileEvidence, history
 def _expected_fields(
     state: ProducerState, entry: Mapping[str, int], log_start_offset: int
 ) -> Iterator[tuple[str, int]]:
-    """Yield the fields that the log knows of a producer's entry, and what should be there."""
+    """Yield the fields of a producer's entry that follow from the log, with the expected value of each."""
     yield "producer_epoch", state.epoch
     if state.last_offset >= 0:
-        is_forgotten = state.epoch > state.last_epoch  # A marker of a newer epoch makes Kafka forget the batch.
+        is_forgotten = state.epoch > state.last_epoch  # At a marker of a newer epoch, Kafka forgets the last batch.
         yield "last_offset", -1 if is_forgotten else state.last_offset
         yield "last_sequence", -1 if is_forgotten else state.last_sequence
     first_offset = entry["current_transaction_first_offset"]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transactions in a segment: where each begins, and the marker that ends it.
+"""Surveys the transactions of a segment: where each begins, and the marker that ends it.
 
-Of the batches only those are looked at one by one that begin a transaction, end one, or break into one; which these
-are, ``producer_rules`` finds out for many batches at a time.
+``producer_rules`` selects the batches that begin, end or interrupt a transaction, many batches at a time. This module
+handles only these, one by one.
 
 Source: ProducerAppendInfo, ProducerStateManager.
 """
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     from raftlog.records.messages.control import EndTxnMarker
 
 UNKNOWN: Final = -1
-"""Stands for an offset or an epoch that a segment alone does not tell."""
+"""Stands for an offset or an epoch that is not known from the segment alone."""
 
 
 @attrs.frozen
 class AbortMarker:
-    """An ABORT marker, and what its segment tells of the transaction that it ends.
+    """An ABORT marker, and what is known from its segment of the transaction that it ends.
 
     Attributes:
-        producer_id: whose transaction.
-        first_offset: of its first record here; -1 where there is none.
-        last_offset: of the marker.
-        last_stable_offset: first offset of the earliest transaction that was then open here, of another producer; the
-            offset after the marker where there is none.
-        is_beginning_here: whether the transaction surely begins at ``first_offset``, and not in an earlier segment.
-        is_read: whether it can be read; else it may be a COMMIT.
+        producer_id: producer of the transaction.
+        first_offset: base offset of the transaction's first batch in this segment; -1 if there is none.
+        last_offset: offset of the marker.
+        last_stable_offset: first offset of the earliest transaction of another producer that is open at the marker, in
+            this segment; the offset after the marker if there is none.
+        is_beginning_here: whether the transaction is known to begin at ``first_offset``, not in an earlier segment.
+        is_read: whether the marker can be read; if not, it may be a COMMIT.
     """
 
     producer_id: int
@@ -50,11 +50,11 @@ class Markers:
     """What is known of a producer's markers in a segment.
 
     Attributes:
-        first_offset: of its first marker.
-        coordinator_epochs: of its first and last marker.
-        empty_count: how many markers, but for the first, ended no transaction.
-        is_first_alone: whether nothing of a transaction stood before the first one.
-        is_first_abort: whether the first one is an ABORT.
+        first_offset: offset of its first marker.
+        coordinator_epochs: coordinator epochs of its first and last marker.
+        is_first_alone: whether the segment has no transactional batch of the producer before the first marker.
+        is_first_abort: whether the first marker is an ABORT.
+        empty_count: how many of the markers after the first ended no transaction.
     """
 
     first_offset: int
@@ -68,7 +68,7 @@ _NO_MARKERS: Final = Markers(UNKNOWN, (UNKNOWN, UNKNOWN), is_first_alone=False)
 
 
 class TransactionSurvey:
-    """Follows the transactions of a segment, in order of offsets.
+    """Tracks the transactions of a segment, in order of offsets.
 
     Attributes:
         aborted: the ABORT markers so far.
@@ -92,14 +92,16 @@ class TransactionSurvey:
         return self._markers.get(producer_id, _NO_MARKERS)
 
     def begin(self, producer_id: int, offset: int) -> None:
-        """Take note of a batch of a producer, by its base offset, that begins a transaction unless one is open."""
+        """Begin a transaction of a producer at the base offset of a batch, unless the producer has one open."""
         self._open.setdefault(producer_id, offset)
 
     def end(self, batch: RecordBatch) -> Finding | None:
-        """Take note of a control batch of a producer, which ends its transaction if it is a marker.
+        """Take a control batch of a producer, which ends its transaction if it is a marker.
+
+        A control batch whose marker cannot be read ends the transaction, too.
 
         Returns:
-            What is wrong with it, if anything. One that does not read ends the transaction, too.
+            A finding about the marker, or None.
         """
         try:
             marker = _read_marker(batch)
@@ -136,12 +138,12 @@ class TransactionSurvey:
 
 
 def _read_marker(batch: RecordBatch) -> "EndTxnMarker | None":
-    """Return the marker of a control batch; None if it has none, or its records were found to be broken.
+    """Return the marker of a control batch; None if it has none, or its records are damaged (reported elsewhere).
 
     Raises:
-        DecodeError: the first record is sound, and no control record.
+        DecodeError: the first record is sound, but not a valid control record.
     """
-    from raftlog.records.messages.control import (  # Slow to import; few segments have any.
+    from raftlog.records.messages.control import (  # Slow to import, and few segments have control records.
         EndTxnMarker,
         read_control_record,
     )

@@ -197,7 +197,7 @@ def test_a_log_that_lost_its_end_is_found_once() -> None:
     parts = segment()
     (found,) = look(parts[:-9])
     assert found.rule == "index-beyond"
-    assert found.reason.endswith("and so do the 3 entries behind it")
+    assert found.reason.endswith("and 3 entries after it also point past the end")
     assert at(look(parts[:-1])) == [("index-beyond", 12 * (len(TIMES) - 1))]
     assert look(parts[:-9], tail=parts[-9][:70]) == []
 
