@@ -7,8 +7,7 @@ severity is that of a violation in the middle of a file; a torn tail and zero pa
 
 import enum
 import functools
-
-import attrs
+from typing import NamedTuple
 
 from raftlog.invariants import invariant
 
@@ -45,16 +44,18 @@ class Subject(enum.Enum):
     PARTITION_METADATA = "partition.metadata"
     META_PROPERTIES = "meta.properties"
     QUORUM_STATE = "quorum-state"
+    TOPICS = "logs of topics"
     RAFT = "logs of raft"
     MESSAGES = "messages of raft logs, where they are read"
     REPLICAS = "two replicas of one log"
+    RAFT_REPLICAS = "two replicas of one raft log"
+    TOPIC_REPLICAS = "two replicas of one topic's log"
     LOG_DIRECTORIES = "two log directories"
     ANYTHING = "any file"
     NOTHING = "nothing that an audit reads: dump-log alone cites the rule"
 
 
-@attrs.frozen
-class Rule:
+class Rule(NamedTuple):
     """One rule about stored bytes.
 
     Attributes:
@@ -232,7 +233,7 @@ RULES = _rules(
     Rule(
         "control-key",
         _DAMAGED,
-        Subject.RAFT,
+        Subject.BATCHES,
         "a control record's key has a type, and no negative version",
         "ControlRecordType",
         "a key of one byte",
@@ -249,7 +250,7 @@ RULES = _rules(
     Rule(
         "control-value",
         _DAMAGED,
-        Subject.RAFT,
+        Subject.BATCHES,
         "a control record's value reads by the version 0 layout",
         "ControlRecordUtils",
         "a LeaderChange of 3 bytes",
@@ -393,7 +394,7 @@ RULES = _rules(
     Rule(
         "file-crc",
         _DAMAGED,
-        Subject.PRODUCER_SNAPSHOT,
+        Subject.ANYTHING,
         "the CRC of a producer snapshot, and of a file of raftlog's, is that of its bytes",
         "ProducerStateManager",
         "one bit of a producer's sequence was flipped",

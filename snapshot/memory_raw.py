@@ -51,11 +51,11 @@ class MemoryRawSnapshotWriter(Closing, RawSnapshotWriter):
     def append(self, data: bytes | memoryview) -> None:
         """Add bytes at the end; see ``RawSnapshotWriter``."""
         held, before = self._open_data(), self._size_bytes
-        invariant(len(held) == before, "{}: {} bytes, where {} were appended", self._name, len(held), before)
+        invariant(len(held) == before, "{}: {} bytes, but {} were appended", self._name, len(held), before)
         held.extend(data)
         self._size_bytes += len(data)
         now = self._size_bytes
-        invariant(len(held) == now, "{}: {} bytes, where {} were appended", self._name, len(held), now)
+        invariant(len(held) == now, "{}: {} bytes, but {} were appended", self._name, len(held), now)
 
     def prepare_freeze(self) -> DiskWork[None]:
         """Prepare to add the bytes to the snapshots; see ``RawSnapshotWriter``."""

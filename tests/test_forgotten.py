@@ -5,10 +5,11 @@ import ast
 import functools
 import inspect
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from raftlog import errors
+from raftlog.tools.catalogue.audit_rules import CATALOGUE
 from raftlog.tools.log.verb import ACTIONS
 from raftlog.tools.verb_help.verbs import VERBS
 from tests.checkout import ROOT
@@ -90,6 +91,12 @@ def unraised(trees: dict[str, ast.Module]) -> set[str]:
     return own - used
 
 
+def untested(rules: Iterable[str]) -> list[str]:
+    """Return the rules that no test of the tools or of records names."""
+    tests = [path.read_text("utf-8") for room in ("tools", "records") for path in (ROOT / "tests" / room).rglob("*.py")]
+    return [rule for rule in rules if not any(f'"{rule}"' in text for text in tests)]
+
+
 def test_every_module_is_imported() -> None:
     """A module is a verb, is imported by another one, or is listed as made for users."""
     assert unimported(sources()) == set(FOR_USERS)
@@ -105,8 +112,14 @@ def test_every_error_is_raised() -> None:
     assert unraised(sources()) == set()
 
 
+def test_every_rule_has_a_test() -> None:
+    """A test beside the modules of the audit, or beside the readers of records, names each rule by its id."""
+    assert untested(CATALOGUE) == []
+
+
 def test_what_is_forgotten_is_found() -> None:
-    """A module that nobody imports, a second class of a name, and an error that is only caught: each is seen."""
+    """Each is found: an unimported module, a second class of a name, an error never raised, an untested rule."""
+    assert untested(["batch-crc", "batch-" + "shape"]) == ["batch-" + "shape"]
     trees = dict(sources())
     trees["raftlog.records.stray"] = ast.parse("class RecordBatch: pass")
     assert unimported(trees) - set(FOR_USERS) == {"raftlog.records.stray"}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line of an audit, and what it says in the end: of ``raftlog audit``, and of the job on Spark."""
+"""The arguments and the last line of an audit, shared by ``raftlog audit`` and the Spark job."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 
 def audit_on(engine: "Engine", given: argparse.Namespace, program: str) -> int:
-    """Audit on an engine, say how it came out on standard output, and return the exit code.
+    """Audit on an engine, write the outcome as a line to standard output, and return the exit code.
 
     Args:
         engine: surveys and judges.
-        given: the options.
-        program: who is at work.
+        given: the parsed arguments.
+        program: name of the command, for messages.
 
     Raises:
-        RaftLogError: the engine or the output directory fails.
+        RaftLogError: the engine fails, or the output directory cannot be used.
     """
     from raftlog.tools.auditing.run.full_audit import audit_into  # Only now: numpy comes with it.
     from raftlog.tools.report.page import Report
@@ -40,38 +40,46 @@ def audit_on(engine: "Engine", given: argparse.Namespace, program: str) -> int:
 
 
 def parser_of(program: str) -> Parser:
-    """Return what parses the command line.
+    """Return the parser of an audit's arguments.
 
     Args:
-        program: that it is of.
+        program: name of the command that takes them.
     """
     parser = Parser(
         prog=program,
-        description="Verify any number of log directories, and leave the results as Parquet tables (runs, checks,"
-        " findings, voter_timeline, epochs), a summary and a page to read. What has not changed since the last run is"
-        " not read again.",
-        epilog=f"Nothing is written to what is audited. {EXIT_CODES_HELP}",
+        description="Verify any number of log directories, and write the results as Parquet tables (runs, checks,"
+        " findings, voter_timeline, epochs), a summary and an HTML page. Files that have not changed since the last"
+        " run are not read again.",
+        epilog=f"The audited files are never written to. {EXIT_CODES_HELP}",
     )
     parser.add_argument(
-        "paths", nargs="+", metavar="SRC", help="a log directory, a directory of those, or what verify takes else"
+        "paths",
+        nargs="+",
+        metavar="SRC",
+        help="a log directory, a directory of log directories, or any other path that verify takes",
     )
-    parser.add_argument("--out", required=True, metavar="DIR", help="where the results go: a new directory, or its own")
+    parser.add_argument(
+        "--out",
+        required=True,
+        metavar="DIR",
+        help="where to write the results: a new directory, or that of an earlier audit",
+    )
     parser.add_argument(
         "--fresh",
         action="store_true",
-        help="read everything again: bits that rot on a disk change no file's size or time",
+        help="read every file again: bit rot on a disk changes neither size nor modification time",
     )
     parser.add_argument(
         "--engine",
         choices=("local", "spark", "auto"),
         default="local",
-        help="who does the work: processes of this machine (the default), Spark, or the better one for the size",
+        help="local: processes on this machine (the default); spark; auto: whichever suits the size",
     )
     parser.add_argument(
         "--master",
         metavar="URL",
-        help="where Spark is: local[N], spark://HOST:PORT, sc://HOST (default: the session, or what spark-submit or"
-        " SPARK_REMOTE says, else this machine); DIR and SRC are where its workers see them, too",
+        help="the Spark master: local[N], spark://HOST:PORT, sc://HOST (default: that of the current session,"
+        " spark-submit or SPARK_REMOTE, else this machine); workers must see DIR and SRC under the same paths",
     )
     add_messages_option(parser)
     add_fail_on_option(parser)

@@ -49,7 +49,7 @@ def check_transition(state: QuorumStateData, before: QuorumStateData | None, *, 
         raise IllegalTransitionError(f"in epoch {least} there was {in_epoch}, and now {state}")
     has_voted_before = in_epoch is not None and in_epoch.voted_key is not None
     if not may_vote and state.voted_key is not None and not has_voted_before:
-        raise IllegalTransitionError(f"a vote for {state.voted_key}, where another one may have been forgotten")
+        raise IllegalTransitionError(f"a vote for {state.voted_key}, but another one may have been forgotten")
 
 
 def was_elected(state: QuorumStateData, before: QuorumStateData | None) -> bool:

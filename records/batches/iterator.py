@@ -9,7 +9,7 @@ that damage hides no sound batch.
 import bisect
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 import attrs
 
@@ -165,8 +165,7 @@ def split_runs(
         position = piece.position + piece.size_bytes
 
 
-@attrs.frozen
-class _Claim:
+class _Claim(NamedTuple):
     """The size that the header at a position claims, and the rule that the header breaks, if any."""
 
     size: int

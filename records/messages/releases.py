@@ -5,14 +5,13 @@ Schemas name the release that introduced a message or a field (``since 4.1``). `
 releases whose tool its output was compared with, and ``log init`` those whose default features it writes.
 """
 
-from typing import Final
-
-import attrs
+from typing import Final, NamedTuple
 
 
-@attrs.frozen
-class Release:
+class Release(NamedTuple):
     """A release line, such as 4.3. Releases are ordered by their numbers: 4.10 comes after 4.9.
+
+    A named tuple, because the class of a command line's option is made each time that the command starts.
 
     Attributes:
         numbers: major and minor.
@@ -23,9 +22,9 @@ class Release:
     """
 
     numbers: tuple[int, int]
-    metadata_versions: tuple[str, ...] = attrs.field(eq=False)
-    has_own_messages: bool = attrs.field(default=True, eq=False)
-    has_dump_tool: bool = attrs.field(default=True, eq=False)
+    metadata_versions: tuple[str, ...]
+    has_own_messages: bool = True
+    has_dump_tool: bool = True
 
     @property
     def name(self) -> str:
@@ -34,12 +33,6 @@ class Release:
 
     def __str__(self) -> str:
         return self.name
-
-    def __lt__(self, other: "Release") -> bool:
-        return self.numbers < other.numbers
-
-    def __le__(self, other: "Release") -> bool:
-        return self.numbers <= other.numbers
 
 
 def _release(
@@ -81,5 +74,5 @@ LEVELS: Final = tuple(each.name for each in RELEASES if each.has_own_messages)
 
 DIALECTS: Final = {each.name: each for each in RELEASES if each.has_dump_tool}
 """The releases whose tools raftlog follows, by name, oldest first."""
-NEWEST_DIALECT: Final = max(DIALECTS.values(), key=lambda each: each.numbers)
+NEWEST_DIALECT: Final = max(DIALECTS.values())
 """The default release to follow."""

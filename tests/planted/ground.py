@@ -90,6 +90,16 @@ class Ground:
                 shutil.rmtree(directory)
         return kept
 
+    def data_logs(self) -> str:
+        """Return a pattern of segments with uncompressed data that no other replica contradicts.
+
+        These are segments of one voter's metadata log (``alone``), or, on the ground of topics, of topics.
+        """
+        if self.root.name in TOPICS:
+            return "**/c-none-0/*.log"
+        self.alone()
+        return f"**/{METADATA}/*.log"
+
 
 def has_batches(path: Path, least: int) -> bool:
     """Whether a segment has so many batches."""

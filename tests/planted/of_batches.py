@@ -274,15 +274,16 @@ def _without_a_batch(ground: Ground) -> Spot:
     return Spot(segment.path, segment.position(index), offset)
 
 
-@FAULTS.kind("timestamp-back", on=QUORUMS)
+@FAULTS.kind("timestamp-back", on=(*QUORUMS, "topics"))
 def timestamp_back(ground: Ground) -> Spot:
     """A batch is a minute earlier than the one before it, as of a leader whose clock is behind; the CRC holds."""
-    ground.alone()
-    segment, index = data_batch(ground)
-    earlier = segment.view(index).max_timestamp - 60_000
+    segment, index = data_batch(ground, 1, ground.data_logs())
     ends = [int(path.name[:20]) for path in segment.path.parent.glob("*.checkpoint")]
     if segment.view(index).next_offset in ends:
         index += 1
-    segment.batches[index] = with_fields(segment.batches[index], base_timestamp=earlier, max_timestamp=earlier)
+    seen = segment.view(index)
+    times = (seen.base_timestamp, seen.max_timestamp)
+    base, last = (time - (times[1] - times[0]) - 60_000 for time in times)
+    segment.batches[index] = with_fields(segment.batches[index], base_timestamp=base, max_timestamp=last)
     segment.save()
     return segment.spot(index)

@@ -50,18 +50,16 @@ for _name, _start, _size in FIELDS:
 
 
 def _sealed(ground: Ground, **fields: int) -> Spot:
-    """Change fields of a data batch in the middle of a metadata log; the CRC holds, and so do the indexes."""
-    ground.alone()
-    segment, index = data_batch(ground)
+    """Change fields of a data batch in the middle of a log; the CRC holds, and so do the indexes."""
+    segment, index = data_batch(ground, 1, ground.data_logs())
     segment.batches[index] = with_fields(segment.batches[index], **fields)
     segment.save()
     return segment.spot(index)
 
 
 def _adjusted(ground: Ground, field: str, change: int, least_records: int = 1) -> Spot:
-    """Add to a field of a data batch in the middle of a metadata log; the CRC holds."""
-    ground.alone()
-    segment, index = data_batch(ground, least_records)
+    """Add to a field of a data batch in the middle of a log; the CRC holds."""
+    segment, index = data_batch(ground, least_records, ground.data_logs())
     value = getattr(segment.view(index), field) + change
     segment.batches[index] = with_fields(segment.batches[index], **{field: value})
     segment.save()
@@ -74,37 +72,37 @@ def last_offset_delta_too_great(ground: Ground) -> Spot:
     return _adjusted(ground, "last_offset_delta", 1)
 
 
-@FAULTS.kind("batch-missing", on=QUORUMS)
+@FAULTS.kind("batch-missing", on=(*QUORUMS, "topics"))
 def record_count_too_great(ground: Ground) -> Spot:
     """A batch counts a record more than it has; the CRC holds."""
     return _adjusted(ground, "record_count", 1)
 
 
-@FAULTS.kind("batch-trailing", on=QUORUMS)
+@FAULTS.kind("batch-trailing", on=(*QUORUMS, "topics"))
 def record_count_too_small(ground: Ground) -> Spot:
     """A batch counts a record less than it has; the CRC holds."""
     return _adjusted(ground, "record_count", -1, least_records=2)
 
 
-@FAULTS.kind("timestamp-max", on=QUORUMS)
+@FAULTS.kind("timestamp-max", on=(*QUORUMS, "topics"))
 def max_timestamp_wrong(ground: Ground) -> Spot:
     """A batch's max timestamp is a minute above that of its records; the CRC holds, and so do the indexes."""
     return _adjusted(ground, "max_timestamp", 60_000)
 
 
-@FAULTS.kind("batch-count", "batch-missing", on=QUORUMS)
+@FAULTS.kind("batch-count", "batch-missing", on=(*QUORUMS, "topics"))
 def record_count_cannot_be(ground: Ground) -> Spot:
     """A batch counts a negative number of records, or more than it has bytes; the CRC holds."""
     return _sealed(ground, record_count=ground.pick((-7, 1_000_000)))
 
 
-@FAULTS.kind("batch-attributes", on=QUORUMS)
+@FAULTS.kind("batch-attributes", on=(*QUORUMS, "topics"))
 def attribute_bit_unused(ground: Ground) -> Spot:
     """An attribute bit that means nothing is set; the CRC holds."""
     return _sealed(ground, attributes=1 << ground.between(7, 15))
 
 
-@FAULTS.kind("batch-codec", on=QUORUMS)
+@FAULTS.kind("batch-codec", on=(*QUORUMS, "topics"))
 def codec_unknown(ground: Ground) -> Spot:
     """The attributes name a codec that there is not; the CRC holds."""
     return _sealed(ground, attributes=ground.pick((5, 6, 7)))
@@ -121,10 +119,15 @@ def compressed_stream_broken(ground: Ground) -> Spot:
     return segment.spot(index)
 
 
-@FAULTS.kind("timestamp-negative", on=QUORUMS)
+@FAULTS.kind("timestamp-negative", on=(*QUORUMS, "topics"))
 def timestamps_negative(ground: Ground) -> Spot:
     """A batch and its records have a time before 1970; the CRC holds."""
-    return _sealed(ground, base_timestamp=-9, max_timestamp=-9)
+    segment, index = data_batch(ground, 1, ground.data_logs())
+    seen = segment.view(index)
+    base, span = -ground.between(1 << 32, 1 << 40), seen.max_timestamp - seen.base_timestamp
+    segment.batches[index] = with_fields(segment.batches[index], base_timestamp=base, max_timestamp=base + span)
+    segment.save()
+    return segment.spot(index)
 
 
 @FAULTS.kind("batch-bare", on=QUORUMS)
@@ -133,14 +136,22 @@ def producer_in_raft(ground: Ground) -> Spot:
     return _sealed(ground, producer_id=7, producer_epoch=0, base_sequence=0)
 
 
-@FAULTS.kind("segment-reach", on=QUORUMS)
+@FAULTS.kind("segment-reach", on=(*QUORUMS, "topics"))
 def offset_out_of_reach(ground: Ground) -> Spot:
-    """The last batch of a metadata log is 2^32 offsets further on."""
-    log = max((ground.alone() / METADATA).glob("*.log"))
-    segment = Segment(log)
+    """The last batch of a log is 2^32 offsets further on."""
+    segment = Segment(max(ground.files(ground.data_logs())))
     segment.batches[-1] = with_base_offset(segment.batches[-1], segment.view(-1).base_offset + (1 << 32))
     segment.overwrite()
     return segment.spot(len(segment.batches) - 1)
+
+
+@FAULTS.kind("offset-negative", on=(*QUORUMS, "topics"))
+def base_offset_negative(ground: Ground) -> Spot:
+    """A batch in the middle of a log has a base offset below 0."""
+    segment, index = data_batch(ground, 1, ground.data_logs())
+    segment.batches[index] = with_base_offset(segment.batches[index], -ground.between(1, 1 << 62))
+    segment.overwrite()
+    return segment.spot(index)
 
 
 def _flip_at_a_border(ground: Ground, start: int, size: int, *, is_first: bool) -> Spot:

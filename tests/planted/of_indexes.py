@@ -147,7 +147,7 @@ def index_not_trimmed(ground: Ground) -> Spot:
     return Spot(path, len(data))
 
 
-@FAULTS.kind("index-missing", on=("topics",))
+@FAULTS.kind("index-missing", on=("topics", *QUORUMS))
 def index_missing(ground: Ground) -> Spot:
     """A segment of more than one index interval has no offset index."""
     path = ground.pick(each for each in ground.files("**/*.index") if each.with_suffix(".log").stat().st_size > 4096)
@@ -207,14 +207,19 @@ def _aborted(ground: Ground) -> tuple[Path, list[AbortedTransaction], int]:
     return path, entries, ground.below(len(entries))
 
 
-@FAULTS.kind("index-append", on=QUORUMS)
+@FAULTS.kind("index-append", on=(*QUORUMS, "topics"))
 def index_of_an_append(ground: Ground) -> Spot:
-    """An entry of an offset index names the last offset of the batch behind, as brokers before 4.1 wrote it."""
-    path = ground.pick(each for each in ground.files("**/*.index") if each.stat().st_size >= _OFFSET_ENTRY)
+    """An entry of an offset index names the last offset of the next batch, as brokers before 4.1 wrote it."""
+    followed = {}
+    for path in ground.files("**/*.index"):
+        views = Segment(path.with_suffix(".log")).views()
+        for number, entry in enumerate(OFFSET_INDEX.read(path.read_bytes().rstrip(b"\0"))):
+            last_offsets = [each.last_offset for each in views if each.base_offset > int(path.stem) + entry[0]]
+            if last_offsets:
+                followed[path, number] = last_offsets[0]
+    path, number = ground.pick(followed)
     entries = OFFSET_INDEX.read(path.read_bytes())
-    number = ground.below(len(entries))
-    segment = Segment(path.with_suffix(".log"))
-    behind = next(batch for batch in segment.views() if batch.base_offset > int(path.stem) + entries[number][0])
-    entries[number] = entries[number]._replace(relative_offset=behind.last_offset - int(path.stem))
+    relative_offset = followed[path, number] - int(path.stem)
+    entries[number] = entries[number]._replace(relative_offset=relative_offset)
     path.write_bytes(OFFSET_INDEX.encode(entries))
     return Spot(path, number * _OFFSET_ENTRY)

@@ -77,10 +77,9 @@ def flip_compressed_data(ground: Ground) -> Spot:
     return segment.spot(index)
 
 
-def _raft_area(ground: Ground, change: Callable[[bytes], bytes]) -> Spot:
-    """Change the bytes of a metadata batch's records; length and CRC hold, and so do the indexes."""
-    ground.alone()
-    segment, index = data_batch(ground)
+def _area(ground: Ground, change: Callable[[bytes], bytes]) -> Spot:
+    """Change the bytes of a batch's records; length and CRC hold, and so do the indexes."""
+    segment, index = data_batch(ground, 1, ground.data_logs())
     batch = segment.batches[index]
     spot = Spot(segment.path, offset=segment.view(index).base_offset)
     segment.batches[index] = with_area(batch, change(batch[HEADER.size :]))
@@ -95,48 +94,58 @@ def _first_record(area: bytes, change: Callable[[bytes], bytes]) -> bytes:
     return varint(len(body)) + body + area[start + size :]
 
 
-@FAULTS.kind("record-length", on=QUORUMS)
+def _up_to_headers(body: bytes) -> bytes:
+    """Return the bytes of a record, without its length, up to the count of its headers."""
+    _, position = read_varlong(body, 1)
+    _, position = read_varint(body, position)
+    for _ in ("key", "value"):
+        size, position = read_varint(body, position)
+        position += max(size, 0)
+    return body[:position]
+
+
+@FAULTS.kind("record-length", on=(*QUORUMS, "topics"))
 def record_too_long(ground: Ground) -> Spot:
     """A record's length reaches beyond its batch; the CRC holds."""
-    return _raft_area(ground, lambda area: varint(9000) + area[read_varint(area, 0)[1] :])
+    return _area(ground, lambda area: varint(9000) + area[read_varint(area, 0)[1] :])
 
 
-@FAULTS.kind("record-end", on=QUORUMS)
+@FAULTS.kind("record-end", on=(*QUORUMS, "topics"))
 def record_with_a_rest(ground: Ground) -> Spot:
     """A record's fields do not fill its length; the CRC holds."""
-    return _raft_area(ground, lambda area: _first_record(area, lambda body: body + b"rest"))
+    return _area(ground, lambda area: _first_record(area, lambda body: body + b"rest"))
 
 
-@FAULTS.kind("varint-length", on=QUORUMS)
+@FAULTS.kind("varint-length", on=(*QUORUMS, "topics"))
 def varint_too_long(ground: Ground) -> Spot:
     """A record's length has six bytes; the CRC holds."""
-    return _raft_area(ground, lambda area: b"\xff" * 5 + area)
+    return _area(ground, lambda area: b"\xff" * 5 + area)
 
 
-@FAULTS.kind("varint-range", on=QUORUMS)
+@FAULTS.kind("varint-range", on=(*QUORUMS, "topics"))
 def varint_out_of_range(ground: Ground) -> Spot:
     """A record's length does not fit in 32 bits; the CRC holds."""
-    return _raft_area(ground, lambda area: b"\xff\xff\xff\xff\x7f" + area)
+    return _area(ground, lambda area: b"\xff\xff\xff\xff\x7f" + area)
 
 
-@FAULTS.kind("record-field", on=QUORUMS)
+@FAULTS.kind("record-field", on=(*QUORUMS, "topics"))
 def key_of_negative_length(ground: Ground) -> Spot:
     """A record's key has a length of -5; the CRC holds."""
-    return _raft_area(ground, lambda area: _first_record(area, lambda body: body[:3] + varint(-5) + body[4:]))
+    return _area(ground, lambda area: _first_record(area, lambda body: body[:3] + varint(-5) + body[4:]))
 
 
-@FAULTS.kind("record-headers", on=QUORUMS)
+@FAULTS.kind("record-headers", on=(*QUORUMS, "topics"))
 def headers_out_of_range(ground: Ground) -> Spot:
     """A record counts more headers than it has bytes, or -1; the CRC holds."""
     count = ground.pick((-1, 4000))
-    return _raft_area(ground, lambda area: _first_record(area, lambda body: body[:-1] + varint(count)))
+    return _area(ground, lambda area: _first_record(area, lambda body: _up_to_headers(body) + varint(count)))
 
 
-@FAULTS.kind("record-header-key", on=QUORUMS)
+@FAULTS.kind("record-header-key", on=(*QUORUMS, "topics"))
 def header_without_key(ground: Ground) -> Spot:
     """A record has a header whose key is null; the CRC holds."""
     header = varint(1) + varint(-1) + varint(-1)
-    return _raft_area(ground, lambda area: _first_record(area, lambda body: body[:-1] + header))
+    return _area(ground, lambda area: _first_record(area, lambda body: _up_to_headers(body) + header))
 
 
 def _raft_record(ground: Ground, **fields: object) -> Spot:
@@ -208,9 +217,7 @@ def record_without_a_value(ground: Ground) -> Spot:
 @FAULTS.kind("record-offset", on=(*QUORUMS, "topics"))
 def record_offset_twice(ground: Ground) -> Spot:
     """Two records of a batch have one offset; the CRC holds."""
-    if not ground.files("*/java-0"):
-        ground.alone()
-    segment, index = data_batch(ground, 3, "**/*.log")
+    segment, index = data_batch(ground, 3, ground.data_logs())
     spot = segment.spot(index)
     segment.batches[index] = change_record(segment.batches[index], 1, offset_delta=0)
     segment.save()

@@ -132,6 +132,17 @@ def replica_forked(ground: Ground) -> Spot:
     return Spot(segment.path, offset=segment.view(index).base_offset)
 
 
+@FAULTS.kind("replica-forked", on=QUORUMS)
+def replica_forked_above_all_snapshots(ground: Ground) -> Spot:
+    """A replica goes its own way from a batch on, and no snapshot reaches beyond that batch."""
+    segment, index = _fork(ground)
+    offset = segment.view(index).base_offset
+    for snapshot in ground.files(f"*/{METADATA}/*.checkpoint"):
+        if int(snapshot.name[:20]) > offset:
+            snapshot.unlink()
+    return Spot(segment.path, offset=offset)
+
+
 @FAULTS.kind("replica-behind", on=QUORUMS)
 def shorter_replica(ground: Ground) -> Spot:
     """A replica was stopped some batches before the others."""
@@ -144,6 +155,67 @@ def shorter_replica(ground: Ground) -> Spot:
         if int(path.name[:20]) > end_offset:
             path.unlink()
     return Spot(log, offset=end_offset)
+
+
+def _second_replica(ground: Ground, partition: str = "c-none-0") -> Segment:
+    """Give another broker a replica of each partition, and return the first segment of its replica of one."""
+    return Segment(_second_directory(ground, node="2") / partition / "00000000000000000000.log")
+
+
+@FAULTS.kind("replica-batch", on=("topics",))
+def topic_batch_of_other_value(ground: Ground) -> Spot:
+    """A batch on one of a topic's two replicas has another value; the CRC holds."""
+    segment = _second_replica(ground)
+    index = in_the_middle(ground, segment)
+    value = records_of(segment.batches[index])[0].value or b""
+    segment.batches[index] = change_record(segment.batches[index], 0, value=bytes(len(value)))
+    segment.save()
+    other = ground.root / "n1" / segment.path.relative_to(ground.root / "n2")
+    return Spot(segment.path, offset=segment.view(index).base_offset, other_path=other)
+
+
+@FAULTS.kind("replica-behind", on=("topics",))
+def shorter_topic_replica(ground: Ground) -> Spot:
+    """One of a topic's two replicas was stopped some batches before the other."""
+    segment = _second_replica(ground)
+    segment.batches = segment.batches[: -ground.between(1, 4)]
+    segment.save()
+    for path in (*segment.path.parent.glob("*.snapshot"), *(ground.root / "n2").glob("*-offset-checkpoint")):
+        path.unlink()
+    return Spot(segment.path, offset=segment.view(-1).next_offset)
+
+
+@FAULTS.kind("replica-forked", on=("topics",))
+def topic_replica_forked(ground: Ground) -> Spot:
+    """One of a topic's two replicas has an epoch from a batch on that the other does not have."""
+    segment = _second_replica(ground)
+    index = in_the_middle(ground, segment)
+    entry = EpochEntry(segment.view(index).partition_leader_epoch + 1, segment.view(index).base_offset)
+    changed = (change_record(batch, 0, value=b"of another leader") for batch in segment.batches[index:])
+    segment.batches[index:] = [with_epoch(batch, entry.epoch) for batch in changed]
+    segment.save()
+    checkpoint = segment.path.with_name("leader-epoch-checkpoint")
+    entries = read_leader_epoch_checkpoint(checkpoint.read_bytes())
+    checkpoint.write_bytes(write_leader_epoch_checkpoint([*entries, entry]))
+    other = ground.root / "n1" / segment.path.relative_to(ground.root / "n2")
+    return Spot(segment.path, offset=entry.start_offset, other_path=other)
+
+
+@FAULTS.kind("replica-lost", on=("topics",))
+def topic_replica_without_a_batch(ground: Ground) -> Spot:
+    """A replica lacks a batch of records without keys, and the cleaner's checkpoint says that it was compacted."""
+    spot = _lacking_a_batch(ground, "c-none-0")
+    (ground.root / "n2" / "cleaner-offset-checkpoint").write_text("0\n1\nc-none 0 5\n")
+    return spot
+
+
+@FAULTS.kind("topic-id", on=("topics",))
+def topic_replica_of_other_id(ground: Ground) -> Spot:
+    """One of a topic's two replicas is of another topic with its name, which was deleted."""
+    path = _second_replica(ground).path.with_name("partition.metadata")
+    other = ground.root / "n1" / path.relative_to(ground.root / "n2")
+    path.write_text(re.sub("topic_id: .*", f"topic_id: {_ANOTHER}", path.read_text()))
+    return Spot(path, other_path=other)
 
 
 @FAULTS.kind("majority-missing", on=DYNAMIC)
@@ -200,7 +272,7 @@ def partition_twice(ground: Ground) -> Spot:
 
 def _lacking_a_batch(ground: Ground, partition: str) -> Spot:
     """Give a broker a replica of a partition that lacks a batch in its middle."""
-    segment = Segment(_second_directory(ground, node="2") / partition / "00000000000000000000.log")
+    segment = _second_replica(ground, partition)
     index = in_the_middle(ground, segment)
     offset = segment.view(index).base_offset
     del segment.batches[index]

@@ -18,7 +18,7 @@ from raftlog.records.files.quorum_state import QuorumStateData, read_quorum_stat
 from raftlog.storage.state.quorum_state_store import COPY_NAMES, QuorumStateCopy
 from tests.planted.fault import Faults, Spot
 from tests.planted.ground import DYNAMIC, METADATA, QUORUMS, TOPICS, Ground
-from tests.planted.segments import Segment
+from tests.planted.segments import Segment, in_the_middle, with_epoch
 
 FAULTS = Faults("small files")
 
@@ -127,7 +127,15 @@ def _copy(state: QuorumStateData) -> bytes:
 
 
 def _epochs(ground: Ground, least: int = 1) -> tuple[Path, list[EpochEntry]]:
-    """Return a leader-epoch-checkpoint with so many entries."""
+    """Return a leader-epoch-checkpoint with so many entries; a topic's log gets a second epoch if it needs one."""
+    if least > 1 and ground.root.name in TOPICS:
+        segment = Segment(ground.file("**/c-none-0/*.log"))
+        index = in_the_middle(ground, segment)
+        entry = EpochEntry(segment.view(index).partition_leader_epoch + 1, segment.view(index).base_offset)
+        segment.batches[index:] = [with_epoch(batch, entry.epoch) for batch in segment.batches[index:]]
+        segment.save()
+        path = segment.path.with_name("leader-epoch-checkpoint")
+        return path, [*read_leader_epoch_checkpoint(path.read_bytes()), entry]
     found = {
         path: list(read_leader_epoch_checkpoint(path.read_bytes()))
         for path in ground.files("**/leader-epoch-checkpoint")
@@ -136,7 +144,7 @@ def _epochs(ground: Ground, least: int = 1) -> tuple[Path, list[EpochEntry]]:
     return path, found[path]
 
 
-@FAULTS.kind("epochs-start", on=QUORUMS)
+@FAULTS.kind("epochs-start", on=(*QUORUMS, "topics"))
 def epochs_start_elsewhere(ground: Ground) -> Spot:
     """leader-epoch-checkpoint has an epoch start where none of its batches does."""
     path, entries = _epochs(ground, 2)
@@ -147,7 +155,7 @@ def epochs_start_elsewhere(ground: Ground) -> Spot:
     return Spot(path, offset=moved, epoch=entries[number].epoch)
 
 
-@FAULTS.kind("epochs-missing", on=QUORUMS)
+@FAULTS.kind("epochs-missing", on=(*QUORUMS, "topics"))
 def epochs_lack_one(ground: Ground) -> Spot:
     """leader-epoch-checkpoint lacks an epoch."""
     path, entries = _epochs(ground, 2)
@@ -164,7 +172,7 @@ def epochs_missing(ground: Ground) -> Spot:
     return Spot(min(log for log in path.parent.glob("*.log") if log.stat().st_size))
 
 
-@FAULTS.kind("epochs-order", on=QUORUMS)
+@FAULTS.kind("epochs-order", on=(*QUORUMS, "topics"))
 def epochs_out_of_order(ground: Ground) -> Spot:
     """Two entries of leader-epoch-checkpoint have changed places."""
     path, entries = _epochs(ground, 2)
@@ -290,6 +298,17 @@ def offset_checkpoint_torn(ground: Ground) -> Spot:
     path = ground.file("**/replication-offset-checkpoint")
     path.write_bytes(path.read_bytes()[: -ground.between(3, 100)])
     return Spot(path)
+
+
+@FAULTS.kind("epochs-beyond", on=("topics",))
+def topic_epoch_beyond_the_end(ground: Ground) -> Spot:
+    """leader-epoch-checkpoint of a topic's log has an epoch that starts after the log's end."""
+    path = ground.file("**/c-none-0/leader-epoch-checkpoint")
+    entries = read_leader_epoch_checkpoint(path.read_bytes())
+    log = Segment(max(path.parent.glob("*.log")))
+    beyond = EpochEntry(entries[-1].epoch + 1, log.view(-1).next_offset + ground.between(1, 100))
+    path.write_bytes(write_leader_epoch_checkpoint([*entries, beyond]))
+    return Spot(path, offset=beyond.start_offset, epoch=beyond.epoch)
 
 
 @FAULTS.kind("epochs-beyond", on=QUORUMS)

@@ -16,7 +16,7 @@ from raftlog.tools.auditing.survey.survey import survey
 from raftlog.tools.catalogue.audit_rules import CATALOGUE
 from raftlog.tools.catalogue.findings import Finding
 from tests.planted.fault import Fault, Spot
-from tests.planted.ground import CleanCopy, Ground
+from tests.planted.ground import METADATA, CleanCopy, Ground
 
 
 @attrs.frozen
@@ -57,16 +57,30 @@ class Planted:
         return "\n".join(lines)
 
 
-def is_of_its_subject(finding: Finding) -> bool:
-    """Whether a finding in a segment is of a rule that is checked wherever there is a segment.
+NAMED_ELSEWHERE: Final = frozenset({"segment-twice", "epochs-missing", "partition-missing", "election-copies"})
+"""Rules whose findings name another file, or a directory, than the files that the rule is checked on."""
 
-    Findings in other files tell nothing of this: a rule of segments may name an index.
-    """
+
+def is_of_its_subject(finding: Finding) -> bool:
+    """Whether an input with the file of a finding is one that its rule is checked on, as far as the file shows it."""
     subject = CATALOGUE[finding.rule].subject
     name = parse_file_name(Path(finding.path).name)
-    if name is None or name.kind is not FileKind.LOG:
-        return subject is not Subject.NOTHING
-    return subject is not Subject.NOTHING and FileKind.LOG in KINDS_OF_SUBJECTS.get(subject, {FileKind.LOG})
+    kind = None if name is None else name.kind
+    match subject:
+        case Subject.NOTHING:
+            return False
+        case Subject.RAFT:
+            return is_of_raft(finding)
+        case Subject.RAFT_REPLICAS:
+            return is_of_raft(finding) or kind is not FileKind.LOG  # It may name the directories' meta.properties.
+        case Subject.TOPICS | Subject.TOPIC_REPLICAS:
+            return not is_of_raft(finding)
+    return kind in KINDS_OF_SUBJECTS.get(subject, {kind}) or finding.rule in NAMED_ELSEWHERE
+
+
+def is_of_raft(finding: Finding) -> bool:
+    """Whether a finding names the metadata log's directory, or a file in it."""
+    return METADATA in Path(finding.path).parts
 
 
 class Field:
@@ -79,7 +93,7 @@ class Field:
     """
 
     def __init__(self, directory: Path) -> None:
-        self._directory: Final = directory
+        self.directory: Final = directory
         self._surveyed: dict[tuple[object, ...], FileEvidence] = {}
         self._copies: dict[str, CleanCopy] = {}
         self._clean: dict[str, frozenset[Finding]] = {}
@@ -88,7 +102,7 @@ class Field:
         """Plant a kind of fault at a place, by number, in a clean copy, and audit that."""
         name = fault.grounds[place % len(fault.grounds)]
         clean = self.clean(name)
-        root = self._directory / name
+        root = self.directory / name
         spot = fault.plant(Ground(root, f"{fault.name} {place}"))
         said = [finding for finding in self.audit(root) if finding not in clean]
         found = next((each for each in said if each.rule in fault.rules and spot.is_named_by(each)), None)
@@ -98,17 +112,17 @@ class Field:
     def clean(self, name: str) -> frozenset[Finding]:
         """Make a ground clean, and return what an audit says of it."""
         if name not in self._copies:
-            self._copies[name] = CleanCopy(name, self._directory / name)
-            self._clean[name] = frozenset(self.audit(self._directory / name))
+            self._copies[name] = CleanCopy(name, self.directory / name)
+            self._clean[name] = frozenset(self.audit(self.directory / name))
         else:
             self._copies[name].restore()
         return self._clean[name]
 
-    def audit(self, root: Path) -> list[Finding]:
-        """Return what an audit says of a directory, the messages in records included."""
+    def audit(self, root: Path, *, reads_messages: bool = True) -> list[Finding]:
+        """Return what an audit says of a directory, by default with the messages in records."""
         return [
             finding
-            for judged in audit([str(root)], 1, self._survey, reads_messages=True)
+            for judged in audit([str(root)], 1, self._survey, reads_messages=reads_messages)
             for finding in judged.findings
         ]
 

@@ -197,7 +197,7 @@ def with_control(batch: bytes, change: Callable[[Any], ControlValue], kind: type
 
 def with_base_offset(batch: bytes, base_offset: int) -> bytes:
     """Return a batch that says to start elsewhere, which no CRC covers."""
-    return base_offset.to_bytes(8, "big") + batch[8:]
+    return base_offset.to_bytes(8, "big", signed=True) + batch[8:]
 
 
 def with_epoch(batch: bytes, epoch: int) -> bytes:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from raftlog.records.rules import Severity
+from raftlog.records.rules import Severity, Subject
 from raftlog.tools.catalogue.audit_rules import CATALOGUE
 from tests.planted.fault import Faults
 from tests.planted.faults import FAULTS, SUBJECTS
 from tests.planted.ground import SOURCES, CleanCopy
-from tests.planted.plant import Field
+from tests.planted.plant import Field, Planted, is_of_raft
 from tests.planted.table import PLACES, read_table, rules_text
 
 UNPLANTED = {
@@ -25,6 +25,32 @@ UNPLANTED = {
     "replica-rot": "stands beside the damage itself wherever another replica is sound, and is harmless",
 }
 """Rules that no kind of fault is to be found by, each with the reason."""
+
+OF_ANY_LOG = {
+    Subject.BATCHES,
+    Subject.LOGS,
+    Subject.INDEXES,
+    Subject.TIME_INDEX,
+    Subject.LEADER_EPOCH_CHECKPOINT,
+    Subject.PARTITION_METADATA,
+    Subject.REPLICAS,
+}
+"""Subjects that are there with a topic's log as with a raft log."""
+
+OF_SEVERAL = {
+    Subject.REPLICAS,
+    Subject.RAFT_REPLICAS,
+    Subject.TOPIC_REPLICAS,
+    Subject.LOG_DIRECTORIES,
+}
+"""Subjects that take more than one log directory."""
+
+IN_ONE_SORT = {
+    "codec-stream": False,  # Kafka does not compress its metadata log.
+    "index-sparse": False,  # It takes 100 KB of a segment, which no golden metadata log has.
+    "segment-overlap": True,  # Golden topics of two segments have transactions, which would not be sound either.
+}
+"""Rules of any log that are broken in one sort alone, each with its reason: whether that is the metadata log."""
 
 
 @pytest.fixture(scope="session")
@@ -48,6 +74,53 @@ def test_each_kind_is_found_wherever_it_is(name: str, field: Field) -> None:
     planted = [field.plant(FAULTS[name], place) for place in range(PLACES)]
 
     assert [str(each) for each in planted if not each.is_right] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "rule",
+    [rule for rule, found in CATALOGUE.items() if found.subject in OF_ANY_LOG and rule not in UNPLANTED],
+)
+def test_rules_of_any_log_are_broken_in_raft_and_in_topics(rule: str, field: Field) -> None:
+    """A rule that counts as checked on any log is broken in the metadata log and in a topic's, but for those named."""
+    found = {
+        is_of_raft(planted.found)
+        for fault in FAULTS.values()
+        if rule in fault.rules
+        for place in range(PLACES)
+        if (planted := field.plant(fault, place)).found is not None and planted.found.rule == rule
+    }
+
+    expected = {IN_ONE_SORT[rule]} if rule in IN_ONE_SORT else {True, False}
+    assert found == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", [rule for rule in CATALOGUE if rule not in UNPLANTED])
+def test_only_rules_of_several_log_directories_need_several(rule: str, field: Field) -> None:
+    """A rule is broken in an audit of one log directory alone, unless its subject takes more than one."""
+    found_alone = any(
+        finding.rule == rule
+        for fault in FAULTS.values()
+        if rule in fault.rules
+        for place in range(PLACES)
+        if (planted := field.plant(fault, place)).found is not None and planted.found.rule == rule
+        for finding in field.audit(log_directory_of(planted, field.directory / planted.ground))
+    )
+
+    assert found_alone == (CATALOGUE[rule].subject not in OF_SEVERAL)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("subject", SUBJECTS, ids=[subject.subject for subject in SUBJECTS])
+def test_only_rules_of_messages_need_messages(subject: Faults, field: Field) -> None:
+    """An audit that does not read messages finds the same faults, but for those of rules of messages."""
+    for fault in subject:
+        planted = field.plant(fault, 0)
+        without = field.audit(field.directory / planted.ground, reads_messages=False)
+        assert planted.found is not None
+        needs_messages = CATALOGUE[planted.found.rule].subject is Subject.MESSAGES
+        assert (planted.found not in without) == needs_messages, fault.name
 
 
 @pytest.mark.parametrize("name", SOURCES)
@@ -81,6 +154,14 @@ def test_the_table_is_of_these_kinds() -> None:
         (fault.name, fault.what, rules_text(fault)) for fault in FAULTS.values()
     ]
     assert {(row.planted, row.found, row.false_alarms) for row in rows} == {(PLACES, PLACES, 0)}
+
+
+def log_directory_of(planted: Planted, root: Path) -> Path:
+    """Return the log directory of the file that a finding names."""
+    assert planted.found is not None
+    if planted.ground == "mirror":
+        return root  # This ground is a log directory itself.
+    return root / Path(planted.found.path).relative_to(root).parts[0]
 
 
 def _append(path: Path) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Audits on both engines, and all that they leave behind but for when and by whom: for comparing."""
+"""Audits on both engines, and their results without ids and times, so that tests can compare them."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ _OF_THE_RUN = ("run_id", "started", "finished")
 
 
 def audit_locally(out: Path, *sources: Path | str) -> AuditOutcome:
-    """Audit in this process, messages in metadata records too."""
+    """Audit in this process, including messages in metadata records."""
     paths = list(map(str, sources))
     return audit_into(str(out), paths, LocalEngine(paths, 1, reads_messages=True), Report(paths))
 
@@ -35,14 +35,14 @@ def audit_on_spark(
     survey: Callable[[SurveyTask], FileEvidence] = survey_file,
     is_fresh: bool = False,
 ) -> AuditOutcome:
-    """Audit on Spark, likewise."""
+    """Audit on Spark, including messages in metadata records."""
     paths = list(map(str, sources))
     engine = SparkEngine(spark, paths, is_fresh, reads_messages=True, survey=survey)
     return audit_into(str(out), paths, engine, Report(paths))
 
 
 def results(out: Path, outcome: AuditOutcome) -> dict[str, Any]:
-    """What a run has left: rows in their order, summary and page, without its id and times."""
+    """The results of a run: rows in their order, summary and page, without run id and times."""
 
     def without(row: dict[str, Any]) -> dict[str, Any]:
         return {name: value for name, value in row.items() if name not in _OF_THE_RUN}
@@ -57,7 +57,7 @@ def results(out: Path, outcome: AuditOutcome) -> dict[str, Any]:
 
 
 def assert_equal_on_spark(spark: "SparkSession", directory: Path, sources: Sequence[Path | str]) -> dict[str, Any]:
-    """Audit the same on both engines, and return what both say; that is compared."""
+    """Audit the same paths on both engines, check that the results are equal, and return them."""
     local, on_spark = directory / "local", directory / "spark"
     here = results(local, audit_locally(local, *sources))
     there = results(on_spark, audit_on_spark(spark, on_spark, *sources))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One Spark session for all tests that ask for it, as a session takes seconds to start."""
+"""One Spark session for all tests that need one, since starting a session takes seconds."""
 
 from collections.abc import Iterator
 
@@ -27,7 +27,7 @@ def java() -> str:
 
 @pytest.fixture(scope="session")
 def spark(java: str) -> Iterator[SparkSession]:
-    """Lend a session of two tasks at a time on this machine; a task that fails is tried four times."""
+    """Provide a session on this machine with two slots and four attempts per task."""
     with session("local[2,4]", QUICK_START) as lent:
         register(lent)
         yield lent

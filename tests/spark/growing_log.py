@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A log in real files that a replica writes while others read it, and what a naive reader should make of it."""
+"""A log in real files that grows while a stream reads it, with a model of the records that the stream should read."""
 
 from pathlib import Path
 from random import Random
@@ -28,7 +28,7 @@ class GrowingLog:
         self._epoch = 1
         self._batch_ends: list[int] = []
         self.records: list[int] = []
-        """Epochs by offset: those of the log, and what it has let go for a snapshot."""
+        """Epochs by offset, including records that were deleted after a snapshot."""
         self.truncated_to: int | None = None
         """The least offset that it was ever truncated to."""
 
@@ -47,7 +47,7 @@ class GrowingLog:
         self._log.flush()
 
     def truncate(self, lowest: int, highest: int | None = None) -> None:
-        """Lose what is behind some batch that ends between two offsets, both inclusive; a new leader goes on."""
+        """Truncate after a batch that ends between two offsets, both inclusive; a new leader continues."""
         kept = [end for end in self._batch_ends if lowest <= end <= (self.end if highest is None else highest)]
         if not kept:
             return
@@ -59,7 +59,7 @@ class GrowingLog:
         self._epoch += 1
 
     def take_snapshot(self, highest: int, lowest: int = 1) -> None:
-        """Let a snapshot take the place of the records up to some batch's end between two offsets, both inclusive."""
+        """Replace the records up to a batch's end between two offsets, both inclusive, by a snapshot."""
         ends = [end for end in self._batch_ends if max(lowest, self._log.start_offset + 1) <= end <= highest]
         if ends:
             offset = self._random.choice(ends)

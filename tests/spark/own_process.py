@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs code in a Python of its own: a process has one Spark, and a test may need another, or its very start."""
+"""Runs code in a new Python process, for tests that need a second Spark, or its startup."""
 
 import inspect
 import os
@@ -14,7 +14,7 @@ from tests.hang_limit import HANG_S
 
 
 def run_python(code: str, folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run code in a folder that is not the checkout, and return what came of it."""
+    """Run code in a folder outside the checkout, and return the completed process."""
     return subprocess.run(
         [sys.executable, "-c", inspect.cleandoc(code), *arguments],
         cwd=folder,
@@ -27,7 +27,7 @@ def run_python(code: str, folder: Path, *arguments: str, **environment: str) -> 
 
 
 def python_without_raftlog(folder: Path) -> Path:
-    """Make a Python that, on workers of a cluster, has all packages of this one but raftlog; return its path."""
+    """Create a Python that, on workers of a cluster, has all packages of this one except raftlog; return its path."""
     venv.create(folder, symlinks=True)
     [packages] = folder.glob("lib/*/site-packages")
     for package in Path(pyspark.__file__).parent.parent.iterdir():
@@ -37,7 +37,7 @@ def python_without_raftlog(folder: Path) -> Path:
     lines = (
         "#!/bin/sh",
         f'[ "$SPARK_EXECUTOR_DIRS" ] || exec {sys.executable} "$@"',  # The driver plans queries with it too.
-        f'exec {folder}/bin/python -E "$@"',  # PYTHONPATH may say where a checkout is.
+        f'exec {folder}/bin/python -E "$@"',  # PYTHONPATH may name a checkout.
     )
     python.write_text("\n".join(lines))
     python.chmod(0o755)

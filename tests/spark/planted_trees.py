@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kinds of faults, each planted in a clean copy of its own that says it is of another cluster."""
+"""Plants kinds of faults, each in its own clean copy of a log directory, with its own cluster id."""
 
 import re
 from collections.abc import Iterable

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Spark cluster on this machine: a master and workers, each a process, as pyspark's package brings them."""
+"""A standalone Spark cluster on this machine, from the pyspark package: a master and workers, each a process."""
 
 import contextlib
 import os
@@ -73,7 +73,7 @@ class Program:
             self._news.notify_all()
 
     def wait_for(self, text: str, times: int = 1) -> str:
-        """Wait until it has said something a number of times, and return the last such line.
+        """Wait until its log has a number of matching lines, and return the last one.
 
         Raises:
             AssertionError: it ended, or took too long.
@@ -88,7 +88,7 @@ class Program:
             return said()[-1]
 
     def children(self) -> list[int]:
-        """Return the ids of the processes that it started and that are alive."""
+        """Return the ids of its child processes that are alive."""
         command = ["ps", "-A", "-o", "ppid=,pid=,stat="]
         listing = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         processes = [line.split() for line in listing.splitlines()]
@@ -97,11 +97,11 @@ class Program:
         ]
 
     def kill(self) -> None:
-        """Kill it alone, as a machine's kernel would that is out of memory; what it started is not asked."""
+        """Kill only this process, as a kernel out of memory would; its children keep running."""
         self._process.kill()
 
     def end(self) -> None:
-        """Kill it and what it started."""
+        """Kill the process and its children."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()

@@ -249,7 +249,7 @@ def test_workers_with_another_raftlog(
     """Before anything is read, one line says that the workers are not like the driver, and what to do."""
     monkeypatch.setattr(worker_check, "__version__", "0.0.0")
 
-    with pytest.raises(SparkJobError, match=r"has raftlog \S+, where this is 0\.0\.0: install there") as raised:
+    with pytest.raises(SparkJobError, match=r"has raftlog \S+, but the driver has 0\.0\.0: run pip install") as raised:
         audit_on_spark(spark, tmp_path / "out", quorum)
     assert "\n" not in str(raised.value)
 

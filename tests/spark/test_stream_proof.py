@@ -156,7 +156,7 @@ def test_records_that_were_deleted_before_they_were_read_are_a_loss(spark: Spark
         log.take_snapshot(log.end, lowest=log.end)
         start = log.start
         log.append()
-        with pytest.raises(StreamingQueryException, match=f"{NAME} starts at {start}, so that {lost_from} is gone"):
+        with pytest.raises(StreamingQueryException, match=f"{NAME} starts at {start}, so that {lost_from} is missing"):
             reader.read_what_is_there()
         reader.read_what_is_there(fails_on_loss=False)
         assert reader.rows == before + list(enumerate(log.records))[start:]

@@ -144,7 +144,7 @@ def test_the_options_of_the_readme_exist() -> None:
 
 def check_demo(words: str) -> None:
     """Check that the demo prints who led and who could vote, a batch, and what damage gives."""
-    for change in ("added 1, 2, 3", "added 4", "removed 1", "3 of 3 voters, where 2 suffice"):
+    for change in ("added 1, 2, 3", "added 4", "removed 1", "3 of 3 voters; 2 suffice"):
         assert change in words
     for lead in ("2 2 0 67 67", "3 1 67 148 81", "4 3 148 230 82"):  # epoch, leader, from, to, records
         assert lead in words

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``raftlog audit``: verify any number of log directories, and leave tables of the results.
+"""``raftlog audit``: verify any number of log directories, and write tables of the results.
 
-A run that was interrupted goes on where it was, and one over directories that have changed a little reads only what has
-changed: the output directory keeps what is known of each file.
+The output directory keeps the evidence of each file. So an interrupted run continues where it stopped, and a later run
+reads only the files that have changed.
 """
 
 import argparse
@@ -51,7 +51,7 @@ def _audit_on_spark(given: argparse.Namespace) -> int:
 
 
 def _is_for_spark(given: argparse.Namespace) -> bool:
-    """Say which engine is asked for, or is the better one, which standard error is told."""
+    """Whether to audit on Spark; a choice made for ``auto`` is reported on standard error."""
     if given.engine != "auto":
         return bool(given.engine == "spark")
     spark = spark_at_hand(given.master)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON lines of an audit: one object a line, its ``kind`` first. ``docs/verify-1.schema.json`` is their schema."""
+"""JSON lines of an audit: one object per line, its ``kind`` first. ``docs/verify-1.schema.json`` is their schema."""
 
 import attrs
 
@@ -9,11 +9,11 @@ from raftlog.tools.auditing.run.run import Account, is_read
 from raftlog.tools.terminal.json_lines import json_line, path_member
 
 SCHEMA_VERSION = 1
-"""Grows when a name or a meaning changes; new names do not count."""
+"""Incremented when a name or a meaning changes, but not for new names."""
 
 
 def file_line(file: FileEvidence) -> str:
-    """Describe a file that was surveyed, and where its bytes went."""
+    """Return the line of a surveyed file: its bytes by class, and the extent of its batches."""
     task, extent = file.task, file.extent
     members = {
         "type": None if task.kind is None else task.kind.name.lower(),
@@ -32,12 +32,12 @@ def file_line(file: FileEvidence) -> str:
 
 
 def summary_line(account: Account, exit_code: int, hidden: int) -> str:
-    """Describe a run: the last line.
+    """Return the last line, which describes the run.
 
     Args:
         account: of all files and findings.
-        exit_code: what the command returns.
-        hidden: how many findings have no line.
+        exit_code: of the command.
+        hidden: number of findings without a line.
     """
     return json_line(
         "summary",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``raftlog diff``: where two or more replicas part, and how."""
+"""``raftlog diff``: where two or more replicas diverge, and how."""
 
 import argparse
 from collections import Counter
@@ -34,7 +34,7 @@ _PROGRAM: Final = "raftlog diff"
 _FIELDS: Final = (*((start, name) for start, _, name in HEADER_FIELDS), (BATCH_OVERHEAD, "records"))
 """Where each field of a batch starts, and its name."""
 _LARGEST_COMPARED: Final = 16 * 1024 * 1024
-"""Of larger batches no byte is shown."""
+"""In bytes; a differing byte of larger batches is not searched for."""
 
 SEVERITIES: Final = {
     DivergenceKind.PREFIX: Severity.HARMLESS,
@@ -47,7 +47,7 @@ SEVERITIES: Final = {
     DivergenceKind.HEADER_ROT: Severity.DAMAGED,
     DivergenceKind.LOST_RECORDS: Severity.DATA_LOSS,
 }
-"""How much each kind of difference matters."""
+"""The severity of each kind of difference, which determines the exit code."""
 
 
 @attrs.frozen
@@ -55,9 +55,9 @@ class ByteDifference:
     """The first byte that differs in two batches.
 
     Attributes:
-        index: of the byte in the batch.
-        field: of the batch that it is in.
-        left, right: the bytes there; None where a batch has ended.
+        index: of the byte, from the start of the batch.
+        field: the field of the batch that contains it.
+        left, right: the byte in each batch; None if the batch ends before it.
     """
 
     index: int
@@ -88,9 +88,9 @@ def make_parser() -> Parser:
     """Return the parser of the verb's arguments."""
     parser = Parser(
         prog=_PROGRAM,
-        description="Say where replicas of a partition part: the first offset and epoch that differ, and how.",
-        epilog=f"The first path is compared with each of the others. {EXIT_CODES_HELP} "
-        "One log that is the start of the other is clean, and so is what compaction does.",
+        description="Show where replicas of a partition diverge: the first offset and epoch that differ, and how.",
+        epilog=f"The first path is compared with each other path. {EXIT_CODES_HELP} "
+        "If one log is a prefix of the other, or compaction explains the difference, the result is clean.",
     )
     parser.add_argument(
         "paths", nargs="+", metavar="PATH", help="a segment, a partition's directory or a log directory"
@@ -120,9 +120,10 @@ def _run(given: argparse.Namespace) -> int:
 
 
 def _partitions(path: str, processes: int, unread: list[Finding]) -> list[PartitionEvidence] | None:
-    """Survey a path and return the partitions that have a log there; None, once it is said why, if that cannot be.
+    """Survey a path and return the partitions that have a log there; None if it has none that can be compared.
 
-    What of them cannot be read is said, and added to ``unread``: what can be is compared.
+    The reason for None goes to standard error. So do findings about files that cannot be read, which are also added to
+    ``unread``; the other files are still compared.
     """
     from raftlog.tools.auditing.run.engine import survey_all  # Only now: numpy comes with it.
 
@@ -145,7 +146,7 @@ def _partitions(path: str, processes: int, unread: list[Finding]) -> list[Partit
     if lost and all(file.extent is None for file in files):
         return None
     if not found:
-        reason = str(problems[0]) if problems else f"{path}: no segment of a log is there"
+        reason = str(problems[0]) if problems else f"{path}: it has no segment of a log"
         say(reason, _PROGRAM)
         return None
     return found
@@ -154,7 +155,7 @@ def _partitions(path: str, processes: int, unread: list[Finding]) -> list[Partit
 def _pairs(
     left: Sequence[PartitionEvidence], right: Sequence[PartitionEvidence]
 ) -> Iterator[tuple[PartitionEvidence, PartitionEvidence]]:
-    """Yield what is to be compared: the same partitions, or the two that are there, whatever their names."""
+    """Yield the pairs to compare: partitions of the same name; or, if each side has only one, these two."""
     if len(left) == len(right) == 1:
         yield left[0], right[0]
         return
@@ -165,7 +166,7 @@ def _pairs(
 
 
 def _compare(left: PartitionEvidence, right: PartitionEvidence, given: argparse.Namespace) -> Severity:
-    """Write how two replicas differ, and return how much that matters."""
+    """Write how two replicas differ, and return the worst severity of the differences."""
     found = list(divergences(left, right, read_batches))
     write_facts(given.format, list(_facts(left, right, found, found if given.all else found[:1])))
     return max((SEVERITIES[divergence.kind] for divergence in found), default=Severity.HARMLESS)
@@ -185,7 +186,7 @@ def _facts(
         for side in (left, right)
     ]
     verdict = "equal" if not found else f"{len(found)} differences" if len(found) > 1 else "1 difference"
-    more = "; --all shows the others" if len(found) > len(shown) else ""
+    more = "; --all shows the rest" if len(found) > len(shown) else ""
     yield Fact([*ends, f"  {verdict}{more}"], "comparison", {**common, "divergences": len(found)})
     for divergence in shown:
         yield _fact(divergence, common)
@@ -226,7 +227,7 @@ def _directory(evidence: PartitionEvidence) -> str:
 
 
 def _byte_difference(divergence: Divergence) -> ByteDifference | None:
-    """Return the first byte in which the batches differ that stand where two logs part; None where one has none."""
+    """Return the first byte that differs in the two batches at a divergence; None if either log has no batch there."""
     batches = [_read(side) for side in (divergence.left, divergence.right)]
     if batches[0] is None or batches[1] is None:
         return None

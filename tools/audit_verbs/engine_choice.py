@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which engine an audit runs on, if nobody says."""
+"""The choice of engine for ``raftlog audit --engine auto``."""
 
 import importlib.util
 import os
@@ -10,20 +10,20 @@ from typing import Final
 import attrs
 
 LEAST_SPARK_SIZE: Final = 10 * 1024**3
-"""In bytes: below, Spark is still starting when one machine is done."""
+"""In bytes; smaller audits finish on one machine before Spark has started."""
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
-"""What ``spark-submit`` sets for the Python that it starts."""
+"""The variable that ``spark-submit`` sets for the Python that it starts."""
 _REMOTE: Final = "SPARK_REMOTE"
-"""Where Spark Connect is, for every program of a user."""
+"""The variable with the address of Spark Connect."""
 _CONNECTED: Final = "pyspark.sql"
 
 
 @attrs.frozen
 class EngineChoice:
-    """An engine, and why it is that one.
+    """The chosen engine, and the reason.
 
     Attributes:
-        is_spark: whether it is Spark; else this machine.
+        is_spark: whether to audit on Spark instead of this machine.
         reason: for the user.
     """
 
@@ -32,10 +32,10 @@ class EngineChoice:
 
 
 def spark_at_hand(master: str | None, environment: Mapping[str, str] = os.environ) -> str | None:
-    """Say which Spark there is to run on, without starting one; None if nobody named any.
+    """Return a clause that says which Spark can be used, without starting one; None if none is configured.
 
     Args:
-        master: as the user has named it, or None.
+        master: the value of ``--master``, or None.
         environment: variables of this process.
     """
     if importlib.util.find_spec("pyspark") is None:
@@ -49,7 +49,7 @@ def spark_at_hand(master: str | None, environment: Mapping[str, str] = os.enviro
     if _CONNECTED in sys.modules:
         from raftlog.tools.spark.session import existing_session
 
-        return "there is a session of Spark" if existing_session() is not None else None
+        return "this process has a Spark session" if existing_session() is not None else None
     return None
 
 
@@ -57,15 +57,15 @@ def choose_engine(spark: str | None, paths: Sequence[str], size_bytes: int) -> E
     """Choose between this machine and Spark.
 
     Args:
-        spark: what ``spark_at_hand`` says.
-        paths: what is audited.
-        size_bytes: how much that is.
+        spark: the result of ``spark_at_hand``.
+        paths: the paths to audit.
+        size_bytes: the size of all files there.
     """
     gibibytes = f"{size_bytes / 1024**3:.1f} GiB"
     if spark is None:
-        return EngineChoice(False, "nobody named a Spark to run on (--master)")
+        return EngineChoice(False, "no Spark is configured (see --master)")
     if "-" in paths:
-        return EngineChoice(False, "standard input is read here")
+        return EngineChoice(False, "only this machine can read standard input")
     if size_bytes < LEAST_SPARK_SIZE:
-        return EngineChoice(False, f"{gibibytes} are read here before Spark has started")
+        return EngineChoice(False, f"this machine reads {gibibytes} before Spark has started")
     return EngineChoice(True, f"{gibibytes} are to be read, and {spark}")

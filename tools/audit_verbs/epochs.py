@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``raftlog epochs``: who led from which offset on, by the logs of all replicas that are given."""
+"""``raftlog epochs``: who led from which offset on, by the logs of all given replicas."""
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -40,14 +40,14 @@ def _lines(log: Sequence[PartitionEvidence], output_format: str) -> Iterable[str
 
 
 def epoch_lines(leads: Sequence[EpochLead], *, with_bars: bool) -> Iterator[str]:
-    """Yield epochs as a table for people.
+    """Yield epochs as a table for the terminal.
 
     Args:
         leads: the epochs.
-        with_bars: whether to draw how long each lasted, against the one that lasted longest, if there is room.
+        with_bars: whether to draw the duration of each as a bar relative to the longest, if there is room.
     """
     if not leads:
-        yield "No batch of a log is here."
+        yield "The given files have no batch of a log."
         return
     longest = max(lead.duration_ms for lead in leads)
     rows = [_COLUMNS, *map(_row, leads)]
@@ -73,7 +73,7 @@ def _row(lead: EpochLead) -> tuple[object, ...]:
 
 
 def bar(value: int, greatest: int) -> str:
-    """Draw a value as a bar of blocks, in eighths of a character; the greatest takes the whole width.
+    """Draw a value as a bar of blocks, in eighths of a character; the greatest takes the full width.
 
     Args:
         value: from 0 to ``greatest``.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``raftlog quorum``: what ``kafka-metadata-quorum describe`` says of a running quorum, from directories alone."""
+"""``raftlog quorum``: shows what ``kafka-metadata-quorum describe`` shows, from the directories of stopped nodes."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,7 +28,8 @@ def run(arguments: Sequence[str]) -> int:
 def make_parser() -> Parser:
     """Return the parser of the verb's arguments."""
     return make_quorum_parser(
-        "quorum", "Show a quorum that is not running: who led, who votes, who could be elected, what may be lost."
+        "quorum",
+        "Show a quorum that is not running: the last leader, the voters, who could be elected, what may be lost.",
     )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the verbs about a quorum read and write: its replicas' logs and snapshots, and one table or JSON lines."""
+"""Input and output shared by ``voters``, ``epochs`` and ``quorum``: they read replicas, and write lines per log."""
 
 import argparse
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,6 +15,7 @@ from raftlog.tools.auditing.crash_isolation import attempted, report_faults
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, SurveyTask, group_by_place
 from raftlog.tools.auditing.history.histories import by_history
 from raftlog.tools.auditing.history.log_directories import by_cluster, log_directories
+from raftlog.tools.auditing.history.replicas import replicas
 from raftlog.tools.auditing.survey.small_file_survey import file_name
 from raftlog.tools.auditing.survey.tasks import find_tasks
 from raftlog.tools.catalogue.audit_rules import UNREAD_RULES
@@ -31,17 +32,19 @@ _WANTED: Final = frozenset({FileKind.LOG, FileKind.SNAPSHOT, FileKind.QUORUM_STA
 
 
 LinesOfLog = Callable[[Sequence[PartitionEvidence], str], Iterable[str] | None]
-"""Says something, in a format, of the replicas of a log and the log directories that they are in; None of a log that is
-none of raft, where only those are of interest."""
+"""Returns a verb's lines about one log, from its replicas and their log directories, in an output format.
+
+None means that the verb does not apply to this log, since it is not a raft log.
+"""
 
 
 def show_logs(parser: argparse.ArgumentParser, lines: LinesOfLog, arguments: Sequence[str]) -> int:
-    """Run a verb that says something of each log, and return the exit code.
+    """Run a verb that writes lines about each log, and return the exit code.
 
     Args:
         parser: of the verb's arguments.
-        lines: what it says of a log.
-        arguments: what follows it on the command line.
+        lines: returns the lines about one log.
+        arguments: what follows the verb on the command line.
     """
     program = parser.prog
     given = parser.parse_args(arguments)
@@ -50,9 +53,9 @@ def show_logs(parser: argparse.ArgumentParser, lines: LinesOfLog, arguments: Seq
     except RaftLogError as error:
         say(str(error), program)
         return EXIT_ERROR
-    texts, faults = _quorum_texts(files.logs, lines, given.format)
+    texts, faults = _quorum_texts(files, lines, given.format, program)
     if files.logs and not texts and not faults:
-        say("no log of raft is there", program)
+        say("the paths have no raft log", program)
         return EXIT_ERROR
     for number, (log, text) in enumerate(texts):
         has_title = given.format == "text" and len(texts) > 1
@@ -68,17 +71,18 @@ _QuorumTexts = list[tuple[list[PartitionEvidence], list[str]]]
 
 
 def _quorum_texts(
-    logs: Iterable[list[PartitionEvidence]], lines: LinesOfLog, output_format: str
+    files: "_QuorumFiles", lines: LinesOfLog, output_format: str, program: str
 ) -> tuple[_QuorumTexts, list[Finding]]:
-    """Return what there is to say of each log, and the findings of those that raftlog fails over."""
+    """Return the lines about each log, and a finding for each log that makes raftlog fail."""
     texts: _QuorumTexts = []
     faults: list[Finding] = []
 
     def all_lines(log: Sequence[PartitionEvidence]) -> list[str] | None:
         found = lines(log, output_format)
+        _report_lost_records(log, files.tally, program)
         return None if found is None else list(found)
 
-    for log in logs:
+    for log in files.logs:
         text = attempted(log[-1].place.log_directory, all_lines, log)
         if isinstance(text, Finding):
             faults.append(text)
@@ -89,12 +93,12 @@ def _quorum_texts(
 
 @attrs.define
 class _QuorumFiles:
-    """The files that some paths mean, as far as they say who votes and leads.
+    """The given files that have facts about voters and leaders.
 
     Attributes:
-        logs: the replicas of each log, with the log directories that they are in. Logs of the same name are
+        logs: the replicas of each log, with their log directories. Logs of the same name are
             distinguished by the cluster ids of their directories.
-        tally: of what is wrong with the files; damage was named on standard error, one line per file.
+        tally: of the findings; damage was reported on standard error, one line per file.
     """
 
     logs: list[list[PartitionEvidence]] = attrs.field(factory=list)
@@ -102,18 +106,18 @@ class _QuorumFiles:
 
 
 def make_quorum_parser(verb: str, description: str) -> Parser:
-    """Return the parser of the arguments of a verb that says something of each log.
+    """Return the parser of the arguments of a verb that writes lines about each log.
 
     Args:
         verb: its name.
-        description: what it does, for its help.
+        description: for its help.
     """
     parser = Parser(
         prog=f"raftlog {verb}",
         description=description,
-        epilog=f"Give the directories of all replicas that there are: they complete each other. {EXIT_CODES_HELP}",
+        epilog=f"Give the directories of all replicas: they complement each other. {EXIT_CODES_HELP}",
     )
-    what = "a log directory, a directory of those, a partition's directory, a segment or a snapshot"
+    what = "a log directory, a directory of log directories, a partition's directory, a segment or a snapshot"
     parser.add_argument("paths", nargs="+", metavar="PATH", help=what)
     add_processes_option(parser)
     add_format_option(parser)
@@ -122,7 +126,7 @@ def make_quorum_parser(verb: str, description: str) -> Parser:
 
 
 def _read(given: argparse.Namespace, program: str) -> _QuorumFiles:
-    """Survey what the paths of a command line mean, and say on standard error what is wrong with it.
+    """Survey the files under the paths of a command line, and report damage on standard error.
 
     Raises:
         RaftLogError: a package of an extra is not installed.
@@ -145,7 +149,7 @@ def _read(given: argparse.Namespace, program: str) -> _QuorumFiles:
     files.logs = logs
     if not files.logs:
         if not files.tally.by_severity.total():
-            say("no log or snapshot is there", program)
+            say("the paths have no log or snapshot", program)
         files.tally.errors += 1
     return files
 
@@ -162,13 +166,13 @@ def _tasks(paths: Sequence[str], tally: Tally, program: str) -> Iterator[SurveyT
 
 
 def _is_wanted(task: SurveyTask) -> bool:
-    """Whether a file says who votes and leads, or how far a log was durable."""
+    """Whether a file has facts about voters, leaders, or how far a log was durable."""
     is_durable_point = task.is_raft and file_name(task) in {RECOVERY_POINT_NAME, FLUSH_MARK_NAME}
     return task.state is FileState.CURRENT and (task.kind in _WANTED or is_durable_point)
 
 
 def _report_damage(evidence: FileEvidence, tally: Tally, program: str) -> None:
-    """Count what is wrong with a file, and say so in one line; what can be read of it counts all the same."""
+    """Count the findings of a file, and report them in one line. What can be read of the file is still used."""
     serious = [finding for finding in evidence.findings if finding.severity is not Severity.HARMLESS]
     for finding in evidence.findings:
         tally.add(finding)
@@ -178,8 +182,18 @@ def _report_damage(evidence: FileEvidence, tally: Tally, program: str) -> None:
         say(f"{serious[0]}{more}", program)
 
 
+def _report_lost_records(log: Sequence[PartitionEvidence], tally: Tally, program: str) -> None:
+    """Count and report replicas that have lost durable records although no file of theirs has damaged bytes."""
+    for replica in replicas(log):
+        findings = (finding for file in replica.evidence.files for finding in file.findings)
+        if replica.quarantined_from is not None and not any(each.severity >= Severity.DAMAGED for each in findings):
+            tally.by_severity[Severity.DATA_LOSS] += 1
+            lost = f"the log has lost durable records from offset {replica.quarantined_from} on"
+            say(f"{replica.path}: {lost}: raftlog verify shows more", program)
+
+
 def _by_log(places: Sequence[PartitionEvidence]) -> Iterator[list[PartitionEvidence]]:
-    """Divide partitions by log and cluster, each with the log directories that it is in."""
+    """Group replicas by log and cluster, and yield each group with its log directories."""
     directories = log_directories(places)
     by_name: dict[tuple[str, int], list[PartitionEvidence]] = {}
     for place in places:
@@ -195,7 +209,7 @@ def _by_log(places: Sequence[PartitionEvidence]) -> Iterator[list[PartitionEvide
 
 
 def _title(log: Sequence[PartitionEvidence]) -> str:
-    """Name a log, where there are several."""
+    """Return the line that precedes each log if there are several."""
     place = log[-1].place
     cluster_ids = {each.cluster_id for each in log_directories(log).values() if each.cluster_id}
     cluster = f" of cluster {', '.join(sorted(cluster_ids))}" if cluster_ids else ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``raftlog verify`` does: it writes findings as they come, and in the end where each byte went."""
+"""The run of ``raftlog verify``: findings are written as they are found, then a summary of all bytes."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, BinaryIO
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class Verification:
-    """One run.
+    """One run of ``raftlog verify``.
 
     Attributes:
         paths: what to verify.
-        processes: how many read files.
+        processes: number of processes that read files.
         output_format: ``text`` or ``jsonl``.
-        min_severity: findings below it are counted, and not shown.
-        fail_on: findings below it leave the exit code 0.
+        min_severity: findings below it are counted, but not shown.
+        fail_on: findings below it do not affect the exit code.
         output: where to write.
         findings_output: where to write all findings as JSON lines; or None.
-        report: is told of everything; or None.
-        label: who is at work, for the terminal.
-        reads_messages: whether to read the messages in records of the metadata log too.
+        report: receives all evidence and findings; or None.
+        label: name of the command, for the progress line.
+        reads_messages: whether to decode the messages in records of the metadata log too.
     """
 
     paths: Sequence[str]
@@ -83,7 +83,7 @@ class Verification:
             from raftlog.tools.audit_verbs.audit_lines import summary_line
 
             return [summary_line(account, exit_code, hidden)]
-        more = [f"{hidden} milder findings are not shown; --all shows them"] if hidden else []
+        more = [f"{hidden} less severe findings are not shown; --all shows them"] if hidden else []
         return [f"{line}\n" for line in fit_lines([*more, account.coverage_line(), account.verdict_line()])]
 
 
@@ -92,7 +92,7 @@ def _finding_lines(findings: Iterable[Finding]) -> Iterable[str]:
 
 
 def _write(stream: BinaryIO, lines: Iterable[str]) -> None:
-    """Write lines at once; what is no Unicode, in a file's name, is written as it was read."""
+    """Write and flush lines; bytes of file names that are not UTF-8 are written unchanged."""
     if text := "".join(lines):
         stream.write(text.encode("utf-8", "surrogateescape"))
         stream.flush()

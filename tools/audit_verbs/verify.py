@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``raftlog verify``: what is wrong with the files of logs, by all rules, and where each byte of them went."""
+"""``raftlog verify``: checks the files of logs against all rules, and accounts for every byte of them."""
 
 import argparse
 import contextlib
@@ -76,8 +76,8 @@ def _verify(given: argparse.Namespace) -> int:
 
 
 def _new_report(path: str, paths: Sequence[str]) -> "Report":
-    """Begin a report, once it is known that it may be where it is to be."""
-    from raftlog.tools.auditing.run.audit_output import check_outside  # Only for those who want a report.
+    """Return an empty report, after checking that its file can be written."""
+    from raftlog.tools.auditing.run.audit_output import check_outside  # Only needed for a report.
     from raftlog.tools.report.page import Report
     from raftlog.tools.report.report_file import check_report_path
 
@@ -87,10 +87,10 @@ def _new_report(path: str, paths: Sequence[str]) -> "Report":
 
 
 def _new_file(path: str) -> BinaryIO:
-    """Make a file; one that is there is kept, since it may be part of what is verified.
+    """Create a file. An existing one is never overwritten, since it may be one of those to verify.
 
     Raises:
-        StorageError: it is there, or cannot be made.
+        StorageError: the file exists, or cannot be created.
     """
     try:
         return open(path, "xb")  # noqa: PTH123 - closed by the caller
@@ -114,22 +114,22 @@ def make_parser() -> Parser:
     """Return the parser of the verb's arguments."""
     parser = Parser(
         prog=_PROGRAM,
-        description="Say what is wrong with the files of logs, by all rules, and where each byte of them went.",
-        epilog=f"Nothing is written to what is verified. {EXIT_CODES_HELP}",
+        description="Check the files of logs against all rules, and account for every byte of them.",
+        epilog=f"The verified files are never written to. {EXIT_CODES_HELP}",
     )
     parser.add_argument(
         "paths",
         nargs="*",
         metavar="PATH",
-        help="a file, a partition's directory, a log directory, a directory of those, a pattern, or - for standard"
-        " input; replicas of a partition are compared with each other",
+        help="a file, a partition's directory, a log directory, a directory of log directories, a pattern, or - for"
+        " standard input; replicas of a partition are compared with each other",
     )
     parser.add_argument("--rules", action="store_true", help="list the rules, and exit")
     parser.add_argument("--findings", metavar="FILE", help="write all findings to a new file, as JSON lines")
     parser.add_argument(
         "--report",
         metavar="FILE.html",
-        help="write a page to read, print or attach: it needs no network; an older report is replaced",
+        help="write a self-contained HTML page; an older report is replaced",
     )
     parser.add_argument(
         "--min-severity",
@@ -137,7 +137,7 @@ def make_parser() -> Parser:
         choices=tuple(Severity),
         default=Severity.SUSPICIOUS,
         metavar="SEVERITY",
-        help="show findings from this severity on (default: suspicious)",
+        help="show only findings of this severity or worse (default: suspicious)",
     )
     parser.add_argument("--all", action="store_true", help="show harmless findings too")
     add_messages_option(parser)

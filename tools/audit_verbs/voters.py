@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``raftlog voters``: who voted from which offset on, by the logs and snapshots of all replicas that are given."""
+"""``raftlog voters``: the voter set from each offset on, by the logs and snapshots of all given replicas."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
@@ -27,7 +27,7 @@ def run(arguments: Sequence[str]) -> int:
 def make_parser() -> Parser:
     """Return the parser of the verb's arguments."""
     return make_quorum_parser(
-        "voters", "Show who voted from which offset on, what each change was, and which files say so."
+        "voters", "Show the voter set from each offset on, what each change was, and which files it was found in."
     )
 
 
@@ -49,7 +49,7 @@ def _text(changes: Sequence[VoterChange]) -> Iterator[str]:
     yield from table([_COLUMNS, *rows], _NUMERIC)
     newest = changes[-1]
     yield ""
-    yield f"In force: {len(newest.voters)} voters, of whom {newest.voters.majority_size} are a majority."
+    yield f"In force: {len(newest.voters)} voters; {newest.voters.majority_size} are a majority."
     yield from _members(newest.voters)
 
 

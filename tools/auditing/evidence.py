@@ -303,7 +303,7 @@ class FileEvidence:
         contents: small files only: the fields, named as in ``dump-log --format jsonl``; None for other files, and if
             the file cannot be decoded.
         holes: segments only, except those of raft logs: missing offsets; None if none is missing.
-        shows_compaction: segments only: whether a batch has fewer records than offsets, or a delete horizon.
+        shows_compaction: segments only: whether a batch has other than one record per offset, or a delete horizon.
         stray_offsets: segments only: how many offsets belong to batches that are reported as out of order.
         sets_metadata_version: whether a record sets metadata.version. Only for the first segment and the snapshots of
             ``__cluster_metadata``, and for bootstrap.checkpoint; None for other files, and without data records.

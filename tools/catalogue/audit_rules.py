@@ -235,7 +235,7 @@ _SNAPSHOTS = (
         Subject.SNAPSHOTS,
         "a snapshot's epoch is that of the record before its end",
         "KafkaRaftLog#createNewSnapshot",
-        "snapshot 100-4, where offset 99 is of epoch 3",
+        "snapshot 100-4, but offset 99 is of epoch 3",
     ),
     Rule(
         "snapshot-boundary",
@@ -251,7 +251,7 @@ _SNAPSHOTS = (
         Subject.SNAPSHOTS,
         "a snapshot's last contained timestamp is that of the log at its end",
         "RecordsSnapshotWriter",
-        "a header of 1700000000000, where the log has 1700000090000",
+        "a header of 1700000000000, but the log has 1700000090000",
     ),
     Rule(
         "snapshot-voters",
@@ -259,7 +259,7 @@ _SNAPSHOTS = (
         Subject.SNAPSHOTS,
         "a snapshot has the voters in force before its end",
         "KRaftControlRecordStateMachine",
-        "voters 1, 2, 3, where the log has 1, 2",
+        "voters 1, 2, 3, but the log has 1, 2",
     ),
     Rule(
         "snapshot-version",
@@ -267,12 +267,12 @@ _SNAPSHOTS = (
         Subject.SNAPSHOTS,
         "a snapshot has the kraft.version in force before its end",
         "KRaftControlRecordStateMachine",
-        "kraft.version 0, where the log has 1",
+        "kraft.version 0, but the log has 1",
     ),
     Rule(
         "snapshot-twins",
         _DAMAGED,
-        Subject.REPLICAS,
+        Subject.RAFT_REPLICAS,
         "snapshots of one id on several replicas say the same",
         "KIP-630",
         "two snapshots 100-4 with different voters",

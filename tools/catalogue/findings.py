@@ -7,9 +7,7 @@ import attrs
 
 from raftlog.errors import DecodeError
 from raftlog.records.rules import Severity
-from raftlog.tools.catalogue.audit_rules import CATALOGUE
 from raftlog.tools.terminal.exit_codes import EXIT_CLEAN, EXIT_DAMAGE, EXIT_ERROR, EXIT_SUSPICIOUS
-from raftlog.tools.terminal.json_lines import json_line
 
 
 @attrs.frozen
@@ -37,6 +35,8 @@ class Finding:
     @property
     def severity(self) -> Severity:
         """The severity of the broken rule."""
+        from raftlog.tools.catalogue.audit_rules import CATALOGUE  # Slow to import, and sound input needs none of it.
+
         return CATALOGUE[self.rule].severity
 
     @classmethod
@@ -64,6 +64,8 @@ class Finding:
 
 def finding_line(finding: Finding) -> str:
     """Return a finding as the JSON line that every verb writes for it."""
+    from raftlog.tools.terminal.json_lines import json_line  # Slow to import, and text output needs none of it.
+
     return json_line(
         "finding",
         finding.path,

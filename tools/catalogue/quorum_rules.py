@@ -177,7 +177,7 @@ _PRODUCERS = (
     Rule(
         "sequence-gap",
         _SUSPICIOUS,
-        Subject.BATCHES,
+        Subject.TOPICS,
         "an idempotent producer's batches have consecutive sequences",
         "ProducerAppendInfo#checkSequence",
         "sequence 40 after 30 to 34",
@@ -185,7 +185,7 @@ _PRODUCERS = (
     Rule(
         "sequence-twice",
         _DAMAGED,
-        Subject.BATCHES,
+        Subject.TOPICS,
         "an idempotent producer's batch is written once",
         "ProducerStateEntry#findDuplicateBatch",
         "sequences 30 to 34 twice",
@@ -193,7 +193,7 @@ _PRODUCERS = (
     Rule(
         "producer-epoch",
         _DAMAGED,
-        Subject.BATCHES,
+        Subject.TOPICS,
         "a producer's epochs do not go back",
         "ProducerAppendInfo#checkProducerEpoch",
         "producer epoch 2 after 3",
@@ -201,7 +201,7 @@ _PRODUCERS = (
     Rule(
         "transaction-open",
         _HARMLESS,
-        Subject.BATCHES,
+        Subject.TOPICS,
         "every transaction has ended",
         "ProducerStateManager",
         "a transaction of producer 7 is still going on",
@@ -209,7 +209,7 @@ _PRODUCERS = (
     Rule(
         "transaction-hanging",
         _SUSPICIOUS,
-        Subject.BATCHES,
+        Subject.TOPICS,
         "a transaction ends within 15 minutes of its last record",
         "KIP-664",
         "the log goes on for a day behind an open transaction",
@@ -217,7 +217,7 @@ _PRODUCERS = (
     Rule(
         "transaction-empty",
         _HARMLESS,
-        Subject.BATCHES,
+        Subject.TOPICS,
         "a marker ends a transaction that has records in the partition",
         "TransactionCoordinator",
         "COMMIT of a producer that wrote nothing here",
@@ -225,7 +225,7 @@ _PRODUCERS = (
     Rule(
         "coordinator-epoch",
         _SUSPICIOUS,
-        Subject.BATCHES,
+        Subject.TOPICS,
         "coordinator epochs of markers do not go back",
         "ProducerAppendInfo#checkCoordinatorEpoch",
         "coordinator epoch 3 after 5",
@@ -233,7 +233,7 @@ _PRODUCERS = (
     Rule(
         "transaction-mixed",
         _DAMAGED,
-        Subject.BATCHES,
+        Subject.TOPICS,
         "a producer's batches within a transaction are all transactional",
         "ProducerAppendInfo",
         "a plain batch in the middle of a transaction",
@@ -244,7 +244,7 @@ _PRODUCERS = (
         Subject.PRODUCER_SNAPSHOT,
         "a producer snapshot says of each producer what the log does",
         "ProducerStateManager",
-        "last sequence 30, where the log has 44",
+        "last sequence 30, but the log has 44",
     ),
 )
 
@@ -260,7 +260,7 @@ _REPLICAS = (
     Rule(
         "cluster-twice",
         _SUSPICIOUS,
-        Subject.LOG_DIRECTORIES,
+        Subject.RAFT_REPLICAS,
         "metadata logs of one cluster id have one history",
         "StorageTool",
         "epoch 1 begins with leader 1 of voters 1 here, there with leader 2 of voters 2: two clusters with one id",
@@ -268,7 +268,7 @@ _REPLICAS = (
     Rule(
         "node-twice",
         _SUSPICIOUS,
-        Subject.LOG_DIRECTORIES,
+        Subject.RAFT_REPLICAS,
         "of log directories of one cluster each has a node id of its own",
         "MetaPropertiesEnsemble",
         "node.id 2 in two directories, each with a metadata log",
@@ -292,7 +292,7 @@ _REPLICAS = (
     Rule(
         "replica-leader",
         _DAMAGED,
-        Subject.REPLICAS,
+        Subject.RAFT_REPLICAS,
         "an epoch has one leader, whichever replica is asked",
         "KIP-595",
         "epoch 5 is led by 1 on a replica, by 2 on another",
@@ -340,7 +340,7 @@ _REPLICAS = (
     Rule(
         "replica-compacted",
         _HARMLESS,
-        Subject.REPLICAS,
+        Subject.TOPIC_REPLICAS,
         "replicas keep the same records of a compacted topic",
         "LogCleaner",
         "one replica was cleaned later",
@@ -348,7 +348,7 @@ _REPLICAS = (
     Rule(
         "majority-missing",
         _SUSPICIOUS,
-        Subject.REPLICAS,
+        Subject.RAFT_REPLICAS,
         "a majority of the voters in force is among the replicas that are looked at",
         "KIP-595",
         "1 of 3 voters' directories was given",

@@ -78,7 +78,7 @@ SEGMENT_RULES: Final = (
     Rule(
         "offset-missing",
         _SUSPICIOUS,
-        Subject.BATCHES,
+        Subject.TOPICS,
         "offsets are missing between batches of a log only where something shows that it was compacted",
         "LogCleanerManager",
         "offset 50 is next and 100 follows, in a topic that cleaner-offset-checkpoint does not name",
@@ -86,7 +86,7 @@ SEGMENT_RULES: Final = (
     Rule(
         "offset-compacted",
         _HARMLESS,
-        Subject.BATCHES,
+        Subject.TOPICS,
         "a log that is not compacted has every offset",
         "LogCleaner",
         "offsets 3, 9 and 12 of a compacted topic",
@@ -238,7 +238,7 @@ SEGMENT_RULES: Final = (
     Rule(
         "transaction-index",
         _DAMAGED,
-        Subject.LOGS,
+        Subject.TOPICS,
         "a transaction index lists the transactions that its segment aborts",
         "TransactionIndex",
         "a producer's ABORT marker without an entry",

@@ -5,35 +5,33 @@ To add one, write a ``Renderer`` in this room, and an ``OutputFormat`` here: its
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Protocol
-
-import attrs
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from raftlog.records.messages.releases import Release
 from raftlog.tools.dump.kafka_lines import KafkaLines
 from raftlog.tools.dump.kafka_text import KafkaText
 
 if TYPE_CHECKING:
+    from typing import Protocol
+
     from raftlog.tools.dump.rendering import Renderer
 
+    class RendererMaker(Protocol):
+        """Makes the renderer of a format."""
 
-class RendererMaker(Protocol):
-    """Makes the renderer of a format."""
+        def __call__(self, dialect: Release, *, print_payloads: bool, skip_record_metadata: bool) -> "Renderer":
+            """Make the renderer.
 
-    def __call__(self, dialect: Release, *, print_payloads: bool, skip_record_metadata: bool) -> "Renderer":
-        """Make the renderer.
-
-        Args:
-            dialect: the release to follow, if the format follows one.
-            print_payloads: whether payloads were requested.
-            skip_record_metadata: whether to leave out all but keys and payloads.
-        """
-        ...
+            Args:
+                dialect: the release to follow, if the format follows one.
+                print_payloads: whether payloads were requested.
+                skip_record_metadata: whether to leave out all but keys and payloads.
+            """
+            ...
 
 
-@attrs.frozen
-class OutputFormat:
-    """A value of ``--format``.
+class OutputFormat(NamedTuple):
+    """A value of ``--format``. A named tuple, because its class is made each time that the command starts.
 
     Attributes:
         name: the value.
@@ -46,12 +44,12 @@ class OutputFormat:
     """
 
     name: str
-    make_renderer: RendererMaker = attrs.field(eq=False, repr=False)
+    make_renderer: "RendererMaker"
     follows_dialect: bool
     prints_kafkas_files_only: bool
     decodes_unasked: bool
     hides_secrets: bool
-    make_line_writer: "Callable[[Any], KafkaLines] | None" = attrs.field(eq=False, repr=False)
+    make_line_writer: "Callable[[Any], KafkaLines] | None"
 
 
 def _kafka(dialect: Release, *, print_payloads: bool, skip_record_metadata: bool) -> "Renderer":
@@ -79,15 +77,23 @@ KAFKA: Final = OutputFormat(
     hides_secrets=False,
     make_line_writer=KafkaLines,
 )
-_OURS: Final[dict[str, Any]] = {
-    "follows_dialect": False,
-    "prints_kafkas_files_only": False,
-    "decodes_unasked": True,
-    "hides_secrets": True,
-    "make_line_writer": None,
-}
-FORMATS: Final = {
-    each.name: each
-    for each in (KAFKA, OutputFormat("jsonl", _json_lines, **_OURS), OutputFormat("table", _table, **_OURS))
-}
+JSONL: Final = OutputFormat(
+    "jsonl",
+    _json_lines,
+    follows_dialect=False,
+    prints_kafkas_files_only=False,
+    decodes_unasked=True,
+    hides_secrets=True,
+    make_line_writer=None,
+)
+TABLE: Final = OutputFormat(
+    "table",
+    _table,
+    follows_dialect=False,
+    prints_kafkas_files_only=False,
+    decodes_unasked=True,
+    hides_secrets=True,
+    make_line_writer=None,
+)
+FORMATS: Final = {each.name: each for each in (KAFKA, JSONL, TABLE)}
 """Every format by its name; the first is the default."""

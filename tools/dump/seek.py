@@ -3,8 +3,6 @@
 
 from collections.abc import Iterable
 
-import attrs
-
 from raftlog.errors import StorageError
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.batches.iterator import ByteSource, split
@@ -66,7 +64,7 @@ def wanted_files(
     for file, following in zip(files, [*files[1:], None], strict=True):
         from_offset = first_offsets.get(_log_of(file), selection.from_offset)
         if not file.was_listed or _may_hold(file, following, from_offset, selection.to_offset):
-            wanted.append((file, attrs.evolve(selection, from_offset=from_offset)))
+            wanted.append((file, selection._replace(from_offset=from_offset)))
     return wanted
 
 

@@ -2,17 +2,14 @@
 """Selects the batches and records that a user wants to see."""
 
 import re
-from typing import Final
-
-import attrs
+from typing import Final, NamedTuple
 
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.batches.legacy import LegacyBatch, LegacyRecord
 from raftlog.records.batches.record import RecordView
 
 
-@attrs.frozen
-class Selection:
+class Selection(NamedTuple):
     """Conditions that must all hold; None is no condition.
 
     Attributes:

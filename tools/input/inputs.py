@@ -5,9 +5,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from glob import glob
-from typing import Final
-
-import attrs
+from typing import Final, NamedTuple
 
 from raftlog.errors import StorageError, without_frames
 from raftlog.file_paths import directory_of, is_remote, join_path, local_or_remote, name_of, split_path
@@ -31,8 +29,7 @@ _KINDS_BY_SUFFIX: Final = {kind.value: kind for kind in (*SEGMENT_KINDS, FileKin
 _SNAPSHOT_KINDS: Final = frozenset({FileKind.SNAPSHOT, FileKind.BOOTSTRAP_SNAPSHOT})
 
 
-@attrs.frozen
-class InputFile:
+class InputFile(NamedTuple):
     """A file to read.
 
     Attributes:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What came out of an audit, in words: the verdict, what to keep, what to fetch again, and what is safe."""
+"""The sentences of a report: the verdict, which replicas to keep, what to fetch again, and what is safe."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -10,13 +10,13 @@ from raftlog.tools.auditing.run.run import Account
 from raftlog.tools.report.gathering import Gathering, LogFacts, ReplicaFacts
 
 _NAMED: Final = 12
-"""So many directories are named in a sentence."""
+"""The most directories that one sentence names."""
 _DESCRIBED: Final = 3
-"""So many places of damage are."""
+"""The most places of damage that one sentence describes."""
 
 
 def verdict_text(account: Account) -> str:
-    """Say in a line how it is."""
+    """Return the verdict of an audit, as one line."""
     counts = account.by_severity
     damaged = _count(counts[Severity.DAMAGED], "finding") + " of damage"
     bytes_text = f", {account.damaged_bytes:,} bytes are in no sound batch" if account.damaged_bytes else ""
@@ -36,28 +36,28 @@ def verdict_text(account: Account) -> str:
 
 
 def next_steps(gathering: Gathering) -> Iterator[str]:
-    """Yield what to do, a sentence or two each, the most urgent first."""
+    """Yield the steps to take, each in one or two sentences, the most urgent first."""
     verdict = gathering.account.verdict
     if gathering.account.unreadable:
         yield (
             f"{_count(gathering.account.unreadable, 'file or directory', 'files or directories')} could not be read:"
-            " mend that, and run this again. Until then nothing here is known to be whole."
+            " fix that, and run the audit again. Until then, nothing here is known to be sound."
         )
     if verdict in {"damaged", "data-loss"}:
-        yield "Before anything is started or deleted, copy all directories as they are: each may hold what others lost."
+        yield "Before you start or delete anything, copy all directories as they are: each may have what others lost."
     for log in gathering.logs.values():
         prefix = f"{log.name}: " if gathering.logs.offered > 1 else ""
         yield from (prefix + line for line in _log_steps(log))
     if (rest := gathering.logs.offered - len(gathering.logs.values())) and verdict != "clean":
-        yield f"{rest:,} more logs were looked at: the table under Files names the directories that are not clean."
+        yield f"{rest:,} more logs were audited: the table under Files names the directories that are not clean."
     if verdict == "clean":
         yield "Nothing needs to be done."
     elif verdict == "suspicious":
-        yield "Read the findings: each may be what a crash or a restart leaves behind, or something that went wrong."
+        yield "Read the findings: each may be a normal trace of a crash or restart, or a sign of a real problem."
 
 
 def safe_texts(gathering: Gathering) -> Iterator[str]:
-    """Yield what nothing is wrong with."""
+    """Yield what is safe, as sentences."""
     logs = gathering.files
     unread = gathering.account.unread_bytes
     yield (
@@ -68,11 +68,14 @@ def safe_texts(gathering: Gathering) -> Iterator[str]:
         names = _named(gathering.clean_places, gathering.clean_place_count)
         yield f"{_count(gathering.clean_place_count, 'partition')} without such a finding in any file: {names}."
     if unread:
-        yield f"{unread:,} bytes were not read, and nothing is said of them: they are no log's, or on their way out."
+        yield (
+            f"{unread:,} bytes were not read, so they may be damaged: they belong to no log, to files that are being"
+            " deleted, or to files that could not be read."
+        )
 
 
 def replica_name(replica: ReplicaFacts) -> str:
-    """Return what to call a replica: by its node, where that is known, and its directory."""
+    """Return the name of a replica: its node, if that is known, and its directory."""
     return replica.log_directory if replica.node_id is None else f"node {replica.node_id} ({replica.log_directory})"
 
 
@@ -82,8 +85,8 @@ def replica_name(replica: ReplicaFacts) -> str:
 def _log_steps(log: LogFacts) -> Iterator[str]:
     if forked := [replica_name(replica) for replica in log.replicas if replica.is_forked]:
         yield (
-            f"Another history than that of the most up-to-date replica: {_named(forked, len(forked))}. One of them will"
-            " truncate. The findings of replica-* rules say where they part; keep both until that is understood."
+            f"These contradict the most up-to-date replica: {_named(forked, len(forked))}. One side will be truncated."
+            " The findings of replica-* rules say where they diverge; keep both sides until the cause is understood."
         )
     if log.view is not None:
         yield from _majority(log.view)
@@ -94,18 +97,18 @@ def _log_steps(log: LogFacts) -> Iterator[str]:
 
 def _majority(view: QuorumView) -> Iterator[str]:
     if not len(view.voters):
-        yield "Nothing here says who votes: add the directories of the other nodes."
+        yield "Nothing here names the voters: add the directories of the other nodes."
     elif not view.has_majority:
         absent = ", ".join(str(member.key.id) for member in view.members if member.status == "Absent" and member.key)
         unfit = f", {view.quarantined} of them in quarantine" if view.quarantined else ""
         counts = f"Only {view.present} of {len(view.voters)} voters are here{unfit}"
-        yield f"{counts}, where {view.voters.majority_size} are needed{_to_get(absent)}"
+        yield f"{counts}, but {view.voters.majority_size} are needed{_to_get(absent)}"
 
 
 def _to_get(absent: str) -> str:
     if not absent:
         return "."
-    return f": get the directories of {absent} before you decide. They may have committed what is not here."
+    return f": get the directories of {absent} before you decide. They may have committed records that are not here."
 
 
 def _to_keep(log: LogFacts, view: QuorumView) -> Iterator[str]:
@@ -123,25 +126,25 @@ def _to_keep(log: LogFacts, view: QuorumView) -> Iterator[str]:
     if sound := [replica for replica in log.replicas if not replica.is_damaged]:
         furthest = max(sound, key=lambda replica: replica.reach)
         place = f"offset {furthest.reach.offset} of epoch {furthest.reach.epoch}"
-        yield f"Of what is not damaged, {replica_name(furthest)} reaches furthest: {place}."
+        yield f"Of the undamaged replicas, {replica_name(furthest)} reaches furthest: {place}."
 
 
 def _with_absent(log: LogFacts, view: QuorumView) -> Iterator[str]:
     helped = {member.path for member in view.members if member.electable_with_absent}
     if names := [replica_name(replica) for replica in log.replicas if replica.log_directory in helped]:
         yield (
-            f"The voters that are here can elect nobody. {_named(names, len(names))} could be elected by voters that"
-            " are not here, if those have no longer log."
+            f"The voters that are here cannot elect a leader. {_named(names, len(names))} could be elected by voters"
+            " that are not here, unless these have longer logs."
         )
 
 
 def _to_copy(log: LogFacts, view: QuorumView) -> Iterator[str]:
-    """Yield where a start would cut a log."""
+    """Yield which part of a log to copy before startup recovery truncates it."""
     damaged_from = {member.path: member.damaged_from for member in view.members}
     starts = [(replica, damaged_from.get(replica.log_directory)) for replica in log.replicas]
     places = [f"{replica_name(replica)} from offset {start} on" for replica, start in starts if start is not None]
     if places:
-        yield f"Copy before a start cuts it: what is left of {_named(places, len(places))}."
+        yield f"Copy before a restart truncates it: what is left of {_named(places, len(places))}."
 
 
 def _keep(log: LogFacts, kept: Sequence[ReplicaFacts], end_offset: int) -> Iterator[str]:
@@ -152,8 +155,8 @@ def _keep(log: LogFacts, kept: Sequence[ReplicaFacts], end_offset: int) -> Itera
     furthest = max(replica.end_offset for replica in log.replicas)
     if end_offset < furthest:
         yield (
-            f"Other logs here go on to offset {furthest}, behind damage or in another history. What they have from"
-            f" offset {end_offset} on may be committed, and is lost if such a replica leads: salvage it first."
+            f"Other logs here continue to offset {furthest}, after damage or in another history. Their records from"
+            f" offset {end_offset} on may be committed, and are lost if such a replica leads: salvage them first."
         )
 
 
@@ -162,11 +165,11 @@ def _to_fetch(log: LogFacts) -> Iterator[str]:
     for replica in damaged[:_NAMED]:
         yield _fetch_text(log, replica)
     if len(damaged) > _NAMED:
-        yield f"{len(damaged) - _NAMED:,} more replicas are damaged: the table of replicas says where."
+        yield f"{len(damaged) - _NAMED:,} more replicas are damaged: the table of replicas shows where."
     if damaged and log.is_raft:
         yield (
-            "Replace one replica at a time, while a majority of the others runs. Where voters have directory ids, an"
-            " emptied node is another voter: remove the old one, and add the new one once it has caught up."
+            "Replace one replica at a time, while a majority runs without it. If voters have directory ids, an emptied"
+            " node is a new voter: remove the old one, and add the new one once it has caught up."
         )
 
 
@@ -174,20 +177,20 @@ def _fetch_text(log: LogFacts, replica: ReplicaFacts) -> str:
     name = replica_name(replica)
     found = {finding.offset: finding for finding in reversed(replica.damage) if finding.offset is not None}
     if not found:
-        return f"{name} is damaged, though no record is known to be: {replica.damage[0].reason}."
+        return f"{name} is damaged, but no record is known to be damaged: {replica.damage[0].reason}."
     offsets = sorted(found)
     places = ", ".join(f"offset {offset} ({found[offset].reason})" for offset in offsets[:_DESCRIBED])
     more = f" and more: {replica.damage_count:,} findings of damage" if len(offsets) > _DESCRIBED else ""
     sources = [replica_name(other) for other in log.replicas if _has(other, replica, offsets)]
     if sources:
-        return f"Fetch again from {_named(sources, len(sources))} what {name} has damaged: {places}{more}."
+        return f"Fetch again from {_named(sources, len(sources))} what is damaged on {name}: {places}{more}."
     if len(log.replicas) > 1:
-        return f"No undamaged replica here has all of what {name} has damaged: {places}{more}."
-    return f"No other replica was given that may have what {name} has damaged: {places}{more}."
+        return f"No undamaged replica here has all that is damaged on {name}: {places}{more}."
+    return f"No other replica was given to replace what is damaged on {name}: {places}{more}."
 
 
 def _has(source: ReplicaFacts, damaged: ReplicaFacts, offsets: Sequence[int]) -> bool:
-    """Whether a replica has what another one lacks, for certain."""
+    """Whether a replica certainly has the records that are damaged on another one."""
     if source is damaged or source.is_damaged or source.is_forked or damaged.is_forked:
         return False
     return source.start_offset <= offsets[0] and offsets[-1] < source.end_offset

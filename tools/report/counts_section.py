@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The numbers of a report: how large files, batches and epochs are, and how many findings each rule has."""
+"""The counts of a report: sizes of files, batches and epochs, and the number of findings per rule."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -18,11 +18,11 @@ from raftlog.tools.report.worst import rank_of
 
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _FEW: Final = 8
-"""From so many epochs on, how long they are is drawn too."""
+"""The least number of epochs whose lengths are drawn."""
 
 
 def rules_found(gathering: Gathering) -> Markup:
-    """Return how many findings each rule has, with what it claims."""
+    """Return a table of the number of findings per rule, with the rule's claim."""
     counts = gathering.account.by_rule
     if not counts:
         return element("p", "No rule found anything.")
@@ -33,12 +33,12 @@ def rules_found(gathering: Gathering) -> Markup:
         *(element("th", name, scope="col") for name in ("Rule", "Severity", "Findings", "Share", "Claim", "First")),
     )
     rows = (_rule_row(gathering.first_of_rule[rule], counts[rule], greatest) for rule in found)
-    caption = "Findings by rule; a claim is what holds of sound files"
+    caption = "Findings by rule; a claim is what is true of sound files"
     return framed(caption, element("thead", head), element("tbody", *rows), kind="rules cards")
 
 
 def severities(gathering: Gathering) -> Markup:
-    """Return how many findings there are of each severity."""
+    """Return a table of the number of findings per severity."""
     counts = gathering.account.by_severity
     greatest = max(counts.values(), default=0)
     rows = (
@@ -53,7 +53,7 @@ def severities(gathering: Gathering) -> Markup:
 
 
 def sizes(gathering: Gathering) -> Markup:
-    """Return how large files of batches are, and their batches on average."""
+    """Return histograms of the sizes of files of batches, and of their mean batch sizes."""
     drawn = [
         _histogram("Sizes of segments and snapshots", "Size", gathering.file_sizes, in_bytes=True),
         _histogram("Mean sizes of a file's batches", "Size", gathering.batch_sizes, in_bytes=True),
@@ -62,7 +62,7 @@ def sizes(gathering: Gathering) -> Markup:
 
 
 def epoch_lengths(leads: Sequence[EpochLead]) -> Markup | None:
-    """Return how many offsets epochs have; None where they are so few that the table says it."""
+    """Return a histogram of offsets per epoch; None for few epochs, whose table is enough."""
     if len(leads) < _FEW:
         return None
     lengths = Counter((lead.end_offset - lead.start_offset).bit_length() for lead in leads)
@@ -97,7 +97,7 @@ def _histogram_rows(counts: Counter[int], *, in_bytes: bool) -> Iterator[tuple[C
 
 
 def _range_text(digits: int, *, in_bytes: bool) -> str:
-    """Say which numbers have so many binary digits."""
+    """Return the range of numbers that have a given number of binary digits."""
     if digits <= 1:
         return str(digits)
     low, high = 1 << (digits - 1), 1 << digits

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figures of a report: lanes with bars and marks over a scale of offsets or bytes, as SVG.
 
-All places are in percent of the width, so that a figure is as wide as the page, and its text stays as large as the
-rest. What a colour says is also said by a pattern, a shape or a word.
+Horizontal positions are in percent, so that a figure is as wide as the page while its text keeps its size. A pattern, a
+shape or a word repeats the meaning of each colour.
 """
 
 from collections.abc import Sequence
@@ -18,9 +18,9 @@ _LABEL_HEIGHT: Final = 18
 _BAR_HEIGHT: Final = 16
 _AXIS_HEIGHT: Final = 20
 _DIGIT_PERCENT: Final = 3.2
-"""So much of a narrow page's width a digit takes."""
+"""The width of a digit on a narrow page."""
 _LEAST_PERCENT: Final = 0.2
-"""What a bar takes at least, so that it can be seen."""
+"""The least width of a bar, so that it can be seen."""
 _LONGEST_TITLE: Final = 200
 _LONGEST_LABEL: Final = 50
 
@@ -34,36 +34,36 @@ _SHAPES: Final = {
 
 @attrs.frozen
 class Scale:
-    """Turns offsets or positions into percent of a figure's width.
+    """Converts offsets or positions to percent of a figure's width.
 
     Attributes:
-        start: inclusive.
-        end: exclusive.
+        start: the first value, inclusive.
+        end: the last value, exclusive.
     """
 
     start: int
     end: int
 
     def percent(self, value: int) -> float:
-        """Return where a value is; what lies outside is at the edge."""
+        """Return the place of a value; values outside the scale are at its edge."""
         if self.end <= self.start:
             return 0.0
         return 100 * (min(max(value, self.start), self.end) - self.start) / (self.end - self.start)
 
     def ticks(self) -> list[int]:
-        """Return five values to name, or fewer on a short scale."""
+        """Return the values to label: five, or fewer on a short scale."""
         return sorted({self.start + (self.end - self.start) * step // 4 for step in range(5)})
 
 
 @attrs.frozen
 class Bar:
-    """Something that spans offsets or bytes.
+    """A range of offsets or bytes.
 
     Attributes:
         start, end: inclusive and exclusive.
-        kind: a class of the style sheet: how it is filled.
-        title: what it is; shown when pointed at.
-        label: shown inside where there is room.
+        kind: a class of the style sheet, which fills the bar.
+        title: its tooltip.
+        label: text inside the bar, if there is room.
     """
 
     start: int
@@ -75,12 +75,12 @@ class Bar:
 
 @attrs.frozen
 class Mark:
-    """Something at one offset or byte.
+    """A symbol at one offset or byte.
 
     Attributes:
-        at: where.
-        title: what it is.
-        severity: decides the shape; None draws a line through the lane.
+        at: the offset or position.
+        title: its tooltip.
+        severity: determines the shape; None draws a line through the lane.
     """
 
     at: int
@@ -90,7 +90,7 @@ class Mark:
 
 @attrs.frozen
 class Lane:
-    """A row of a figure."""
+    """A row of a figure: a label above its bars and marks."""
 
     label: str
     bars: Sequence[Bar] = ()
@@ -98,26 +98,31 @@ class Lane:
 
 
 def lanes_figure(title: str, lanes: Sequence[Lane], scale: Scale) -> Markup:
-    """Draw lanes one below the other over one scale."""
+    """Return a figure of lanes, one below the other, over one scale."""
     height = _LANE_HEIGHT * len(lanes) + _AXIS_HEIGHT
     drawn = (_lane(lane, _LANE_HEIGHT * number, scale) for number, lane in enumerate(lanes))
     return picture(title, height, *drawn, _axis(scale, height))
 
 
 def picture(title: str, height: int, *parts: Markup) -> Markup:
-    """Return a figure that is as wide as the page; what it shows is its title."""
+    """Return a figure that is as wide as the page; its title describes it to screen readers."""
     attributes = {"role": "img", "width": "100%", "height": height}
     return element("svg", element("title", title), *parts, **attributes)
 
 
 def share_bar(title: str, value: int, greatest: int, kind: str = "plain") -> Markup:
-    """Draw a value as a bar; the greatest takes the whole width, and what is not nothing can be seen."""
+    """Return a value as a bar; the greatest takes the full width, and any value above 0 is visible."""
     width = Scale(0, greatest).percent(value)
     return picture(title, 12, _rectangle(0.0, max(width, 0.5 if value else 0.0), 1, 10, kind))
 
 
 def legend(items: Sequence[tuple[str, str]], severities: Sequence[Severity] = ()) -> Markup:
-    """Return what fillings and shapes mean: pairs of a class and a word."""
+    """Return the meaning of fills and shapes.
+
+    Args:
+        items: pairs of a class of the style sheet and a word.
+        severities: those whose shapes are explained.
+    """
     swatches = [(_rectangle(0.0, 100.0, 1, 12, kind), word) for kind, word in items]
     swatches += [(_shape(severity, 50.0, 12), severity.value) for severity in severities]
     return element(
@@ -128,7 +133,7 @@ def legend(items: Sequence[tuple[str, str]], severities: Sequence[Severity] = ()
 
 
 def definitions() -> Markup:
-    """Return the patterns that the style sheet fills with; once a page."""
+    """Return the fill patterns that the style sheet uses; a page needs them once."""
     strokes = {"hatch": "M0 8L8 0M-2 2L2-2M6 10L10 6", "cross": "M0 0L8 8M8 0L0 8", "dots": "M2 4h2"}
     patterns = (
         element(
@@ -181,7 +186,7 @@ def _mark(mark: Mark, top: int, scale: Scale) -> Markup:
 
 
 def _short(label: str) -> str:
-    """Leave out the middle of a label that is too long for a narrow page."""
+    """Shorten a label in the middle if it is too long for a narrow page."""
     shown = visible(label)
     return shown if len(shown) <= _LONGEST_LABEL else f"{shown[:15]}…{shown[16 - _LONGEST_LABEL :]}"
 
@@ -191,7 +196,7 @@ def _title(text: str) -> Markup:
 
 
 def _shape(severity: Severity, x: float, bottom: int) -> Markup:
-    """Draw the shape of a severity: a figure of its own moves it to a place in percent."""
+    """Return the shape of a severity, in a nested figure: only that can be placed in percent."""
     path = element("path", d=_SHAPES[severity], class_=f"mark {severity.value}")
     return element("svg", path, x=_percent(x), y=bottom, overflow="visible", width=1, height=1)
 

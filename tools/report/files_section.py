@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files of a report: a map of the bytes of each that holds batches, with what was found where."""
+"""The files of a report: for each file of batches, a map of its bytes and findings."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -11,23 +11,23 @@ from raftlog.tools.report.markup import Markup, element, escaped, joined
 from raftlog.tools.report.tables import Cell, table
 
 _FEW: Final = 12
-"""So many files are all drawn, the sound ones too."""
+"""Up to this number of files, sound ones are drawn too."""
 _MOST_CUTS: Final = 40
 _COLUMNS: Final = ("File", "Bytes", "Explained", "Damaged", "Padding", "Offsets", "Epochs", "Batches", "Findings")
 
 
 def byte_maps(gathering: Gathering) -> Markup:
-    """Return the maps of all files, or of the worst where there are many."""
+    """Return the maps of all files, or of the worst if there are many."""
     kept = gathering.files.values()
     count = gathering.files.offered
     drawn = kept if count <= _FEW else [file for file in kept if is_serious(worst_of(file.counts))]
     drawn = sorted(drawn, key=lambda file: file.path) if count <= _FEW else drawn
     if not count:
-        return element("p", "No file of batches was looked at.")
+        return element("p", "No file of batches was read.")
     rest = count - len(drawn)
     hint = (
-        f"{rest:,} more segments and snapshots are not drawn: of many files only those with findings above harmless,"
-        f" the worst {MOST_FILES} at most. {gathering.sound_file_count:,} of all {count:,} have none."
+        f"{rest:,} more segments and snapshots are not drawn: of many files, only those with findings above harmless"
+        f" are, the worst {MOST_FILES} at most. {gathering.sound_file_count:,} of all {count:,} have none."
     )
     severities = tuple(reversed(Severity))
     return joined(
@@ -70,14 +70,14 @@ def _bars(file: MappedFile) -> Iterator[Bar]:
 
 
 def _cuts(file: MappedFile) -> Iterator[Mark]:
-    """Yield where epochs begin, but for the first; none of a file with too many of them."""
+    """Yield a mark at the start of each epoch except the first; none if a file has too many."""
     if len(file.epochs) <= _MOST_CUTS:
         for position, epoch, offset in file.epochs[1:]:
             yield Mark(position, f"position {position}: epoch {epoch} begins at offset {offset}")
 
 
 def _marks(file: MappedFile) -> Iterator[Mark]:
-    for finding in reversed(file.marks):  # The worst is drawn last, and lies on top.
+    for finding in reversed(file.marks):  # The worst is drawn last, on top.
         offset = "" if finding.offset is None else f", offset {finding.offset}"
         title = f"position {finding.position}{offset}: {finding.rule}, {finding.severity.value}: {finding.reason}"
         yield Mark(finding.position or 0, title, finding.severity)

@@ -23,12 +23,12 @@ _COLUMNS: Final = (
     "What is wrong",
 )
 _MOST_CHARACTERS: Final = 3_000_000
-"""Of all rows together: paths may be long."""
+"""The limit for all rows together, since paths may be long."""
 _LONGEST_COMMAND: Final = 20_000
 
 
 def findings(gathering: Gathering) -> Markup:
-    """Return the worst findings as a table, and say how many are not shown."""
+    """Return the worst findings as a table, with the number of findings that are left out."""
     total = gathering.findings.offered
     if not total:
         return element("p", "There are none.")

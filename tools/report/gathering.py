@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a report keeps of an audit while it goes on: the worst of everything, and counts of the rest.
+"""Collects what a report needs while an audit runs: the worst findings, files and logs, and counts of the rest.
 
-However much is audited, this stays small; what is left out is counted, and the page says so.
+Its memory is bounded, however much is audited. The page shows how much was left out.
 """
 
 from collections import Counter, defaultdict
@@ -35,7 +35,7 @@ MOST_FILES: Final = 100
 MOST_LOGS: Final = 8
 MOST_PLACES: Final = 50
 MOST_MARKS: Final = 20
-"""Of findings in the map of a file, or on a replica."""
+"""The most findings in the map of a file, or of damage on a replica."""
 MOST_EPOCHS: Final = 300
 MOST_CHANGES: Final = 200
 MOST_SNAPSHOTS: Final = 50
@@ -48,13 +48,13 @@ _ByPlace = defaultdict[Place, list[Finding]]
 
 @attrs.frozen
 class MappedFile:
-    """A file of batches, as far as its map shows it.
+    """What the map of a file of batches shows.
 
     Attributes:
         path: of the file.
-        coverage: where its bytes went.
-        extent: of its batches; None where none is sound.
-        epochs: position, epoch and start offset of where epochs begin.
+        coverage: its bytes by class.
+        extent: of its batches; None if none is sound.
+        epochs: position, number and start offset of each epoch.
         marks: the worst findings with a position.
         counts: of all its findings.
     """
@@ -68,7 +68,7 @@ class MappedFile:
 
     @property
     def size_bytes(self) -> int:
-        """Of all of it."""
+        """Of the whole file."""
         return self.coverage.explained_bytes + self.coverage.damaged_bytes + self.coverage.padding_bytes
 
 
@@ -77,15 +77,16 @@ class ReplicaFacts:
     """One replica of a log, and what was found in its directory.
 
     Attributes:
-        log_directory: that it is in.
-        node_id, directory_id, cluster_id: by its meta.properties, or None.
+        log_directory: the directory that contains it.
+        node_id, directory_id, cluster_id: from its meta.properties, or None.
         start_offset, end_offset: of its segments, inclusive and exclusive.
-        reach: where the log ends at its next start, as that may cut it or drop it for a newer snapshot.
+        reach: where the log ends after the next startup recovery, which may truncate it, or discard it if a snapshot is
+            more up to date.
         snapshot_ends: end offset and epoch of its newest snapshots.
         state: of its elections, or None.
         counts: of the findings in it.
-        damage: the worst findings of damage inside it, of ``damage_count``.
-        is_forked: whether it says other things than the most up-to-date replica.
+        damage: the worst findings of damage inside it, out of ``damage_count``.
+        is_forked: whether it contradicts the most up-to-date replica.
     """
 
     log_directory: str
@@ -110,15 +111,15 @@ class ReplicaFacts:
 
 @attrs.frozen
 class LogFacts:
-    """A log that was looked at in one or more replicas.
+    """A log that was audited in one or more replicas.
 
     Attributes:
         name: topic and partition.
-        is_raft: whether it is a log of raft.
+        is_raft: whether it is a raft log.
         replicas: in the order of their directories.
-        changes: of voters, the newest; ``change_count`` are known.
-        leads: the newest epochs; ``lead_count`` are known.
-        view: of the quorum, or None where it is no log of raft.
+        changes: of voters, the newest out of ``change_count``.
+        leads: the newest epochs out of ``lead_count``.
+        view: of the quorum, or None if it is not a raft log.
     """
 
     name: str
@@ -132,7 +133,7 @@ class LogFacts:
 
     @property
     def worst(self) -> Severity | None:
-        """Of what was found in any replica."""
+        """The worst severity found in any replica."""
         return worst_of(sum((replica.counts for replica in self.replicas), Counts()))
 
 
@@ -149,20 +150,20 @@ class PlaceFacts:
 
 @attrs.define
 class Gathering:
-    """What a report is made of.
+    """The facts that a report shows.
 
     Attributes:
         account: of all files and findings.
-        checks: what there was to check.
+        checks: which rules had something to check.
         findings: the worst.
         first_of_rule: the first finding of each rule.
-        files: of batches, the worst.
-        sound_file_count: of files of batches without a finding.
-        logs: raft's first, then the worst.
+        files: the worst files of batches.
+        sound_file_count: number of files of batches without a finding above harmless.
+        logs: raft logs first, then the worst.
         places: the directories with the worst findings.
-        clean_places: some of the partitions' directories without any above harmless; ``clean_place_count`` are.
-        file_sizes, batch_sizes: how many files of batches have a size, and a mean size of their batches, of so many
-            binary digits.
+        clean_places: some of the partition directories without findings above harmless, out of ``clean_place_count``.
+        file_sizes, batch_sizes: number of files of batches by the binary digits of their size, and by those of the mean
+            size of their batches.
     """
 
     account: Account = attrs.field(factory=Account)
@@ -179,7 +180,7 @@ class Gathering:
     batch_sizes: Counter[int] = attrs.field(factory=Counter)
 
     def add(self, judged: Judged) -> Judged:
-        """Take what was judged together, and return it with findings more of what raftlog failed over in doing so."""
+        """Add a judgement. Returns it with added findings for the parts of it that made raftlog fail here."""
         by_path: _ByPath = defaultdict(list)
         for finding in judged.findings:
             by_path[finding.path].append(finding)
@@ -198,7 +199,7 @@ class Gathering:
         return judged
 
     def merge(self, other: "Gathering") -> None:
-        """Take what another has gathered of the same audit, as if it had been added here: it comes behind all this."""
+        """Add what another one gathered of the same audit, as if each part had been added here, in the same order."""
         self.account.merge(other.account)
         self.checks.merge(other.checks)
         self.findings.merge(other.findings)
@@ -228,7 +229,7 @@ class Gathering:
         if is_serious(worst := worst_of(facts.counts)):
             self.places.offer((rank_of(worst), facts.counts[worst] if worst else 0), facts)
             return
-        if place.topic:  # A log directory is not called clean: what is in it may not be.
+        if place.topic:  # A log directory itself is not listed as clean: the partitions in it may not be.
             self.clean_place_count += 1
             if len(self.clean_places) < MOST_PLACES:
                 self.clean_places.append(f"{facts.path}/{facts.name}")
@@ -244,7 +245,7 @@ class Gathering:
     def _add_log(
         self, replicas: Sequence[PartitionEvidence], by_place: _ByPlace, directories: Mapping[str, PartitionEvidence]
     ) -> Finding | None:
-        """Take a log; return the finding that raftlog fails over it, where it does."""
+        """Add a log. Returns a finding if that makes raftlog fail, or None."""
         worst = worst_of(_counts(finding for replica in replicas for finding in by_place[replica.place]))
         rank = (any(replica.is_raft for replica in replicas), rank_of(worst))
         if not self.logs.wants(rank):
@@ -264,22 +265,22 @@ def is_serious(severity: Severity | None) -> bool:
 
 
 def is_damage(severity: Severity | None) -> bool:
-    """Whether a severity says that bytes or records are damaged or gone."""
+    """Whether a severity means that bytes are damaged or records are lost."""
     return rank_of(severity) >= rank_of(Severity.DAMAGED)
 
 
 def worst_of(counts: Counts) -> Severity | None:
-    """Return the worst severity that is counted, or None."""
+    """Return the worst severity with a count above 0, or None."""
     return max((severity for severity, count in counts.items() if count), key=rank_of, default=None)
 
 
 def name_of(place: Place) -> str:
-    """Return the name of a partition; empty of a log directory itself."""
+    """Return the name of a partition; empty for a log directory itself."""
     return place.topic if place.partition < 0 else f"{place.topic}-{place.partition}"
 
 
 def _groups(judged: Judged) -> Iterator[Sequence[PartitionEvidence]]:
-    """Yield the replicas of each log; a partition whose files were named one by one is one by itself."""
+    """Yield the replicas of each log. A partition whose files were named one by one is a log of its own."""
     grouped = {replica.place for replicas in judged.replicas.values() for replica in replicas}
     for of_one_id in judged.replicas.values():
         yield from by_history(of_one_id, lambda replica: replica)
@@ -291,7 +292,7 @@ def _counts(findings: Iterable[Finding]) -> Counts:
 
 
 def _by_place(places: Iterable[PartitionEvidence], by_path: _ByPath) -> _ByPlace:
-    """Divide findings by the directory that they are about, be it about a file that is not there."""
+    """Group findings by the directory of their file, which may be a missing file."""
     place_of: dict[str, Place] = {}
     for partition in places:
         for file in partition.files:

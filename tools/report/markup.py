@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HTML and SVG as text. What is not made here is escaped: a file's name is never markup.
+"""Makes HTML and SVG text. All text that this module did not make is escaped, so that a file name cannot inject markup.
 
-Characters that a reader cannot see, or that turn around what stands beside them, are shown as escapes.
+Invisible characters, and those that change the direction of text, are shown as escapes.
 """
 
 import functools
@@ -16,18 +16,18 @@ _UNSEEN: Final = re.compile(
     f"[{''.join(f'{chr(first)}-{chr(last)}' for first, last in HIDDEN_RANGES)}\ufffe\uffff\ud800-\udfff]"
 )
 _PLAIN: Final = re.compile("[ !#-%(-;=?-~]*")
-"""Most texts are no more than that, and are shown as they are."""
+"""Text that needs no escaping; the fast path for most texts."""
 _VOID: Final = frozenset({"meta", "br"})
 
 
 class Markup(str):
-    """Text that is markup already."""
+    """Text that is markup, and is not escaped again."""
 
     __slots__ = ()
 
 
 def visible(text: str, limit: int = 600) -> str:
-    """Return a text in which everything can be seen, and which is not too long; what it leaves out is counted."""
+    """Return a text with invisible characters as escapes, cut after ``limit`` characters; the rest is counted."""
     shown = _UNSEEN.sub(_escape, text[:limit])
     return shown if len(text) <= limit else f"{shown}… ({len(text) - limit} more characters)"
 
@@ -38,7 +38,8 @@ def element(name: str, /, *children: str | Markup | None, **attributes: Hashable
     Args:
         name: of the element.
         children: markup, texts to escape, and None for nothing.
-        attributes: a trailing underscore is dropped, others become hyphens; what is None is left out.
+        attributes: in their names, a trailing underscore is dropped, and others become hyphens. Those that are None are
+            left out.
     """
     start = "".join([name, *(_attribute(key, value) for key, value in attributes.items() if value is not None)])
     if name in _VOID:
@@ -47,12 +48,12 @@ def element(name: str, /, *children: str | Markup | None, **attributes: Hashable
 
 
 def joined(parts: Iterable[str | Markup | None]) -> Markup:
-    """Return parts one after the other; those that are no markup are escaped."""
+    """Return parts in a row; those that are not markup are escaped, and None is left out."""
     return Markup("".join(part if isinstance(part, Markup) else escaped(part) for part in parts if part is not None))
 
 
 def escaped(text: str, limit: int = 600) -> Markup:
-    """Return a text as markup that shows it, cut as ``visible`` does."""
+    """Return a text as markup, cut as ``visible`` does."""
     if len(text) <= limit and _PLAIN.fullmatch(text):
         return Markup(text)
     return Markup(html.escape(visible(text, limit)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of a report: one file that loads nothing, runs nothing, and says the same of the same findings."""
+"""The page of a report: one file without scripts or external resources, and the same for the same findings."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -26,11 +26,11 @@ from raftlog.tools.report.tables import Cell, facts, listed, table
 from raftlog.tools.report.timeline_section import timelines
 
 GENERATOR: Final = "raftlog report"
-"""What a page says of who made it."""
+"""The value of a page's generator tag, by which a report is recognized."""
 HEAD: Final = (
     f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><meta name="generator" content="{GENERATOR}'
 )
-"""How every page begins."""
+"""The start of every page."""
 _POLICY: Final = f"default-src 'none'; style-src '{STYLE_HASH}'; base-uri 'none'; form-action 'none'"
 _MOST_SOURCES: Final = 50
 _FEW_LOGS: Final = 3
@@ -39,7 +39,7 @@ _Content = Callable[[], Markup | None]
 
 
 class Report:
-    """Takes an audit as it comes, and makes the page in the end.
+    """Collects the results of an audit as they arrive, and returns them as an HTML page.
 
     Args:
         sources: what was audited, as the user named it.
@@ -51,37 +51,37 @@ class Report:
         self._faults: list[Finding] = []
 
     def add(self, judged: Judged) -> Judged:
-        """Take what was judged together, and return it with findings more of what raftlog failed over in doing so."""
+        """Add a judgement. Returns it with added findings for the parts of it that made raftlog fail here."""
         return self._gathering.add(judged)
 
     @property
     def account(self) -> Account:
-        """Of all files and findings that it was told of."""
+        """Of all files and findings that were added."""
         return self._gathering.account
 
     @property
     def checks(self) -> Checks:
-        """What there was to check."""
+        """Which rules had something to check."""
         return self._gathering.checks
 
     @property
     def faults(self) -> tuple[Finding, ...]:
-        """What raftlog failed over when it made the page, which says so in place of it."""
+        """One per section that made raftlog fail in ``html``; the page has an error in its place."""
         return tuple(self._faults)
 
     def blank(self) -> "Report":
-        """Return an empty page of the same audit, to be merged later."""
+        """Return an empty report of the same audit, to be merged later."""
         return Report(self._sources)
 
     def merge(self, other: "Report") -> None:
-        """Take all of a page that was begun by ``blank``, behind what is here."""
+        """Add all of a report from ``blank``, after what is here."""
         self._gathering.merge(other._gathering)  # noqa: SLF001 - one of the same class
 
     def html(self, run: str = "") -> str:
-        """Return the page: text that is Unicode whatever files are called.
+        """Return the page. It is valid Unicode, whatever the names of files are.
 
         Args:
-            run: what to call the run; without, the same files always give the same page.
+            run: name of the run to show; if it is empty, the same files always give the same page.
         """
         title = verdict_text(self._gathering.account)
         self._faults.clear()
@@ -91,7 +91,7 @@ class Report:
         ]
         head = joined(
             [
-                # The policy's quotes are its own: nothing in it comes from elsewhere.
+                # The policy is constant, so that its quotes need no escaping.
                 Markup(f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'),
                 element("meta", name="viewport", content="width=device-width, initial-scale=1"),
                 element("title", f"{title} - raftlog"),
@@ -107,7 +107,7 @@ class Report:
         return f'{HEAD} {__version__}">{head}</head>\n{body}</html>\n'
 
     def _attempted(self, name: str, content: "_Content") -> Markup | None:
-        """Return the content of a section, or else that raftlog failed over it."""
+        """Return the content of a section; or the error if making it makes raftlog fail."""
         made = attempted(name, content)
         if isinstance(made, Finding):
             self._faults.append(made)
@@ -115,7 +115,7 @@ class Report:
         return made
 
     def _parts(self, run: str) -> list[tuple[str, "_Content"]]:
-        """Return the sections, each with what makes its content."""
+        """Return the names of the sections, each with a function that makes its content."""
         gathering, drawn = self._gathering, _drawn_logs(self._gathering)
         parts: list[tuple[str, _Content]] = [
             ("What to do next", lambda: listed(next_steps(gathering))),
@@ -124,7 +124,7 @@ class Report:
             *((f"Log {log.name}", partial(_log, log)) for log in drawn),
         ]
         if rest := gathering.logs.offered - len(drawn):
-            shown = f"raft's and the worst are shown, {MOST_LOGS} at most"
+            shown = f"raft logs and the worst others have one, {MOST_LOGS} at most"
             hint = f"{rest:,} more logs have no section of their own: {shown}."
             parts.append(("Other logs", lambda: element("p", hint)))
         parts += [
@@ -174,7 +174,7 @@ def _log(log: LogFacts) -> Markup:
 
 
 def _drawn_logs(gathering: Gathering) -> list[LogFacts]:
-    """Return the logs that have a section: of many that are not raft's, only those with findings above harmless."""
+    """Return the logs that have a section: if there are many, raft logs and those with findings above harmless."""
     is_few = gathering.logs.offered <= _FEW_LOGS
     return [log for log in gathering.logs.values() if is_few or log.is_raft or is_serious(log.worst)]
 
@@ -191,7 +191,7 @@ def _coverage(account: Account) -> Markup:
         (name, f"{size:,}", share_bar(f"{size} bytes {name}", size, account.bytes)) for name, size in parts
     ]
     rows.append(("all bytes", f"{account.bytes:,}", share_bar(f"{account.bytes} bytes", account.bytes, account.bytes)))
-    caption = f"Where every byte of {account.files:,} files went; the first five are the sixth together"
+    caption = f"Where every byte of {account.files:,} files went; the first five rows add up to the sixth"
     return table(caption, ("Bytes", "Count", "Share"), rows, (1,), "bars")
 
 

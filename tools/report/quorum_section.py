@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The quorum of a raft log in a report: who is there, who could be elected, what may be lost."""
+"""The quorum of a raft log in a report: which voters are here, who could be elected, what may be lost."""
 
 from raftlog.records.files.quorum_state import UNKNOWN_ID, QuorumStateData
 from raftlog.tools.auditing.history.quorum_view import Member, QuorumView
@@ -25,15 +25,15 @@ _COLUMNS = (
     "Cluster",
 )
 _NOTE = (
-    "A log counts up to where its next start ends it: that may cut it at damaged bytes. Where the column Damage says"
-    " that a replica is damaged, look at its findings too."
+    "Each log is judged as startup recovery will leave it, which may truncate it at damaged bytes. If the column Damage"
+    " says that a replica is damaged, look at its findings too."
 )
 _MOST_ROWS = 240
 _NUMERIC = frozenset({4, 5, 6, 7, 8})
 
 
 def quorum(log: LogFacts, view: QuorumView) -> Markup:
-    """Return what can be said of a quorum by the ends of its logs."""
+    """Return the state of a quorum, derived from the ends of its logs, with a table of its replicas."""
     by_path = {replica.log_directory: replica for replica in log.replicas}
     majority = "here" if view.has_majority else "NOT here"
     status = facts(

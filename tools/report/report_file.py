@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writing a report where the user wants it: as a whole or not at all, and never over something else."""
+"""Writes a report to a file: completely or not at all, and never over a file that is not a report."""
 
 import os
 import secrets
@@ -13,11 +13,11 @@ _HEAD: Final = HEAD.encode()
 
 
 def check_report_path(path: str) -> None:
-    """Check that a report can be written to a path, before the work that it takes.
+    """Check that a report can be written to a path. Call it before the audit, so that no work is lost.
 
     Raises:
-        LogDirectoryError: what is there is no report.
-        StorageError: what is there cannot be read, or there is no directory for it.
+        LogDirectoryError: the path exists and is not a report.
+        StorageError: the path cannot be read, or its directory does not exist.
     """
     target = Path(path)
     if not target.parent.is_dir():
@@ -27,15 +27,15 @@ def check_report_path(path: str) -> None:
     except OSError as error:
         raise StorageError(path, "read", error.strerror or str(error)) from error
     if not is_ours:
-        raise LogDirectoryError(f"{path} is there and is no report of raftlog: it is kept")
+        raise LogDirectoryError(f"{path} exists and is not a report of raftlog: it is not overwritten")
 
 
 def write_report(path: str, page: str) -> None:
     """Write a page; an older report is replaced.
 
     Raises:
-        LogDirectoryError: what is there is no report; it is kept.
-        StorageError: it cannot be written. What was there is there still.
+        LogDirectoryError: the path exists and is not a report; it is unchanged.
+        StorageError: the page cannot be written. An older report is unchanged.
     """
     check_report_path(path)
     target = Path(path)
@@ -53,7 +53,7 @@ def write_report(path: str, page: str) -> None:
 
 
 def _is_report(target: Path) -> bool:
-    if not target.is_file():  # To read a pipe would wait.
+    if not target.is_file():  # Reading a pipe would block.
         return False
     with target.open("rb") as file:
         return file.read(len(_HEAD)) == _HEAD

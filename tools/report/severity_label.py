@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a severity is written in a report: a shape, and its name."""
+"""The label of a severity in a report: its shape and its name."""
 
 import functools
 from typing import Final

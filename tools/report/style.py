@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a report looks: on a screen wide or narrow, light or dark, and on paper."""
+"""The style sheet of a report, for wide and narrow screens, light and dark, and paper."""
 
 import base64
 import hashlib
@@ -107,4 +107,4 @@ svg,.verdict,thead th{print-color-adjust:exact;-webkit-print-color-adjust:exact}
 """
 
 STYLE_HASH: Final = "sha256-" + base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
-"""By which the page's policy allows this style, and no other."""
+"""The hash that lets the page's content security policy allow this style sheet, and no other."""

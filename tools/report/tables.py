@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of a report, with a header for each column, in a frame that scrolls where the page is narrow."""
+"""Tables of a report, in a frame that scrolls if the page is narrow, and its lists."""
 
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
@@ -9,7 +9,7 @@ from raftlog.tools.report.markup import Markup, element, escaped, joined
 _LONGEST_LINE: Final = 4000
 
 Cell = str | Markup | int | None
-"""What a cell holds; None is shown as a dash."""
+"""The content of a cell; None is shown as a dash."""
 
 
 def table(
@@ -22,9 +22,9 @@ def table(
     """Return a table; the first cell of each row names it.
 
     Args:
-        caption: what it shows.
+        caption: of the table.
         columns: their names.
-        rows: as many cells each.
+        rows: each with one cell per column.
         numeric: indexes of columns that are aligned on the right.
         kind: a class for the table.
     """
@@ -36,13 +36,13 @@ def table(
 
 
 def framed(caption: str, *parts: Markup, kind: str | None = None) -> Markup:
-    """Return a table of ready parts, in its frame: one that scrolls, by the keyboard too."""
+    """Return a table of finished parts in its frame, which scrolls by keyboard too."""
     inner = element("table", element("caption", caption), *parts, class_=kind)
     return element("div", inner, class_="frame", role="region", aria_label=caption, tabindex=0)
 
 
 def facts(pairs: Iterable[tuple[str, Cell]]) -> Markup:
-    """Return a list of names and what they stand for."""
+    """Return a definition list of names and values."""
     return element("dl", *(joined([element("dt", name), element("dd", _content(value))]) for name, value in pairs))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The timelines of a report: who voted, who led, and which replica has what, over the offsets of one log."""
+"""The timelines of a report: voters, leaders, and the offsets that each replica has, over the offsets of one log."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ _REPLICA_COLUMNS: Final = (
     "Replica",
     "Log start",
     "Log end",
-    "End at its next start",
+    "End after recovery",
     "Epoch there",
     "Snapshots end at",
     "Damaged at offsets",
@@ -78,7 +78,7 @@ def _voter_lanes(ids: Sequence[int], changes: Sequence[VoterChange], scale: Scal
 
 
 def _spans(changes: Sequence[VoterChange], end: int) -> Iterator[tuple[VoterChange, int, bool]]:
-    """Yield each set with the offset until which it was in force, and whether a later set denies that."""
+    """Yield each set with the exclusive end of its offsets, and whether a later entry contradicts it."""
     for change, following in itertools.zip_longest(changes, changes[1:]):
         is_denied = following is not None and following.offset <= change.offset
         yield change, end if following is None or is_denied else following.offset, is_denied
@@ -165,7 +165,7 @@ def _epoch_lanes(log: LogFacts, scale: Scale) -> Iterator[Lane]:
 
 
 def _denied(leads: Sequence[EpochLead]) -> set[EpochLead]:
-    """Return the epochs that are there twice, or reach into those of a later one."""
+    """Return the epochs that occur twice, or overlap a later one."""
     found = set()
     for lead, following in itertools.pairwise(leads):
         if lead.epoch == following.epoch:

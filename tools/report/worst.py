@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeping the worst of what comes by, in bounded memory."""
+"""Keeps the worst of many values, in bounded memory."""
 
 import heapq
 from typing import Final, Generic, TypeVar
@@ -14,17 +14,17 @@ Kept = TypeVar("Kept")
 
 
 def rank_of(severity: Severity | None) -> int:
-    """Return a number that grows with the severity; -1 of None, where nothing was found."""
+    """Return a number that grows with the severity; -1 for None, which means that nothing was found."""
     return -1 if severity is None else _ORDER[severity]
 
 
 @attrs.define
 class Worst(Generic[Kept]):
-    """The worst of some values; of those that are equally bad, the first that came.
+    """Keeps the values of the highest rank; among equal ranks, those that were offered first.
 
     Attributes:
         limit: how many are kept.
-        offered: how many there were.
+        offered: how many were offered.
     """
 
     limit: int
@@ -32,12 +32,12 @@ class Worst(Generic[Kept]):
     _heap: list[tuple[tuple[int, ...], int, Kept]] = attrs.field(factory=list)
 
     def offer(self, rank: tuple[int, ...], value: Kept) -> None:
-        """Take a value that is as bad as its rank is great."""
+        """Add a value, if it is among the worst; a greater rank is worse."""
         self._keep(rank, self.offered, value)
         self.offered += 1
 
     def merge(self, other: "Worst[Kept]") -> None:
-        """Take what another has kept, as if all that it was offered had been offered here, behind all this."""
+        """Add what another one kept, as if its values had been offered here after all the present ones."""
         for rank, negative_number, value in other._heap:  # noqa: SLF001 - one of the same class
             self._keep(rank, self.offered - negative_number, value)
         self.offered += other.offered
@@ -55,5 +55,5 @@ class Worst(Generic[Kept]):
         return len(self._heap) < self.limit or rank > self._heap[0][0]
 
     def values(self) -> list[Kept]:
-        """Return what is kept, the worst first."""
+        """Return the kept values, the worst first."""
         return [value for _, _, value in sorted(self._heap, key=lambda item: item[:2], reverse=True)]

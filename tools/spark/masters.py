@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether there can be a Spark where a user says: Spark itself takes more than a minute to say that there is none."""
+"""Checks that a Spark master can be reached, since Spark itself takes over a minute to report that it cannot."""
 
 import re
 import socket
@@ -14,17 +14,19 @@ _TIMEOUT_S: Final = 10.0
 
 
 def check_master(master: str) -> None:
-    """Check that a master is of a form that Spark knows and, if it is a standalone one, that somebody listens.
+    """Check that a master has a form that Spark knows and, if it is a standalone one, that it accepts connections.
 
     Args:
-        master: a URL; a standalone one may name several, with commas between them, of which one is enough.
+        master: a URL; a standalone one may name several masters, separated by commas. One that accepts is enough.
 
     Raises:
-        SparkJobError: it is not, or nobody does.
+        SparkJobError: the form is unknown, or no master accepts a connection.
     """
     work = f"starting on {master}"
     if _FORMS.fullmatch(master) is None:
-        raise SparkJobError(work, "it is none of local[N], spark://HOST:PORT, sc://HOST, yarn and k8s://URL")
+        raise SparkJobError(
+            work, "the master must be one of local[N], spark://HOST:PORT, sc://HOST, yarn and k8s://URL"
+        )
     if not master.startswith(_STANDALONE):
         return
     refused = []
@@ -33,6 +35,6 @@ def check_master(master: str) -> None:
             parts = urlsplit(f"{_STANDALONE}{address}")
             with socket.create_connection((parts.hostname or "", parts.port or 0), _TIMEOUT_S):
                 return
-        except (OSError, ValueError) as error:  # A ValueError, of a port or an address that cannot be.
+        except (OSError, ValueError) as error:  # A ValueError means an invalid port or address.
             refused.append(f"{address}: {getattr(error, 'strerror', None) or error}")
-    raise SparkJobError(work, f"no master is reached: {'; '.join(refused)}")
+    raise SparkJobError(work, f"no master can be reached: {'; '.join(refused)}")

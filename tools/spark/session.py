@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Spark session that a job runs in: the caller's if there is one, else one made for it."""
+"""The Spark session of a job: the existing one, or else one created for the job."""
 
 import contextlib
 import ipaddress
@@ -20,16 +20,16 @@ from raftlog.tools.spark.source.source import RaftLogDataSource
 from raftlog.tools.spark.spark_failure import failures_of
 
 LOCAL_MASTER: Final = "local[*,4]"
-"""All processors of this machine, and a task that fails is tried four times, as on a cluster."""
+"""All processors of this machine, with four attempts per task, as on a cluster."""
 
 PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
-"""Spark refuses a Python source that takes filters unless this is true, which it is not by default."""
+"""The setting without which Spark refuses a Python source that takes filters. It is false by default."""
 
 FAST_ARROW: Final = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
-"""For every Java of a job: what Python hands over is not checked again at each value that is read from it."""
+"""Java options for driver and executors: Arrow skips its bounds and null checks for each value that it reads."""
 
 _BUFFER_BYTES: Final = 1024 * 1024
-"""Between Python and Java: Spark's own, a sixteenth of that, asks the kernel sixteen times as often."""
+"""The buffer between Python and Java; Spark's default is a sixteenth, and needs sixteen times the system calls."""
 
 _LOOPBACK: Final = "127.0.0.1"
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
@@ -37,20 +37,19 @@ _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 @contextlib.contextmanager
 def session(master: str | None = None, configuration: Mapping[str, str] = _NOTHING) -> Iterator[SparkSession]:
-    """Lend a session to run a job in.
+    """Provide a session for a job.
 
-    The caller's session, if there is one, is taken as it is and left running: in a notebook, under ``spark-submit``
-    (which starts the first one) and with Spark Connect, that is the one that counts. Else a session is made, and
-    stopped at the end.
+    If this process has a session, as in a notebook, that one is used unchanged and left running. Otherwise a session is
+    created, and stopped at the end. It uses the Spark of ``spark-submit`` or Spark Connect, if either is configured.
 
     Args:
-        master: where to run if a session is made: ``local[2]``, ``spark://HOST:PORT``, ``sc://HOST`` …; None is what
-            spark-submit or ``SPARK_REMOTE`` says, else all processors of this machine.
-        configuration: of a session that is made, besides what it needs.
+        master: the master of a created session: ``local[2]``, ``spark://HOST:PORT``, ``sc://HOST`` …; with None, that
+            of spark-submit or ``SPARK_REMOTE``, or else all processors of this machine.
+        configuration: further settings of a created session.
 
     Raises:
-        NoJavaError: a session has to be made on this machine, and there is no Java 17 or later.
-        SparkJobError: no session can be made there.
+        NoJavaError: a session must be created on this machine, which has no Java 17 or later.
+        SparkJobError: no session can be created there.
     """
     if borrowed := existing_session():
         yield borrowed
@@ -64,7 +63,7 @@ def session(master: str | None = None, configuration: Mapping[str, str] = _NOTHI
 
 
 def existing_session() -> SparkSession | None:
-    """Return the active session, or the default one, or None if this process has none."""
+    """Return the active session, or else the default one, or else None."""
     try:
         return SparkSession.active()
     except PySparkRuntimeError:
@@ -72,17 +71,17 @@ def existing_session() -> SparkSession | None:
 
 
 def register(spark: SparkSession) -> None:
-    """Make ``spark.read.format("raftlog")`` known to a session, and let it take filters.
+    """Register the source, for ``spark.read.format("raftlog")``, and enable its filters.
 
-    Spark finds the source by itself where raftlog is installed from a wheel; with an editable install, and from a
-    Spark Connect client, it has to be told.
+    Spark finds the source without this call if raftlog is installed from a wheel, but not with an editable install or
+    from a Spark Connect client.
     """
     spark.dataSource.register(RaftLogDataSource)
     spark.conf.set(PUSHDOWN, "true")
 
 
 def _made(master: str | None, configuration: Mapping[str, str]) -> SparkSession:
-    """Start a session where it was asked for."""
+    """Create a session on a master, or on the one that the environment names."""
     is_remote = master.startswith("sc://") if master else "SPARK_REMOTE" in os.environ
     is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # spark-submit has started the JVM, and knows the master
     builder = SparkSession.builder.appName("raftlog").config(map=dict(configuration))
@@ -97,7 +96,7 @@ def _made(master: str | None, configuration: Mapping[str, str]) -> SparkSession:
 
 
 def _defaults(master: str) -> dict[str, str]:
-    """Return how a session of ours is set up."""
+    """Return the settings of a created session."""
     quiet = Path(__file__).with_name("log4j2.properties").as_uri()
     found = {
         "spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile={quiet} {FAST_ARROW}",
@@ -115,7 +114,7 @@ def _defaults(master: str) -> dict[str, str]:
 
 
 def _environment_of(master: str) -> dict[str, str]:
-    """Return the variables that Spark reads when it starts: its Java, the Python of its tasks, its address."""
+    """Return the variables that Spark reads at startup: its Java, the Python of its tasks, its address."""
     found = {"JAVA_HOME": str(java_home())}
     found |= {name: os.environ.get(name, sys.executable) for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")}
     if _is_on_this_machine(master):
@@ -124,7 +123,7 @@ def _environment_of(master: str) -> dict[str, str]:
 
 
 def _is_on_this_machine(master: str) -> bool:
-    """Whether no other machine has to reach the driver."""
+    """Whether no other machine needs to reach the driver."""
     host = urlsplit(master).hostname
     if host is None or host == "localhost":
         return master.startswith("local") or host is not None
@@ -135,7 +134,7 @@ def _is_on_this_machine(master: str) -> bool:
 
 @contextlib.contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set environment variables for a while."""
+    """Set environment variables inside the block."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Spark says when a job fails, in one line instead of two hundred."""
+"""Reduces the error of a failed Spark job from two hundred lines to one."""
 
 import contextlib
 import re
@@ -10,23 +10,21 @@ from raftlog.errors import SparkJobError
 
 _ERROR_LINE: Final = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:: .*)?$")
 _JAVA_ERROR: Final = re.compile(r"^: (?:[a-z]\w*\.)+(\w+: .+)$")
-"""What py4j has behind a line that only says which method was called."""
+"""The line of a py4j error that has the Java exception; the line before it only names the method."""
 _NO_PACKAGE: Final = re.compile(r"No module named '(raftlog|attrs?|numpy|pyarrow|cattrs|crc32c)\b")
 _MOST_CHARACTERS: Final = 300
-INSTALL: Final = (
-    "install there what is installed here: pip install 'raftlog[spark]', or name a Python that has it in PYSPARK_PYTHON"
-)
-"""What to do about a Python on the workers that is not like the driver's."""
+INSTALL: Final = "run pip install 'raftlog[spark]' there, or set PYSPARK_PYTHON to a Python that has it"
+"""Advice if the Python of a worker lacks what the driver's has."""
 _SPARKS_OWN: Final = frozenset({"pyspark", "py4j", "grpc"})
-"""Packages whose errors are Spark's."""
+"""Packages whose exceptions mean that Spark failed."""
 
 
 @contextlib.contextmanager
 def failures_of(work: str) -> Iterator[None]:
-    """Raise what Spark raises in a block as one error of ours.
+    """Convert any exception of Spark in the block to a ``SparkJobError`` with a one-line reason.
 
     Args:
-        work: what is done in the block.
+        work: names the work in the block, for the message.
 
     Raises:
         SparkJobError: Spark failed.
@@ -40,7 +38,7 @@ def failures_of(work: str) -> Iterator[None]:
 
 
 def reason_of(text: str) -> str:
-    """Return what an error of Spark comes down to: what Python said on a worker, or Java, or else the first line."""
+    """Return the cause of an error of Spark: the exception of a worker's Python, or of Java, or else its first line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     starts = [number for number, line in enumerate(lines) if "Traceback (most recent call last)" in line]
     behind = lines[starts[-1] + 1 :] if starts else []

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Paths of local files as Spark takes them: neither URIs, as it decodes nothing, nor bare, as it may default to HDFS.
+"""Paths of local files in the form that Spark takes.
 
-Source: Hadoop's Path(String), and GlobPattern for what a reader takes for a pattern.
+They are not URIs, since Spark does not decode them; and they have a scheme, since its default may be HDFS.
+
+Source: Hadoop's Path(String), and GlobPattern for the characters that have a meaning in patterns.
 """
 
 import re
@@ -17,8 +19,8 @@ def path_to_write(path: Path) -> str:
 
 
 def path_to_read(path: Path) -> str:
-    """Return an absolute path for ``SparkSession.read``, which is to match itself alone.
+    """Return an absolute path for ``SparkSession.read``, escaped so that it is not a pattern.
 
-    Spark refuses one that has a colon in it, and something to escape too.
+    Spark refuses a path that has both a colon and a character to escape.
     """
     return "file:" + _OF_PATTERNS.sub(r"\\\g<0>", str(path))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a worker's Python keeps from one task to the next."""
+"""Keeps garbage collection on Spark workers cheap."""
 
 import functools
 import gc
@@ -7,12 +7,12 @@ import gc
 
 @functools.cache
 def settle(work: str) -> None:
-    """Have the collector of garbage pass over all that is loaded, from now on: once for each kind of work.
+    """Exempt all objects that exist now from garbage collection; call it after the first task of each kind of work.
 
-    PySpark has it look at everything after each task. With the modules that an audit takes, that is 50 ms of nothing.
+    PySpark runs a full collection after each task. With the modules of an audit, that wastes 50 ms per task.
 
     Args:
-        work: the kind of work, which has loaded what it needs.
+        work: the kind of work; further calls with the same one do nothing.
     """
     gc.collect()
     gc.freeze()

@@ -41,7 +41,7 @@ def make_parser() -> Parser:
 
 def commands() -> Iterator[Command]:
     """Yield everything that can be completed: the command itself, each verb, each action of ``log``, and their help."""
-    answers = {name: verb.answer for name, verb in VERBS.items()}
+    answers = {name: verb.description for name, verb in VERBS.items()}
     yield _command((), make_command_parser(), answers)
     for name in VERBS:
         words = {"log": ACTIONS, "help": answers}.get(name)

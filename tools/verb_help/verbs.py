@@ -2,30 +2,32 @@
 """The verbs of the command ``raftlog``. A verb's module is imported when the verb is used."""
 
 import argparse
-from collections.abc import Sequence
-from typing import Final, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from raftlog.tools.terminal.argument_parser import Parser, word_list
 from raftlog.tools.terminal.exit_codes import EXIT_CODES_HELP
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Protocol
+
+    class VerbModule(Protocol):
+        """The interface of a verb's module."""
+
+        def run(self, arguments: Sequence[str]) -> int:
+            """Run the verb with what follows it on the command line, and return the exit code."""
+            ...
+
+        def make_parser(self) -> Parser:
+            """Return the parser of the verb's arguments."""
+            ...
 
 
 class Verb(NamedTuple):
     """A verb of the command: its module under ``raftlog.tools``, and its description."""
 
     module: str
-    answer: str
-
-
-class VerbModule(Protocol):
-    """The interface of a verb's module."""
-
-    def run(self, arguments: Sequence[str]) -> int:
-        """Run the verb with what follows it on the command line, and return the exit code."""
-        ...
-
-    def make_parser(self) -> Parser:
-        """Return the parser of the verb's arguments."""
-        ...
+    description: str
 
 
 VERBS: Final = {
@@ -47,11 +49,11 @@ VERBS: Final = {
 """Each verb and its description; ``dump-log`` is run by ``raftlog.tools.dump.dump_log.run``, and so on."""
 
 
-def load_verb(name: str) -> VerbModule:
+def load_verb(name: str) -> "VerbModule":
     """Import the module of a verb."""
     from importlib import import_module
 
-    return cast(VerbModule, import_module(f"raftlog.tools.{VERBS[name].module}"))
+    return cast("VerbModule", import_module(f"raftlog.tools.{VERBS[name].module}"))
 
 
 def make_command_parser() -> Parser:
@@ -60,7 +62,7 @@ def make_command_parser() -> Parser:
         prog="raftlog",
         description="Read, check and explain Kafka's replicated logs.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog=word_list({name: verb.answer for name, verb in VERBS.items()})
+        epilog=word_list({name: verb.description for name, verb in VERBS.items()})
         + f"\n\n'raftlog VERB --help' says more. {EXIT_CODES_HELP}",
     )
     parser.add_argument("verb", nargs="?", choices=VERBS, metavar="VERB", help="one of those below")

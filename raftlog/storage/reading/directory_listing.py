@@ -5,9 +5,7 @@ import enum
 import os
 import stat
 from collections.abc import Hashable, Iterator
-from typing import TYPE_CHECKING, Protocol
-
-import attrs
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from raftlog.errors import MissingFileError, StorageError
 from raftlog.file_paths import directory_of, is_remote, join_path, name_of
@@ -27,8 +25,7 @@ class EntryKind(enum.Enum):
     OTHER = "device, pipe or socket"
 
 
-@attrs.frozen
-class EntryStatus:
+class EntryStatus(NamedTuple):
     """The status of a path.
 
     Attributes:
@@ -183,8 +180,7 @@ class _LocalEntry:
             raise _failure(self._entry.path, "open", error) from error
 
 
-@attrs.frozen
-class _RemoteEntry:
+class _RemoteEntry(NamedTuple):
     """An entry whose status came with the listing."""
 
     name: str

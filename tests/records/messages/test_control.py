@@ -61,13 +61,19 @@ values: st.SearchStrategy[ControlValue] = st.one_of(
     st.builds(EndTxnMarker, st.booleans(), int32, st.integers(0, (1 << 15) - 1)),
 )
 
-GOLDEN = [
+GOLDEN: list[tuple[ControlValue, str, str, str]] = [
     (
         LeaderChangeMessage(1, (Voter(1), Voter(2), Voter(3)), (Voter(1), Voter(3))),
         "00000002",
         "0000 00000001 04 00000001 00 00000002 00 00000003 00 03 00000001 00 00000003 00 00",
         '{"version":0,"leaderId":1,"voters":[{"voterId":1},{"voterId":2},{"voterId":3}],'
         '"grantingVoters":[{"voterId":1},{"voterId":3}]}',
+    ),
+    (
+        LeaderChangeMessage(1, (Voter(1),), (), version=1),  # Read by version 0, printed by version 1.
+        "00000002",
+        "0001 00000001 02 00000001 00 01 00",
+        '{"version":1,"leaderId":1,"voters":[{"voterId":1,"voterDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA"}],"grantingVoters":[]}',
     ),
     (
         SnapshotHeaderRecord(1700000000123),

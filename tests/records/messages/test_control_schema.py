@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from raftlog.records.messages import control
-from raftlog.records.messages.control import ControlRecordType
+from raftlog.records.messages.control import ControlRecordType, EndTxnMarker
 from raftlog.records.messages.schema import UNKNOWN_TAGS, Message
 from raftlog.records.messages.schema_text import MessageSchema, Struct, parse_schemas
+from tests.records.messages.test_control import GOLDEN
 
 VERSIONS = {
     "LeaderChangeMessage": (0, 1),
@@ -19,7 +20,7 @@ VERSIONS = {
     "KRaftVersionRecord": (0, 0),
     "VotersRecord": (0, 0),
 }
-"""The versions of each record that its class, its goldens and ``voters/kraft_version.py`` know."""
+"""The versions of each record that its class and ``voters/kraft_version.py`` know."""
 
 
 def schema_text() -> str:
@@ -76,6 +77,12 @@ def test_every_record_of_raft_has_a_class_and_known_versions() -> None:
     schemas = parse_schemas(schema_text())
     found = {kind.__name__: schemas[kind.__name__].versions for kind in control._TYPES}
     assert {name: (versions.lowest, versions.highest) for name, versions in found.items()} == VERSIONS
+
+
+def test_every_version_has_a_golden() -> None:
+    """Each version of each record is among the bytes that are written, read and printed as Kafka does."""
+    goldens = {(type(value).__name__, value.version) for value, *_ in GOLDEN if not isinstance(value, EndTxnMarker)}
+    assert goldens == {(name, version) for name, (low, high) in VERSIONS.items() for version in range(low, high + 1)}
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,11 @@ def test_every_dialect_is_documented() -> None:
         assert f" {before[0]} to {newest}" in (ROOT / page).read_text("utf-8"), page
 
 
+def test_the_newest_release_is_in_the_changelog() -> None:
+    """Users are told that its messages are decoded."""
+    assert f"- Kafka {RELEASES[-1]}: " in (ROOT / "CHANGELOG.md").read_text("utf-8")
+
+
 def test_the_features_of_every_dialect_are_compared() -> None:
     """`log init` makes the choice of Kafka for the newest release whose tool is followed."""
     assert NEWEST_DIALECT.name in OF_KAFKA

@@ -36,7 +36,7 @@ from tests.tools.console import run
 
 _CLUSTER_ID: Final = "cluster-of-scenarios-A"
 _FIRST_SEGMENT: Final = "00000000000000000000.log"
-_BYTE_COUNTS: Final = re.compile(r"\d+ files, \d+ bytes = |\d+ milder findings")
+_BYTE_COUNTS: Final = re.compile(r"\d+ files, \d+ bytes = |\d+ less severe findings")
 _BYTE_IN_RECORDS: Final = 65
 """The position of a byte after the header of a batch."""
 

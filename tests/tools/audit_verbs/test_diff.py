@@ -87,7 +87,7 @@ def test_only_the_first_difference_is_shown_unless_all_are_wanted(quorum: Path) 
     data = bytearray(path.read_bytes()[:-3])
     data[100] ^= 1
     path.write_bytes(data)
-    assert "2 differences; --all shows the others" in run("diff", quorum / "n1", quorum / "n3").text
+    assert "2 differences; --all shows the rest" in run("diff", quorum / "n1", quorum / "n3").text
     assert len(_diff(quorum / "n1", quorum / "n3")) == 1
     assert [each["divergence"] for each in _diff("--all", quorum / "n1", quorum / "n3")] == [
         "bit rot",

@@ -39,7 +39,7 @@ def test_auto_says_what_it_chose(tmp_path: object, monkeypatch: pytest.MonkeyPat
     source = GOLDEN / "dynamic-quorum" / "data" / "n1"
     outcome = run("audit", "-j", "1", "--engine", "auto", "--master", "local[2]", "--out", f"{tmp_path}/out", source)
 
-    assert "the engine is local: 0.0 GiB are read here before Spark has started" in outcome.messages
+    assert "the engine is local: this machine reads 0.0 GiB before Spark has started" in outcome.messages
     assert outcome.exit_code == 0
 
 

@@ -154,7 +154,7 @@ def test_the_replication_is_kafkas() -> None:
 
     assert {(str(each["node_id"]), each["directory_id"], each["status"]) for each in found} == expected
     text = run("quorum", *replicas("dynamic-quorum")).text
-    assert "A majority is here: 3 of 3 voters, where 2 suffice." in text
+    assert "A majority is here: 3 of 3 voters; 2 suffice." in text
     assert "Could be elected: 3, 4" in text
 
 
@@ -208,7 +208,7 @@ def test_bad_input(verb: str, tmp_path: Path) -> None:
 
 
 def test_a_tail_below_the_durable_point_is_not_electable(tmp_path: Path) -> None:
-    """The verb reads raftlog's own files: a log that they know to have been longer cannot be elected."""
+    """A log that raftlog's own files know to have been longer cannot be elected, and has lost records: exit code 2."""
     for node in replicas("dynamic-quorum"):
         shutil.copytree(node, tmp_path / node.name)
     path = tmp_path / "n3" / "__cluster_metadata-0"
@@ -219,6 +219,10 @@ def test_a_tail_below_the_durable_point_is_not_electable(tmp_path: Path) -> None
     (torn,) = (each for each in outcome.of_kind("replica") if each["node_id"] == 3)
     assert (torn["electable"], torn["quarantined_from"]) == (False, torn["log_end_offset"])
     assert "In quarantine: 3, " in run("quorum", tmp_path).text
+    for verb in ("voters", "epochs", "quorum"):
+        lost = run(verb, tmp_path)
+        expected = f"lost durable records from offset {torn['log_end_offset']} on"
+        assert (lost.exit_code, len(lost.complaints), expected in lost.messages) == (2, 1, True)
 
 
 @pytest.mark.parametrize("verb", ["voters", "epochs", "quorum"])
@@ -243,7 +247,7 @@ def test_a_log_that_is_not_rafts(tmp_path: Path) -> None:
     """Who asks for the quorum of a topic's log is told that there is none; its epochs can be seen."""
     outcome = run("quorum", GOLDEN / "data-topics/data/n1/txn-0")
 
-    assert (outcome.exit_code, outcome.complaints) == (1, ["raftlog quorum: no log of raft is there"])
+    assert (outcome.exit_code, outcome.complaints) == (1, ["raftlog quorum: the paths have no raft log"])
     assert lines("epochs", GOLDEN / "data-topics/data/n1/txn-0")[0]["leader_id"] is None
     assert "names voters here" in run("voters", GOLDEN / "data-topics/data/n1/txn-0").text
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from raftlog.records.batches.builder import RecordBatchBuilder
 from raftlog.records.messages.releases import NEWEST_DIALECT
 from raftlog.tools.dump import output_formats
 from raftlog.tools.dump.output_formats import FORMATS, KAFKA
@@ -14,6 +15,8 @@ from raftlog.tools.dump.rendering import Renderer
 from tests.checkout import ROOT
 from tests.golden_files import GOLDEN
 from tests.tools.console import run
+from tests.tools.made_logs import write_log
+from tests.tools.test_odd_names import ODD, acts_on_a_terminal
 
 METHODS = [name for name, member in vars(Renderer).items() if inspect.isfunction(member) and not name.startswith("_")]
 
@@ -53,10 +56,30 @@ def test_every_format_prints_every_kind_of_file(name: str) -> None:
     assert outcome.text
 
 
+@pytest.mark.parametrize("name", [name for name, each in FORMATS.items() if not each.follows_dialect])
+def test_no_record_acts_on_the_terminal(name: str, tmp_path: Path) -> None:
+    """Keys, values and headers with control characters are escaped, unless a format prints them as Kafka does."""
+    builder = RecordBatchBuilder(0)
+    builder.append(0, ODD.encode(), ODD.encode(), [(ODD.encode(), ODD.encode())])
+    write_log(tmp_path / "t-0", builder.build())
+
+    text = run("dump-log", "--format", name, "--all", tmp_path).text
+    assert not any(acts_on_a_terminal(character) for line in text.split("\n") for character in line)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_has_tests_of_its_own(name: str) -> None:
+    """The module of a format's renderer has its module of tests beside this one."""
+    renderer = FORMATS[name].make_renderer(NEWEST_DIALECT, print_payloads=True, skip_record_metadata=False)
+    module = type(renderer).__module__.rpartition(".")[2]
+    assert Path(__file__).with_name(f"test_{module}.py").is_file()
+
+
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_is_documented(name: str) -> None:
-    """The README says what each format is."""
-    assert f"`--format {name}`" in (ROOT / "README.md").read_text("utf-8")
+    """The README says what each format is, and the CHANGELOG that it was added."""
+    for page in ("README.md", "CHANGELOG.md"):
+        assert f"`--format {name}`" in (ROOT / page).read_text("utf-8"), page
 
 
 def test_nobody_asks_for_the_name_of_a_format() -> None:

@@ -18,7 +18,7 @@ DAMAGED = GOLDEN / "damaged"
 COMPARED_ON_DAMAGED_FILES = {"3.9": 454, "4.0": 458, "4.1": 467, "4.2": 467, "4.3": 470}
 """How many outputs of each release are compared; of the others, the release died, or they are left to Kafka."""
 COMPARED_ON_REAL_FILES = {"3.9": 135, "4.0": 136, "4.1": 136, "4.2": 136}
-"""Those of 4.3 are in ``test_dump_log_golden.py``."""
+"""Those of 4.3 are in ``tests/tools/dump/test_kafka_text.py``."""
 
 
 def damaged_answers(dialect: str) -> list[Answer]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reports to look at: of a real quorum, clean and damaged, of a fork, of hostile names, and of a flood of findings."""
+"""Inputs for reports: a real quorum, clean and damaged, a fork, hostile file names, and a flood of findings."""
 
 import shutil
 from collections.abc import Iterable
@@ -52,7 +52,7 @@ def copy_quorum(target: Path) -> Path:
 
 
 def damage_quorum(target: Path) -> Path:
-    """The same with bits flipped in one log, zeros in another, a tail cut, and a vote gone."""
+    """The same with bits flipped in one log, zeros in another, a torn tail, and a deleted vote."""
     copy_quorum(target)
     change(target / "n2" / METADATA / f"{0:020}.log", {5000: 0x40, 9000: 0x01})
     change(target / "n4" / METADATA / f"{81:020}.log", dict.fromkeys(range(3000, 3200), 0xFF))
@@ -71,7 +71,7 @@ def change(path: Path, masks: dict[int, int]) -> None:
 
 
 def hostile_names(target: Path) -> Path:
-    """Damaged partitions whose names are out to do harm."""
+    """Damaged partitions whose names contain markup, quotes and control characters."""
     for name in HOSTILE_NAMES:
         folder = Path(str(target), name.decode("utf-8", "surrogateescape"))
         shutil.copytree(PARTITION, folder)
@@ -80,7 +80,7 @@ def hostile_names(target: Path) -> Path:
 
 
 def forked_quorum() -> list[PartitionEvidence]:
-    """Replicas that part at offset 13: one has epoch 2 of a leader, the others epoch 3 of another, with more voters."""
+    """Replicas that diverge at offset 13: one has epoch 2, the others epoch 3 of another leader."""
     found = []
     for node_id in (1, 2, 3):
         log = MadeLog(node=f"n{node_id}").bootstrap(voters(1, 2, 3)).data(10)
@@ -94,7 +94,7 @@ def forked_quorum() -> list[PartitionEvidence]:
 
 
 def flood(count: int, reason: str = "the stored CRC is not that of the bytes") -> list[PartitionEvidence]:
-    """Damaged segments with so many findings together, two hundred a file."""
+    """Damaged segments with two hundred findings per file, as many as asked for together."""
     found = []
     for number in range(-(-count // 200)):
         place = Place("broker", f"topic{number:05}", 0)

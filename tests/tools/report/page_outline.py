@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading a report as a browser would, far enough to say what is in it."""
+"""Parses a report into a tree of elements, so that tests can ask for its text and tables."""
 
 from collections.abc import Iterator
 from html.parser import HTMLParser

@@ -102,7 +102,9 @@ def test_a_damaged_quorum_is_explained(damaged: Node) -> None:
     assert "copy all directories" in steps
     assert re.search(r"Keep node 3 \([^)]*/n3\): it could be elected, and nothing in it is damaged", steps)
     assert "Look first at the 1 suspicious finding there." in steps
-    assert re.search(r"Fetch again from node 1 \(.*/n1\), node 3 \(.*/n3\) what node 2 \(.*/n2\) has damaged", steps)
+    assert re.search(
+        r"Fetch again from node 1 \(.*/n1\), node 3 \(.*/n3\) what is damaged on node 2 \(.*/n2\): ", steps
+    )
     assert "offsets 105 to 106 are lost" in steps
     safe = section(damaged, "What is safe")
     assert safe.endswith("19 of 22 segments and snapshots have no finding above harmless inside them.")
@@ -147,10 +149,10 @@ def test_a_single_partition_has_no_quorum() -> None:
 
 
 def test_a_fork_is_visible() -> None:
-    """Where replicas contradict each other, both stories are drawn as such, and nobody is said to have all."""
+    """If replicas contradict each other, both histories are drawn as forks, and no replica is called complete."""
     page = outline(report_of_evidence(forked_quorum()))
     check_page(page)
-    assert "Another history than that of the most up-to-date replica: node 1 (n1)." in section(page, "What to do next")
+    assert "These contradict the most up-to-date replica: node 1 (n1)." in section(page, "What to do next")
     assert any("bar fork" in (node.attributes.get("class") or "") for node in page.all("rect"))
 
 
@@ -158,12 +160,12 @@ def test_a_minority_is_told_to_look_for_the_others() -> None:
     """With one of three voters here, the page names the absent ones before anything else is decided."""
     log = MadeLog(node="n1").bootstrap(voters(1, 2, 3)).data(5)
     page = outline(report_of_evidence([log.evidence(), log_directory("n1", 1, voter(1).voter_key.directory_id)]))
-    assert "Only 1 of 3 voters are here, where 2 are needed: get the directories of 2, 3" in page.words
+    assert "Only 1 of 3 voters are here, but 2 are needed: get the directories of 2, 3" in page.words
     assert "Absent" in section(page, f"Log {METADATA}")
 
 
 def steps_with_damage_at(offset: int) -> str:
-    """Return what is advised where two of three voters are damaged at an offset, and the third is sound and short."""
+    """Return the advice if two of three voters are damaged at an offset, and the third is sound but shorter."""
     found = []
     for node_id in (1, 2, 3):
         log = MadeLog(node=f"n{node_id}").bootstrap(voters(1, 2, 3)).data(10 if node_id == 3 else 20)
@@ -177,31 +179,31 @@ def test_a_damaged_leader_is_not_kept_without_a_word() -> None:
     """If all that could be elected are damaged, all are kept, and the best of the sound ones is named."""
     steps = steps_with_damage_at(20)
     assert "Every replica that could be elected is damaged: node 1 (n1), node 2 (n2). Keep them all." in steps
-    assert "Of what is not damaged, node 3 (n3) reaches furthest: offset 13 of epoch 1." in steps
-    assert "No undamaged replica here has all of what node 1 (n1) has damaged: offset 20" in steps
+    assert "Of the undamaged replicas, node 3 (n3) reaches furthest: offset 13 of epoch 1." in steps
+    assert "No undamaged replica here has all that is damaged on node 1 (n1): offset 20" in steps
 
 
-def test_who_needs_the_votes_of_the_absent_is_named() -> None:
-    """Of voters that are too few here, those are named whom the others could elect, and where a start would cut."""
+def test_a_replica_that_only_absent_voters_could_elect_is_named() -> None:
+    """With too few voters here, the page names those that absent voters could elect, and what a restart truncates."""
     log = MadeLog(node="n1").bootstrap(voters(1, 2, 3)).data(5)
     fault = Finding(log.path, "batch-crc", "the stored CRC is not that of the bytes", 100, 100, offset=6)
     page = outline(report_of_evidence([log.evidence(fault), log_directory("n1", 1, voter(1).voter_key.directory_id)]))
     steps = section(page, "What to do next")
-    assert "The voters that are here can elect nobody." in steps
-    assert "node 1 (n1) could be elected by voters that are not here, if those have no longer log." in steps
-    assert "Copy before a start cuts it: what is left of node 1 (n1) from offset 6 on." in steps
+    assert "The voters that are here cannot elect a leader." in steps
+    assert "node 1 (n1) could be elected by voters that are not here, unless these have longer logs." in steps
+    assert "Copy before a restart truncates it: what is left of node 1 (n1) from offset 6 on." in steps
     quorum = section(page, f"Log {METADATA}")
     assert "by absent voters" in quorum
     assert "from offset 6" in quorum
 
 
-def test_what_would_be_lost_with_a_sound_leader_is_said() -> None:
-    """A sound replica that is shorter than damaged ones is to be kept, and so is what it lacks."""
+def test_advice_warns_of_records_that_a_sound_leader_would_lose() -> None:
+    """If a sound replica is shorter than damaged ones, the page says to keep it, and to salvage what it lacks."""
     steps = steps_with_damage_at(4)
     assert "Keep node 3 (n3): it could be elected, and nothing in it is damaged." in steps
-    assert "Other logs here go on to offset 23" in steps
-    assert "What they have from offset 13 on may be committed" in steps
-    assert "Fetch again from node 3 (n3) what node 1 (n1) has damaged: offset 4" in steps
+    assert "Other logs here continue to offset 23" in steps
+    assert "Their records from offset 13 on may be committed" in steps
+    assert "Fetch again from node 3 (n3) what is damaged on node 1 (n1): offset 4" in steps
 
 
 def test_hostile_names_are_text(tmp_path: Path) -> None:

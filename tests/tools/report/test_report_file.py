@@ -31,7 +31,7 @@ def test_other_files_are_kept(tmp_path: Path, content: bytes) -> None:
     """A file that is no report is not touched."""
     path = tmp_path / "notes.html"
     path.write_bytes(content)
-    with pytest.raises(LogDirectoryError, match="is no report of raftlog"):
+    with pytest.raises(LogDirectoryError, match="is not a report of raftlog"):
         write_report(str(path), PAGE)
     assert path.read_bytes() == content
 

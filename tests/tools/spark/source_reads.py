@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The source without Spark: what a query would give, and what a plain reading gives."""
+"""Reads the source without Spark, as a query would; and reads logs plainly, to compare."""
 
 from collections.abc import Iterator
 from pathlib import Path

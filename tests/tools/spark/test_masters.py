@@ -25,20 +25,20 @@ def test_what_spark_knows(master: str) -> None:
 @pytest.mark.parametrize("master", ["", "nonsense", "http://h:1", "spark://", "local 2"])
 def test_what_spark_does_not_know(master: str) -> None:
     """Anything else is none, and the error names the forms that are."""
-    with pytest.raises(SparkJobError, match=r"it is none of local\[N\], spark://HOST:PORT"):
+    with pytest.raises(SparkJobError, match=r"the master must be one of local\[N\], spark://HOST:PORT"):
         check_master(master)
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:99999", "[::1:7", "127.0.0.1", "127.0.0.1:x"])
 def test_addresses_that_cannot_be(address: str) -> None:
     """An address that is none is an error of ours."""
-    with pytest.raises(SparkJobError, match="no master is reached"):
+    with pytest.raises(SparkJobError, match="no master can be reached"):
         check_master(f"spark://{address}")
 
 
 def test_nobody_listens(unused: str) -> None:
     """The error names the address; of several, one that listens is enough."""
-    with pytest.raises(SparkJobError, match=f"no master is reached: {unused}: Connection refused"):
+    with pytest.raises(SparkJobError, match=f"no master can be reached: {unused}: Connection refused"):
         check_master(f"spark://{unused}")
     with socket.create_server(("127.0.0.1", 0)) as server:
         check_master(f"spark://{unused},127.0.0.1:{server.getsockname()[1]}")

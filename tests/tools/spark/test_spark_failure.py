@@ -81,7 +81,7 @@ def test_versions() -> None:
     python = "/usr/bin/python3"
     assert problem_of(python, __version__, "") is None
     assert problem_of(python, "0.0.0", "") == (
-        f"the Python of a worker, {python}, has raftlog 0.0.0, where this is {__version__}"
+        f"the Python of a worker, {python}, has raftlog 0.0.0, but the driver has {__version__}"
     )
     assert problem_of(python, "", "No module named 'raftlog'") == (
         f"the Python of a worker, {python}, cannot run the audit (No module named 'raftlog')"

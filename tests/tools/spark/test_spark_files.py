@@ -76,7 +76,7 @@ def named(path: str) -> SurveyTask:
 
 def test_bins_that_are_not_there(tmp_path: Path) -> None:
     """A worker that does not see the output directory says which file it misses, and a driver that cannot write too."""
-    with pytest.raises(StorageError, match=r"bins/7: .*No such file.*driver and workers share"):
+    with pytest.raises(StorageError, match=r"bins/7: .*No such file.*driver and workers must share"):
         read_bin(tmp_path / "bins", 7)
     with (
         pytest.raises(StorageError, match=r"nowhere/0: write failed.*No such file"),

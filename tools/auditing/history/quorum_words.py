@@ -17,10 +17,10 @@ def view_words(view: QuorumView) -> Iterator[str]:
     if not len(view.voters):
         yield "Nothing here says who votes."
     elif view.has_majority:
-        yield f"A majority is here: {view.present} of {len(view.voters)} voters, where {majority} suffice{missing}."
+        yield f"A majority is here: {view.present} of {len(view.voters)} voters; {majority} suffice{missing}."
         yield from _elections(view)
     else:
-        yield f"No majority is here: {view.present} of {len(view.voters)} voters, where {majority} are needed{missing}."
+        yield f"No majority is here: {view.present} of {len(view.voters)} voters; {majority} are needed{missing}."
         yield "They can elect nobody, and what the others have above the high watermark is not known."
     yield from _copies(view)
     yield from _damage(view)

@@ -120,7 +120,7 @@ class TimeIndexSurvey:
     def _wrong_entry(self, number: int) -> Finding:
         offset, timestamp = int(self._offsets[number]), int(self._timestamps[number])
         if not self._sought.are_last[number]:
-            reason = f"the entry for offset {offset}, timestamp {timestamp}, where no batch ends"
+            reason = f"the entry for offset {offset}, timestamp {timestamp}, at which no batch ends"
             return self._file.finding("index-entry", reason, number, offset)
         found = int(self._sought.max_timestamps[number])
         reason = f"the entry for offset {offset} has timestamp {timestamp}, the batch has {found}"

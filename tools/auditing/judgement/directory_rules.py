@@ -88,7 +88,7 @@ def _foreign(directories: Iterable[DirectoryIdentity]) -> Iterator[Finding]:
     for home, _ in counts.most_common(1):
         for directory in directories:
             if directory.cluster_id not in {None, home}:
-                reason = f"cluster id {directory.cluster_id}, where {counts[home]} others are of {home}"
+                reason = f"cluster id {directory.cluster_id}, but {counts[home]} others are of {home}"
                 yield _finding(directory, "cluster-foreign", reason)
 
 
@@ -157,9 +157,7 @@ def _majority(quorum: Sequence[Replica]) -> Iterator[Finding]:
     present = ids & voters.voter_ids
     if len(ids) > 1 and None not in ids and len(voters) > 0 and len(present) < voters.majority_size:
         ids_text = ", ".join(map(str, voters.voters))
-        reason = (
-            f"{len(present)} of the voters {ids_text} are among the replicas, where {voters.majority_size} are needed"
-        )
+        reason = f"{len(present)} of the voters {ids_text} are among the replicas; {voters.majority_size} are needed"
         yield Finding(quorum[0].path, "majority-missing", reason)
 
 

@@ -83,7 +83,7 @@ def _forgotten(replica: Replica, epoch: int) -> Finding:
         )
         return Finding(path, "election-missing", reason)
     known = replica.state.leader_epoch
-    reason = f"quorum-state is of epoch {known}, where another log says that the node voted in epoch {epoch}"
+    reason = f"quorum-state is of epoch {known}, but another log says that the node voted in epoch {epoch}"
     return Finding(path, "election-stale", reason, epoch=known)
 
 
@@ -123,7 +123,7 @@ def _contradictions(evidence: PartitionEvidence, path: str, state: QuorumStateDa
         yield Finding(path, "election-last-epoch", reason, epoch=_LAST_EPOCH)
         return
     if state.leader_epoch < epoch:
-        reason = f"quorum-state is of epoch {state.leader_epoch}, where the log has reached epoch {epoch}"
+        reason = f"quorum-state is of epoch {state.leader_epoch}, but the log has reached epoch {epoch}"
         yield Finding(path, "election-stale", reason, epoch=state.leader_epoch)
         return
     of_epoch = [each for each in _leader_changes(evidence) if each[0].epoch == state.leader_epoch]
@@ -145,10 +145,10 @@ def _strangers(evidence: PartitionEvidence, path: str, state: QuorumStateData) -
     ids = {voter.id for voter in voters}
     known = ", ".join(map(str, sorted(ids)))
     if state.leader_id not in {UNKNOWN_ID, *ids} and state.leader_id not in _leaders_ever(evidence):
-        reason = f"leader {state.leader_id} of epoch {state.leader_epoch}, where the voters have been {known}"
+        reason = f"leader {state.leader_id} of epoch {state.leader_epoch}, but the voters have been {known}"
         yield Finding(path, "election-stranger", reason, epoch=state.leader_epoch)
     elif vote is not None and not any(_is_same(vote, voter) for voter in voters):
-        reason = f"a vote for {vote}, where the voters have been {known}"
+        reason = f"a vote for {vote}, but the voters have been {known}"
         yield Finding(path, "election-vote", reason, epoch=state.leader_epoch)
 
 

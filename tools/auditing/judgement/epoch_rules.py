@@ -21,7 +21,7 @@ def judge_epochs(evidence: PartitionEvidence, epochs: LogEpochs) -> Iterator[Fin
     open with a LeaderChange, which is under the CRC of its batch. The checkpoint is not compared with what is reported.
     """
     for run in epochs.broken_between_segments:
-        reason = f"epoch {run.seen.epoch}, where the segment beside it goes on with another one"
+        reason = f"epoch {run.seen.epoch}, but the segment beside it goes on with another one"
         yield run.finding("epoch-order", reason)
     unopened = list(_unopened(evidence, epochs)) if evidence.is_raft else []
     for span in unopened:
@@ -106,16 +106,14 @@ class _Comparison:
                 continue
             if entry.start_offset >= log_end:
                 if following is None:
-                    reason = f"epoch {entry.epoch} at {entry.start_offset}, where the log ends at {log_end}"
+                    reason = f"epoch {entry.epoch} at {entry.start_offset}, but the log ends at {log_end}"
                     yield _finding(checkpoint, "epochs-beyond", reason, entry)
                 continue
             end_offset = log_end if following is None else following.start_offset
             contradicted = self._epochs.overlapping(max(entry.start_offset, log_start), end_offset)
             if contradicted and self._evidence.is_raft and not self._explained & {each.epoch for each in contradicted}:
                 self._explained |= {each.epoch for each in contradicted}
-                reason = (
-                    f"epoch {entry.epoch} at {entry.start_offset}, where the log is of epoch {contradicted[0].epoch}"
-                )
+                reason = f"epoch {entry.epoch} at {entry.start_offset}, but the log is of epoch {contradicted[0].epoch}"
                 yield _finding(checkpoint, "epochs-start", reason, entry)
 
     def _starts(self, checkpoint: FileEvidence) -> Iterator[Finding]:

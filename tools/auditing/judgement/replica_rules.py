@@ -206,7 +206,7 @@ def describe(divergence: Divergence) -> str:
             cut = f", where a write to {left.path} was cut" if is_cut else ""
             return f"the log goes on behind offset {offset}{cut}: {count} {offsets} more than {left.path}"
         case DivergenceKind.CONFLICTING_EPOCH:
-            return f"from offset {offset} on epoch {right.epoch}, where {left.path} has epoch {left.epoch}"
+            return f"from offset {offset} on epoch {right.epoch}, but {left.path} has epoch {left.epoch}"
         case DivergenceKind.CONFLICTING_BATCH:
             return f"the batch has CRC {right.crc}, in {left.path} CRC {left.crc}, both of which hold"
         case DivergenceKind.HEADER_ROT:

@@ -68,7 +68,7 @@ def judge_log_end(evidence: PartitionEvidence) -> Iterator[Finding]:
         return
     seen = max(ends_seen(evidence), default=(0, ""))
     if seen[0] > end_offset + stray_offsets(evidence) and not has_lost_tail(evidence):
-        reason = f"the log ends at offset {end_offset}, where {seen[1]} has seen it end at {seen[0]} or beyond"
+        reason = f"the log ends at offset {end_offset}, but {seen[1]} has seen it end at {seen[0]} or beyond"
         yield Finding(path, "log-end", reason, offset=end_offset)
 
 
@@ -153,7 +153,7 @@ def holes_between(evidence: PartitionEvidence) -> Iterator[tuple[FileEvidence, i
 def _judge_border(border: _Border, *, is_raft: bool) -> Finding:
     if border.start_offset > border.end_offset:
         return _gap(border, is_raft=is_raft)
-    reason = f"it starts at offset {border.start_offset}, where the segment before it ends at {border.end_offset}"
+    reason = f"it starts at offset {border.start_offset}, but the segment before it ends at {border.end_offset}"
     return Finding(border.segment.task.path, "segment-overlap", reason, offset=border.start_offset)
 
 
@@ -197,7 +197,7 @@ def _ends_out_of_line(segment: FileEvidence) -> bool:
 
 def _gap(border: _Border, *, is_raft: bool) -> Finding:
     path, end_offset, start_offset = border.segment.task.path, border.end_offset, border.start_offset
-    reason = f"it starts at offset {start_offset}, where the segment before it ends at {end_offset}"
+    reason = f"it starts at offset {start_offset}, but the segment before it ends at {end_offset}"
     if is_raft:
         lost = f"offsets {end_offset} to {start_offset - 1} are lost{_in_words(_damaged_tail(border.before))}"
         return Finding(path, "segment-gap", f"{reason}: {lost}", offset=end_offset)

@@ -99,10 +99,10 @@ def _epoch_problem(offset: int, epoch: int, epochs: LogEpochs) -> str | None:
     """Say what is wrong with the epoch of a snapshot that ends at an offset, if the log knows."""
     last = epochs.span_at(offset - 1)
     if last is not None:
-        return None if last.epoch == epoch else f"epoch {epoch}, where offset {offset - 1} is of epoch {last.epoch}"
+        return None if last.epoch == epoch else f"epoch {epoch}, but offset {offset - 1} is of epoch {last.epoch}"
     following = epochs.span_at(offset)
     if following is not None and following.epoch < epoch:
-        return f"epoch {epoch}, where offset {offset} behind it is of epoch {following.epoch}"
+        return f"epoch {epoch}, but offset {offset} behind it is of epoch {following.epoch}"
     return None
 
 
@@ -112,7 +112,7 @@ def _timestamp(snapshot: FileEvidence, batch: BatchSeen) -> Iterator[Finding]:
             continue
         if header.last_contained_log_timestamp != batch.max_timestamp:
             reason = (
-                f"a last contained timestamp of {header.last_contained_log_timestamp}, where the batch that ends at"
+                f"a last contained timestamp of {header.last_contained_log_timestamp}, but the batch that ends at"
                 f" offset {batch.last_offset} has {batch.max_timestamp}: it may be another snapshot under this name"
             )
             yield Finding(

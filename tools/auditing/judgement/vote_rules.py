@@ -65,7 +65,7 @@ def _leader_problem(replica: Replica, state: QuorumStateData, elections: Sequenc
     leader_id = elections[0].change.leader_id
     if state.leader_id in {UNKNOWN_ID, leader_id}:
         return None
-    reason = f"leader {state.leader_id} of epoch {state.leader_epoch}, where {elections[0].path} says {leader_id}"
+    reason = f"leader {state.leader_id} of epoch {state.leader_epoch}, but {elections[0].path} says {leader_id}"
     return "election-leader", reason
 
 
@@ -75,7 +75,7 @@ def _vote_problem(replica: Replica, state: QuorumStateData, elections: Sequence[
         change, node_id = election.change, replica.directory.node_id
         others = {voter.id for voter in change.voters} - {change.leader_id}
         if state.voted_id in others and node_id in {voter.id for voter in change.granting_voters}:
-            reason = f"a vote for {state.voted_id} in epoch {state.leader_epoch}, where {election.path} says that node"
+            reason = f"a vote for {state.voted_id} in epoch {state.leader_epoch}, but {election.path} says that node"
             return "election-double-vote", f"{reason} {node_id} voted for {change.leader_id}"
     return None
 

@@ -121,7 +121,7 @@ class _Reading:
         before = self._version
         yield from self._end_version()
         if level not in _LEVELS:
-            yield statement.finding("kraft-version-known", f"kraft.version {level}, where only 0 and 1 are known")
+            yield statement.finding("kraft-version-known", f"kraft.version {level}, but only 0 and 1 are known")
             return
         if _is_trusted(before) and level < before.value:
             reason = f"kraft.version {level} after {before.value} at offset {before.offset}"
@@ -181,7 +181,7 @@ class _Reading:
         problem = election_problem(change)
         if _is_trusted(in_force) and in_force.value is not None:
             expected = f"{_named(in_force.value)} of offset {in_force.offset} are in force"
-            reason = f"it names voters {{{_ids(named)}}}, where {expected}"
+            reason = f"it names voters {{{_ids(named)}}}, but {expected}"
             agrees = named == in_force.value.voter_ids
             in_force.witnesses.append(Testimony(named, None, agrees, statement.finding("leader-voters", reason)))
             problem = problem if agrees else None
@@ -205,7 +205,7 @@ class _Reading:
         if not _is_trusted(in_force):
             self._version = ValueInForce(snapshot.offset, level)
             return True
-        reason = f"kraft.version {level} at offset {snapshot.offset}, where the log has {in_force.value}"
+        reason = f"kraft.version {level} at offset {snapshot.offset}, but the log has {in_force.value}"
         finding = snapshot.header.finding("snapshot-version", reason)
         in_force.witnesses.append(Testimony(level, level, level == in_force.value, finding))
         return level == in_force.value
@@ -217,7 +217,7 @@ class _Reading:
             if voters is not None and snapshot.voters is not None and in_force is None:
                 yield from self._judge_ranges(snapshot.voters, voters)
             return
-        reason = f"voters {_named(voters)} at offset {snapshot.offset}, where the log has {_named(in_force.value)}"
+        reason = f"voters {_named(voters)} at offset {snapshot.offset}, but the log has {_named(in_force.value)}"
         if voters is not None and in_force.value is not None:
             reason += f" ({VoterDifference.between(in_force.value, voters)})"
         ids = frozenset[int]() if voters is None else voters.voter_ids
@@ -255,7 +255,7 @@ def _change_problem(before: ValueInForce[VoterSet | None] | None, after: VoterSe
 def _snapshot_problems(snapshot: SnapshotStatement) -> Iterator[Finding]:
     """Yield what is wrong with a snapshot by itself."""
     if snapshot.version is not None and snapshot.kraft_version not in _LEVELS:
-        reason = f"kraft.version {snapshot.kraft_version}, where only 0 and 1 are known"
+        reason = f"kraft.version {snapshot.kraft_version}, but only 0 and 1 are known"
         yield snapshot.version.finding("kraft-version-known", reason)
     if snapshot.voters is not None and isinstance(snapshot.voters.value, VotersRecord):
         problem = voters_problem(snapshot.voters.value)

@@ -10,7 +10,7 @@ def sequence_fault(
 ) -> Finding:
     """Return the finding about a batch whose first sequence is not the next one of its producer's epoch."""
     rule = "sequence-twice" if is_written_already(found, expected) else "sequence-gap"
-    reason = f"a batch of producer {producer_id}, epoch {epoch}, has sequence {found}, where {expected} is next"
+    reason = f"a batch of producer {producer_id}, epoch {epoch}, has sequence {found}, but {expected} is next"
     return Finding(path, rule, reason, position, offset=offset)
 
 

@@ -329,7 +329,7 @@ def _judge_snapshot(evidence: PartitionEvidence, snapshot: FileEvidence, history
         if state is None or state.has_faults:  # The fault in the log is already reported.
             continue
         wrong = [
-            f"{name.replace('_', ' ')} {entry[name]}, where the log has {expected}"
+            f"{name.replace('_', ' ')} {entry[name]}, but the log has {expected}"
             for name, expected in _expected_fields(state, entry, evidence.start_offset)
             if entry[name] != expected
         ]

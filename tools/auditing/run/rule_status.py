@@ -77,12 +77,20 @@ class Checks:
                     self._seen.update(_subjects_of((file.task.kind, *file.task.indexes)))
                 if file.task.reads_messages and file.task.is_raft and file.task.kind in RECORD_KINDS and is_read(file):
                     self._seen.add(Subject.MESSAGES)
+                if file.task.kind is FileKind.LOG and not file.task.is_raft and is_read(file):
+                    self._seen.add(Subject.TOPICS)
                 if file.task.kind is FileKind.META_PROPERTIES:
                     self._log_directories.add(partition.place.log_directory)
             if partition.is_raft:
                 self._seen.add(Subject.RAFT)
-        if any(len(replicas) > 1 for replicas in judged.replicas.values()):
-            self._seen.add(Subject.REPLICAS)
+        for replicas in judged.replicas.values():
+            of_raft = sum(replica.is_raft for replica in replicas)
+            if len(replicas) > 1:
+                self._seen.add(Subject.REPLICAS)
+            if of_raft > 1:
+                self._seen.add(Subject.RAFT_REPLICAS)
+            if len(replicas) - of_raft > 1:
+                self._seen.add(Subject.TOPIC_REPLICAS)
 
     def merge(self, other: "Checks") -> None:
         """Take what others have noted of the same audit."""

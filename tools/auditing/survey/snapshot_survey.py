@@ -69,7 +69,7 @@ class _SnapshotSurvey:
             case Chunk():
                 self._take_batches(piece)
             case LegacyBatch():
-                self._skip("batch-magic", f"magic {piece.magic}, where a snapshot has 2", piece)
+                self._skip("batch-magic", f"magic {piece.magic}, but a snapshot has 2", piece)
             case Corruption():
                 self._skip(piece.rule, piece.reason, piece)
             case TornTail():

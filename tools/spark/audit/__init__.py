@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The audit's engine on Spark."""
+"""The audit on Spark: its engine on the driver, and the work of its tasks."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The audit on Spark: workers survey files and judge partitions, and the driver lists, puts together and writes.
+"""The audit on Spark: workers survey files and judge partitions; the driver lists files and writes the results.
 
-Evidence is kept as Parquet, by each task as soon as it is done: a run that was killed goes on where it was, and one
-over files that have changed a little surveys only those. The driver holds some tasks, the keys of the evidence that is
-there, and what log directories are compared with; it reads no file of a log.
+Each task stores its evidence as Parquet when it is done. So a killed run continues where it stopped, and a later run
+surveys only the files that have changed. The driver holds a limited number of tasks, the keys of the stored evidence,
+and the evidence that log directories are compared with. It reads no file of a log.
 """
 
 import itertools
@@ -60,15 +60,15 @@ _READING: Final = "reading the evidence of earlier runs"
 class SparkEngine:
     """Audits on Spark, with the same results as ``LocalEngine``.
 
-    The output directory is one that driver and workers see under the same path, and so is what is audited.
+    Driver and workers must see the output directory and the audited files under the same paths.
 
     Attributes:
         spark: the session to work in.
-        sources: as for ``find_tasks``, but for standard input.
-        is_fresh: whether to read files too that have not changed since the last run.
-        reads_messages: whether to read the messages in records of the metadata log too.
-        label: who is at work, for the terminal.
-        survey: what surveys a file.
+        sources: paths as for ``find_tasks``, except standard input.
+        is_fresh: whether to read unchanged files too.
+        reads_messages: whether to decode the messages in records of the metadata log too.
+        label: name of the command, for the progress line.
+        survey: surveys a file.
     """
 
     spark: "SparkSession"
@@ -79,27 +79,27 @@ class SparkEngine:
     survey: Callable[[SurveyTask], FileEvidence] = survey_file
 
     def __call__(self, run: AuditRun) -> int:
-        """Audit, and return how many files were not read, because they had not changed.
+        """Audit, and return the number of files that were not read because they have not changed.
 
         Raises:
-            SparkJobError: Spark cannot go on. What was surveyed is kept for the next run.
+            SparkJobError: Spark failed. Evidence that was stored is reused by the next run.
             StorageError: the output directory cannot be written.
         """
         if STANDARD_INPUT in self.sources:
-            raise SparkJobError("listing", "standard input cannot be read by the workers of Spark")
+            raise SparkJobError("listing", "standard input cannot be read by Spark workers")
         if (shown := unicode_text(str(run.output.work_folder))) != str(run.output.work_folder):
-            raise SparkJobError("writing", f"{shown} is no Unicode, which the names of Spark's files have to be")
+            raise SparkJobError("writing", f"the path {shown} is not Unicode, as Spark requires")
         problems: list[Finding] = []
         tasks = tasks_of(self.sources, problems, reads_messages=self.reads_messages)
-        with ThreadPoolExecutor(1) as beside:
-            first = beside.submit(lambda: list(itertools.islice(tasks, 1)))  # All directories are searched for it.
+        with ThreadPoolExecutor(1) as beside:  # The first task takes long: all directories are searched for it.
+            first = beside.submit(lambda: list(itertools.islice(tasks, 1)))
             slots = check_workers(self.spark)
         with _work_folder(run, is_fresh=self.is_fresh) as work:
             return _SparkRun(self, run, work, slots).run(itertools.chain(first.result(), tasks), problems)
 
 
 class _SparkRun:
-    """A run on Spark."""
+    """One run of the audit on Spark."""
 
     def __init__(self, engine: SparkEngine, run: AuditRun, work: Path, slots: int) -> None:
         self._engine = engine
@@ -116,11 +116,11 @@ class _SparkRun:
         self._reused_files = 0
 
     def run(self, tasks: Iterable[SurveyTask], problems: Sequence[Finding]) -> int:
-        """Audit, and return how many files were not read.
+        """Audit, and return the number of files that were not read.
 
         Args:
-            tasks: what there is to survey; as they come, problems are added to.
-            problems: what is wrong with directories.
+            tasks: the files to survey; iterating over them adds to ``problems``.
+            problems: findings about directories.
         """
         known = self._known_keys()
         with RunProgress(self._engine.label, self._engine.sources) as progress:
@@ -133,7 +133,7 @@ class _SparkRun:
         return self._reused_files
 
     def _known_keys(self) -> set[str]:
-        """Return the keys of the evidence that still holds if files have not changed."""
+        """Return the keys of the stored evidence that is valid for files that have not changed."""
         if not any(self._evidence.glob("*.parquet")):
             return set()
         with failures_of(_READING):
@@ -141,7 +141,7 @@ class _SparkRun:
         return set(keys.to_pylist())
 
     def _plan(self, tasks: Iterable[SurveyTask], known: set[str], progress: RunProgress) -> SurveyQueue:
-        """List all files, and leave those for workers that are not known."""
+        """List all files: put those with stored evidence into the plan, and the others into bins for the workers."""
         with PlanFile(self._work / _PLAN) as plan, SurveyQueue(self._work / _BINS, self._slots) as bins:
             for number, task in enumerate(tasks):
                 file = PlannedSurvey(self._slices.number_of(task), number, key_of(task), task)
@@ -157,7 +157,7 @@ class _SparkRun:
         return bins
 
     def _judge(self, bins: SurveyQueue) -> list[PartitionEvidence]:
-        """Have all judged, hand in what comes of it, and return what log directories are compared with."""
+        """Have everything judged, pass the outcomes to the run, and return what log directories are compared with."""
         missing = self._count
         kept: list[PartitionEvidence] = []
         for outcome in self._judged(bins) if missing else ():
@@ -166,12 +166,12 @@ class _SparkRun:
             missing -= outcome.file_count
         if missing:
             raise StorageError(
-                str(self._evidence), "read", f"evidence of {missing} files is missing; --fresh makes it anew"
+                str(self._evidence), "read", f"evidence of {missing} files is missing; --fresh surveys all files again"
             )
         return kept
 
     def _judged(self, bins: SurveyQueue) -> Iterator[Outcome]:
-        """Have workers survey what is in bins, and judge everything; yield what comes of it, in order."""
+        """Have workers survey the bins and judge everything; yield the outcomes in order."""
         work = JudgeWork(
             own_evidence=(*self._own_reused(), *map(self._evidence_path, range(bins.own_count))),
             page=self._run.page.blank(),
@@ -187,7 +187,7 @@ class _SparkRun:
         return evidence_path(self._evidence, self._run.run_id, bin_number)
 
     def _own_reused(self) -> Iterator[Path]:
-        """Write down what earlier runs found in files of log directories themselves, and yield where."""
+        """Write the reused evidence about files of log directories themselves to a file, and yield its path if any."""
         if self._own_reuses:
             with failures_of(_READING):
                 found = self._surveyed_before().where("slice = 0").toArrow()
@@ -195,7 +195,7 @@ class _SparkRun:
             yield path
 
     def _surveyed(self, bins: SurveyQueue) -> "DataFrame":
-        """Return the evidence of all files, with their slices and numbers."""
+        """Return the evidence of all files, with their slices and numbers; workers survey the bins for it."""
         if not bins.count:
             return self._surveyed_before()
         survey = cloudpickle.dumps(self._engine.survey)  # type: ignore[no-untyped-call]
@@ -204,29 +204,29 @@ class _SparkRun:
         return found.unionByName(self._surveyed_before()) if self._reuses else found
 
     def _surveyed_before(self) -> "DataFrame":
-        """Return that of earlier runs which holds in this one."""
+        """Return the evidence of earlier runs that is reused, with slices and numbers of this run."""
         return self._stored().where("is_final").select("key", "evidence").join(self._reused(), "key").select(*JUDGED)
 
     def _found(self) -> "DataFrame":
-        """Return the evidence that this run has found."""
+        """Return the evidence from surveys of this run."""
         return self._stored().where(f"run_id = '{self._run.run_id}'")
 
     def _reused(self) -> "DataFrame":
-        """Return the keys of the evidence of earlier runs that holds in this one, with their slices and numbers."""
+        """Return the plan: the keys of reused evidence, with slices and numbers of this run."""
         return self._spark.read.schema(PLAN_COLUMNS).parquet(path_to_read(self._work / _PLAN))
 
     def _stored(self) -> "DataFrame":
         return self._spark.read.schema(EVIDENCE_COLUMNS).parquet(path_to_read(self._evidence))
 
     def _fold(self) -> None:
-        """Write the evidence of files that are still there, once most is of others."""
+        """Rewrite the stored evidence without that of files that have changed or no longer exist."""
         folded = self._work / _FOLDED
         with failures_of("sorting out evidence"):
             reused = self._stored().join(self._reused(), "key", "left_semi")
             kept = self._found().unionByName(reused).where("is_final").repartition(self._slots, "key")
             kept.dropDuplicates(["key"]).write.option("compression", "zstd").parquet(path_to_write(folded))
         try:
-            # Killed between the two, the next run surveys everything: it costs time, and nothing else.
+            # After a kill between the two renames, the next run surveys everything, which costs only time.
             self._evidence.replace(self._work / _REPLACED)
             folded.replace(self._evidence)
         except OSError as error:
@@ -239,9 +239,9 @@ def _is_relative(source: str) -> bool:
 
 @contextmanager
 def _work_folder(run: AuditRun, *, is_fresh: bool) -> Iterator[Path]:
-    """Lend the folder in which a run works, and which goes with it; see to that of the evidence, which stays."""
+    """Create a folder for the temporary files of a run, and delete it at the end; prepare the evidence folder."""
     all_work, evidence = run.output.work_folder, run.output.evidence_folder
-    work = all_work / run.run_id  # Tasks of a run that was killed may still be at work in theirs.
+    work = all_work / run.run_id  # Tasks of a killed run may still write to theirs.
     try:
         shutil.rmtree(all_work, ignore_errors=True)
         if is_fresh and evidence.exists():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far workers have come, by what they have left of their bins so far."""
+"""Shows the progress of workers, by the bins whose evidence they have stored."""
 
 import threading
 from collections.abc import Iterator, Sequence
@@ -15,11 +15,11 @@ _INTERVAL_SECONDS: Final = 1.0
 
 @contextmanager
 def watching_bins(progress: RunProgress, folder: Path, run_id: str, sizes_bytes: Sequence[int]) -> Iterator[None]:
-    """Say how far it is, where anybody sees it, until the block ends.
+    """Report finished bins inside the block, every second, if the progress is shown.
 
     Args:
-        progress: is told.
-        folder: for evidence.
+        progress: receives the sizes of finished bins.
+        folder: contains the evidence.
         run_id: of the run.
         sizes_bytes: of each bin.
     """
@@ -31,7 +31,7 @@ def watching_bins(progress: RunProgress, folder: Path, run_id: str, sizes_bytes:
     def watch() -> None:
         seen: set[int] = set()
         while not has_ended.wait(_INTERVAL_SECONDS):
-            with suppress(OSError):  # Those who need what is there will say so.
+            with suppress(OSError):  # Only progress depends on this: a reader of the evidence reports the error.
                 new = bins_done(folder, run_id) - seen
                 progress.passed(sum(sizes_bytes[number] for number in new))
                 seen |= new

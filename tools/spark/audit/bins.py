@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How work is divided among tasks of Spark: by its weight, so that none is left with the long ones at the end."""
+"""Divides work among Spark tasks by weight, so that no long task is left for the end."""
 
 import heapq
 from collections.abc import Sequence
@@ -11,32 +11,32 @@ from raftlog.tools.auditing.evidence import SurveyTask
 
 MEBIBYTE: Final = 1024 * 1024
 _FILE_WEIGHT: Final = MEBIBYTE
-"""Of opening a file, in bytes that are read in the same time."""
+"""The cost of opening a file, as the number of bytes that are read in the same time."""
 _HEAVIEST_BIN: Final = 4096 * MEBIBYTE
 _LIGHTEST_BIN: Final = 256 * MEBIBYTE
-"""Where there are so many bins for each slot; where there is less to do, a lighter one is the lightest."""
+"""The least weight of a bin, if that gives every slot ``_BINS_A_SLOT`` bins; with less work, bins are lighter."""
 _BINS_A_SLOT: Final = 4
 _LIGHTEST_OF_LITTLE: Final = 32 * MEBIBYTE
 _BINS_A_SHARE: Final = 2
-"""Of what is left, for each slot."""
+"""A bin is one of so many equal parts of a slot's share of the remaining work."""
 _JUDGED_FILE_WEIGHT: Final = 20 * MEBIBYTE
-"""Of judging a file, beside what it weighs by its size: its evidence grows with that, but little."""
+"""The cost of judging a file, in addition to its size: evidence grows only slowly with size."""
 _SLICE_WEIGHT: Final = 5 * 1024 * MEBIBYTE
 
 
 def weight_of(task: SurveyTask) -> int:
-    """Return how long a file takes, as a number of bytes that are read in that time."""
+    """Return the cost of surveying a file, as the number of bytes that are read in the same time."""
     return task.size_bytes + task.indexes_size_bytes + _FILE_WEIGHT
 
 
 def bin_weights(total: int, slots: int) -> list[int]:
-    """Return how heavy bins should be, the heaviest first: each has half of a slot's share of what is left by then.
+    """Return the weights of bins, the heaviest first: each is half of a slot's share of the remaining work.
 
-    So the last ones are light, and no slot waits long for another at the end; but each is worth its start, unless there
-    is too little for all slots to have some.
+    So the last bins are light, and no slot waits long for another at the end. A least weight makes each bin worth the
+    start of a task, unless there is too little work for all slots.
 
     Args:
-        total: weight of all there is.
+        total: weight of all work.
         slots: how many tasks run at a time.
 
     Source: guided self-scheduling, Polychronopoulos and Kuck 1987.
@@ -51,17 +51,17 @@ def bin_weights(total: int, slots: int) -> list[int]:
 
 
 def pack(weights: Sequence[int], rooms: Sequence[int]) -> list[list[int]]:
-    """Divide what has a weight into bins, the heaviest first.
+    """Distribute items over bins, and return the bins, the heaviest first.
 
-    Each goes into the bin that has the most room left, long ones first: none is overfull by the weight of a whole one
-    of those that are in it.
+    Items are placed in order of decreasing weight, each into the bin with the most room left. So no bin exceeds its
+    room by the full weight of an item in it.
 
     Args:
-        weights: of what is divided.
-        rooms: how heavy each bin should be; together, as heavy as all there is.
+        weights: of the items.
+        rooms: the wanted weight of each bin; their sum is that of the weights.
 
     Returns:
-        The indexes of what is in each bin. None is empty.
+        The indexes of the items in each bin. No bin is empty.
     """
     bins: list[tuple[int, int, list[int]]] = [(-room, number, []) for number, room in enumerate(rooms)]
     heapq.heapify(bins)
@@ -75,10 +75,10 @@ def pack(weights: Sequence[int], rooms: Sequence[int]) -> list[list[int]]:
 
 @attrs.define
 class Slices:
-    """Divides partitions, in order, into slices that a task judges one after the other.
+    """Divides partitions, in order, into slices; one task judges the partitions of a slice.
 
     Attributes:
-        count: how many there are so far: slice 0 has the log directories themselves.
+        count: number of slices so far; slice 0 has the files of log directories themselves.
     """
 
     count: int = 1
@@ -89,7 +89,7 @@ class Slices:
         """Return the slice of a file; all replicas of a partition are in the same.
 
         Args:
-            task: of the file that follows the one before, by topic and partition.
+            task: of a file. Calls must be in the order of topic and partition.
         """
         place = task.place
         if not place.topic:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Evidence as it is kept for the next run: a file of Parquet for each bin, which its task writes once it is done."""
+"""Evidence as stored for the next run: one Parquet file per bin, which its task writes when it is done."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -23,33 +23,33 @@ EVIDENCE: Final = pa.schema(
         ("evidence", pa.string()),
     ]
 )
-"""What surveys found: of one file by each key that is final.
+"""Columns of the evidence. A key whose ``is_final`` is true identifies the evidence of one file.
 
-``slice`` and ``number`` are those of the run that found it.
+``slice`` and ``number`` are those of the run that surveyed the file.
 """
 EVIDENCE_COLUMNS: Final = (
     "key string, run_id string, slice int, number long, is_final boolean, path string, evidence string"
 )
 JUDGED: Final = ("slice", "number", "evidence")
-"""What is judged of it."""
+"""The columns that a judgement needs."""
 JUDGED_COLUMNS: Final = "slice int, number long, evidence string"
 
 
 def evidence_path(folder: Path, run_id: str, bin_number: int) -> Path:
-    """Return the path of what a run has found in a bin."""
+    """Return the path for the evidence of a bin."""
     return folder / f"{run_id}-{bin_number}.parquet"
 
 
 def bins_done(folder: Path, run_id: str) -> set[int]:
-    """Return the numbers of the bins of a run whose evidence is there."""
+    """Return the numbers of the bins of a run whose evidence is stored."""
     return {int(path.stem.rpartition("-")[2]) for path in folder.glob(f"{run_id}-*.parquet")}
 
 
 def keep_evidence(path: Path, batches: Iterable[pa.RecordBatch]) -> None:
-    """Write rows of ``EVIDENCE``, and make them last; where others are kept by then, these are dropped.
+    """Write rows of ``EVIDENCE`` durably. If another task has written the file meanwhile, these rows are dropped.
 
     Raises:
-        StorageError: the disk failed. Nothing is kept.
+        StorageError: the disk failed. Nothing was written.
     """
     with whole_file(path) as part:
         with pq.ParquetWriter(part, EVIDENCE, compression="zstd") as writer:
@@ -60,14 +60,14 @@ def keep_evidence(path: Path, batches: Iterable[pa.RecordBatch]) -> None:
 
 
 def kept_evidence(path: Path) -> Iterator[pa.RecordBatch]:
-    """Yield the columns of ``JUDGED``, in batches as they were written.
+    """Yield the columns of ``JUDGED``, in the batches in which they were written.
 
     Raises:
-        StorageError: they cannot be read.
+        StorageError: the file cannot be read.
     """
     try:
         with pq.ParquetFile(path) as file:
-            for group in range(file.num_row_groups):  # Across groups, batches would be of so many rows, however long.
+            for group in range(file.num_row_groups):  # Across groups, batches have a fixed number of rows of any size.
                 yield from file.iter_batches(row_groups=[group], columns=list(JUDGED))
     except (OSError, pa.ArrowException) as error:
         raise StorageError(str(path), "read", str(error)) from error

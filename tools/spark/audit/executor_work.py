@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an audit's tasks do on the workers of Spark: rows in, rows out, as Arrow.
+"""The work of an audit's tasks on Spark workers, from Arrow rows to Arrow rows.
 
-Evidence is text, and is kept as soon as a task is done; what was judged is pickled, as it never outlives the run.
-Memory holds the evidence of one partition with its replicas and of all log directories themselves, and some rows.
+Evidence is stored as text when its task is done. Outcomes of judgements are pickled, since they never outlive the run.
+A worker's memory holds the evidence of one partition with its replicas, that of all log directories themselves, and
+some rows.
 """
 
 import contextlib
@@ -34,21 +35,21 @@ SLICES_COLUMNS: Final = "slice int"
 _MOST_ROWS: Final = 256
 _MOST_CHARACTERS: Final = 8 * MEBIBYTE
 _MOST_VALUES: Final = 4096
-"""In an outcome: rows of tables, and places that are kept."""
+"""The most values in an outcome: rows of tables, and partitions that are kept."""
 
 
 @attrs.frozen
 class SurveyWork:
-    """Surveys bins of files, keeps what was found, and yields that; what Spark sends to workers. It pickles.
+    """Surveys bins of files, stores their evidence, and yields it. Spark pickles it for the workers.
 
-    Spark may have a bin done again, for it lost what that had given, and even twice at once: all give what was kept.
+    Spark may repeat a bin, because it lost the result, or run it twice at once: all attempts yield the stored evidence.
 
     Attributes:
-        bins: the folder that they are in.
-        evidence: the folder to keep evidence in.
+        bins: the folder of the bins.
+        evidence: the folder of stored evidence.
         run_id: of the run.
-        survey: pickled, what surveys a file.
-        directory: where paths start that are not absolute; None if all are.
+        survey: surveys a file; pickled.
+        directory: the one that relative paths start from; None if all paths are absolute.
     """
 
     bins: Path
@@ -58,7 +59,7 @@ class SurveyWork:
     directory: str | None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Take rows of ``id``, the number of a bin, and give ``JUDGED``."""
+        """Read rows of ``id``, the number of a bin, and yield rows of ``JUDGED``."""
         for row in _rows(batches):
             path = evidence_path(self.evidence, self.run_id, row["id"])
             if not path.exists():
@@ -93,13 +94,13 @@ class SurveyWork:
 
 @attrs.frozen
 class JudgeWork:
-    """Judges a slice, and leaves what comes of it for the driver; likewise.
+    """Judges a slice, and writes the outcomes to a file for the driver. Spark pickles it for the workers.
 
     Attributes:
-        own_evidence: paths of that of the files of log directories themselves, and of no others; of this run alone.
-        page: an empty one.
-        directory: where paths start that are not absolute; None if all are.
-        outcomes: the folder to leave outcomes in.
+        own_evidence: paths of the evidence, in this run, of files of log directories themselves; no other evidence.
+        page: an empty page.
+        directory: the one that relative paths start from; None if all paths are absolute.
+        outcomes: the folder for outcomes.
     """
 
     own_evidence: tuple[Path, ...]
@@ -108,7 +109,7 @@ class JudgeWork:
     outcomes: Path
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Take rows of ``JUDGED``, those of a slice in the order of ``find_tasks``, and give ``SLICES``."""
+        """Read rows of ``JUDGED``, those of one slice in the order of ``find_tasks``, and yield a row of ``SLICES``."""
         rows = _rows(batches)
         for first in itertools.islice(rows, 1):
             where = _existing(self.directory)
@@ -119,7 +120,7 @@ class JudgeWork:
         settle("judgement")
 
     def _judged(self, files: Iterable[FileEvidence]) -> Iterator[Outcome]:
-        """Judge partition after partition, and yield what comes of some at a time."""
+        """Judge one partition after the other, and yield an outcome for several at a time."""
         directories = _directories(self.own_evidence)
         part, kept, file_count = AuditPart(self.page.blank()), list[PartitionEvidence](), 0
         for places in in_groups(in_partitions(files)):
@@ -134,7 +135,7 @@ class JudgeWork:
 
 
 def files_of(rows: Iterable[Mapping[str, Any]]) -> Iterator[FileEvidence]:
-    """Yield the evidence of rows that are ordered by ``number``; of a number that comes twice, the first."""
+    """Yield the evidence of rows, which are ordered by ``number``; of rows with the same number, the first."""
     before = None
     for row in rows:
         if row["number"] != before:
@@ -143,7 +144,7 @@ def files_of(rows: Iterable[Mapping[str, Any]]) -> Iterator[FileEvidence]:
 
 
 def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of batches, one at a time: no second copy of a whole batch is made."""
+    """Yield the rows of batches one at a time, so that no second copy of a whole batch is made."""
     for batch in batches:
         names = batch.schema.names
         for number in range(batch.num_rows):
@@ -152,7 +153,7 @@ def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
 
 @functools.lru_cache(maxsize=1)
 def _directories(own_evidence: tuple[Path, ...]) -> Mapping[str, PartitionEvidence]:
-    """Return all log directories by path; a worker's Python reads them once."""
+    """Return all log directories by path; each worker process reads them once."""
     rows = _rows(itertools.chain.from_iterable(map(kept_evidence, own_evidence)))
     return by_path(in_partitions(files_of(sorted(rows, key=itemgetter("number")))))
 

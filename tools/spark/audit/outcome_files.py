@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What judging tasks leave for the driver: a file for each slice, of which it reads one outcome at a time."""
+"""The files in which judging tasks pass outcomes to the driver: one per slice, read one outcome at a time."""
 
 import pickle
 from collections.abc import Iterable, Iterator
@@ -15,12 +15,12 @@ from raftlog.tools.spark.audit.whole_file import whole_file
 
 @attrs.frozen
 class Outcome:
-    """What came of some partitions that follow each other.
+    """The outcome of judging some consecutive partitions.
 
     Attributes:
-        part: for the run.
-        kept: for what log directories are compared with; empty where there are none.
-        file_count: how many files there were.
+        part: to add to the run.
+        kept: evidence that log directories are compared with; empty if there are no log directories.
+        file_count: number of files judged.
     """
 
     part: AuditPart
@@ -29,10 +29,10 @@ class Outcome:
 
 
 def write_outcomes(folder: Path, slice_number: int, outcomes: Iterable[Outcome]) -> None:
-    """Write what came of a slice.
+    """Write the outcomes of a slice.
 
     Raises:
-        StorageError: it cannot be written.
+        StorageError: the file cannot be written.
     """
     with whole_file(_path(folder, slice_number)) as part, part.open("wb") as file:
         for outcome in outcomes:
@@ -40,10 +40,10 @@ def write_outcomes(folder: Path, slice_number: int, outcomes: Iterable[Outcome])
 
 
 def outcomes_in(folder: Path, slices: Iterable[int]) -> Iterator[Outcome]:
-    """Yield what came of some slices.
+    """Yield the outcomes of some slices.
 
     Raises:
-        StorageError: it cannot be read.
+        StorageError: a file cannot be read.
     """
     for slice_number in slices:
         path = _path(folder, slice_number)
@@ -51,7 +51,7 @@ def outcomes_in(folder: Path, slices: Iterable[int]) -> Iterator[Outcome]:
             with path.open("rb") as file:
                 while file.peek(1):
                     yield pickle.load(file)  # noqa: S301 - ours
-        except Exception as error:  # Damage may have pickle raise anything.
+        except Exception as error:  # Damaged bytes can make pickle raise anything.
             raise StorageError(str(path), "read", str(error)) from error
 
 

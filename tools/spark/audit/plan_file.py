@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which evidence of earlier runs holds in this one, and where: the driver writes it while it lists files.
+"""The plan: which stored evidence a run reuses, with its slice and number in this run.
 
-It holds little of it. What this run finds out says itself where it belongs.
+The driver writes the plan while it lists files, so that it holds only a few rows. Evidence from surveys of this run is
+not in the plan, since it has its slice and number.
 """
 
 from pathlib import Path
@@ -23,7 +24,7 @@ class PlanFile:
         path: of the file.
 
     Attributes:
-        count: how many keys are in the plan.
+        count: number of keys in the plan.
     """
 
     def __init__(self, path: Path) -> None:
@@ -32,11 +33,11 @@ class PlanFile:
         self._rows: list[dict[str, Any]] = []
 
     def add(self, slice_number: int, number: int, key: str) -> None:
-        """Add a file that need not be surveyed.
+        """Add a file whose stored evidence is reused.
 
         Args:
-            slice_number: of the partitions that are judged by one task.
-            number: of the file, in the order in which all were listed.
+            slice_number: of the slice that has its partition.
+            number: of the file, in the order in which files were listed.
             key: of its evidence.
         """
         self._rows.append({"slice": slice_number, "number": number, "key": key})

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process that surveys files for a worker of Spark: a file that kills its reader costs that file a finding.
+"""A child process that surveys files for a Spark worker, so that a file that kills its reader becomes a finding.
 
-Were it the worker that died, Spark would have the same file kill one after the other, and then give up the job.
+If the worker itself died, Spark would retry the same file, lose one worker after the other, and fail the job.
 """
 
 import functools
@@ -26,11 +26,12 @@ _MODULE: Final = "raftlog.tools.spark.audit.survey_child"
 
 @attrs.frozen
 class Surveyed:
-    """What is known of a file, on its way from process to process.
+    """The evidence of a file, as sent from the child to the worker.
 
     Attributes:
-        evidence: as text.
-        is_final: whether it holds as long as the file does not change; what could not be read is tried again.
+        evidence: as JSON text.
+        is_final: whether the evidence is valid until the file changes. False if something could not be
+            read, so that the next run tries again.
     """
 
     evidence: str
@@ -38,16 +39,16 @@ class Surveyed:
 
     @classmethod
     def of(cls, file: FileEvidence) -> "Surveyed":
-        """Make it of evidence."""
+        """Return the serialized form of evidence."""
         return cls(file.to_json(), not any(finding.rule in UNREAD_RULES for finding in file.findings))
 
 
 class SurveyChild:
-    """Surveys files in a process of its own, which is started when it is needed, and again once it is dead.
+    """Surveys files in a child process, which is started on first use, and again after it died.
 
     Args:
-        survey: pickled, what surveys a file.
-        directory: where paths start that are not absolute; None for where this process is.
+        survey: surveys a file; pickled.
+        directory: the one that relative paths start from; None for the working directory of this process.
     """
 
     def __init__(self, survey: bytes, directory: str | None = None) -> None:
@@ -56,7 +57,7 @@ class SurveyChild:
         self._process: subprocess.Popen[bytes] | None = None
 
     def surveyed(self, task: SurveyTask) -> Surveyed:
-        """Survey a file.
+        """Survey a file. If that kills the child, the evidence has a finding about it.
 
         Raises:
             MissingExtraError: a package of an extra is not installed.
@@ -66,14 +67,14 @@ class SurveyChild:
         except (EOFError, OSError, pickle.UnpicklingError):
             return Surveyed.of(of_death(task, self.end()))
         except BaseException:
-            self.end()  # Its answer would be taken for that to the next question.
+            self.end()  # Its late answer would be taken for the answer to the next task.
             raise
         if isinstance(outcome, MissingExtraError):
             raise fresh_copy(outcome)
         return outcome
 
     def end(self) -> int | None:
-        """End the process, and return the exit code that it had, or the signal as a negative number."""
+        """End the process, if any, and return its exit code, or the signal that killed it as a negative number."""
         process, self._process = self._process, None
         if process is None:
             return None
@@ -101,7 +102,7 @@ class SurveyChild:
     def _start(self) -> subprocess.Popen[bytes]:
         path = os.pathsep.join(filter(None, sys.path))
         variables = os.environ | {"PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"}
-        self._process = subprocess.Popen(  # noqa: S603 - this same Python, and no word from outside
+        self._process = subprocess.Popen(  # noqa: S603 - this same Python, with constant arguments
             [sys.executable, "-m", _MODULE],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -116,13 +117,13 @@ class SurveyChild:
 def _close(stream: IO[bytes]) -> None:
     try:
         stream.close()
-    except OSError:  # What was not sent to a dead process.
+    except OSError:  # Buffered bytes that a dead process cannot receive.
         return
 
 
 @functools.lru_cache(maxsize=1)
 def child_of_worker(survey: bytes, directory: str | None) -> SurveyChild:
-    """Return the child of this process, which one task after the other uses: starting Python takes a while."""
+    """Return the child of this process. Successive tasks share it, since starting Python takes long."""
     return SurveyChild(survey, directory)
 
 
@@ -132,10 +133,10 @@ def _answer(survey: Survey, task: SurveyTask) -> Surveyed | MissingExtraError:
 
 
 def main() -> None:
-    """Survey what comes in on standard input, until its other end is closed or its process is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # It is sent to all processes of a terminal; the first one ends us.
+    """Survey the tasks that arrive on standard input, until it is closed or the worker has ended."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # A terminal sends it to all processes; the worker ends this one.
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # What a library prints is no answer.
+    os.dup2(2, 1)  # Output that a library prints must not be taken for an answer.
     try:
         survey: Callable[[SurveyTask], FileEvidence] = pickle.load(requests)  # noqa: S301 - of the process that started us
         while True:
@@ -147,7 +148,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    # By its whole name: what is pickled here as of ``__main__`` nobody else could read.
+    # Imported by its full name: classes pickled from ``__main__`` cannot be unpickled by the worker.
     from raftlog.tools.spark.audit import survey_child
 
     survey_child.main()

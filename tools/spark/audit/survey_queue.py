@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the driver leaves for tasks: each finds the files that it is to survey by the number of its bin.
+"""The bins of files to survey: the driver writes one file per bin, and a task reads its bin by number.
 
-They stand in the output directory, which all see. As rows of a DataFrame they would take a shuffle to get to their
-tasks, and a pass through Java.
+Bins are written to the output directory, which the driver and all workers share. As rows of a DataFrame, they would
+need a shuffle, and a pass through Java, to reach their tasks.
 """
 
 import pickle
@@ -20,13 +20,13 @@ from raftlog.tools.spark.audit.bins import bin_weights, pack, weight_of
 
 @attrs.frozen
 class PlannedSurvey:
-    """A file that is to be surveyed.
+    """A file to survey.
 
     Attributes:
-        slice_number: of the partitions that are judged by one task.
-        number: of the file, in the order in which all were listed.
+        slice_number: of the slice that has its partition.
+        number: of the file, in the order in which files were listed.
         key: of its evidence.
-        task: what there is to survey.
+        task: what to survey.
     """
 
     slice_number: int
@@ -36,26 +36,26 @@ class PlannedSurvey:
 
     @property
     def is_own(self) -> bool:
-        """Whether it is a log directory's own, and in no partition."""
+        """Whether the file is directly in a log directory, and in no partition."""
         return self.slice_number == 0
 
 
 Bin = Sequence[PlannedSurvey]
-"""What a task of Spark's surveys."""
+"""The files that one Spark task surveys."""
 _MOST_FILES: Final = 50_000
-"""Of those that are divided together: the driver holds them."""
+"""The most files that are divided among bins at once; the driver holds them."""
 
 
 class SurveyQueue:
-    """Divides files among bins, and writes these; a context manager, which ends with the last file.
+    """Divides files among bins, and writes the bins; a context manager, whose exit writes the last ones.
 
     Args:
-        folder: for them; it is there.
+        folder: for the bins; it must exist.
         slots: how many tasks run at a time.
 
     Attributes:
         sizes_bytes: of the files in each bin.
-        own_count: how many bins have files of log directories themselves. They come first, and have no others.
+        own_count: number of bins with files of log directories themselves. These come first, and have no other files.
     """
 
     def __init__(self, folder: Path, slots: int) -> None:
@@ -67,11 +67,11 @@ class SurveyQueue:
 
     @property
     def count(self) -> int:
-        """How many bins there are so far."""
+        """The number of bins so far."""
         return len(self.sizes_bytes)
 
     def add(self, planned: PlannedSurvey) -> None:
-        """Take a file; those of log directories themselves before all others.
+        """Add a file. Files of log directories themselves must be added before all others.
 
         Raises:
             StorageError: the disk failed.
@@ -108,18 +108,18 @@ class SurveyQueue:
 
 
 def read_bin(folder: Path, number: int) -> Bin:
-    """Return the bin of a number.
+    """Return the bin with a number.
 
     Raises:
-        StorageError: it cannot be read.
+        StorageError: the bin cannot be read.
     """
     path = _path(folder, number)
     try:
         found: Bin = pickle.loads(path.read_bytes())  # noqa: S301 - ours
     except OSError as error:
-        cause = f"{error.strerror or error}; the output directory has to be one that driver and workers share"
+        cause = f"{error.strerror or error}; driver and workers must share the output directory"
         raise StorageError(str(path), "read", cause) from error
-    except Exception as error:  # Damage may have pickle raise anything.
+    except Exception as error:  # Damaged bytes can make pickle raise anything.
         raise StorageError(str(path), "read", str(error)) from error
     return found
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that several tasks may write at once, and that others see whole or not at all."""
+"""Files that several tasks may write at once, and that readers see completely or not at all."""
 
 import secrets
 from collections.abc import Iterator
@@ -13,12 +13,12 @@ _SUFFIX = ".part"
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """Lend the path of a file that gets its name at the end of the block, unless that fails.
+    """Provide a temporary path to write to, and rename that file to ``path`` at the end of the block, unless it fails.
 
-    Of several who do so for one name, the first one's file is kept, if the file system has links.
+    If several tasks do so for one path, the file of the first one is kept, provided the file system has hard links.
 
     Raises:
-        StorageError: the disk failed. There is no such file, or one that somebody else has written.
+        StorageError: the disk failed. The file does not exist, or another task wrote it.
     """
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}{_SUFFIX}")
     try:
@@ -34,7 +34,7 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 
 def parts_in(folder: Path) -> Iterator[Path]:
-    """Yield what was left in a folder by those who were killed as they wrote."""
+    """Yield the temporary files in a folder, which killed tasks have left."""
     return folder.glob(f".*{_SUFFIX}")
 
 
@@ -43,5 +43,5 @@ def _publish(part: Path, path: Path) -> None:
         path.hardlink_to(part)
     except FileExistsError:
         return
-    except OSError:  # There are file systems without links.
+    except OSError:  # The file system has no hard links.
         part.replace(path)

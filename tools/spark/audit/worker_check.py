@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether Python on the workers is like the driver's, asked before anything is read."""
+"""Checks, before anything is read, that the Python of the workers has the driver's version of raftlog."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -16,10 +16,10 @@ _COLUMNS = "python string, version string, problem string"
 
 
 def check_workers(spark: "SparkSession") -> int:
-    """Have workers import what an audit needs, and return how many tasks run at a time.
+    """Check that workers can import what an audit needs, and return how many tasks run at a time.
 
     Raises:
-        SparkJobError: a worker has no raftlog, or another version of it; or no job runs at all.
+        SparkJobError: a worker cannot import raftlog, or has another version of it; or no job runs at all.
     """
     with failures_of(_WORK):
         rows = spark.range(4096).mapInArrow(_look(), _COLUMNS).collect()
@@ -33,19 +33,19 @@ def problem_of(python: str, version: str, problem: str) -> str | None:
     """Return what is wrong with a worker, or None.
 
     Args:
-        python: the program that runs tasks there.
-        version: of raftlog there; empty where it cannot be imported.
-        problem: why that failed.
+        python: path of the Python that runs its tasks.
+        version: of raftlog there; empty if it cannot be imported.
+        problem: why the import failed; empty if it did not.
     """
     worker = f"the Python of a worker, {python},"
     if problem:
         return f"{worker} cannot run the audit ({problem})"
-    return None if version == __version__ else f"{worker} has raftlog {version}, where this is {__version__}"
+    return None if version == __version__ else f"{worker} has raftlog {version}, but the driver has {__version__}"
 
 
 def _look() -> Callable[[Iterable[Any]], Iterator[Any]]:
     def look(batches: Iterable[Any]) -> Iterator[Any]:
-        # A function inside another one travels as code: one of a module would have to be there to be imported.
+        # Spark pickles a nested function by value. A module's function is pickled by name, and needs raftlog to load.
         import sys
 
         import pyarrow

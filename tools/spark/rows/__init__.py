@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows and columns of the data source, without Spark."""
+"""Reads parts of logs as Arrow batches for the data source; nothing here imports Spark."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrow arrays from numbers and from bytes, without an object for each row."""
+"""Makes Arrow arrays from numbers and bytes, without a Python object per row."""
 
 import functools
 from collections.abc import Mapping, Sequence
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 _MICROSECONDS: Final = 1000
 _MOST_MS: Final = (1 << 63) // _MICROSECONDS - 1
 _MANY_HEADERS: Final = 64
-"""Above so many of a record, they are read record by record."""
+"""If a record has more headers than this, all are read record by record."""
 _CODEC_LABELS: Final = tuple(
     CompressionType(codec).label if codec in set(CompressionType) else f"unknown({codec})" for codec in range(8)
 )
 
 
 def constant(value: Any, kind: pa.DataType, count: int) -> pa.Array:
-    """Return an array of one value, which costs nothing the second time."""
+    """Return an array of one repeated value; it is cached, so that later calls are cheap."""
     return _constant(value, kind, 1 << max(10, count.bit_length())).slice(0, count)
 
 
@@ -38,16 +38,16 @@ def _constant(value: Any, kind: pa.DataType, count: int) -> pa.Array:
 
 
 def numbers(values: "Numbers", kind: pa.DataType) -> pa.Array:
-    """Return integers as an array of another width; they have to fit."""
+    """Return integers as an array of another width, which the values must fit."""
     return pa.array(values.astype(kind.to_pandas_dtype(), copy=False))
 
 
 def timestamps(milliseconds: "Longs", shown: "Flags | None" = None) -> pa.Array:
-    """Return timestamps in ms as an array of microseconds; null where that is beyond 64 bits.
+    """Return timestamps in ms as an array of microseconds; null if that exceeds 64 bits.
 
     Args:
         milliseconds: the timestamps.
-        shown: which of them are not null; None for all.
+        shown: flags of those that are not null; None for all.
     """
     kind = pa.timestamp("us", "UTC")
     count = len(milliseconds)
@@ -60,7 +60,7 @@ def timestamps(milliseconds: "Longs", shown: "Flags | None" = None) -> pa.Array:
 
 
 def timestamp_us(milliseconds: int | None) -> int | None:
-    """Return one timestamp in ms as ``timestamps`` does."""
+    """Return one timestamp in ms as microseconds, or None, as ``timestamps`` does."""
     if milliseconds is None or not -_MOST_MS <= milliseconds <= _MOST_MS:
         return None
     return milliseconds * _MICROSECONDS
@@ -77,7 +77,9 @@ def codec_label(attributes: int) -> str:
 
 
 def headers(records: RecordColumns) -> pa.Array:
-    """Return the headers of records, which were asked for, as lists of structs; null for a record that has none.
+    """Return the headers of records as lists of structs; null for a record without headers.
+
+    The records must have been read with the column ``headers``.
 
     Source: Spark's KafkaRecordToRowConverter, for the null.
     """
@@ -96,7 +98,7 @@ def headers(records: RecordColumns) -> pa.Array:
 
 
 def _header_fields(records: RecordColumns, counts: "Longs", ends: "Longs") -> tuple[pa.Array, pa.Array]:
-    """Take the first header of all records, then the second of those that have one, and so on."""
+    """Read the first header of all records, then the second of those that have one, and so on."""
     import numpy as np
 
     data = np.frombuffer(records.data, dtype=np.uint8)
@@ -118,7 +120,7 @@ def _header_fields(records: RecordColumns, counts: "Longs", ends: "Longs") -> tu
 
 
 def _varints(data: "np.ndarray[Any, np.dtype[np.uint8]]", at: "Longs") -> "tuple[Longs, Longs]":
-    """Read a signed varint at each position; the kernel has found them to be sound."""
+    """Read a signed varint at each position; the kernel has validated them."""
     import numpy as np
 
     raw = np.zeros(len(at), dtype=np.int64)
@@ -137,16 +139,16 @@ def _varints(data: "np.ndarray[Any, np.dtype[np.uint8]]", at: "Longs") -> "tuple
 def _text(keys: pa.Array) -> pa.Array:
     try:
         return keys.cast(pa.string())
-    except pa.ArrowInvalid:  # Not UTF-8: as Java shows it.
+    except pa.ArrowInvalid:  # Bytes that are not UTF-8 are shown as Java shows them.
         return pa.array([None if key is None else decode_utf8(key) for key in keys.to_pylist()], pa.string())
 
 
 def batch_of_rows(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
-    """Return rows that were made one by one as a record batch; what a row does not name is null.
+    """Return rows that were made one by one as a record batch; columns that a row lacks are null.
 
     Args:
-        rows: values by the name of their column, in small letters.
-        schema: the columns that are wanted.
+        rows: values by the lower-case name of their column.
+        schema: the wanted columns.
     """
     arrays = [pa.array([row.get(field.name.lower()) for row in rows], field.type) for field in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches as rows, by their headers alone: nothing is unpacked."""
+"""The columns of view ``batches``, from batch headers alone; no batch is decompressed."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
@@ -20,11 +20,11 @@ _UNSIGNED: Final = 0xFFFFFFFF
 
 
 class BatchRows:
-    """The headers of some batches.
+    """Some batches as rows of the view ``batches``.
 
     Args:
-        part: what they stand in.
-        table: the headers.
+        part: the part of a file that contains them.
+        table: their headers.
     """
 
     def __init__(self, part: FilePart, table: BatchTable) -> None:
@@ -35,11 +35,11 @@ class BatchRows:
         return len(self.table)
 
     def column(self, name: str, kind: pa.DataType) -> pa.Array:
-        """Return a column of the view by its name in small letters."""
+        """Return a column of the view by its lower-case name."""
         return _COLUMNS[name](self, kind)
 
     def same(self, value: Any, kind: pa.DataType) -> pa.Array:
-        """Return a column of one value."""
+        """Return a column with one value in every row."""
         return arrays.constant(value, kind, len(self))
 
 
@@ -47,7 +47,7 @@ Column = Callable[[BatchRows, pa.DataType], pa.Array]
 
 
 def legacy_row(part: FilePart, batch: LegacyBatch) -> dict[str, Any]:
-    """Return a message of magic 0 or 1, which is a batch of its own, as a row."""
+    """Return a message of magic 0 or 1 as a row; each is a batch of its own."""
     return {
         "topic": part.topic,
         "partition": part.partition,
@@ -76,7 +76,7 @@ def _number(field: Callable[[BatchTable], "Numbers"]) -> Column:
 
 
 def _base_timestamps(rows: BatchRows, kind: pa.DataType) -> pa.Array:
-    """Return base timestamps, but for batches that have a delete horizon in that place."""
+    """Return base timestamps; null for batches that have a delete horizon in that field."""
     if not rows.table.all_attributes & DELETE_HORIZON_FLAG:
         return arrays.timestamps(rows.table.base_timestamps)
     return arrays.timestamps(rows.table.base_timestamps, (rows.table.attributes & DELETE_HORIZON_FLAG) == 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows that are made one by one: control records, metadata records, and messages of magic 0 and 1."""
+"""Makes rows one by one, for control records, metadata records, and messages of magic 0 and 1."""
 
 from collections.abc import Iterator
 from typing import Any, Protocol
@@ -26,17 +26,17 @@ from raftlog.tools.spark.rows.parts import FilePart
 from raftlog.uuid_text import uuid_to_text
 
 Row = dict[str, Any]
-"""Values by the name of their column, in small letters."""
+"""Values by the lower-case name of their column."""
 
 
 class RowMaker(Protocol):
     """Makes the rows of a batch."""
 
     def rows(self, part: FilePart, batch: RecordBatch) -> Iterator[Row | Finding]:
-        """Yield a row for each record, or what is wrong with it.
+        """Yield a row for each record, or a finding if it cannot be decoded.
 
         Raises:
-            DecodeError: the batch does not read.
+            DecodeError: the batch cannot be read.
             MissingExtraError: a codec's package is not installed.
         """
         ...
@@ -46,7 +46,7 @@ class ControlRowMaker:
     """Makes rows of control records."""
 
     def rows(self, part: FilePart, batch: RecordBatch) -> Iterator[Row | Finding]:
-        """Yield a row for each record of a control batch, or what is wrong with it."""
+        """Yield a row for each record of a control batch, or a finding if it cannot be decoded."""
         for record in list(batch.records(check_crc=False)):
             payload = control_payload(record)
             row = _common(part, batch, record) | {
@@ -59,7 +59,7 @@ class ControlRowMaker:
             if payload.control is None:
                 yield _undecoded(part, batch, record, payload)
             elif payload.control.value is None:
-                yield row  # Of a type that is not known: no damage, but of a Kafka that is newer than we are.
+                yield row  # An unknown type is not damage: a newer Kafka may have written it.
             else:
                 yield row | _control_fields(payload.control.value)
 
@@ -75,7 +75,7 @@ class MetadataRowMaker:
         self._decoder = MetadataDecoder(NEWEST, redact)
 
     def rows(self, part: FilePart, batch: RecordBatch) -> Iterator[Row | Finding]:
-        """Yield a row for each record of a data batch, or what is wrong with it."""
+        """Yield a row for each record of a data batch, or a finding if it cannot be decoded."""
         for record in list(batch.records(check_crc=False)):
             payload = self._decoder.decode(record)
             if payload.problem is not None:
@@ -89,10 +89,10 @@ class MetadataRowMaker:
 
 
 def legacy_rows(part: FilePart, batch: LegacyBatch) -> list[Row]:
-    """Return the records of a message of magic 0 or 1, as rows of the views of records.
+    """Return the records of a message of magic 0 or 1, as rows of the views ``records`` and ``records_ext``.
 
     Raises:
-        DecodeError: the message does not read.
+        DecodeError: the message cannot be read.
         MissingExtraError: a codec's package is not installed.
     """
     shared = {
@@ -137,7 +137,7 @@ def _common(part: FilePart, batch: RecordBatch, record: RecordView) -> Row:
 
 
 def _undecoded(part: FilePart, batch: RecordBatch, record: RecordView, payload: Payload) -> Finding:
-    problem = payload.problem or DecodeError("it does not read", "message-field")
+    problem = payload.problem or DecodeError("it cannot be decoded", "message-field")
     return Finding(part.path, problem.rule or "message-field", problem.reason, batch.position, offset=record.offset)
 
 

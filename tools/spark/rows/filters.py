@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be left unread, by the filters of a query.
+"""Derives from the filters of a query which batches need not be read.
 
-They are hints: Spark applies every filter again, so all that has to hold is that no matching row is left out. What a
-batch header says of offsets and timestamps is trusted, as Kafka does.
+Filters are only hints: Spark applies each one again, so the one requirement is that no matching row is left out. The
+offsets and timestamps in batch headers are trusted, as Kafka trusts them.
 """
 
 import datetime
@@ -14,9 +14,9 @@ import attrs
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MILLISECOND: Final = datetime.timedelta(milliseconds=1)
 _OFFSET_COLUMNS: Final = frozenset({"offset", "baseoffset", "lastoffset", "batchbaseoffset"})
-"""Each lies between the first and the last offset of its batch."""
+"""Columns whose values are between the first and the last offset of their batch."""
 _TIMESTAMP_COLUMNS: Final = frozenset({"timestamp", "maxtimestamp"})
-"""None is greater than the greatest of its batch."""
+"""Columns whose values are at most the maximum timestamp of their batch."""
 _EQUAL: Final = frozenset({"EqualTo", "EqualNullSafe"})
 _AT_LEAST: Final = frozenset({"GreaterThan", "GreaterThanOrEqual"})
 _AT_MOST: Final = frozenset({"LessThan", "LessThanOrEqual"})
@@ -24,13 +24,13 @@ _AT_MOST: Final = frozenset({"LessThan", "LessThanOrEqual"})
 
 @attrs.frozen
 class Hints:
-    """What matching rows have in common, as far as it is known; None where it is not.
+    """What matching rows have in common; None if unknown.
 
     Attributes:
         first_offset, last_offset: the range of their offsets, both inclusive.
-        since_ms: the least of their timestamps.
-        topics: theirs.
-        partitions: theirs.
+        since_ms: a lower bound of their timestamps.
+        topics: those that they may have.
+        partitions: those that they may have.
         is_control: whether they are control records.
     """
 
@@ -42,12 +42,12 @@ class Hints:
     is_control: bool | None = None
 
     def narrowed(self, operator: str, column: str, value: Any) -> Self:
-        """Take one more filter into account; one that says nothing of use changes nothing.
+        """Return hints that include one more filter. A filter of no use returns the same hints.
 
         Args:
             operator: Spark's name of the filter, such as ``EqualTo``.
-            column: the column that it is about.
-            value: what that is compared with; of ``In``, the list.
+            column: the filtered column.
+            value: the value to compare with; a list for ``In``.
         """
         column = column.lower()
         values = value if operator == "In" else [value]
@@ -82,7 +82,7 @@ class Hints:
     def _since(self, operator: str, values: Collection[datetime.datetime]) -> Self:
         if operator not in _EQUAL | _AT_LEAST | {"In"} or any(value.tzinfo is None for value in values):
             return self
-        since = (min(values) - _EPOCH) // _MILLISECOND  # Rounded down: a millisecond too many does no harm.
+        since = (min(values) - _EPOCH) // _MILLISECOND  # Rounded down, so that no matching row is left out.
         return attrs.evolve(self, since_ms=since if self.since_ms is None else max(self.since_ms, since))
 
 

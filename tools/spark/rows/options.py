@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options of the data source: texts that a user gives, checked before anything is read.
+"""The options of the data source, parsed and checked before anything is read.
 
-What Spark's own Kafka source has too bears its name here and means the same, so that a job moves from brokers to files
-by another format and a path.
+Options that Spark's Kafka source has too have the same names and meanings, so that a job can move from brokers to
+files by changing only the format and the path.
 """
 
 import difflib
@@ -25,7 +25,7 @@ DROP_MALFORMED: Final = "DROPMALFORMED"
 FAIL_FAST: Final = "FAILFAST"
 EARLIEST: Final = -2
 LATEST: Final = -1
-"""What stands for an end of a log among offsets."""
+"""The numbers that mean an end of the log among offsets."""
 
 _ISOLATION_LEVEL: Final = "kafka.isolation.level"
 OPTIONS: Final = (
@@ -55,7 +55,7 @@ OPTIONS: Final = (
     "subscribePattern",
     "view",
 )
-"""All that mean something here."""
+"""All options of this source."""
 
 _OF_BROKERS: Final = frozenset(
     {
@@ -67,7 +67,7 @@ _OF_BROKERS: Final = frozenset(
         "minoffsetspertrigger",
     }
 )
-"""What Spark's Kafka source has besides, and files have no use for: passed over, as is all that begins ``kafka.``."""
+"""Options of Spark's Kafka source without a meaning for files. They are ignored, as is any that starts ``kafka.``."""
 _SIZE_UNITS: Final = {"": 1, "b": 1, "k": 1024, "m": MIB, "g": 1024 * MIB, "t": 1024 * 1024 * MIB}
 
 TopicPartition = tuple[str, int]
@@ -78,10 +78,10 @@ class OffsetBound:
     """Where to start or to end, by partition.
 
     Attributes:
-        option: whose value this is; empty if none was given.
+        option: name of the option with this value; empty if none was given.
         is_time: whether the numbers are timestamps in ms; else they are offsets, or one of ``EARLIEST`` and ``LATEST``.
-        default: of the partitions that are not named; None leaves them unbounded.
-        each: of those that are.
+        default: for partitions that are not named; None leaves them unbounded.
+        each: for partitions that are named.
     """
 
     option: str = ""
@@ -90,34 +90,34 @@ class OffsetBound:
     each: Mapping[TopicPartition, int] = attrs.field(factory=dict)
 
     def of(self, partition: TopicPartition) -> int | None:
-        """Return the number of a partition, or None if it is unbounded."""
+        """Return the offset or timestamp of a partition, or None if it is unbounded."""
         return self.each.get(partition, self.default)
 
 
 @attrs.frozen
 class SourceOptions:
-    """What a user asks of the source.
+    """The parsed options of the source.
 
     Attributes:
         paths: files, directories and patterns, as ``raftlog.tools.auditing.survey.tasks.find_tasks`` takes them.
         view: one of ``VIEWS``.
         columns: those to read, in order, or None for all.
-        mode: what to do about damage: one of ``PERMISSIVE``, ``DROP_MALFORMED`` and ``FAIL_FAST``.
-        fails_on_loss: whether what was there, and is not any more, is an error.
+        mode: what to do about damage; one of ``PERMISSIVE``, ``DROP_MALFORMED`` and ``FAIL_FAST``.
+        fails_on_loss: whether missing records or files that once existed are an error.
         include_headers: whether records come with their headers.
         snapshots: which snapshots in directories are read: ``none``, the ``newest`` of each log, or ``all``.
         redact: whether secrets in metadata records are hidden.
-        split_size: bytes of a task, about.
-        min_partitions: how many tasks there should be at least, or None.
-        max_records: how many offsets a task should span at most, or None.
-        pushdown: whether filters are taken as hints.
-        topics: those to read, or None; ``topic_pattern`` says the same as a regular expression.
-        topic_pattern: a regular expression that whole names match, or None.
+        split_size: approximate number of bytes that a task reads.
+        min_partitions: the wanted least number of tasks, or None.
+        max_records: the most offsets that a task should span, or None.
+        pushdown: whether filters are used as hints.
+        topics: those to read, or None.
+        topic_pattern: a regular expression that matches the whole names of topics to read, or None.
         partitions: those to read, or None.
         starting, ending: the first offset (inclusive) and the end (exclusive).
-        fails_without_match: whether a starting timestamp that is behind all records is an error.
+        fails_without_match: whether a starting timestamp after all records is an error.
         read_committed: whether records of aborted and of open transactions are left out.
-        max_offsets_per_trigger: how many offsets a micro-batch of a stream has at most, or None.
+        max_offsets_per_trigger: the most offsets in a micro-batch of a stream, or None.
     """
 
     paths: tuple[str, ...]
@@ -143,10 +143,10 @@ class SourceOptions:
 
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> Self:
-        """Read what a user gave.
+        """Parse the options that a user gave.
 
         Raises:
-            OptionError: a name is misspelt, a value cannot be, two exclude each other, or there is no path.
+            OptionError: a name is unknown, a value is invalid, two options exclude each other, or no path was given.
         """
         texts = _Texts(given)
         mode, fails_on_loss = texts.mode()
@@ -174,7 +174,7 @@ class SourceOptions:
         )
 
     def wants(self, topic: str | None, partition: int | None) -> bool:
-        """Whether a partition is to be read; one whose directory says no name is, if none are asked for."""
+        """Whether to read a partition. One without a known name is read only if no names are asked for."""
         if self.partitions is not None:
             return (topic, partition) in self.partitions
         if self.topics is not None:
@@ -183,7 +183,7 @@ class SourceOptions:
 
 
 class _Texts:
-    """The texts of options, by name in lower case."""
+    """The texts of options by lower-case name, and a parser for each kind of value."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
         self._texts = {name.lower(): text for name, text in given.items()}
@@ -203,7 +203,7 @@ class _Texts:
         if not paths or not all(isinstance(each, str) and each for each in paths):
             raise OptionError("path", "it is missing; name a file, a partition's directory or a log directory")
         if STANDARD_INPUT in paths:
-            raise OptionError("path", "standard input is not there in tasks of Spark; name a file")
+            raise OptionError("path", "standard input cannot be read by Spark tasks; name a file")
         return tuple(paths)
 
     def choice(self, name: str, choices: tuple[str, ...], default: str) -> str:
@@ -213,13 +213,13 @@ class _Texts:
         for choice in choices:
             if choice.lower() == text.strip().lower():
                 return choice
-        raise OptionError(name, f"{text!r} is none of {', '.join(choices)}{_nearest(text, choices)}")
+        raise OptionError(name, f"{text!r} is not one of {', '.join(choices)}{_nearest(text, choices)}")
 
     def flag(self, name: str, *, default: bool) -> bool:
         return self.choice(name, ("true", "false"), str(default)) in {"true", "True"}
 
     def mode(self) -> tuple[str, bool]:
-        """Return the mode, and whether a loss fails: each decides about the other where that was not given."""
+        """Return the mode, and whether a loss is an error. If only one was given, it determines the other."""
         modes = (PERMISSIVE, DROP_MALFORMED, FAIL_FAST)
         if self._text("mode") is None:
             fails = self.flag("failOnDataLoss", default=True)
@@ -232,7 +232,7 @@ class _Texts:
         if text is None:
             return None
         if re.fullmatch(r"[0-9]{1,18}", text.strip(), re.ASCII) is None or int(text) == 0:
-            raise OptionError(name, f"{text!r} is no number above zero")
+            raise OptionError(name, f"{text!r} is not a number above zero")
         return int(text)
 
     def size(self, name: str, default: int) -> int:
@@ -241,7 +241,7 @@ class _Texts:
             return default
         found = re.fullmatch(r"([0-9]{1,15})\s*([kmgt]?)(i?b)?", text.strip().lower(), re.ASCII)
         if found is None or int(found[1]) == 0:
-            raise OptionError(name, f"{text!r} is no size, such as 134217728 or 128m")
+            raise OptionError(name, f"{text!r} is not a size, such as 134217728 or 128m")
         return int(found[1]) * _SIZE_UNITS[found[2]]
 
     def names(self, name: str) -> tuple[str, ...] | None:
@@ -250,7 +250,7 @@ class _Texts:
             return None
         names = tuple(each.strip() for each in text.split(","))
         if not all(names):
-            raise OptionError(name, f"{text!r} is no list of names with commas between them")
+            raise OptionError(name, f"{text!r} is not a list of names separated by commas")
         return names
 
     def selection(self) -> dict[str, Any]:
@@ -262,7 +262,7 @@ class _Texts:
             try:
                 re.compile(pattern)
             except (re.error, OverflowError, RecursionError) as error:
-                raise OptionError("subscribePattern", f"{pattern!r} is no regular expression: {error}") from None
+                raise OptionError("subscribePattern", f"{pattern!r} is not a regular expression: {error}") from None
         return {
             "topics": None if topics is None else frozenset(topics),
             "topic_pattern": pattern,
@@ -270,7 +270,7 @@ class _Texts:
         }
 
     def bound(self, side: str, open_end: int, other_end: int) -> OffsetBound:
-        """Return where to start or to end; of several options the first counts, as in Spark's Kafka source."""
+        """Return where to start or to end. Timestamps take precedence over offsets, as in Spark's Kafka source."""
         name = f"{side}Timestamp"
         if (text := self._text(name)) is not None:
             return OffsetBound(name, is_time=True, default=_timestamp(name, text))
@@ -296,16 +296,16 @@ class _Texts:
         try:
             value = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise OptionError(name, f"{text!r} is no JSON: {error}") from None
+            raise OptionError(name, f"{text!r} is not JSON: {error}") from None
         if not isinstance(value, kind):
-            raise OptionError(name, f"{text!r} is no JSON {'object' if kind is dict else 'array'}")
+            raise OptionError(name, f"{text!r} is not a JSON {'object' if kind is dict else 'array'}")
         return value
 
 
 def nearest(name: str, names: tuple[str, ...]) -> str:
-    """Return a clause that names the nearest of some names, or all of them if none is near."""
+    """Return a clause that suggests the nearest of some names, or lists all of them if none is near."""
     near = _nearest(name, names)
-    return near or f"; there are {', '.join(names)}"
+    return near or f"; choose one of {', '.join(names)}"
 
 
 def _nearest(text: str, names: tuple[str, ...]) -> str:
@@ -315,7 +315,7 @@ def _nearest(text: str, names: tuple[str, ...]) -> str:
 
 
 def _is_of_brokers(name: str) -> bool:
-    """Whether an option is one for clients of brokers, and not the one of them that counts here, misspelt."""
+    """Whether an option is for Kafka clients only, and not a misspelt ``kafka.isolation.level``."""
     is_clients = name.startswith("kafka.") and not difflib.get_close_matches(name, [_ISOLATION_LEVEL], 1, 0.85)
     return is_clients or name in _OF_BROKERS
 
@@ -326,7 +326,7 @@ def _unknown_option(name: str, known: Mapping[str, str]) -> OptionError:
 
 def _timestamp(name: str, text: str) -> int:
     if re.fullmatch(r"[0-9]{1,18}", text.strip(), re.ASCII) is None:
-        raise OptionError(name, f"{text!r} is no timestamp in ms since 1970")
+        raise OptionError(name, f"{text!r} is not a timestamp in ms since 1970")
     return int(text)
 
 
@@ -334,7 +334,7 @@ def _assigned(topics: Mapping[str, Any]) -> list[TopicPartition]:
     partitions = []
     for topic, numbers in topics.items():
         if not isinstance(numbers, list) or not all(type(number) is int and number >= 0 for number in numbers):
-            raise OptionError("assign", f'{topic} has no list of partitions, as in {{"{topic}": [0, 1]}}')
+            raise OptionError("assign", f'{topic} needs a list of partitions, as in {{"{topic}": [0, 1]}}')
         partitions += [(topic, number) for number in numbers]
     return partitions
 
@@ -343,10 +343,10 @@ def _by_partition(name: str, topics: Mapping[str, Any], least: int) -> dict[Topi
     numbers = {}
     for topic, each in topics.items():
         if not isinstance(each, dict):
-            raise OptionError(name, f'what it says of {topic} is not of the form {{"{topic}": {{"0": 23}}}}')
+            raise OptionError(name, f'its value for {topic} is not of the form {{"{topic}": {{"0": 23}}}}')
         for partition, number in each.items():
             is_number = type(number) is int and least <= number < 1 << 63
             if re.fullmatch(r"[0-9]{1,10}", partition, re.ASCII) is None or not is_number:
-                raise OptionError(name, f"{topic}, {partition}: {number} cannot be")
+                raise OptionError(name, f"{topic}, {partition}: {number} is invalid")
             numbers[topic, int(partition)] = number
     return numbers

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the driver sends to tasks: parts of files, by path and byte positions."""
+"""Parts of files, by path and byte positions, which the driver assigns to tasks."""
 
 import attrs
 
@@ -10,19 +10,19 @@ from raftlog.tools.terminal.standard_error import unicode_text
 
 @attrs.frozen
 class FilePart:
-    """A part of a file that holds batches, from the start of one to the end of one.
+    """Some consecutive batches of a file, from the start of one to the end of one.
 
     Attributes:
-        path: of the file, to open it by.
-        topic, partition: what the directory's name says, or None.
+        path: of the file, to open it.
+        topic, partition: from the directory's name, or None.
         start: byte position of its first batch, inclusive.
         end: byte position after its last batch, exclusive.
-        may_be_torn: whether what stands at its end may be a write that was cut, or room for more.
+        may_be_torn: whether it may end with a torn write or preallocated zeros, which are not damage.
         is_snapshot: whether the file is a KRaft snapshot.
-        first_offset: what stands before this offset is not wanted; None for no bound.
-        end_offset: nor is what stands from this one on; None for no bound.
-        aborted: the aborted transactions that may have records here; of no use where all records are wanted.
-        problem: why there is nothing to read: then this is no part, but what is said in its place.
+        first_offset: the first wanted offset, inclusive; None for no bound.
+        end_offset: the end of the wanted offsets, exclusive; None for no bound.
+        aborted: the aborted transactions whose records to leave out.
+        problem: a finding to report instead of reading, or None.
     """
 
     path: str
@@ -39,19 +39,19 @@ class FilePart:
 
     @property
     def file(self) -> str:
-        """The path as rows show it: names of files need not be Unicode, and all that Spark takes is."""
+        """The path for rows, as valid Unicode: Spark accepts nothing else, and names of files may have any bytes."""
         return unicode_text(self.path)
 
     @property
     def size_bytes(self) -> int:
-        """How many bytes it has."""
+        """The number of bytes."""
         return self.end - self.start
 
 
 Split = tuple[FilePart, ...]
-"""What one task reads, in order."""
+"""The parts that one task reads, in order."""
 
 
 def log_name(topic: str | None, partition: int | None) -> str:
-    """Return what a stream calls a log, such as ``orders-0``."""
+    """Return the name of a log in streams, such as ``orders-0``."""
     return f"{topic}-{partition}"

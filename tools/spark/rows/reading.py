@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a task does: from a split to Arrow record batches.
+"""The work of a task: reads a split as Arrow record batches.
 
-Nothing here knows Spark, so that all of it runs, and is tested, without one.
+Nothing here imports Spark, so that it is tested without a session.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -31,24 +31,24 @@ from raftlog.tools.spark.rows.views import CORRUPT
 from raftlog.tools.terminal.standard_error import unicode_text
 
 _FEW_ROWS: Final = 8192
-"""Record batches with fewer rows are put together: each costs Spark something."""
+"""Record batches with fewer rows are joined, since each has a cost in Spark."""
 _MUCH: Final = 8 * 1024 * 1024
-"""In bytes: so large ones are not, whatever few rows they have."""
+"""In bytes; record batches of this size are not joined, however few rows they have."""
 _ROWS_AT_ONCE: Final = 4096
-"""Of those that are made one by one."""
+"""The size of a record batch from rows that are made one by one."""
 _IS_CONTROL: Final[dict[str, bool | None]] = {"records": False, "control": True, "metadata": False}
-"""Which batches a view is about; of the others, it is about all."""
+"""Whether a view reads control batches or data batches; views that are not listed read all."""
 
 
 @attrs.frozen
 class ReadRequest:
-    """What is to be read, besides where.
+    """What to read of every part.
 
     Attributes:
-        view: its name.
-        schema: the columns that are wanted, in order.
+        view: name of the view.
+        schema: the wanted columns, in order.
         mode: what to do about damage.
-        fails_on_loss: whether what is gone since it was planned is an error.
+        fails_on_loss: whether data that was lost after planning is an error.
         redact: whether secrets in metadata records are hidden.
         hints: what wanted rows have in common.
     """
@@ -62,7 +62,7 @@ class ReadRequest:
 
     @property
     def names(self) -> list[str]:
-        """The names of the columns, in small letters."""
+        """The lower-case names of the columns."""
         return [field.name.lower() for field in self.schema]
 
 
@@ -71,7 +71,7 @@ def read_split(request: ReadRequest, split: Split) -> Iterator[pa.RecordBatch]:
 
     Raises:
         DecodeError: there is damage, and the mode is ``FAIL_FAST``.
-        StorageError: a file is gone or cannot be read, which the options call an error.
+        StorageError: a file is missing, has shrunk or cannot be read, and ``fails_on_loss`` is set.
         MissingExtraError: a codec's package is not installed.
         OptionError: there is a null in a column that the schema calls NOT NULL.
     """
@@ -82,8 +82,8 @@ class PartReader:
     """Reads one part of a file.
 
     Args:
-        request: what is wanted.
-        part: where it stands.
+        request: what to read.
+        part: where to read it.
     """
 
     def __init__(self, request: ReadRequest, part: FilePart) -> None:
@@ -133,7 +133,7 @@ class PartReader:
         )
 
     def _check_end(self, size_bytes: int) -> Iterator[pa.RecordBatch]:
-        """Complain if the part was not read to its end: pieces stand end to end, so that nothing else is missed."""
+        """Report damage or loss if the part was not read to its end. Pieces are adjacent, so nothing else is missed."""
         if self._position >= self._part.end or (self._part.may_be_torn and size_bytes >= self._part.end):
             return
         if self._part.end_offset is not None and (self._next_offset or 0) >= self._part.end_offset:
@@ -148,7 +148,7 @@ class PartReader:
 
     def _loss(self, error: StorageError) -> Iterator[pa.RecordBatch]:
         if self._request.fails_on_loss:
-            # Its own words, but for a name that is no Unicode: such a message Spark cannot hand on.
+            # The same error with the path as valid Unicode: Spark cannot transfer any other message.
             raise type(error)(self._part.file, error.operation, error.cause) from None
         is_missing = isinstance(error, MissingFileError) or isinstance(error.__cause__, FileNotFoundError)
         if self._request.mode == PERMISSIVE:
@@ -156,7 +156,7 @@ class PartReader:
             yield from self._complaint(finding)
 
     def _complaint(self, finding: Finding) -> Iterator[pa.RecordBatch]:
-        """Say what is wrong in the way that the mode wants it."""
+        """Report damage as the mode requires: raise an error, yield a row about it, or do nothing."""
         if self._request.mode == FAIL_FAST:
             raise _error(finding)
         if self._request.mode == PERMISSIVE:
@@ -242,7 +242,7 @@ class PartReader:
             yield self._bad_batch(batch, error)
 
     def _legacy(self, batch: LegacyBatch) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a message of magic 0 or 1, where the view has any."""
+        """Yield the rows of a message of magic 0 or 1, if the view shows it."""
         if self._request.view == "batches":
             yield arrays.batch_of_rows([legacy_row(self._part, batch)], self._request.schema)
             return
@@ -285,7 +285,7 @@ def _error(finding: Finding) -> DecodeError:
 
 
 def _without_nulls(batch: pa.RecordBatch, part: FilePart) -> pa.RecordBatch:
-    """Return a record batch that keeps the promise of its schema: Spark believes it, and would read a null as zero."""
+    """Return the batch if it has no nulls in NOT NULL columns; Spark would read them as zeros without a check."""
     for field, column in zip(batch.schema, batch.columns, strict=True):
         if not field.nullable and column.null_count:
             raise OptionError("schema", f"column {field.name} is NOT NULL, and there are nulls in {part.file}")
@@ -293,7 +293,7 @@ def _without_nulls(batch: pa.RecordBatch, part: FilePart) -> pa.RecordBatch:
 
 
 def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Put small record batches together with those that follow them."""
+    """Join small record batches with those that follow."""
     waiting: list[pa.RecordBatch] = []
     count = size = 0
     for batch in batches:
@@ -308,5 +308,5 @@ def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _joined(batches: list[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-    """Return batches as one, or as more if their texts or bytes have 2 GiB and more together."""
+    """Return batches as one; or as several, if a column of text or bytes has 2 GiB or more."""
     return batches if len(batches) == 1 else pa.Table.from_batches(batches).combine_chunks().to_batches()

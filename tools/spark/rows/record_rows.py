@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records as rows: each column of a view, made from the columns of the kernel."""
+"""The columns of views ``records`` and ``records_ext``, made from the columns of the kernel."""
 
 import functools
 from collections.abc import Callable, Collection
@@ -21,16 +21,16 @@ _NUMBER_OF_SEQUENCES: Final = 1 << 31
 
 
 class RecordRows:
-    """The records of a chunk.
+    """The records of a chunk as rows.
 
     Args:
-        part: what the chunk was read from.
-        chunk: its records; offsets are among their columns.
+        part: the part that the chunk was read from.
+        chunk: the records; they must have the column ``offset``.
     """
 
     def __init__(self, part: FilePart, chunk: Chunk) -> None:
         self.part = part
-        self.records: RecordColumns = present(chunk.records, "what was unpacked")
+        self.records: RecordColumns = present(chunk.records, "the unpacked records")
         self._chunk = chunk
 
     def __len__(self) -> int:
@@ -48,23 +48,23 @@ class RecordRows:
 
     @functools.cached_property
     def _counts(self) -> "Longs":
-        """How many records each batch has."""
+        """The number of records per batch."""
         import numpy as np
 
         return cast("Longs", np.diff(np.frombuffer(self.records.ends, dtype=np.int64), prepend=0))
 
     def of_batch(self, values: "Numbers") -> "Numbers":
-        """Return a value of each batch as one of each of its records."""
+        """Repeat a value per batch for each of its records."""
         import numpy as np
 
         return np.repeat(values, self._counts)
 
     def column(self, name: str, kind: pa.DataType) -> pa.Array:
-        """Return a column of a view by its name in small letters."""
+        """Return a column of the view by its lower-case name."""
         return _COLUMNS[name](self, kind)
 
     def same(self, value: Any, kind: pa.DataType) -> pa.Array:
-        """Return a column of one value."""
+        """Return a column with one value in every row."""
         return arrays.constant(value, kind, len(self))
 
 
@@ -72,7 +72,7 @@ Column = Callable[[RecordRows, pa.DataType], pa.Array]
 
 
 def kernel_columns(names: Collection[str]) -> set[str]:
-    """Return what the kernel has to unpack for some columns of a view; offsets always."""
+    """Return the kernel columns that some columns of a view need; offsets are always among them."""
     return {"offset"} | {"timestamp", "key", "value", "headers"}.intersection(names)
 
 
@@ -83,7 +83,7 @@ def _timestamp_types(rows: RecordRows, kind: pa.DataType) -> pa.Array:
 
 
 def _sequences(rows: RecordRows, kind: pa.DataType) -> pa.Array:
-    """Return the sequence of each record; it wraps, and where the batch has none it is -1."""
+    """Return the sequence of each record, with wraparound; -1 if the batch has none."""
     import numpy as np
 
     first = rows.of_batch(rows.table.base_sequences)

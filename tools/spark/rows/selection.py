@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which batches of a part have wanted rows: decided by their headers, before anything is unpacked."""
+"""Selects the batches of a part that may have wanted rows, by their headers, before any is decompressed."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def selected_run(run: BatchRun, table: BatchTable, wanted: "Flags | None") -> BatchRun | None:
-    """Return the batches that are wanted, or None if there are none.
+    """Return the wanted batches of a run, or None if there are none.
 
     Args:
         run: some batches.
         table: their headers.
-        wanted: which of them; None for all.
+        wanted: a flag per batch; None for all.
     """
     import numpy as np
 
@@ -37,13 +37,13 @@ def selected_run(run: BatchRun, table: BatchTable, wanted: "Flags | None") -> Ba
 def wanted_batches(
     table: BatchTable, part: FilePart, hints: Hints, *, are_control: bool | None = None
 ) -> "Flags | None":
-    """Say which batches may have a row that is wanted; None for all.
+    """Return flags of the batches that may have a wanted row; None if all may.
 
     Args:
         table: their headers.
-        part: what they stand in.
+        part: the part of a file that contains them.
         hints: what wanted rows have in common.
-        are_control: whether control batches alone are wanted, or all others alone, or both.
+        are_control: True for control batches only, False for data batches only, None for both.
     """
     parts = [*_by_kind(table, are_control, hints.is_control)]
     first = _greatest(part.first_offset, hints.first_offset)
@@ -66,7 +66,7 @@ def wanted_batches(
 
 
 def are_aborted(table: BatchTable, part: FilePart) -> "Flags | None":
-    """Say which batches belong to aborted transactions; None if none does."""
+    """Return flags of the batches that belong to aborted transactions; None if no batch can."""
     import numpy as np
 
     may_be = table.are_transactional & ~table.are_control
@@ -85,7 +85,7 @@ def are_aborted(table: BatchTable, part: FilePart) -> "Flags | None":
 
 
 def wanted_rows(part: FilePart, offsets: "Longs") -> "Flags | None":
-    """Say which records are within the bounds of a part; None for all."""
+    """Return flags of the records within the offset bounds of a part; None if all are."""
     if len(offsets) == 0:
         return None
     rows = None

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The views of the source: their names, columns and types.
 
-Every column is nullable, as those of Spark's Kafka source are; a user's schema may say otherwise. Timestamps are
-microseconds in UTC: Spark takes no others.
+Every column is nullable, as in Spark's Kafka source, unless a user's schema makes it NOT NULL. Timestamps are
+microseconds in UTC, the only kind that Spark takes.
 """
 
 import functools
@@ -15,7 +15,7 @@ from raftlog.errors import OptionError
 from raftlog.tools.spark.rows.options import PERMISSIVE, SourceOptions, nearest
 
 CORRUPT: Final = "_corrupt"
-"""The column that says what could not be read, in a row of its own."""
+"""The column about damage: a row with it describes bytes that could not be read."""
 
 _TIMESTAMP: Final = pa.timestamp("us", "UTC")
 _HEADERS: Final = ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])))
@@ -127,7 +127,7 @@ def view_schema(options: SourceOptions) -> pa.Schema:
     """Return the columns that the options ask for.
 
     Raises:
-        OptionError: the option ``columns`` names one that the view does not have, or one twice.
+        OptionError: the option ``columns`` names a column that the view does not have, or a column twice.
     """
     whole = _whole_view(options.view, with_headers=options.include_headers, with_corrupt=options.mode == PERMISSIVE)
     if options.columns is None:
@@ -140,11 +140,11 @@ def asked_schema(options: SourceOptions, asked: Collection[tuple[str, bool]]) ->
     """Return the columns of a schema that a user gave, in its order.
 
     Args:
-        options: which name the view.
-        asked: the name of each column, and whether it may hold nulls; its type is the view's.
+        options: with the name of the view.
+        asked: the name of each column, and whether it may be null; its type is that of the view.
 
     Raises:
-        OptionError: the view has no such column, or there is none or one twice in the schema.
+        OptionError: the view lacks a column; or the schema is empty, or has a column twice.
     """
     _check_names([name for name, _ in asked], "schema")
     with_headers = options.view in _WITH_HEADERS
@@ -172,9 +172,9 @@ def _check_names(names: Collection[str], option: str) -> None:
 
 
 def _column(whole: pa.Schema, name: str, option: str, view: str) -> pa.Field:
-    """Find a column; Spark does not tell capitals from small letters, and hands names on as they were written."""
+    """Return a column by its name in any case, as in Spark, which expects the name as the user wrote it."""
     for field in whole:
         if field.name.lower() == name.lower():
             return field.with_name(name)
-    hint = "; it is there in mode PERMISSIVE" if name == CORRUPT else nearest(name, tuple(whole.names))
+    hint = "; only mode PERMISSIVE has it" if name == CORRUPT else nearest(name, tuple(whole.names))
     raise OptionError(option, f"view {view} has no column {name}{hint}")

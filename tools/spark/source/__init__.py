@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The data source: planning on the driver, streams and partitions."""
+"""The classes that Spark calls for the data source, planning on the driver, and streams."""

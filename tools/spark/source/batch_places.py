@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where batches stand in logs that grow: a search begins where an earlier one ended, if that batch is there still.
+"""Finds batches in growing logs: a search starts where an earlier one ended, if that batch is still there.
 
-Nothing is trusted for having been seen: each time the header, CRC included, is read again and compared.
+Remembered batches are not trusted: each time, the header is read again and compared, including its CRC.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -20,20 +20,20 @@ from raftlog.tools.auditing.evidence import SurveyTask
 from raftlog.tools.spark.source.stream_checks import NO_EPOCH
 
 _MOST_REMEMBERED: Final = 4
-"""Batches of a segment: the last one, and those around which a stream is."""
+"""The most batches remembered per segment: the last one, and those around the position of the stream."""
 
 
 @attrs.frozen
 class SeenBatch:
-    """A batch whose CRC held when it was read.
+    """A batch whose CRC matched when it was read.
 
     Attributes:
         base_offset: of its first record.
-        next_offset: after its last one.
+        next_offset: after its last record.
         epoch: of its leader, ``NO_EPOCH`` before magic 2.
         position: byte position in its segment.
-        next_position: the one after its last byte.
-        head: its header's bytes, by which it is known again.
+        next_position: byte position after it.
+        head: the bytes of its header, which identify it.
     """
 
     base_offset: int
@@ -45,29 +45,29 @@ class SeenBatch:
 
     @classmethod
     def of(cls, batch: RecordBatch | LegacyBatch) -> "SeenBatch":
-        """Note a batch."""
+        """Return the facts to remember about a batch."""
         epoch = batch.partition_leader_epoch if isinstance(batch, RecordBatch) else NO_EPOCH
         head = bytes(batch.buffer[: limits.BATCH_OVERHEAD])
         next_position = batch.position + batch.size_bytes
         return cls(batch.base_offset, batch.last_offset + 1, epoch, batch.position, next_position, head)
 
     def is_still_in(self, source: ByteSource) -> bool:
-        """Whether the header stands where it stood."""
+        """Whether the same header is still at its position."""
         return source.read_at(self.position, len(self.head)) == self.head
 
 
 class BatchPlaces:
-    """Finds batches, and remembers some by their segment's path. Damage is passed over: who reads it complains."""
+    """Finds batches, and remembers some per segment. It skips damage, which is reported when the rows are read."""
 
     def __init__(self) -> None:
         self._seen: dict[str, list[SeenBatch]] = {}
 
     def keep_only(self, paths: Collection[str]) -> None:
-        """Forget all other segments."""
+        """Forget the batches of all other segments."""
         self._seen = {path: seen for path, seen in self._seen.items() if path in paths}
 
     def first(self, segments: Sequence[SurveyTask], offset: int) -> SeenBatch | None:
-        """Return the first batch that ends behind an offset; None if there is none.
+        """Return the first batch with a next offset above ``offset``; None if there is none.
 
         Raises:
             StorageError: a segment cannot be read.
@@ -80,9 +80,9 @@ class BatchPlaces:
         return None
 
     def last(self, segments: Sequence[SurveyTask], end: int | None = None) -> SeenBatch | None:
-        """Return the last batch that starts before an offset, or of all; None if there is none.
+        """Return the last batch that starts before ``end``, or the last of all; None if there is none.
 
-        Where compaction took the batch that held the offset before, it is one that ends earlier.
+        If compaction removed the batch with the offset before ``end``, the result ends earlier.
 
         Raises:
             StorageError: a segment cannot be read.
@@ -102,12 +102,12 @@ class BatchPlaces:
         return batch
 
     def _from(self, segment: SurveyTask, offset: int | None, *, last_of_run: bool = False) -> Iterator[SeenBatch]:
-        """Yield the batches of a segment from one on that starts at an offset or before it, if there is such a one.
+        """Yield the batches of a segment, starting at one that is not after an offset, if there is one.
 
         Args:
-            segment: where to look.
-            offset: any, or None for the end of the log.
-            last_of_run: of batches that stand end to end the last one is enough.
+            segment: the segment to read.
+            offset: the offset, or None for the end of the log.
+            last_of_run: whether to yield only the last one of adjacent batches.
         """
         with open_source(segment.path) as source:
             for piece in split_runs(source, start=self._start(segment, source, offset)):
@@ -118,7 +118,7 @@ class BatchPlaces:
                     yield SeenBatch.of(piece)
 
     def _start(self, segment: SurveyTask, source: ByteSource, offset: int | None) -> int:
-        """Return the byte position of a batch from which it is not far: one that was seen, or one that is indexed."""
+        """Return the byte position of a batch shortly before an offset, remembered or from the index."""
         wanted = _BEYOND_ALL if offset is None else offset
         seen = [each for each in self._seen.get(segment.path, ()) if each.base_offset <= wanted]
         for batch in sorted(seen, key=_position, reverse=True):

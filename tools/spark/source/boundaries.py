@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a segment can be divided: at the starts of batches whose CRC holds.
+"""Finds where a segment can be divided: at the starts of batches with a matching CRC.
 
-The offset index gives a place near the wanted one, which is trusted only if a batch is there that says the same; from
-there on, or without an index from the last place that is known, headers lead from one batch to the next.
+The offset index gives a position near the wanted one, which is used only if the batch there confirms the entry. From
+there on, or without an index from the last known position, headers lead from one batch to the next.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _WINDOW_SIZE: Final = 64 * 1024
 _LARGEST_INDEX: Final = 64 * 1024 * 1024
 _LARGEST_CHECKED: Final = 16 * 1024 * 1024
-"""The CRC of a batch above this size is left to those who read it."""
+"""In bytes; the CRC of a larger batch is checked only when its rows are read."""
 
 
 class Boundary(NamedTuple):
@@ -39,7 +39,7 @@ class Boundaries:
 
     Args:
         source: the segment.
-        base_offset: that its index counts from, or None if that is not known.
+        base_offset: the offset that its index entries are relative to, or None if unknown.
         index_path: of its offset index, or None if there is none.
     """
 
@@ -59,14 +59,14 @@ class Boundaries:
         base_offset: int | None = None,
         last_offset: int | None = None,
     ) -> Boundary | None:
-        """Return the first boundary after ``start`` at which one of some limits is reached; None if there is none.
+        """Return the first boundary after ``start`` whose batch meets one of the given limits; None if there is none.
 
         Args:
             start: the byte position of a batch.
-            end: where to give up, exclusive.
-            position: the batch starts at this byte position, or behind it.
-            base_offset: it starts at this offset, or behind it.
-            last_offset: it ends at this offset, or behind it.
+            end: byte position where the search ends, exclusive.
+            position: least byte position of the batch.
+            base_offset: least base offset of the batch.
+            last_offset: least last offset of the batch.
         """
         offsets = [offset for offset in (base_offset, last_offset) if offset is not None]
         head = self.head(self._jump(start, position, min(offsets, default=None)))
@@ -85,13 +85,13 @@ class Boundaries:
         return None
 
     def cuts(self, start: int, end: int, size_bytes: int, max_offsets: int | None) -> Iterator[Boundary]:
-        """Yield where to divide the bytes from ``start`` to ``end``.
+        """Yield the boundaries at which to divide the bytes from ``start`` to ``end``.
 
         Args:
             start: the byte position of a batch.
             end: byte position of the end, exclusive.
-            size_bytes: how large a part should be, about.
-            max_offsets: how many offsets it should span at most, if it has more than one batch; None for any number.
+            size_bytes: approximate size of a part.
+            max_offsets: the most offsets that a part with several batches spans; None for no limit.
         """
         while (head := self.head(start)) is not None:
             most = None if max_offsets is None else head.base_offset + max_offsets
@@ -109,7 +109,7 @@ class Boundaries:
         return read_head(self._window[at : at + limits.BATCH_OVERHEAD], position)
 
     def _jump(self, start: int, position: int | None, offset: int | None) -> int:
-        """Return the position of a batch before the boundary that is looked for, by the index; else ``start``."""
+        """Return the position of an indexed batch before the wanted boundary; ``start`` if the index has none."""
         if self._base_offset is None:
             return start
         last_offsets, positions = self._index
@@ -127,9 +127,9 @@ class Boundaries:
 
     @functools.cached_property
     def _index(self) -> "tuple[Longs, Longs]":
-        """The entries of the index, as two columns, as far as both increase: behind that is room for more, or damage.
+        """The entries of the index, as two columns, up to the first that does not increase, which is damage or unused.
 
-        An index is a hint. Where it cannot be read, headers tell.
+        An index is only a hint. If it cannot be read, the search follows headers from the start.
         """
         import numpy as np
 

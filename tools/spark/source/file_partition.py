@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A split as Spark carries it to a task, and what the task does with it."""
+"""A split in the form that Spark sends to a task, and the function with which the task reads it."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class FilePartition(InputPartition):
-    """What one task reads.
+    """The input of one task.
 
     Args:
-        split: the parts of files.
+        split: the parts of files to read.
     """
 
     def __init__(self, split: "Split") -> None:
@@ -32,14 +32,14 @@ def read_partition(
     """Yield the rows of a task.
 
     Args:
-        options: what the user asks for.
-        schema: the columns that are wanted, in order.
+        options: of the source.
+        schema: the wanted columns, in order.
         hints: what wanted rows have in common.
-        partition: the split; where there is nothing to read, Spark makes one of its own.
+        partition: the split; any other partition, which Spark makes if there is nothing to read, has no rows.
 
     Raises:
-        DecodeError: there is damage, and the mode is FAILFAST; path, position and offset say where.
-        StorageError: a file is gone or cannot be read.
+        DecodeError: there is damage, and the mode is FAILFAST; path, position and offset locate it.
+        StorageError: a file is missing or cannot be read, and ``failOnDataLoss`` is true.
         MissingExtraError: a codec's package is not installed on the worker.
         OptionError: there is a null in a column that the schema calls NOT NULL.
     """

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From what a user says of a start and an end to offsets, a partition at a time."""
+"""Resolves the start and end options of a query to offsets, per partition."""
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from raftlog.errors import DecodeError, MissingExtraError, OptionError
 from raftlog.records.batches.batch import RecordBatch
@@ -15,39 +16,42 @@ from raftlog.tools.auditing.batches.batch_table import BatchTable
 from raftlog.tools.auditing.evidence import SurveyTask
 from raftlog.tools.spark.rows.options import EARLIEST, LATEST, OffsetBound, SourceOptions, TopicPartition
 
+AFTER_ALL: Final = (1 << 63) - 1
+"""The first offset if no record is as new as the starting timestamp, and the options make that no error."""
+
 
 def offset_range(
     options: SourceOptions, partition: TopicPartition, segments: Sequence[SurveyTask]
 ) -> tuple[int | None, int | None]:
-    """Return the first offset (inclusive) and the end (exclusive) of what is wanted of a partition; None for no bound.
+    """Return the first offset (inclusive) and the end (exclusive) to read of a partition; None for no bound.
 
     Args:
-        options: what the user says.
-        partition: whose log it is.
-        segments: of that log, by offset.
+        options: of the source.
+        partition: the partition.
+        segments: of its log, by offset.
 
     Raises:
-        OptionError: a starting offset is not in the log any more, and that is an error; or no record is as new as a
-            starting timestamp, likewise.
+        OptionError: the start is before the log, and ``failOnDataLoss`` is true; or no record is as new as a starting
+            timestamp, and the options make that an error; or a bound names the wrong end of the log.
         StorageError: a segment cannot be read.
     """
     first = _resolved(options.starting, partition, segments)
     if options.starting.is_time and options.starting.of(partition) is not None and first is None:
         if options.fails_without_match:
-            raise OptionError(options.starting.option, f"no record of {_name(partition)} is as new as that")
-        first = LATEST
+            raise OptionError(options.starting.option, f"{_name(partition)} has no record of that time or later")
+        first = AFTER_ALL
     if first == LATEST:
-        raise OptionError(options.starting.option, "latest is where a query ends, not where it starts")
+        raise OptionError(options.starting.option, "a query cannot start at latest")
     end = _resolved(options.ending, partition, segments)
     if end == EARLIEST:
-        raise OptionError(options.ending.option, "earliest is where a query starts, not where it ends")
+        raise OptionError(options.ending.option, "a query cannot end at earliest")
     first = None if first in {None, EARLIEST} else first
     _check_is_there(options, partition, first, segments)
     return first, None if end == LATEST else end
 
 
 def offset_since(segments: Sequence[SurveyTask], timestamp: int) -> int | None:
-    """Return the offset of the first record whose timestamp (ms) is not before a given one; None if there is none.
+    """Return the offset of the first record with a timestamp (ms) at or after a given one; None if there is none.
 
     Raises:
         StorageError: a segment cannot be read.
@@ -85,7 +89,7 @@ def _in_batch(batch: RecordBatch | LegacyBatch, timestamp: int) -> int | None:
     try:
         late = [record.offset for record in batch.records() if record.timestamp >= timestamp]
     except (DecodeError, MissingExtraError):
-        return batch.base_offset  # It does not read: those who read on from here complain.
+        return batch.base_offset  # It cannot be read, which is reported when rows are read from here on.
     return late[0] if late else None
 
 
@@ -94,7 +98,9 @@ def _check_is_there(
 ) -> None:
     start = segments[0].base_offset if segments else None
     if options.fails_on_loss and first is not None and start is not None and first < start:
-        reason = f"{_name(partition)} starts at {start}, so that {first} is gone: say failOnDataLoss=false to go on"
+        reason = (
+            f"{_name(partition)} starts at {start}, so that {first} is missing: set failOnDataLoss=false to continue"
+        )
         raise OptionError(options.starting.option, reason)
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the driver does: from paths and options to splits.
+"""Plans a query on the driver: from paths and options to splits.
 
-Directories are listed; a file is only opened to divide it, to find where bounds are, or to follow transactions.
+Planning lists directories. It opens a file only to divide it, to resolve bounds, or to follow transactions.
 """
 
 import collections
@@ -33,22 +33,22 @@ from raftlog.tools.spark.source.transactions import TransactionFollower
 from raftlog.tools.terminal.standard_error import unicode_text
 
 _COST_OF_A_FILE: Final = 64 * 1024
-"""To open a file takes about as long as to read so many bytes more."""
+"""The approximate cost of opening a file, as the number of bytes read in the same time."""
 _SNAPSHOT_KINDS: Final = frozenset({FileKind.SNAPSHOT, FileKind.BOOTSTRAP_SNAPSHOT})
 _TRANSACTIONAL_VIEWS: Final = frozenset({"records", "records_ext"})
-"""Those that leave records out where only committed ones are wanted."""
+"""The views that leave out records that are not committed, if ``read_committed`` is wanted."""
 
 
 @attrs.frozen
 class Partition:
-    """What was found of a log in one directory.
+    """The files of a log in one directory.
 
     Attributes:
         place: the directory.
         segments: its segments, by offset.
-        snapshots: those of its KRaft snapshots that are wanted, by id, which is by epoch first.
+        snapshots: the wanted ones of its KRaft snapshots, by id: by epoch, then offset.
         producer_snapshots: paths of its producer snapshots, by offset.
-        snapshot_ids: of all of its KRaft snapshots that are whole.
+        snapshot_ids: of all its finished KRaft snapshots.
     """
 
     place: Place
@@ -59,19 +59,19 @@ class Partition:
 
     @property
     def topic(self) -> str | None:
-        """Its topic, or None if no name says it; snapshots are of one topic alone."""
+        """Its topic, or None if no name has it. Snapshots exist only for the metadata topic."""
         return unicode_text(self.place.topic) or (METADATA_TOPIC if self._is_of_snapshots else None)
 
     @property
     def number(self) -> int | None:
-        """Its number, or None likewise."""
+        """Its partition number, or None if no name has it."""
         if self.place.partition >= 0:
             return self.place.partition
         return 0 if self._is_of_snapshots else None
 
     @property
     def key(self) -> TopicPartition:
-        """What options call it."""
+        """Its key in the maps of options; an unknown topic is empty, an unknown number -1."""
         return self.topic or "", -1 if self.number is None else self.number
 
     @property
@@ -81,11 +81,11 @@ class Partition:
 
 @attrs.frozen
 class Listing:
-    """What stands under the paths of a user, listed once: Spark plans a query more than once.
+    """The logs under the given paths. They are listed once, although Spark plans a query more than once.
 
     Attributes:
         partitions: the logs, by topic and partition.
-        problems: what could not be looked at.
+        problems: findings about directories that could not be listed.
     """
 
     partitions: tuple[Partition, ...]
@@ -93,12 +93,12 @@ class Listing:
 
 
 def list_partitions(options: SourceOptions) -> Listing:
-    """List what the paths of the options mean.
+    """List the logs under the paths of the options.
 
     Raises:
-        MissingFileError: a path that was named is not there.
-        StorageError: it cannot be read.
-        OptionError: a topic that was named is not there, or a path is of a file that holds no batches.
+        MissingFileError: a given path does not exist.
+        StorageError: a given path cannot be read.
+        OptionError: a named topic was not found, or a given path is a file without batches.
     """
     problems, tasks = [], []
     paths = [_absolute(local_or_remote(path)) for path in options.paths]
@@ -126,17 +126,17 @@ def plan(
     *,
     follower: TransactionFollower | None = None,
 ) -> list[Split]:
-    """Divide what is wanted among tasks.
+    """Divide the wanted parts of logs among tasks.
 
     Args:
-        options: what the user asks for.
-        listing: what stands under the paths.
+        options: of the source.
+        listing: the logs under the paths.
         hints: what wanted rows have in common.
-        follower: what has looked for transactions in the same logs before.
+        follower: remembers earlier searches for transactions in the same logs.
 
     Raises:
-        StorageError: a file cannot be read in which a timestamp or transactions are looked for.
-        OptionError: an offset or a timestamp is not in a log.
+        StorageError: a file that must be searched for a timestamp or for transactions cannot be read.
+        OptionError: as ``offset_range``.
     """
     hints = Hints() if hints is None else hints
     wanted = [each for each in listing.partitions if hints.admits_partition(each.topic, each.number)]
@@ -152,12 +152,12 @@ def plan(
 
 @attrs.frozen
 class _Planner:
-    """Divides files.
+    """Divides files into parts.
 
     Attributes:
-        options: what the user asks for.
-        hints: what the filters of the query say.
-        split_size: bytes of a split, about.
+        options: of the source.
+        hints: what wanted rows have in common.
+        split_size: approximate size of a split in bytes.
         follower: finds out which records are committed.
     """
 
@@ -167,7 +167,7 @@ class _Planner:
     follower: TransactionFollower
 
     def parts(self, partition: Partition) -> Iterator[FilePart]:
-        """Yield the parts of a log that are wanted, in order."""
+        """Yield the wanted parts of a log, in order."""
         for task in partition.snapshots:
             yield from self._of_file(self._whole(partition, task, None, None), task, Transactions())
         first, end = offset_range(self.options, partition.key, partition.segments)
@@ -204,11 +204,11 @@ class _Planner:
         try:
             return list(self._divided(task, self._trimmed(whole, task), transactions))
         except StorageError:
-            # In one piece, then: who reads it complains, in the way that the mode wants.
+            # Undivided: the task that reads it handles the error as the mode requires.
             return [_with_transactions(whole, transactions, task.base_offset, task.next_base_offset)]
 
     def _trimmed(self, whole: FilePart, task: SurveyTask) -> FilePart:
-        """Leave out what stands before the first wanted offset, and behind the last, as far as headers tell."""
+        """Return the part without the batches before the first wanted offset and after the last, as headers allow."""
         last = self.hints.last_offset
         first = _greatest(whole.first_offset, self.hints.first_offset)
         end = _least(whole.end_offset, None if last is None else last + 1)
@@ -226,7 +226,7 @@ class _Planner:
         return attrs.evolve(whole, start=start)
 
     def _divided(self, task: SurveyTask, whole: FilePart, transactions: Transactions) -> Iterator[FilePart]:
-        """Yield the parts of a file, each with the transactions that matter to it."""
+        """Yield the parts of a file, each with the aborted transactions that may have records in it."""
         start, offset = whole.start, task.base_offset
         for position, next_offset in self._cuts(task, whole):
             part = attrs.evolve(whole, start=start, end=position, may_be_torn=False)
@@ -249,7 +249,7 @@ def _with_transactions(part: FilePart, transactions: Transactions, first: int | 
 
 
 def _packed(parts: Iterable[FilePart], size_bytes: int, *, alone: bool) -> Iterator[Split]:
-    """Put parts that follow each other into one split, as long as it stays small."""
+    """Yield splits of consecutive parts, of about ``size_bytes``; with ``alone``, of one part each."""
     waiting: list[FilePart] = []
     total = 0
     for part in parts:
@@ -285,7 +285,7 @@ def _snapshots(options: SourceOptions, tasks: Sequence[SurveyTask]) -> Iterator[
 
 
 def _is_whole(task: SurveyTask) -> bool:
-    """Whether a file is a part of the log now; one on its way in or out is read if it was named."""
+    """Whether to read a file: it is part of the log now, not unfinished or being deleted, or it was named."""
     return task.state is FileState.CURRENT or task.was_named
 
 
@@ -297,21 +297,21 @@ def _is_wanted(options: SourceOptions, partition: Partition) -> bool:
 
 
 def _unreadable(problem: Finding) -> StorageError:
-    """Return the error of a path that cannot be read: a finding has words of it, and whoever looks again its type."""
+    """Return the error for a path that cannot be read. The finding lacks its type, so the path is read again."""
     listing = DirectoryListing()
     try:
         if listing.status(problem.path).kind is EntryKind.DIRECTORY:
             collections.deque(listing.entries(problem.path), maxlen=0)
     except StorageError as error:
         return without_frames(error)
-    return StorageError(problem.path, "open", problem.reason)  # By now it can be.
+    return StorageError(problem.path, "open", problem.reason)  # By now it can be read.
 
 
 def _check_hold_batches(named: Collection[str], tasks: Iterable[SurveyTask]) -> None:
     listing = DirectoryListing()
     for task in tasks:
         if task.path in named and not is_remote(task.path) and listing.status(task.path).kind is EntryKind.OTHER:
-            # Its size says nothing, and a task in another process could not read a pipe again.
+            # Its size is unknown, and a task in another process could not read a pipe again.
             raise OptionError("path", f"{task.path} is a {EntryKind.OTHER.value}, not a file")
         if task.path in named and task.kind is not FileKind.LOG and task.kind not in _SNAPSHOT_KINDS:
             raise OptionError("path", f"{task.path} is neither a segment (.log) nor a KRaft snapshot (.checkpoint)")
@@ -323,11 +323,11 @@ def _check_are_there(options: SourceOptions, partitions: Iterable[Partition]) ->
         if topic not in found:
             option = "subscribe" if options.topics else "assign"
             there = nearest(topic, tuple(sorted(found))) if found else ""
-            raise OptionError(option, f"topic {topic} is not there{there}")
+            raise OptionError(option, f"topic {topic} was not found{there}")
 
 
 def _absolute(path: str) -> str:
-    """Return a path as the workers need it, whose working directories are their own; links are not followed."""
+    """Return an absolute path, since workers have other working directories; links are not followed."""
     if is_remote(path) or os.path.isabs(path):  # noqa: PTH117
         return path
     parts = [part for part in path.split("/") if part not in {"", "."}]

@@ -3,9 +3,9 @@
 
 >>> spark.read.format("raftlog").option("view", "records").load("/var/lib/kafka/orders-0")  # doctest: +SKIP
 
-What it is asked is in ``rows.options``, what it gives in ``rows.views``; ``planning`` divides files among
-tasks on the driver, and ``reading`` is what a task does. This module is what Spark sees of them. It imports little:
-Spark imports it to look for data sources of any name.
+This module has the classes that Spark calls. The options are in ``rows.options``, and the columns in ``rows.views``;
+``planning`` divides files among tasks on the driver, and ``rows.reading`` is the work of a task. This module imports
+little, since Spark imports it to look for a data source of any name.
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class RaftLogDataSource(PickledForWorkers, DataSource):
-    """Segments and snapshots as rows. Spark makes one for each ``load``.
+    """Segments and snapshots as rows. Spark creates an instance for each ``load``.
 
     Raises:
         OptionError: an option is misspelt, missing, or has a value that cannot be.
@@ -33,7 +33,7 @@ class RaftLogDataSource(PickledForWorkers, DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Return what ``format`` calls it."""
+        """Return the name of the source, for ``format``."""
         return "raftlog"
 
     def schema(self) -> "StructType":
@@ -49,7 +49,7 @@ class RaftLogDataSource(PickledForWorkers, DataSource):
         return from_arrow_schema(view_schema(self._parsed()))
 
     def reader(self, schema: "StructType") -> DataSourceReader:
-        """Return what reads the columns of a schema, all of the view's or those that a user gave.
+        """Return a reader of the columns of a schema: all those of the view, or those that a user gave.
 
         Raises:
             OptionError: as ``schema``; and the view has no such column, or one of another type.
@@ -59,7 +59,7 @@ class RaftLogDataSource(PickledForWorkers, DataSource):
         return kind(options, _arrow_schema(options, schema))
 
     def streamReader(self, schema: "StructType") -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        """Return what reads the columns of a schema as the logs grow; raises as ``reader`` does."""
+        """Return a reader of the columns of a schema for a stream; raises as ``reader`` does."""
         from raftlog.tools.spark.source.stream import RaftLogStreamReader
 
         options = self._parsed()
@@ -75,8 +75,8 @@ class RaftLogReader(PickledForWorkers, DataSourceReader):
     """Plans on the driver, and reads in tasks.
 
     Args:
-        options: what the user asks for.
-        schema: the columns that are wanted, in order.
+        options: of the source.
+        schema: the wanted columns, in order.
     """
 
     def __init__(self, options: "SourceOptions", schema: "pa.Schema") -> None:
@@ -88,11 +88,11 @@ class RaftLogReader(PickledForWorkers, DataSourceReader):
         self._listing: Listing | None = None
 
     def partitions(self) -> list[InputPartition]:
-        """Divide what is wanted among tasks.
+        """Divide the wanted parts of logs among tasks.
 
         Raises:
-            StorageError: a path is not there, or cannot be read.
-            OptionError: a topic, an offset or a timestamp is not there.
+            StorageError: a path does not exist, or cannot be read.
+            OptionError: a topic, an offset or a timestamp was not found.
         """
         from raftlog.tools.spark.source.planning import list_partitions, plan
 
@@ -105,15 +105,15 @@ class RaftLogReader(PickledForWorkers, DataSourceReader):
         return read_partition(self._options, self._schema, self._hints, partition)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the listing on the driver."""
+        """Return the state for workers, without the listing, which only the driver needs."""
         return self.__dict__ | {"_listing": None}
 
 
 class RaftLogFilteringReader(RaftLogReader):
-    """Reads less where filters allow. Spark refuses such a reader unless it was told to push filters down."""
+    """Skips batches that filters exclude. Spark refuses such a reader unless filter pushdown is enabled."""
 
     def pushFilters(self, filters: "list[Any]") -> Iterable[Any]:  # noqa: N802 - Spark's name
-        """Take filters as hints, and give all of them back: Spark applies each again."""
+        """Use filters as hints, and return all of them, so that Spark applies each again."""
         hints = self._hints
         for each in filters:
             column: tuple[str, ...] = getattr(each, "attribute", ())

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The streaming form of the data source: logs that grow, read a micro-batch at a time.
+"""The data source as a stream: reads growing logs in micro-batches.
 
-A checkpoint holds, for each log, ``{"orders-0": {"offset": 1234, "epoch": 7}}``, and the ids of cluster and topic where
-files say them. Only sound batches count: a write that is cut waits until it is whole. A stream reads up to where one
-replica ends, which no file says to be committed: if records that were read are truncated, the stream says so and ends.
-``planning`` and ``reading`` do the work, as they do for a query that ends.
+A checkpoint has a place per log, ``{"orders-0": {"offset": 1234, "epoch": 7}}``, and the ids of cluster and topic if
+files have them. A stream reads only sound batches: a batch that is still being written is read once it is complete. It
+reads up to the end of one replica, and these records need not be committed: if they are truncated later, the stream
+fails with ``DivergedStreamError``. As for a batch query, ``planning`` and ``reading`` do the work.
 """
 
 import contextlib
@@ -33,25 +33,25 @@ if TYPE_CHECKING:
 else:
     try:
         from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, SupportsTriggerAvailableNow
-    except ImportError:  # Before Spark 4.2, nobody asks for these.
+    except ImportError:  # Spark before 4.2 does not use them.
         ReadAllAvailable = ReadMaxRows = type("ReadLimit", (), {})
         SupportsTriggerAvailableNow = type("SupportsTriggerAvailableNow", (), {})
 
 Offsets = dict[str, Any]
-"""Positions as Spark writes them to a checkpoint."""
+"""Places by log, in the form that Spark writes to a checkpoint."""
 
 _ATTEMPTS: Final = 5
-"""At a look at logs whose files go meanwhile."""
+"""The most attempts to list and read logs while files are deleted from them."""
 
 Answer = TypeVar("Answer")
 
 
 class StreamPartition(FilePartition):
-    """What one task of a micro-batch reads.
+    """The input of one task of a micro-batch.
 
     Args:
-        split: the parts of files.
-        start, end: between which places of its logs they stand.
+        split: the parts of files to read.
+        start, end: the places of their logs at which the micro-batch starts and ends.
     """
 
     def __init__(self, split: Split, start: Offsets, end: Offsets) -> None:
@@ -61,11 +61,11 @@ class StreamPartition(FilePartition):
 
 
 class RaftLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Plans micro-batches on the driver, and reads them in tasks. What it remembers makes it quicker, and no more.
+    """Plans micro-batches on the driver, and reads them in tasks. What it remembers only makes it faster.
 
     Args:
-        options: what the user asks for.
-        schema: the columns that are wanted, in order.
+        options: of the source.
+        schema: the wanted columns, in order.
     """
 
     def __init__(self, options: SourceOptions, schema: pa.Schema) -> None:
@@ -76,31 +76,32 @@ class RaftLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._transactions = TransactionFollower()
 
     def initialOffset(self) -> Offsets:  # noqa: N802 - Spark's name, as all here
-        """Return where a new stream starts: where ``startingOffsets`` says, else at the ends of the logs."""
+        """Return where a new stream starts: at the starting option, or else at the ends of the logs."""
         return self._ask(lambda logs: _written(logs, logs.first()))
 
     def latestOffset(self, start: Offsets | None = None, limit: Any = None) -> Offsets:  # noqa: N802
-        """Return up to where the next micro-batch reads. Before Spark 4.2, which says neither, that is all there is.
+        """Return where the next micro-batch ends. Spark before 4.2 passes no arguments, and gets the ends of the logs.
 
         Args:
             start: where the stream is.
-            limit: what ``getDefaultReadLimit`` said, if anything.
+            limit: the result of ``getDefaultReadLimit``, or None.
 
         Raises:
-            DivergedStreamError: a log is not the one any more that the stream has read.
-            OptionError: a log is gone, or its start is behind the stream, and that is an error.
+            DivergedStreamError: a log no longer has the records that the stream has read.
+            OptionError: a log is missing, or starts after the stream's place, and ``failOnDataLoss`` is true; or the
+                checkpoint is of another log or source.
         """
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         places = {} if start is None else start
         return self._ask(lambda logs: _written(logs, logs.latest(_read(logs, places), most, self._last), places))
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802
-        """Return what ``maxOffsetsPerTrigger`` says."""
+        """Return the limit of ``maxOffsetsPerTrigger``."""
         most = self._options.max_offsets_per_trigger
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Note where the logs end now: the query stops there, in as many micro-batches as the limit makes."""
+        """Remember where the logs end now. The query stops there, after as many micro-batches as the limit requires."""
         self._last = self._ask(lambda logs: logs.latest({}))
 
     def partitions(self, start: Offsets, end: Offsets) -> list[InputPartition]:
@@ -118,18 +119,18 @@ class RaftLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._ask(divided)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a task. A log that was truncated since it was planned is not taken for a damaged one.
+        """Yield the rows of a task. If a log was truncated after planning, that is reported instead of damage.
 
         Raises:
             DivergedStreamError, OptionError: as ``latestOffset``.
             DecodeError, StorageError, MissingExtraError, OptionError: as ``read_partition``.
         """
         if not isinstance(partition, StreamPartition):
-            return  # Spark's own, where there is nothing to read.
+            return  # A partition that Spark made, since there is nothing to read.
         try:
             yield from read_partition(self._options, self._schema, Hints(), partition)
         except DecodeError:
-            # A log that ends too early for having rotted is not truncated.
+            # Bit rot can make a log end early too: only epochs prove that it was truncated.
             self._look_again(partition, functools.partial(StreamLogs.check_histories, by_epochs_alone=True))
             raise
         except StorageError:
@@ -139,7 +140,7 @@ class RaftLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._look_again(partition, StreamLogs.check_histories)
 
     def _look_again(self, partition: StreamPartition, check: Callable[[StreamLogs, Positions], None]) -> None:
-        """Check the logs of a task as they are by now, if they can be read."""
+        """Check the logs of a task in their present state, if they can be read."""
         directories = {directory_of(part.path) for part in partition.split}
         options = SourceOptions(tuple(sorted(directories)), fails_on_loss=self._options.fails_on_loss)
 
@@ -151,11 +152,11 @@ class RaftLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._ask(checked, options)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave on the driver what was seen."""
+        """Return the state for workers, without what the driver remembers of logs."""
         return self.__dict__ | {"_places": BatchPlaces(), "_transactions": TransactionFollower()}
 
     def _ask(self, question: Callable[[StreamLogs], Answer], options: SourceOptions | None = None) -> Answer:
-        """Look at the logs, and again if a file was deleted meanwhile: whoever writes them does not wait."""
+        """Answer a question about the logs; if a file is deleted meanwhile, list them again and retry."""
         options = self._options if options is None else options
         for _ in range(_ATTEMPTS - 1):
             try:
@@ -167,7 +168,7 @@ class RaftLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _written(logs: StreamLogs, places: Positions, before: Offsets | None = None) -> Offsets:
-    """Return positions as a checkpoint has them; what no file says of a log any more, as one that is gone, is kept."""
+    """Return places in the form of a checkpoint. Ids that no file has any longer are kept from ``before``."""
     written: Offsets = {}
     for name, place in places.items():
         known = {key: value for key, value in (before or {}).get(name, {}).items() if key in NAMES}
@@ -176,16 +177,16 @@ def _written(logs: StreamLogs, places: Positions, before: Offsets | None = None)
 
 
 def _of_logs(split: Split, places: Offsets) -> Offsets:
-    """Return the places in the logs that a split has parts of."""
+    """Return the places of those logs that a split has parts of."""
     names = {log_name(part.topic, part.partition) for part in split}
     return {name: place for name, place in places.items() if name in names}
 
 
 def _read(logs: StreamLogs, offsets: Offsets) -> dict[str, OffsetAndEpoch]:
-    """Return the positions of a checkpoint.
+    """Return the places of a checkpoint.
 
     Raises:
-        OptionError: it is one of another cluster, of other topics of the same names, or not of this source.
+        OptionError: the checkpoint is of another cluster, of other topics with the same names, or of another source.
     """
     places: dict[str, OffsetAndEpoch] = {}
     if not isinstance(offsets, dict):
@@ -195,7 +196,7 @@ def _read(logs: StreamLogs, offsets: Offsets) -> dict[str, OffsetAndEpoch]:
             places[name] = OffsetAndEpoch(int(each["offset"]), int(each["epoch"]))
         except (KeyError, OverflowError, TypeError, ValueError):
             raise OptionError(
-                "checkpointLocation", f"it is of another source: {each!r} is no place in log {name}"
+                "checkpointLocation", f"it is of another source: {each!r} is not a place in log {name}"
             ) from None
         reason = difference(each, logs.identities.get(name, {}))
         if reason is not None:

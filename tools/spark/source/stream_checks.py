@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a log is still the one that a stream has read, and how much of several logs a micro-batch takes.
+"""Checks that a log still has the records that a stream has read, and divides a micro-batch among logs.
 
-In a log that raft or Kafka wrote, two that have a record of the same offset and epoch have all before it in common, and
-epochs never fall. So a place, which is an offset and the epoch of the record before it, tells whether what was read is
-still what the log has.
+If two logs written by raft or Kafka have a record of the same offset and epoch, all records before it are equal; and
+epochs never decrease. So a place, which is an offset and the epoch of the record before it, identifies the history that
+was read.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,17 +14,17 @@ import attrs
 from raftlog.offsets import OffsetAndEpoch
 
 NO_EPOCH: Final = -1
-"""Of a place before which no record is known."""
+"""The epoch of a place if the record before it is unknown."""
 
 
 @attrs.frozen
 class EpochWitness:
-    """Something in a log that says which epoch some records are, or were, of: a batch, or a snapshot's name.
+    """Evidence for the epoch of some records that are or were in a log: a batch, or a snapshot's name.
 
     Attributes:
         first_offset: of the first of these records.
-        next_offset: after the last one.
-        epoch: theirs; ``NO_EPOCH`` says nothing.
+        next_offset: after the last of them.
+        epoch: their epoch, or ``NO_EPOCH`` if unknown.
     """
 
     first_offset: int
@@ -33,11 +33,11 @@ class EpochWitness:
 
     @classmethod
     def of_snapshot(cls, snapshot_id: OffsetAndEpoch) -> "EpochWitness":
-        """Return what a snapshot's name says of the last record in it."""
+        """Return the epoch of a snapshot's last record, from the snapshot's name."""
         return cls(snapshot_id.offset - 1, snapshot_id.offset, snapshot_id.epoch)
 
     def contradicts(self, place: OffsetAndEpoch) -> bool:
-        """Whether a log that has these records has another epoch at a place."""
+        """Whether a log with these records must have another epoch at a place."""
         if NO_EPOCH in {self.epoch, place.epoch}:
             return False
         if self.next_offset < place.offset:
@@ -48,22 +48,22 @@ class EpochWitness:
 
 
 def contradicting_epoch(place: OffsetAndEpoch, witnesses: Iterable[EpochWitness]) -> int | None:
-    """Return the epoch of the first witness that contradicts a place; None if they all agree with it."""
+    """Return the epoch of the first witness that contradicts a place; None if none does."""
     return next((each.epoch for each in witnesses if each.contradicts(place)), None)
 
 
 def shares(waiting: Mapping[str, int], most: int) -> dict[str, int]:
-    """Divide what a micro-batch may take among logs: those that have less leave what they do not need to the others.
+    """Divide the limit of a micro-batch among logs evenly; what short logs do not need goes to the longer ones.
 
-    Each gets one at least, where there is one, so that none waits for ever: together they get more than ``most`` only
-    if that is less than one each.
+    Each log with unread offsets gets at least one, so that none starves. The sum exceeds ``most`` only if that is less
+    than one per log.
 
     Args:
-        waiting: how many offsets each log has.
-        most: how many all of them should get together.
+        waiting: the number of unread offsets per log.
+        most: the wanted limit for all logs together.
 
-    Differs: Spark's Kafka source divides in proportion to what waits, so that a log that has little waits for those
-    that have much.
+    Differs: Spark's Kafka source divides in proportion to unread offsets, so that a log with few waits for those with
+    many.
     """
     found: dict[str, int] = {}
     by_count = sorted((count, name) for name, count in waiting.items() if count > 0)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose a log is, by the files beside it: another log may have the same epochs at the same offsets.
+"""Identifies a log by the cluster id and topic id in the files beside it.
 
-That is so of the metadata logs of two clusters, which have one topic id, and of a topic that was made anew.
+Offsets and epochs are not enough: the metadata log of another cluster, or a topic that was deleted and created again,
+may have the same epochs at the same offsets.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,10 +19,10 @@ from raftlog.tools.terminal.standard_error import unicode_text
 from raftlog.uuid_text import uuid_to_text
 
 Identity = Mapping[str, str]
-"""As a checkpoint has it: by the keys of ``NAMES``, what files say."""
+"""Ids by the keys of ``NAMES``, as in a checkpoint; unknown ids are left out."""
 
 NAMES: Final = MappingProxyType({"clusterId": "cluster id", "topicId": "topic id"})
-"""What is called how in an error."""
+"""The name of each id in error messages, by its key in a checkpoint."""
 
 _LARGEST_FILE: Final = 64 * 1024
 
@@ -29,7 +30,7 @@ Contents = TypeVar("Contents")
 
 
 def identities(partitions: Mapping[str, Partition]) -> dict[str, Identity]:
-    """Return what is known of logs; what no file says, or one that cannot be read, is left out."""
+    """Return the identities of logs. Ids that no file has, or whose file cannot be read, are left out."""
     directories = {partition.place.log_directory for partition in partitions.values()}
     clusters = {directory: _cluster_id(directory) for directory in directories}
     found = {
@@ -40,7 +41,7 @@ def identities(partitions: Mapping[str, Partition]) -> dict[str, Identity]:
 
 
 def difference(then: Mapping[str, object], now: Identity) -> str | None:
-    """Return in what two identities differ, as a clause, or None. What one of them does not say is no difference."""
+    """Return a clause about the first id that differs, or None. An id that only one of them has is ignored."""
     for key, name in NAMES.items():
         if key in then and key in now and then[key] != now[key]:
             return f"had {name} {then[key]} there, and has {now[key]} under the path"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far a stream has read: an offset and an epoch for each log, and whether a log still has them.
+"""Where a stream starts and ends in each log, and checks that the logs still have what it has read.
 
-The offset is the next one to read; the epoch is that of the record before it, -1 where there is none. Together they
-name a place in the history of a log: one that was truncated and written anew has another epoch there.
+A place is the next offset to read, and the epoch of the record before it, -1 if there is none. Together they identify a
+history: a log that was truncated and written again has another epoch there.
 """
 
 import functools
@@ -15,23 +15,23 @@ from raftlog.offsets import OffsetAndEpoch
 from raftlog.tools.spark.rows.options import LATEST, OffsetBound, SourceOptions
 from raftlog.tools.spark.rows.parts import log_name
 from raftlog.tools.spark.source.batch_places import BatchPlaces, SeenBatch
-from raftlog.tools.spark.source.offset_ranges import offset_range
+from raftlog.tools.spark.source.offset_ranges import AFTER_ALL, offset_range
 from raftlog.tools.spark.source.planning import Listing, Partition, list_partitions
 from raftlog.tools.spark.source.stream_checks import NO_EPOCH, EpochWitness, contradicting_epoch, shares
 from raftlog.tools.spark.source.stream_identity import Identity, identities
 from raftlog.tools.spark.source.transactions import TransactionFollower
 
 Positions = Mapping[str, OffsetAndEpoch]
-"""By log, such as ``orders-0``."""
+"""Places by log, such as ``orders-0``."""
 
 
 @attrs.frozen(slots=False)
 class StreamLogs:
-    """The logs of a stream, as they are now.
+    """The logs of a stream in their present state.
 
     Attributes:
-        options: what the user asks for.
-        listing: what stands under the paths.
+        options: of the source.
+        listing: the logs under the paths.
         partitions: the logs by name.
         places: finds their batches.
         transactions: finds out which records are committed.
@@ -45,26 +45,27 @@ class StreamLogs:
 
     @functools.cached_property
     def identities(self) -> Mapping[str, Identity]:
-        """Whose the logs are, as far as files beside them say it."""
+        """The cluster ids and topic ids of the logs, from files beside them."""
         return identities(self.partitions)
 
     def first(self) -> dict[str, OffsetAndEpoch]:
-        """Return where a new stream starts: at the options' place, or at the ends of the logs if they say none."""
+        """Return where a new stream starts: at the starting option, or else at the ends of the logs."""
         return {name: self._first_of(partition) for name, partition in self.partitions.items()}
 
     def latest(
         self, start: Positions, most: int | None = None, last: Positions | None = None
     ) -> dict[str, OffsetAndEpoch]:
-        """Return up to where a stream can read.
+        """Return where the next micro-batch ends.
 
         Args:
-            start: where it is.
-            most: how many offsets it is to read at most, of all logs together, but one batch of each; None for any.
-            last: where it is to stop: it reads no other logs, and these up to there; None for the ends.
+            start: where the stream is.
+            most: the most offsets to read of all logs together; a log with unread offsets still gets at least one
+                batch. None for no limit.
+            last: where the stream stops: it reads only these logs, up to there; None for the ends of all logs.
 
         Raises:
-            DivergedStreamError: a log is not the one any more that the stream has read.
-            OptionError: a log is gone, or its start is behind the stream, and that is an error.
+            DivergedStreamError: a log no longer has the records that the stream has read.
+            OptionError: a log is missing, or starts after the stream's place, and ``failOnDataLoss`` is true.
         """
         self.check(start)
         names = [name for name in self.partitions if last is None or name in last or name in start]
@@ -81,7 +82,7 @@ class StreamLogs:
         return gone | ends
 
     def between(self, start: Positions, end: Positions) -> SourceOptions:
-        """Return the options for a query of what stands between two places.
+        """Return the options of a query for the records between two places of each log.
 
         Raises:
             DivergedStreamError, OptionError: as ``latest``.
@@ -96,7 +97,7 @@ class StreamLogs:
         )
 
     def check(self, places: Positions) -> None:
-        """Check that each log is there, and has the epoch that it is said to have.
+        """Check that each log has the epoch of its place and, with ``failOnDataLoss``, still has that offset.
 
         Raises:
             DivergedStreamError, OptionError: as ``latest``.
@@ -107,14 +108,14 @@ class StreamLogs:
                 self._check_is_there(name, place.offset)
 
     def check_histories(self, places: Positions, *, by_epochs_alone: bool = False) -> None:
-        """Check that no log that is there has another history before a place.
+        """Check that no existing log has another history before its place.
 
         Args:
             places: by log.
-            by_epochs_alone: a log that ends before a place may be damaged there: that proves nothing.
+            by_epochs_alone: whether to accept a log that ends before its place, since it may be damaged there.
 
         Raises:
-            DivergedStreamError: one has.
+            DivergedStreamError: a log has another history.
         """
         for name, place in places.items():
             partition = self.partitions.get(name)
@@ -130,14 +131,14 @@ class StreamLogs:
     def _check_is_there(self, name: str, offset: int) -> None:
         partition = self.partitions.get(name)
         if partition is None:
-            raise OptionError("path", f"{name} is gone: say failOnDataLoss=false to go on without it")
+            raise OptionError("path", f"{name} is missing: set failOnDataLoss=false to continue without it")
         start = _start_of(partition).offset
         if offset < start:
-            reason = f"{name} starts at {start}, so that {offset} is gone: say failOnDataLoss=false to go on"
+            reason = f"{name} starts at {start}, so that {offset} is missing: set failOnDataLoss=false to continue"
             raise OptionError("path", reason)
 
     def _witnesses(self, partition: Partition, offset: int) -> Iterator[EpochWitness]:
-        """Yield what speaks for the epoch before an offset: a batch, or where it is gone, what stands around it."""
+        """Yield evidence for the epoch before an offset: the batch there or, if it was removed, its neighbours."""
         before = self.places.last(partition.segments, offset)
         if before is not None:
             yield _witness(before)
@@ -151,15 +152,17 @@ class StreamLogs:
         if not self.options.starting.option or self.options.starting.of(partition.key) == LATEST:
             return self._end_of(partition)
         first, _ = offset_range(self.options, partition.key, partition.segments)
+        if first == AFTER_ALL:
+            return self._end_of(partition)
         return _start_of(partition) if first is None else self._place_at(partition, first)
 
     def _begin_of(self, name: str, start: Positions) -> OffsetAndEpoch:
-        """Return where the stream goes on: where it is, or at the start of the log if that is gone, or new."""
+        """Return where the stream continues: at its place, or at the log start if that is later or the log is new."""
         log_start = _start_of(self.partitions[name])
         return max(start.get(name, log_start), log_start, key=_offset)
 
     def _end_of(self, partition: Partition) -> OffsetAndEpoch:
-        """Return where the sound batches end, or, if committed records alone are wanted, the first open transaction."""
+        """Return where the sound batches end or, for ``read_committed``, where the first open transaction starts."""
         end = self._log_end(partition)
         if self.options.read_committed:
             stable_end = self.transactions.find(partition.segments, partition.producer_snapshots).stable_end
@@ -168,7 +171,7 @@ class StreamLogs:
         return end
 
     def _log_end(self, partition: Partition) -> OffsetAndEpoch:
-        """Return where the log ends. One that starts at a snapshot, and has nothing yet, has its epoch there."""
+        """Return where the log ends. The end of an empty log after a snapshot has the epoch of that snapshot."""
         last = self.places.last(partition.segments)
         if last is not None:
             return OffsetAndEpoch(last.next_offset, last.epoch)
@@ -181,7 +184,7 @@ class StreamLogs:
         return OffsetAndEpoch(offset, NO_EPOCH if before is None else before.epoch)
 
     def _end_within(self, partition: Partition, begin: int, count: int, end: OffsetAndEpoch) -> OffsetAndEpoch:
-        """Return where the last batch ends that ends within so many offsets, or else the first one."""
+        """Return the end of the last batch that ends within ``count`` offsets, or else of the first batch."""
         last = self.places.last(partition.segments, begin + count)
         if last is not None and last.next_offset > begin + count:
             last = self.places.last(partition.segments, last.base_offset)
@@ -193,16 +196,16 @@ class StreamLogs:
 def list_logs(
     options: SourceOptions, places: BatchPlaces | None = None, transactions: TransactionFollower | None = None
 ) -> StreamLogs:
-    """List the logs of a stream: segments alone, as a snapshot's records are those of the log once more.
+    """List the logs of a stream, without snapshots, since their records were in the log before.
 
     Args:
-        options: what the user asks for.
-        places: what earlier searches have found in the same logs.
-        transactions: likewise.
+        options: of the source.
+        places: remembers earlier searches for batches in the same logs.
+        transactions: remembers earlier searches for transactions in the same logs.
 
     Raises:
-        StorageError: a path is not there, or cannot be read.
-        OptionError: as ``list_partitions``; a log is there twice; or an option is not for streams.
+        StorageError: a path does not exist, or cannot be read.
+        OptionError: as ``list_partitions``; two directories have the same log; or an option is not for streams.
     """
     places = BatchPlaces() if places is None else places
     if options.ending.option:
@@ -223,7 +226,7 @@ def list_logs(
 
 
 def _start_of(partition: Partition, *, newest: bool = False) -> OffsetAndEpoch:
-    """Return where a log starts, by the name of its first segment; or where its newest segment does."""
+    """Return where a log starts by the name of its first segment; or, with ``newest``, its newest segment."""
     return OffsetAndEpoch(partition.segments[-1 if newest else 0].base_offset or 0, NO_EPOCH)
 
 

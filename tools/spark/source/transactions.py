@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which transactions of logs that grow were aborted, and which are open: what ``read_committed`` leaves out."""
+"""Finds aborted and open transactions in growing logs, whose records ``read_committed`` leaves out."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,13 +14,13 @@ from raftlog.tools.spark.source.batch_places import SeenBatch
 
 
 class TransactionFollower:
-    """Finds out about the transactions of logs that grow: each time from where it was, if that is there still."""
+    """Finds the transactions of growing logs. A search continues where the last one ended, if that batch exists."""
 
     def __init__(self) -> None:
         self._searches: dict[str, _Search] = {}
 
     def find(self, segments: Sequence[SurveyTask], producer_snapshots: Mapping[int, str]) -> Transactions:
-        """Find out about the transactions of a log.
+        """Return the transactions of a log.
 
         Args:
             segments: all of its segments, by offset.
@@ -43,18 +43,18 @@ class TransactionFollower:
 
 
 class _Search:
-    """What was found so far, and the last batch that was scanned."""
+    """The transactions of a log found so far, and the last batch that was scanned."""
 
     def __init__(self, found: TransactionSearch | None = None) -> None:
         self._found = found or TransactionSearch()
         self._last: tuple[str, SeenBatch] | None = None
 
     def result(self, start_offset: int) -> Transactions:
-        """Return what is known of a log that starts at an offset."""
+        """Return the transactions found, for a log that starts at an offset."""
         return self._found.result(start_offset)
 
     def go_on(self, segments: Sequence[SurveyTask]) -> bool:
-        """Take what stands behind the last batch that was scanned; return whether that batch was there."""
+        """Scan what follows the last scanned batch; return False, without a scan, if that batch no longer exists."""
         paths = [segment.path for segment in segments]
         if self._last is None or self._last[0] not in paths:
             return False
@@ -68,7 +68,7 @@ class _Search:
         return True
 
     def scan(self, path: str, start: int = 0) -> None:
-        """Follow the transactions through a segment. What is damaged says nothing here: those who read it complain."""
+        """Follow the transactions through a segment. It skips damage, which is reported when the rows are read."""
         with open_source(path) as source:
             for piece in split_runs(source, start=start):
                 if isinstance(piece, BatchRun):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Spark carries from the driver to workers, whose Python may lack raftlog: then one line says what to do."""
+"""Pickling for workers that may lack raftlog: unpickling there then fails with advice in one line."""
 
 import pickle
 import sys
@@ -8,10 +8,10 @@ from typing import Any
 
 
 class PickledForWorkers:
-    """Pickles, by Spark's own pickler, to something that is opened without raftlog, and then asks for it."""
+    """A base class of what Spark pickles: without raftlog, unpickling raises an ``ImportError`` with advice."""
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """Return what opens a pickle of this, and that."""
+        """Return the function that opens a pickle of this object, and its arguments."""
         from raftlog.tools.spark.spark_failure import INSTALL
 
         return _opener(), (pickle.dumps((type(self), self.__getstate__())), INSTALL)
@@ -19,7 +19,7 @@ class PickledForWorkers:
 
 def _opener() -> Callable[[bytes, str], Any]:
     def opened(data: bytes, advice: str) -> Any:
-        # A function inside another one travels as code: one of a module would have to be there to be imported.
+        # Spark pickles a nested function by value. A module's function is pickled by name, and needs raftlog to load.
         try:
             kind, state = pickle.loads(data)  # noqa: S301 - of the driver
         except ImportError as error:

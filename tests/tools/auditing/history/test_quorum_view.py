@@ -297,7 +297,7 @@ def test_voters_in_quarantine_are_no_majority() -> None:
 
     assert (view.present, view.quarantined, view.has_majority) == (3, 2, False)
     assert [member(view, node_id).electable_with_absent for node_id in IDS] == [False, False, False]
-    assert "No majority is here: 3 of 3 voters, where 2 are needed; 2 in quarantine." in view_words(view)
+    assert "No majority is here: 3 of 3 voters; 2 are needed; 2 in quarantine." in view_words(view)
 
 
 def test_damage_below_what_was_durable_is_a_quarantine() -> None:

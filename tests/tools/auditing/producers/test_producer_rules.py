@@ -357,12 +357,12 @@ def test_a_producer_snapshot_agrees_with_the_log(place: int) -> None:
         ]
 
     assert found() == found(producer_id=9, last_offset=0) == []
-    assert found(last_sequence=5) == ["producer 7: last sequence 5, where the log has 1"]
+    assert found(last_sequence=5) == ["producer 7: last sequence 5, but the log has 1"]
     assert found(producer_epoch=3, last_offset=0) == [
-        "producer 7: producer epoch 3, where the log has 0; last offset 0, where the log has 1"
+        "producer 7: producer epoch 3, but the log has 0; last offset 0, but the log has 1"
     ]
     assert found(current_transaction_first_offset=0) == [
-        "producer 7: current transaction first offset 0, where the log has -1"
+        "producer 7: current transaction first offset 0, but the log has -1"
     ]
 
 

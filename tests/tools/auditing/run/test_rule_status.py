@@ -47,16 +47,17 @@ def test_every_subject_can_be_there(subject: Subject) -> None:
         for log_directory in ("a", "b")
         for kind in FileKind
     ]
-    found = statuses(*partitions, segment(topic))
+    topics = [segment(topic, log_directory=log_directory) for log_directory in ("a", "b")]
+    found = statuses(*partitions, *topics)
     assert {found[rule.id] for rule in CATALOGUE.values() if rule.subject is subject} == {CheckStatus.PASS}
     assert {found[rule.id] for rule in CATALOGUE.values() if rule.subject is Subject.NOTHING} == {CheckStatus.SKIPPED}
 
 
 def test_a_topics_segment_says_nothing_of_clusters_and_raft() -> None:
-    """Of one segment of a topic only rules of segments, batches and files pass."""
+    """For one segment of a topic, only rules of topics, segments, batches and files pass."""
     found = statuses(segment(Place("a", "orders", 0)))
     passed = {CATALOGUE[rule].subject for rule, status in found.items() if status is CheckStatus.PASS}
-    assert passed == {Subject.ANYTHING, Subject.BATCHES, Subject.LOGS}
+    assert passed == {Subject.ANYTHING, Subject.BATCHES, Subject.LOGS, Subject.TOPICS}
     assert found["cluster-twice"] is CheckStatus.SKIPPED
 
 

@@ -197,15 +197,16 @@ def test_a_time_is_turned_into_an_offset(tmp_path: Path) -> None:
     assert [row["offset"] for row in rows(tmp_path, endingTimestamp=250)] == [0]
     by_time = '{"orders": {"0": 350}}'
     assert [row["offset"] for row in rows(tmp_path, startingOffsetsByTimestamp=by_time)] == [3]
-    with pytest.raises(OptionError, match="as new as that"):
+    with pytest.raises(OptionError, match="no record of that time or later"):
         rows(tmp_path, startingTimestamp=500)
+    assert rows(tmp_path, startingTimestamp=500, startingOffsetsByTimestampStrategy="latest") == []
 
 
 def test_offsets_that_are_gone_are_a_loss(tmp_path: Path) -> None:
     """A starting offset before the log start fails, unless failOnDataLoss says otherwise."""
     write_log(tmp_path / "orders-0", batch(5), name="00000000000000000005.log")
     start = '{"orders": {"0": 2}}'
-    with pytest.raises(OptionError, match="starts at 5, so that 2 is gone"):
+    with pytest.raises(OptionError, match="starts at 5, so that 2 is missing"):
         rows(tmp_path, startingOffsets=start)
     assert len(rows(tmp_path, startingOffsets=start, failOnDataLoss="false")) == 1
 

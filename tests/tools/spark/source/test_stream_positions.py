@@ -118,11 +118,20 @@ def test_a_new_stream_starts_at_the_end_unless_told(tmp_path: Path) -> None:
     assert _read(tmp_path, start, end) == [0]
 
 
+def test_a_stream_from_a_time_after_all_records_starts_at_the_end_if_the_strategy_is_latest(tmp_path: Path) -> None:
+    """With startingOffsetsByTimestampStrategy latest, such a stream reads only records that are appended later."""
+    write_log(tmp_path / NAME, *_batches(1, 1))
+    options = SourceOptions.parse(
+        {"path": str(tmp_path), "startingTimestamp": "9999999999999", "startingOffsetsByTimestampStrategy": "latest"}
+    )
+    assert list_logs(options).first() == {NAME: OffsetAndEpoch(2, 1)}
+
+
 def test_a_log_that_is_gone_or_there_twice_is_an_error(tmp_path: Path) -> None:
     """A stream reads one replica of each log, and one that is gone is a loss."""
     write_log(tmp_path / "n1" / NAME, *_batches(1))
     gone: dict[str, Any] = {"payments-0": OffsetAndEpoch(4, 1)}
-    with pytest.raises(OptionError, match="payments-0 is gone"):
+    with pytest.raises(OptionError, match="payments-0 is missing"):
         list_logs(_options(tmp_path)).latest(gone, None)
     kept = list_logs(_options(tmp_path, failOnDataLoss="false")).latest(gone, None)
     assert kept["payments-0"] == gone["payments-0"]
@@ -135,7 +144,7 @@ def test_what_was_deleted_before_it_was_read_is_a_loss(tmp_path: Path) -> None:
     """The log start has passed the stream."""
     place = {NAME: OffsetAndEpoch(2, 1)}
     write_log(tmp_path / NAME, batch(5), name="00000000000000000005.log")
-    with pytest.raises(OptionError, match="starts at 5, so that 2 is gone"):
+    with pytest.raises(OptionError, match="starts at 5, so that 2 is missing"):
         _read(tmp_path, place, {NAME: OffsetAndEpoch(6, 1)})
     assert _read(tmp_path, place, {NAME: OffsetAndEpoch(6, 1)}, failOnDataLoss="false") == [5]
 

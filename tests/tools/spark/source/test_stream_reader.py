@@ -154,7 +154,7 @@ def test_a_checkpoint_without_ids_is_taken_and_gets_them(tmp_path: Path) -> None
 def test_a_checkpoint_of_something_else_is_an_error(tmp_path: Path, place: Any) -> None:
     """What is no place is named, with its log."""
     write_log(tmp_path / NAME, batch(0))
-    with pytest.raises(OptionError, match=f"is no place in log {NAME}"):
+    with pytest.raises(OptionError, match=f"is not a place in log {NAME}"):
         _reader(tmp_path).latestOffset({NAME: place}, ReadAllAvailable())
 
 
@@ -234,7 +234,7 @@ def test_what_was_cut_behind_the_records_that_are_wanted_is_no_loss(tmp_path: Pa
             list(reader.read(parts[0]))
         flip(path, position)
     path.unlink()
-    with pytest.raises(OptionError, match=f"{NAME} is gone"):
+    with pytest.raises(OptionError, match=f"{NAME} is missing"):
         list(reader.read(parts[0]))
 
 
