@@ -70,7 +70,7 @@ def swapped_batches(ground: Ground) -> Spot:
 
 @FAULTS.kind("offset-order", "offset-gap", on=QUORUMS)
 def stale_batch(ground: Ground) -> Spot:
-    """A batch is replaced by a much earlier one: a write went to the wrong position."""
+    """A batch is replaced by an earlier one: a write went to the wrong position."""
     segment, index = data_batch(ground)
     segment.batches[index] = segment.batches[ground.below(index)]
     segment.save(without=index)
