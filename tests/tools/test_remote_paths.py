@@ -267,7 +267,7 @@ def test_results_stay_local(tmp_path: Path) -> None:
 
     assert remote.exit_code == inside.exit_code == 1
     assert "local directory" in remote.messages
-    assert "nothing is written to what is audited" in inside.messages
+    assert "an audited directory is not written to" in inside.messages
 
 
 def test_schemes_that_nobody_knows() -> None:

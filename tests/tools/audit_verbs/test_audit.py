@@ -247,7 +247,7 @@ def test_a_directory_that_is_not_ours(tmp_path: Path) -> None:
     (newer / "raftlog-audit.json").write_text('{"format": 99}')
     (tmp_path / "file").write_text("x")
     for out, message in (
-        (theirs, "is there, is not empty and is no output of raftlog audit"),
+        (theirs, "exists, is not empty and is not the output of raftlog audit"),
         (newer, "is the output of another version of raftlog audit"),
         (tmp_path / "file", "open failed: File exists"),
     ):
@@ -266,7 +266,7 @@ def test_results_are_not_written_to_what_is_audited(quorum: Path) -> None:
     for out in (quorum / "out", link / "out", quorum):
         outcome = audit(out, quorum)
         assert (outcome.exit_code, len(outcome.complaints)) == (1, 1)
-        assert "nothing is written to what is audited" in outcome.complaints[0]
+        assert "an audited directory is not written to" in outcome.complaints[0]
     assert sorted(path.name for path in quorum.iterdir()) == sorted(path.name for path in QUORUM.iterdir())
 
 
@@ -322,7 +322,7 @@ def test_a_damaged_store(out: Path) -> None:
     outcome = audit(out, QUORUM / "n1")
 
     assert outcome.exit_code == 1
-    assert "without this file everything is surveyed anew" in outcome.complaints[0]
+    assert "without this file, everything is surveyed again" in outcome.complaints[0]
     (out / "evidence.sqlite").unlink()
     assert audit(out, QUORUM / "n1").exit_code == 0
 

@@ -100,7 +100,7 @@ def test_only_the_first_difference_is_shown_unless_all_are_wanted(quorum: Path) 
     [
         ((), "at least two paths are needed"),
         (("n9",), "cannot be opened"),
-        (("empty",), "no file of Kafka's is in it"),
+        (("empty",), "there is no file of Kafka in it"),
         (("orders",), "the paths have no partition in common"),
     ],
 )

@@ -38,7 +38,7 @@ def test_a_rule_in_words() -> None:
     """A rule's text has its claim first."""
     outcome = run("explain", "epoch-order")
     assert outcome.exit_code == 0
-    assert outcome.text.startswith("epoch-order: epochs of batches do not go back\n  severity  damaged\n")
+    assert outcome.text.startswith("epoch-order: epochs of batches do not decrease\n  severity  damaged\n")
 
 
 def test_a_rule_that_is_not_always_checked() -> None:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who voted and led from which offset on, and where replicas differ, from evidence."""
+"""Derives from evidence who voted and led from which offset on, and where replicas differ."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far a log once reached, and how far it was durable, by the files beside its segments."""
+"""Finds how far a log once reached, and how far it was durable, from the files beside its segments."""
 
 from collections.abc import Iterator, Sequence
 
@@ -16,7 +16,7 @@ from raftlog.tools.auditing.survey.small_file_survey import file_name
 
 
 def ends_seen(evidence: PartitionEvidence) -> Iterator[tuple[int, str]]:
-    """Yield where a log has ended, by names of producer snapshots and by the epochs that began there."""
+    """Yield former end offsets of a log: the names of producer snapshots, and the start of a later epoch."""
     for file in evidence.files:
         if file.task.state is not FileState.CURRENT:
             continue
@@ -29,7 +29,7 @@ def ends_seen(evidence: PartitionEvidence) -> Iterator[tuple[int, str]]:
 
 
 def durable_end_offset(evidence: PartitionEvidence) -> int | None:
-    """Return the end that was durable by raftlog's files; None where they do not say, or Kafka has written since."""
+    """Return the durable end by raftlog's files; None if there are none, or if Kafka has written since."""
     contents = {file_name(file.task): file.contents for file in evidence.files if file.contents is not None}
     marks = contents.get(FLUSH_MARK_NAME, {}).get("marks", [])
     said = contents.get(RECOVERY_POINT_NAME)

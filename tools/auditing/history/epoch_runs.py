@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which epoch each part of a log is of, where single batches may claim a wrong one: no CRC covers a batch's epoch."""
+"""Finds the epochs of a log although single batches may claim a wrong one: the CRC does not cover a batch's epoch."""
 
 import bisect
 import functools
@@ -13,16 +13,16 @@ from raftlog.tools.auditing.evidence import EpochSeen, FileEvidence, PartitionEv
 from raftlog.tools.catalogue.findings import Finding
 
 _FEW: Final = 16
-"""How many runs in a row may be wrong."""
+"""The number of consecutive runs that may be wrong."""
 
 
 @attrs.frozen
 class EpochRun:
-    """Batches of one epoch that follow each other in a segment.
+    """Consecutive batches of one epoch in a segment.
 
     Attributes:
         file: the segment.
-        seen: the epoch, and where it starts and ends here.
+        seen: the epoch, and its start and end in this run.
     """
 
     file: FileEvidence
@@ -30,17 +30,17 @@ class EpochRun:
 
     @property
     def offset_count(self) -> int:
-        """How many offsets it spans."""
+        """The number of offsets it spans."""
         return max(1, self.seen.end_offset - self.seen.start_offset)
 
     def finding(self, rule: str, reason: str) -> Finding:
-        """Make a finding about its first batch."""
+        """Return a finding about its first batch."""
         seen = self.seen
         return Finding(self.file.task.path, rule, reason, seen.position, offset=seen.start_offset, epoch=seen.epoch)
 
 
 def epoch_runs(evidence: PartitionEvidence) -> list[EpochRun]:
-    """Return what the segments of a log say of epochs, in the order of the log."""
+    """Return the runs in the segments of a log, in the order of the log."""
     return [EpochRun(file, seen) for file in evidence.segments for seen in file.epochs]
 
 
@@ -49,8 +49,8 @@ class EpochSpan:
     """An epoch of a log, over all its segments.
 
     Attributes:
-        first: where it starts.
-        end_offset: after its last batch, exclusive.
+        first: its first run.
+        end_offset: the end of its last batch, exclusive.
     """
 
     first: EpochRun
@@ -79,18 +79,18 @@ class LogEpochs:
         trusted = _trusted(self._runs)
         self._trusted = {id(run) for run in trusted}
         self.spans: Sequence[EpochSpan] = _spans(trusted)
-        """The epochs that are trusted, ascending."""
+        """The trusted epochs, ascending."""
 
     @functools.cached_property
     def doubted(self) -> Sequence[EpochRun]:
-        """Runs that break the order, and whose epochs are not trusted."""
+        """Runs that break the order; their epochs are not trusted."""
         return [run for run in self._runs if id(run) not in self._trusted]
 
     @functools.cached_property
     def broken_between_segments(self) -> Sequence[EpochRun]:
-        """Of the doubted runs those at the border of two segments, where nobody who sees one of them can tell.
+        """The doubted runs at the border of two segments, which the survey of one segment cannot find.
 
-        Segments that overlap are another fault.
+        Overlapping segments are a different fault.
         """
         broken = []
         for before, after in itertools.pairwise(self._runs):
@@ -100,11 +100,11 @@ class LogEpochs:
         return broken
 
     def span_at(self, offset: int) -> EpochSpan | None:
-        """Return the epoch that an offset is in; None where no batch says so."""
+        """Return the epoch of an offset; None if no batch has it."""
         return next(iter(self.overlapping(offset, offset + 1)), None)
 
     def overlapping(self, start_offset: int, end_offset: int) -> list[EpochSpan]:
-        """Return the epochs that have offsets in a range, which ends exclusive; the last one first."""
+        """Return the epochs that have offsets in a range (end exclusive), the last epoch first."""
         found = []
         index = bisect.bisect_left(self._starts, end_offset) - 1
         while index >= 0 and self.spans[index].end_offset > start_offset:
@@ -114,12 +114,12 @@ class LogEpochs:
 
     @functools.cached_property
     def _starts(self) -> list[int]:
-        """Where epochs start; where that is out of order, it is reported, and offsets may not be found."""
+        """The start offsets of epochs. If they are out of order, that is reported, and lookups may fail."""
         return [span.start_offset for span in self.spans]
 
 
 def _trusted(runs: Sequence[EpochRun]) -> list[EpochRun]:
-    """Return runs whose epochs do not go back: where they do, the shorter side is wrong, or the one that stands out."""
+    """Return runs whose epochs do not decrease: if they do, the shorter side is wrong, or the outlier."""
     trusted: list[EpochRun] = []
     for run in runs:
         above = size = 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Telling logs of one name apart that never were replicas of each other: those of two clusters with one id."""
+"""Separates logs of one name that are not replicas of each other: they belong to two clusters with one id."""
 
 import uuid
 from collections.abc import Callable, Iterable
@@ -13,15 +13,15 @@ T = TypeVar("T")
 
 
 def by_history(values: Iterable[T], evidence: Callable[[T], PartitionEvidence]) -> list[list[T]]:
-    """Divide the replicas of a raft log by the clusters that wrote them; of other logs all are together.
+    """Divide the replicas of a raft log by the clusters that wrote them; replicas of other logs stay together.
 
-    Replicas are of one cluster if they share an epoch's first batch. Else they are of two if their voters have had no
-    directory in common, or if the first batch of both opens one epoch at one offset, with other leaders or voters.
-    Where nothing tells, they are taken to be of one.
+    Replicas belong to one cluster if they share an epoch's first batch. Otherwise they belong to two if their voters
+    have no directory in common, or if the first batch of both starts the same epoch at the same offset with different
+    leaders or voters. If nothing shows either, they are taken to belong to one.
 
     Args:
-        values: the replicas, or what has them.
-        evidence: returns the files of one.
+        values: the replicas, in any form.
+        evidence: returns the evidence of a value.
 
     Returns:
         The values, in their order.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The log directories that are looked at: whose they are, by what each says of itself."""
+"""Identifies the audited log directories by their meta.properties."""
 
 import uuid
 from collections.abc import Callable, Iterable
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 @attrs.frozen
 class DirectoryIdentity:
-    """What the meta.properties of a log directory says; None where there is none, or it does not say.
+    """The identity of a log directory in its meta.properties; None for what it does not have.
 
     Attributes:
         path: of the directory.
@@ -42,14 +42,14 @@ def log_directories(evidence: Iterable[PartitionEvidence]) -> dict[str, Director
 
 
 def by_cluster(values: Iterable[T], cluster_id: Callable[[T], str | None]) -> dict[str, list[T]]:
-    """Divide values by the clusters that they are of; who names none is taken to be of the only one that there is.
+    """Divide values by cluster. If there is only one cluster, values without a cluster id are taken to belong to it.
 
     Args:
         values: for instance replicas.
-        cluster_id: returns what a value says; None where it does not say.
+        cluster_id: returns the cluster id of a value; None if it has none.
 
     Returns:
-        The values by cluster id, in their order; the id is empty where nothing says it.
+        The values by cluster id, in their order; an unknown id is empty.
     """
     named = [(cluster_id(value), value) for value in values]
     known = {name for name, _ in named if name is not None}

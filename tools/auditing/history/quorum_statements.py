@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the files of one raft log say about its quorum: the control records of its segments, and its snapshots."""
+"""Collects what one raft log says about its quorum: the control records of its segments, and its snapshots."""
 
 from collections.abc import Iterator
 
@@ -24,9 +24,9 @@ class Statement:
     """A control record about the quorum.
 
     Attributes:
-        file: that it is in.
-        seen: where it is in that file; of a snapshot, offsets count within the snapshot.
-        value: what it says.
+        file: the file with the record.
+        seen: the record's place in the file; in a snapshot, offsets are relative to the snapshot.
+        value: the record.
     """
 
     file: FileEvidence
@@ -34,7 +34,7 @@ class Statement:
     value: LeaderChangeMessage | KRaftVersionRecord | VotersRecord | SnapshotHeaderRecord
 
     def finding(self, rule: str, reason: str) -> Finding:
-        """Make a finding about the batch that it is in."""
+        """Return a finding about the batch of the record."""
         seen = self.seen
         return Finding(
             self.file.task.path, rule, reason, position=seen.position, offset=seen.batch_offset, epoch=seen.epoch
@@ -43,13 +43,13 @@ class Statement:
 
 @attrs.frozen
 class SnapshotStatement:
-    """What a snapshot says of the quorum at its end.
+    """A snapshot's statement about the quorum at its end.
 
     Attributes:
-        file: that it is in.
+        file: the snapshot.
         snapshot_id: by its name.
         header: its first record.
-        version, voters: what names them; None where nothing does.
+        version, voters: its records of them; None if it has none.
     """
 
     file: FileEvidence
@@ -60,7 +60,7 @@ class SnapshotStatement:
 
     @property
     def offset(self) -> int:
-        """The last offset that it stands for, inclusive; -1 of the bootstrap snapshot."""
+        """The last offset that it covers, inclusive; -1 for the bootstrap snapshot."""
         return self.snapshot_id.offset - 1
 
     @property
@@ -71,25 +71,25 @@ class SnapshotStatement:
 
     @property
     def kraft_version(self) -> int:
-        """The level that it names: 0 where it names none."""
+        """Its kraft.version; 0 if it names none."""
         value = self.version.value if self.version else None
         return value.kraft_version if isinstance(value, KRaftVersionRecord) else 0
 
     @property
     def voter_set(self) -> VoterSet | None:
-        """The set that it names, or None."""
+        """Its voter set, or None."""
         return None if self.voters is None else voters_of(self.voters)
 
 
 def voters_of(statement: Statement) -> VoterSet | None:
-    """Return the set that a VotersRecord names; None of other records, and of one that names none that can be."""
+    """Return the voter set of a VotersRecord; None for other records, and for a set that is not valid."""
     if not isinstance(statement.value, VotersRecord) or voters_problem(statement.value) is not None:
         return None
     return voter_set(statement.value)
 
 
 def log_statements(evidence: PartitionEvidence) -> list[Statement]:
-    """Return what a log's segments say, by ascending offset; of two records at one offset the first counts."""
+    """Return the statements of a log's segments, by ascending offset; of two records at one offset, the first."""
     by_offset: dict[int, Statement] = {}
     for file in evidence.segments:
         for statement in _statements(file):
@@ -98,7 +98,7 @@ def log_statements(evidence: PartitionEvidence) -> list[Statement]:
 
 
 def snapshot_statements(evidence: PartitionEvidence) -> list[SnapshotStatement]:
-    """Return what a log's snapshots say whose first batch is sound, by ascending id."""
+    """Return the statements of a log's snapshots whose first batch is sound, by ascending id."""
     found = []
     for snapshot_id, file in evidence.snapshots_by_id.items():
         by_type = {type(statement.value): statement for statement in _statements(file)}
@@ -116,10 +116,10 @@ def _statements(file: FileEvidence) -> Iterator[Statement]:
 
 
 def gaps(evidence: PartitionEvidence) -> list[int]:
-    """Return offsets from which on it is not known what came before: records below them may be missing.
+    """Return the offsets before which records may be missing, so that earlier statements no longer apply.
 
-    A log that starts above 0 has one below its start, every log has one at its end, and damage in between has two:
-    where it may begin at the earliest, and where it has ended at the latest.
+    A log that starts above 0 has one before its start, every log has one at its end, and each damaged range has two:
+    its earliest possible start and its latest possible end.
     """
     found = {evidence.start_offset - 1} if evidence.start_offset > 0 else set()
     end_offset = evidence.start_offset
@@ -136,9 +136,9 @@ def gaps(evidence: PartitionEvidence) -> list[int]:
 
 
 def cut_offset(evidence: PartitionEvidence) -> int | None:
-    """Return the first offset whose bytes are damaged or cannot be read; None where there is none.
+    """Return the first offset whose bytes are damaged or cannot be read; None if there is none.
 
-    There Kafka's next start cuts the log, and raftlog's does not let the replica vote.
+    At the next startup, Kafka truncates the log there, and raftlog does not let the replica vote.
 
     Source: LogLoader#recoverLog.
     """
@@ -150,7 +150,7 @@ def cut_offset(evidence: PartitionEvidence) -> int | None:
 
 
 def hole_offset(evidence: PartitionEvidence) -> int | None:
-    """Return the first offset that is missing though nothing is damaged there, which no start notices; or None."""
+    """Return the first offset that is missing without damaged bytes, which startup does not notice; or None."""
     end_offset: int | None = None
     for file in evidence.segments:
         base_offset = file.task.base_offset or 0
@@ -164,7 +164,7 @@ def hole_offset(evidence: PartitionEvidence) -> int | None:
 
 
 def is_damaged(statement: Statement) -> bool:
-    """Say whether something else in its batch is damaged, so that a record may be missing there."""
+    """Whether something else in its batch is damaged, so that a record may be missing there."""
     return any(statement.seen.position == (finding.position or 0) for finding in _damage(statement.file))
 
 
@@ -173,13 +173,13 @@ def _damage(file: FileEvidence) -> list[Finding]:
 
 
 def _damaged_bytes(file: FileEvidence) -> list[Finding]:
-    """Return what is said of ranges of bytes, but for a torn or padded tail, which nothing follows."""
+    """Return the findings about ranges of bytes, except a torn or padded tail, which nothing follows."""
     serious = (*_damage(file), *(each for each in file.findings if each.rule == "file-unreadable"))
     return [each for each in serious if each.path == file.task.path and each.size_bytes]
 
 
 def _around(file: FileEvidence, position: int) -> tuple[int, int]:
-    """Return the end of what is known before a position of a segment, and the start of what is known after it."""
+    """Return the end of the known offsets before a position of a segment, and the start of those after it."""
     known = [(seen.position, seen.offset) for seen in file.controls]
     known += [(epoch.position, epoch.start_offset) for epoch in file.epochs]
     known += [(block.position, block.start_offset) for block in file.blocks]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Kafka's ``kafka-metadata-quorum describe`` says of a running quorum, from the directories of one that is not.
+"""Describes a quorum from its directories, as ``kafka-metadata-quorum describe`` describes a running one.
 
-What only a leader knows is left out, as when replicas last fetched; what can be proven of it is given as a bound.
+Facts that only a leader knows, such as the time of the last fetch, are left out, or replaced by a proven bound.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from raftlog.tools.auditing.history.timelines import epoch_timeline
 from raftlog.voters.voter_set import ReplicaKey, VoterSet
 
 _STATUSES: Final = ("Leader", "Follower", "Absent", "Observer")
-"""In the order in which members are listed."""
+"""The order in which members are listed."""
 
 
 @attrs.frozen
@@ -28,18 +28,19 @@ class Member:
     """A replica, or a voter whose directory was not given.
 
     Attributes:
-        key: who it is; None where nothing says.
+        key: its id and directory id; None if no file has them.
         status: Leader, Follower, Observer or Absent.
-        path: its log directory; None of who is absent.
-        end: of its log at its next start, exclusive, with the epoch of its last record; None of who is absent.
-        lag: how many offsets its log ends before the leader's, or before the longest where that is absent.
-        electable: whether those that are here could elect it, by the voters that its own log names last; None of who is
-            absent, and of who is none of these.
-        electable_with_absent: whether they could if voters that are absent voted for it.
-        at_risk: the first offset of its records that somebody lacks, or may lack, who could be elected; or None. They
-            go if that is so.
-        damaged_from: the first offset that its log does not have any more, and no snapshot of it stands for; or None.
-        quarantined_from: the same where raftlog, which had made it durable, lets it neither vote nor lead; or None.
+        path: its log directory; None if it is absent.
+        end: end of its log after the next startup, exclusive, with the epoch of its last record; None if it is absent.
+        lag: number of offsets by which its log is shorter than the leader's, or, if that is absent, than the longest.
+        electable: whether the voters that are here could elect it, according to the last voter set in its own log;
+            None if it is absent or not one of these voters.
+        electable_with_absent: whether they could elect it with the votes of absent voters.
+        at_risk: the first of its offsets that an electable replica lacks or may lack, or None. If that replica is
+            elected, the records from there on are lost.
+        damaged_from: the first offset that its log no longer has and its snapshots do not cover; or None.
+        quarantined_from: the same if raftlog had made that offset durable, and therefore lets the replica neither vote
+            nor lead; or None.
     """
 
     key: ReplicaKey | None
@@ -59,16 +60,16 @@ class QuorumView:
     """A quorum as its files show it.
 
     Attributes:
-        cluster_id: or None where no meta.properties says.
-        leader_id: of the latest epoch that any replica has seen; -1 where none knows it.
+        cluster_id: None if no meta.properties has it.
+        leader_id: the leader of the latest epoch that any replica has seen; -1 if not known.
         leader_epoch: that epoch.
-        high_watermark: a lower bound: what lies below is committed.
-        committed_by: what proves that.
-        max_follower_lag: of the voters that are here.
+        high_watermark: a lower bound: records below it are committed.
+        committed_by: the proof of that.
+        max_follower_lag: the greatest lag of the voters that are here.
         voters: in force, by the most up-to-date log.
         members: the leader first, then voters, then observers, each by id.
-        present: how many voters are here.
-        quarantined: how many of them raftlog lets neither vote nor lead.
+        present: number of voters that are here.
+        quarantined: number of these that raftlog lets neither vote nor lead.
     """
 
     cluster_id: str | None
@@ -99,7 +100,7 @@ def quorum_view(evidence: Sequence[PartitionEvidence]) -> QuorumView | None:
 
 
 class _Quorum:
-    """Works out the parts of a view, of replicas of which the first is the most up to date."""
+    """Derives the parts of a view from replicas, the most up-to-date replica first."""
 
     def __init__(self, found: list[Replica]) -> None:
         self._replicas = found
@@ -114,7 +115,7 @@ class _Quorum:
         self._elections = {each.path: self._election(each) for each in found}
 
     def view(self) -> QuorumView:
-        """Put it together."""
+        """Build the view."""
         leader = next((each for each in self._voting if self._is_leader(each)), None)
         leader = leader or next((each for each in self._replicas if self._is_leader(each)), None)
         members = [self._member(replica, leader) for replica in self._replicas]
@@ -149,10 +150,10 @@ class _Quorum:
         return [node.voter_key for node in nodes if not any(node.is_voter(key) for key in keys)]
 
     def _find_high_watermark(self) -> tuple[OffsetAndEpoch, str]:
-        """Return an offset that everything below is committed, with its epoch, and what proves it.
+        """Return an offset below which everything is committed, with its epoch, and the proof.
 
-        A snapshot has only what is committed; and so is what a majority has of the latest epoch that any log is of.
-        A voter that is absent may have a log of a later one, if some voter that is here has seen one begin.
+        A snapshot has only committed records, and records of the latest epoch in any log that a majority has are
+        committed. If a voter that is here has seen a later epoch begin, an absent voter may have a log of that epoch.
         """
         snapshot_ids = [id_ for replica in self._replicas for id_ in replica.evidence.snapshots_by_id]
         by_snapshot = max(snapshot_ids, default=OffsetAndEpoch(0, -1), key=lambda snapshot_id: snapshot_id.offset)
@@ -162,7 +163,7 @@ class _Quorum:
         is_latest = len(self._voting) == len(self._voters) or all(map(partial(_knows_none_after, latest), self._voting))
         if is_latest and by_majority is not None and by_majority >= by_snapshot.offset:
             count = sum(end >= by_majority for end in held)
-            return OffsetAndEpoch(by_majority, latest), f"{count} of {len(self._voters)} voters have what lies below"
+            return OffsetAndEpoch(by_majority, latest), f"{count} of {len(self._voters)} voters have the records below"
         return (
             by_snapshot,
             "the newest snapshot ends there" if by_snapshot.offset else "nothing is known to be committed",
@@ -185,16 +186,16 @@ class _Quorum:
         )
 
     def _election(self, candidate: Replica) -> tuple[bool, bool] | None:
-        """Say whether a replica could be elected, by those that are here alone and with who is not; None of no voter.
+        """Return whether a replica could be elected by the voters here, and with absent ones; None for a non-voter.
 
-        It asks the voters that its own log names, and each grants it who is not more up to date, voter or not, and not
-        in quarantine. Who is absent lacks, for all that is known, all but what is committed.
+        It asks the voters that its own log names. A replica grants its vote, voter or not, unless it is more up to date
+        or in quarantine. An absent voter is assumed to have nothing but committed records.
         """
         voters = voters_in_force(candidate)
         voters = voters if len(voters) else self._voters
         by_voter = {each.key: each for each in reversed(self._replicas) if each.is_voter_of(voters)}
         if by_voter.get(candidate.key) is not candidate:
-            return None  # Or it is a copy of one that reaches further.
+            return None  # Or it is a copy of a replica that reaches further.
         if candidate.quarantined_from is not None:
             return False, False
         ends = [voter.end for voter in by_voter.values() if voter.quarantined_from is None]
@@ -203,7 +204,7 @@ class _Quorum:
         return by_present, by_present or can_be_elected(candidate.end, ends, voters.majority_size, absent)
 
     def _at_risk(self, replica: Replica) -> int | None:
-        """Return the first offset that is lost if another is elected, who may be one that is not here."""
+        """Return the first offset that is lost if another replica is elected, which may be an absent one."""
         elected = (each for each in self._replicas if (self._elections[each.path] or (False, False))[1])
         kept = [self._common_end(replica, candidate) for candidate in elected]
         kept += [self._high_watermark.offset] if len(self._voting) < len(self._voters) else []
@@ -211,9 +212,9 @@ class _Quorum:
         return least if least < replica.end.offset else None
 
     def _common_end(self, one: Replica, other: Replica) -> int:
-        """Return what the other log has of the first one, as an end, exclusive.
+        """Return the end (exclusive) of what the other log has of the first one.
 
-        They part by the last epoch that both have; without any, one of them goes on behind what the other one has.
+        They diverge after the last epoch that both have. Without a common epoch, one log starts after the other's end.
 
         Source: KafkaRaftLog#endOffsetForEpoch.
         """
@@ -230,7 +231,7 @@ def _knows_none_after(epoch: int, replica: Replica) -> bool:
 
 
 def _whole_end(replica: Replica) -> OffsetAndEpoch:
-    """Return where the records end, exclusive, that a replica has without a hole."""
+    """Return the end (exclusive) of the records that a replica has without a gap."""
     lost = replica.damaged_from
     if lost is None or lost >= replica.end.offset:
         return replica.end
@@ -239,7 +240,7 @@ def _whole_end(replica: Replica) -> OffsetAndEpoch:
 
 
 def _epoch_starts(replica: Replica) -> dict[int, int]:
-    """Return where each epoch starts in a log that is here, at its next start."""
+    """Return the start offset of each epoch in a log, as after its next startup."""
     end = replica.end
     leads = epoch_timeline([replica.evidence])
     starts = {lead.epoch: lead.start_offset for lead in leads if lead.start_offset < end.offset}

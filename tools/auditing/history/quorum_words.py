@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What follows from a quorum's view, in sentences for operators."""
+"""Conclusions from the view of a quorum, in sentences for operators."""
 
 from collections.abc import Iterable, Iterator
 
@@ -9,19 +9,19 @@ from raftlog.voters.voter_set import ReplicaKey
 
 
 def view_words(view: QuorumView) -> Iterator[str]:
-    """Yield what follows from a view, in sentences: whether it can go on, who could lead it, what may be lost."""
+    """Yield conclusions: whether the quorum can continue, who could lead it, and what may be lost."""
     majority = view.voters.majority_size
     absent = _names(member for member in view.members if member.status == "Absent")
     missing = f"; {absent} not given" if absent else ""
     missing += f"; {view.quarantined} in quarantine" if view.quarantined else ""
     if not len(view.voters):
-        yield "Nothing here says who votes."
+        yield "No file here names the voters."
     elif view.has_majority:
         yield f"A majority is here: {view.present} of {len(view.voters)} voters; {majority} suffice{missing}."
         yield from _elections(view)
     else:
         yield f"No majority is here: {view.present} of {len(view.voters)} voters; {majority} are needed{missing}."
-        yield "They can elect nobody, and what the others have above the high watermark is not known."
+        yield "They cannot elect a leader, and what the others have above the high watermark is not known."
     yield from _copies(view)
     yield from _damage(view)
     yield from _losses(view)
@@ -35,13 +35,13 @@ def _elections(view: QuorumView) -> Iterator[str]:
     if able:
         yield f"Could be elected: {able}, as no majority here has a longer log."
     if with_help:
-        yield f"Could be elected by voters that were not given: {with_help}, if they have no longer log."
+        yield f"Could be elected by voters that were not given: {with_help}, if their logs are not longer."
     if unable:
         yield f"Could not be elected: {unable}, behind a majority."
 
 
 def _copies(view: QuorumView) -> Iterator[str]:
-    """Yield who was given twice: one of the directories is a copy, and an old one must not be started."""
+    """Yield the replicas that were given twice: one of the directories is a copy, which must not be started."""
     paths: dict[ReplicaKey, list[str]] = {}
     for member in view.members:
         if member.key is not None and member.path is not None:
@@ -49,17 +49,17 @@ def _copies(view: QuorumView) -> Iterator[str]:
     for key, found in paths.items():
         if len(found) > 1:
             where = ids_text(found)
-            yield f"Given {len(found)} times: {key.id}, in {where}. Only the one that reaches furthest counts."
+            yield f"Given {len(found)} times: {key.id}, in {where}. Only the one that reaches furthest is used."
 
 
 def _damage(view: QuorumView) -> Iterator[str]:
-    """Yield what a start would do to damaged logs: an operator should copy them before."""
+    """Yield what startup would do to damaged logs, so that an operator copies them before."""
     for member in view.members:
         if member.damaged_from is None:
             continue
         yield (
             f"Damaged: the log of {_name(member)} from offset {member.damaged_from} on, which is not counted here."
-            " Kafka may cut it there when it starts: copy the directory first."
+            " Kafka may truncate it there at startup: copy the directory first."
         )
         if member.quarantined_from is not None:
             yield (
@@ -73,9 +73,9 @@ def _losses(view: QuorumView) -> Iterator[str]:
     for member in at_risk:
         last = member.end.offset - 1 if member.end is not None else member.at_risk
         offsets = f"offset {last}" if member.at_risk == last else f"offsets {member.at_risk} to {last}"
-        yield f"May be lost: {offsets} of {_name(member)}, as somebody could be elected who lacks them."
+        yield f"May be lost: {offsets} of {_name(member)}, as a replica without them could be elected."
     if view.has_majority and not at_risk and all(member.damaged_from is None for member in view.members):
-        yield "Nothing can be lost: whoever could be elected has all that is here."
+        yield "Nothing can be lost: every replica that could be elected has all records that are here."
 
 
 def _names(members: Iterable[Member]) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The replicas of a raft log that are looked at: whose they are, how far they reach, and who votes by them."""
+"""The replicas of a raft log in an audit: their identity, how far they reach, and the voters that they name."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -28,7 +28,7 @@ from raftlog.uuid_text import uuid_from_text
 from raftlog.voters.voter_set import Endpoints, ReplicaKey, SupportedVersionRange, VoterNode, VoterSet
 
 _OF_COPIES: Final = frozenset({"sequence", "is_vote_lost"})
-"""What raftlog's copies of quorum-state have besides its fields."""
+"""The members of raftlog's copies of quorum-state that the file itself does not have."""
 
 
 @attrs.frozen
@@ -37,13 +37,13 @@ class Replica:
 
     Attributes:
         evidence: its files.
-        directory: that it is in.
-        end: of its log, exclusive, with the epoch of its last record, as the next start finds it: it cuts the log where
-            bytes are damaged, and drops one that is less up to date than the newest snapshot.
-        state: of its elections, where that can be read.
-        damaged_from: the first offset that is damaged or missing, and in no snapshot; None where there is none.
-        quarantined_from: the same, where it lies below what raftlog's own files beside the log call durable: raftlog
-            then lets the replica neither vote nor lead. None where there is none, or no such file.
+        directory: its log directory.
+        end: end of its log after the next startup, exclusive, with the epoch of its last record. Startup truncates the
+            log at damaged bytes, and discards a log that is less up to date than the newest snapshot.
+        state: its quorum-state, if that can be read.
+        damaged_from: the first offset that is damaged or missing, and in no snapshot; None if there is none.
+        quarantined_from: the same if it is below the durable end that raftlog's files beside the log record: raftlog
+            then lets the replica neither vote nor lead. None otherwise.
     """
 
     evidence: PartitionEvidence
@@ -55,7 +55,7 @@ class Replica:
 
     @property
     def key(self) -> ReplicaKey | None:
-        """Who it is; None where nothing says."""
+        """Its id and directory id; None if no file has them."""
         node_id = self.directory.node_id
         return None if node_id is None else ReplicaKey(node_id, self.directory.directory_id)
 
@@ -65,12 +65,12 @@ class Replica:
         return self.directory.path
 
     def is_voter_of(self, voters: VoterSet) -> bool:
-        """Say whether it is one of some voters."""
+        """Whether it is one of the given voters."""
         return self.key is not None and voters.is_voter(self.key)
 
 
 def replicas(evidence: Sequence[PartitionEvidence]) -> list[Replica]:
-    """Return the replicas of raft logs among some places, the most up to date first."""
+    """Return the replicas of raft logs among the evidence, the most up-to-date first."""
     directories = log_directories(evidence)
     found = [_replica(each, directories[each.place.log_directory]) for each in evidence if each.is_raft]
     return sorted(found, key=lambda replica: replica.end, reverse=True)
@@ -87,9 +87,9 @@ def _replica(partition: PartitionEvidence, directory: DirectoryIdentity) -> Repl
 
 
 def log_end(partition: PartitionEvidence) -> OffsetAndEpoch:
-    """Return where a log ends at its next start, exclusive, with its last epoch.
+    """Return the end of a log after its next startup, exclusive, with its last epoch.
 
-    That is where its first damaged bytes are, or the newest snapshot that can be read, if that is more up to date.
+    That is the offset of its first damaged bytes, or the end of the newest readable snapshot, if more up to date.
 
     Source: KafkaRaftLog#truncateToLatestSnapshot, LogLoader#recoverLog.
     """
@@ -102,7 +102,7 @@ def log_end(partition: PartitionEvidence) -> OffsetAndEpoch:
 
 
 def _sound_snapshots(partition: PartitionEvidence) -> list[OffsetAndEpoch]:
-    """Return the ids of snapshots in which nothing is damaged: a node does not start from others."""
+    """Return the ids of undamaged snapshots, since a node starts only from those."""
     return [
         snapshot_id
         for snapshot_id, file in partition.snapshots_by_id.items()
@@ -115,20 +115,20 @@ def _is_serious(finding: Finding) -> bool:
 
 
 def _damaged_from(partition: PartitionEvidence) -> int | None:
-    """Return the first offset that a log does not have any more, of those that no snapshot stands for."""
+    """Return the first offset that a log no longer has and no snapshot covers."""
     covered = max((snapshot_id.offset for snapshot_id in _sound_snapshots(partition)), default=0)
     if partition.start_offset > covered:
         return covered
     found = [hole_offset(partition)]
     cut = cut_offset(partition)
     if cut is not None:
-        # What is behind the cut goes too, as far as no snapshot has it.
+        # Records after the truncation point are discarded too, unless a snapshot has them.
         found += [max(cut, covered)] if max(cut + 1, partition.end_offset) > covered else []
     return min((offset for offset in found if offset is not None and offset >= covered), default=None)
 
 
 def quorum_state_of(file: FileEvidence | None) -> QuorumStateData | None:
-    """Return what a quorum-state file says, or a copy of it; None where it cannot be read, or there is none."""
+    """Return the contents of quorum-state or of a copy of it; None if it cannot be read, or there is none."""
     fields = {name: value for name, value in ((file and file.contents) or {}).items() if name not in _OF_COPIES}
     try:
         if fields.get("voted_directory_id") is not None:
@@ -141,9 +141,9 @@ def quorum_state_of(file: FileEvidence | None) -> QuorumStateData | None:
 
 
 def voters_in_force(replica: Replica) -> VoterSet:
-    """Return who votes at the end of a log: by its last Voters record or snapshot, or else who voted before those.
+    """Return the voters at the end of a log, by its last Voters record or snapshot, or else the static voters.
 
-    Of static voters only the ids are known, by the last LeaderChange, or by quorum-state. The set may be empty.
+    Only the ids of static voters are known, from the last LeaderChange or from quorum-state. The set may be empty.
     """
     statements = [each for each in log_statements(replica.evidence) if each.seen.offset < replica.end.offset]
     sets = [(statement.seen.offset, voters_of(statement)) for statement in statements]
@@ -158,7 +158,7 @@ def voters_in_force(replica: Replica) -> VoterSet:
 
 
 def static_voters(ids: Iterable[int]) -> VoterSet:
-    """Return voters of whom only the ids are known.
+    """Return voters of which only the ids are known.
 
     Source: VoterSet#fromInetSocketAddresses.
     """

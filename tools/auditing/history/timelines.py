@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who voted and who led, from which offset on: merged over the logs and snapshots of all replicas that are given.
+"""Timelines of voters and leaders by offset, merged over the logs and snapshots of all given replicas.
 
-A replica forgets what its newest snapshot stands for, but an older snapshot may be there still, or another replica's
-log. What two replicas say alike is one row; what they say differently is a row each.
+A replica may have deleted the records before its newest snapshot, but an older snapshot or another replica may still
+have them. A fact that replicas agree on is one row; if they disagree, each version is a row.
 """
 
 import bisect
@@ -124,7 +124,7 @@ class EpochLead:
 
 @attrs.define
 class _Row:
-    """A voter set that is being put together."""
+    """A voter set that is being merged."""
 
     offset: int
     epoch: int
@@ -155,8 +155,8 @@ class _Row:
 def voter_timeline(replicas: Sequence[PartitionEvidence]) -> list[VoterChange]:
     """Return the voter sets of a log in the order of (epoch, offset); the last is the set in force.
 
-    In force is what the most up-to-date replica says. A set that only a log has that lost an election may come before
-    it although its offset is higher.
+    The set in force is that of the most up-to-date replica. A set that occurs only in a log that lost an election may
+    come before it although its offset is higher.
     """
     rows = _VoterRows(replicas).merged()
     if not rows:
@@ -167,7 +167,7 @@ def voter_timeline(replicas: Sequence[PartitionEvidence]) -> list[VoterChange]:
 
 
 class _VoterRows:
-    """Puts together what replicas say."""
+    """Merges the statements of replicas."""
 
     def __init__(self, replicas: Sequence[PartitionEvidence]) -> None:
         self._replicas = sorted(replicas, key=log_end, reverse=True)
@@ -195,7 +195,7 @@ class _VoterRows:
         return itertools.chain(*self._logs.values())
 
     def _known_levels(self) -> Iterator[tuple[int, int]]:
-        """Yield offsets, and the kraft.version that is in force from there on."""
+        """Yield offsets, each with the kraft.version in force from there on."""
         if any(map(_starts_at_zero, self._replicas)):
             yield BOOTSTRAP_OFFSET - 1, 0
         for statement in self._in_logs():
@@ -210,13 +210,13 @@ class _VoterRows:
 
     def _add_record(self, statement: Statement, voters: VoterSet) -> None:
         seen = statement.seen
-        # Only kraft.version 1 has such records, so that is what it is where nothing says.
+        # Only kraft.version 1 has such records, so it is 1 if nothing says otherwise.
         level = self._level_at(seen.offset)
         row = _Row(seen.offset, seen.epoch, seen.timestamp, 1 if level is None else level, voters)
         self._records.setdefault((seen.offset, seen.epoch, voters), row).see(statement.file.task.path)
 
     def _add_snapshot(self, snapshot: SnapshotStatement, voters: VoterSet) -> None:
-        """Note that a snapshot says what is known, or else what it says."""
+        """Add a snapshot's voters: as another witness of a known set, or as a new row."""
         end = snapshot.snapshot_id
         earlier = [row for row in self._records.values() if row.offset < end.offset and row.epoch <= end.epoch]
         in_log = max(earlier, key=_row_order, default=None)
@@ -230,11 +230,11 @@ class _VoterRows:
         self._row_of_path[snapshot.file.task.path] = known
 
     def _is_in_one_log(self, offset: int, end_offset: int) -> bool:
-        """Whether some log has all records from an offset on, up to an end."""
+        """Whether a log has all records from an offset up to an end."""
         return any(log.start_offset <= offset + 1 and end_offset <= log.end_offset for log in self._replicas)
 
     def _add_static_voters(self) -> None:
-        """Note whom LeaderChanges name while no record names voters: then there are only these to tell."""
+        """Add the voters in LeaderChanges as long as no record names voters, since nothing else does."""
         first = min((row.offset for row in (*self._records.values(), *self._others)), default=None)
         beside = {each.seen.batch_offset for each in self._in_logs() if voters_of(each) is not None}
         newest: _Row | None = None
@@ -270,7 +270,7 @@ def _starts_at_zero(replica: PartitionEvidence) -> bool:
 
 
 def _in_order(paths: Iterable[str]) -> tuple[str, ...]:
-    """Put segments, which have the records themselves, before snapshots."""
+    """Sort key that puts segments, which have the records themselves, before snapshots."""
     return tuple(sorted(paths, key=lambda path: (name_of(path).endswith(FileKind.SNAPSHOT.value), path)))
 
 
@@ -283,10 +283,10 @@ def _row_order(row: _Row) -> tuple[int, int]:
 
 @attrs.define
 class _Lead:
-    """An epoch that is being put together.
+    """An epoch that is being merged.
 
     Attributes:
-        is_whole: whether its first record is there.
+        is_whole: whether its first record is known.
     """
 
     epoch: int
@@ -302,13 +302,13 @@ class _Lead:
     paths: list[str] = attrs.field(factory=list)
 
     def agrees(self, other: "_Lead") -> bool:
-        """Say whether two that are of one epoch can be the same."""
+        """Whether two rows of one epoch may be the same."""
         is_one_leader = None in {self.leader_id, other.leader_id} or self.leader_id == other.leader_id
         both_whole = self.is_whole and other.is_whole
         return is_one_leader and (self.start_offset == other.start_offset or not both_whole)
 
     def merge(self, other: "_Lead") -> None:
-        """Take what another one knows that is of the same epoch."""
+        """Add what another row of the same epoch knows."""
         if (other.is_whole, -other.start_offset) > (self.is_whole, -self.start_offset):
             self.start_offset, self.start_timestamp = other.start_offset, other.start_timestamp
         if self.leader_id is None or not self.voters:
@@ -321,7 +321,7 @@ class _Lead:
 
 
 def epoch_timeline(replicas: Sequence[PartitionEvidence]) -> list[EpochLead]:
-    """Return the epochs of a log in order, merged over replicas; where two contradict each other, both."""
+    """Return the epochs of a log in order, merged over replicas; if two contradict each other, both."""
     by_epoch: dict[int, list[_Lead]] = {}
     for replica in replicas:
         for lead in _leads(replica):

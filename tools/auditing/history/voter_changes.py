@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a voter set changes in the one before it, and whether that is safe."""
+"""Describes the change from one voter set to the next, and whether it is safe."""
 
 import attrs
 
@@ -8,12 +8,12 @@ from raftlog.voters.voter_set import ReplicaKey, VoterNode, VoterSet
 
 @attrs.frozen
 class VoterDifference:
-    """Ids of voters, ascending. A voter with another directory is another voter: removed, and added.
+    """The difference of two voter sets, as ascending ids. A voter with a new directory id is removed and added.
 
     Attributes:
-        added: voters that are new.
-        removed: voters that are gone.
-        updated: voters that listen elsewhere or support other versions, or whose directory was not known before.
+        added: new voters.
+        removed: voters that are no longer in the set.
+        updated: voters with other endpoints or supported versions, or with a directory id that was not known before.
     """
 
     added: tuple[int, ...] = ()

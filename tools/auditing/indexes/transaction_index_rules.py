@@ -141,7 +141,7 @@ class TransactionIndexSurvey:
         )
         if found == expected or is_open_earlier or (found > expected and may_begin_later):
             return None
-        return f"last stable offset {found} at the marker at {marker.last_offset}, but the log has {expected}"
+        return f"last stable offset {found} at the marker at {marker.last_offset}, where the log has {expected}"
 
     def _missing(self, markers: Iterable[AbortMarker]) -> Iterator[Finding]:
         unlisted = [marker for marker in markers if marker.first_offset != UNKNOWN and marker.is_read]
@@ -165,4 +165,4 @@ class TransactionIndexSurvey:
 
 
 def _without_marker(producer_id: int, last_offset: int) -> str:
-    return f"an entry of producer {producer_id} for offset {last_offset}, at which there is no ABORT marker"
+    return f"an entry of producer {producer_id} for offset {last_offset}, which has no ABORT marker"

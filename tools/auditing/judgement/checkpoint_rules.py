@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The checkpoints of offsets in a log directory, beside the partitions that they speak of."""
+"""Compares the offset checkpoints of a log directory with its partitions."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -19,20 +19,20 @@ _KINDS: Final = {
     FileKind.CLEANER_OFFSET_CHECKPOINT: "a cleaned offset",
 }
 _FEW: Final = 3
-"""So many partitions that are missing are each told."""
+"""Up to this many missing partitions have a finding each."""
 _OF_ALL_LOGS: Final = frozenset({FileKind.RECOVERY_POINT_CHECKPOINT, FileKind.REPLICATION_OFFSET_CHECKPOINT})
-"""Those in which Kafka writes what it has: each log, and none that it has not."""
+"""The checkpoints in which Kafka writes exactly the logs that it has."""
 
 
 def judge_checkpoints(directory: PartitionEvidence, partitions: Sequence[PartitionEvidence]) -> Iterator[Finding]:
-    """Yield what checkpoints of a log directory say of offsets that its logs do not reach: one finding a partition.
+    """Report offsets in the checkpoints of a log directory that its logs do not reach: one finding per partition.
 
-    A partition of which there is no file at all is told where the log directory was looked at as a whole, and the
-    offset is above 0. A log whose last segment has damaged bytes at its end is not, as these are.
+    A partition without any file is reported if the whole log directory is audited and the offset is above 0. A log
+    whose last segment has damaged bytes at its end is not reported again.
 
     Args:
         directory: the log directory itself.
-        partitions: those in it, or more; their segments need no more than coverage and extent.
+        partitions: at least those in it; only the coverage and extent of their segments are used.
     """
     here = [each for each in partitions if each.place.log_directory == directory.place.log_directory]
     there = {each.place.topic_partition for each in here}
@@ -48,7 +48,7 @@ def judge_checkpoints(directory: PartitionEvidence, partitions: Sequence[Partiti
                 missing = list(_missing(checkpoint, f"{kind.value} has {meaning}", there, reported))
                 yield from missing
                 if any(finding.path == limit.path for finding in missing):
-                    continue  # It may be another directory's, and then says nothing of the logs that are here.
+                    continue  # It may be another directory's checkpoint, and then shows nothing about these logs.
             limit.extend(_beyond(limit.path, entries, meaning, logs, reported))
             yield from limit.findings()
 
@@ -56,9 +56,9 @@ def judge_checkpoints(directory: PartitionEvidence, partitions: Sequence[Partiti
 def _missing(
     checkpoint: FileEvidence, has: str, there: Set[tuple[str, int]], reported: set[tuple[str, int]]
 ) -> Iterator[Finding]:
-    """Yield the partitions that are not there, each under the path that it should have.
+    """Report the missing partitions, each with the path that it should have.
 
-    Where they are most of those that are named, or very many, that is one finding, of the checkpoint.
+    If most of the named partitions are missing, or very many, that is one finding about the checkpoint.
     """
     entries = (checkpoint.contents or {})["entries"]
     offsets = {(entry["topic"], entry["partition"]): entry["offset"] for entry in entries if entry["offset"] > 0}
@@ -67,7 +67,7 @@ def _missing(
     if len(missing) > min(MOST_OF_A_RULE, max(_FEW, len(offsets) // 2)):
         names = ", ".join(f"{topic}-{partition}" for topic, partition in itertools.islice(missing, _FEW))
         what = f"{len(missing)} of {len(offsets)} partitions that it names have no file here, such as {names}"
-        reason = f"{what}: they are lost, or it is of another directory"
+        reason = f"{what}: they are lost, or it belongs to another directory"
         yield Finding(checkpoint.task.path, "partition-missing", reason)
         return
     for (topic, partition), offset in missing.items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules that compare log directories with each other, and with the voters of their metadata logs."""
+"""Compares log directories with each other, and with the voters of their metadata logs."""
 
 import uuid
 from collections import Counter
@@ -23,10 +23,10 @@ T = TypeVar("T")
 def judge_directories(evidence: Sequence[PartitionEvidence]) -> Iterator[Finding]:
     """Report contradictions between log directories that are audited together.
 
-    A directory that is one of several of its node, as brokers have them, or one node's alone, is as it should be.
+    A node may have several directories, as brokers do.
 
     Args:
-        evidence: of all places: log directories themselves, and the partitions in them.
+        evidence: of all log directories, and of the partitions in them.
     """
     directories = list(log_directories(evidence).values())
     yield from _without_meta(evidence, directories)
@@ -64,7 +64,7 @@ def _without_meta(evidence: Sequence[PartitionEvidence], directories: Iterable[D
     }
     for directory in directories:
         if directory.meta is None and directory.path in listed & with_partitions:
-            reason = "the log directory does not say whose it is: Kafka does not start on it"
+            reason = "the log directory names no node and no cluster: Kafka does not start on it"
             yield Finding(f"{directory.path}/{FileKind.META_PROPERTIES.value}", "meta-missing", reason)
         elif directory.meta is not None and directory.meta.contents is not None:
             names = {"cluster.id": directory.cluster_id, "node.id": directory.node_id}
@@ -88,7 +88,7 @@ def _foreign(directories: Iterable[DirectoryIdentity]) -> Iterator[Finding]:
     for home, _ in counts.most_common(1):
         for directory in directories:
             if directory.cluster_id not in {None, home}:
-                reason = f"cluster id {directory.cluster_id}, but {counts[home]} others are of {home}"
+                reason = f"cluster id {directory.cluster_id}, but {counts[home]} others have {home}"
                 yield _finding(directory, "cluster-foreign", reason)
 
 
@@ -103,7 +103,7 @@ def _same_directory(directories: Iterable[DirectoryIdentity]) -> Iterator[Findin
 def _same_partition(
     evidence: Iterable[PartitionEvidence], directories: Iterable[DirectoryIdentity]
 ) -> Iterator[Finding]:
-    """Report partitions that a broker has in two of its log directories; raft logs are left to ``node-twice``."""
+    """Report partitions that a broker has in two of its log directories; for raft logs, ``node-twice`` does."""
     by_path = {directory.path: directory for directory in directories if directory.node_id is not None}
     partitions = [
         each for each in evidence if each.segments and not each.is_raft and each.place.log_directory in by_path
@@ -129,7 +129,7 @@ def _same_node(quorum: Iterable[Replica], copied: set[str]) -> Iterator[Finding]
 
 
 def _repeated(values: Iterable[T], keys: Iterable[Hashable]) -> Iterator[tuple[T, T]]:
-    """Yield each value whose key came before, with the first value of that key."""
+    """Yield each value whose key occurred before, with the first value of that key."""
     first: dict[Hashable, T] = {}
     for value, key in zip(values, keys, strict=True):
         if first.setdefault(key, value) is not value:
@@ -137,7 +137,7 @@ def _repeated(values: Iterable[T], keys: Iterable[Hashable]) -> Iterator[tuple[T
 
 
 def _other_directory(quorum: Sequence[Replica], shared: Collection[uuid.UUID | None]) -> Iterator[Finding]:
-    """Yield the nodes that vote, by the most up-to-date log, with another directory than the one that is here."""
+    """Report nodes whose directory id differs from that of the voter in the most up-to-date log."""
     voters = voters_in_force(quorum[0])
     here = {replica.key for replica in quorum}
     for replica in quorum:
@@ -146,12 +146,14 @@ def _other_directory(quorum: Sequence[Replica], shared: Collection[uuid.UUID | N
         if voter is None or directory.directory_id is None or directory.directory_id in shared:
             continue
         if not replica.is_voter_of(voters) and voter.voter_key not in here:
-            reason = f"directory id {uuid_to_text(directory.directory_id)} of node {directory.node_id}, which votes "
+            reason = (
+                f"directory id {uuid_to_text(directory.directory_id)} of node {directory.node_id}, which is a voter "
+            )
             yield _finding(directory, "directory-id", f"{reason}as {voter.voter_key}")
 
 
 def _majority(quorum: Sequence[Replica]) -> Iterator[Finding]:
-    """Yield that most voters are missing, where several replicas were given, so that a quorum was meant."""
+    """Report that a majority of voters is missing, if several replicas were given: the user meant a quorum."""
     voters = voters_in_force(quorum[0])
     ids = {replica.directory.node_id for replica in quorum}
     present = ids & voters.voter_ids

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Partitions without a segment: whether they once had records is said by the files that are left."""
+"""Partitions without a segment, which once had records according to the files that are left."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -18,9 +18,9 @@ _SEGMENT_KINDS: Final = frozenset(
 
 
 def judge_empty(evidence: PartitionEvidence) -> Iterator[Finding]:
-    """Yield that a partition has no segment, where files are left that may say what it had: at most one finding.
+    """Report a partition without a segment if remaining files show that it had records; at most one finding.
 
-    Where none is, the directory itself shows it (``find_tasks``); an index without its segment is reported as that.
+    Without such files, ``find_tasks`` reports the directory. An index without its segment is reported by its own rule.
     """
     tasks = [file.task for file in evidence.files if file.task.state is FileState.CURRENT]
     witnesses = [task for task in tasks if is_witness(name_of(task.path), task.kind, task.state)]

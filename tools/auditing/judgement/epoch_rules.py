@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Epochs of a log: their order over segments, how they open, and what leader-epoch-checkpoint says of them."""
+"""Judges the epochs of a log: their order over segments, their LeaderChanges, and leader-epoch-checkpoint."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -15,13 +15,14 @@ _LEADER_CHANGE_KEY = control_key(ControlRecordType.LEADER_CHANGE)
 
 
 def judge_epochs(evidence: PartitionEvidence, epochs: LogEpochs) -> Iterator[Finding]:
-    """Yield what is wrong with the epochs of a log.
+    """Report problems with the epochs of a log.
 
-    A batch with a wrong epoch is reported once: as out of order; or else, in a log of raft, because its epoch does not
-    open with a LeaderChange, which is under the CRC of its batch. The checkpoint is not compared with what is reported.
+    A batch with a wrong epoch is reported once: as out of order, or else, in a raft log, because its epoch does not
+    start with a LeaderChange (which, unlike the epoch, is covered by the CRC). Reported epochs are not compared with
+    the checkpoint.
     """
     for run in epochs.broken_between_segments:
-        reason = f"epoch {run.seen.epoch}, but the segment beside it goes on with another one"
+        reason = f"epoch {run.seen.epoch}, but the segment next to it continues with another one"
         yield run.finding("epoch-order", reason)
     unopened = list(_unopened(evidence, epochs)) if evidence.is_raft else []
     for span in unopened:
@@ -34,7 +35,7 @@ def judge_epochs(evidence: PartitionEvidence, epochs: LogEpochs) -> Iterator[Fin
 
 
 def _unopened(evidence: PartitionEvidence, epochs: LogEpochs) -> Iterator[EpochSpan]:
-    """Yield epochs whose first batch is known, and has no LeaderChange. Behind a snapshot, a log may start amid one."""
+    """Yield epochs whose first batch is known but has no LeaderChange. A log may start within an epoch."""
     end_offset = 0 if evidence.start_offset == 0 else -1
     for span in epochs.spans:
         is_first_batch = span.start_offset == end_offset
@@ -48,7 +49,7 @@ def _unopened(evidence: PartitionEvidence, epochs: LogEpochs) -> Iterator[EpochS
 
 
 def _is_damaged(file: FileEvidence, position: int) -> bool:
-    """Whether something else is wrong with a batch, which may hide or misplace its LeaderChange."""
+    """Whether another problem with a batch may hide or misplace its LeaderChange."""
     return any(each.position == position and each.severity >= Severity.DAMAGED for each in file.findings)
 
 
@@ -85,17 +86,19 @@ class _Comparison:
         self._explained = reported | {run.seen.epoch for run in epochs.doubted}
 
     def findings(self) -> Iterator[Finding]:
-        """Yield what does not fit."""
+        """Report contradictions."""
         if self._checkpoint is None:
             yield from self._without_checkpoint()
-        elif not self._checkpoint.findings:  # Or it does not read, or is out of order, which is said already.
+        elif (
+            not self._checkpoint.findings
+        ):  # Otherwise it cannot be read, or is out of order, which is reported already.
             yield from self._entries_without_batches(self._checkpoint)
             yield from self._starts(self._checkpoint)
 
     def _without_checkpoint(self) -> Iterator[Finding]:
         if self._epochs.spans:
             path = self._epochs.spans[0].first.file.task.path
-            yield Finding(path, "epochs-missing", "there is no leader-epoch-checkpoint; Kafka makes it anew of the log")
+            yield Finding(path, "epochs-missing", "there is no leader-epoch-checkpoint; Kafka rebuilds it from the log")
 
     def _entries_without_batches(self, checkpoint: FileEvidence) -> Iterator[Finding]:
         present = {span.epoch for span in self._epochs.spans} | self._explained
@@ -113,7 +116,9 @@ class _Comparison:
             contradicted = self._epochs.overlapping(max(entry.start_offset, log_start), end_offset)
             if contradicted and self._evidence.is_raft and not self._explained & {each.epoch for each in contradicted}:
                 self._explained |= {each.epoch for each in contradicted}
-                reason = f"epoch {entry.epoch} at {entry.start_offset}, but the log is of epoch {contradicted[0].epoch}"
+                reason = (
+                    f"epoch {entry.epoch} at {entry.start_offset}, but the log has epoch {contradicted[0].epoch} there"
+                )
                 yield _finding(checkpoint, "epochs-start", reason, entry)
 
     def _starts(self, checkpoint: FileEvidence) -> Iterator[Finding]:
@@ -133,13 +138,13 @@ class _Comparison:
             names = ", ".join(f"{span.epoch} (from {span.start_offset} on)" for span in missing[:5])
             more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
             first = missing[0]
-            reason = f"no entry for epoch {names}{more}, of which the log has batches"
+            reason = f"no entry for epoch {names}{more}, although the log has batches of it"
             yield Finding(checkpoint.task.path, "epochs-missing", reason, offset=first.start_offset, epoch=first.epoch)
 
     def _may_start(self, checkpoint: FileEvidence, entry: EpochSeen, end_before: int, start_offset: int) -> bool:
-        """Whether an epoch may have started there: after the last batch of the one before, not after its own first.
+        """Whether an epoch may have started at an offset: after the preceding epoch, and not after its own first batch.
 
-        The first epoch starts where the log does; that may be amid the first segment, or in what was before it.
+        The first epoch starts at the log start, which may be within the first segment or before it.
         """
         is_first = entry is checkpoint.epochs[0]
         if is_first and self._is_log_start(entry.start_offset):
@@ -147,15 +152,15 @@ class _Comparison:
         return (end_before <= entry.start_offset or is_first) and entry.start_offset <= start_offset
 
     def _is_log_start(self, offset: int) -> bool:
-        """Whether the log may start at an offset: one of raft does where a snapshot ends; anywhere if there is none."""
+        """Whether the log may start at an offset: a raft log starts where a snapshot ends, or anywhere without one."""
         ends = [snapshot_id.offset for snapshot_id in self._evidence.snapshots_by_id]
         is_unknown = not self._evidence.is_raft or (not ends and self._evidence.start_offset > 0)
         return is_unknown or offset in ends
 
     def _is_forgotten(self, checkpoint: FileEvidence, span: EpochSpan) -> bool:
-        """Whether an epoch is none of the log's any more, which starts behind it: amid the first segment, or an epoch.
+        """Whether the log starts after an epoch, within the first segment or within a later epoch.
 
-        Where it may not start amid an epoch, the entry that says so is reported.
+        If the log cannot start within that later epoch, the entry is reported.
         """
         first = next(iter(checkpoint.epochs), None)
         if first is None or span.end_offset > first.start_offset:

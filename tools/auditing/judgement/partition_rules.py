@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the files of one partition say about each other."""
+"""Compares the files of one partition with each other."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules about replicas of one partition: one leader per epoch, one batch per epoch and offset, one history."""
+"""Compares replicas of one partition: one leader per epoch, one batch per epoch and offset, one history."""
 
 import itertools
 from collections import Counter
@@ -41,7 +41,7 @@ _RULES: Final = {
 _CONTRADICTIONS: Final = frozenset(
     {DivergenceKind.CONFLICTING_EPOCH, DivergenceKind.CONFLICTING_BATCH, DivergenceKind.HEADER_ROT}
 )
-"""Kinds in which one of two replicas is wrong; other replicas may show which."""
+"""Kinds of differences in which one of two replicas is wrong; other replicas may show which one."""
 
 _OLD: Final = "it was stopped, or restored from an older copy: if restored it must not vote before it has caught up"
 
@@ -118,7 +118,7 @@ def _up_to_date(replica: PartitionEvidence) -> tuple[int, int]:
 
 
 def _blamed(found: Sequence[_Difference], replicas: Sequence[PartitionEvidence]) -> Iterator[_Difference]:
-    """Yield differences; where most replicas differ from the newest in one way, it is said once, of that one."""
+    """Report differences; if most replicas differ from the newest in the same way, the newest is reported, once."""
     counts = Counter(difference.way for difference in found)
     seen: set[tuple[object, ...]] = set()
     for difference in found:
@@ -139,21 +139,21 @@ def _judge_difference(difference: _Difference, replicas: Sequence[PartitionEvide
         witness = _snapshot_of_branch(difference, replicas)
         if witness is not None:
             branch = difference.other.place.log_directory
-            rule, reason = "replica-lost", f"{reason}; yet {witness} was taken of what {branch} has"
+            rule, reason = "replica-lost", f"{reason}; but {witness} is a snapshot of what {branch} has"
     elif rule == "replica-behind" and side.epoch is None and _is_old(difference.other, replicas):
         reason = f"{reason}; {_OLD}"
     return Finding(side.path, rule, reason, side.position, offset=divergence.offset, epoch=divergence.epoch)
 
 
 def _is_old(replica: PartitionEvidence, replicas: Sequence[PartitionEvidence]) -> bool:
-    """Say whether all that a replica of raft knows is of earlier epochs than what each of the others has."""
+    """Whether a raft replica has only epochs that are earlier than those of each other replica."""
     state = quorum_state_of(replica.small_file(FileKind.QUORUM_STATE))
     least = min((other.last_epoch for other in replicas if other is not replica), default=-1)
     return state is not None and max(state.leader_epoch, replica.last_epoch) < least
 
 
 def _is_reported(divergence: Divergence, replicas: Sequence[PartitionEvidence]) -> bool:
-    """Say whether what is wrong with one of two batches was found without the other, and is no less."""
+    """Whether one of two batches has a finding of its own that is at least as severe."""
     if divergence.kind not in {DivergenceKind.HEADER_ROT, DivergenceKind.CONFLICTING_BATCH}:
         return False
     paths = {divergence.left.path, divergence.right.path}
@@ -167,16 +167,16 @@ def _is_reported(divergence: Divergence, replicas: Sequence[PartitionEvidence]) 
 
 
 def _is_of_epoch(finding: Finding, divergence: Divergence) -> bool:
-    """Whether a finding says that an epoch does not open, of which the first batch's header was changed."""
+    """Whether a finding reports an epoch that does not start with a LeaderChange, because of a changed header."""
     epochs = {divergence.left.epoch, divergence.right.epoch}
     is_opening = finding.rule == "epoch-opening" and finding.epoch in epochs
     return is_opening and divergence.kind is DivergenceKind.HEADER_ROT
 
 
 def _snapshot_of_branch(difference: _Difference, replicas: Sequence[PartitionEvidence]) -> str | None:
-    """Return the path of a snapshot that ends on the side of a fork which an election would drop, or None.
+    """Return the path of a snapshot that ends on the side of a fork that an election would drop, or None.
 
-    A snapshot has what is committed alone. One of the newest side shows nothing wrong: there the fork is to be dropped.
+    A snapshot has only committed records. A snapshot on the newest side is no problem: the other side is dropped.
     """
     offset = difference.of.offset
     epochs = {
@@ -192,26 +192,26 @@ def _snapshot_of_branch(difference: _Difference, replicas: Sequence[PartitionEvi
 
 
 def describe(divergence: Divergence) -> str:
-    """Say in a sentence how two logs differ, from the side of the right one."""
+    """Describe in a sentence how two logs differ, from the side of the right one."""
     left, right, offset = divergence.left, divergence.right, divergence.offset
     count = divergence.end_offset - offset
     match divergence.kind:
         case DivergenceKind.APART:
-            return f"no offset is both here and in {left.path}"
+            return f"it has no offset in common with {left.path}"
         case DivergenceKind.PREFIX | DivergenceKind.TRUNCATED_TAIL:
             is_cut, offsets = divergence.kind is DivergenceKind.TRUNCATED_TAIL, "offset" if count == 1 else "offsets"
             if right.epoch is None:
-                cut = " where a write was cut" if is_cut else ""
+                cut = " in a torn write" if is_cut else ""
                 return f"the log ends at offset {offset}{cut}: {count} {offsets} fewer than {left.path}"
-            cut = f", where a write to {left.path} was cut" if is_cut else ""
-            return f"the log goes on behind offset {offset}{cut}: {count} {offsets} more than {left.path}"
+            cut = f", at which {left.path} has a torn write" if is_cut else ""
+            return f"the log continues after offset {offset}{cut}: {count} {offsets} more than {left.path}"
         case DivergenceKind.CONFLICTING_EPOCH:
-            return f"from offset {offset} on epoch {right.epoch}, but {left.path} has epoch {left.epoch}"
+            return f"epoch {right.epoch} from offset {offset} on, but {left.path} has epoch {left.epoch}"
         case DivergenceKind.CONFLICTING_BATCH:
-            return f"the batch has CRC {right.crc}, in {left.path} CRC {left.crc}, both of which hold"
+            return f"the batch has CRC {right.crc}, but CRC {left.crc} in {left.path}, and both are valid"
         case DivergenceKind.HEADER_ROT:
             return (
-                f"the batch is of epoch {right.epoch}, in {left.path} of epoch {left.epoch}, with the same CRC: "
+                f"the batch has epoch {right.epoch}, but epoch {left.epoch} in {left.path}, with the same CRC: "
                 "a header was changed"
             )
         case DivergenceKind.BIT_ROT:
@@ -219,7 +219,7 @@ def describe(divergence: Divergence) -> str:
             return f"{_offsets(offset, count)} damaged or missing in {broken.path}, and sound in {whole.path}"
         case DivergenceKind.LOST_RECORDS:
             there, here = (left, right) if right.epoch is None else (right, left)
-            return f"{_offsets(offset, count)} in {there.path}, and not in {here.path}"
+            return f"{_offsets(offset, count)} in {there.path}, but not in {here.path}"
         case DivergenceKind.COMPACTION:
             return f"compaction kept other records between offsets {offset} and {divergence.end_offset} in {left.path}"
 
@@ -229,24 +229,24 @@ def _offsets(start: int, count: int) -> str:
 
 
 def _judge_topic_ids(replicas: Sequence[PartitionEvidence]) -> Iterator[Finding]:
-    """Yield the replicas of another topic id than most: left of a topic that was deleted before it was made anew."""
+    """Report replicas whose topic id differs from that of most: the topic was deleted and created again."""
     files = filter(None, map(_topic_file, replicas))
     known = [(file, file.contents["topic_id"]) for file in files if file.contents is not None]
     for usual, count in Counter(topic_id for _, topic_id in known).most_common(1):
         for file, topic_id in known:
             if topic_id != usual:
-                reason = f"the topic id is {topic_id}, that of {count} other replicas is {usual}"
+                reason = f"the topic id is {topic_id}, but {count} other replicas have {usual}"
                 yield Finding(file.task.path, "topic-id", reason)
 
 
 def _topic_file(replica: PartitionEvidence) -> FileEvidence | None:
-    """Return the file that says which topic a replica is of; None where it is wrong in itself."""
+    """Return the file with a replica's topic id; None if the file itself has a finding."""
     file = replica.small_file(FileKind.PARTITION_METADATA)
     return None if file is None or file.findings or file.contents is None else file
 
 
 def _by_topic_id(replicas: Sequence[PartitionEvidence]) -> Collection[list[PartitionEvidence]]:
-    """Divide replicas of a topic's partition by topic ids; who has none is with the first one. Raft has one topic."""
+    """Divide replicas by topic id; replicas without one are with the first. Raft logs all have one topic id."""
     by_id: dict[object, list[PartitionEvidence]] = {}
     for replica in replicas:
         file = None if replica.is_raft else _topic_file(replica)
@@ -257,15 +257,15 @@ def _by_topic_id(replicas: Sequence[PartitionEvidence]) -> Collection[list[Parti
 
 
 def _judge_histories(histories: Sequence[Sequence[PartitionEvidence]]) -> Iterator[Finding]:
-    """Yield the logs that another cluster has written, one of each."""
+    """Report logs of another cluster, one log per cluster."""
     for (first, *_), of_other in itertools.product(histories[:1], histories[1:]):
         path, seen = of_other[0].files[0].task.path, None
-        reason = f"this log and that in {first.place.log_directory} have no record in common, nor a voter's directory"
+        reason = f"this log and the one in {first.place.log_directory} have no record and no voter in common"
         mine, theirs = first_leader(of_other[0]), first_leader(first)
         if mine is not None and theirs is not None:
             path, seen = mine.file.task.path, mine.seen
-            reason = f"{_led_text(mine)}, in {theirs.file.task.path} {_led_text(theirs)}"
-        reason += ": two clusters with one id, which are not compared any further"
+            reason = f"{_led_text(mine)}, but in {theirs.file.task.path} {_led_text(theirs)}"
+        reason += ": they are two clusters with one id, which are not compared further"
         yield Finding(
             path,
             "cluster-twice",
@@ -283,10 +283,10 @@ def _led_text(opening: Statement) -> str:
 
 
 def _judge_leaders(replicas: Sequence[PartitionEvidence]) -> Iterator[Finding]:
-    """Report replicas whose leader of an epoch differs from that of most replicas."""
+    """Report replicas whose leader of an epoch differs from that in most replicas."""
     by_epoch: dict[int, list[tuple[int, ControlSeen, str]]] = {}
     for replica in replicas:
-        known: set[int] = set()  # Two leaders of an epoch in one log are reported by another rule.
+        known: set[int] = set()  # Another rule reports two leaders of an epoch in one log.
         for file in replica.segments:
             for control, message in file.control_values():
                 if isinstance(message, LeaderChangeMessage) and control.epoch not in known:
@@ -297,7 +297,7 @@ def _judge_leaders(replicas: Sequence[PartitionEvidence]) -> Iterator[Finding]:
         witness = next(path for leader_id, _, path in said if leader_id == usual)
         for leader_id, control, path in said:
             if leader_id != usual:
-                reason = f"epoch {epoch} is led by {leader_id}, in {witness} by {usual}"
+                reason = f"epoch {epoch} is led by {leader_id}, but in {witness} by {usual}"
                 yield Finding(path, "replica-leader", reason, control.position, offset=control.offset, epoch=epoch)
 
 

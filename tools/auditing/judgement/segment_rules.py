@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules about consecutive segments of a log, and about a log that ends earlier than it once did."""
+"""Compares consecutive segments of a log, and finds a log that ends earlier than it once did."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence, Set
@@ -29,14 +29,14 @@ def judge_segments(evidence: PartitionEvidence) -> Iterator[Finding]:
         yield from _missing_indexes(segment)
     for before, after in itertools.pairwise(segments):
         if before.task.base_offset == after.task.base_offset:
-            reason = f"another segment of base offset {after.task.base_offset}, beside {before.task.path}"
+            reason = f"a second segment of base offset {after.task.base_offset}: the other is {before.task.path}"
             yield Finding(after.task.path, "segment-twice", reason, offset=after.task.base_offset)
     for border in _borders(segments, is_raft=evidence.is_raft):
         yield _judge_border(border, is_raft=evidence.is_raft)
 
 
 def has_lost_tail(evidence: PartitionEvidence) -> bool:
-    """Whether a finding shows that there was something after the last sound batch of a log."""
+    """Whether a finding shows that the log had bytes after its last sound batch."""
     segments = evidence.segments
     if not segments:
         return False
@@ -52,9 +52,9 @@ def has_lost_tail(evidence: PartitionEvidence) -> bool:
 def judge_log_end(evidence: PartitionEvidence) -> Iterator[Finding]:
     """Report a file that shows that a raft log once reached a higher offset; at most one finding.
 
-    A durable end that raftlog has recorded always counts: it may have been acknowledged. Damage at the end of the log
-    is then part of this finding's reason, and has no finding of its own (``explained_by_worse``). Kafka's files do not
-    count in the same way: they may cover records that were never flushed.
+    A durable end that raftlog has recorded always counts, since its records may have been acknowledged. Damage at the
+    end of the log is then part of this finding's reason, and has no finding of its own (``explained_by_worse``).
+    Kafka's files are weaker evidence: they may cover records that were never flushed.
     """
     segments = evidence.segments
     if not segments:
@@ -63,21 +63,21 @@ def judge_log_end(evidence: PartitionEvidence) -> Iterator[Finding]:
     durable = durable_end_offset(evidence)
     if durable is not None and durable > end_offset:
         damage = _in_words(_damaged_tail(segments[-1]))
-        reason = f"the log ends at offset {end_offset}, and was durable up to {durable}{damage}"
+        reason = f"the log ends at offset {end_offset}, but was durable up to {durable}{damage}"
         yield Finding(path, "log-end-durable", reason, offset=end_offset)
         return
     seen = max(ends_seen(evidence), default=(0, ""))
     if seen[0] > end_offset + stray_offsets(evidence) and not has_lost_tail(evidence):
-        reason = f"the log ends at offset {end_offset}, but {seen[1]} has seen it end at {seen[0]} or beyond"
+        reason = f"the log ends at offset {end_offset}, but {seen[1]} shows that it once ended at {seen[0]} or later"
         yield Finding(path, "log-end", reason, offset=end_offset)
 
 
 def explained_by_worse(evidence: PartitionEvidence, said: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield the findings of damage at the ends of segments that a worse one has in its reason, and need no own one.
+    """Yield the findings of damage at the ends of segments that are part of a worse finding's reason.
 
     Args:
         evidence: of a log.
-        said: what was said of it.
+        said: the findings about it.
     """
     worse = {(finding.rule, finding.path) for finding in said}
     segments = evidence.segments
@@ -88,9 +88,9 @@ def explained_by_worse(evidence: PartitionEvidence, said: Iterable[Finding]) -> 
 
 
 def stray_offsets(evidence: PartitionEvidence) -> int:
-    """Return by how many offsets the end of a log may be too low, as far as batches there are reported for theirs.
+    """Return by how much the end offset of a log may be too low because of batches with wrong offsets at its end.
 
-    From the first of them on, all batches may be numbered too low.
+    All batches from the first of these on may have offsets that are too low.
     """
     return evidence.segments[-1].stray_offsets if evidence.segments else 0
 
@@ -125,13 +125,13 @@ def _missing_indexes(segment: FileEvidence) -> Iterator[Finding]:
 
 @attrs.frozen
 class _Border:
-    """A segment that does not start where those before it end.
+    """A segment that does not start where the preceding segments end.
 
     Attributes:
-        segment: it.
+        segment: the segment.
         before: the segment before it.
-        end_offset: where those before it end, exclusive.
-        start_offset: where it starts.
+        end_offset: end of the preceding segments, exclusive.
+        start_offset: its start.
     """
 
     segment: FileEvidence
@@ -141,9 +141,9 @@ class _Border:
 
 
 def holes_between(evidence: PartitionEvidence) -> Iterator[tuple[FileEvidence, int, int]]:
-    """Yield segments that start behind where those before them end, with the offset of that end and of their start.
+    """Yield segments that start after the end of the preceding segments.
 
-    A hole behind a torn tail is reported as that.
+    A gap after a torn tail is reported as a torn tail.
     """
     for border in _borders(evidence.segments, is_raft=evidence.is_raft):
         if border.start_offset > border.end_offset and not _ends_damaged(border.before):
@@ -158,16 +158,16 @@ def _judge_border(border: _Border, *, is_raft: bool) -> Finding:
 
 
 def _borders(segments: Sequence[FileEvidence], *, is_raft: bool) -> Iterator[_Border]:
-    """Yield where segments do not start where those before them end.
+    """Yield the segments that do not start where the preceding segments end.
 
-    One that is there twice is compared once.
+    Of two segments with one base offset, only one is compared.
     """
     end_offset: int | None = None
     before: FileEvidence | None = None
     by_base_offset = {segment.task.base_offset or 0: segment for segment in segments}
     for base_offset, segment in by_base_offset.items():
         first_offset = base_offset if segment.extent is None else segment.extent.start_offset
-        # One that starts before its name, or in a log of raft behind it, has been reported: it counts by what it holds.
+        # A segment whose first batch does not match its name has been reported: its batches count, not its name.
         start_offset = max(base_offset, first_offset) if is_raft else base_offset
         if before is not None and end_offset is not None:
             missing = min(base_offset, first_offset) - end_offset
@@ -180,16 +180,16 @@ def _borders(segments: Sequence[FileEvidence], *, is_raft: bool) -> Iterator[_Bo
 
 
 def _explains(segment: FileEvidence, missing: int) -> bool:
-    """Whether what is reported of a segment says why so many offsets are missing behind it.
+    """Whether the findings of a segment explain why so many offsets are missing after it.
 
-    What only the last segment may show, a torn tail, does not say how bad it is elsewhere that something is lost.
+    A torn tail does not explain it: only the last segment may have one, so elsewhere it is a loss.
     """
     is_lost_within = _ends_damaged(segment, _LOST_WITHIN) or _ends_out_of_line(segment)
     return is_lost_within or missing <= segment.stray_offsets
 
 
 def _ends_out_of_line(segment: FileEvidence) -> bool:
-    """Whether a batch of a segment says to be of the segment behind it."""
+    """Whether a batch of a segment has an offset of the following segment."""
     end_offset = segment.task.next_base_offset
     orders = (finding.offset for finding in segment.findings if finding.rule == "offset-order")
     return end_offset is not None and any(offset is not None and offset >= end_offset for offset in orders)
@@ -205,7 +205,7 @@ def _gap(border: _Border, *, is_raft: bool) -> Finding:
 
 
 def _ends_damaged(segment: FileEvidence, rules: Set[str] = _LOST_WITHIN | TAIL_RULES) -> bool:
-    """Whether bytes that hold no batch, by one of some rules, stand at the end of a segment."""
+    """Whether a segment ends in bytes without a batch, according to one of some rules."""
     return any(
         finding.position is None or finding.position + finding.size_bytes >= segment.task.size_bytes
         for finding in segment.findings

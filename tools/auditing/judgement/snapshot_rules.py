@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Snapshots beside their log: what they cover, and whether their ids and headers say what the log does."""
+"""Compares the snapshots of a raft log with the log: their range, their ids and their headers."""
 
 from collections.abc import Collection, Iterator
 
@@ -18,15 +18,15 @@ def judge_snapshots(
 ) -> Iterator[Finding]:
     """Report contradictions between the snapshots of a raft log and the log.
 
-    Where a snapshot has the content of another, its header's timestamp is likely to tell. One that ends where the log
-    has nothing any more cannot be compared. A snapshot whose own batches are of another epoch than its name says has
-    been reported by its survey.
+    If a snapshot has the content of another one, the timestamp in its header usually shows it. A snapshot that ends
+    before the log start cannot be compared. A snapshot whose batches have another epoch than its name has been reported
+    by its survey.
 
     Args:
         evidence: of the log.
         epochs: of the log.
-        is_tail_lost: whether it was reported that the log has lost its end: then snapshots may end beyond it.
-        doubted: epochs that batches were reported to be of wrongly.
+        is_tail_lost: whether the log was reported to have lost its end: then snapshots may end after it.
+        doubted: epochs of batches that were reported to have a wrong epoch.
     """
     yield from _uncovered_start(evidence)
     batches = {
@@ -41,7 +41,7 @@ def judge_snapshots(
         if id_.offset > evidence.end_offset:
             if not is_tail_lost and id_.offset > evidence.end_offset + stray_offsets(evidence):
                 reason = (
-                    f"it ends at offset {id_.offset}, the log ends at {evidence.end_offset}: the next start drops it"
+                    f"it ends at offset {id_.offset}, but the log ends at {evidence.end_offset}: startup deletes it"
                 )
                 yield Finding(snapshot.task.path, "snapshot-ahead", reason, offset=id_.offset, epoch=id_.epoch)
             continue
@@ -51,7 +51,7 @@ def judge_snapshots(
 
 
 def _follows_disorder(batch: BatchSeen, segment: FileEvidence) -> bool:
-    """Whether the offset of a batch may be that of another one, since those before it were reported."""
+    """Whether the offset of a batch is doubtful because preceding batches were reported."""
     return any(
         finding.rule in DISORDER_RULES and finding.position is not None and finding.position <= batch.position
         for finding in segment.findings
@@ -59,7 +59,7 @@ def _follows_disorder(batch: BatchSeen, segment: FileEvidence) -> bool:
 
 
 def _uncovered_start(evidence: PartitionEvidence) -> Iterator[Finding]:
-    """Compare the log's start, which is where its first segment does start, whatever that is called."""
+    """Check that a snapshot reaches the log start, which is the start of the first segment's batches, not its name."""
     if not evidence.segments:
         return
     first = evidence.segments[0]
@@ -69,14 +69,14 @@ def _uncovered_start(evidence: PartitionEvidence) -> Iterator[Finding]:
     ends = [snapshot_id.offset for snapshot_id in evidence.snapshots_by_id]
     if log_start > max(ends, default=0):
         newest = f"the newest snapshot ends at {max(ends)}" if ends else "there is no snapshot"
-        reason = f"the log starts at offset {log_start}, and {newest}: what stood between is gone"
+        reason = f"the log starts at offset {log_start}, and {newest}: the records in between are missing"
         yield Finding(first.task.path, "log-start-uncovered", reason, offset=log_start)
 
 
 def _against_log(
     id_: OffsetAndEpoch, snapshot: FileEvidence, epochs: LogEpochs, batch: BatchSeen | None
 ) -> Iterator[Finding]:
-    """Yield the first thing that contradicts the log: the name, or else what the header says."""
+    """Report the first contradiction to the log: that of the name, or else that of the header."""
     if is_of_other_epoch(snapshot):
         return
     problem = _epoch_problem(id_.offset, id_.epoch, epochs)
@@ -96,13 +96,13 @@ def is_of_other_epoch(snapshot: FileEvidence) -> bool:
 
 
 def _epoch_problem(offset: int, epoch: int, epochs: LogEpochs) -> str | None:
-    """Say what is wrong with the epoch of a snapshot that ends at an offset, if the log knows."""
+    """Return the problem with the epoch of a snapshot that ends at an offset, as far as the log has its epoch."""
     last = epochs.span_at(offset - 1)
     if last is not None:
-        return None if last.epoch == epoch else f"epoch {epoch}, but offset {offset - 1} is of epoch {last.epoch}"
+        return None if last.epoch == epoch else f"epoch {epoch}, but offset {offset - 1} has epoch {last.epoch}"
     following = epochs.span_at(offset)
     if following is not None and following.epoch < epoch:
-        return f"epoch {epoch}, but offset {offset} behind it is of epoch {following.epoch}"
+        return f"epoch {epoch}, but offset {offset} after it has epoch {following.epoch}"
     return None
 
 

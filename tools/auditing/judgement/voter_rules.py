@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who votes: whether the voter sets and kraft.versions of a raft log make sense, one after the other.
+"""Judges the sequence of voter sets and kraft.versions of a raft log.
 
 The control records of the log and its snapshots are read in the order of their offsets, as a replica would. A voter
 set, or a kraft.version, is in force until the next record of it. The LeaderChanges and snapshots in between say what it
-is too, and are compared with it: whoever stands alone is wrong. Where records may be missing, nothing is compared until
-the next record or snapshot says where things stand.
+is too, and are compared with it: a value that nothing else supports is wrong. If records may be missing, nothing is
+compared until the next record or snapshot.
 
-A set that was reported is not compared with what comes after it, so that one fault is one finding.
+A voter set that was reported is not compared with later ones, so that one fault is one finding.
 """
 
 from collections.abc import Iterable, Iterator
@@ -37,22 +37,22 @@ _LEVELS: Final = frozenset(map(int, KRaftVersion))
 
 
 def judge_voters(evidence: PartitionEvidence) -> Iterator[Finding]:
-    """Yield what is wrong with the voter sets, kraft.versions and elections of a log of raft; of others, nothing."""
+    """Report problems with the voter sets, kraft.versions and elections of a raft log; other logs have none."""
     if evidence.is_raft:
         yield from _Reading(evidence).findings()
 
 
 def election_problem(change: LeaderChangeMessage) -> str | None:
-    """Say why a leader was not elected as its LeaderChange says, or None.
+    """Return why a leader cannot have been elected as its LeaderChange says, or None.
 
     Source: CandidateState, LeaderState#appendLeaderChangeMessageAndBootstrapRecords.
     """
     voters = {voter.id for voter in change.voters}
     granted = {voter.id for voter in change.granting_voters} & voters
     if change.leader_id not in voters:
-        return f"leader {change.leader_id} is none of the voters {_ids(voters)} that it names"
+        return f"leader {change.leader_id} is not one of the voters {_ids(voters)} that it names"
     if 2 * len(granted) <= len(voters):
-        return f"leader {change.leader_id} was granted {len(granted)} votes of {len(voters)}, which is no majority"
+        return f"leader {change.leader_id} was granted {len(granted)} votes of {len(voters)}, which is not a majority"
     return None
 
 
@@ -61,10 +61,10 @@ class _Reading:
 
     def __init__(self, evidence: PartitionEvidence) -> None:
         self._evidence = evidence
-        # A log that starts at 0 starts with the static voters, whom no record names, at kraft.version 0.
+        # A log that starts at offset 0 starts with static voters, which no record names, at kraft.version 0.
         self._voters: ValueInForce[VoterSet | None] | None = ValueInForce(_BOOTSTRAP - 1, None)
         self._version: ValueInForce[int] | None = ValueInForce(_BOOTSTRAP - 1, 0)
-        # A snapshot that repeats what the log says is as it should be.
+        # A snapshot that repeats what the log says is correct.
         self._bad_sets: set[bytes] = set()
         self._statements = log_statements(evidence)
         self._voter_batches = self._batches_with(VotersRecord)
@@ -74,9 +74,9 @@ class _Reading:
         return {each.seen.batch_offset for each in self._statements if isinstance(each.value, kind)}
 
     def findings(self) -> Iterator[Finding]:
-        """Yield them in the order in which they become certain."""
+        """Yield the findings in the order in which they become certain."""
         snapshots = snapshot_statements(self._evidence)
-        # Nor is it known what came between snapshots that the log has left behind.
+        # Records between snapshots before the log start are not known either.
         forgotten = (snapshot.offset for snapshot in snapshots if snapshot.offset < self._evidence.start_offset - 1)
         events: list[tuple[int, int, Statement | SnapshotStatement | None]] = [
             *((offset, 0, None) for offset in (*gaps(self._evidence), *forgotten)),
@@ -151,7 +151,7 @@ class _Reading:
             self._voters.is_doubted = True
             yield statement.finding(*change)
         elif self._is_uncommitted(statement, before):
-            reason = f"voters become {_named(after)} in a batch with what has to be committed before"
+            reason = f"voters become {_named(after)} in the same batch as a change that must be committed before"
             yield statement.finding("voters-uncommitted", reason)
         else:
             yield from self._judge_ranges(statement, after)
@@ -159,7 +159,7 @@ class _Reading:
     def _is_uncommitted(self, statement: Statement, before: ValueInForce[VoterSet | None] | None) -> bool:
         """Whether a change is in the batch of its leader's first record, or of the change before it.
 
-        Neither can have been committed by then, and a leader must wait for both.
+        Neither can be committed by then, and a leader must wait for both.
         """
         if not _binds(before) or before.value == voters_of(statement):
             return False
@@ -173,7 +173,7 @@ class _Reading:
         ids = [id_ for id_, node in voters.voters.items() if not node.supported_kraft_versions.contains(level)]
         yield statement.finding("voters-range", f"kraft.version {level}, which voters {_ids(ids)} do not support")
 
-    # Those who say what is in force
+    # Witnesses of the set in force
 
     def _read_leader(self, statement: Statement, change: LeaderChangeMessage) -> Iterator[Finding]:
         named = frozenset(voter.id for voter in change.voters)
@@ -200,7 +200,7 @@ class _Reading:
             yield from self._compare_voters(snapshot)
 
     def _compare_version(self, snapshot: SnapshotStatement) -> bool:
-        """Take or compare a snapshot's level; return whether it is what is in force, or nothing else is known."""
+        """Use or compare a snapshot's level; return whether it is in force, or nothing else is known."""
         level, in_force = snapshot.kraft_version, self._version
         if not _is_trusted(in_force):
             self._version = ValueInForce(snapshot.offset, level)
@@ -230,7 +230,7 @@ def _is_trusted(in_force: ValueInForce[T] | None) -> TypeGuard[ValueInForce[T]]:
 
 
 def _binds(in_force: ValueInForce[VoterSet | None] | None) -> TypeGuard[ValueInForce[VoterSet | None]]:
-    """Say whether a set restricts what may follow it: static voters, and those of the bootstrap snapshot, do not."""
+    """Whether a set restricts the next one: static voters, and those of the bootstrap snapshot, do not."""
     return _is_trusted(in_force) and in_force.value is not None and in_force.offset > _BOOTSTRAP
 
 
@@ -244,7 +244,7 @@ def _change_problem(before: ValueInForce[VoterSet | None] | None, after: VoterSe
     if apart is None:
         safety = "each majority of one shares a voter with each of the other"
     else:
-        safety = "{} and {} could decide apart".format(*_majorities_text(*apart))
+        safety = "majorities {} and {} have no common voter".format(*_majorities_text(*apart))
     if not before.value.passes_kafka_change_guard(after):
         return "voters-accepted", f"{change}: Kafka would refuse it, and {safety}"
     if apart is not None:
@@ -253,7 +253,7 @@ def _change_problem(before: ValueInForce[VoterSet | None] | None, after: VoterSe
 
 
 def _snapshot_problems(snapshot: SnapshotStatement) -> Iterator[Finding]:
-    """Yield what is wrong with a snapshot by itself."""
+    """Report problems of a snapshot that need no comparison."""
     if snapshot.version is not None and snapshot.kraft_version not in _LEVELS:
         reason = f"kraft.version {snapshot.kraft_version}, but only 0 and 1 are known"
         yield snapshot.version.finding("kraft-version-known", reason)
@@ -266,7 +266,7 @@ def _snapshot_problems(snapshot: SnapshotStatement) -> Iterator[Finding]:
 
 
 def _majorities_text(one: Iterable[ReplicaKey], other: Iterable[ReplicaKey]) -> list[str]:
-    """Return two majorities by their ids, with directory ids where only those tell them apart."""
+    """Return two majorities as text: their ids, with directory ids if only those distinguish them."""
     is_one_id = {key.id for key in one} & {key.id for key in other}
     names = ((str(key) if is_one_id else str(key.id) for key in majority) for majority in (one, other))
     return ["{" + ", ".join(each) + "}" for each in names]

@@ -145,7 +145,7 @@ class ProducerHistory:
             return None
         else:
             log = f"it began at offset {begun}" if begun >= 0 else "none was open before this segment"
-            reason = f"a transaction of producer {span.producer_id} begins at offset {claimed}, but {log}"
+            reason = f"a transaction of producer {span.producer_id} begins at offset {claimed}, but in the log {log}"
         return Finding(index or task.path, "transaction-index", reason, offset=span.first_marker_offset)
 
     def _compare_sequences(self, segment: FileEvidence, state: ProducerState, span: ProducerSpan) -> Iterator[Finding]:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs of the audit: engines, workers, tables of results and the evidence that is kept."""
+"""Runs the audit: engines, workers, tables of results and the store of evidence."""

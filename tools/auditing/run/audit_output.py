@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The directory that ``raftlog audit`` writes its results to.
+"""The output directory of ``raftlog audit``.
 
 ::
 
-    raftlog-audit.json          says that the directory is ours
-    lock                        held by the run that is going on
-    evidence.sqlite             what surveys found, for the next run on one machine
-    evidence/*.parquet          the same for the next run on Spark
-    spark-work/                 what a run on Spark hands on; gone at its end
-    findings/<run id>.parquet   a table; one folder each, a file in it a run
-    runs/<run id>.parquet       this one last: it makes the run complete
-    summary.json                of the last complete run, as is the next one
-    report.html                 a page for people
+    raftlog-audit.json          marks the directory as an audit's output
+    lock                        held by the current run
+    evidence.sqlite             the evidence, for the next run on one machine
+    evidence/*.parquet          the evidence, for the next run on Spark
+    spark-work/                 work in progress of a run on Spark; removed at its end
+    findings/<run id>.parquet   a table: one folder per table, one file per run
+    runs/<run id>.parquet       written last: it makes the run complete
+    summary.json                of the last complete run
+    report.html                 of the last complete run
 
-What lasts is written under names that begin with a dot, and is renamed once it is whole. What a run leaves behind that
-was killed goes with the next one.
+Results are written under names that begin with a dot, and renamed when they are complete. The next run removes what a
+killed run has left behind.
 """
 
 import itertools
@@ -42,19 +42,19 @@ _WORK: Final = "spark-work"
 _SUMMARY: Final = "summary.json"
 _REPORT: Final = "report.html"
 _ROW_GROUP_COUNT: Final = 8192
-"""So many rows are held in memory before they are written."""
+"""Number of rows that are held in memory before they are written."""
 
 
 class AuditOutput:
-    """An output directory, held until the block ends; a context manager.
+    """An output directory, locked until the block ends; a context manager.
 
     Args:
-        path: of the directory; it is made if it is not there.
-        run_id: of the run that is to write to it.
+        path: of the directory; it is created if it does not exist.
+        run_id: of the run that writes to it.
 
     Raises:
-        LogDirectoryError: it is there, and not ours; or another run holds it.
-        StorageError: it cannot be made or read.
+        LogDirectoryError: it exists and is not an audit's output; or another run has locked it.
+        StorageError: it cannot be created or read.
     """
 
     def __init__(self, path: str, run_id: str) -> None:
@@ -72,17 +72,17 @@ class AuditOutput:
 
     @property
     def store_path(self) -> str:
-        """Where the evidence of files is kept, in a file."""
+        """Path of the evidence for runs on one machine."""
         return str(self._directory / _STORE)
 
     @property
     def evidence_folder(self) -> Path:
-        """Where the evidence of files is kept, in a folder that several machines write to."""
+        """Folder of the evidence for runs on Spark, in which several machines write."""
         return self._directory.absolute() / _EVIDENCE
 
     @property
     def work_folder(self) -> Path:
-        """Where machines leave what they have for each other."""
+        """Folder by which driver and workers pass work and outcomes to each other."""
         return self._directory.absolute() / _WORK
 
     def add(self, table: str, row: Row) -> None:
@@ -98,7 +98,7 @@ class AuditOutput:
             raise StorageError(str(self._directory), "write", error.strerror or str(error)) from error
 
     def complete(self, summary: dict[str, Any], report: str) -> None:
-        """Give all files their names: the run is complete on return, and not before.
+        """Rename all files to their final names: the run is complete when this returns, and not before.
 
         Raises:
             StorageError: the disk failed. The run is not complete, unless only summary or report were not renamed.
@@ -114,7 +114,7 @@ class AuditOutput:
             raise StorageError(str(self._directory), "write", error.strerror or str(error)) from error
 
     def _clear(self) -> None:
-        """Remove what runs have left behind that were not completed."""
+        """Remove what incomplete runs have left behind."""
         complete = {path.name for path in (self._directory / "runs").glob("*.parquet")}
         for table in TABLES:
             for path in (self._directory / table).glob("*.parquet"):
@@ -150,13 +150,13 @@ class _TableFile:
             self._flush()
 
     def complete(self) -> None:
-        """Write what is left, and give the file its name."""
+        """Write the remaining rows, and rename the file to its final name."""
         writer = self._flush()
         writer.close()
         self._part.replace(self._path)
 
     def discard(self) -> None:
-        """Close the file, and remove it if it has no name yet."""
+        """Close the file, and remove it if it is not complete."""
         if self._writer is not None:
             self._writer.close()
         self._part.unlink(missing_ok=True)
@@ -167,7 +167,7 @@ class _TableFile:
         import pyarrow.parquet as pq
 
         if self._writer is None:
-            # Opened with the first rows: pyarrow starts threads, and processes that read files are best forked before.
+            # Opened with the first rows: pyarrow starts threads, and processes that read files should be forked before.
             self._writer = pq.ParquetWriter(self._part, columns, compression="zstd")
         if self._rows:
             self._writer.write_table(pa.Table.from_pylist(self._rows, columns))
@@ -176,7 +176,7 @@ class _TableFile:
 
 
 def check_outside(path: str, sources: Iterable[str]) -> None:
-    """Check that results are not written to what is audited, nor to a remote file system.
+    """Check that results are written neither to an audited directory nor to a remote file system.
 
     Raises:
         LogDirectoryError: they would be.
@@ -187,18 +187,18 @@ def check_outside(path: str, sources: Iterable[str]) -> None:
     output = os.path.realpath(path)
     for source in itertools.filterfalse(is_remote, map(local_or_remote, sources)):
         if os.path.commonpath([output, root := os.path.realpath(source)]) == root:
-            raise LogDirectoryError(f"{path} is in {source}: nothing is written to what is audited")
+            raise LogDirectoryError(f"{path} is in {source}: an audited directory is not written to")
 
 
 def _claim(directory: Path, run_id: str) -> None:
-    """Make the directory, or make sure that it is ours; several runs may do so at once."""
+    """Create the directory, or check that it is an audit's output; several runs may do so at the same time."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         marker, part = directory / _MARKER, f".{_MARKER}."
         is_foreign = any(not path.name.startswith(part) for path in directory.iterdir())
-        if not marker.exists():  # Asked for after the listing: another first run may make it, and then the rest.
+        if not marker.exists():  # Checked after the listing: another run may create it first, and then the other files.
             if is_foreign:
-                raise LogDirectoryError(f"{directory} is there, is not empty and is no output of raftlog audit")
+                raise LogDirectoryError(f"{directory} exists, is not empty and is not the output of raftlog audit")
             written = directory / f"{part}{run_id}"
             written.write_text(json.dumps({"kind": "raftlog_audit", "format": _FORMAT}) + "\n")
             written.replace(marker)

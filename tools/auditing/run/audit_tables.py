@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-r"""The tables that an audit leaves behind, as Parquet: a folder a table, a file in it a run.
+r"""The tables of an audit's results, as Parquet: one folder per table, one file per run.
 
-Each row has the ``run_id`` of its run; a run is complete once it is in ``runs``. Times are of UTC, in ms; sizes and
-positions are bytes; offsets are inclusive where nothing else is said. A path that is no Unicode has its odd bytes as
-``\udcXX``. The same tables come from every engine.
+Each row has the ``run_id`` of its run; a run is complete once it is in ``runs``. Times are UTC, in ms; sizes and
+positions are bytes; offsets are inclusive unless a column says otherwise. In a path that is not valid Unicode, the
+invalid bytes are ``\udcXX``. All engines write the same tables.
 
 ======================  ================================================================================================
-``runs``                one row a run: what was audited, when, and how it came out
-``checks``              one row a rule and run: ``pass``, ``fail``, ``skipped`` (nothing there to which it applies), or
-                        ``error`` (something could not be read, so that nobody knows)
-``findings``            one row a finding, with the place and a command that shows it
-``voter_timeline``      one row a voter set of a raft log, by offset: the set, and what it changed
-``epochs``              one row an epoch of a raft log: who led it, from where to where, by whose votes
+``runs``                one row per run: the audited paths, the time and the outcome
+``checks``              one row per rule and run: ``pass``, ``fail``, ``skipped`` (there was no input that it applies
+                        to), or ``error`` (it found nothing, but something could not be read)
+``findings``            one row per finding, with its place and a command that shows it
+``voter_timeline``      one row per voter set of a raft log, by offset: the set, and its changes
+``epochs``              one row per epoch of a raft log: its leader, its offsets, and the votes
 ======================  ================================================================================================
 """
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 TABLES: Final = ("runs", "checks", "findings", "voter_timeline", "epochs")
-"""Their names, the one that completes a run first."""
+"""The names of the tables; the first one is the table that completes a run."""
 
 
 _LOG: Final = {"run_id": "text", "cluster_id": "text", "topic": "text", "partition": "int"}
@@ -54,7 +54,7 @@ _COLUMNS: Final[dict[str, dict[str, str]]] = {
         "sources": "texts",
         "verdict": "text",  # clean, suspicious, unreadable, damaged or data-loss
         "files": "long",
-        "reused_files": "long",  # unchanged since a run before: not read again
+        "reused_files": "long",  # unchanged since an earlier run: not read again
         "bytes": "long",  # the sum of the five that follow
         "explained_bytes": "long",  # in batches whose CRC holds
         "damaged_bytes": "long",
@@ -81,7 +81,7 @@ _COLUMNS: Final[dict[str, dict[str, str]]] = {
         "rule": "text",
         "severity": "text",
         "file": "text",
-        "log_directory": "text",  # null, as topic and partition, where it is about no file that was read
+        "log_directory": "text",  # null, as are topic and partition, if it is about a file that was not read
         "topic": "text",
         "partition": "int",
         "position": "long",
@@ -89,7 +89,7 @@ _COLUMNS: Final[dict[str, dict[str, str]]] = {
         "offset": "long",
         "epoch": "int",
         "reason": "text",
-        "command": "text",  # shows it
+        "command": "text",  # a command that shows it
     },
     "voter_timeline": _LOG
     | {
@@ -163,14 +163,14 @@ def _pyarrow() -> Any:
 
 
 def finding_rows(judged: Judged) -> Iterator[Row]:
-    """Yield the rows of ``findings`` that follow from what was judged together; ``run_id`` is still to come."""
+    """Yield the rows of ``findings`` for judged evidence, still without ``run_id``."""
     places = {path: part.place for part in judged.places for file in part.files for path in _paths(file.task)}
     for finding in judged.findings:
         yield _finding_row(finding, places.get(finding.path))
 
 
 def timeline_rows(judged: Judged) -> list[tuple[str, Row]]:
-    """Return the rows of timelines, each with its table, that follow from what was judged together; likewise."""
+    """Return the rows of the timelines for judged evidence, each with its table, still without ``run_id``."""
     rows: list[tuple[str, Row]] = []
     for cluster_id, replicas in judged.replicas.items():
         if any(replica.is_raft for replica in replicas):
@@ -202,7 +202,7 @@ def _finding_row(finding: Finding, place: Place | None) -> Row:
 
 
 def command_of(finding: Finding) -> str:
-    """Return the command that shows what a finding is about."""
+    """Return the command that shows the place of a finding."""
     path = shell_quoted(finding.path)
     if input_file(finding.path).kind in RECORD_KINDS and finding.position is not None:
         return f"raftlog explain {path} --position {finding.position}"
@@ -219,13 +219,13 @@ def _timeline_rows(cluster_id: str, replicas: Sequence[PartitionEvidence]) -> It
 
 
 def _timeline_row(entry: VoterChange | EpochLead) -> Row:
-    """Return a row whose unknown times are null."""
+    """Return a row with null for unknown times."""
     row: Row = entry.to_json() | {"seen_in": list(map(unicode_text, entry.seen_in))}
     return row | {name: None for name in ("timestamp", "start_timestamp") if row.get(name, 0) < 0}
 
 
 def check_row(check: Check) -> Row:
-    """Return the row of a check; ``run_id`` is still to come."""
+    """Return the row of a check, still without ``run_id``."""
     rule = check.rule
     return {
         "rule": rule.id,
@@ -244,7 +244,7 @@ def run_row(
     started: datetime.datetime,
     finished: datetime.datetime,
 ) -> Row:
-    """Return the row of a run; ``run_id`` is still to come."""
+    """Return the row of a run, still without ``run_id``."""
     counts = ("files", "bytes", "explained_bytes", "damaged_bytes", "padding_bytes", "small_file_bytes", "unread_bytes")
     return {
         "raftlog_version": __version__,

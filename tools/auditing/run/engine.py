@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Surveying many files, in this process or in several, with results in the order of the tasks.
+"""Surveys many files, in this process or in several, and yields the evidence in the order of the tasks.
 
-A process that dies, because the system is out of memory or a library crashes, costs the file that it was reading, which
-gives a finding, and no other; so does a bug. How much is held in memory does not depend on how many files there are.
+If a process dies, because the system is out of memory or a library crashes, only the file that it was reading is lost,
+and has a finding; the same holds for a bug. Memory use does not depend on the number of files.
 """
 
 import functools
@@ -22,7 +22,7 @@ Survey = Callable[[SurveyTask], FileEvidence]
 
 _BATCH_COUNT: Final = 256
 _BATCH_SIZE: Final = 8 * 1024 * 1024
-"""In bytes: a process is given small files many at a time."""
+"""In bytes. A process is given many small files at a time, up to this size."""
 
 
 def survey_all(
@@ -31,9 +31,9 @@ def survey_all(
     """Survey files and yield their evidence in the order of the tasks.
 
     Args:
-        tasks: what to survey; taken as results are asked for.
-        processes: how many to use. 1 runs in this process, and so does what is little.
-        survey: what to do with a task. It and what it returns pickle.
+        tasks: the files to survey; consumed as results are taken.
+        processes: number of processes. With 1, or if there is little to do, all work is done in this process.
+        survey: the function that surveys a file. It and its result must be picklable.
 
     Raises:
         MissingExtraError: a package of an extra is not installed.
@@ -45,14 +45,14 @@ def survey_all(
         for task in itertools.chain.from_iterable(batches):
             yield _evidence(attempt(survey, task))
         return
-    from raftlog.tools.auditing.run.workers import Workers  # One file needs no processes, which are slow to import.
+    from raftlog.tools.auditing.run.workers import Workers  # Slow to import, and not needed for a single file.
 
     with Workers(processes, functools.partial(attempt, survey)) as workers:
         yield from map(_evidence, workers.run(batches))
 
 
 def attempt(survey: Survey, task: SurveyTask) -> "Outcome":
-    """Survey a file; a fault of raftlog's costs it a finding, and a missing extra is returned, to be raised."""
+    """Survey a file; a bug in raftlog becomes a finding, and a missing extra is returned, to be raised later."""
     try:
         return survey(task)
     except MissingExtraError as error:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What surveys found, kept on disk: the next run surveys only what has changed since, or what this one did not reach.
+"""Stores evidence on disk, so that the next run surveys only files that have changed or were not reached.
 
-A row a file, in a database of SQLite's: it survives the death of the process at any time. Evidence holds as long as the
-file, its indexes and the rules are the same. A file is taken to be the same if its inode, size and times are: bits that
-rot on the disk change none of these, so somebody has to survey everything again from time to time.
+The store is an SQLite database with one row per file, which survives the death of the process at any time. Evidence is
+valid as long as the file, its indexes and the rules are the same. A file counts as the same if its inode, size and
+times are. Bit rot changes none of these, so operators should run with ``--fresh`` from time to time.
 """
 
 import functools
@@ -27,7 +27,7 @@ from raftlog.tools.catalogue.audit_rules import CATALOGUE, UNREAD_RULES
 _COMMIT_COUNT: Final = 256
 _COMMIT_SECONDS: Final = 2.0
 _COMMIT_CHARACTERS: Final = 8 * 1024 * 1024
-"""After so many files, so long, or so much evidence, what was found is made to last."""
+"""Evidence is committed after this many files, this much time, or this much evidence."""
 _WAIT_SECONDS: Final = 60
 _TABLE: Final = """
 CREATE TABLE IF NOT EXISTS evidence (
@@ -40,17 +40,17 @@ CREATE TABLE IF NOT EXISTS evidence (
 
 
 class EvidenceStore:
-    """Keeps evidence in a file; a context manager. Only one process writes to it, and others may read.
+    """Stores evidence in a file; a context manager. Only one process writes to it; others may read it.
 
     Args:
-        path: of the database; it is made if it is not there.
-        run_id: of the run that is going on.
+        path: of the database; it is created if it does not exist.
+        run_id: of the current run.
 
     Attributes:
-        reused_files: how many were not surveyed in this run, those of indexes included.
+        reused_files: number of files that were not surveyed in this run, indexes included.
 
     Raises:
-        StorageError: it cannot be opened, or is no such database.
+        StorageError: it cannot be opened, or is not such a database.
     """
 
     def __init__(self, path: str, run_id: str) -> None:
@@ -62,7 +62,7 @@ class EvidenceStore:
         self.reused_files = 0
         try:
             self._database = sqlite3.connect(path, timeout=_WAIT_SECONDS)
-            # What is not committed stays in memory: to write it early would lock out whoever surveys, until the commit.
+            # Uncommitted rows stay in memory: writing them early would lock out surveying processes until the commit.
             self._database.execute("PRAGMA cache_spill = OFF")
             self._database.execute(_TABLE)
             self._database.commit()
@@ -70,7 +70,7 @@ class EvidenceStore:
             raise self._failure("open", error) from error
 
     def take(self, file: FileEvidence) -> None:
-        """Keep the evidence of a file, unless it came from here; what could not be read is asked for again next time.
+        """Store the evidence of a file, unless it came from here or the file could not be read.
 
         Raises:
             StorageError: the disk failed.
@@ -92,7 +92,7 @@ class EvidenceStore:
             raise self._failure("write", error) from error
 
     def forget(self) -> None:
-        """Forget everything: all files are surveyed anew.
+        """Delete everything, so that all files are surveyed again.
 
         Raises:
             StorageError: the disk failed.
@@ -104,7 +104,7 @@ class EvidenceStore:
             raise self._failure("write", error) from error
 
     def drop_unseen(self) -> None:
-        """Forget the files that this run has not seen: they are gone.
+        """Delete the evidence of files that this run has not seen, since they no longer exist.
 
         Raises:
             StorageError: the disk failed.
@@ -125,7 +125,7 @@ class EvidenceStore:
         self._committed_at = time.monotonic()
 
     def _failure(self, operation: str, error: sqlite3.Error) -> StorageError:
-        return StorageError(self._path, operation, f"{error}; without this file everything is surveyed anew")
+        return StorageError(self._path, operation, f"{error}; without this file, everything is surveyed again")
 
     def __enter__(self) -> Self:
         return self
@@ -134,20 +134,20 @@ class EvidenceStore:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         try:
-            self._database.commit()  # What was surveyed before an interrupt need not be surveyed again.
+            self._database.commit()  # Evidence from before an interrupt is kept.
         except sqlite3.Error:
-            pass  # The error that ended the run says more; without one, the next run surveys a few files again.
+            pass  # An error that ended the run matters more; without one, the next run surveys a few files again.
         finally:
             self._database.close()
 
 
 @attrs.frozen
 class StoredSurvey:
-    """Surveys a file, or returns what a store has of it. It pickles; each process opens the store for itself.
+    """Returns the stored evidence of a file, or surveys it. Picklable; each process opens the store for itself.
 
     Attributes:
         path: of the store.
-        survey: what surveys a file.
+        survey: the function that surveys a file.
     """
 
     path: str
@@ -162,7 +162,7 @@ class StoredSurvey:
         try:
             rows = _reader(self.path, os.getpid()).execute(query, (os.fsencode(task.path), key_of(task))).fetchall()
             return FileEvidence.from_json(rows[0][0]) if rows else None
-        except Exception:  # It is busy or damaged, whatever cattrs calls that: the file itself says the same.
+        except Exception:  # The store is busy or damaged; surveying the file gives the same evidence.
             return None
 
 
@@ -175,14 +175,14 @@ class _Reader(sqlite3.Connection):
 
 @functools.lru_cache(maxsize=1)
 def _reader(path: str, process_id: int) -> sqlite3.Connection:
-    """Return a connection of this process: one that came with a fork belongs to somebody else."""
+    """Return this process's own connection: one inherited by a fork belongs to the parent."""
     uri = f"file:{quote(os.fsencode(os.path.abspath(path)))}?mode=ro"  # noqa: PTH100
-    # Not bound to this thread: it may be another one that collects it as garbage, and so closes it.
+    # Not bound to this thread: the garbage collector may close it in another thread.
     return sqlite3.connect(uri, uri=True, timeout=_WAIT_SECONDS, check_same_thread=False, factory=_Reader)
 
 
 def key_of(task: SurveyTask) -> str:
-    """Return a text that is another one if the evidence of a file may be."""
+    """Return a key that differs whenever the evidence of a file may differ."""
     return hashlib.blake2b(f"{_rules_key()} {task!r}".encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An audit that leaves its results in a directory, whichever engine reads and judges the files."""
+"""An audit whose results go to a directory, with any engine."""
 
 import datetime
 import secrets
@@ -19,49 +19,49 @@ from raftlog.tools.catalogue.findings import Finding
 
 
 class Page(Protocol):
-    """A page for people, of an audit. It pickles."""
+    """The report of an audit, or a part of it. Picklable."""
 
     @property
     def account(self) -> Account:
-        """Of all files and findings that it was told of."""
+        """The account of all files and findings that were added."""
         ...
 
     @property
     def checks(self) -> Checks:
-        """What there was to check."""
+        """The subjects that there were to check."""
         ...
 
     def add(self, judged: Judged) -> Judged:
-        """Take what was judged together, and return it with findings more of what raftlog failed over in doing so."""
+        """Add judged evidence, and return it with a finding for each failure of raftlog itself in adding it."""
         ...
 
     def blank(self) -> Self:
-        """Return an empty page of the same audit, to be merged later."""
+        """Return an empty report of the same audit, to be merged into this one later."""
         ...
 
     def merge(self, other: Any) -> None:
-        """Take all of a page that was begun by ``blank``, behind what is here."""
+        """Add all that a report made by ``blank`` has collected, after what is here."""
         ...
 
     def html(self, run: str) -> str:
-        """Return the page, which names the run."""
+        """Return the HTML page, which names the run."""
         ...
 
 
 @attrs.define
 class AuditPart:
-    """What came of some of what is audited. It pickles; parts are made anywhere, and merged in the order of places.
+    """A part of an audit's results. Picklable: parts are made in any process, and merged in the order of partitions.
 
     Attributes:
-        page: of this part.
-        rows: for the tables, each with the name of its table; ``run_id`` is still to come.
+        page: the report of this part.
+        rows: of the tables, each with the name of its table, still without ``run_id``.
     """
 
     page: Page
     rows: list[tuple[str, Row]] = attrs.field(factory=list)
 
     def add(self, judged: Judged) -> None:
-        """Take what was judged together."""
+        """Add judged evidence."""
         found, rows = _with_timelines(judged)
         found = self.page.add(found)
         self.rows += (("findings", row) for row in finding_rows(found))
@@ -69,12 +69,12 @@ class AuditPart:
 
 
 class AuditRun:
-    """A run that is going on: gathers what engines hand in, and writes rows to their tables.
+    """A run in progress: collects the results of an engine, and writes rows to their tables.
 
     Args:
         run_id: of its rows.
         output: the directory that it writes to.
-        page: an empty one; it is told of everything.
+        page: an empty report, to which everything is added.
 
     Attributes:
         run_id, output, page: as given.
@@ -86,7 +86,7 @@ class AuditRun:
         self.page: Final = page
 
     def take(self, part: AuditPart) -> None:
-        """Take what came of the places that follow those so far.
+        """Add the results of the next partitions, in order.
 
         Raises:
             StorageError: the disk failed.
@@ -95,7 +95,7 @@ class AuditRun:
         self._write(part.rows)
 
     def take_judged(self, judged: Judged) -> None:
-        """Take what was judged together, likewise."""
+        """Add judged evidence of the next partitions, in order."""
         self._write(part_of([judged], self.page).rows)
 
     def _write(self, rows: Iterable[tuple[str, Row]]) -> None:
@@ -104,18 +104,18 @@ class AuditRun:
 
 
 Engine = Callable[[AuditRun], int]
-"""Surveys and judges all there is, hands the run what comes of it in order, and returns how many files were not read,
-because they had not changed since a run before."""
+"""Surveys and judges everything, adds the results to the run in order, and returns the number of files that were not
+read because they had not changed since an earlier run."""
 
 
 @attrs.frozen
 class AuditOutcome:
-    """How an audit came out.
+    """The outcome of an audit.
 
     Attributes:
         run_id: of its rows in the tables.
         account: of all files and findings.
-        reused_files: how many were not read, because they had not changed.
+        reused_files: number of files that were not read because they had not changed.
     """
 
     run_id: str
@@ -124,11 +124,11 @@ class AuditOutcome:
 
 
 def part_of(judged: Iterable[Judged], page: Page) -> AuditPart:
-    """Return what came of places that were judged.
+    """Return the results of judged partitions.
 
     Args:
-        judged: in the order of the places.
-        page: is told of them.
+        judged: the judged partitions, in order.
+        page: the report to add them to.
     """
     part = AuditPart(page)
     for each in judged:
@@ -137,18 +137,18 @@ def part_of(judged: Iterable[Judged], page: Page) -> AuditPart:
 
 
 def audit_into(out: str, sources: Sequence[str], engine: Engine, page: Page) -> AuditOutcome:
-    """Audit, and leave the results in a directory.
+    """Audit, and write the results to a directory.
 
     Args:
-        out: the directory; it is made if it is not there.
+        out: the directory; it is created if it does not exist.
         sources: as for ``find_tasks``.
         engine: surveys and judges them.
-        page: is told of everything, and asked for its text in the end.
+        page: the report, written at the end.
 
     Raises:
-        LogDirectoryError: the directory is not ours, is in use, or is one of those that are audited.
-        StorageError: it cannot be written. What was surveyed is kept for the next run.
-        RaftLogError: the engine cannot go on.
+        LogDirectoryError: the directory is not an audit's output, is in use, or is audited itself.
+        StorageError: it cannot be written. The evidence so far is kept for the next run.
+        RaftLogError: the engine cannot continue.
     """
     check_outside(out, sources)
     started = datetime.datetime.now(datetime.UTC)
@@ -162,7 +162,7 @@ def audit_into(out: str, sources: Sequence[str], engine: Engine, page: Page) -> 
 
 
 def _with_timelines(judged: Judged) -> tuple[Judged, list[tuple[str, Row]]]:
-    """Return the rows of timelines too; where raftlog fails over them, a finding more."""
+    """Return the rows of the timelines too, or a finding if raftlog itself fails on them."""
     rows = attempted(judged.path, timeline_rows, judged)
     return (judged.with_findings([rows]), []) if isinstance(rows, Finding) else (judged, rows)
 
@@ -175,7 +175,7 @@ def _complete(
     started: datetime.datetime,
     page: Page,
 ) -> None:
-    """Write what is known only at the end."""
+    """Write the results that are known only at the end."""
     for check in checks:
         output.add("checks", check_row(check))
     row = run_row(outcome.account, sources, outcome.reused_files, started, datetime.datetime.now(datetime.UTC))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The audit on this machine: processes survey, and this one judges."""
+"""The audit on this machine: several processes survey files, and this process judges them."""
 
 from collections.abc import Sequence
 
@@ -14,14 +14,14 @@ from raftlog.tools.auditing.run.run_progress import RunProgress
 
 @attrs.frozen
 class LocalEngine:
-    """Audits on this machine, and goes on where an earlier run into the same directory was interrupted.
+    """Audits on this machine, and resumes an interrupted run in the same output directory.
 
     Attributes:
         sources: as for ``find_tasks``.
-        processes: how many read files.
-        is_fresh: whether to read files too that have not changed since the last run.
+        processes: number of processes that read files.
+        is_fresh: whether to read even files that have not changed since the last run.
         reads_messages: whether to read the messages in records of the metadata log too.
-        label: who is at work, for the terminal.
+        label: the command's name, for progress on the terminal.
     """
 
     sources: Sequence[str]
@@ -31,10 +31,10 @@ class LocalEngine:
     label: str = "audit"
 
     def __call__(self, run: AuditRun) -> int:
-        """Audit, and return how many files were not read, because they had not changed.
+        """Audit, and return the number of files that were not read because they had not changed.
 
         Raises:
-            StorageError: the store of evidence failed. What was surveyed is kept for the next run.
+            StorageError: the store of evidence failed. The evidence so far is kept for the next run.
             MissingExtraError: a package of an extra is not installed.
         """
         path = run.output.store_path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What came of each rule in a run: a rule that found nothing has passed only if there was something to check."""
+"""The status of each rule in a run: a rule without findings has passed only if there was something to check."""
 
 import enum
 from collections.abc import Iterable, Iterator
@@ -16,12 +16,12 @@ from raftlog.tools.input.inputs import RECORD_KINDS
 
 
 class CheckStatus(enum.Enum):
-    """What came of a rule; the value is what tables say."""
+    """The status of a rule; the value is the one in the tables."""
 
-    PASS = "pass"  # noqa: S105 - no password
+    PASS = "pass"  # noqa: S105 - not a password
     FAIL = "fail"
     SKIPPED = "skipped"
-    """There was nothing to which it applies."""
+    """There was no input that it applies to."""
     ERROR = "error"
     """It found nothing, but something could not be read."""
 
@@ -44,7 +44,7 @@ KINDS_OF_SUBJECTS: Final = {
     Subject.META_PROPERTIES: {FileKind.META_PROPERTIES},
     Subject.QUORUM_STATE: {FileKind.QUORUM_STATE},
 }
-"""The files that show a subject to be there; the other subjects are noticed otherwise."""
+"""The kinds of files whose presence means that a subject is present; ``Checks.add`` finds the other subjects."""
 
 
 def _subjects_of(kinds: Iterable[FileKind]) -> Iterator[Subject]:
@@ -54,7 +54,7 @@ def _subjects_of(kinds: Iterable[FileKind]) -> Iterator[Subject]:
 
 @attrs.frozen
 class Check:
-    """What came of a rule."""
+    """The status of a rule."""
 
     rule: Rule
     status: CheckStatus
@@ -63,13 +63,13 @@ class Check:
 
 @attrs.define
 class Checks:
-    """Notes what there was to check."""
+    """Records which subjects there were to check."""
 
     _seen: set[Subject] = attrs.field(factory=set)
     _log_directories: set[str] = attrs.field(factory=set)
 
     def add(self, judged: Judged) -> None:
-        """Note what was judged together."""
+        """Record the subjects in judged evidence."""
         for partition in judged.places:
             for file in partition.files:
                 self._seen.add(Subject.ANYTHING)
@@ -93,12 +93,12 @@ class Checks:
                 self._seen.add(Subject.TOPIC_REPLICAS)
 
     def merge(self, other: "Checks") -> None:
-        """Take what others have noted of the same audit."""
+        """Add the subjects that another instance has recorded of the same audit."""
         self._seen |= other._seen  # noqa: SLF001 - one of the same class
         self._log_directories |= other._log_directories  # noqa: SLF001 - one of the same class
 
     def results(self, account: Account) -> Iterator[Check]:
-        """Yield what came of each rule of the catalogue.
+        """Yield the status of each rule of the catalogue.
 
         Args:
             account: of the whole run.

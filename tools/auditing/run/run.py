@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One audit from paths to findings: tasks, surveys and judgements in a row, and the account of all bytes."""
+"""One audit from paths to findings: tasks, surveys, judgements, and the account of all bytes."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -31,13 +31,13 @@ def audit(
     *,
     reads_messages: bool = False,
 ) -> Iterator[Judged]:
-    """Yield what was judged, a partition with all its replicas at a time; findings about directories come last.
+    """Yield judged evidence, one partition with all its replicas at a time; findings about directories come last.
 
     Args:
         paths: as for ``find_tasks``.
-        processes: how many read files.
-        survey: what surveys a file; it pickles.
-        surveyed: is told of each file's evidence as soon as it is there, in order.
+        processes: number of processes that read files.
+        survey: the function that surveys a file; must be picklable.
+        surveyed: called with each file's evidence as soon as it is available, in order.
         reads_messages: whether to read the messages in records of the metadata log too.
 
     Raises:
@@ -51,12 +51,12 @@ def audit(
 
 
 def with_problems(judged: Judged, problems: Iterable[Finding]) -> Judged:
-    """Return what was judged of log directories together with what is wrong with directories by their listing."""
+    """Return the judgement of log directories, together with the problems found by listing directories."""
     return judged.with_findings(_not_said(problems, judged.findings))
 
 
 def tasks_of(paths: Iterable[str], problems: list[Finding], *, reads_messages: bool = False) -> Iterator[SurveyTask]:
-    """Yield the tasks, and put aside what is wrong with directories: only files have their turn."""
+    """Yield the tasks, and collect the problems of directories separately."""
     for task in find_tasks(paths):
         if isinstance(task, Finding):
             problems.append(task)
@@ -65,9 +65,9 @@ def tasks_of(paths: Iterable[str], problems: list[Finding], *, reads_messages: b
 
 
 def _not_said(problems: Iterable[Finding], findings: Sequence[Finding]) -> Iterator[Finding]:
-    """Yield problems, but for emptied directories of which something worse is said.
+    """Yield the problems, except an empty directory that has a worse finding.
 
-    That is of a voter's that it forgets its votes, and of any other up to where a checkpoint knows of its records.
+    That is a voter's directory, whose votes are lost, or one whose records a checkpoint knows of.
     """
     forgetful = {directory_of(each.path) for each in findings if each.rule == "election-missing"}
     missing = {each.path for each in findings if each.rule == "partition-missing"}
@@ -88,19 +88,19 @@ def _reporting_each(files: Iterable[FileEvidence], surveyed: Callable[[FileEvide
 
 @attrs.define
 class Account:
-    """Where all bytes went, and how many findings there are.
+    """Accounts for all bytes and findings.
 
     Attributes:
-        files: how many there are, those of indexes included.
+        files: number of files, indexes included.
         explained_bytes: in batches whose CRC holds.
         damaged_bytes: in corruption and torn tails.
         padding_bytes: zeros at the end of files of batches.
         small_file_bytes: in indexes and other files without batches, which were read.
-        unread_bytes: in files that are not the log's, are on their way out, or could not be read, and in what small
-            files have beyond the size of any such file.
-        unreadable: how many files or directories could not be read, or not be judged through a fault of raftlog's.
-        by_severity: how many findings there are.
-        by_rule: likewise.
+        unread_bytes: in files that do not belong to the log, are being deleted, or could not be read, and in the part
+            of small files beyond the greatest size of such files.
+        unreadable: number of files or directories that could not be read, or not be judged because of a bug.
+        by_severity: number of findings per severity.
+        by_rule: number of findings per rule.
     """
 
     files: int = 0
@@ -115,13 +115,13 @@ class Account:
 
     @property
     def bytes(self) -> int:
-        """All of them."""
+        """The number of all bytes."""
         return (
             self.explained_bytes + self.damaged_bytes + self.padding_bytes + self.small_file_bytes + self.unread_bytes
         )
 
     def add(self, judged: Judged) -> None:
-        """Count what was judged together."""
+        """Count judged evidence."""
         for partition in judged.places:
             for file in partition.files:
                 self._add_file(file)
@@ -131,7 +131,7 @@ class Account:
             self.unreadable += finding.rule in UNREADABLE_RULES
 
     def merge(self, other: "Account") -> None:
-        """Add what was counted elsewhere, of other files and findings."""
+        """Add the counts of another account, of other files and findings."""
         for field in attrs.fields(Account):
             setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
 
@@ -162,7 +162,7 @@ class Account:
         return "clean" if worst is Severity.HARMLESS else worst.value
 
     def exit_code(self, fail_on: Severity) -> int:
-        """Return the exit code; findings below a severity do not count, but what could not be read always does."""
+        """Return the exit code. Findings below the given severity do not count; unreadable files always do."""
         tally = Tally(errors=self.unreadable)
         for severity, count in self.by_severity.items():
             if severity >= fail_on:
@@ -170,7 +170,7 @@ class Account:
         return tally.exit_code
 
     def coverage_line(self) -> str:
-        """Say where all bytes went."""
+        """Return a line that accounts for all bytes."""
         return (
             f"{self.files} files, {self.bytes} bytes = {self.explained_bytes} in sound batches"
             f" + {self.damaged_bytes} damaged + {self.padding_bytes} of padding"
@@ -178,20 +178,22 @@ class Account:
         )
 
     def verdict_line(self) -> str:
-        """Say how it is, and how many findings there are."""
+        """Return a line with the verdict and the number of findings per severity."""
         counts = ", ".join(f"{self.by_severity[severity]} {severity.value}" for severity in reversed(Severity))
         unread = f"; {self.unreadable} files or directories could not be read or judged" if self.unreadable else ""
         return f"{self.verdict}: findings: {counts}{unread}"
 
 
 def is_read(file: FileEvidence) -> bool:
-    """Whether the bytes of a file were looked at."""
+    """Whether the bytes of a file were read."""
     task = file.task
     if any(finding.rule in UNREAD_RULES and finding.path == task.path for finding in file.findings):
         return False
     if file.coverage is not None:
         return True
-    from raftlog.tools.auditing.survey.small_file_survey import has_contents  # As in a survey: only for such a file.
+    from raftlog.tools.auditing.survey.small_file_survey import (
+        has_contents,
+    )  # Imported as late as a survey does, only for such a file.
 
     return has_contents(task)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far an audit has come, for a terminal."""
+"""Shows an audit's progress on a terminal."""
 
 import sys
 from collections.abc import Iterable
@@ -12,11 +12,11 @@ from raftlog.tools.terminal.progress import Progress
 
 
 class RunProgress:
-    """A bar over the bytes of all files, on a terminal alone. A context manager, as ``Progress`` is.
+    """A progress bar over the bytes of all files, shown only on a terminal. A context manager, as ``Progress`` is.
 
     Args:
-        label: who is at work.
-        paths: what is audited: on a terminal it is listed once more, to know how much there is.
+        label: the command's name.
+        paths: the audited paths; if there is a terminal, they are listed once more to find the total size.
     """
 
     def __init__(self, label: str, paths: Iterable[str]) -> None:
@@ -27,20 +27,20 @@ class RunProgress:
 
     @property
     def is_shown(self) -> bool:
-        """Whether anybody sees it."""
+        """Whether there is a terminal to show it on."""
         return self._progress.is_shown
 
     def surveyed(self, file: FileEvidence) -> None:
-        """Say that a file is done."""
+        """Count a file as done."""
         self.passed(file.task.size_bytes)
 
     def passed(self, size_bytes: int) -> None:
-        """Say the same of files of a size."""
+        """Count files of some size as done."""
         self._position += size_bytes
         self._progress.reached(self._position)
 
     def wipe(self) -> None:
-        """Take the bar off the terminal until the next file is done: something else is to be written there."""
+        """Hide the bar until the next file is done, so that something else can be written to the terminal."""
         self._progress.wipe()
 
     def __enter__(self) -> Self:

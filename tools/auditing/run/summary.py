@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The summary of an audit, as ``summary.json`` has it."""
+"""The contents of an audit's ``summary.json``."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,12 +10,12 @@ from raftlog.tools.auditing.run.rule_status import Check, CheckStatus
 
 
 def summary_of(run_id: str, run: Row, checks: Sequence[Check]) -> dict[str, Any]:
-    """Return what a run came to, as JSON has it: its row in ``runs``, and its checks counted, with those that failed.
+    """Return the summary of a run as JSON values: its row in ``runs``, and its checks: counts and those that failed.
 
     Args:
         run_id: of the run.
         run: its row.
-        checks: what came of each rule.
+        checks: the status of each rule.
     """
     times = {name: run[name].isoformat(timespec="milliseconds") for name in ("started", "finished")}
     by_status = Counter(check.status for check in checks)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that survey files, and the order of what they find."""
+"""Worker processes that survey files, with results in the order of the tasks."""
 
 import multiprocessing
 import multiprocessing.connection
@@ -17,18 +17,18 @@ from raftlog.tools.auditing.evidence import FileEvidence, SurveyTask
 from raftlog.tools.catalogue.findings import Finding
 
 Outcome = FileEvidence | MissingExtraError
-"""What comes of a task: an extra that is missing is for the process that asked."""
+"""The outcome of a task. A missing extra is returned, and raised in the process that gave the task."""
 Attempt = Callable[[SurveyTask], Outcome]
 
 _WINDOW: Final = 2048
-"""How many tasks may be under way, or done before one that was given earlier."""
+"""Number of tasks that may be in progress, or done before an earlier one."""
 
 
 def _work(connection: Connection, inherited: Sequence[Connection], attempt: Attempt) -> None:
-    """Survey what comes in, until the other end is closed or its process is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # It is sent to all processes of a terminal; the first one ends us.
+    """Survey the files of incoming tasks, until the pipe is closed or the parent process has ended."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # A terminal sends it to all its processes; the parent ends this one.
     for other in inherited:
-        other.close()  # Who holds the other end of a pipe as well never learns that it was closed.
+        other.close()  # A process that also holds the other end of its pipe would never see it closed.
     try:
         while True:
             for task in connection.recv():
@@ -38,7 +38,7 @@ def _work(connection: Connection, inherited: Sequence[Connection], attempt: Atte
 
 
 class _Worker:
-    """A process and the tasks that it was given, by their numbers."""
+    """A worker process and the tasks that it was given, by their numbers."""
 
     def __init__(self, attempt: Attempt, others: Iterable["_Worker"]) -> None:
         method = start_method()
@@ -52,7 +52,7 @@ class _Worker:
         self.tasks: deque[tuple[int, SurveyTask]] = deque()
 
     def give(self, tasks: Sequence[tuple[int, SurveyTask]]) -> None:
-        """Give it something to do; if it is dead, taking the result will tell."""
+        """Give it a task. If it is dead, taking the result reports that."""
         self.tasks.extend(tasks)
         try:
             self.connection.send([task for _, task in tasks])
@@ -68,7 +68,7 @@ class _Worker:
         return self.tasks.popleft()[0], outcome
 
     def end(self) -> int | None:
-        """End the process, and return the exit code that it had, or the signal as a negative number."""
+        """End the process, and return its exit code, or the signal that killed it as a negative number."""
         self.connection.close()
         self._process.terminate()
         self._process.join()
@@ -77,17 +77,17 @@ class _Worker:
         return exit_code
 
     def exit_code(self) -> int | None:
-        """Wait for the end of a process that is dying, and return how it ended."""
+        """Wait for a dying process, and return how it ended."""
         self._process.join(timeout=10)
         return self._process.exitcode
 
 
 class Workers:
-    """Some processes, and the order of results: a context manager, whose end is theirs.
+    """A pool of worker processes; a context manager, which ends them at its exit.
 
     Args:
-        count: how many there are.
-        attempt: what to do with a task. It and what it returns pickle.
+        count: number of processes.
+        attempt: the function that does a task. It and its result must be picklable.
     """
 
     def __init__(self, count: int, attempt: Attempt) -> None:
@@ -100,21 +100,21 @@ class Workers:
         self._count = count
 
     def run(self, batches: Iterator[list[SurveyTask]]) -> Iterator[Outcome]:
-        """Do all tasks, and yield what they give in order."""
+        """Do all tasks, and yield the results in order."""
         for _ in range(self._count):
             self._workers.append(_Worker(self._attempt, self._workers))
         while self._give(batches):
             busy = {worker.connection: worker for worker in self._workers if worker.tasks}
             for connection in multiprocessing.connection.wait(list(busy)):
                 self._take(busy[connection])  # type: ignore[index]
-            # Before the rest: whoever takes what is yielded judges it while the processes go on.
+            # Tasks are given before results are yielded, so that the workers continue while the caller judges.
             self._give(batches)
             while (outcome := self._done.pop(self._yielded, None)) is not None:
                 self._yielded += 1
                 yield outcome
 
     def _give(self, batches: Iterator[list[SurveyTask]]) -> bool:
-        """Give each idle process something to do, and return whether any is busy."""
+        """Give each idle process a task, and return whether any is busy."""
         for worker in self._workers:
             if not worker.tasks and (tasks := self._next_tasks(batches)):
                 worker.give(tasks)
@@ -154,7 +154,7 @@ class Workers:
 
 
 def of_death(task: SurveyTask, exit_code: int | None) -> FileEvidence:
-    """Return what is known of a file whose reader died."""
+    """Return the evidence of a file whose reader died."""
     if exit_code is not None and exit_code < 0:
         how = f"was killed by {signal.Signals(-exit_code).name}" if -exit_code in set(signal.Signals) else "was killed"
     else:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Digests of batches, a block of offsets each: what replicas are first compared by."""
+"""Digests of batches per block of offsets, by which replicas are compared first."""
 
 from typing import Final
 
@@ -18,7 +18,7 @@ class Blocks:
         self._blocks: dict[int, Block] = {}
 
     def take(self, table: BatchTable) -> None:
-        """Add batches, which stand behind those that were added before."""
+        """Add batches, which must follow those that were added before."""
         run, most = table.run, len(table)
         columns = memoryview(kernel.room(8 * _COLUMNS * most)).cast("q")
         count = kernel.digest_blocks(run.data, run.positions, _BLOCK_BITS, columns)
@@ -30,7 +30,7 @@ class Blocks:
     def _add(self, part: Block) -> None:
         known = self._blocks.get(part.number)
         if known is not None:
-            part = Block(  # Made so since attrs.evolve takes five times as long, once a chunk at least.
+            part = Block(  # attrs.evolve would take five times as long, at least once per chunk.
                 part.number,
                 known.batch_count + part.batch_count,
                 (known.digest + part.digest + (1 << 63)) % (1 << 64) - (1 << 63),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the paths that a user names to the directories that hold the files of logs.
+"""Finds the directories with files of logs from the paths that a user names.
 
-A path may be a file, a partition's directory, a log directory, or a directory of such at any depth. Names alone do not
-tell: ``kraft-1`` may be partition 1 of a topic, or a node's log directory. What is inside decides.
+A path may be a file, a partition's directory, a log directory, or a directory that contains these at any depth. Names
+are ambiguous: ``kraft-1`` may be partition 1 of a topic, or a node's log directory. The contents decide.
 """
 
 import os
@@ -39,19 +39,19 @@ _PARTITION_KINDS: Final = frozenset(
         FileKind.QUORUM_STATE,
     }
 )
-"""Files that stand in a partition's directory; all others stand in the log directory."""
+"""The kinds of files in a partition's directory; all other kinds are in the log directory."""
 _NO_NAMES: Final = frozenset({"", ".", ".."})
-"""Of a directory: what it is called is to be found out."""
+"""The name of a directory whose real name must be looked up."""
 
 
 @attrs.frozen
 class FoundDirectory:
-    """A directory whose files are to be surveyed.
+    """A directory to survey.
 
     Attributes:
-        place: what it is.
-        path: where it is.
-        names: the files in it that the user named one by one; None for all that are there.
+        place: what it contains.
+        path: its path.
+        names: the files in it that the user named one by one; None for all files.
     """
 
     place: Place
@@ -60,13 +60,13 @@ class FoundDirectory:
 
     @property
     def is_partition(self) -> bool:
-        """Whether it is a partition's, and not a log directory itself."""
+        """Whether it is a partition's directory, not a log directory itself."""
         return self.place.topic != ""
 
 
 @attrs.frozen
 class _Listing:
-    """What one directory holds, by the types that its entries have."""
+    """The entries of one directory, by type."""
 
     path: str
     directories: Set[str]
@@ -75,12 +75,12 @@ class _Listing:
 
     @property
     def is_log_directory(self) -> bool:
-        """Whether it says so itself; under another directory, partitions may stand beside anything."""
+        """Whether files in it show that it is a log directory; other directories may contain partitions too."""
         return bool(self.kinds - _PARTITION_KINDS) or _METADATA_DIRECTORY in self.directories
 
     @property
     def is_partition(self) -> bool:
-        """Whether it holds files of a partition, or none at all under a partition's name."""
+        """Whether it has files of a partition, or no files and a partition's name."""
         return bool(self.kinds) or (_directory_name(self.path) is not None and not self.directories)
 
     def partition_paths(self) -> Iterator[str]:
@@ -92,13 +92,13 @@ class _Listing:
 
 
 class DirectorySearch:
-    """Finds the directories that paths mean. None is given twice, so links that lead in a circle do no harm.
+    """Finds the directories under paths. Each is found only once, so circular links do no harm.
 
     Args:
-        listing: what looks into directories.
+        listing: lists directories.
 
     Attributes:
-        problems: what could not be looked at, and what is on its way out; in the order in which it was met.
+        problems: findings for paths that could not be read, and for directories being deleted, in the order met.
     """
 
     def __init__(self, listing: DirectoryListing) -> None:
@@ -109,7 +109,7 @@ class DirectorySearch:
         self._seen: set[Hashable] = set()
 
     def add(self, paths: Iterable[str]) -> None:
-        """Look at what some paths mean: files, directories, patterns with ``*``, ``?`` or ``[``, and ``-``.
+        """Search some paths: files, directories, patterns with ``*``, ``?`` or ``[``, and ``-``.
 
         Raises:
             StorageError: a URI holds credentials.
@@ -130,7 +130,7 @@ class DirectorySearch:
                 self._named.setdefault(directory, set()).add(name)
 
     def directories(self) -> list[FoundDirectory]:
-        """Return what was found: log directories, then partitions so that the replicas of one follow each other."""
+        """Return the directories: log directories first, then partitions, the replicas of one next to each other."""
         found = list(self._found.values())
         for path, names in self._named.items():
             if path not in self._found:
@@ -146,13 +146,13 @@ class DirectorySearch:
         self.add(matches)
 
     def _add_directory(self, path: str) -> None:
-        """Look at a directory that was named, and at those below it until each is one of Kafka's."""
+        """Search a named directory and those below it, down to the directories that Kafka writes."""
         is_empty, waiting = True, [path]
         while waiting:
             below = waiting.pop()
             listing = None if below != path and self._is_on_its_way_out(below) else self._look_into(below)
             if listing is None:
-                is_empty = False  # What was seen before, be it by another name, has had its say.
+                is_empty = False  # A directory that was seen before, perhaps by another name, is handled already.
             elif listing.is_log_directory:
                 is_empty = False
                 self._add_log_directory(listing)
@@ -163,7 +163,7 @@ class DirectorySearch:
             else:
                 waiting += (join_path(below, name) for name in sorted(listing.directories, reverse=True))
         if is_empty:
-            self.problems.append(Finding(path, "directory-empty", "no file of Kafka's is in it, nor in those below it"))
+            self.problems.append(Finding(path, "directory-empty", "there is no file of Kafka in it or below it"))
 
     def _add_log_directory(self, listing: _Listing) -> None:
         self._found[listing.path] = FoundDirectory(Place(listing.path), listing.path)
@@ -172,11 +172,11 @@ class DirectorySearch:
                 self._add_partition(path, log_directory=listing.path)
 
     def _is_on_its_way_out(self, path: str) -> bool:
-        """Whether the directory is that of a deleted partition, which is said."""
+        """Whether the directory is that of a deleted partition, which is then reported."""
         name = _directory_name(path)
         if name is None or name.state is not DirectoryState.DELETE:
             return False
-        reason = "the partition was deleted, and its directory is gone after a while: it is not looked into"
+        reason = "the partition was deleted, and its directory will be removed: it is not read"
         self.problems.append(Finding(path, "file-left-over", reason))
         return True
 
@@ -184,13 +184,13 @@ class DirectorySearch:
         self._found[path] = FoundDirectory(_place_of_partition(path, log_directory, has_election=has_election), path)
 
     def _name_meta_properties(self, path: str) -> None:
-        """Take in the file that says whose a partition's directory is, though only that was named."""
+        """Add the meta.properties beside a partition's directory, although only the directory was named."""
         parent, name = _parent(path), FileKind.META_PROPERTIES.value
         if self._listing.exists(join_path(parent, name)):
             self._named.setdefault(parent, set()).add(name)
 
     def _look_into(self, path: str) -> _Listing | None:
-        """Return what a directory holds; None if it was seen before, or cannot be listed, which is said."""
+        """Return the entries of a directory; None if it was seen before, or cannot be listed, which is reported."""
         if not self._is_new(path):
             return None
         directories, kinds = set(), set()
@@ -220,7 +220,7 @@ class DirectorySearch:
 
 
 def _of_named_files(listing: DirectoryListing, path: str, names: set[str]) -> Iterator[FoundDirectory]:
-    """Yield a directory of which only some files are wanted; those of a partition and of a log directory apart."""
+    """Yield a directory with only the named files, separately for files of a partition and of a log directory."""
     if path == STANDARD_INPUT:
         yield FoundDirectory(Place(path), path, frozenset({path}))
         return
@@ -239,7 +239,7 @@ def _stands_in_log_directory(name: str) -> bool:
 
 
 def _place_of_partition(path: str, log_directory: str | None, *, has_election: bool) -> Place:
-    """Say which partition a directory is; under an odd name it is one of its own, or raft's if a vote is in it."""
+    """Return the partition of a directory. With an unusual name it is one of its own, or raft's if it has a vote."""
     name = _directory_name(path)
     parent = _parent(path) if log_directory is None else log_directory
     if name is not None and name.state is DirectoryState.CURRENT:
@@ -250,7 +250,7 @@ def _place_of_partition(path: str, log_directory: str | None, *, has_election: b
 
 
 def _looks_like_log_directory(listing: DirectoryListing, path: str) -> bool:
-    """Whether a directory of a partition's name is a node's; the first entry that tells is taken at its word."""
+    """Whether a directory with a partition's name is a node's; the first entry that shows it decides."""
     try:
         for entry in listing.entries(path):
             if (name := parse_file_name(entry.name)) is not None:
@@ -258,7 +258,7 @@ def _looks_like_log_directory(listing: DirectoryListing, path: str) -> bool:
             if parse_directory_name(entry.name) is not None and entry.is_directory():
                 return True
     except StorageError:
-        pass  # Who lists its files will say so.
+        pass  # Listing its files will report the error.
     return False
 
 

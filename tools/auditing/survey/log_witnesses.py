@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that say how far a log once reached, where its segments are gone."""
+"""Recognises files that show how far a log once reached, for logs whose segments are missing."""
 
 from typing import Final
 
@@ -11,5 +11,5 @@ _WITNESS_NAMES: Final = frozenset({RECOVERY_POINT_NAME, FLUSH_MARK_NAME})
 
 
 def is_witness(name: str, kind: FileKind | None, state: FileState) -> bool:
-    """Whether a file may say how far a log once reached."""
+    """Whether a file may show how far a log once reached."""
     return state is FileState.CURRENT and (kind in _WITNESS_KINDS or name in _WITNESS_NAMES)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a segment says, with its indexes, in one pass: every CRC checked, every record walked, every rule asked.
+"""Surveys a segment with its indexes in one pass: checks every CRC, every record and every rule about a segment.
 
-A chunk of batches goes through all rules as columns while it is in the processor's cache. What is kept from chunk to
-chunk does not grow with the batches.
+A chunk of batches goes through all rules as columns while it is in the processor's cache. The state that is kept
+between chunks does not grow with the number of batches.
 """
 
 from collections.abc import Mapping
@@ -38,15 +38,15 @@ if TYPE_CHECKING:
 
 
 def survey_segment(task: SurveyTask, log: ByteSource, indexes: Mapping[FileKind, bytes]) -> FileEvidence:
-    """Read all of a segment and judge it by every rule that one segment can break.
+    """Read all of a segment, and check every rule that one segment can break.
 
-    A disk that does not give some bytes back is a finding, and what stands around them is judged; so is a file that
-    grows or shrinks meanwhile: by what was there when it was read. Nothing is raised for what is in the files.
+    Bytes that the disk cannot read are a finding, and the bytes around them are checked. A file that grows or shrinks
+    meanwhile is judged by the bytes that were read. The contents of files never raise an error.
 
     Args:
         task: the segment.
         log: the bytes of its ``.log``.
-        indexes: those of its indexes that are there.
+        indexes: the bytes of its existing indexes.
     """
     survey = _SegmentSurvey(task, indexes)
     readable = ReadableBytes(log)
@@ -58,7 +58,7 @@ def survey_segment(task: SurveyTask, log: ByteSource, indexes: Mapping[FileKind,
     return survey.finish()
 
 
-# What many a segment has nothing of is imported with the first that has some: a command over one file starts sooner.
+# Modules for contents that many segments lack are imported on first use: a command over one file starts sooner.
 
 
 def _control_rules(limit: FindingLimit) -> "ControlRules":
@@ -109,7 +109,7 @@ class _Totals:
 
 
 class _SegmentSurvey:
-    """What was seen of a segment so far."""
+    """The state of a segment's survey."""
 
     def __init__(self, task: SurveyTask, indexes: Mapping[FileKind, bytes]) -> None:
         self._task = task
@@ -131,7 +131,7 @@ class _SegmentSurvey:
         self._has_entries = any(indexes.values())
 
     def take(self, piece: Chunk | LegacyBatch | TornTail | ZeroPadding | Corruption, source: ReadableBytes) -> None:
-        """Look at what comes next."""
+        """Check the next piece."""
         self._coverage.add(piece)
         match piece:
             case Chunk():
@@ -142,11 +142,11 @@ class _SegmentSurvey:
                 self._take_damage(piece, source)
 
     def fail(self, error: StorageError) -> None:
-        """Take note that the rest cannot be read."""
+        """Record that the rest cannot be read."""
         self._limit.add(Finding(self._task.path, "file-unreadable", f"{error.operation} failed: {error.cause}"))
 
     def finish(self) -> FileEvidence:
-        """Return all that was seen."""
+        """Return the evidence."""
         self._order.finish()
         self._batches.finish()
         self._records.finish()
@@ -193,21 +193,21 @@ class _SegmentSurvey:
     def _take_producers(self, table: BatchTable) -> None:
         if self._producers is None:
             self._producers = _producer_survey(self._task)
-            # Where nothing aborts, no index need be there.
+            # Without aborted transactions, no transaction index is needed.
             self._indexes = self._indexes or _index_surveys(self._task, {})
         self._limit.extend(self._producers.take(table))
 
     def _take_legacy(self, batch: LegacyBatch) -> None:
-        """Look at a message of magic 0 or 1: no rule but those of its format, and of order, is about it."""
+        """Check a message of magic 0 or 1, by the rules of its format and of order."""
         if self._task.is_raft:
-            reason = f"a batch of magic {batch.magic} in a log of raft"
+            reason = f"a batch of magic {batch.magic} in a raft log"
             self._limit.add(self._finding("batch-magic", reason, batch))
         first_offset, count = batch.base_offset, 0
         try:
             for record in batch.records(check_crc=False):
                 first_offset, count = min(first_offset, record.offset), count + 1
                 if not record.crc_holds:
-                    reason = f"the CRC of the message at offset {record.offset}, inside, does not hold"
+                    reason = f"the CRC of the inner message at offset {record.offset} does not match"
                     self._limit.add(self._finding("batch-crc", reason, batch))
         except DecodeError as error:
             self._limit.add(Finding.of_error(error, self._task.path))
@@ -223,7 +223,7 @@ class _SegmentSurvey:
     def _take_damage(self, piece: TornTail | ZeroPadding | Corruption, source: ReadableBytes) -> None:
         rule, reason = piece.rule, "zeros up to the end" if isinstance(piece, ZeroPadding) else piece.reason
         if source.has_gap(piece.position, piece.size_bytes):
-            rule, reason = "file-unreadable", f"the disk does not give these bytes back ({source.failure})"
+            rule, reason = "file-unreadable", f"the disk cannot read these bytes ({source.failure})"
         elif not isinstance(piece, Corruption) and self._task.next_base_offset is not None:
             reason += f"; the next segment starts at offset {self._task.next_base_offset}"
         finding = Finding(self._task.path, rule, reason, piece.position, piece.size_bytes)
@@ -236,7 +236,7 @@ class _SegmentSurvey:
         return Finding(self._task.path, rule, reason, batch.position, offset=batch.base_offset)
 
     def _controls_seen(self) -> list[ControlSeen]:
-        """The control records, those of a batch whose epoch cannot be with the epoch that it is of."""
+        """The control records; those of a batch with an impossible epoch have the epoch that it should have."""
         controls = [] if self._controls is None else self._controls.seen
         return [attrs.evolve(seen, epoch=self._order.epoch_at(seen.position, seen.epoch)) for seen in controls]
 

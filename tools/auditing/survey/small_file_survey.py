@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the small files of a log say, and which files need not be there."""
+"""Surveys the small files of a log, and reports files that are left over."""
 
 import itertools
 import re
@@ -31,20 +31,20 @@ from raftlog.uuid_text import uuid_to_text
 _Contents = dict[str, Any]
 
 _LEFT_OVER: Final = {
-    FileState.DELETED: "it was deleted, and is gone after a minute or with the next start",
-    FileState.CLEANED: "compaction was writing it; the next start removes it",
-    FileState.SWAP: "compaction has finished it; the next start puts it in its place",
-    FileState.PART: "it was being written; the next start removes it",
-    FileState.TEMPORARY: "it was being written; the next one takes its place",
+    FileState.DELETED: "it was deleted, and will be removed after a minute or at the next startup",
+    FileState.CLEANED: "compaction was writing it; the next startup removes it",
+    FileState.SWAP: "compaction has finished it; the next startup puts it in place",
+    FileState.PART: "it was being written; the next startup removes it",
+    FileState.TEMPORARY: "it was being written; the next write replaces it",
 }
 _SET_ASIDE: Final = re.compile(r".+\.(damaged|torn|superseded)-[0-9-]+(?:\.tmp)?")
 _SET_ASIDE_BYTES: Final = {
     "damaged": "damaged bytes",
-    "torn": "the tail of a log that a crash had cut short",
-    "superseded": "what a newer snapshot took the place of",
+    "torn": "the torn tail of a log after a crash",
+    "superseded": "records that a newer snapshot replaced",
 }
 _SILENT_KINDS: Final = frozenset({FileKind.LOCK, FileKind.CLEAN_SHUTDOWN})
-"""What matters of these is whether they are there."""
+"""Kinds of files whose contents do not matter, only their presence."""
 _OFFSET_CHECKPOINTS: Final = frozenset(
     {
         FileKind.RECOVERY_POINT_CHECKPOINT,
@@ -61,20 +61,20 @@ def file_name(task: SurveyTask) -> str:
 
 
 def has_contents(task: SurveyTask) -> bool:
-    """Whether what a small file says matters, and not its name alone."""
+    """Whether the contents of a small file matter, and not only its name."""
     return task.state is FileState.CURRENT and _reader(task) is not None
 
 
 def survey_small_file(task: SurveyTask, data: bytes) -> FileEvidence:
-    """Return what a file says that holds no batches, and what is wrong with it.
+    """Return the contents of a file without batches, and its findings.
 
-    Its contents are what ``dump-log --format jsonl`` prints of it. A producer snapshot has ``entries``, each with
-    the ``first_sequence`` of its newest batch. Raftlog's own files have the fields that their modules name; the copies
-    of quorum-state have the fields of that, with ``sequence`` and ``is_vote_lost``; the flush mark has ``marks``.
+    The contents are those that ``dump-log --format jsonl`` prints. A producer snapshot has ``entries``, each with the
+    ``first_sequence`` of its newest batch. Raftlog's own files have the fields that their modules name; the copies of
+    quorum-state have the fields of quorum-state, and ``sequence`` and ``is_vote_lost``; the flush mark has ``marks``.
 
     Args:
         task: the file.
-        data: all of it; of a file of more than ``LARGEST_SMALL_FILE_BYTES``, more than so many bytes.
+        data: its bytes; at least ``LARGEST_SMALL_FILE_BYTES + 1`` of them if it is larger than that limit.
     """
     name = file_name(task)
     if task.state is not FileState.CURRENT:
@@ -100,7 +100,7 @@ def _with_finding(task: SurveyTask, rule: str, reason: str, position: int | None
 
 
 def _findings_of_other_file(task: SurveyTask, name: str) -> tuple[Finding, ...]:
-    """Say what a file without contents is doing here."""
+    """Report a file that is judged by its name, if it is left over or unknown."""
     if task.kind in _SILENT_KINDS:
         return ()
     if aside := _SET_ASIDE.fullmatch(name):
@@ -109,7 +109,7 @@ def _findings_of_other_file(task: SurveyTask, name: str) -> tuple[Finding, ...]:
         is_reserve = name == RESERVE_NAME
         reason = _LEFT_OVER[FileState.TEMPORARY]
         return () if is_reserve else (Finding(task.path, "file-left-over", reason),)
-    return (Finding(task.path, "file-unknown", "it is none of Kafka's files, nor of raftlog's"),)
+    return (Finding(task.path, "file-unknown", "it is not a file of Kafka or raftlog"),)
 
 
 def _findings_of_contents(task: SurveyTask, name: str, contents: _Contents, data: bytes) -> Iterator[Finding]:
@@ -119,21 +119,21 @@ def _findings_of_contents(task: SurveyTask, name: str, contents: _Contents, data
         case FileKind.PARTITION_METADATA:
             wanted = uuid_to_text(METADATA_TOPIC_ID)
             if task.place.topic == METADATA_TOPIC and contents["topic_id"] != wanted:
-                reason = f"the topic id is {contents['topic_id']}, that of {METADATA_TOPIC} is {wanted}"
+                reason = f"the topic id is {contents['topic_id']}, but that of {METADATA_TOPIC} is {wanted}"
                 yield Finding(task.path, "topic-id", reason, data.find(b"topic_id"))
             if contents["version"] != 0:
-                reason = f"version {contents['version']}, and there is none but 0"
+                reason = f"version {contents['version']}, but the only version is 0"
                 yield Finding(task.path, "file-format", reason, 0)
         case kind if kind in _OFFSET_CHECKPOINTS:
             yield from _negative_offsets(task, contents["entries"], data)
         case None if name == FLUSH_MARK_NAME:
             for position, mark in read_flush_marks(data).items():
                 if mark is None:
-                    yield Finding(task.path, "file-crc", "a mark that is torn or has rotted", position)
+                    yield Finding(task.path, "file-crc", "a mark that is torn or damaged", position)
 
 
 def _negative_offsets(task: SurveyTask, entries: list[dict[str, Any]], data: bytes) -> Iterator[Finding]:
-    """Report the offsets that no log has; Kafka reads them all the same."""
+    """Report offsets that no log can have, although Kafka reads them."""
     for position, entry in zip(_entry_positions(data), entries, strict=False):
         if entry["offset"] < 0:
             reason = f"offset {entry['offset']} of {entry['topic']}-{entry['partition']} is negative"
@@ -141,23 +141,23 @@ def _negative_offsets(task: SurveyTask, entries: list[dict[str, Any]], data: byt
 
 
 def _entry_positions(data: bytes) -> list[int]:
-    """Return where the lines of a checkpoint's entries start, behind those of its version and its count."""
+    """Return the positions of the lines of a checkpoint's entries, which follow those of its version and count."""
     return list(itertools.accumulate(map(len, data.splitlines(keepends=True))))[1:]
 
 
 def _order_of_epochs(task: SurveyTask, entries: list[dict[str, int]], data: bytes) -> Iterator[Finding]:
-    """Report the entries that stand in the way of an increasing order."""
+    """Report the entries that break an increasing order."""
     positions = _entry_positions(data)
     for index in _out_of_order([(entry["epoch"], entry["start_offset"]) for entry in entries]):
         epoch, start_offset = entries[index]["epoch"], entries[index]["start_offset"]
         beside = (*entries[max(0, index - 1) : index], *entries[index + 1 : index + 2])
         others = " and ".join(f"epoch {each['epoch']} at {each['start_offset']}" for each in beside)
-        reason = f"epoch {epoch} at offset {start_offset} is not in order beside {others}"
+        reason = f"epoch {epoch} at offset {start_offset} is not in order next to {others}"
         yield Finding(task.path, "epochs-order", reason, positions[index], offset=start_offset, epoch=epoch)
 
 
 def _out_of_order(entries: Sequence[tuple[int, int]]) -> Iterator[int]:
-    """Yield the indexes of entries that do not increase: of two that contradict each other the one that more do."""
+    """Yield the indexes of entries that break the order: of two that contradict each other, the more contradicted."""
     kept: list[int] = []
     for index, entry in enumerate(entries):
         before = [entries[each] for each in kept[-2:]]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the snapshots beside a log end in it."""
+"""Finds the batches of a log in which its snapshots end."""
 
 from collections.abc import Iterable, Iterator
 
@@ -10,10 +10,10 @@ from raftlog.tools.auditing.evidence import BatchSeen
 
 
 class SnapshotEnds:
-    """Finds the batches that hold the last records which snapshots stand for.
+    """Finds the batches with the last records that snapshots cover.
 
     Args:
-        snapshot_offsets: where the snapshots end, exclusive.
+        snapshot_offsets: end offsets of the snapshots, exclusive.
     """
 
     def __init__(self, snapshot_offsets: Iterable[int]) -> None:
@@ -21,13 +21,13 @@ class SnapshotEnds:
         self._found: dict[int, BatchSeen] = {}
 
     def take(self, table: BatchTable) -> None:
-        """Look through the batches that come next; of two that hold the record the first counts."""
+        """Search the next batches; if two have the record, the first is used."""
         for wanted in self._wanted:
             if wanted not in self._found and (batch := _batch_of(table, wanted)) is not None:
                 self._found[wanted] = batch
 
     def batches(self) -> Iterator[BatchSeen]:
-        """Yield what was found, by offset."""
+        """Yield the found batches, by offset."""
         yield from (self._found[wanted] for wanted in self._wanted if wanted in self._found)
 
 

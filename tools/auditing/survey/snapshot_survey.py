@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a KRaft snapshot says, and all that is wrong inside."""
+"""Surveys a KRaft snapshot."""
 
 import attrs
 
@@ -23,10 +23,10 @@ from raftlog.tools.input.coverage import Coverage
 
 
 def survey_snapshot(task: SurveyTask, source: ByteSource) -> FileEvidence:
-    """Read all of a snapshot, behind damage too: every CRC is checked, every record walked.
+    """Read all of a snapshot, after damage too, and check every CRC and every record.
 
-    ``bootstrap.checkpoint`` is judged as a snapshot of epoch 0. Offsets in the extent and of control records are those
-    inside the snapshot, which count from 0. A snapshot that has lost its end breaks ``snapshot-footer``.
+    ``bootstrap.checkpoint`` is judged as a snapshot of epoch 0. Offsets in the extent and of control records are
+    relative to the snapshot, starting at 0. A snapshot that has lost its end breaks ``snapshot-footer``.
 
     Args:
         task: the file.
@@ -47,7 +47,7 @@ class _SnapshotSurvey:
         self._task = task
         self._order = SnapshotOrder((task.snapshot_id or BOOTSTRAP_SNAPSHOT_ID).epoch, self._report)
         self._findings = FindingLimit(task.path)
-        # A batch that is out of place is not reported by other rules, too.
+        # A misplaced batch is not reported by other rules again.
         self._other_findings = FindingLimit(task.path)
         as_raft = attrs.evolve(task, is_raft=True, place=attrs.evolve(task.place, topic=METADATA_TOPIC))
         self._batch_rules = BatchRules(as_raft, self._other_findings)
@@ -62,7 +62,7 @@ class _SnapshotSurvey:
         self._is_cut_off = False
 
     def take(self, piece: Chunk | LegacyBatch | TornTail | ZeroPadding | Corruption) -> None:
-        """Look at what comes next."""
+        """Check the next piece."""
         self._coverage.add(piece)
         self._end_position = piece.position + piece.size_bytes
         match piece:
@@ -79,7 +79,7 @@ class _SnapshotSurvey:
         self._is_cut_off = not isinstance(piece, Chunk)
 
     def end(self) -> FileEvidence:
-        """Return what was found."""
+        """Return the evidence."""
         if not self._is_cut_off:
             self._order.end(self._end_position)
         self._batch_rules.finish()
@@ -98,8 +98,8 @@ class _SnapshotSurvey:
 
     def _take_tail(self, piece: TornTail | ZeroPadding, reason: str) -> None:
         if self._order.has_footer:
-            self._skip(piece.rule, f"behind the footer: {reason}", piece)
-        elif not self._is_cut_off:  # Or it is the rest of damage, which is reported.
+            self._skip(piece.rule, f"after the footer: {reason}", piece)
+        elif not self._is_cut_off:  # Otherwise it is the rest of damage that is reported already.
             self._skip("snapshot-footer", f"the snapshot is cut off before its footer: {reason}", piece)
 
     def _skip(self, rule: str, reason: str, piece: LegacyBatch | Corruption | TornTail | ZeroPadding) -> None:

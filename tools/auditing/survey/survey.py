@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Surveying one file: it is opened for reads alone, and what cannot be read gives a finding."""
+"""Surveys one file, which is opened only for reading; a file that cannot be read is a finding."""
 
 import os
 import stat
@@ -21,18 +21,18 @@ from raftlog.tools.input.inputs import LARGEST_SMALL_FILE_BYTES, RECORD_KINDS
 from raftlog.tools.terminal.standard_error import say
 
 _MAX_INDEX_SIZE: Final = 64 * 1024 * 1024
-"""Larger ones are not read; Kafka makes them 10 MiB."""
+"""Larger indexes are not read; Kafka's limit is 10 MiB."""
 
 
 def survey(task: SurveyTask) -> FileEvidence:
-    """Return what a file says, or that it is gone or cannot be read. Whatever is in a file, nothing is raised for it.
+    """Return the evidence of a file, which may be that it was deleted or cannot be read. Its contents never raise.
 
     Raises:
         MissingExtraError: a package of an extra is not installed.
         InvariantViolation: some of its bytes were not accounted for.
     """
     if _is_pipe(task.path):
-        say(f"{task.path} is a pipe: it is read until whoever writes to it has ended")
+        say(f"{task.path} is a pipe: it is read until its writer ends")
     try:
         return _survey(task)
     except StorageError as error:
@@ -45,7 +45,7 @@ def _survey(task: SurveyTask) -> FileEvidence:
         return _survey_segment(task)
     if is_current and task.kind in INDEX_KINDS:
         return _survey_orphan(task)
-    # What reads other files is imported with the first of them: a segment that was named alone waits for none of it.
+    # Readers of other files are imported on first use, so that surveying a single segment starts sooner.
     if is_current and task.kind in RECORD_KINDS:
         from raftlog.tools.auditing.survey.snapshot_survey import survey_snapshot
 
@@ -53,7 +53,7 @@ def _survey(task: SurveyTask) -> FileEvidence:
     from raftlog.tools.auditing.survey.small_file_survey import has_contents, survey_small_file
 
     if not has_contents(task):
-        return survey_small_file(task, b"")  # Its name is all that there is to say about it.
+        return survey_small_file(task, b"")  # Only its name matters.
     with open_source(task.path) as source:
         return survey_small_file(task, bytes(source.read_at(0, LARGEST_SMALL_FILE_BYTES + 1)))
 
@@ -71,15 +71,15 @@ def _survey_segment(task: SurveyTask) -> FileEvidence:
 
 
 def _survey_batches(task: SurveyTask, survey: Callable[[SurveyTask, ByteSource], FileEvidence]) -> FileEvidence:
-    """Survey a file of batches, and check that each of its bytes went somewhere.
+    """Survey a file of batches, and check that each of its bytes is accounted for.
 
     Raises:
-        InvariantViolation: bytes are missing from the account, or more than there are.
+        InvariantViolation: the account has fewer or more bytes than the file.
     """
     with open_source(task.path) as source:
         size = source.size()
         evidence = survey(task, source)
-        has_changed = source.size() != size  # A log that is being written grows, or is truncated.
+        has_changed = source.size() != size  # A log may grow, or be truncated, while it is read.
     coverage = evidence.coverage or Coverage()
     counted = coverage.explained_bytes + coverage.damaged_bytes + coverage.padding_bytes
     if counted != size and not has_changed:
@@ -96,11 +96,11 @@ def _is_pipe(path: str) -> bool:
     try:
         return stat.S_ISFIFO(os.stat(path).st_mode)  # noqa: PTH116 - the path is kept as it was named
     except (OSError, ValueError):
-        return False  # Whoever opens it will say why.
+        return False  # Opening it will report the error.
 
 
 def _unread(error: StorageError) -> Finding:
     is_missing = isinstance(error, MissingFileError) or isinstance(error.__cause__, FileNotFoundError)
     if is_missing and not os.path.islink(error.path):  # noqa: PTH114
-        return Finding(error.path, "file-gone", "it is gone since its directory was listed")
+        return Finding(error.path, "file-gone", "it was deleted after its directory was listed")
     return Finding(error.path, "file-unreadable", f"{error.operation} failed: {error.cause}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What there is to survey under the paths that a user names. No file is opened."""
+"""Lists the files to survey under the paths that a user names. No file is opened."""
 
 import bisect
 import functools
@@ -19,21 +19,21 @@ from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.input.inputs import InputFile, input_file
 
 INDEX_KINDS: Final = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX)
-"""What is surveyed together with its segment."""
+"""The kinds of files that are surveyed together with their segment."""
 _SEGMENT_PARTS: Final = (FileKind.LOG, *INDEX_KINDS)
 
 
 def find_tasks(paths: Iterable[str]) -> Iterator[SurveyTask | Finding]:
-    """Yield what there is to survey, and what is wrong with the directories themselves.
+    """Yield the files to survey, and findings about the directories themselves.
 
     Log directories come first, then partitions by topic and number, so that all replicas of one follow each other.
-    Only directories are held in memory. None is given twice, whatever leads to it. A directory that is on its way out
-    is not looked into, unless it was named.
+    Only directories are held in memory. Each file is yielded only once, even if several paths lead to it. A directory
+    that is being deleted is not read, unless it was named.
 
     Args:
-        paths: files, directories of partitions, log directories, directories of those at any depth, patterns, and
-            ``-`` for standard input. A file of a segment stands for the segment with its indexes. Each may be the URI
-            of a remote file system; those are no patterns.
+        paths: files, directories of partitions, log directories, directories that contain these at any depth, patterns,
+            and ``-`` for standard input. A file of a segment means the segment with its indexes. Each may be the URI of
+            a remote file system, which is not a pattern.
 
     Raises:
         StorageError: a URI holds credentials.
@@ -74,7 +74,7 @@ class _Files:
             yield Finding(self._directory.path, "directory-empty", "the directory of a partition has no segment")
 
     def _list(self) -> Iterator[Finding]:
-        """Ask for the status of each file; what is no file gives a finding, and what is gone too."""
+        """Get the status of each file; a path that is not a file or no longer exists is a finding."""
         directory = self._directory
         if directory.names is not None:
             for name in sorted(directory.names):
@@ -103,19 +103,19 @@ class _Files:
             status = self._listing.status(path) if entry is None else entry.status()
         except StorageError as error:
             if isinstance(error, MissingFileError):
-                yield Finding(path, "file-gone", "it is gone since its directory was listed")
+                yield Finding(path, "file-gone", "it was deleted after its directory was listed")
             elif entry is None or parse_directory_name(name) is not None:
                 yield Finding(path, "file-unreadable", f"it cannot be opened: {error.cause}")
             else:
-                self._statuses[name] = None  # Its survey says so, and that it is there matters to others.
+                self._statuses[name] = None  # Its survey reports the error; other files are judged by its presence.
             return
         if entry is None or status.kind is EntryKind.FILE:
             self._statuses[name] = status
         elif not self._is_partition_elsewhere(name, status):
-            yield Finding(path, "file-unknown", f"a {status.kind.value} that is not Kafka's: it is not looked into")
+            yield Finding(path, "file-unknown", f"a {status.kind.value} that is not Kafka's: it is not read")
 
     def _second_names(self) -> Iterator[Finding]:
-        """Report what Kafka takes for a segment that is there under its whole name too.
+        """Report a file that Kafka takes for a segment although the segment exists under its full name.
 
         Source: LogFileUtils#offsetFromFile, which takes any number of digits.
         """
@@ -140,7 +140,7 @@ class _Files:
         if (found := parse_file_name(name)) is not None:
             return InputFile(path, found.kind, found.state, found.base_offset, found.snapshot_id)
         if self._directory.names is None:
-            return InputFile(path)  # What only looks like a segment is none to Kafka either.
+            return InputFile(path)  # Kafka does not take it for a segment either.
         file = input_file(path)
         status = self._statuses.get(name)
         is_piped = file.kind is None and status is not None and status.kind is not EntryKind.FILE
@@ -205,19 +205,19 @@ class _Files:
     def _has_bootstrap(self) -> bool:
         directory = self._directory
         if directory.names is not None or directory.place.topic != METADATA_TOPIC:
-            return False  # Nobody asks what is in a log directory that was not looked at as a whole.
+            return False  # Irrelevant unless the whole log directory is audited.
         name = FileKind.BOOTSTRAP_SNAPSHOT.value
         return self._listing.exists(join_path(directory.place.log_directory, name))
 
     def _should_have_segments(self) -> bool:
-        """Whether Kafka leaves no such directory without a segment; a formatted one it does, until the first start.
+        """Whether a directory without a segment is a problem. After formatting, until the first startup, it is not.
 
-        Where files say how far the log once reached, the judgement of the partition says more of it.
+        If files show how far the log once reached, the judgement of the partition reports it in more detail.
         """
         directory = self._directory
         if directory.names is not None or not directory.is_partition or not self._was_listed:
             return False
-        from raftlog.tools.auditing.survey.log_witnesses import is_witness  # Seldom: most partitions have a segment.
+        from raftlog.tools.auditing.survey.log_witnesses import is_witness  # Rarely needed.
 
         files = {name: self._file(name) for name in self._statuses}
         has_witness = any(is_witness(name, file.kind, file.state) for name, file in files.items())

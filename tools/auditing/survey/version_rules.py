@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a metadata log that is Kafka's sets metadata.version: without it no controller of Kafka starts.
+"""Checks that Kafka's own metadata log sets metadata.version, without which no controller starts.
 
-Whose it is, ``bootstrap.checkpoint`` says, which has the records that Kafka's first leader writes to an empty log. In
-the log of somebody else's state machine there is no such file, or nothing in it sets metadata.version.
+A log is Kafka's if its ``bootstrap.checkpoint``, which has the records that the first leader writes to an empty log,
+sets metadata.version. Logs of other state machines have no such file, or it does not set metadata.version.
 """
 
 import re
@@ -23,9 +23,9 @@ _find: Final = re.compile(re.escape(VERSION_RECORD_START), re.DOTALL).search
 
 
 def may_set_version(task: SurveyTask) -> bool:
-    """Whether a file is one in which metadata.version has to be set, if in any: the first segment, or a snapshot.
+    """Whether metadata.version should be set in a file: the first segment, or a snapshot.
 
-    Only beside ``bootstrap.checkpoint``: to look through a whole log takes as long as all that an audit does with it.
+    Only beside ``bootstrap.checkpoint``, because searching a whole log takes as long as the rest of its audit.
     """
     if task.kind is FileKind.BOOTSTRAP_SNAPSHOT:
         return True
@@ -35,21 +35,21 @@ def may_set_version(task: SurveyTask) -> bool:
 
 
 class VersionSearch:
-    """Looks for a record that sets metadata.version, until it has found one.
+    """Searches for a record that sets metadata.version, until it has found one.
 
     Attributes:
-        found: whether there was one; None as long as there was no data record at all.
+        found: whether there was one; None as long as there was no data record.
     """
 
     def __init__(self) -> None:
         self.found: bool | None = None
 
     def take(self, table: BatchTable) -> None:
-        """Look at the batches that come next. What cannot be decompressed counts as one that may set it."""
+        """Search the next batches. A batch that cannot be decompressed counts as one that may set it."""
         if self.found or (table.all_attributes & CONTROL_FLAG and table.are_control.all()):
             return
         self.found = False
-        # All bytes at once, most often: a batch is looked at by itself only where there may be something to find.
+        # Usually all bytes at once: single batches are searched only if the bytes of all have a match.
         may_set = _find(table.run.data) is not None
         if may_set or table.may_be_compressed:
             candidates = ~table.are_control if may_set else ~table.are_control & (table.attributes & _CODEC != 0)
@@ -57,7 +57,7 @@ class VersionSearch:
 
 
 def _sets_version(batch: RecordBatch) -> bool:
-    """Whether bytes stand in a batch that set it; that they are a record's value, and all of it, is not checked."""
+    """Whether a batch contains the bytes that set it, without a check that they are the whole value of a record."""
     try:
         area = batch.record_area() if batch.attributes & _CODEC else batch.buffer
     except (DecodeError, MissingExtraError):
@@ -66,13 +66,13 @@ def _sets_version(batch: RecordBatch) -> bool:
 
 
 def judge_version(partition: PartitionEvidence, directory: PartitionEvidence | None) -> Iterator[Finding]:
-    """Yield that metadata.version is set in ``bootstrap.checkpoint``, and neither in the log nor in its snapshots.
+    """Report that ``bootstrap.checkpoint`` sets metadata.version, but neither the log nor its snapshots do.
 
-    Nothing is said where the file or the log is damaged: what sets it may have stood there.
+    Nothing is reported if the file or the log is damaged, since the record may have been there.
 
     Args:
         partition: all files of a partition.
-        directory: those of its log directory itself; None where it was not looked at as a whole.
+        directory: the files of its log directory itself; None if that is not audited as a whole.
 
     Source: ActivationRecordsGenerator, FeaturesImage.
     """
@@ -82,7 +82,7 @@ def judge_version(partition: PartitionEvidence, directory: PartitionEvidence | N
     looked_at = [file for file in partition.files if file.sets_metadata_version is not None]
     if looked_at and not any(file.sets_metadata_version or _is_damaged(file) for file in looked_at):
         path = looked_at[-1].task.path
-        reason = "it has records, and none that sets metadata.version, as bootstrap.checkpoint does"
+        reason = "it has records, but none that sets metadata.version, as bootstrap.checkpoint does"
         yield Finding(path, "metadata-version-missing", f"{reason}: Kafka does not start on this log")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Telling what a power loss leaves from damage: a last batch of which only the first part reached the disk."""
+"""Distinguishes a last batch that was only partly written before a power loss from damage."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final, TypeVar
@@ -11,22 +11,22 @@ from raftlog.storage.reading.readable_bytes import ReadableBytes
 T = TypeVar("T")
 
 _LEAST_ZEROS: Final = 16
-"""With fewer at its end, a broken batch may be one that was whole and ended so: every record ends in a zero or two."""
+"""Least number of zeros at the end of a torn batch. A complete one may end in a few: records end in one or two."""
 _LEAST_BEFORE_PADDING: Final = 4
-"""Where zeros follow, so many are enough."""
+"""Minimum of zeros if only zeros follow the batch."""
 _LENGTH_END: Final = 12
-"""Where a batch's length ends, before which nothing says how far the batch was to reach."""
+"""Position of the end of a batch's length field; in a batch cut before it, the intended size is not known."""
 
 
 def join_zeroed_tail(pieces: Iterable[T], source: ReadableBytes) -> "Iterator[T | Corruption | TornTail]":
-    """Yield pieces; a broken batch that ends in zeros, as all that follows it is, as one torn tail with those.
+    """Yield the pieces; a broken batch that ends in zeros, followed only by zeros, becomes one torn tail with these.
 
-    A file may be as long as it was to become before what is in it was written. With something behind it that is no
-    zero, such a batch stays what it is.
+    A file may already have its full length before its contents are written. If a nonzero byte follows, such a batch
+    remains a broken one.
 
     Args:
         pieces: of a segment, in order.
-        source: its bytes; those that the disk does not give back are no zeros.
+        source: its bytes; bytes that the disk cannot read do not count as zeros.
     """
     held: Corruption | TornTail | None = None
     try:
@@ -56,12 +56,12 @@ def _is_there(piece: Corruption | ZeroPadding, source: ReadableBytes) -> bool:
 
 
 def _may_be_cut(piece: Corruption, source: ReadableBytes) -> bool:
-    """Say whether damage is the first part of a batch, if zeros follow."""
+    """Whether damage is the first part of a batch, given that zeros follow."""
     return piece.size_bytes < _LENGTH_END or _has_zeros(piece, source, _LEAST_BEFORE_PADDING)
 
 
 def _has_zeros(piece: Corruption, source: ReadableBytes, count: int) -> bool:
-    """Say whether damage ends in so many zeros."""
+    """Whether damage ends in at least a number of zeros."""
     if piece.size_bytes < count or not _is_there(piece, source):
         return False
     return source.read_at(piece.position + piece.size_bytes - count, count) == bytes(count)

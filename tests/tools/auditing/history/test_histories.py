@@ -48,7 +48,7 @@ def test_clusters_whose_first_leaders_differ() -> None:
         1,
         logs[1].files[0].task.path,
     )
-    assert "leader 2 of voters 1, 2, 3, in n1/" in finding.reason
+    assert "leader 2 of voters 1, 2, 3, but in n1/" in finding.reason
 
 
 def test_clusters_whose_voters_have_no_directory_in_common() -> None:

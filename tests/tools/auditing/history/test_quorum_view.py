@@ -269,7 +269,7 @@ def test_a_copy() -> None:
 
     copies = {each.path: (each.status, each.electable) for each in view.members if each.key == voter(1).voter_key}
     assert copies == {"n1": ("Leader", True), "old": ("Observer", None)}
-    assert "Given 2 times: 1, in n1, old. Only the one that reaches furthest counts." in view_words(view)
+    assert "Given 2 times: 1, in n1, old. Only the one that reaches furthest is used." in view_words(view)
 
 
 def durable(evidence: list[PartitionEvidence], end_offset: int) -> list[PartitionEvidence]:
@@ -315,6 +315,6 @@ def test_words_about_damage_and_who_is_absent() -> None:
     words = list(view_words(view_of(damaged(replica(1, 10), 5), replica(2, 4))))
 
     assert any(line.startswith("Damaged: the log of 1 from offset 5 on") for line in words)
-    assert "Could be elected by voters that were not given: 1, if they have no longer log." in words
-    assert "May be lost: offsets 5 to 6 of 2, as somebody could be elected who lacks them." in words
+    assert "Could be elected by voters that were not given: 1, if their logs are not longer." in words
+    assert "May be lost: offsets 5 to 6 of 2, as a replica without them could be elected." in words
     assert not any(line.startswith("Nothing can be lost") for line in words)

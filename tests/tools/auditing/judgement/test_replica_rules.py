@@ -157,7 +157,7 @@ def test_a_fork_is_suspicious() -> None:
     (finding,) = _judge(log_of(FORK), log_of(BASE))
     assert (finding.rule, finding.severity, finding.offset) == ("replica-forked", Severity.SUSPICIOUS, 20)
     assert finding.path.startswith("b/")
-    assert "epoch 1, but a/" in finding.reason
+    assert "epoch 1 from offset 20 on, but a/" in finding.reason
 
 
 def _snapshot(offset: int, epoch: int, name: str = "b", *, values: Sequence[ControlValue] = ()) -> FileEvidence:
@@ -172,7 +172,7 @@ def test_a_fork_below_a_snapshot_lost_what_was_committed() -> None:
     """A snapshot of the side that will be truncated shows that its records were committed."""
     (finding,) = _judge(log_of(FORK), log_of(BASE), snapshots=[_snapshot(30, 1)])
     assert (finding.rule, finding.severity) == ("replica-lost", Severity.DATA_LOSS)
-    assert "b/30-1.checkpoint was taken of what b has" in finding.reason
+    assert "b/30-1.checkpoint is a snapshot of what b has" in finding.reason
     (finding,) = _judge(log_of(FORK), log_of(BASE), snapshots=[_snapshot(30, 2)])
     assert finding.rule == "replica-forked"
 
@@ -204,7 +204,7 @@ def test_replicas_of_one_topic_have_one_id() -> None:
     assert list(judge_replicas(same, read_batches)) == []
     (finding,) = judge_replicas([*same, replica("c", "y")], read_batches)
     assert (finding.rule, finding.path) == ("topic-id", "c/orders-0/partition.metadata")
-    assert finding.reason == "the topic id is y, that of 2 other replicas is x"
+    assert finding.reason == "the topic id is y, but 2 other replicas have x"
 
 
 @pytest.mark.parametrize("delta", [1, -1, 1000])
@@ -261,9 +261,9 @@ def test_the_side_that_was_cut_is_named(whole: int, cut: int) -> None:
     path = f"{'ab'[cut]}/__cluster_metadata-0/00000000000000000000.log"
     other = f"{'ab'[whole]}/__cluster_metadata-0/00000000000000000000.log"
     assert describe(difference) == (
-        f"the log ends at offset 30 where a write was cut: 10 offsets fewer than {other}"
+        f"the log ends at offset 30 in a torn write: 10 offsets fewer than {other}"
         if cut == 1
-        else f"the log goes on behind offset 30, where a write to {path} was cut: 10 offsets more than {path}"
+        else f"the log continues after offset 30, at which {path} has a torn write: 10 offsets more than {path}"
     )
 
 

@@ -132,7 +132,7 @@ def test_a_replaced_disk_shows_the_directories() -> None:
 
 CHANGES = {
     "Kafka would refuse it": ((1, 4, 5), "voters-accepted", "Kafka would refuse it"),
-    "two leave": ((1,), "voters-accepted", "could decide apart"),
+    "two leave": ((1,), "voters-accepted", "have no common voter"),
     "one is replaced": ((1, 2, 4), "voters-overlap", "Kafka accepts it, but"),
 }
 

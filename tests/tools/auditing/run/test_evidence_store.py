@@ -133,7 +133,7 @@ def test_a_store_that_is_damaged(path: str) -> None:
     """A file that is no database is one clear error; a survey that cannot look there reads the file."""
     Path(path).write_bytes(b"no database at all, " * 100)
 
-    with pytest.raises(StorageError, match="without this file everything is surveyed anew"):
+    with pytest.raises(StorageError, match="without this file, everything is surveyed again"):
         EvidenceStore(path, "run")
     assert StoredSurvey(path, surveyed_now)(TASK) == evidence(TASK, 999)
 

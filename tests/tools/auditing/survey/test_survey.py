@@ -147,7 +147,7 @@ def test_a_pipe_is_told_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     evidence = survey(task_of(pipe))
     writer.join()
 
-    assert told == [f"raftlog: {pipe} is a pipe: it is read until whoever writes to it has ended\n"]
+    assert told == [f"raftlog: {pipe} is a pipe: it is read until its writer ends\n"]
     assert evidence.coverage == Coverage(len(batch()))
 
 
