@@ -156,7 +156,7 @@ RULES = _rules(
         Subject.BATCHES,
         "decompressed records stay within the limit",
         "raftlog",
-        "40 bytes of gzip that stand for 1 GiB",
+        "40 bytes of gzip that decompress to 1 GiB",
     ),
     Rule(
         "varint-length",
@@ -164,7 +164,7 @@ RULES = _rules(
         Subject.BATCHES,
         "a varint has at most 5 bytes (a varlong 10), all in its batch",
         "ByteUtils",
-        "six bytes that all announce a further byte",
+        "six bytes that all have the continuation bit set",
     ),
     Rule(
         "varint-range",
@@ -228,7 +228,7 @@ RULES = _rules(
         Subject.BATCHES,
         "a batch holds as many records as its header says",
         "DefaultRecordBatch",
-        "a header that counts 5 records, and 4 records",
+        "a header that counts 5 records in a batch of 4",
     ),
     Rule(
         "control-key",
@@ -395,7 +395,7 @@ RULES = _rules(
         "file-crc",
         _DAMAGED,
         Subject.ANYTHING,
-        "the CRC of a producer snapshot, and of a file of raftlog's, is that of its bytes",
+        "the CRC in a producer snapshot, or in a file that raftlog keeps, is that of the file's bytes",
         "ProducerStateManager",
         "one bit of a producer's sequence was flipped",
     ),

@@ -40,7 +40,7 @@ _ALL = (*QUORUMS, *TOPICS)
 
 @FAULTS.kind("offset-gap", on=QUORUMS)
 def lost_batch(ground: Ground) -> Spot:
-    """A data batch of a metadata log is missing; indexes are of what is there."""
+    """A data batch of a metadata log is missing; its indexes fit the remaining batches."""
     segment, index = data_batch(ground)
     following = segment.view(index + 1).base_offset
     del segment.batches[index]
@@ -50,7 +50,7 @@ def lost_batch(ground: Ground) -> Spot:
 
 @FAULTS.kind("offset-order", on=_ALL)
 def doubled_batch(ground: Ground) -> Spot:
-    """A batch is there twice."""
+    """A log has a batch twice."""
     segment = Segment(ground.log())
     index = in_the_middle(ground, segment)
     segment.batches.insert(index + 1, segment.batches[index])
@@ -70,7 +70,7 @@ def swapped_batches(ground: Ground) -> Spot:
 
 @FAULTS.kind("offset-order", "offset-gap", on=QUORUMS)
 def stale_batch(ground: Ground) -> Spot:
-    """In place of a batch is one that was written long before it: a write went astray."""
+    """A batch is replaced by an earlier one: a write went to the wrong position."""
     segment, index = data_batch(ground)
     segment.batches[index] = segment.batches[ground.below(index)]
     segment.save(without=index)
@@ -79,7 +79,7 @@ def stale_batch(ground: Ground) -> Spot:
 
 @FAULTS.kind("offset-order", on=_ALL)
 def offsets_too_low(ground: Ground) -> Spot:
-    """From a batch in the last segment of a log on, all are numbered one too low; indexes are of that."""
+    """All batches from one in a log's last segment on have offsets that are one too low; its indexes fit them."""
     segment = last_log(ground, 4)
     index = in_the_middle(ground, segment)
     batches = segment.views()[index:]
@@ -90,13 +90,13 @@ def offsets_too_low(ground: Ground) -> Spot:
 
 @FAULTS.kind("epoch-order", on=QUORUMS)
 def epoch_back(ground: Ground) -> Spot:
-    """A batch is of an epoch before that of its neighbours."""
+    """A batch has a lower epoch than its neighbours."""
     return _of_epoch(ground, -1)
 
 
 @FAULTS.kind("epoch-order", on=_ALL)
 def epoch_ahead(ground: Ground) -> Spot:
-    """A batch is of an epoch behind that of its neighbours."""
+    """A batch has a higher epoch than its neighbours."""
     return _of_epoch(ground, ground.between(1, 5))
 
 
@@ -123,7 +123,7 @@ def epoch_negative(ground: Ground) -> Spot:
 
 @FAULTS.kind("epoch-opening", on=("static",))
 def epoch_without_leader(ground: Ground) -> Spot:
-    """The last batches of a metadata log are of a new epoch, which no LeaderChange opens."""
+    """The last batches of a metadata log have a new epoch that no LeaderChange opens."""
     ground.alone()
     segment = Segment(ground.file("*/*/*.log"))
     opening = max(index for index, batch in enumerate(segment.views()) if batch.is_control)
@@ -136,7 +136,7 @@ def epoch_without_leader(ground: Ground) -> Spot:
 
 @FAULTS.kind("epoch-leader", on=QUORUMS)
 def second_leader(ground: Ground) -> Spot:
-    """In place of a data batch behind a LeaderChange, another leader opens the epoch again."""
+    """A data batch after a LeaderChange is replaced by a second LeaderChange of the epoch, with another leader."""
     ground.alone()
     segment, opening = control_batch_with(ground, LeaderChangeMessage)
     index = ground.pick(index for index in range(opening + 1, opening + 9) if segment.view(index).record_count == 1)
@@ -166,7 +166,7 @@ def leader_without_majority(ground: Ground) -> Spot:
 
 @FAULTS.kind("leader-voters", on=DYNAMIC)
 def leader_of_other_voters(ground: Ground) -> Spot:
-    """A LeaderChange names a voter who is none; the CRC holds."""
+    """A LeaderChange names a voter that is not in the voter set; the CRC holds."""
     ground.alone()
     segment, index = control_batch_with(ground, LeaderChangeMessage)
     spot = segment.spot(index)
@@ -182,7 +182,7 @@ def leader_of_other_voters(ground: Ground) -> Spot:
 
 @FAULTS.kind("control-place", on=QUORUMS)
 def control_out_of_place(ground: Ground) -> Spot:
-    """In place of a data batch of a metadata log stands the header or the footer of a snapshot."""
+    """A data batch of a metadata log is replaced by the header or footer of a snapshot."""
     ground.alone()
     segment, index = data_batch(ground, record_count=1)
     value = ground.pick((0, 1))
@@ -194,7 +194,7 @@ def control_out_of_place(ground: Ground) -> Spot:
 
 @FAULTS.kind("control-type", on=QUORUMS)
 def control_of_unknown_type(ground: Ground) -> Spot:
-    """In place of a data batch of a metadata log stands a control record of a type that there is not."""
+    """A data batch of a metadata log is replaced by a control record of an unknown type."""
     return _control_with(ground, key=b"\0\0\0\x2a")
 
 
@@ -206,7 +206,7 @@ def control_key_cut(ground: Ground) -> Spot:
 
 @FAULTS.kind("control-version", on=QUORUMS)
 def control_of_other_version(ground: Ground) -> Spot:
-    """The key of a LeaderChange has a version that there is not; the CRC holds."""
+    """The key of a LeaderChange has an unknown version; the CRC holds."""
     ground.alone()
     segment, index = control_batch_with(ground, LeaderChangeMessage)
     key = b"\0\1" + control_key(ControlRecordType.LEADER_CHANGE)[2:]
@@ -240,7 +240,7 @@ def control_value_cut(ground: Ground) -> Spot:
 
 @FAULTS.kind("batch-magic", on=QUORUMS)
 def legacy_batch_in_raft(ground: Ground) -> Spot:
-    """In place of a data batch of a metadata log stands a message of magic 1, sound in itself."""
+    """A data batch of a metadata log is replaced by a valid message of magic 1."""
     segment, index = data_batch(ground, record_count=1)
     spot = segment.spot(index)
     offset = segment.view(index).base_offset.to_bytes(8, "big")
@@ -253,13 +253,13 @@ def legacy_batch_in_raft(ground: Ground) -> Spot:
 
 @FAULTS.kind("offset-missing", on=("topics",))
 def batch_missing_in_a_topic(ground: Ground) -> Spot:
-    """A topic that was never compacted lacks a batch; no producer tells."""
+    """A topic that was never compacted lacks a batch, and the batch has no producer whose sequences would show it."""
     return _without_a_batch(ground)
 
 
 @FAULTS.kind("offset-compacted", on=("topics",))
 def batch_compacted(ground: Ground) -> Spot:
-    """A topic that was compacted, by the cleaner's checkpoint, lacks a batch."""
+    """A topic that was compacted, according to the cleaner's checkpoint, lacks a batch."""
     cleaned = ground.root / "n1" / "cleaner-offset-checkpoint"
     cleaned.write_bytes(write_offset_checkpoint([PartitionOffset("c-none", 0, 300)]))
     return _without_a_batch(ground)
@@ -276,7 +276,7 @@ def _without_a_batch(ground: Ground) -> Spot:
 
 @FAULTS.kind("timestamp-back", on=(*QUORUMS, "topics"))
 def timestamp_back(ground: Ground) -> Spot:
-    """A batch is a minute earlier than the one before it, as of a leader whose clock is behind; the CRC holds."""
+    """A batch is a minute earlier than the one before it, as if a leader's clock was behind; the CRC holds."""
     segment, index = data_batch(ground, 1, ground.data_logs())
     ends = [int(path.name[:20]) for path in segment.path.parent.glob("*.checkpoint")]
     if segment.view(index).next_offset in ends:

@@ -41,7 +41,7 @@ def cut_inside_the_last_batch(ground: Ground) -> Spot:
 
 @FAULTS.kind("log-end", "snapshot-ahead", "index-beyond", on=QUORUMS)
 def cut_between_batches(ground: Ground) -> Spot:
-    """A metadata log has lost its last batches, as where they were not flushed."""
+    """A metadata log has lost its last batches, as if they were not flushed."""
     segment = last_log(ground, 4)
     end = ground.between(1, 4)
     segment.batches = segment.batches[:-end]
@@ -56,7 +56,7 @@ def _end_offset(segment: Segment) -> int:
 
 @FAULTS.kind("index-beyond", on=_ALL)
 def log_shorter_than_its_indexes(ground: Ground) -> Spot:
-    """A log has lost its last batches, and its indexes have not, as in a copy of a log that was being written."""
+    """A log has lost its last batches, but its indexes have not, as in a copy of a log that was being written."""
     logs = [path for path in ground.files("**/*.log") if _next_log(path) is None and _latest_offset(path) >= 0]
     segment = Segment(ground.pick(path for path in logs if Segment(path).view(-1).base_offset <= _latest_offset(path)))
     segment.batches.pop()
@@ -73,7 +73,7 @@ def _latest_offset(log: Path) -> int:
 
 @FAULTS.kind("segment-gap", on=("dynamic", "wire"))
 def cut_in_a_middle_segment(ground: Ground) -> Spot:
-    """A segment that is not the last one of a metadata log has lost its last batches."""
+    """A segment of a metadata log, but not the last, has lost its last batches."""
     path = ground.pick(path for path in ground.files("*/*/*.log") if _next_log(path) is not None)
     segment = Segment(path)
     segment.batches = segment.batches[: -ground.between(1, 4)]
@@ -85,7 +85,7 @@ def cut_in_a_middle_segment(ground: Ground) -> Spot:
 
 @FAULTS.kind("segment-gap", on=("dynamic", "wire"))
 def tear_in_a_middle_segment(ground: Ground) -> Spot:
-    """A segment that is not the last one of a metadata log ends inside its last batch, or with zeros in place of it."""
+    """A segment of a metadata log, but not the last, ends inside its last batch, or has zeros in place of it."""
     path = ground.pick(path for path in ground.files("*/*/*.log") if _next_log(path) is not None)
     segment = Segment(path)
     end_offset = segment.view(-2).next_offset
@@ -95,7 +95,7 @@ def tear_in_a_middle_segment(ground: Ground) -> Spot:
 
 @FAULTS.kind("tail-torn", "tail-zero", on=TOPICS)
 def tear_in_a_middle_segment_of_a_topic(ground: Ground) -> Spot:
-    """A segment that is not the last one of a topic ends inside its last batch, or with zeros in place of it."""
+    """A segment of a topic, but not the last, ends inside its last batch, or has zeros in place of it."""
     segment = Segment(ground.pick(path for path in ground.files("**/*.log") if _next_log(path) is not None))
     _tear(ground, segment)
     return Spot(segment.path, segment.position(len(segment.batches) - 1))
@@ -135,7 +135,7 @@ def sector_of_zeros(ground: Ground) -> Spot:
 
 @FAULTS.kind(*_BROKEN, on=_ALL)
 def sector_of_other_bytes(ground: Ground) -> Spot:
-    """A sector of 512 bytes in the middle of a segment has the bytes of something else."""
+    """A sector of 512 bytes in the middle of a segment is overwritten with unrelated bytes."""
     segment = Segment(ground.log())
     start, end = len(segment.batches[0]), segment.position(len(segment.batches) - 1)
     position = ground.between(start, max(start + 1, end - 512))
@@ -151,7 +151,7 @@ def _batch_at(segment: Segment, position: int) -> Spot:
 
 @FAULTS.kind("tail-zero", "tail-torn", on=_ALL)
 def zeros_at_the_end(ground: Ground) -> Spot:
-    """The last batches of a log are zeros, as where they were not written before the machine stopped."""
+    """The last batches of a log are zeros, as if they were not written before the machine stopped."""
     segment = last_log(ground)
     position = segment.position(len(segment.batches) - 1)
     _overwrite(segment, position, bytes(len(segment.batches[-1])))
@@ -160,7 +160,7 @@ def zeros_at_the_end(ground: Ground) -> Spot:
 
 @FAULTS.kind("tail-zero", on=_ALL)
 def zeros_after_the_end(ground: Ground) -> Spot:
-    """A log has zeros behind its last batch."""
+    """A log has zeros after its last batch."""
     segment = last_log(ground)
     size = segment.path.stat().st_size
     segment.path.write_bytes(segment.path.read_bytes() + bytes(ground.between(1, 9000)))
@@ -169,7 +169,7 @@ def zeros_after_the_end(ground: Ground) -> Spot:
 
 @FAULTS.kind("tail-torn", *_BROKEN, on=_ALL)
 def garbage_after_the_end(ground: Ground) -> Spot:
-    """A log has bytes of something else behind its last batch."""
+    """A log has unrelated bytes after its last batch."""
     segment = last_log(ground)
     size = segment.path.stat().st_size
     segment.path.write_bytes(segment.path.read_bytes() + b"something else entirely " * ground.between(1, 30))
@@ -178,7 +178,7 @@ def garbage_after_the_end(ground: Ground) -> Spot:
 
 @FAULTS.kind(*_BROKEN, on=_ALL)
 def bytes_inserted(ground: Ground) -> Spot:
-    """Bytes are inserted in a batch in the middle of a segment."""
+    """Bytes are inserted into a batch in the middle of a segment."""
     segment = Segment(ground.log())
     index = in_the_middle(ground, segment)
     at = ground.between(HEADER.size, len(segment.batches[index]))

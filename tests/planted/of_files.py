@@ -36,7 +36,7 @@ def _middle_log(ground: Ground, *, is_last: bool) -> Path:
 
 @FAULTS.kind("segment-gap", on=("wire",))
 def segment_missing(ground: Ground) -> Spot:
-    """A segment in the middle of a metadata log is gone, with its indexes."""
+    """A segment in the middle of a metadata log is missing, with its indexes."""
     log = _middle_log(ground, is_last=False)
     start = int(log.stem)
     for path in _parts(log):
@@ -46,7 +46,7 @@ def segment_missing(ground: Ground) -> Spot:
 
 @FAULTS.kind("log-end", "snapshot-ahead", on=("dynamic", "wire"))
 def last_segment_missing(ground: Ground) -> Spot:
-    """The last segment of a metadata log is gone, with its indexes."""
+    """The last segment of a metadata log is missing, with its indexes."""
     log = _middle_log(ground, is_last=True)
     for path in _parts(log):
         path.unlink()
@@ -57,7 +57,7 @@ def last_segment_missing(ground: Ground) -> Spot:
 
 @FAULTS.kind("segment-overlap", on=("dynamic", "wire"))
 def segments_overlap(ground: Ground) -> Spot:
-    """A segment goes on with batches of the one behind it."""
+    """A segment ends with a copy of the first batches of the next one."""
     log = _middle_log(ground, is_last=True)
     before = Segment(max(path for path in log.parent.glob("*.log") if path < log))
     before.batches += Segment(log).batches[: ground.between(1, 4)]
@@ -67,7 +67,7 @@ def segments_overlap(ground: Ground) -> Spot:
 
 @FAULTS.kind("segment-twice", on=_ALL)
 def segment_twice(ground: Ground) -> Spot:
-    """A segment is there under a second name of its offset."""
+    """A segment exists twice, with two spellings of its base offset."""
     log = ground.log(1)
     twin = log.with_name(f"{int(log.stem)}.log")
     shutil.copyfile(log, twin)
@@ -97,7 +97,7 @@ def _emptied(ground: Ground) -> Path:
 
 @FAULTS.kind("segments-gone", on=QUORUMS)
 def segments_gone(ground: Ground) -> Spot:
-    """All segments and snapshots of a metadata log are gone."""
+    """All segments and snapshots of a metadata log are missing."""
     return Spot(_emptied(ground))
 
 
@@ -113,7 +113,7 @@ def directory_emptied(ground: Ground) -> Spot:
 
 @FAULTS.kind("partition-missing", on=("topics",))
 def partition_missing(ground: Ground) -> Spot:
-    """A partition is gone, which the checkpoints of its log directory still name."""
+    """A partition is missing that the checkpoints of its log directory still name."""
     directory = ground.pick(path.parent for path in ground.files("*/c-*-0/*.log"))
     shutil.rmtree(directory)
     return Spot(directory)
@@ -121,7 +121,7 @@ def partition_missing(ground: Ground) -> Spot:
 
 @FAULTS.kind("partition-missing", on=TOPICS)
 def partition_without_a_file(ground: Ground) -> Spot:
-    """The directory of a partition is empty, whose records the checkpoints of its log directory know of."""
+    """A partition's directory is empty, but the checkpoints of its log directory show that it had records."""
     directories = {path.parent for path in ground.files("**/*.log") if path.stat().st_size}
     directory = ground.pick(each for each in directories if each.name != METADATA)
     for path in directory.iterdir():
@@ -131,7 +131,7 @@ def partition_without_a_file(ground: Ground) -> Spot:
 
 @FAULTS.kind("partition-missing", on=("topics",))
 def checkpoint_of_another_broker(ground: Ground) -> Spot:
-    """A checkpoint of offsets is that of another broker."""
+    """An offset checkpoint is that of another broker."""
     path = ground.file("*/recovery-point-offset-checkpoint")
     shutil.copyfile(GOLDEN / SOURCES["mirror"] / path.name, path)
     return Spot(path)
@@ -139,7 +139,7 @@ def checkpoint_of_another_broker(ground: Ground) -> Spot:
 
 @FAULTS.kind("segment-start", on=TOPICS)
 def segment_of_another_topic(ground: Ground) -> Spot:
-    """Behind the end of a partition's log lies a segment of another one, under a name of that place."""
+    """A segment of another partition lies after the end of a log, with a base offset in its name that fits there."""
     logs = [path for path in ground.files(f"**/{0:020}.log") if path.stat().st_size and path.parent.name != METADATA]
     other, *_, log = ground.shuffled(logs)
     segment = Segment(max(log.parent.glob("*.log")))
@@ -151,7 +151,7 @@ def segment_of_another_topic(ground: Ground) -> Spot:
 
 @FAULTS.kind("file-unreadable", on=_ALL)
 def file_unreadable(ground: Ground) -> Spot:
-    """A segment, snapshot or small file cannot be opened: it is a link that leads nowhere."""
+    """A segment, snapshot or small file cannot be opened: it is a dangling symbolic link."""
     path = ground.file(ground.pick(("**/*.log", "**/quorum-state", "**/meta.properties", "**/partition.metadata")))
     path.unlink()
     path.symlink_to("nowhere")
@@ -160,7 +160,7 @@ def file_unreadable(ground: Ground) -> Spot:
 
 @FAULTS.kind("file-unknown", on=_ALL)
 def file_unknown(ground: Ground) -> Spot:
-    """A file that is none of Kafka's lies beside a segment."""
+    """A file that Kafka does not know lies beside a segment."""
     path = ground.log(1).with_name(ground.pick(("notes.txt", "00000000000000000000.log.bak", "core.4711")))
     path.write_bytes(b"mine")
     return Spot(path)
@@ -168,7 +168,7 @@ def file_unknown(ground: Ground) -> Spot:
 
 @FAULTS.kind("file-left-over", on=_ALL)
 def file_left_over(ground: Ground) -> Spot:
-    """A file that was deleted, or not finished, lies beside a segment."""
+    """A .deleted, .cleaned or .swap file lies beside a segment."""
     log = ground.log(1)
     suffix = ground.pick((".deleted", ".cleaned", ".swap"))
     path = log.with_name(f"{3:020}.log{suffix}")
@@ -178,7 +178,7 @@ def file_left_over(ground: Ground) -> Spot:
 
 @FAULTS.kind("log-end-durable", on=QUORUMS)
 def durable_records_missing(ground: Ground) -> Spot:
-    """raftlog's recovery point says that more was durable than the log has."""
+    """raftlog's recovery point is beyond the end of the log."""
     segment = last_log(ground)
     end_offset = segment.view(-1).next_offset
     epochs = read_leader_epoch_checkpoint(segment.path.with_name("leader-epoch-checkpoint").read_bytes())

@@ -68,19 +68,19 @@ def _adjusted(ground: Ground, field: str, change: int, least_records: int = 1) -
 
 @FAULTS.kind("raft-batch", on=QUORUMS)
 def last_offset_delta_too_great(ground: Ground) -> Spot:
-    """A batch says to reach an offset further than it has records; the CRC holds."""
+    """A batch's last offset is one higher than that of its last record; the CRC holds."""
     return _adjusted(ground, "last_offset_delta", 1)
 
 
 @FAULTS.kind("batch-missing", on=(*QUORUMS, "topics"))
 def record_count_too_great(ground: Ground) -> Spot:
-    """A batch counts a record more than it has; the CRC holds."""
+    """A batch's record count is one too high; the CRC holds."""
     return _adjusted(ground, "record_count", 1)
 
 
 @FAULTS.kind("batch-trailing", on=(*QUORUMS, "topics"))
 def record_count_too_small(ground: Ground) -> Spot:
-    """A batch counts a record less than it has; the CRC holds."""
+    """A batch's record count is one too low; the CRC holds."""
     return _adjusted(ground, "record_count", -1, least_records=2)
 
 
@@ -92,19 +92,19 @@ def max_timestamp_wrong(ground: Ground) -> Spot:
 
 @FAULTS.kind("batch-count", "batch-missing", on=(*QUORUMS, "topics"))
 def record_count_cannot_be(ground: Ground) -> Spot:
-    """A batch counts a negative number of records, or more than it has bytes; the CRC holds."""
+    """A batch's record count is negative, or greater than its number of bytes; the CRC holds."""
     return _sealed(ground, record_count=ground.pick((-7, 1_000_000)))
 
 
 @FAULTS.kind("batch-attributes", on=(*QUORUMS, "topics"))
 def attribute_bit_unused(ground: Ground) -> Spot:
-    """An attribute bit that means nothing is set; the CRC holds."""
+    """An unused attribute bit is set; the CRC holds."""
     return _sealed(ground, attributes=1 << ground.between(7, 15))
 
 
 @FAULTS.kind("batch-codec", on=(*QUORUMS, "topics"))
 def codec_unknown(ground: Ground) -> Spot:
-    """The attributes name a codec that there is not; the CRC holds."""
+    """The attributes have an unknown compression id; the CRC holds."""
     return _sealed(ground, attributes=ground.pick((5, 6, 7)))
 
 
@@ -121,7 +121,7 @@ def compressed_stream_broken(ground: Ground) -> Spot:
 
 @FAULTS.kind("timestamp-negative", on=(*QUORUMS, "topics"))
 def timestamps_negative(ground: Ground) -> Spot:
-    """A batch and its records have a time before 1970; the CRC holds."""
+    """A batch and its records have timestamps before 1970; the CRC holds."""
     segment, index = data_batch(ground, 1, ground.data_logs())
     seen = segment.view(index)
     base, span = -ground.between(1 << 32, 1 << 40), seen.max_timestamp - seen.base_timestamp
@@ -138,7 +138,7 @@ def producer_in_raft(ground: Ground) -> Spot:
 
 @FAULTS.kind("segment-reach", on=(*QUORUMS, "topics"))
 def offset_out_of_reach(ground: Ground) -> Spot:
-    """The last batch of a log is 2^32 offsets further on."""
+    """The offsets of a log's last batch are 2^32 too high."""
     segment = Segment(max(ground.files(ground.data_logs())))
     segment.batches[-1] = with_base_offset(segment.batches[-1], segment.view(-1).base_offset + (1 << 32))
     segment.overwrite()
@@ -147,7 +147,7 @@ def offset_out_of_reach(ground: Ground) -> Spot:
 
 @FAULTS.kind("offset-negative", on=(*QUORUMS, "topics"))
 def base_offset_negative(ground: Ground) -> Spot:
-    """A batch in the middle of a log has a base offset below 0."""
+    """A batch in the middle of a log has a negative base offset."""
     segment, index = data_batch(ground, 1, ground.data_logs())
     segment.batches[index] = with_base_offset(segment.batches[index], -ground.between(1, 1 << 62))
     segment.overwrite()

@@ -42,7 +42,7 @@ def _change_entry(
 
 @FAULTS.kind("index-entry", on=_ALL)
 def index_offset_off_by_one(ground: Ground) -> Spot:
-    """An entry of an offset index names the offset before."""
+    """An entry of an offset index has an offset that is one too low."""
     return _change_entry(
         ground, ".index", OFFSET_INDEX, lambda entry: entry._replace(relative_offset=entry.relative_offset - 1)
     )
@@ -57,7 +57,7 @@ def index_inside_a_batch(ground: Ground) -> Spot:
 
 @FAULTS.kind("index-beyond", on=_ALL)
 def index_beyond_the_end(ground: Ground) -> Spot:
-    """The last entry of an offset index points behind the end of its segment."""
+    """The last entry of an offset index points past the end of its segment."""
     path = _index(ground, ".index")
     entries = OFFSET_INDEX.read(path.read_bytes())
     end = path.with_suffix(".log").stat().st_size
@@ -68,7 +68,7 @@ def index_beyond_the_end(ground: Ground) -> Spot:
 
 @FAULTS.kind("index-order", on=("dynamic", "static", "topics"))
 def index_out_of_order(ground: Ground) -> Spot:
-    """Two entries of an offset index have changed places, each of which is right."""
+    """Two entries of an offset index have changed places; each is right in itself."""
     path = _index(ground, ".index", 2)
     entries = OFFSET_INDEX.read(path.read_bytes())
     number = ground.below(len(entries) - 1)
@@ -79,7 +79,7 @@ def index_out_of_order(ground: Ground) -> Spot:
 
 @FAULTS.kind("index-order", on=("dynamic", "static", "topics"))
 def index_entry_twice(ground: Ground) -> Spot:
-    """An entry of an offset index is there twice."""
+    """An offset index has an entry twice."""
     path = _index(ground, ".index")
     entries = OFFSET_INDEX.read(path.read_bytes())
     number = ground.below(len(entries))
@@ -110,7 +110,7 @@ def time_index_timestamp_wrong(ground: Ground) -> Spot:
 
 @FAULTS.kind("index-entry", "index-timestamp", "index-beyond", on=_ALL)
 def time_index_offset_off_by_one(ground: Ground) -> Spot:
-    """An entry of a time index names the offset before, or behind."""
+    """An entry of a time index has an offset that is one too low or too high."""
     change = ground.pick((-1, 1))
     return _change_entry(
         ground, ".timeindex", TIME_INDEX, lambda entry: entry._replace(relative_offset=entry.relative_offset + change)
@@ -129,7 +129,7 @@ def time_index_beyond_the_end(ground: Ground) -> Spot:
 
 @FAULTS.kind("time-index-order", on=_ALL)
 def time_index_out_of_order(ground: Ground) -> Spot:
-    """Two entries of a time index have changed places, each of which is right."""
+    """Two entries of a time index have changed places; each is right in itself."""
     path = _index(ground, ".timeindex", 2)
     entries = TIME_INDEX.read(path.read_bytes())
     number = ground.below(len(entries) - 1)
@@ -140,7 +140,7 @@ def time_index_out_of_order(ground: Ground) -> Spot:
 
 @FAULTS.kind("index-padding", on=_ALL)
 def index_not_trimmed(ground: Ground) -> Spot:
-    """An index has the zeros that a broker which was killed leaves."""
+    """An index ends with zeros, as a broker that was killed leaves it."""
     path = _index(ground, ".index")
     data = path.read_bytes()
     path.write_bytes(data + bytes(800))
@@ -157,7 +157,7 @@ def index_missing(ground: Ground) -> Spot:
 
 @FAULTS.kind("index-sparse", on=("topics",))
 def index_emptied(ground: Ground) -> Spot:
-    """An offset index has no entries any more, of a segment of 100 KB."""
+    """The offset index of a segment of 100 KB has only zeros."""
     path = ground.file("java-0/*.index") if ground.files("java-0/*.index") else ground.file("*/java-0/*.index")
     path.write_bytes(bytes(len(path.read_bytes())))
     return Spot(path)
@@ -165,7 +165,7 @@ def index_emptied(ground: Ground) -> Spot:
 
 @FAULTS.kind("index-orphan", on=_ALL)
 def index_without_segment(ground: Ground) -> Spot:
-    """An index of a segment that is not there stands among the others."""
+    """An index lies beside the segments, but its own segment does not exist."""
     path = ground.file("**/*.index")
     orphan = path.with_name(f"{ground.between(0, 3) * 2 + 1:020}.index")
     orphan.write_bytes(path.read_bytes())
@@ -192,7 +192,7 @@ def transaction_index_of_other_producer(ground: Ground) -> Spot:
 
 @FAULTS.kind("transaction-index", on=TOPICS)
 def transaction_index_off_by_one(ground: Ground) -> Spot:
-    """An entry of a transaction index begins an offset later, or ends an offset before."""
+    """An entry of a transaction index has a first offset that is one too high, or a last one that is one too low."""
     path, entries, number = _aborted(ground)
     entry = entries[number]
     changed = (entry._replace(first_offset=entry.first_offset + 1), entry._replace(last_offset=entry.last_offset - 1))

@@ -18,7 +18,7 @@ _WITH_STRUCTS = frozenset({0, 14, 27})
 
 @FAULTS.kind("message-field", on=QUORUMS)
 def message_cut(ground: Ground) -> Spot:
-    """The value of a metadata record ends within its message; the CRC holds."""
+    """The value of a metadata record ends in the middle of its message; the CRC holds."""
     segment, index, number = _chosen(ground, f"*/{METADATA}/*.log")
     value = _value(segment, index, number)
     return _changed(segment, index, number, value[: ground.between(3, len(value))])
@@ -26,20 +26,20 @@ def message_cut(ground: Ground) -> Spot:
 
 @FAULTS.kind("message-field", on=QUORUMS)
 def message_with_a_rest(ground: Ground) -> Spot:
-    """The value of a metadata record has bytes behind its message; the CRC holds."""
+    """The value of a metadata record has bytes after its message; the CRC holds."""
     segment, index, number = _chosen(ground, f"*/{METADATA}/*.log")
     return _changed(segment, index, number, _value(segment, index, number) + bytes(ground.between(1, 9)))
 
 
 @FAULTS.kind("message-version", on=QUORUMS)
 def message_of_a_later_version(ground: Ground) -> Spot:
-    """A metadata record says to be of a version that there is not yet; the CRC holds."""
+    """A metadata record has a version that does not exist yet; the CRC holds."""
     return _with_byte(ground, _VERSION, ground.between(20, 100), _WITH_STRUCTS)
 
 
 @FAULTS.kind("message-frame", on=QUORUMS)
 def message_of_an_unknown_type(ground: Ground) -> Spot:
-    """A metadata record is of a type that there is not; the CRC holds."""
+    """A metadata record has an unknown type; the CRC holds."""
     return _with_byte(ground, _TYPE, ground.between(60, 128))
 
 
@@ -51,7 +51,7 @@ def message_of_another_frame(ground: Ground) -> Spot:
 
 @FAULTS.kind("message-field", on=("dynamic", "wire"))
 def message_cut_in_a_snapshot(ground: Ground) -> Spot:
-    """The value of a metadata record in a snapshot ends within its message; the CRC holds."""
+    """The value of a metadata record in a snapshot ends in the middle of its message; the CRC holds."""
     segment, index, number = _chosen(ground, f"*/{METADATA}/*.checkpoint", keeps_all=True)
     value = _value(segment, index, number)
     return _changed(segment, index, number, value[: ground.between(3, len(value))])

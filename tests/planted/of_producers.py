@@ -26,7 +26,7 @@ def _idempotent(ground: Ground) -> tuple[Segment, int]:
 
 @FAULTS.kind("sequence-gap", on=("topics",))
 def sequence_ahead(ground: Ground) -> Spot:
-    """A batch of an idempotent producer has a sequence further on; the CRC holds."""
+    """A batch of an idempotent producer has a sequence that is too high; the CRC holds."""
     segment, index = _idempotent(ground)
     sequence = segment.view(index).base_sequence + ground.between(1, 9)
     segment.batches[index] = with_fields(segment.batches[index], base_sequence=sequence)
@@ -36,7 +36,7 @@ def sequence_ahead(ground: Ground) -> Spot:
 
 @FAULTS.kind("sequence-twice", on=("topics",))
 def sequence_twice(ground: Ground) -> Spot:
-    """A batch of an idempotent producer is written again, at the end of the log."""
+    """A batch of an idempotent producer is written a second time, at the end of the log."""
     segment, index = _idempotent(ground)
     again = with_fields(segment.batches[index], base_offset=segment.view(-1).next_offset)
     segment.batches.append(again)
@@ -46,7 +46,7 @@ def sequence_twice(ground: Ground) -> Spot:
 
 @FAULTS.kind("producer-epoch", on=("topics",))
 def producer_epoch_back(ground: Ground) -> Spot:
-    """A batch is of an epoch of its producer that the batch behind it has left; CRCs hold."""
+    """A batch has a higher producer epoch than its producer's next batch; CRCs hold."""
     segment, index = _idempotent(ground)
     segment.batches[index] = with_fields(segment.batches[index], producer_epoch=5)
     segment.overwrite()
@@ -103,7 +103,7 @@ def transaction_open(ground: Ground) -> Spot:
 
 @FAULTS.kind("transaction-hanging", on=_TRANSACTIONS)
 def transaction_hanging(ground: Ground) -> Spot:
-    """A log goes on for a day behind the last record of a transaction that no marker ends."""
+    """A log continues for a day after the last record of a transaction that no marker ends."""
     segment = _transactional(ground)
     _open_transaction(segment)
     offset = segment.view(-1).base_offset
@@ -125,7 +125,7 @@ def transaction_hanging(ground: Ground) -> Spot:
 
 @FAULTS.kind("transaction-empty", on=_TRANSACTIONS)
 def marker_twice(ground: Ground) -> Spot:
-    """A marker ends a transaction that has ended."""
+    """A second marker ends a transaction that has already ended."""
     segment = _transactional(ground)
     marker = max(number for number, batch in enumerate(segment.views()) if batch.is_control)
     again = with_fields(segment.batches[marker], base_offset=segment.view(-1).next_offset)
@@ -154,7 +154,7 @@ def transaction_broken_into(ground: Ground) -> Spot:
 
 @FAULTS.kind("coordinator-epoch", on=("topics",))
 def coordinator_epoch_back(ground: Ground) -> Spot:
-    """A marker is of a coordinator epoch that a marker before it has left; CRCs hold."""
+    """A marker has a lower coordinator epoch than an earlier one; CRCs hold."""
     segment = _transactional(ground)
     first, second, *_ = (number for number, batch in enumerate(segment.views()) if batch.is_control)
     segment.batches[first] = with_control(

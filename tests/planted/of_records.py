@@ -136,7 +136,7 @@ def key_of_negative_length(ground: Ground) -> Spot:
 
 @FAULTS.kind("record-headers", on=(*QUORUMS, "topics"))
 def headers_out_of_range(ground: Ground) -> Spot:
-    """A record counts more headers than it has bytes, or -1; the CRC holds."""
+    """A record's header count is greater than its number of bytes, or -1; the CRC holds."""
     count = ground.pick((-1, 4000))
     return _area(ground, lambda area: _first_record(area, lambda body: _up_to_headers(body) + varint(count)))
 
@@ -173,7 +173,7 @@ def record_with_a_header(ground: Ground) -> Spot:
 
 @FAULTS.kind("raft-frame", on=QUORUMS)
 def record_longer_than_its_batch(ground: Ground) -> Spot:
-    """A metadata batch is compressed to less than one of its records takes; the CRC holds."""
+    """A metadata batch is compressed to fewer bytes than one of its records has; the CRC holds."""
     ground.alone()
     segment, index = data_batch(ground)
     spot = segment.spot(index)
@@ -188,7 +188,7 @@ def record_longer_than_its_batch(ground: Ground) -> Spot:
 
 @FAULTS.kind("metadata-version-missing", on=DYNAMIC)
 def metadata_without_version(ground: Ground) -> Spot:
-    """A metadata log begins with other records than those of bootstrap.checkpoint; snapshots are gone."""
+    """A metadata log does not begin with the records of bootstrap.checkpoint; its snapshots are missing."""
     directory = ground.alone() / METADATA
     segment = Segment(directory / f"{0:020}.log")
     index = next(number for number, batch in enumerate(segment.views()) if not batch.is_control)
@@ -216,7 +216,7 @@ def record_without_a_value(ground: Ground) -> Spot:
 
 @FAULTS.kind("record-offset", on=(*QUORUMS, "topics"))
 def record_offset_twice(ground: Ground) -> Spot:
-    """Two records of a batch have one offset; the CRC holds."""
+    """Two records of a batch have the same offset; the CRC holds."""
     segment, index = data_batch(ground, 3, ground.data_logs())
     spot = segment.spot(index)
     segment.batches[index] = change_record(segment.batches[index], 1, offset_delta=0)
@@ -226,7 +226,7 @@ def record_offset_twice(ground: Ground) -> Spot:
 
 @FAULTS.kind("raft-batch", on=QUORUMS)
 def record_missing(ground: Ground) -> Spot:
-    """A record in the middle of a metadata batch is missing, and its header knows; the CRC holds."""
+    """A record in the middle of a metadata batch is missing, and the header's count fits that; the CRC holds."""
     ground.alone()
     segment, index = data_batch(ground, 3)
     spot = segment.spot(index)

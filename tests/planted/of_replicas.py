@@ -59,7 +59,7 @@ def _has(log: Path, offset: int) -> bool:
 
 @FAULTS.kind("replica-leader", on=QUORUMS)
 def leader_of_other_id(ground: Ground) -> Spot:
-    """One replica has another leader of an epoch than the others."""
+    """One replica has a different leader in an epoch than the other replicas."""
     segment, index = control_batch_with(ground, LeaderChangeMessage, f"n[34]/{METADATA}/*.log")
     spot = Spot(segment.path, offset=segment.view(index).base_offset)
 
@@ -127,14 +127,14 @@ def _report_of(log: Path, epoch: EpochEntry, leader_id: int) -> None:
 
 @FAULTS.kind("replica-forked", "replica-lost", on=QUORUMS)
 def replica_forked(ground: Ground) -> Spot:
-    """A replica goes its own way from a batch on, in an epoch that the others do not have."""
+    """A replica forks from a batch on: it has an epoch there that the other replicas do not have."""
     segment, index = _fork(ground)
     return Spot(segment.path, offset=segment.view(index).base_offset)
 
 
 @FAULTS.kind("replica-forked", on=QUORUMS)
 def replica_forked_above_all_snapshots(ground: Ground) -> Spot:
-    """A replica goes its own way from a batch on, and no snapshot reaches beyond that batch."""
+    """A replica forks from a batch on, and no snapshot reaches beyond that batch."""
     segment, index = _fork(ground)
     offset = segment.view(index).base_offset
     for snapshot in ground.files(f"*/{METADATA}/*.checkpoint"):
@@ -145,7 +145,7 @@ def replica_forked_above_all_snapshots(ground: Ground) -> Spot:
 
 @FAULTS.kind("replica-behind", on=QUORUMS)
 def shorter_replica(ground: Ground) -> Spot:
-    """A replica was stopped some batches before the others."""
+    """A replica was stopped some batches before the other replicas."""
     log = max((ground.root / ground.pick(_VOTERS) / METADATA).glob("*.log"))
     segment = Segment(log)
     segment.batches = segment.batches[: -ground.between(1, 4)]
@@ -187,7 +187,7 @@ def shorter_topic_replica(ground: Ground) -> Spot:
 
 @FAULTS.kind("replica-forked", on=("topics",))
 def topic_replica_forked(ground: Ground) -> Spot:
-    """One of a topic's two replicas has an epoch from a batch on that the other does not have."""
+    """One of a topic's two replicas forks from a batch on: it has an epoch there that the other does not have."""
     segment = _second_replica(ground)
     index = in_the_middle(ground, segment)
     entry = EpochEntry(segment.view(index).partition_leader_epoch + 1, segment.view(index).base_offset)
@@ -203,7 +203,7 @@ def topic_replica_forked(ground: Ground) -> Spot:
 
 @FAULTS.kind("replica-lost", on=("topics",))
 def topic_replica_without_a_batch(ground: Ground) -> Spot:
-    """A replica lacks a batch of records without keys, and the cleaner's checkpoint says that it was compacted."""
+    """A replica lacks a batch of records without keys, and was compacted according to the cleaner's checkpoint."""
     spot = _lacking_a_batch(ground, "c-none-0")
     (ground.root / "n2" / "cleaner-offset-checkpoint").write_text("0\n1\nc-none 0 5\n")
     return spot
@@ -211,7 +211,7 @@ def topic_replica_without_a_batch(ground: Ground) -> Spot:
 
 @FAULTS.kind("topic-id", on=("topics",))
 def topic_replica_of_other_id(ground: Ground) -> Spot:
-    """One of a topic's two replicas is of another topic with its name, which was deleted."""
+    """One of a topic's two replicas belongs to a deleted topic of the same name."""
     path = _second_replica(ground).path.with_name("partition.metadata")
     other = ground.root / "n1" / path.relative_to(ground.root / "n2")
     path.write_text(re.sub("topic_id: .*", f"topic_id: {_ANOTHER}", path.read_text()))
@@ -220,7 +220,7 @@ def topic_replica_of_other_id(ground: Ground) -> Spot:
 
 @FAULTS.kind("majority-missing", on=DYNAMIC)
 def replicas_of_a_minority(ground: Ground) -> Spot:
-    """Most voters' log directories are missing among those that are looked at."""
+    """The log directories of most voters are not among those audited."""
     voter = ground.pick(_VOTERS)
     for directory in ground.root.iterdir():
         if directory.name not in {voter, "n101"}:
@@ -230,7 +230,7 @@ def replicas_of_a_minority(ground: Ground) -> Spot:
 
 @FAULTS.kind("cluster-twice", on=QUORUMS)
 def cluster_of_the_same_id(ground: Ground) -> Spot:
-    """The log directory of another cluster's only controller, with the same cluster id, is among those looked at."""
+    """Another cluster's only controller has the same cluster id, and its log directory is audited with the rest."""
     cluster = re.search("^cluster.id=.*", ground.file("*/meta.properties").read_text(), flags=re.MULTILINE)
     assert cluster is not None
     other = GOLDEN / "mirror/data" / ground.pick(("n1", "n2"))
@@ -282,11 +282,11 @@ def _lacking_a_batch(ground: Ground, partition: str) -> Spot:
 
 @FAULTS.kind("replica-compacted", on=("topics",))
 def replica_compacted(ground: Ground) -> Spot:
-    """A broker's replica of a topic lacks a batch of keyed records, as where it was compacted earlier."""
+    """A broker's replica of a topic lacks a batch of keyed records, as if it was compacted earlier."""
     return _lacking_a_batch(ground, "__consumer_offsets-0")
 
 
 @FAULTS.kind("offset-missing", on=("topics",))
 def replica_without_a_batch(ground: Ground) -> Spot:
-    """A broker's replica of a topic lacks a batch of records without keys, which compaction does not take."""
+    """A broker's replica of a topic lacks a batch of records without keys, which compaction does not remove."""
     return _lacking_a_batch(ground, "c-none-0")

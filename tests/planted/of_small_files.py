@@ -36,13 +36,13 @@ def _quorum_state(ground: Ground, **changes: object) -> Spot:
 
 @FAULTS.kind("election-stale", on=QUORUMS)
 def quorum_state_stale(ground: Ground) -> Spot:
-    """quorum-state is of an epoch before the log's, as where an old copy was restored."""
+    """quorum-state has a lower epoch than the log, as if an old copy was restored."""
     return _quorum_state(ground, leader_epoch=ground.between(1, 4), voted_id=-1, voted_directory_id=None)
 
 
 @FAULTS.kind("election-missing", on=QUORUMS)
 def quorum_state_missing(ground: Ground) -> Spot:
-    """quorum-state is gone."""
+    """quorum-state is missing."""
     path = ground.file(f"*/{METADATA}/quorum-state")
     path.unlink()
     return Spot(path)
@@ -50,7 +50,7 @@ def quorum_state_missing(ground: Ground) -> Spot:
 
 @FAULTS.kind("election-leader", on=QUORUMS)
 def quorum_state_of_other_leader(ground: Ground) -> Spot:
-    """quorum-state names another leader of the log's epoch than its LeaderChange does."""
+    """quorum-state and the LeaderChange of the log's epoch name different leaders."""
     path = ground.file(f"*/{METADATA}/quorum-state")
     leader_id = read_quorum_state(path.read_bytes()).leader_id
     others = [other for other in (1, 2, 3) if other != leader_id]
@@ -60,13 +60,13 @@ def quorum_state_of_other_leader(ground: Ground) -> Spot:
 
 @FAULTS.kind("election-vote", on=QUORUMS)
 def quorum_state_with_foreign_vote(ground: Ground) -> Spot:
-    """quorum-state has a vote for somebody who was never a voter."""
+    """quorum-state has a vote for a node that was never a voter."""
     return _quorum_state(ground, voted_id=9, voted_directory_id=None)
 
 
 @FAULTS.kind("election-double-vote", on=QUORUMS)
 def quorum_state_with_another_vote(ground: Ground) -> Spot:
-    """quorum-state has a vote for another candidate than the leader's LeaderChange says."""
+    """quorum-state has a vote for one candidate, and the leader's LeaderChange for another."""
     elections = [each for log in ground.files(f"*/{METADATA}/*.log") for each in Segment(log).elections()]
     path, leader_id = ground.pick(
         (path, change.leader_id)
@@ -83,13 +83,13 @@ def quorum_state_with_another_vote(ground: Ground) -> Spot:
 
 @FAULTS.kind("election-stranger", on=QUORUMS)
 def quorum_state_of_a_stranger(ground: Ground) -> Spot:
-    """quorum-state has a leader, of an epoch behind the log's, who was never a voter."""
+    """quorum-state has a higher epoch than the log, with a leader that was never a voter."""
     return _quorum_state(ground, leader_epoch=77, leader_id=77, voted_id=-1, voted_directory_id=None)
 
 
 @FAULTS.kind("election-last-epoch", on=QUORUMS)
 def quorum_state_of_the_last_epoch(ground: Ground) -> Spot:
-    """quorum-state is of epoch 2147483647, after which there is none."""
+    """quorum-state has epoch 2147483647, the greatest possible one."""
     return _quorum_state(ground, leader_epoch=2**31 - 1, leader_id=-1, voted_id=-1, voted_directory_id=None)
 
 
@@ -103,7 +103,7 @@ def quorum_state_cut(ground: Ground) -> Spot:
 
 @FAULTS.kind("election-copies", on=QUORUMS)
 def quorum_state_copy_differs(ground: Ground) -> Spot:
-    """A copy that raftlog keeps of quorum-state has another vote."""
+    """A copy that raftlog keeps of quorum-state has a higher epoch."""
     path = ground.file(f"*/{METADATA}/quorum-state")
     copy = path.with_name(ground.pick(COPY_NAMES))
     state = read_quorum_state(path.read_bytes())
@@ -114,7 +114,7 @@ def quorum_state_copy_differs(ground: Ground) -> Spot:
 
 @FAULTS.kind("file-crc", on=QUORUMS)
 def quorum_state_copy_flipped(ground: Ground) -> Spot:
-    """A digit of a copy that raftlog keeps of quorum-state is another one."""
+    """A digit is changed in a copy that raftlog keeps of quorum-state."""
     path = ground.file(f"*/{METADATA}/quorum-state")
     copy = path.with_name(ground.pick(COPY_NAMES))
     data = _copy(read_quorum_state(path.read_bytes()))
@@ -146,7 +146,7 @@ def _epochs(ground: Ground, least: int = 1) -> tuple[Path, list[EpochEntry]]:
 
 @FAULTS.kind("epochs-start", on=(*QUORUMS, "topics"))
 def epochs_start_elsewhere(ground: Ground) -> Spot:
-    """leader-epoch-checkpoint has an epoch start where none of its batches does."""
+    """leader-epoch-checkpoint has a start offset for an epoch that is not the start of the epoch's first batch."""
     path, entries = _epochs(ground, 2)
     number = len(entries) - 1
     moved = entries[number].start_offset + ground.pick((-3, -1, 1, 4))
@@ -166,7 +166,7 @@ def epochs_lack_one(ground: Ground) -> Spot:
 
 @FAULTS.kind("epochs-missing", on=_ALL)
 def epochs_missing(ground: Ground) -> Spot:
-    """leader-epoch-checkpoint is gone."""
+    """leader-epoch-checkpoint is missing."""
     path, _ = _epochs(ground)
     path.unlink()
     return Spot(min(log for log in path.parent.glob("*.log") if log.stat().st_size))
@@ -188,7 +188,7 @@ def _line(entry: EpochEntry) -> bytes:
 
 @FAULTS.kind("file-format", on=_ALL)
 def epochs_miscounted(ground: Ground) -> Spot:
-    """leader-epoch-checkpoint counts an entry more than it has."""
+    """leader-epoch-checkpoint has one entry fewer than its count."""
     path, entries = _epochs(ground)
     path.write_bytes(path.read_bytes().replace(b"0\n%d\n" % len(entries), b"0\n%d\n" % (len(entries) + 1), 1))
     return Spot(path)
@@ -196,7 +196,7 @@ def epochs_miscounted(ground: Ground) -> Spot:
 
 @FAULTS.kind("file-format", on=_ALL)
 def epochs_of_no_format(ground: Ground) -> Spot:
-    """leader-epoch-checkpoint is of a version that there is not, or has something else in it."""
+    """leader-epoch-checkpoint has an unknown version, or unrelated content."""
     path, _ = _epochs(ground)
     path.write_bytes(ground.pick((b"7" + path.read_bytes()[1:], b"\0" * 16, b"not a checkpoint\n")))
     return Spot(path)
@@ -232,7 +232,7 @@ def directory_of_other_cluster(ground: Ground) -> Spot:
 
 @FAULTS.kind("node-twice", on=QUORUMS)
 def node_twice(ground: Ground) -> Spot:
-    """The meta.properties of two log directories name one node."""
+    """The meta.properties of two log directories have the same node id."""
     path = ground.file("*/meta.properties")
     mine = _value(path, "node.id")
     other = ground.pick(_value(each, "node.id") for each in ground.files("*/meta.properties") if each != path)
@@ -243,7 +243,7 @@ def node_twice(ground: Ground) -> Spot:
 
 @FAULTS.kind("directory-twice", on=QUORUMS)
 def directory_id_twice(ground: Ground) -> Spot:
-    """The meta.properties of two log directories name one directory id: a disk was copied."""
+    """The meta.properties of two log directories have the same directory id: a disk was copied."""
     first, second, *_ = ground.shuffled(ground.files("*/meta.properties"))
     second.write_text(second.read_text().replace(_value(second, "directory.id"), _value(first, "directory.id")))
     return Spot(first, other_path=second)
@@ -265,7 +265,7 @@ def _value(path: Path, key: str) -> str:
 
 @FAULTS.kind("meta-missing", on=QUORUMS)
 def unclaimed_directory(ground: Ground) -> Spot:
-    """The meta.properties of a log directory is gone."""
+    """The meta.properties of a log directory is missing."""
     path = ground.file("*/meta.properties")
     path.unlink()
     return Spot(path)
@@ -281,7 +281,7 @@ def directory_without_node(ground: Ground) -> Spot:
 
 @FAULTS.kind("offset-checkpoint", on=TOPICS)
 def offset_checkpoint_ahead(ground: Ground) -> Spot:
-    """The recovery point or the high watermark of a partition is behind the end of its log."""
+    """The recovery point or the high watermark of a partition is beyond the end of its log."""
     path = ground.file(ground.pick(("**/recovery-point-offset-checkpoint", "**/replication-offset-checkpoint")))
     entries = list(read_offset_checkpoint(path.read_bytes()))
     there = [number for number, each in enumerate(entries) if (path.parent / f"{each.topic}-{each.partition}").exists()]
@@ -294,7 +294,7 @@ def offset_checkpoint_ahead(ground: Ground) -> Spot:
 
 @FAULTS.kind("file-format", on=TOPICS)
 def offset_checkpoint_torn(ground: Ground) -> Spot:
-    """A checkpoint of offsets is cut in the middle of a line."""
+    """An offset checkpoint is cut off in the middle of a line."""
     path = ground.file("**/replication-offset-checkpoint")
     path.write_bytes(path.read_bytes()[: -ground.between(3, 100)])
     return Spot(path)
@@ -313,7 +313,7 @@ def topic_epoch_beyond_the_end(ground: Ground) -> Spot:
 
 @FAULTS.kind("epochs-beyond", on=QUORUMS)
 def epoch_begun_at_the_end(ground: Ground) -> Spot:
-    """leader-epoch-checkpoint has an epoch that a leader began, and wrote nothing in."""
+    """leader-epoch-checkpoint has an epoch in which its leader wrote nothing."""
     path = ground.file(f"n[23]/{METADATA}/leader-epoch-checkpoint")
     entries = read_leader_epoch_checkpoint(path.read_bytes())
     log = Segment(max(path.parent.glob("*.log")))

@@ -57,7 +57,7 @@ def _renamed(path: Path, offset: int, epoch: int) -> Path:
 
 @FAULTS.kind("snapshot-epoch", "snapshot-timestamp", on=QUORUMS)
 def snapshot_of_other_content(ground: Ground) -> Spot:
-    """A snapshot has the content of another one of its replica, sound in itself."""
+    """A snapshot has the valid content of another snapshot of its replica."""
     found = _snapshots(ground)
     path = ground.pick(each for each in found if any(_are_two(each, other) for other in found))
     other = ground.pick(each for each in found if _are_two(path, each))
@@ -89,7 +89,7 @@ def snapshot_cut(ground: Ground) -> Spot:
 
 @FAULTS.kind("snapshot-footer", "snapshot-header", on=QUORUMS)
 def snapshot_empty(ground: Ground) -> Spot:
-    """A snapshot has no bytes, as where a file system forgot them in a crash."""
+    """A snapshot is empty, as if the file system lost its bytes in a crash."""
     path = ground.pick(_snapshots(ground))
     path.write_bytes(b"")
     return Spot(path)
@@ -106,7 +106,7 @@ def snapshot_without_header(ground: Ground) -> Spot:
 
 @FAULTS.kind("snapshot-offset", on=QUORUMS)
 def snapshot_with_a_gap(ground: Ground) -> Spot:
-    """The offsets of a snapshot's batches leave some out."""
+    """The offsets of a snapshot's batches have a gap."""
     segment = Segment(ground.pick(_snapshots(ground)))
     last = len(segment.batches) - 1
     segment.batches[last] = with_base_offset(segment.batches[last], segment.view(last).base_offset + 5)
@@ -116,7 +116,7 @@ def snapshot_with_a_gap(ground: Ground) -> Spot:
 
 @FAULTS.kind("snapshot-epoch", on=QUORUMS)
 def snapshot_batch_of_other_epoch(ground: Ground) -> Spot:
-    """A batch of a snapshot is of another epoch."""
+    """A batch of a snapshot has another epoch."""
     segment = Segment(ground.pick(_snapshots(ground)))
     index = ground.below(len(segment.batches))
     segment.batches[index] = with_epoch(segment.batches[index], segment.view(index).partition_leader_epoch + 1)
@@ -126,7 +126,7 @@ def snapshot_batch_of_other_epoch(ground: Ground) -> Spot:
 
 @FAULTS.kind("snapshot-control", on=QUORUMS)
 def snapshot_with_control_in_the_middle(ground: Ground) -> Spot:
-    """A control record stands between the data batches of a snapshot."""
+    """A snapshot has a control record between its data batches."""
     segment = Segment(ground.pick(_snapshots(ground)))
     footer = segment.view(-1)
     made = control_batch(segment.batches[-1], [KRaftVersionRecord(1)])
@@ -161,7 +161,7 @@ def _header(path: Path) -> list[ControlValue | None]:
 
 @FAULTS.kind("snapshot-timestamp", on=QUORUMS)
 def snapshot_timestamp_wrong(ground: Ground) -> Spot:
-    """A snapshot's header has a time that no batch has."""
+    """A snapshot's header has a timestamp that no batch has."""
     return _change_header(
         ground,
         lambda value: SnapshotHeaderRecord(value.last_contained_log_timestamp - ground.between(1, 10_000)),
@@ -177,7 +177,7 @@ def snapshot_of_other_voters(ground: Ground) -> Spot:
 
 @FAULTS.kind("snapshot-voters", on=QUORUMS)
 def snapshot_of_other_endpoints(ground: Ground) -> Spot:
-    """A snapshot has a voter at another port."""
+    """A snapshot has a different port for a voter."""
 
     def change(value: VotersRecord) -> VotersRecord:
         first, *rest = value.voters
@@ -189,7 +189,7 @@ def snapshot_of_other_endpoints(ground: Ground) -> Spot:
 
 @FAULTS.kind("snapshot-version", on=DYNAMIC)
 def snapshot_of_other_version(ground: Ground) -> Spot:
-    """A snapshot has kraft.version 0 and no voters, where the log has 1."""
+    """A snapshot has kraft.version 0 and no voters, but the log has kraft.version 1."""
     ground.alone()  # In a log that starts above 0, a snapshot may be all that says it.
     segment = Segment(ground.pick(_snapshots(ground)))
     first, *others = segment.batches
@@ -202,7 +202,7 @@ def snapshot_of_other_version(ground: Ground) -> Spot:
 
 @FAULTS.kind("snapshot-id", "snapshot-epoch", on=QUORUMS)
 def snapshot_of_other_epoch(ground: Ground) -> Spot:
-    """A snapshot is named after another epoch, and so are its batches."""
+    """A snapshot has another epoch in its name and in its batches."""
     segment = Segment(ground.pick(_snapshots(ground)))
     epoch = _epoch(segment.path) + 1
     segment.batches = [with_epoch(batch, epoch) for batch in segment.batches]
@@ -213,7 +213,7 @@ def snapshot_of_other_epoch(ground: Ground) -> Spot:
 
 @FAULTS.kind("snapshot-boundary", on=QUORUMS)
 def snapshot_inside_a_batch(ground: Ground) -> Spot:
-    """A snapshot is there that is named after an offset inside a batch."""
+    """A snapshot has an offset in its name that is inside a batch."""
     found = [(path, offset) for path in _snapshots(ground) for offset in _offsets_inside(path)]
     path, offset = ground.pick(found)
     inside = path.with_name(f"{offset:020}-{_epoch(path):010}.checkpoint")
@@ -233,7 +233,7 @@ def _offsets_inside(path: Path) -> list[int]:
 
 @FAULTS.kind("snapshot-ahead", on=QUORUMS)
 def snapshot_ahead_of_the_log(ground: Ground) -> Spot:
-    """A snapshot is there that is named after an offset which the log has not reached."""
+    """A snapshot has an offset in its name that the log has not reached."""
     path = ground.pick(_snapshots(ground))
     ahead = path.with_name(f"{5000 + ground.below(1000):020}-{_epoch(path):010}.checkpoint")
     ahead.write_bytes(path.read_bytes())
@@ -242,7 +242,7 @@ def snapshot_ahead_of_the_log(ground: Ground) -> Spot:
 
 @FAULTS.kind("log-start-uncovered", on=DYNAMIC)
 def snapshots_deleted(ground: Ground) -> Spot:
-    """All snapshots of a log that starts above 0 are gone."""
+    """All snapshots of a log that starts above 0 are missing."""
     starts = [path.parent for path in ground.files("*/*/*.checkpoint") if _start(path.parent) > 0]
     directory = ground.pick(starts)
     for path in directory.glob("*.checkpoint"):
@@ -256,7 +256,7 @@ def _start(directory: Path) -> int:
 
 @FAULTS.kind("snapshot-unfinished", on=QUORUMS)
 def snapshot_unfinished(ground: Ground) -> Spot:
-    """The beginning of a snapshot was left by a writer that was killed."""
+    """A writer that was killed has left the beginning of a snapshot."""
     path = ground.pick(_snapshots(ground))
     part = path.with_name(f"{end_offset(path) + 1:020}-{_epoch(path):010}.checkpoint.part")
     part.write_bytes(path.read_bytes()[:200])
@@ -281,7 +281,7 @@ def snapshot_of_another_cluster(ground: Ground) -> Spot:
 
 @FAULTS.kind("snapshot-twins", on=QUORUMS)
 def snapshot_twin_differs(ground: Ground) -> Spot:
-    """Two replicas have snapshots of one id with another number of records."""
+    """Two replicas have snapshots with the same id, but with different numbers of records."""
     found = _snapshots(ground)
     twins = [path for path in found if sum(other.name == path.name for other in found) > 1]
     path = ground.pick(twins)

@@ -92,13 +92,13 @@ def _moved(voter: VotersRecordVoter) -> VotersRecordVoter:
 
 @FAULTS.kind("voters-overlap", on=QUORUMS)
 def voters_swapped(ground: Ground) -> Spot:
-    """One of three voters is replaced by another: Kafka would accept it, and it is not safe."""
+    """One of three voters is replaced by another: Kafka would accept it, but it is not safe."""
     return _forge(ground, lambda voters: (*voters[:-1], _other(voters[-1], 9)), counts=(3,))
 
 
 @FAULTS.kind("voters-one-change", on=DYNAMIC)
 def voters_swapped_of_four(ground: Ground) -> Spot:
-    """One of four voters is replaced by another, which is safe, and two changes at once."""
+    """One of four voters is replaced by another, which is safe, but is two changes at once."""
     return _forge(ground, lambda voters: (*voters[:-1], _other(voters[-1], 9)), counts=(4,))
 
 
@@ -116,13 +116,13 @@ def voters_two_removed(ground: Ground) -> Spot:
 
 @FAULTS.kind("voters-schema", on=QUORUMS)
 def voters_with_one_twice(ground: Ground) -> Spot:
-    """A voter set has a voter twice."""
+    """A voter set has the same voter twice."""
     return _forge(ground, lambda voters: (*voters, attrs.evolve(voters[0], directory_id=uuid.UUID(int=5))))
 
 
 @FAULTS.kind("voters-schema", on=QUORUMS)
 def voters_of_one_directory(ground: Ground) -> Spot:
-    """A voter set has two voters of one directory."""
+    """A voter set has two voters with the same directory id."""
     return _forge(ground, lambda voters: (*voters, attrs.evolve(voters[0], id=9)))
 
 
@@ -134,7 +134,7 @@ def voters_none(ground: Ground) -> Spot:
 
 @FAULTS.kind("voters-schema", on=QUORUMS)
 def voters_with_a_listener_twice(ground: Ground) -> Spot:
-    """A voter set has a voter with two listeners of one name."""
+    """A voter set has a voter with two listeners of the same name."""
     twice = VotersRecordEndpoint("CONTROLLER", "elsewhere", 9093)
     return _forge(
         ground, lambda voters: (attrs.evolve(voters[0], endpoints=(*voters[0].endpoints, twice)), *voters[1:])
@@ -155,7 +155,7 @@ def voters_of_other_versions(ground: Ground) -> Spot:
 
 @FAULTS.kind("voters-version", on=("static",))
 def voters_at_version_0(ground: Ground) -> Spot:
-    """A Voters record stands in a metadata log before kraft.version is 1."""
+    """A metadata log has a Voters record before kraft.version is 1."""
     kept = ground.alone()
     voters = _voters(kept / METADATA)[_UPGRADED]
     segment, index = data_batch(ground, record_count=1, to_offset=_UPGRADED)
@@ -183,7 +183,7 @@ def voters_changed_by_a_new_leader(ground: Ground) -> Spot:
 
 @FAULTS.kind("kraft-version-order", on=DYNAMIC)
 def kraft_version_back(ground: Ground) -> Spot:
-    """kraft.version becomes 0 where it is 1."""
+    """kraft.version goes from 1 back to 0."""
     ground.alone()
     return _put(*data_batch(ground, record_count=1), [KRaftVersionRecord(0)])
 
@@ -197,7 +197,7 @@ def kraft_version_unknown(ground: Ground) -> Spot:
 
 @FAULTS.kind("kraft-version-voters", on=("static",))
 def kraft_version_without_voters(ground: Ground) -> Spot:
-    """kraft.version becomes 1, and no Voters record stands beside it."""
+    """kraft.version becomes 1, without a Voters record in its batch."""
     ground.alone()
     segment, index = data_batch(ground, record_count=1, from_offset=_UPGRADED - 30, to_offset=_UPGRADED)
     return _put(segment, index, [KRaftVersionRecord(1)])

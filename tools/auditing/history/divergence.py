@@ -59,9 +59,9 @@ class Divergence:
 
     Attributes:
         kind: how.
-        offset: the first offset that differs; of ``APART``, where the later log starts.
+        offset: the first offset that differs; for ``APART``, the start offset of the later log.
         left, right: what is there on each side.
-        end_offset: after the last offset that is known to differ in this way without a break, exclusive.
+        end_offset: end of the contiguous offsets that are known to differ in this way, exclusive.
     """
 
     kind: DivergenceKind
@@ -72,7 +72,7 @@ class Divergence:
 
     @property
     def epoch(self) -> int | None:
-        """The epoch at the offset, on the left, or on the right where the left has none."""
+        """The epoch at the offset in the left log, or in the right one if the left has none there."""
         return self.right.epoch if self.left.epoch is None else self.left.epoch
 
 
@@ -129,7 +129,7 @@ def _disorder(left: PartitionEvidence, right: PartitionEvidence, start: int, end
 def _diverges_after(segment: FileEvidence, finding: Finding, other: PartitionEvidence, read: BatchReader) -> int | None:
     """Return the offset where a segment continues after a finding, unless the other log has the same batch there."""
     offset, position = finding.offset or 0, finding.position or 0
-    start = position + 1 if finding.rule == "offset-order" else position  # A gap's finding is of what goes on.
+    start = position + 1 if finding.rule == "offset-order" else position  # A gap's position is that of the next batch.
     batches = read(segment, offset, offset + BLOCK_SIZE)
     mine = next((batch for batch in batches if batch.position >= start), None)
     if mine is None:
@@ -261,7 +261,7 @@ def _by_base_offset(replica: PartitionEvidence, start: int, end: int, read: Batc
         extent = segment.extent
         if extent is not None and extent.start_offset < end and extent.end_offset > start:
             for batch in read(segment, start, end):
-                if extent.start_offset <= batch.base_offset < extent.end_offset:  # Or it is out of line.
+                if extent.start_offset <= batch.base_offset < extent.end_offset:  # Otherwise it is out of order.
                     found.setdefault(batch.base_offset, (segment, batch))
     return found
 
@@ -271,7 +271,7 @@ def _key(batch: RecordBatch) -> tuple[int, int, int]:
 
 
 def _kind_of_pair(mine: RecordBatch, other: RecordBatch, *, are_raft: bool) -> DivergenceKind:
-    """Say how two batches of one base offset differ."""
+    """Return how two batches with the same base offset differ."""
     if mine.crc == other.crc:
         return DivergenceKind.HEADER_ROT
     is_compacted = not are_raft and _only_compacted(mine, other)
@@ -279,14 +279,14 @@ def _kind_of_pair(mine: RecordBatch, other: RecordBatch, *, are_raft: bool) -> D
 
 
 def _kind_of_missing(there: RecordBatch, lacking: PartitionEvidence, *, are_raft: bool) -> DivergenceKind:
-    """Say why a replica lacks a batch that another one has."""
+    """Return why a replica lacks a batch that another one has."""
     if _is_damaged_at(lacking, there.base_offset):
         return DivergenceKind.BIT_ROT
     return DivergenceKind.LOST_RECORDS if are_raft or _has_keyless(there) else DivergenceKind.COMPACTION
 
 
 def _is_damaged_at(replica: PartitionEvidence, offset: int) -> bool:
-    """Say whether a replica has something wrong in the segment that would hold an offset, or in place of that one."""
+    """Return whether a replica is damaged in the segment that would hold an offset, or has a gap in its place."""
     gaps = (finding for segment in replica.segments for finding in segment.findings if finding.rule == "segment-gap")
     is_in_gap = any(gap.offset is not None and gap.offset <= offset for gap in gaps)
     holder = _holder(replica, offset)
@@ -331,7 +331,7 @@ def _bytes(field: Iterable[int] | None) -> bytes | None:
 
 
 def _has_keyless(batch: RecordBatch) -> bool:
-    """Say whether a batch has a record that compaction would have kept: one without a key."""
+    """Return whether a batch has a record without a key, which compaction would have kept."""
     try:
         return not batch.is_control and any(key is None for key, _ in _records(batch).values())
     except RaftLogError:
