@@ -1797,7 +1797,7 @@ def _put_area(
         field: bytes = large[index]
         memcpy(cython.address(place), places + 8 * index, 8)
         if place < copied or place > len(area):
-            raise ValueError("a large field stands outside of its record")
+            raise ValueError("a large field lies outside its record")
         size = cython.cast(cython.Py_ssize_t, place) - copied
         if size > end - at or len(field) > end - at - size:
             raise ValueError("the records take more bytes than was said")

@@ -20,7 +20,7 @@ class RawSnapshotWriter(Protocol):
 
     @property
     def snapshot_id(self) -> OffsetAndEpoch:
-        """End offset (exclusive) of the log prefix that the snapshot stands for, and the epoch of its last record."""
+        """End offset (exclusive) of the log prefix that the snapshot replaces, and the epoch of its last record."""
         ...
 
     @property
@@ -91,7 +91,7 @@ class RawSnapshotReader(Protocol):
 
     @property
     def snapshot_id(self) -> OffsetAndEpoch:
-        """End offset (exclusive) of the log prefix that the snapshot stands for, and the epoch of its last record."""
+        """End offset (exclusive) of the log prefix that the snapshot replaces, and the epoch of its last record."""
         ...
 
     def size(self) -> int:

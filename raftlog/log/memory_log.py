@@ -264,7 +264,7 @@ class MemoryLog(LogQueries):
 
         def restart_at_snapshot() -> bool:
             offset, least = latest.offset, self._high_watermark
-            invariant(least <= offset, "memory: anew at {}, below the high watermark {}", offset, least)
+            invariant(least <= offset, "memory: restart at {}, below the high watermark {}", offset, least)
             self._restart_at(offset)
             self._generation += 1
             self._delete_snapshots_before(latest)

@@ -52,7 +52,7 @@ class UnderWay(NamedTuple):
         holds_reads: whether nothing may be read until it is finished.
         cut: what a truncation will leave; None if nothing is truncated. The log answers as if it were done, and refuses
             reads from the new end on: the batches there may be deleted already.
-        new_start: offset at which the log will start anew when it is finished; None if it keeps its start. Until then
+        new_start: offset at which the log will restart when it is finished; None if it keeps its start. Until then
             the high watermark does not pass this offset.
     """
 

@@ -186,7 +186,7 @@ def control_values() -> st.SearchStrategy[ControlValue]:
 def control_batches(
     base_offset: int | None = None, epoch: int | None = None, *, max_records: int = 3
 ) -> st.SearchStrategy[bytes]:
-    """Batches of control records, each of which is well-formed by itself.
+    """Batches of control records, each well-formed.
 
     Args:
         base_offset: of the first record; None: any.

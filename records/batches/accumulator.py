@@ -277,7 +277,7 @@ class BatchAccumulator:
         return completed.last_offset
 
     def _complete(self, batch: CompletedBatch) -> None:
-        """Let a batch wait to be drained behind the others."""
+        """Queue a batch to be drained after the others."""
         before = self._completed[-1].last_offset + 1 if self._completed else batch.base_offset
         invariant(before == batch.base_offset, "{} is completed after offset {}", batch, before)
         invariant(batch.record_count > 0, "{} is completed, and is empty", batch)

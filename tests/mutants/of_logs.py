@@ -292,7 +292,7 @@ MUTANTS: Final = (
         "the high watermark is not below the log start, after a full truncation either",
         "KAFKA-9491",
         swapped(FileLog, "_steps_of_restart_at", _keeping_high_watermark),
-        (f"{CONTRACT}::test_a_log_starts_anew_at_a_snapshot_ahead",),
+        (f"{CONTRACT}::test_a_log_restarts_at_a_snapshot_ahead",),
     ),
     Mutant(
         "K26-high-watermark",
@@ -341,7 +341,7 @@ MUTANTS: Final = (
         "a start finishes what a crash has left between a snapshot and the truncation for it",
         "KafkaMetadataLogTest#testCreateReplicatedLogTruncatesFully",
         instead(startup, "_snapshot_ahead", lambda *_: None),
-        (f"{CONTRACT}::test_a_crash_before_the_log_starts_anew",),
+        (f"{CONTRACT}::test_a_crash_before_the_log_restarts",),
     ),
     Mutant(
         "K32",

@@ -218,7 +218,8 @@ class ProducerSpan:
         open_offset: first offset in this segment of the transaction that is open at the segment's end.
         indexed_offset: first offset, by the transaction index, of the transaction that the first marker ends.
         later_timestamp: the greatest timestamp of the segment, if it comes after the producer's last data batch.
-        empty_marker_count: how many markers after its first one here end no transaction.
+        empty_marker_count: number of markers after its first one here that end no transaction.
+        first_empty_marker_offset: of the first of these; -1 if there is none.
         is_transactional: whether its first data batch here is part of a transaction.
         is_marker_first: whether its first marker here comes before any batch of a transaction.
         is_marker_abort: whether its first marker here is an ABORT.
@@ -241,6 +242,7 @@ class ProducerSpan:
     indexed_offset: int = -1
     later_timestamp: int = -1
     empty_marker_count: int = 0
+    first_empty_marker_offset: int = -1
     is_transactional: bool = False
     is_marker_first: bool = False
     is_marker_abort: bool = False

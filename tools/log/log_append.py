@@ -218,7 +218,7 @@ def _write(opened: OpenedLog, accumulator: BatchAccumulator) -> None:
 def _fact(opened: OpenedLog, epoch: int, first_offset: int, record_count: int, bootstrap_count: int) -> Fact:
     end_offset = opened.log.end_offset.offset
     text = f"epoch {epoch}: offsets {first_offset} to {end_offset - 1}, of which {record_count} are records"
-    text += f", behind the {bootstrap_count} that bootstrap.checkpoint stands for" if bootstrap_count else ""
+    text += f", after the {bootstrap_count} of bootstrap.checkpoint" if bootstrap_count else ""
     members = {
         "epoch": epoch,
         "base_offset": first_offset,

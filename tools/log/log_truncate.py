@@ -78,7 +78,7 @@ def _check(opened: OpenedLog, given: argparse.Namespace) -> None:
 
 def _fact(log: FileLog, former_end_offset: int, *, was_quarantined: bool) -> Fact:
     end_offset = log.end_offset.offset
-    text = f"the log ends at offset {end_offset}: {former_end_offset - end_offset} offsets are gone"
+    text = f"the log ends at offset {end_offset}: {former_end_offset - end_offset} offsets were removed"
     if was_quarantined:
         text += "; what was damaged is set aside, and the quarantine is over"
     members = {

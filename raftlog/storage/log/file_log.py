@@ -171,7 +171,7 @@ class FileLog(AppendableLog):
 
         def take(new: object) -> None:
             high_watermark = self._high_watermark
-            invariant(high_watermark <= offset, "{}: anew at {}, below {}", self._directory, offset, high_watermark)
+            invariant(high_watermark <= offset, "{}: restart at {}, below {}", self._directory, offset, high_watermark)
             replace.memory(new)
             self._damaged_segments, self._quarantine = None, quarantine
             self._epochs, self._epochs_are_stored = epochs, False

@@ -9,7 +9,7 @@ sync is on record, and rewrites the rest before using it::
     batches at or above it              read from the disk, after the file is synced and its page cache dropped. If
                                         the cache cannot be dropped, the same bytes are written in place and synced
     the length of the last segment      extended by a byte, truncated and synced: a truncation may not be on disk
-    the recovery point                  replaced by itself, before anything is truncated or removed because of it
+    the recovery point                  rewritten unchanged, before anything is truncated or removed because of it
     a segment that begins at the        renamed to *.swap and back, and the directory synced. The name of an earlier
     durable point or above              segment is durable, since a batch in it is
     snapshots                           renamed likewise; their bytes were synced before they got their names
@@ -47,7 +47,7 @@ _PIECE_SIZE: Final = 1024 * 1024
 
 
 def rewrite_recovery_point(file_system: FileSystem, directory: str, stored: StoredDurablePoint) -> None:
-    """Replace the recovery point by itself, unless the log was closed in order.
+    """Rewrite the recovery point unchanged, unless the log was closed in order.
 
     Otherwise, if it is not on disk, a crash after a truncation or removal based on it may bring back an older one, with
     a higher durable end.
@@ -127,7 +127,7 @@ def _rewrite_batches(segment: LogSegment, position: int) -> None:
             continue
         batch_size = LOG_OVERHEAD + int.from_bytes(data[8:LOG_OVERHEAD], "big")
         if not len(data) < batch_size <= segment.size_bytes - position:
-            operation = f"write anew at position {position}"
+            operation = f"rewrite at position {position}"
             raise StorageError(segment.path, operation, "a batch that was sound has changed")
         size = batch_size
 

@@ -52,7 +52,7 @@ class SegmentList:
         self._check_invariants()
 
     def _check_invariants(self) -> None:
-        """Check that the segments stand end to end, and that the last one is active."""
+        """Check that the segments are adjacent, and that the last one is active."""
         invariant(
             self._segments[-1:] == [self.active], "{}: {} is not its last segment", self._directory, self.active.path
         )
@@ -98,7 +98,7 @@ class SegmentList:
         return self._located
 
     def _position_of(self, offset: int) -> int:
-        return present(self.locate(offset).segment_position, "where an offset stands").position
+        return present(self.locate(offset).segment_position, "the position of an offset").position
 
     def batch_start(self, offset: int) -> LogOffsetMetadata:
         """Return the base offset and the place of the batch that holds an offset; for one after all, the log end.
@@ -294,7 +294,7 @@ class SegmentList:
             return new
 
         def take(new: LogSegment) -> None:
-            invariant(new.base_offset == offset, "{}: the log starts anew at {}", new.path, offset)
+            invariant(new.base_offset == offset, "{}: the log restarts at {}", new.path, offset)
             invariant(new.size_bytes == 0, "{} begins with {} bytes", new.path, new.size_bytes)
             self._located = None
             for segment in doomed:

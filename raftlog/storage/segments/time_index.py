@@ -37,7 +37,7 @@ class TimeIndex(IndexFile[TimeIndexEntry]):
         self._check_invariants()
 
     def _check_invariants(self) -> None:
-        """Check that the greatest timestamp, kept by itself, is that of the last entry, in the segment."""
+        """Check that the cached greatest timestamp is that of the last entry, in the segment."""
         last_timestamp, offset = self.last_timestamp_and_offset
         kept = self._last_timestamp
         invariant(last_timestamp == kept, "{}: the last entry has {}, not {}", self.path, last_timestamp, kept)

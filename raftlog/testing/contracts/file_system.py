@@ -61,7 +61,7 @@ class FileSystemContract:
             assert not each.read_at(99, 5)
 
     def test_a_gap_reads_as_zeros(self, files: FileSystem) -> None:
-        """A write behind the end fills what is between with zeros."""
+        """A write after the end fills the gap with zeros."""
         file = files.open("log", create=True)
         file.write_at(3, b"x")
         assert bytes(file.read_at(0, 9)) == b"\0\0\0x"
@@ -227,7 +227,7 @@ class FileSystemContract:
         assert bytes(file.read_at(0, 99)) == b"onetwo"
 
     def test_a_lock_has_one_owner(self, files: FileSystem) -> None:
-        """A second owner is refused until the first lets go; the file stays; the refusal changes nothing."""
+        """A second owner is refused until the first releases the lock; the file stays; the refusal changes nothing."""
         lock = files.lock(".lock")
         for _ in range(2):
             with pytest.raises(DirectoryLockedError):

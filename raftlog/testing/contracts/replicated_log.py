@@ -376,7 +376,7 @@ class ReplicatedLogContract:
             kafkas.log.create_snapshot(OffsetAndEpoch(*snapshot_id))
         assert state(kafkas.log) == before
 
-    def test_a_log_starts_anew_at_a_snapshot_ahead(self, kafkas: LogHarness) -> None:
+    def test_a_log_restarts_at_a_snapshot_ahead(self, kafkas: LogHarness) -> None:
         """A snapshot from the leader replaces the whole log, which continues after it."""
         log = kafkas.log
         log.update_high_watermark(40)
@@ -393,7 +393,7 @@ class ReplicatedLogContract:
         assert contents(kafkas.log) == raft_batch(100, 9, 2)
         assert (kafkas.log.start_offset, kafkas.log.snapshot_ids) == (100, (snapshot_id,))
 
-    def test_a_crash_before_the_log_starts_anew(self, kafkas: LogHarness) -> None:
+    def test_a_crash_before_the_log_restarts(self, kafkas: LogHarness) -> None:
         """A frozen snapshot that is ahead replaces the log on the next open after a crash."""
         snapshot_id = install_snapshot(kafkas.log, 100, 9)
         unfrozen = kafkas.log.create_snapshot_unchecked(OffsetAndEpoch(200, 9))

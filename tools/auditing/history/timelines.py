@@ -37,7 +37,7 @@ class VoterChange:
 
     Attributes:
         offset: of its record, from which on it is in force; of a set that only snapshots know, the last offset that
-            the oldest of them stands for: it is in force since then at the latest. -1 of the bootstrap snapshot.
+            the oldest of them covers: it is in force since then at the latest. -1 for the bootstrap snapshot.
         epoch: of that record.
         timestamp: of that record, in ms.
         kraft_version: in force at the offset.

@@ -119,7 +119,7 @@ def _missing(evidence: PartitionEvidence, copies: list[FileEvidence]) -> Iterato
 def _contradictions(evidence: PartitionEvidence, path: str, state: QuorumStateData) -> Iterator[Finding]:
     epoch = log_epoch(evidence)
     if state.leader_epoch == _LAST_EPOCH:
-        reason = f"quorum-state is of epoch {_LAST_EPOCH}, the last that there is: nobody can be elected any more"
+        reason = f"quorum-state is of epoch {_LAST_EPOCH}, the greatest possible: no further election is possible"
         yield Finding(path, "election-last-epoch", reason, epoch=_LAST_EPOCH)
         return
     if state.leader_epoch < epoch:
@@ -207,7 +207,7 @@ def _decided(fields: Mapping[str, Any]) -> list[Any]:
 
 
 def _are_alike(copies: list[FileEvidence]) -> bool:
-    """Whether all copies are there, and are of one write: a crash leaves one of them behind, or both alike."""
+    """Whether all copies exist and are from one write: after a crash, one of them may be older, or both are equal."""
     writes = {(*_decided(copy.contents or {}), (copy.contents or {}).get("sequence")) for copy in copies}
     return len(copies) == len(COPY_NAMES) and len(writes) == 1
 

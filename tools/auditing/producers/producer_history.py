@@ -67,8 +67,7 @@ class ProducerHistory:
         start_offset: where the first segment starts; retention has deleted everything before it.
         end_offset: end of the last segment so far, exclusive; None before the first one.
         empty_markers: number of markers that ended no transaction.
-        first_empty_marker: the path of the first segment that has one, with the offset of its producer's first marker
-            in that segment, as ``(offset, path)``; None before that.
+        first_empty_marker: offset of the first such marker of some producer and path of its segment; None before that.
     """
 
     def __init__(self) -> None:
@@ -166,7 +165,8 @@ class ProducerHistory:
         if count and self.breaks == 0:
             self.empty_markers += count
             if self.first_empty_marker is None:
-                self.first_empty_marker = (span.first_marker_offset, segment.task.path)
+                offset = span.first_marker_offset if is_empty else span.first_empty_marker_offset
+                self.first_empty_marker = (offset, segment.task.path)
 
     def _go_on(self, segment: FileEvidence, state: ProducerState, span: ProducerSpan, breaks_before: int) -> None:
         state.epoch = span.last_epoch

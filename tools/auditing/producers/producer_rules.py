@@ -148,6 +148,7 @@ class ProducerSurvey:
             indexed_offset=indexed_offsets.get(markers.first_offset, -1),
             later_timestamp=timestamp if timestamp_offset > last.last_offset else -1,
             empty_marker_count=markers.empty_count,
+            first_empty_marker_offset=markers.first_empty_offset,
             is_transactional=first.is_transactional,
             is_marker_first=markers.is_first_alone,
             is_marker_abort=markers.is_first_abort,

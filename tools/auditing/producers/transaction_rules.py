@@ -54,7 +54,8 @@ class Markers:
         coordinator_epochs: coordinator epochs of its first and last marker.
         is_first_alone: whether the segment has no transactional batch of the producer before the first marker.
         is_first_abort: whether the first marker is an ABORT.
-        empty_count: how many of the markers after the first ended no transaction.
+        empty_count: number of the markers after the first that ended no transaction.
+        first_empty_offset: offset of the first of these; -1 if there is none.
     """
 
     first_offset: int
@@ -62,6 +63,7 @@ class Markers:
     is_first_alone: bool
     is_first_abort: bool = False
     empty_count: int = 0
+    first_empty_offset: int = UNKNOWN
 
 
 _NO_MARKERS: Final = Markers(UNKNOWN, (UNKNOWN, UNKNOWN), is_first_alone=False)
@@ -128,7 +130,9 @@ class TransactionSurvey:
             is_abort = is_read and not is_committed
             self._markers[producer_id] = Markers(batch.base_offset, (epoch, epoch), first_offset == UNKNOWN, is_abort)
             return None
-        markers.empty_count += first_offset == UNKNOWN
+        if first_offset == UNKNOWN:
+            markers.first_empty_offset = batch.base_offset if markers.empty_count == 0 else markers.first_empty_offset
+            markers.empty_count += 1
         return self._coordinator_fault(batch, markers, epoch)
 
     def _coordinator_fault(self, batch: RecordBatch, markers: Markers, epoch: int) -> Finding | None:

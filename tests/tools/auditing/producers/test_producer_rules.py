@@ -321,6 +321,12 @@ def test_empty_transactions_are_counted() -> None:
     assert finding.reason.startswith("3 markers")
 
 
+def test_the_first_empty_transaction_is_named() -> None:
+    """The offset is that of the first marker without records, which need not be the first marker."""
+    (finding,) = judge_producers(partition_of([WORDS, COMMIT, COMMIT, ABORT]))
+    assert (finding.rule, finding.offset) == ("transaction-empty", 3)
+
+
 def test_the_last_stable_offset_is_where_the_first_open_transaction_begins() -> None:
     """Of two open ones the earlier counts; without one the log's end does."""
     other = Step(producer_id=8, is_transactional=True)
