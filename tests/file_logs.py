@@ -37,7 +37,7 @@ def write_log(count: int = 8, epoch: int = 1) -> MemoryFileSystem:
 
 
 def write_unflushed_log() -> MemoryFileSystem:
-    """Return a file system with a log of which records 0 to 6 were flushed, and 7 and 8 not; the process was killed."""
+    """Return a file system with a log whose records 0 to 6 were flushed, and 7 and 8 not; the process was killed."""
     file_system = MemoryFileSystem()
     log = open_log(file_system)
     fill(log, 7)
@@ -47,7 +47,7 @@ def write_unflushed_log() -> MemoryFileSystem:
 
 
 def kill(file_system: MemoryFileSystem) -> MemoryFileSystem:
-    """Return what there is when the process ends without a word, and the machine goes on."""
+    """Return the files after the process was killed and the machine kept running."""
     return file_system.settled()
 
 

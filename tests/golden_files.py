@@ -16,7 +16,7 @@ _DAMAGED: Final = "damaged"
 
 
 def record_files() -> Iterator[Path]:
-    """Yield every ``.log`` and ``.checkpoint`` file that Kafka wrote and nobody broke, in order of their paths."""
+    """Yield every undamaged ``.log`` and ``.checkpoint`` file of Kafka, in order of their paths."""
     for path in sorted(GOLDEN.rglob("*")):
         if path.suffix in {".log", ".checkpoint"} and _DAMAGED not in path.relative_to(GOLDEN).parts:
             yield path

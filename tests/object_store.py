@@ -25,10 +25,10 @@ _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 
 
 class ObjectStore:
-    """A running store with one bucket for each test that asks.
+    """A running store with a bucket for each test that uses it.
 
     Attributes:
-        requests: what it was asked for, such as ``GET /bucket/key``; cleared by whoever counts.
+        requests: the requests, such as ``GET /bucket/key``; cleared by tests that count them.
     """
 
     def __init__(self, host: str, port: int) -> None:
@@ -37,7 +37,7 @@ class ObjectStore:
 
     @property
     def query(self) -> str:
-        """What a URI says to reach it."""
+        """The query of a URI that reaches it."""
         return f"?endpoint_override={self._host}:{self._port}&scheme=http"
 
     def uri(self, bucket: str, key: str = "") -> str:

@@ -38,15 +38,15 @@ def _config(size: int) -> bytes:
 def batch_with_a_record_longer_by(
     difference: int, *, base_offset: int = 0, epoch: int = 1, before: int = 0, attributes: int = 1, size: int = 3000
 ) -> bytes:
-    """Return a gzip batch whose last record is longer than the batch, as it is stored, by so many bytes.
+    """Return a gzip batch whose last record is longer than the stored batch by so many bytes.
 
     Args:
         difference: may be negative.
         base_offset: of the batch.
-        epoch: likewise.
-        attributes: likewise; with the flag of control batches, the record is a LeaderChange.
-        before: how many short records stand before it.
-        size: how many bytes the record's value has at least; it compresses well.
+        epoch: of the batch.
+        attributes: of the batch; with the flag of control batches, the record is a LeaderChange.
+        before: number of short records before it.
+        size: least size of the record's value in bytes; it compresses well.
     """
     short = [encode_record(RawRecord(0, 0, index, None, _VALUE, ())) for index in range(before)]
     key, value = _leader_change(size) if attributes & 0x20 else (None, _config(size))

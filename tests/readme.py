@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The blocks of the README, to be run as they stand there."""
+"""The code blocks of the README, to be run unchanged."""
 
 import re
 import shlex

@@ -31,7 +31,7 @@ codecs = st.sampled_from(CompressionType)
 
 @attrs.frozen
 class PlannedRecord:
-    """What a record of a planned batch holds."""
+    """The contents of a record of a planned batch."""
 
     offset: int
     timestamp: int
@@ -42,7 +42,7 @@ class PlannedRecord:
 
 @attrs.frozen
 class PlannedBatch:
-    """What a batch holds, before it is written."""
+    """The contents of a batch, before it is written."""
 
     builder: RecordBatchBuilder
     records: list[PlannedRecord]
@@ -121,7 +121,7 @@ def batch_bytes(
     base_sequence: int = -1,
     count: int = 0,
 ) -> bytes:
-    """Write a batch of magic 2 around a record area, with whatever the header is asked to say."""
+    """Write a batch of magic 2 around a record area, with any values in the header."""
     header = _HEADER.pack(
         base_offset,
         _OVERHEAD - 12 + len(area),
@@ -285,9 +285,9 @@ def mutated(draw: st.DrawFn, data: bytes, *, repair: bool | None = None, max_cha
     Args:
         draw: Hypothesis's.
         data: the batch.
-        repair: whether the length and the CRC are made to hold again, so that a reader goes on to the records; None is
-            either.
-        max_changes: how many.
+        repair: whether the length and the CRC are corrected afterwards, so that a reader continues to the records; None
+            for either.
+        max_changes: the greatest number of changes.
     """
     for _ in range(draw(st.integers(1, max_changes))):
         data = draw(_with_one_change(data))

@@ -69,7 +69,7 @@ def test_memory_and_disk_agree(count: int, failing: int) -> None:
 
 
 def test_errors_of_memory_or_the_result_are_reported_and_raised_again() -> None:
-    """The first one ends it; who is told is who made the step, or the work."""
+    """The first error ends the work, and goes to the caller of the step, or of the work."""
 
     def fail(_: object = None) -> NoReturn:
         raise ERROR
@@ -86,7 +86,7 @@ def test_errors_of_memory_or_the_result_are_reported_and_raised_again() -> None:
 
 
 def test_work_is_finished_after_it_was_run_and_run_once() -> None:
-    """What is out of order is refused, and changes nothing."""
+    """Calls out of order are refused, and change nothing."""
     diary = Diary()
     work = diary.work(1)
     with pytest.raises(WorkUnderWayError):
@@ -135,7 +135,7 @@ def test_only_one_of_many_threads_runs_it() -> None:
 
 
 def test_work_that_is_cancelled_is_never_run() -> None:
-    """Whoever finishes it is told why, as often as he asks."""
+    """Finishing it raises the reason, each time."""
     diary = Diary()
     work = diary.work(1)
     assert work.cancel(ERROR)
@@ -164,7 +164,7 @@ def test_nothing_to_do_is_finished_at_once() -> None:
 
 
 def test_steps_are_put_before_and_after() -> None:
-    """In the order in which they are done; paths are told once each, and the result may be made into another one."""
+    """Steps are done in order; each path is named once, and the result may be converted."""
     diary = Diary()
     work = diary.work(1).precede(diary.step(1), diary.step(2)).add(diary.step(3), diary.step(1)).then(str.upper)
     assert work.paths == ("f1", "f2", "f0", "f3")
@@ -215,7 +215,7 @@ def test_work_without_steps_cannot_be_cancelled() -> None:
 
 @pytest.mark.parametrize("end", [KeyboardInterrupt, SystemExit, GeneratorExit])
 def test_an_exception_that_ends_a_thread_propagates(end: type[BaseException]) -> None:
-    """It is raised where it came, and by whoever finishes the work."""
+    """The error is raised where it occurs, and again by finishing the work."""
 
     def interrupted() -> None:
         raise end

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The log inside somebody else's program: the example of the README, as it stands there."""
+"""The log inside another program: the example of the README, unchanged."""
 
 import uuid
 from pathlib import Path

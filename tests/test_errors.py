@@ -29,7 +29,7 @@ def names_in_use(tree: ast.AST) -> Iterator[str]:
 
 
 def raised() -> set[str]:
-    """All names that the project raises somewhere, in whatever way it keeps them until then."""
+    """All names that the project raises somewhere, however it stores them until then."""
     paths = {path.resolve() for source in SOURCES for path in source.rglob("*.py")} - {ROOT / "errors.py"}
     return {name for path in paths for name in names_in_use(ast.parse(path.read_text("utf-8")))}
 

@@ -42,7 +42,7 @@ def test_names_go_into_a_uri_and_come_back(bucket: str, parts: list[str], name: 
 
 @given(path=st.text("ab./:?%", max_size=12), name=names)
 def test_local_paths_are_the_operating_systems(path: str, name: str) -> None:
-    """A path that is no URI splits and joins as ``os.path`` has it."""
+    """A path that is not a URI splits and joins as by ``os.path``."""
     if "://" not in path + name:
         assert split_path(path) == os.path.split(path)
         assert name_of(path) == os.path.basename(path)
@@ -92,7 +92,7 @@ def test_credentials_are_refused_and_hidden(path: str) -> None:
 
 
 def test_a_path_on_another_machine() -> None:
-    """A ``file:`` URI of another machine is an error, and a local path is no remote one."""
+    """A ``file:`` URI of another machine is an error, and a local path is not a remote one."""
     with pytest.raises(StorageError, match="a file of there"):
         local_or_remote("file://there/data")
     with pytest.raises(StorageError, match="not a URI"):

@@ -11,7 +11,7 @@ from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 
 @pytest.mark.parametrize("operation", [Operation.CREATE, Operation.WRITE, Operation.SYNC, Operation.RENAME])
 def test_for_want_of_room_the_old_file_stays(operation: Operation) -> None:
-    """An OutOfSpaceError means that the file is what it was, whatever comes then."""
+    """An OutOfSpaceError means that the file is unchanged, whatever follows."""
     files = MemoryFileSystem()
     replace_file(files, "file", b"old")
     files.faults.append(Fault(operation, is_full=True))
@@ -21,7 +21,7 @@ def test_for_want_of_room_the_old_file_stays(operation: Operation) -> None:
 
 
 def test_want_of_room_after_the_new_file_is_there_is_another_error() -> None:
-    """Whoever is told of too little room may believe in the old file; here the new one is there."""
+    """A caller may rely on the old file after an OutOfSpaceError; here the new one exists."""
     files = MemoryFileSystem()
     replace_file(files, "file", b"old")
     files.faults.append(Fault(Operation.SYNC_DIRECTORY, is_full=True))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a change leaves behind half-way: modules nobody imports, errors nobody raises, names that mean two things."""
+"""Traces of half-finished changes: unimported modules, errors never raised, names with two meanings, untested rules."""
 
 import ast
 import functools
@@ -52,7 +52,7 @@ def imported(tree: ast.Module) -> Iterator[str]:
 
 
 def used_names(tree: ast.Module) -> Iterator[str]:
-    """Yield the names that code evaluates, but for those that it only catches."""
+    """Yield the names that code evaluates, except those that it only catches."""
     caught = {
         id(name)
         for node in ast.walk(tree)
@@ -108,7 +108,7 @@ def test_a_class_name_means_one_thing() -> None:
 
 
 def test_every_error_is_raised() -> None:
-    """An error that nobody raises is a promise that nobody keeps."""
+    """Each error class is raised somewhere."""
     assert unraised(sources()) == set()
 
 

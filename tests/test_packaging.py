@@ -79,7 +79,7 @@ class Built:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
-    """Build both from a copy of the checkout, as building leaves files behind."""
+    """Build both from a copy of the checkout, as building creates files in it."""
     copy = tmp_path_factory.mktemp("checkout")
     left_out = shutil.ignore_patterns(".*", "*.egg-info", "build", "dist", "golden", "target")
     shutil.copytree(ROOT, copy, symlinks=True, dirs_exist_ok=True, ignore=left_out)
@@ -190,7 +190,7 @@ def test_the_installed_command_runs(installed: Path) -> None:
 
 
 def documented_python() -> list[tuple[str, str]]:
-    """Return the Python of README.md and docs/: where each block stands, and the block."""
+    """Return the Python blocks of README.md and docs/, each with its place."""
     found = []
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
         text = page.read_text("utf-8")
@@ -203,7 +203,7 @@ def documented_python() -> list[tuple[str, str]]:
 
 @pytest.mark.packaging
 def test_documented_python_passes_a_strict_type_check(installed: Path, tmp_path: Path) -> None:
-    """Who copies an example into a program that mypy checks strictly, against the wheel, has nothing to mend."""
+    """The examples pass mypy's strict checks against the wheel."""
     blocks = documented_python()
     assert len(blocks) >= 12
     for name, block in blocks:
@@ -245,7 +245,7 @@ def test_spark_finds_the_source_in_an_installed_wheel(installed: Path) -> None:
 
 @pytest.mark.packaging
 def test_a_failing_compiler_ends_no_install(tmp_path: Path) -> None:
-    """Without a compiler that works there is no compiled kernel, and nothing else is amiss."""
+    """Without a working compiler there is no compiled kernel, and everything else works."""
     for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tmp_path)
     for name in ("raftlog", "records", "snapshot", "tools"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `import raftlog` offers: a list that changes only on purpose, and costs nothing until it is used."""
+"""The names that `import raftlog` offers: a list that changes only on purpose, and costs nothing until it is used."""
 
 import ast
 import inspect
@@ -108,7 +108,7 @@ def _annotations(name: str) -> Iterator[str]:
 
 
 def test_what_a_signature_mentions_is_public_too() -> None:
-    """Who gets a value from a public function, or has to make one for it, can import its type from `raftlog`."""
+    """Every type in the signature of a public function can be imported from `raftlog`."""
     folders = ("raftlog/voters", "raftlog/log", "raftlog/storage", "records", "snapshot")
     paths = itertools.chain((ROOT / "raftlog").glob("*.py"), *((ROOT / folder).rglob("*.py") for folder in folders))
     trees = [ast.parse(path.read_text("utf-8")) for path in paths]
@@ -120,7 +120,7 @@ def test_what_a_signature_mentions_is_public_too() -> None:
 
 
 def test_type_checkers_see_no_other_names() -> None:
-    """What is imported for type checkers is the public list."""
+    """The imports for type checkers are the public list."""
     assert sorted(homes_for_type_checkers()) == raftlog.__all__
 
 
@@ -163,7 +163,7 @@ def _importable(name: str) -> bool:
 
 
 def test_the_concordance_names_what_is_there() -> None:
-    """Each name of raftlog's in docs/concordance.md can be imported as it stands there."""
+    """Each name of raftlog's in docs/concordance.md can be imported as written."""
     rows = [line.split("|") for line in (ROOT / "docs" / "concordance.md").read_text("utf-8").splitlines()]
     names = [name for row in rows if len(row) == 4 for name in re.findall(r"`([\w.]+)`", row[2])]
     assert len(names) > 50

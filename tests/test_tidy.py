@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The habits of this code base, as rules that a machine checks.
+"""The coding conventions of this project, as automatic checks.
 
-A rule looks at one file and yields what is wrong, and what to do instead. Each comes with files that break it, so that
-the rules are tested too. What ruff, mypy and pyright say is not said again here.
+A rule reads one file and yields the problems, with advice. Each has example files that break it, so that the rules are
+tested too. Rules of ruff, mypy and pyright are not repeated here.
 """
 
 import ast
@@ -266,7 +266,7 @@ def errors_are_kept_without_frames(source: Source) -> Iterator[str]:
 
 
 def raised_names(node: ast.AST, caught: frozenset[str] = frozenset()) -> Iterator[tuple[int, str]]:
-    """Yield the lines on which an object is raised that has a name, but for what the block around it has caught."""
+    """Yield the lines on which a named object is raised, except one that the block around it has caught."""
     if isinstance(node, ast.ExceptHandler) and node.name is not None:
         caught |= {node.name}
     if isinstance(node, ast.Raise) and node.exc is not None:
@@ -323,7 +323,7 @@ def claims_are_stated(source: Source) -> Iterator[str]:
 
 @rule(r".*", ("docs/x.md", f"a {'TO' + 'DO'}"), ("records/x.py", f"# {'FIX' + 'ME'}: later"))
 def nothing_is_left_over(source: Source) -> Iterator[str]:
-    """What is not done is an issue, not a comment."""
+    """Unfinished work is an issue, not a comment."""
     for match in LEFTOVERS.finditer(source.text):
         yield f"{source.text.count(chr(10), 0, match.start()) + 1}: do what '{match[0]}' asks for, or file it"
 
@@ -353,7 +353,7 @@ def links_lead_somewhere(source: Source) -> Iterator[str]:
 
 @rule(r"CONTRIBUTING\.md", ("CONTRIBUTING.md", "\n" * 80))
 def contributing_is_short(source: Source) -> Iterator[str]:
-    """What nobody reads to its end binds nobody."""
+    """A document that is too long to read to its end is not followed."""
     if source.line_count >= MAX_CONTRIBUTING_LINES:
         yield f" {source.line_count} lines: say it in fewer than {MAX_CONTRIBUTING_LINES}"
 

@@ -12,9 +12,9 @@ class UnreadableFiles(MemoryFileSystem):
     """A copy of a file system; all of it is durable.
 
     Args:
-        files: what is there.
-        unreadable: for each path the byte positions of which a read fails. They stay so for the file under any name,
-            and are no others of a file that gets the name.
+        files: the files.
+        unreadable: for each path, the byte positions at which a read fails. They belong to the file under any name, and
+            not to another file that gets the name.
     """
 
     def __init__(self, files: MemoryFileSystem, unreadable: dict[str, range]) -> None:

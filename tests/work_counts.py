@@ -9,8 +9,8 @@ from typing import Any
 def calls_made(function: Callable[[], Any]) -> int:
     """Call a function, and return how many calls of Python and C functions it made in this thread.
 
-    A claim about speed is stated in these rather than in seconds. What happens inside one call into compiled code is
-    one; how much that was given has to be counted besides.
+    Claims about speed are stated in calls, not in seconds. One call into compiled code counts as one, so that the size
+    of its input must be counted in addition.
     """
     count = 0
 

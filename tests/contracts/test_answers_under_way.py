@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a log answers while work for the disk is under way: one thing, whoever asks and whatever is asked."""
+"""The answers of a log while work for the disk is in progress are consistent, whichever method is asked."""
 
 from collections.abc import Callable
 from typing import Any

@@ -45,7 +45,7 @@ def fill_with_leader_changes(log: ReplicatedLog) -> None:
 
 
 def install_snapshot(log: ReplicatedLog, offset: int, epoch: int) -> None:
-    """Take over a snapshot from a leader, and start the log anew at it."""
+    """Fetch a snapshot from a leader, and restart the log at it."""
     snapshot_id = OffsetAndEpoch(offset, epoch)
     writer = log.create_snapshot_unchecked(snapshot_id)
     assert writer is not None
@@ -118,7 +118,7 @@ def test_records_appended_meanwhile_are_not_returned(log: ReplicatedLog) -> None
 
 
 def test_a_truncation_before_returned_records_ends_the_iteration(log: ReplicatedLog) -> None:
-    """What is not in the log any more is not given, and what came in its place is, up to the end of old."""
+    """Truncated records are not returned; the records that replaced them are, up to the former end."""
     fill(log, 1, 4)
     batches = log.batches(0, UNCOMMITTED)
     assert next(batches).base_offset == 0
@@ -139,7 +139,7 @@ def test_a_truncation_before_returned_records_ends_the_iteration(log: Replicated
 def test_a_truncation_of_what_was_given_is_an_error(
     log: ReplicatedLog, kept: int, is_refused: bool, later: int
 ) -> None:
-    """Records of a later epoch are not given as if they followed ones that are gone."""
+    """Records of a later epoch are not returned as if they followed truncated ones."""
     fill(log, 1, 4)
     batches = log.batches(0, UNCOMMITTED)
     assert [next(batches).base_offset for _ in range(2)] == [0, 3]
@@ -157,7 +157,7 @@ def test_a_truncation_of_what_was_given_is_an_error(
 
 @pytest.mark.parametrize("start", [3, 6, 9])
 def test_a_log_start_that_moves_past_the_next_batch_is_an_error(log: ReplicatedLog, start: int) -> None:
-    """A snapshot may take the place of what was given; of what comes next, the reader has to be told."""
+    """A snapshot may replace records that were returned; if it replaces the next ones, the reader gets an error."""
     fill(log, 1, 4)
     log.update_high_watermark(12)
     batches = log.batches()
@@ -177,7 +177,7 @@ def test_a_log_start_that_moves_past_the_next_batch_is_an_error(log: ReplicatedL
 
 
 def test_a_snapshot_of_another_history_is_not_continued(log: ReplicatedLog) -> None:
-    """Where a log was started anew at a leader's snapshot, what was given must be what the snapshot stands for."""
+    """After a restart at a leader's snapshot, the returned records must be those that the snapshot covers."""
     for epoch in (1, 2):
         fill(log, 1, 2)
         batches = log.batches(0, UNCOMMITTED)

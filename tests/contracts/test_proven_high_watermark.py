@@ -22,7 +22,7 @@ RESTARTS: dict[str, Restart] = {
 
 @pytest.fixture(params=HARNESSES)
 def harness(request: pytest.FixtureRequest) -> LogHarness:
-    """A flushed log of single records: epoch 1 up to offset 5, then epoch 3 up to 9; none is known to be committed."""
+    """A flushed log of single records, epoch 1 up to offset 5, then epoch 3 up to 9, without a known high watermark."""
     made: LogHarness = HARNESSES[request.param](KEEP_ALL)
     for offset in range(9):
         epoch = 1 if offset < 5 else 3
@@ -42,7 +42,7 @@ def freeze(log: ReplicatedLog, snapshot_id: OffsetAndEpoch, *, is_own: bool) -> 
 
 
 def refused_offsets(log: ReplicatedLog) -> list[int]:
-    """Try to truncate to each offset, from -1 to the log end, and then behind it; return those that are refused."""
+    """Try to truncate to each offset from -1 to after the log end, and return the offsets that are refused."""
     refused = []
     for offset in range(log.end_offset.offset + 1, -2, -1):
         before = log.end_offset.offset
@@ -78,7 +78,7 @@ def test_a_snapshot_of_its_own_stays_committed(harness: LogHarness, end_offset: 
 def test_a_fetched_snapshot_of_this_log_proves_it_committed(
     harness: LogHarness, snapshot_id: tuple[int, int], proven: int, restart: str
 ) -> None:
-    """What the log has of its epoch below its end is committed, with all before; else nothing is proven."""
+    """A snapshot proves that the records of its epoch before its end, and all before them, are committed; no others."""
     freeze(harness.log, OffsetAndEpoch(*snapshot_id), is_own=False)
     RESTARTS[restart](harness)
     assert harness.log.high_watermark.offset == proven
@@ -86,7 +86,7 @@ def test_a_fetched_snapshot_of_this_log_proves_it_committed(
 
 
 def test_a_snapshot_beyond_the_log_proves_all_of_its_epoch(harness: LogHarness) -> None:
-    """As far as the log goes in that epoch, also what comes later; and the log starts anew at it, now or at a start."""
+    """The log's records of that epoch are committed, and the log restarts at the snapshot, now or at a startup."""
     log = harness.log
     snapshot_id = freeze(log, OffsetAndEpoch(11, 3), is_own=False)
     assert log.high_watermark.offset == 9
@@ -99,7 +99,7 @@ def test_a_snapshot_beyond_the_log_proves_all_of_its_epoch(harness: LogHarness) 
 
 @pytest.mark.parametrize("restart", RESTARTS)
 def test_records_that_diverge_from_a_fetched_snapshot_are_dropped(harness: LogHarness, restart: str) -> None:
-    """A log that diverges below a snapshot of a later epoch starts anew at it, however far it went on."""
+    """A log that diverges before the end of a snapshot of a later epoch restarts at it, however long it is."""
     snapshot_id = freeze(harness.log, OffsetAndEpoch(4, 7), is_own=False)
     assert harness.log.high_watermark.offset == 0
     if restart == "left alone":
@@ -111,7 +111,7 @@ def test_records_that_diverge_from_a_fetched_snapshot_are_dropped(harness: LogHa
 
 
 def test_a_later_epoch_does_not_take_what_a_snapshot_proves(harness: LogHarness) -> None:
-    """Two snapshots of which one proves what the other lacks are not of one log: nothing starts anew at the shorter."""
+    """If one of two snapshots proves records that the other lacks, the log does not restart at the shorter one."""
     harness.log.update_high_watermark(5)
     freeze(harness.log, OffsetAndEpoch(5, 1), is_own=True)
     freeze(harness.log, OffsetAndEpoch(4, 7), is_own=False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every form of a raw snapshot does: in memory, in files, and with another writer around it."""
+"""The contract of raw snapshots: in memory, in files, and wrapped by another writer."""
 
 from pathlib import Path
 from typing import Protocol
@@ -129,7 +129,7 @@ def test_appended_batches_are_read(place: Place, chunks: list[bytes], view: bool
 
 @given(data=st.binary(max_size=40), position=st.integers(0, 60), size=st.integers(0, 60))
 def test_any_part_is_read(place: Place, data: bytes, position: int, size: int) -> None:
-    """A read gives what stands at its position, and less than it asks for only at the end."""
+    """A read returns the bytes at its position, and fewer than requested only at the end."""
     frozen(place, data)
     with place.read(ID) or pytest.fail("it is frozen") as reader:
         assert bytes(reader.read_at(position, size)) == data[position : position + size]
@@ -151,7 +151,7 @@ def test_nothing_is_there_before_it_is_frozen(place: Place) -> None:
 
 
 def test_an_error_inside_the_block_leaves_nothing(place: Place) -> None:
-    """Leaving the block by an exception gives the snapshot up, and the exception goes on."""
+    """Leaving the block by an exception aborts the snapshot, and the exception propagates."""
     with pytest.raises(TypeError), place.write(OTHER_ID) as writer:
         writer.append("no bytes")  # type: ignore[arg-type]
     assert place.read(OTHER_ID) is None
@@ -227,7 +227,7 @@ def test_an_id_without_a_name_is_refused(place: Place, snapshot_id: OffsetAndEpo
 
 @pytest.mark.parametrize("form", ["memory", "memory files", "local files"])
 def test_what_was_written_is_read_back(form: str, tmp_path: Path) -> None:
-    """Until it is frozen or closed, the writer gives back what it was given, and goes on taking more."""
+    """Until it is frozen or closed, the writer returns what was written, and accepts more."""
     with place_of(form, tmp_path).write(ID) as writer:
         writer.append(b"abc")
         view = writer.read_at(1, 10)

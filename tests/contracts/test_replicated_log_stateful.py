@@ -64,7 +64,7 @@ class LogAgainstList(RuleBasedStateMachine):
         return len(self.records)
 
     def record_epoch(self, offset: int) -> int:
-        """The epoch of the record at an offset; where a snapshot stands for it, that of the snapshot."""
+        """The epoch of the record at an offset, or that of the snapshot that covers it."""
         record = self.records[offset] if 0 <= offset < self.end else None
         if record is not None:
             return record.epoch
@@ -299,7 +299,7 @@ class LogAgainstList(RuleBasedStateMachine):
 
     @invariant()
     def states_are_values(self) -> None:
-        """A state is what the log says of itself at that moment, and stays so whatever happens to the log later."""
+        """A state has the log's properties at that moment, and does not change with the log."""
         state = self.log.state
         assert (state.start_offset, state.end_offset, state.high_watermark) == (
             self.start,

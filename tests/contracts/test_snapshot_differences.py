@@ -30,7 +30,7 @@ def freeze(harness: LogHarness, snapshot_id: OffsetAndEpoch) -> None:
 
 @pytest.mark.parametrize("name", HARNESSES)
 def test_an_id_before_the_latest_snapshot_is_refused(name: str) -> None:
-    """Kafka takes it. The latest id itself is no error, as in Kafka, and one ahead of it is taken."""
+    """Kafka accepts it. The latest id itself is not an error, as in Kafka, and a later one is accepted."""
     harness = log_of(name)
     freeze(harness, OffsetAndEpoch(8, 2))
     with pytest.raises(InvalidSnapshotIdError):
@@ -56,7 +56,7 @@ def test_the_result_is_whether_the_log_start_moved(name: str) -> None:
 
 @pytest.mark.parametrize("name", HARNESSES)
 def test_a_second_truncation_to_the_latest_snapshot_changes_nothing(name: str) -> None:
-    """The log ends at the snapshot, in its epoch, once it was started anew there."""
+    """After a restart at a snapshot, the log ends there, in the snapshot's epoch."""
     harness = log_of(name)
     freeze(harness, OffsetAndEpoch(100, 9))
     assert harness.log.truncate_to_latest_snapshot()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every log does with snapshots that are of no use: they do not verify, or come when the log has gone on."""
+"""Snapshots that a log cannot use: they fail verification, or come after the log has passed them."""
 
 import pytest
 

@@ -40,12 +40,12 @@ _REMEMBERED: Final = 4096
 
 @attrs.define
 class Tally:
-    """What became of some cases.
+    """The outcomes of some cases.
 
     Attributes:
-        outcomes: how often there was one, by scene, file and word.
-        blind_spots: how often each was met.
-        failures: scene, damage and what was wrong.
+        outcomes: number of each outcome, by scene, file and word.
+        blind_spots: number of cases in each.
+        failures: scene, damage and problem.
     """
 
     outcomes: collections.Counter[tuple[str, str, str]] = attrs.field(factory=collections.Counter)
@@ -63,9 +63,9 @@ def run(scene_name: str, damages: Iterable[Damage], again_every: int = 1) -> Tal
     """Judge some cases of a scene.
 
     Args:
-        scene_name: which.
-        damages: of which bytes.
-        again_every: every so many cases, another start must find the same.
+        scene_name: the scene.
+        damages: the bytes to change.
+        again_every: in one of this many cases, another startup must find the same.
     """
     judge = Judge(scenes()[scene_name])
     tally = Tally(blind_spots=judge.blind_spots)
@@ -107,7 +107,7 @@ class Slice:
 
     @classmethod
     def parse(cls, text: str) -> "Slice":
-        """Read the likes of ``2/5``.
+        """Parse a text such as ``2/5``.
 
         Raises:
             ValueError: there is no such part.
@@ -168,7 +168,7 @@ class Progress:
 
 
 def campaign(names: Sequence[str], part: Slice, processes: int) -> Tally:
-    """Judge all cases of some scenes, or a part of them, and tell on standard error how far it is."""
+    """Judge all cases of some scenes, or a part of them, and show progress on standard error."""
     work = list(chunks(names, part))
     total, progress = Tally(), Progress(sum(len(cases) for _, cases in work), sys.stderr)
     spawn = multiprocessing.get_context("spawn")  # A fork would inherit the timer of a test, which has no thread then.

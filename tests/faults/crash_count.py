@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every enumeration of crashes, run and counted: ``make crashes``.
 
-All tests run that crash a scenario after each of its operations, but for those of the enumeration itself. It prints how
-many states were recovered from, by the file of the tests, and ends as pytest does.
+Runs all tests that crash a scenario after each of its operations, except the tests of the enumeration itself. Prints
+the number of recovered states by test file, and has the exit code of pytest.
 """
 
 import collections

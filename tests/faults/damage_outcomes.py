@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of a log directory in which one byte has changed: the only outcomes that are allowed.
+"""The allowed outcomes for a log directory in which one byte has changed.
 
-Whatever is served is what was written, whatever is missing is said to be, and no error is without a type. A start does
-no more than a bounded number of disk operations.
+All served records are those that were written, all missing records are reported, and all errors are typed. Startup does
+a bounded number of disk operations.
 """
 
 import collections
@@ -63,7 +63,7 @@ class Blind:
 
     Attributes:
         name: of the spot.
-        reason: why nobody can find it, and what it can do.
+        reason: why the damage cannot be found, and its effect.
         covers: whether a damage in a scene is in this spot.
     """
 
@@ -74,7 +74,7 @@ class Blind:
 
 @attrs.frozen
 class Found:
-    """What a directory says after a start."""
+    """The state of a directory after startup."""
 
     start_offset: int
     end_offset: int
@@ -169,7 +169,7 @@ def _refuses_what_is_bad(log: FileLog) -> bool:
 
 
 class WrongBeliefError(AssertionError):
-    """What was not written is taken for what was; in a blind spot, that must be."""
+    """Bytes that were not written are accepted as written; in a blind spot, that is unavoidable."""
 
 
 def _believe(is_true: bool, message: str) -> None:

@@ -2,7 +2,7 @@
 """Small log directories with everything in them, and each way to change one byte of a file in them.
 
 Each has three segments, three epochs, changes of the voter set, a compressed batch, the bootstrap snapshot and two
-more, and all files that stand beside a log.
+more, and all kinds of files beside a log.
 """
 
 import functools

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What may happen in a log's life: the parts of it that are crashed, and that a disk fails in."""
+"""The operations in a log's life during which tests crash the machine or fail the disk."""
 
 from collections.abc import Callable
 from typing import Final
@@ -22,7 +22,7 @@ def some_records(story: LogStory) -> None:
 
 
 def with_a_snapshot(story: LogStory) -> None:
-    """The same with a snapshot in the middle, and with more behind it."""
+    """The same with a snapshot in the middle, and more records after it."""
     some_records(story)
     story.snapshot(5)
     story.append(voters_batch(2, 1, 2, 3, 4))
@@ -30,14 +30,14 @@ def with_a_snapshot(story: LogStory) -> None:
 
 
 def with_a_torn_tail(story: LogStory) -> None:
-    """The same as some records, and the front of a batch behind them."""
+    """The same records, followed by the first part of a batch."""
     some_records(story)
     half = data_batch(2, 700)(9)[:-100]
     story.file_system.open(story.log_path(5)).append(half)
 
 
 def with_damage(story: LogStory) -> None:
-    """The same as some records, one of them rotten, with a segment behind it."""
+    """The same records, one of them damaged, with a segment after it."""
     some_records(story)
     story.damage(3)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A log's life, told while it goes on: what must be there after a crash at any moment, and what may be."""
+"""Records, during a log's life, which records must and which may exist after a crash at any moment."""
 
 import functools
 from collections.abc import Callable
@@ -52,16 +52,16 @@ History = tuple[bytes, ...]
 
 @attrs.frozen
 class Promised:
-    """What holds at a moment.
+    """The promises at a moment.
 
     Attributes:
         histories: the log is a part of one of these.
-        flushed_offset: it ends there (exclusive) or behind it.
-        starts: where it may start.
+        flushed_offset: the least end offset of the log (exclusive).
+        starts: the possible start offsets.
         snapshots: the ids that must be listed, unless they are below the start.
         possible_snapshots: the ids that may be.
-        damaged_bytes: what was damaged, and must be kept; None where nothing is. Until that is over the log may be in
-            quarantine; if it is not, it is whole, unless a part of it is being given up.
+        damaged_bytes: damaged bytes that must be kept; None if there are none. With them the log may be in quarantine;
+            if it is not, it is complete, unless a part of it is being given up.
     """
 
     histories: tuple[History, ...] = ((),)
@@ -148,7 +148,7 @@ class LogStory:
         self._note(damaged_bytes=None)
 
     def diverge(self, offset: int) -> None:
-        """Truncate a log in quarantine because a leader says so; the quarantine goes on."""
+        """Truncate a log in quarantine to a leader's history; the quarantine continues."""
         self._note(flushed_offset=offset)
         self.log.truncate_to_end_offset(OffsetAndEpoch(offset, epoch_at(self.history, offset)))
         assert self.log.quarantine is not None
@@ -184,7 +184,7 @@ class LogStory:
         self._note(starts=frozenset({self.log.start_offset}))
 
     def install(self, leaders: History) -> OffsetAndEpoch:
-        """Take over a snapshot of all that the leader has, and start anew there."""
+        """Fetch a snapshot of all that the leader has, and restart at it."""
         offset = end_of(leaders)
         snapshot_id = OffsetAndEpoch(offset, epoch_at(leaders, offset))
         self._note(possible_snapshots=self.promised.possible_snapshots | {snapshot_id})
@@ -228,7 +228,7 @@ def voters_batch(epoch: int, *ids: int) -> Callable[[int], bytes]:
 
 
 def extended(history: History, *batches: Callable[[int], bytes]) -> History:
-    """Put batches behind a history."""
+    """Append batches to a history."""
     for make in batches:
         history = (*history, make(end_of(history)))
     return history
@@ -241,7 +241,7 @@ def batch_of(data: bytes) -> RecordBatch:
 
 
 def end_of(history: History) -> int:
-    """Return the offset behind the last record."""
+    """Return the offset after the last record."""
     return batch_of(history[-1]).next_offset if history else 0
 
 
@@ -294,7 +294,7 @@ def check_log(file_system: MemoryFileSystem, promised: Promised) -> Promised:
     """Open the log of a story after a crash: it is as it was promised, opens the same once more, and takes a batch.
 
     Returns:
-        What the log has told: it stays so, whatever crash comes next.
+        The state that the log reported: it must survive the next crash.
     """
     log = FileLog.open(file_system, DIRECTORY, CONFIG)
     assert log.quarantine is None, log.recovery.lines()
@@ -315,9 +315,9 @@ def check_log(file_system: MemoryFileSystem, promised: Promised) -> Promised:
 
 
 def check_log_or_quarantine(file_system: MemoryFileSystem, promised: Promised) -> Promised | None:
-    """Check a log of which two batches or more may be unflushed: of those, a later one may be there without an earlier.
+    """Check a log with two or more unflushed batches: a later one may survive without an earlier one.
 
-    That looks like damage, and is quarantined: what was acknowledged lies below, and is read as ever.
+    That looks like damage, and is quarantined; the acknowledged records before it can be read.
     """
     log = FileLog.open(file_system.settled(), DIRECTORY, CONFIG)
     if log.quarantine is None:
@@ -352,7 +352,7 @@ def check_damaged_log(file_system: MemoryFileSystem, promised: Promised) -> Prom
 
 
 def disk_of(file_system: MemoryFileSystem) -> DiskState:
-    """Return what is on a disk now: what is done to a copy is no part of the story, in which a second crash comes."""
+    """Return a copy of the disk, so that operations on it are not part of the story in which a second crash comes."""
     (disk,) = PossibleStates(file_system.settled().image(), CrashModel())
     return disk
 

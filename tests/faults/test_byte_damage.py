@@ -98,7 +98,7 @@ def batch_positions(data: bytes) -> list[int]:
     ],
 )
 def test_the_last_batch(scene: str) -> None:
-    """Each byte of it: of Kafka's log it is quarantined, where nobody was told of it cut and kept; a snapshot tells."""
+    """Damage to any of its bytes is quarantined in Kafka's log, or truncated and kept if it was unacknowledged."""
     name, position = last_batch(scene)
     size = len(scenes()[scene].files[name][1])
     damages = [Damage(name, at, (at + change) % FLIPS) for at in range(position, size) for change in (0, 3)]
@@ -127,7 +127,7 @@ def test_an_epoch_is_under_no_crc(scene: str) -> None:
 
 @pytest.mark.parametrize("field", [7, EPOCH_POSITION + 3])
 def test_fields_outside_the_crc_are_checked_by_every_read(field: int) -> None:
-    """A base offset or an epoch that rots while the log is open is not served."""
+    """A base offset or an epoch that is damaged while the log is open is not served."""
     file_system = scenes()["closed"].damaged(None)
     log = FileLog.open(file_system, LOG_PATH, CONFIG)
     segment = file_system.open(join(LOG_PATH, "00000000000000000019.log"))
@@ -153,7 +153,7 @@ def test_a_length_costs_no_memory() -> None:
 
 
 def test_the_blind_spots_are_blind() -> None:
-    """Each entry of the list of what cannot be found has a case, so that none stays when it is no longer true."""
+    """Each blind spot has a case, so that none remains listed after it can be found."""
     cases = [
         ("kafkas", Damage("00000000000000000019.log", EPOCH_POSITION + 1, 0)),
         ("kafkas", _digit("kafkas", b'"votedId":2', 0)),
@@ -186,7 +186,7 @@ def test_a_sample_is_spread_evenly() -> None:
 
 
 def test_a_case_is_done_again(capsys: pytest.CaptureFixture[str]) -> None:
-    """What the campaign prints of a case is a command that does it again."""
+    """The campaign prints a command that repeats a case."""
     damage = Damage("00000000000000000015.log", 100, 3)
     arguments = replay("crashed", damage).split()[3:]
     assert campaign.main(arguments) == 0

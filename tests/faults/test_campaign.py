@@ -62,14 +62,14 @@ def test_the_table_counts_by_kind_of_file() -> None:
 
 
 def test_kinds_of_files() -> None:
-    """Offsets and epochs are no part of a kind."""
+    """Offsets and epochs are not part of a kind."""
     kinds = {kind_of_file(name) for scene in scenes().values() for name in scene.files if name[0].isdigit()}
     assert kinds == {"*.log", "*.index", "*.timeindex", "*.checkpoint"}
     assert kind_of_file("bootstrap.checkpoint") == "bootstrap.checkpoint"
 
 
 class Terminal(io.StringIO):
-    """What somebody looks at."""
+    """A terminal."""
 
     def isatty(self) -> bool:
         """Say that it is one."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``make crashes`` adds up."""
+"""The counts of ``make crashes``."""
 
 from raftlog.testing.crash_points import CrashCounts
 from tests.faults.crash_count import CrashCounter

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A crash at every moment of what a log does, with every state that the disk may be in then.
+"""A crash after every operation of a log, with every state that the disk may be in then.
 
-After each: what was acknowledged is there, nothing that nobody wrote is, the log opens a second time to the same, the
-state machine equals a scan of everything, and the log takes a batch. The counts are printed (``pytest -s``).
+After each, all acknowledged records exist, no unwritten ones do, the log opens a second time to the same state, the
+state machine equals a scan of everything, and the log accepts a batch. The counts are printed (``pytest -s``).
 """
 
 from typing import Any, Final, cast
@@ -58,7 +58,7 @@ def test_a_crash_loses_and_invents_nothing(name: str) -> None:
 @pytest.mark.parametrize("name", DAMAGED_LIFE)
 @pytest.mark.parametrize("crashes", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_crash_lets_no_damage_pass(name: str, crashes: int) -> None:
-    """A log in quarantine stays there, whatever is done to it and crashes, until it is whole or given up."""
+    """A log stays in quarantine through any operations and crashes, until it is complete or given up."""
     assert crash(name, crashes=crashes, check=check_damaged_log).is_complete
 
 
@@ -95,7 +95,7 @@ def vote(files: MemoryFileSystem, promise: Promise) -> None:
 def check_vote(
     files: MemoryFileSystem, promised: frozenset[QuorumStateData | None]
 ) -> frozenset[QuorumStateData | None]:
-    """Open the store after a crash: what was promised is there, and it may vote. What is there now stays."""
+    """Open the store after a crash: the promised vote is there, and the replica may vote. The state found stays."""
     recovered = QuorumStateStore.open(files, DIRECTORY, has_log=False).recovered
     assert recovered.may_vote
     assert recovered.state in promised
@@ -105,7 +105,7 @@ def check_vote(
 
 @pytest.mark.parametrize("crashes", [1, 2, pytest.param(3, marks=pytest.mark.slow)])
 def test_a_crash_forgets_no_vote(crashes: int) -> None:
-    """After every crash, and one during recovery, the last vote that was told of is known, or the one under way."""
+    """After every crash, and one during recovery, the last reported vote is known, or the one in progress."""
     start = MemoryFileSystem(((DIRECTORY, None, False),))
     counts = enumerate_crashes(vote, check_vote, start=start, promised=frozenset({None}), crashes=crashes)
     print(f"vote: {counts}")
@@ -147,7 +147,7 @@ WITHOUT_DIRECTORY_SYNC: Final = ("begin_a_log", "roll", "freeze_a_snapshot", "tr
     ],
 )
 def test_a_sync_that_is_left_out_is_found(path_end: str, name: str) -> None:
-    """Each sync of a file or directory that the log leans on is missed by some scenario when it is gone."""
+    """Each sync of a file or directory that the log depends on is needed: without it, some scenario fails."""
     before, story = LIFE[name]
     prepared = MemoryFileSystem()
     promised = lived(before, prepared)

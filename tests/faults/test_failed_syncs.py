@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each sync fails once, the log is opened again on the same boot, tells what it has, and then the machine crashes.
+"""Each sync fails once, the log is opened again on the same boot, reports its state, and then the machine crashes.
 
-What a failed sync was to keep is in the cache still, and the next process reads it. Nothing that it tells of may go in
-a crash: not a record, not a snapshot, not a vote.
+The bytes of a failed sync are still in the page cache, and the next process reads them. Nothing that it reports may be
+lost in a crash: no record, no snapshot, no vote.
 """
 
 import contextlib

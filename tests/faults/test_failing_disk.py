@@ -75,7 +75,7 @@ def test_a_failure_loses_and_invents_nothing(what: str) -> None:
 @pytest.mark.parametrize("what", FAULTS)
 @pytest.mark.parametrize("name", SLOW_LIFE)
 def test_a_failure_at_any_time_in_a_logs_life(name: str, what: str) -> None:
-    """The same for what else happens to a log, and for a disk that goes on failing."""
+    """The same for other operations of a log, and for a disk that keeps failing."""
     print(f"{name}, {what}: {fail_one_by_one(name, FAULTS[what])} states")
 
 

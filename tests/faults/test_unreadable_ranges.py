@@ -84,7 +84,7 @@ def test_a_block_of_a_segment(*, is_kafkas: bool) -> None:
 
 @pytest.mark.parametrize("suffix", ["index", "leader-epoch-checkpoint", FLUSH_MARK_NAME])
 def test_a_block_of_a_file_that_follows_from_the_log(suffix: str) -> None:
-    """It is made anew, or done without: all records are there."""
+    """The file is rebuilt, or not needed: all records are there."""
     source = written()
     for path, positions in blocks(source, suffix):
         log = FileLog.open(UnreadableFiles(source, {path: positions}), DIRECTORY, CONFIG)

@@ -64,7 +64,7 @@ class Site:
 
 
 def caught(operation: Callable[[], object]) -> InvariantViolation | None:
-    """Do something, and return the violation that it raises; whatever else it raises is of no interest."""
+    """Run something, and return the violation that it raises; other errors are ignored."""
     try:
         operation()
     except InvariantViolation as error:
@@ -114,10 +114,10 @@ def wrong_values(value: Any) -> Iterator[Any]:  # noqa: C901 - one line for each
 
 
 def planted_at(site: Site, scenario: Scenario) -> InvariantViolation | None:
-    """Run a scenario, and spoil what a check looks at when it is reached, one thing after the other, until it notices.
+    """Run a scenario, and spoil the values that a check compares, one after the other, until it notices.
 
     Returns:
-        What the check has raised; None where it is not reached, or notices nothing.
+        The violation that the check raised; None if it is not reached, or notices nothing.
     """
     for number in range(len(site.subjects)):
         for choice in range(_MOST_CHOICES):

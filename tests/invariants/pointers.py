@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which attributes are pointers, which functions move one, and how many checks each of these makes.
+"""The inventory of pointers: the attributes that are pointers, the functions that move one, and the checks in each.
 
 A pointer is an offset, a position or a size that an object keeps. The inventory is read from the source, so that a new
-function that moves one is in it without anybody listing it here.
+function that moves one is included automatically.
 """
 
 import ast
@@ -175,7 +175,7 @@ def _moved(node: ast.AST) -> Iterator[str]:
 
 
 def is_pointer(name: str) -> bool:
-    """Whether an attribute of this name is a pointer: one that looks like one is, until somebody says why not."""
+    """Whether an attribute of this name is a pointer: a name that looks like one is, unless it is listed as none."""
     return name in POINTERS or (name not in NO_POINTERS and LOOKS_LIKE_ONE.fullmatch(name) is not None)
 
 
@@ -220,7 +220,7 @@ def inventory() -> tuple[Function, ...]:
 
 
 def movers(functions: tuple[Function, ...]) -> list[Function]:
-    """Return the functions that move a pointer, but for constructors, which give it its first value."""
+    """Return the functions that move a pointer, except constructors, which give it its first value."""
     return [each for each in functions if each.moves and not each.name.endswith(("__init__", "__attrs_post_init__"))]
 
 

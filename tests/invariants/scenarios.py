@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is done with logs, accumulators, histories and snapshots while one of their pointers is wrong."""
+"""Operations on logs, accumulators, histories and snapshots that run while one of their pointers is wrong."""
 
 from types import SimpleNamespace
 from typing import Any, ClassVar, Final
@@ -242,7 +242,7 @@ def _votes() -> SimpleNamespace:
 
 
 class _Growing(BufferSource):
-    """Bytes that are more, once somebody has asked how many there are."""
+    """Bytes that grow after their length was read."""
 
     sizes: ClassVar[list[int]] = []
 
@@ -262,7 +262,7 @@ def _split(source: ByteSource, stop: int | None = None) -> None:
 
 
 class _Shrinking(BufferSource):
-    """Bytes of which the last ones cannot be read."""
+    """Bytes whose last ones cannot be read."""
 
     def size(self) -> int:
         """Return more than there are."""

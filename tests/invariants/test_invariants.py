@@ -42,7 +42,7 @@ PLANTED_ELSEWHERE = {("raftlog/voters/voter_set_history.py", "all")}
 
 
 def all_sites() -> list[Site]:
-    """Every check of the places where pointers are kept, but for those that other tests plant."""
+    """The files with pointers and their checks, except those that other tests plant."""
     found: list[Site] = []
     for place in PLACES:
         for path in sorted((ROOT / place).rglob("*.py")):
@@ -129,7 +129,7 @@ def test_scenarios_violate_nothing_by_themselves() -> None:
 
 
 def test_a_message_is_made_on_failure_alone() -> None:
-    """What holds costs no text; what does not names the values."""
+    """A check that holds formats no text; one that fails names the values."""
     invariant(True, "{} {}", 1)
     with pytest.raises(InvariantViolation, match=r"^log: 3 is above 2$"):
         invariant(False, "{}: {} is above {}", "log", 3, 2)
@@ -158,7 +158,7 @@ for plant in (append_with_wrong_end, flush_with_wrong_end, overlapping_segments)
 
 
 def append_with_wrong_end() -> None:
-    """Append to a segment that believes to end somewhere else, behind the back of what checks appends."""
+    """Append to a segment with a wrong end, bypassing the validation of appends."""
     log = open_log(MemoryFileSystem())
     fill(log, 1)
     log._segments.active.next_offset = 5
@@ -175,7 +175,7 @@ def flush_with_wrong_end() -> None:
 
 
 def overlapping_segments() -> None:
-    """Roll to a new segment behind two that overlap."""
+    """Roll to a new segment after two that overlap."""
     log = open_log(MemoryFileSystem())
     fill(log, 6)
     log._segments._segments[0].next_offset = 4
@@ -237,7 +237,7 @@ def test_a_snapshot_is_closed_by_a_violation() -> None:
 
 @pytest.mark.parametrize("position", [0, 8, 23])
 def test_bytes_that_change_on_the_disk_are_no_violation(position: int) -> None:
-    """A header that has changed when a truncation makes the index anew is an error of the disk, and no bug of ours."""
+    """A header that has changed when a truncation rebuilds the index is an error of the disk, not a bug of raftlog."""
     log = open_log(file_system := MemoryFileSystem())
     fill(log, 6)
     overwrite(file_system, segment_path(3), BATCH_SIZE + position, b"\0\0\0\7")
@@ -265,7 +265,7 @@ def test_a_file_that_gives_more_than_was_asked_for() -> None:
 
 @pytest.mark.parametrize("make", [MemoryLog, lambda: open_log(MemoryFileSystem())], ids=["memory", "file"])
 def test_the_high_watermark_stays_below_where_a_log_will_start(make: Any) -> None:
-    """While a log is about to start anew at a snapshot, no high watermark above that is taken: it would move back."""
+    """While a log is about to restart at a snapshot, a higher high watermark is not accepted: it would move back."""
     log = make()
     fill(log, 6)
     install_snapshot(log, 3, 9)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What raftlog prints beside what Kafka's dump tool printed, and the calls on which the two are not to agree."""
+"""Compares raftlog's output with that of Kafka's dump tool, and lists the calls on which they differ on purpose."""
 
 import contextlib
 from collections.abc import Iterable, Iterator

@@ -45,7 +45,7 @@ def install_server(release: str = NEWEST_RELEASE) -> Path:
 
 
 def free_port() -> int:
-    """A port that nobody listens on now."""
+    """A free port."""
     with socket.create_server(("localhost", 0)) as server:
         port: int = server.getsockname()[1]
         return port

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # ruff: noqa: E501  a table of cases is read a row at a time, the longest rows too
-"""Damaged files for each row of docs/dump-log.md, and what Kafka's tool and raftlog are to make of them.
+"""Damaged files for each row of docs/dump-log.md, with the expected output of Kafka's tool and of raftlog.
 
 An outline names the lines of a dump, in order. `3:true` and `3:90:false` are the lines of batches at offset 3, whose CRC
 holds or does not (then with the size that is printed), `m3:true` that of a message of magic 0 or 1, `|3` that of a record.
-`17-invalid` says that 17 bytes at the end are invalid. `:cut` is a line that the tool died in; an exception comes last.
-`+` is the sound batch behind the damage, in a deep dump with its three records.
+`17-invalid` means that 17 bytes at the end are invalid. `:cut` is a line in which the tool died; an exception comes last.
+`+` is the sound batch after the damage, in a deep dump with its three records.
 """
 
 import zlib
@@ -57,15 +57,15 @@ Both = tuple[str, str]
 
 @attrs.frozen
 class Look:
-    """One way to look at a file, and what both tools make of it.
+    """One call of both tools on a file, with the expected results.
 
     Attributes:
-        options: what is asked for.
-        kafka: the outline of what kafka-dump-log prints.
-        ours: the outline of what raftlog prints.
+        options: the options.
+        kafka: the outline of kafka-dump-log's output.
+        ours: the outline of raftlog's output.
         exit_code: raftlog's.
-        says: what raftlog's output holds besides.
-        dialects: the release lines of which this is said.
+        says: text that raftlog's output must contain.
+        dialects: the release lines that this holds for.
     """
 
     options: tuple[str, ...]
@@ -98,7 +98,7 @@ SECTOR = 1024 - len(SOUND)
 
 
 def second(**fields: object) -> bytes:
-    """Make the batch that stands behind the sound one, at offset 3: 90 bytes, if nothing else is asked for."""
+    """Make the batch after the sound one, at offset 3: 90 bytes by default."""
     return Batch(**({"records": PAIRS, "base_offset": 3} | fields)).to_bytes()  # type: ignore[arg-type]
 
 
@@ -134,14 +134,14 @@ def of_size(size: int) -> bytes:
 
 
 def torn(kept: int, size: int) -> bytes:
-    """Make a second batch of so many bytes that is zeros behind the first of them."""
+    """Make a second batch of so many bytes, with zeros after the first ones."""
     return of_size(size)[:kept] + bytes(size - kept)
 
 
 def case(
     row: str, name: str, rest: bytes, rule: str, shallow: Both, deep: Both, exits: tuple[int, int] = (2, 2)
 ) -> Damage:
-    """Make a case of a file whose first batch is sound, of the outlines behind that batch."""
+    """Make a case of a file whose first batch is sound, from the outlines after that batch."""
     looks = (
         _look(SHALLOW, SOUND_OUTLINE, "6:true", shallow, exits[0]),
         _look(DEEP, f"{SOUND_OUTLINE} |0 |1 |2", "6:true |6 |7 |8", deep, exits[1]),

@@ -32,7 +32,7 @@ JVM_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx768m", "-Dfil
 
 @attrs.frozen
 class Dump:
-    """What one call of the tool left: both streams and the exit code."""
+    """The result of one call of the tool: both streams and the exit code."""
 
     out: bytes
     err: bytes
@@ -40,7 +40,7 @@ class Dump:
 
     @property
     def exception(self) -> str | None:
-        """The line that names the exception the tool died of, or None if it ended by itself."""
+        """The line that names the exception that ended the tool, or None if it ended normally."""
         prefix = b'Exception in thread "main" '
         for line in self.err.split(b"\n"):
             if line.startswith(prefix):

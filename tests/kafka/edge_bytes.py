@@ -192,7 +192,7 @@ def time_index(*entries: tuple[int, int]) -> bytes:
 
 
 def flipped(data: bytes, position: int, bit: int = 0) -> bytes:
-    """The same bytes but for one bit; a negative position counts from the end."""
+    """The same bytes except for one bit; a negative position counts from the end."""
     changed = bytearray(data)
     changed[position] ^= 1 << bit
     return bytes(changed)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one edge case is: a folder of files, and the calls of the dump tool that are made on it."""
+"""An edge case: a folder of files, and the calls of the dump tool on it."""
 
 import attrs
 

@@ -74,7 +74,7 @@ def ask_all(background: ThreadPoolExecutor, stage: Stage, fresh: Callable[[], Pa
 
 @pytest.fixture(scope="module")
 def corpus_answers(background: ThreadPoolExecutor, corpus_stage: Stage) -> dict[str, Answers]:
-    """What each release prints for the corpus, where no call makes a file."""
+    """The output of each release for the corpus, for calls that create no file."""
     return ask_all(background, corpus_stage, lambda: corpus_stage.folder)
 
 
@@ -82,7 +82,7 @@ def corpus_answers(background: ThreadPoolExecutor, corpus_stage: Stage) -> dict[
 def edge_answers(
     background: ThreadPoolExecutor, edge_stage: Stage, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, Answers]:
-    """What each release prints for the edge cases."""
+    """The output of each release for the edge cases."""
 
     def fresh() -> Path:
         folder = tmp_path_factory.mktemp("kafka")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each row of docs/dump-log.md is what kafka-dump-log and raftlog do.
+"""Each row of docs/dump-log.md describes what kafka-dump-log and raftlog do.
 
-The oracle is the tool of five releases. What raftlog does, and that each row has a case, is tested without Kafka too.
+The oracle is the tool of five releases. Raftlog's behaviour, and a case for each row, are tested without Kafka too.
 """
 
 import re
@@ -55,7 +55,7 @@ def token(line: str, *, is_cut: bool) -> str:
 
 
 def lines_of(output: bytes) -> list[str]:
-    """The lines behind the file's name and its first offset; the last one is empty if the output ends in a newline."""
+    """The lines after the file's name and its first offset; the last one is empty if the output ends in a newline."""
     return output.decode().split("\n")[2:]
 
 
@@ -87,7 +87,7 @@ def write(folder: Path, case: Damage) -> Path:
 
 
 def looks_of(dialect: str) -> Iterator[tuple[str, Damage, Look]]:
-    """What is looked at in a release line."""
+    """The cases of a release line."""
     for name, case in CASES.items():
         for look in case.looks:
             if dialect in look.dialects:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A controller goes on in the directory that the README shows, raftlog after that, and all of it is sound."""
+"""A controller continues in the directory that the README shows, then raftlog does, and everything is sound."""
 
 import shutil
 from pathlib import Path
@@ -25,7 +25,7 @@ pytestmark = [
 
 
 def audit(directory: Path, tmp_path: Path) -> Outcome:
-    """What `raftlog verify` says of a directory, without the files of the tests' own that stand there."""
+    """The output of `raftlog verify` for a directory, without the tests' own files in it."""
     copy = tmp_path / "audited"
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(directory, copy, ignore=shutil.ignore_patterns("controller.*"))
@@ -39,7 +39,7 @@ def rules(outcome: Outcome) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def readme(tmp_path_factory: pytest.TempPathFactory) -> Controller:
-    """What the README's shell makes, but for the port, after a controller has led there."""
+    """The directory of the README's shell commands, with another port, after a controller has led there."""
     folder = tmp_path_factory.mktemp("readme")
     controller = Controller(folder / "quorum")
     listener = f"--standalone --listener CONTROLLER://localhost:{controller.port}"
@@ -51,7 +51,7 @@ def readme(tmp_path_factory: pytest.TempPathFactory) -> Controller:
 
 
 def test_kafka_continues_with_the_readmes_directory(readme: Controller) -> None:
-    """A controller leads behind the README's records: its topic is there, and the features are set once."""
+    """A controller leads after the README's records: its topic exists, and the features are set once."""
     batches = readme.batches()
     assert [each["name"] for each in messages(batches, "TopicRecord")] == ["orders"]
     levels = [each["name"] for each in messages(batches, "FeatureLevelRecord")]

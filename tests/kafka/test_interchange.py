@@ -73,7 +73,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Controller:
 
 @pytest.fixture(scope="module")
 def continued(written: Controller, tmp_path_factory: pytest.TempPathFactory) -> Continued:
-    """The same with a snapshot in the place of half of it, after a controller has led there; its indexes were gone."""
+    """The same with half of it replaced by a snapshot, after a controller has led there; its indexes were missing."""
     directory = tmp_path_factory.mktemp("continued")
     shutil.copytree(written.directory, directory, dirs_exist_ok=True)
     snapshot_id = write_snapshot(directory)
@@ -127,7 +127,7 @@ def log_verb(*arguments: str | Path, data: bytes | None = None) -> Outcome:
 
 
 def complaints(dump: dump_tool.Dump) -> list[bytes]:
-    """What the dump tool said on standard error, but for its surprise at a segment that does not start at offset 0."""
+    """The dump tool's standard error, without its complaint about a segment that does not start at offset 0."""
     usual = (b"Non-consecutive offsets in ", b"  -1 is followed by ")
     return [line for line in dump.err.splitlines() if not line.startswith(usual)]
 
@@ -153,7 +153,7 @@ def test_kafka_dumps_what_raftlog_wrote(written: Controller, tmp_path: Path) -> 
 
 
 def without_times(checkpoint: Path) -> list[dict[str, Any]]:
-    """All that dump-log says of a checkpoint, but for what depends on the time of its writing."""
+    """The output of dump-log for a checkpoint, without what depends on the time of writing."""
     told = run("dump-log", "--format", "jsonl", "--no-redact", checkpoint).objects
     for each in told:
         for name in ("file", "timestamp", "base_timestamp", "max_timestamp", "crc"):

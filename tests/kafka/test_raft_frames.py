@@ -41,7 +41,7 @@ def read_as_kafka(batches: list[bytes], folder: Path) -> list[str]:
 
 
 def test_the_limit_is_kafkas(tmp_path: Path) -> None:
-    """A record as long as its stored batch is read, at the front and behind others; one byte more, and Kafka throws."""
+    """A record as long as its stored batch is read, first or after others; with one byte more, Kafka throws."""
     shapes = [(difference, before) for difference in (-200, -1, 0, 1, 2, 200) for before in (0, 1, 5)]
     batches = [batch_with_a_record_longer_by(difference, before=before) for difference, before in shapes]
 

@@ -56,7 +56,7 @@ def open_log(directory: Path) -> Iterator[FileLog]:
 
 
 def state_of(log: FileLog) -> KRaftControlRecordStateMachine:
-    """What the control records of a log say, none of which should not have been written."""
+    """The values of a log's control records, all of which were allowed."""
     state_machine = KRaftControlRecordStateMachine(VoterSet())
     update_state(state_machine, log)
     assert not state_machine.violations()

@@ -60,7 +60,7 @@ def header_of(data: bytes) -> CheckedBatch:
 
 @given(planned_appends())
 def test_batches_that_continue_the_log_are_appended(append: tuple[int, int, list[bytes]]) -> None:
-    """Batches that stand end to end from the log end on are taken whole, by leader and follower alike."""
+    """Adjacent batches from the log end on are appended completely, by a leader and by a follower."""
     end_offset, epoch, batches = append
     data = b"".join(batches)
     checked = check_append(data, epoch, end_offset, epoch)
@@ -107,7 +107,7 @@ def test_bad_bytes_are_never_taken(append: tuple[int, int, list[bytes]], data: s
 
 @st.composite
 def changed_appends(draw: st.DrawFn) -> tuple[int, int, bytes]:
-    """A log end, an epoch, and batches of which one may have been changed, with its CRC made to hold or not."""
+    """A log end, an epoch, and batches, one of which may have been changed, with or without a matching CRC."""
     end_offset, epoch, batches = draw(planned_appends())
     if draw(st.booleans()):
         index = draw(st.integers(0, len(batches) - 1))
@@ -138,7 +138,7 @@ def crafted_appends(draw: st.DrawFn) -> tuple[int, int, bytes]:
 @examples(300)
 @given(changed_appends() | crafted_appends() | st.tuples(st.just(0), st.just(0), st.binary(max_size=200)))
 def test_the_kernel_knows_the_rules(append: tuple[int, int, bytes]) -> None:
-    """What the kernel takes in one go is what the rules take, to the number; and but for control batches all of it."""
+    """The kernel accepts only batches that the rules accept, and all of those unless there are control batches."""
     end_offset, epoch, data = append
     expected: PlainAppend | None = None
     with contextlib.suppress(DecodeError, LogError):
@@ -162,7 +162,7 @@ def test_the_kernel_knows_the_rules(append: tuple[int, int, bytes]) -> None:
 
 
 def starts_of(batches: list[CheckedBatch]) -> list[int]:
-    """Return where batches that stand end to end start."""
+    """Return the positions of adjacent batches."""
     return [sum(batch.size_bytes for batch in batches[:index]) for index in range(len(batches))]
 
 
@@ -230,7 +230,7 @@ def test_offsets_that_do_not_grow_are_refused(base_offset: int, last_offset_delt
 
 
 def test_a_leader_writes_its_own_epoch() -> None:
-    """A leader appends batches of its epoch alone, and at least one; nor does it fall behind the log's epoch."""
+    """A leader appends only batches of its epoch, at least one, and its epoch is not lower than the log's."""
     batch = raft_batch(10, 3)
     for epoch, data in ((2, batch), (4, batch), (3, b""), (3, batch + raft_batch(11, 4))):
         with pytest.raises(InvalidRecordError):
@@ -240,7 +240,7 @@ def test_a_leader_writes_its_own_epoch() -> None:
 
 
 def test_a_follower_stops_at_a_higher_epoch() -> None:
-    """The first batch of an epoch above the leader's, and all behind it, are left out, whatever they are."""
+    """The first batch of an epoch above the leader's, and all after it, are left out, whatever they are."""
     data = raft_batch(10, 3) + raft_batch(11, 4) + b"no batch"
     taken = check_append_as_follower(data, 3, 10, 0)
     assert taken is not None

@@ -70,7 +70,7 @@ def bootstrap_records(base_offset: int = 0) -> bytes:
 
 
 def snapshot_at(offset: int, *values: KRaftVersionRecord | VotersRecord, epoch: int = 0) -> RecordsSnapshotReader:
-    """Make a snapshot whose first batch has these values behind its header."""
+    """Make a snapshot whose first batch has these values after its header."""
     header = control_bytes(0, [SnapshotHeaderRecord(TIMESTAMP), *values], epoch=epoch)
     footer = control_bytes(len(values) + 1, [SnapshotFooterRecord()], epoch=epoch)
     return snapshot_of(OffsetAndEpoch(offset, epoch), [header, footer])
@@ -90,7 +90,7 @@ def test_nothing_is_known_before_anything_was_read() -> None:
 
 
 def test_an_empty_log_has_static_voters() -> None:
-    """That there is no snapshot is an answer: of -1, nothing is known to be in force, and of 0 nothing is known."""
+    """Without a snapshot, nothing is in force at -1, and nothing is known at 0."""
     machine = machine_of()
     assert machine.next_offset == 0
     assert machine.voter_set_at_offset(-1) is None
@@ -146,7 +146,7 @@ def test_a_snapshot_counts_from_its_last_offset(offset: int) -> None:
 
 
 def test_a_snapshot_without_voters_means_the_static_ones() -> None:
-    """What was read before is forgotten."""
+    """Values from before are forgotten."""
     machine = machine_of(bootstrap_records())
     machine.handle_snapshot(snapshot_at(7))
     assert (machine.last_voter_set, machine.last_voter_set_offset) == (STATIC, None)
@@ -199,7 +199,7 @@ def test_truncation_below_a_snapshot_forgets_everything() -> None:
 
 
 def test_truncation_below_what_was_trimmed_forgets_everything() -> None:
-    """Also what was in force below: it would be a guess, and stand in the way of what is read next."""
+    """So is the value in force below: it would be a guess, and would conflict with the next records."""
     machine = machine_of(bootstrap_records(), data_bytes(3, 10))
     machine.truncate_old_entries(10)
     machine.truncate_new_entries(5)
@@ -220,7 +220,7 @@ def test_only_the_next_batch_is_read(base_offset: int) -> None:
 
 
 def test_a_set_that_should_not_have_been_written_is_taken_and_named() -> None:
-    """A follower whose quorum has committed it goes on, and says where; truncation takes both back."""
+    """A follower continues after a violation that its quorum committed, and reports it; truncation undoes it."""
     rewritten = control_bytes(3, [voters_record(SECOND), voters_record(voters(7, 8, 9))])
     machine = machine_of(bootstrap_records(), rewritten, control_bytes(5, [voters_record(voters(7, 8))]))
     assert (machine.next_offset, machine.last_voter_set, machine.last_voter_set_offset) == (6, voters(7, 8), 5)
@@ -249,7 +249,7 @@ def test_an_empty_voters_record_leaves_the_set_before_in_force() -> None:
 
 
 def test_a_writer_is_held_to_what_replay_takes() -> None:
-    """What may be written follows the set that a record has named, a bootstrap snapshot's too, but not static ones."""
+    """The allowed changes depend on the set in a record, or in a bootstrap snapshot, but not on static voters."""
     machine = machine_of()
     assert machine.voters_in_force == VoterSet()
     machine.check_voter_set(voters(1, 2, 3))
@@ -322,7 +322,7 @@ def test_batches_that_raft_does_not_write_are_refused(
 
 
 def test_equal_voter_sets_are_shared() -> None:
-    """Two sets that take turns a thousand times are two objects, and none once nobody holds them."""
+    """Two sets that alternate a thousand times are two objects, and are released when no longer referenced."""
     steps = [control_bytes(offset, [voters_record((FIRST, SECOND)[offset % 2])]) for offset in range(1000)]
     machine = machine_of()
     machine.handle_run(run_of(steps))
@@ -349,7 +349,7 @@ def log_of(*batches: bytes) -> MemoryLog:
 
 
 def install(log: MemoryLog, snapshot: RecordsSnapshotReader) -> None:
-    """Let a log fetch a snapshot, and start anew with it if it is ahead."""
+    """Let a log fetch a snapshot, and restart at it if it is ahead."""
     writer = log.create_snapshot_unchecked(snapshot.snapshot_id)
     assert writer is not None
     for batch in snapshot:
@@ -372,7 +372,7 @@ def test_a_log_that_a_snapshot_replaced_is_read_again(offset: int) -> None:
 
 
 def test_a_log_that_starts_above_what_was_read_is_read_from_its_snapshot() -> None:
-    """As Kafka does; what was written behind the snapshot meanwhile is read too."""
+    """As Kafka does; records written after the snapshot meanwhile are read too."""
     log = log_of(bootstrap_records())
     machine = KRaftControlRecordStateMachine(STATIC)
     update_state(machine, log)
@@ -384,7 +384,7 @@ def test_a_log_that_starts_above_what_was_read_is_read_from_its_snapshot() -> No
 
 
 def test_reading_follows_a_truncation_backwards() -> None:
-    """Also if nobody said so."""
+    """Also without a notification."""
     log = log_of(bootstrap_records(), control_bytes(3, [voters_record(SECOND)]))
     machine = KRaftControlRecordStateMachine(STATIC)
     update_state(machine, log)
@@ -406,7 +406,7 @@ class CountedSnapshots(MemoryLog):
 
 @pytest.mark.parametrize(("read_to", "opened"), [(3, 1), (4, 1), (5, 0), (6, 0)])
 def test_only_what_was_not_read_is_taken_from_the_snapshot(read_to: int, opened: int) -> None:
-    """Who has read up to the log's start or further needs no snapshot, and goes on to know what is below it."""
+    """A reader that has read up to the log's start needs no snapshot, and keeps what it knows of lower offsets."""
     log = CountedSnapshots()
     log.append_as_leader(bootstrap_records(), 0)
     machine = KRaftControlRecordStateMachine(STATIC)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What real controllers wrote: the voters and the kraft.version at every offset, as Kafka's own tools print them."""
+"""Logs of real controllers: the voters and the kraft.version at every offset, as Kafka's own tools print them."""
 
 import functools
 import itertools
@@ -55,7 +55,7 @@ def printed(path: Path) -> list[Change]:
 
 
 def printed_states(scenario: Path, snapshot_id: OffsetAndEpoch | None, end_offset: int) -> dict[int, State]:
-    """Give the state at every offset as all outputs of one quorum say: of a snapshot, then of the log behind it."""
+    """Return the state at every offset by all outputs of one quorum: of a snapshot, then of the log after it."""
     first = 0 if snapshot_id is None else snapshot_id.offset
     changes: list[Change] = []
     if snapshot_id is not None:
@@ -76,7 +76,7 @@ def batches_of(replica: Path) -> list[RecordBatch]:
 
 
 def machines_of(replica: Path) -> Iterator[tuple[OffsetAndEpoch | None, KRaftControlRecordStateMachine]]:
-    """Begin with each snapshot of a replica, and with none if its log starts at 0; read the log behind it."""
+    """Begin with each snapshot of a replica, and with none if its log starts at 0; then read the log after it."""
     snapshots = sorted(replica.glob("*.checkpoint"))
     batches = batches_of(replica)
     for path in [None, *snapshots] if batches[0].base_offset == 0 else snapshots:
@@ -110,7 +110,7 @@ def test_every_offset_of_every_replica_is_as_kafka_prints_it(replica: Path) -> N
 
 @pytest.mark.parametrize("scenario", ["dynamic-quorum", "static-upgrade", "wire"])
 def test_the_replicas_of_a_quorum_agree(scenario: str) -> None:
-    """Wherever two of them know an offset, whatever each of them began with, they say the same of it."""
+    """If two of them know an offset, they agree on it, whatever each of them began with."""
     said: dict[int, State] = {}
     count = 0
     for replica in REPLICAS:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state machine beside a log that is scanned anew after every step: it says the same at every offset."""
+"""The state machine beside a log that is scanned again after every step: both agree at every offset."""
 
 from collections.abc import Iterator
 
@@ -54,7 +54,7 @@ def batches_of(log: ReplicatedLog, start_offset: int) -> Iterator[RecordBatch]:
 
 
 def scanned(log: ReplicatedLog) -> tuple[int, list[Change]]:
-    """Scan the latest snapshot and the log behind it; return the first offset that is known, and what stands where."""
+    """Scan the latest snapshot and the log after it; return the first known offset, and the values by offset."""
     changes: list[Change] = []
     end = 0
     if log.latest_snapshot_id is not None:
@@ -74,7 +74,7 @@ def scanned(log: ReplicatedLog) -> tuple[int, list[Change]]:
 
 
 def violations_in(first: int, changes: list[Change]) -> list[tuple[int, VoterSet, tuple[VoterSetProblem, ...]]]:
-    """Say which voter sets above an offset should not stand where they do, with the problems of each."""
+    """Return the voter sets above an offset that must not follow the one before, with their problems."""
     found, before = [], VoterSet()
     for offset, state in changes:
         if isinstance(state, VoterSet):
@@ -98,7 +98,7 @@ class StateMachineBesideALog(RuleBasedStateMachine):
         return self.log.end_offset.offset
 
     def _append(self, batch: bytes, is_fed_first: bool) -> None:
-        """Append a batch, of which the state machine is told by the batch itself or by the log."""
+        """Append a batch; the state machine gets it directly or reads it from the log."""
         self.machine.handle_batch(batch_of(batch))
         if not is_fed_first:
             self.machine.truncate_new_entries(self._end_offset())
@@ -134,7 +134,7 @@ class StateMachineBesideALog(RuleBasedStateMachine):
 
     @rule(data=st.data(), is_told=st.booleans())
     def truncate(self, data: st.DataObject, is_told: bool) -> None:
-        """Drop what diverges; the state machine is told, or finds out."""
+        """Truncate the diverged tail; the state machine is notified, or finds out."""
         latest = self.log.latest_snapshot_id
         least = max(self.log.high_watermark.offset, 0 if latest is None else latest.offset)
         bases = [batch.base_offset for batch in batches_of(self.log, self.log.start_offset)]
@@ -148,7 +148,7 @@ class StateMachineBesideALog(RuleBasedStateMachine):
 
     @rule(data=st.data(), is_deleted_before=st.booleans())
     def take_snapshot(self, data: st.DataObject, is_deleted_before: bool) -> None:
-        """Freeze a snapshot of what the state machine knows, and let it stand for the log below it."""
+        """Freeze a snapshot of the state machine's values, and delete the log before it."""
         latest = self.log.latest_snapshot_id or OffsetAndEpoch(0, 0)
         batches = [batch for batch in batches_of(self.log, self.log.start_offset) if batch.next_offset > latest.offset]
         if not batches:
@@ -166,7 +166,7 @@ class StateMachineBesideALog(RuleBasedStateMachine):
     @precondition(lambda self: self.log.start_offset + 5 < self._end_offset())
     @rule(distance=st.integers(0, 12), known=st.none() | voter_sets.filter(len))
     def install_snapshot(self, distance: int, known: VoterSet | None) -> None:
-        """Fetch a snapshot of a later epoch, which takes the place of the log, whether or not it ends behind it."""
+        """Fetch a snapshot of a later epoch, which replaces the log, whether or not it ends after it."""
         self.epoch += 1
         snapshot_id = OffsetAndEpoch(self.log.high_watermark.offset + distance, self.epoch)
         self._write(self.log.create_snapshot_unchecked(snapshot_id), KRaftVersion(known is not None), known)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a log allows: appends, truncation, epochs, snapshots and retention."""
+"""The decisions of a log: appends, truncation, epochs, snapshots and retention."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -231,13 +231,13 @@ def test_a_snapshot_ends_with_a_committed_batch(snapshot_id: str) -> None:
     ],
 )
 def test_other_snapshot_ids_are_refused(snapshot_id: str, reason: str) -> None:
-    """An end that is not committed, not that of a batch, or not of that epoch is no snapshot id."""
+    """An end that is not committed, not that of a batch, or not of that epoch is not a snapshot id."""
     with pytest.raises(InvalidSnapshotIdError, match=reason):
         check_new_snapshot_id(KAFKA, offset_and_epoch(snapshot_id), ends_at_even)
 
 
 def test_snapshots_are_made_in_order() -> None:
-    """A snapshot that is there, or below the log start, is not made; one behind the latest is refused."""
+    """A snapshot that exists, or is below the log start, is not made; one older than the latest is refused."""
     ids = (offset_and_epoch("24@3"), offset_and_epoch("30@3"))
     log = attrs.evolve(KAFKA_AFTER_SNAPSHOT, high_watermark=40, snapshot_ids=ids)
     assert not check_new_snapshot_id(log, offset_and_epoch("30@3"), ends_at_even)
@@ -292,7 +292,7 @@ ids = st.builds(OffsetAndEpoch, st.integers(0, 5), st.integers(0, 3))
 
 @given(st.lists(ids))
 def test_snapshot_ids_are_in_order(given_ids: list[OffsetAndEpoch]) -> None:
-    """However often and in whatever order ids are given, each is there once, by epoch and then offset."""
+    """Each id is listed once, by epoch and then offset, however often and in whatever order ids are given."""
     log = attrs.evolve(KAFKA, snapshot_ids=snapshot_ids_of(given_ids))
     model = set(given_ids)
     assert list(log.snapshot_ids) == sorted(model, key=lambda each: (each.epoch, each.offset))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of a log at their limits: the case at each, and the ones beside it, told apart by the reason too."""
+"""The decisions of a log at their limits: at each limit, before and after it, with the expected reason."""
 
 import pytest
 
@@ -30,13 +30,13 @@ def _never(_offset: int) -> bool:
 
 @pytest.mark.parametrize("epoch_of_snapshot", [2, 3, 4])
 def test_a_snapshot_answers_for_its_epoch_alone(epoch_of_snapshot: int) -> None:
-    """Where an epoch ends at the earliest snapshot, its own end is the answer to whoever asks of a later epoch."""
+    """If an epoch ends at the earliest snapshot, its own end is the answer to a request with a later epoch."""
     log = log_state(start=0, end=50, epoch_starts={3: 0, 5: 24}, snapshots=[f"24@{epoch_of_snapshot}"])
     assert end_offset_for_epoch(log, 4) == offset_and_epoch("24@3")
 
 
 def test_the_latest_of_two_snapshots_at_the_start() -> None:
-    """A log without records has the epoch of the latest snapshot that ends where it starts, in whatever order."""
+    """A log without records has the epoch of the latest snapshot that ends at its start, in whatever order."""
     assert log_state(start=24, end=24, snapshots=["24@2", "24@3"]).last_fetched_epoch == 3
     assert log_state(start=24, end=24, snapshots=["24@3", "24@2", "23@7", "25@8"]).last_fetched_epoch == 3
 
@@ -54,7 +54,7 @@ def test_the_latest_of_two_snapshots_at_the_start() -> None:
     ],
 )
 def test_the_reason_of_a_refusal(snapshot_id: str, reason: str) -> None:
-    """An id is behind the latest by its epoch or by its offset, and not where both are the same or greater."""
+    """An id is older than the latest by its epoch or by its offset, but not if both are equal or greater."""
     with pytest.raises(InvalidSnapshotIdError, match=reason):
         check_new_snapshot_id(_with_snapshot("30@3"), offset_and_epoch(snapshot_id), _always)
 
@@ -66,7 +66,7 @@ def test_a_snapshot_after_the_latest_is_made(snapshot_id: str) -> None:
 
 
 def test_no_batch_need_end_where_the_log_starts() -> None:
-    """At the log start there is no batch to ask; one offset above there is."""
+    """There is no batch before the log start, but one offset above it there is."""
     assert check_new_snapshot_id(KAFKA, offset_and_epoch("0@0"), _never)
     with pytest.raises(InvalidSnapshotIdError, match="no batch ends there"):
         check_new_snapshot_id(KAFKA, offset_and_epoch("1@3"), _never)
@@ -92,6 +92,6 @@ def test_what_a_log_at_a_snapshot_supersedes(snapshot_id: str, superseded: bool)
 
 @pytest.mark.parametrize(("offset", "superseded"), [(0, True), (23, True), (24, False), (25, False)])
 def test_what_a_log_without_a_snapshot_supersedes(offset: int, superseded: bool) -> None:
-    """A log without a snapshot at its start supersedes those that end below it, whatever their epoch."""
+    """A log without a snapshot at its start supersedes snapshots that end below it, whatever their epoch."""
     log = log_state(start=24, end=50, epoch_starts={3: 24}, snapshots=["40@3"])
     assert {is_superseded(log, OffsetAndEpoch(offset, epoch)) for epoch in (0, 3, 9)} == {superseded}

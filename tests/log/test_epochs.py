@@ -55,7 +55,7 @@ def test_no_epochs_know_nothing() -> None:
     ],
 )
 def test_assigned_epochs_drop_what_contradicts_them(epoch: int, start_offset: int, entries: dict[int, int]) -> None:
-    """An epoch that goes on changes nothing; otherwise what is not below in epoch and in start goes first."""
+    """The same epoch changes nothing; for another, entries that are not lower in epoch and start are removed first."""
     known = epochs_of({3: 24, 5: 48})
     changed = known.with_epoch(epoch, start_offset)
     assert (changed is known) == (entries == {3: 24, 5: 48})
@@ -63,7 +63,7 @@ def test_assigned_epochs_drop_what_contradicts_them(epoch: int, start_offset: in
 
 
 def test_truncation_keeps_the_epoch_at_the_start() -> None:
-    """What starts at or above the end goes; the epoch in force at the start starts there then."""
+    """Entries that start at or above the end are removed; the epoch in force at the start then starts there."""
     known = epochs_of({3: 0, 5: 48, 7: 60})
     cut = known.truncated_from_end(60)
     assert cut.truncated_from_end(60) is cut

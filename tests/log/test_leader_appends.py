@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a leader may append is what an audit finds sound, and what a follower takes is what raft's readers can read."""
+"""A leader may append exactly what an audit finds sound; a follower accepts what raft's readers can read."""
 
 import itertools
 import struct
@@ -65,7 +65,7 @@ def opened(make: Callable[[], MemoryLog | FileLog]) -> MemoryLog | FileLog:
 
 
 def damage(batch: bytes) -> set[str]:
-    """Return the rules that an audit finds broken, and calls damage, where a batch stands behind the opening."""
+    """Return the rules of severity damage that an audit finds broken if a batch follows the opening batch."""
     return {each.rule for each in survey(OPENING + batch).findings if each.severity >= Severity.DAMAGED}
 
 
@@ -82,7 +82,7 @@ def record(
 
 
 def batch(area: bytes, count: int, last: int | None = None, attributes: int = 0, **other: Any) -> bytes:
-    """Write a batch behind the opening."""
+    """Write a batch after the opening batch."""
     fields = {"base_offset": BASE, "epoch": EPOCH} | other
     return batch_bytes(
         area, count=count, last_offset_delta=count - 1 if last is None else last, attributes=attributes, **fields
@@ -195,7 +195,7 @@ def test_a_follower_takes_what_its_leader_has_sent(data: bytes, make: Callable[[
 
 @logs
 def test_voters_in_one_append_must_follow_each_other(make: Callable[[], MemoryLog | FileLog]) -> None:
-    """What a log can see for itself it refuses: an empty set, and a set that must not follow the one before it."""
+    """A log refuses an empty voter set, and a set that must not follow the one before it."""
 
     def sets(*each: Sequence[int]) -> bytes:
         return b"".join(
@@ -236,7 +236,7 @@ data_values = st.tuples(st.none() | st.binary(max_size=3), st.none() | st.binary
 
 @st.composite
 def candidates(draw: st.DrawFn) -> bytes:
-    """Batches behind the opening: sound ones, and ones with this or that wrong, whose length and CRC hold."""
+    """Batches after the opening batch: sound ones, and ones with various faults but a correct length and CRC."""
     is_control = draw(st.booleans())
     rarely = st.sampled_from([0] * 12 + [1, -1, 300])
     area, count = b"", draw(st.integers(0, 4))
@@ -327,7 +327,7 @@ def test_offsets_of_three_bytes_are_taken_too(count: int, key: bytes | None) -> 
     [*itertools.product([0, 1, 63, 64, 65], [None, b"", b"k" * 63]), (8192, None), (8193, b"k")],
 )
 def test_no_byte_in_front_of_a_value_may_be_another(index: int, size: int, key: bytes | None) -> None:
-    """Nor the one behind it: what is taken with another byte there, an audit finds sound."""
+    """Nor in the batch after it: if a batch with a changed byte is accepted, an audit finds it sound."""
     before = b"".join(record(each, key=key, value=b"v" * size) for each in range(index))
     last = record(index, key=key, value=b"v" * size)
     # The interpreted one would take minutes for many records.

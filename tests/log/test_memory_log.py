@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is special about the log in memory; the rest is in the contract suite of all logs."""
+"""Tests of the log in memory only; the rest is in the contract suite of all logs."""
 
 from raftlog.log.memory_log import MemoryLog
 from raftlog.log.replicated_log import Isolation
@@ -46,7 +46,7 @@ def test_positions_count_from_the_new_log_start() -> None:
 
 
 def test_a_stale_snapshot_is_forgotten_at_the_next_start() -> None:
-    """A snapshot of a later epoch that ends below the log start is gone after a start."""
+    """A snapshot of a later epoch that ends below the log start is deleted at startup."""
     log = filled()
     log.flush()
     log.update_high_watermark(16)
@@ -65,7 +65,7 @@ def test_a_stale_snapshot_is_forgotten_at_the_next_start() -> None:
 
 
 def test_closing_flushes() -> None:
-    """What was there at the close is there after a crash behind it."""
+    """The records at the close survive a later crash."""
     log = filled()
     assert log.flushed_offset == 10
     log.close()

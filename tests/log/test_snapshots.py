@@ -119,7 +119,7 @@ def test_where_no_snapshot_can_be() -> None:
 
 
 def test_voters_that_do_not_fit_leave_nothing() -> None:
-    """Where the first batch cannot be written, the raw snapshot is let go of."""
+    """If the first batch cannot be written, the raw snapshot is closed."""
     file_system = MemoryFileSystem()
     log, machine, _ = read_log([1], lambda: FileLog.open(file_system, "log"))
     before = file_system.contents().keys()

@@ -12,11 +12,11 @@ class KernelEdit:
 
     Attributes:
         name: as of a ``Mutant``.
-        rule: what must hold, and does not.
-        right: the words, which stand there once.
-        wrong: what stands there instead.
+        rule: the rule that the mutant breaks.
+        right: the original text, which occurs once.
+        wrong: its replacement.
         killers: tests that must fail.
-        is_canary: whether ``make test-asan`` plants it, to see that it would be caught.
+        is_canary: whether ``make test-asan`` plants it, to check that sanitizers catch it.
     """
 
     name: str
@@ -30,7 +30,7 @@ class KernelEdit:
         """Return the kernel's text with the error in it.
 
         Raises:
-            ValueError: the right words do not stand there exactly once.
+            ValueError: the original text does not occur exactly once.
         """
         if source.count(self.right) != 1:
             raise ValueError(f"{self.name}: in the kernel {source.count(self.right)} times: {self.right}")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who tests the tests: each mutant must be killed by a test of the default tier (``make kill-matrix``).
+"""Tests the tests: each mutant must be killed by a test of the default tier (``make kill-matrix``).
 
 First the named tests run as they are, and must pass. Then they run once for each mutant, in a process of its own, up to
-the first failure. One that falls over by itself, as by a wrong number of arguments, has shown nothing. The matrix is
-printed; it ends with 1 if a mutant survives, or falls over.
+the first failure. A mutant that crashes, as by a wrong number of arguments, has shown nothing. The matrix is printed;
+the exit code is 1 if a mutant survives or crashes.
 """
 
 import argparse
@@ -34,13 +34,13 @@ _TAIL: Final = 2000
 
 @attrs.frozen
 class Verdict:
-    """What has become of a mutant.
+    """The outcome of a mutant.
 
     Attributes:
         name: of the mutant, or of the run without one.
-        killer: the first test that failed; None if none has.
-        seconds: how long it took.
-        problem: why there is no verdict, as where a named test is not there; None if there is one.
+        killer: the first test that failed; None if none did.
+        seconds: the duration.
+        problem: why there is no verdict, such as a missing test; None if there is one.
     """
 
     name: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wrong accumulators: of which epoch, in which order, at which offset, and how much."""
+"""Wrong accumulators: wrong epochs, orders, offsets and sizes."""
 
 from typing import Any, Final
 

@@ -66,7 +66,7 @@ def _guessing(machine: Any, offset: int) -> Any:
 
 
 class _UpToHighWatermark:
-    """A log whose uncommitted records nobody sees."""
+    """A log whose uncommitted records are hidden."""
 
     def __init__(self, log: Any) -> None:
         self._log = log

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of pointers that are gone, or after which a log goes on."""
+"""Checks of pointers that are missing, or after which a log continues."""
 
 from typing import Any, Final
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wrong starts: what they take for sound, for torn, for lost, and what they believe of files beside the log."""
+"""Wrong startups: what they take for sound, torn or lost, and which files beside the log they trust."""
 
 import sys
 from typing import Any, Final

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wrong snapshots: when they are durable, whole, and told of."""
+"""Wrong snapshots: when they are durable, complete and announced."""
 
 from typing import Any, Final
 

@@ -12,14 +12,14 @@ Wrong = Callable[..., Any]
 
 @attrs.frozen
 class Mutant:
-    """A wrong version of raftlog, as somebody could have written it: a bug that a log like this has had.
+    """A wrong version of raftlog with a plausible bug, which a log like this has had.
 
     Attributes:
-        name: what it is called by; the start is the number of the bug in the catalogue that it is from: K are bugs of
-            Kafka, R of other raft systems, W weak spots of Kafka's own guards, S ways in which disks fail; M are
-            errors of memory in the compiled kernel.
-        rule: what must hold, and does not.
-        source: where the bug was: an issue, a pull request, a report or a test.
+        name: its name, which starts with the number of the bug in its catalogue: K for bugs of Kafka, R for other raft
+            systems, W for weak spots of Kafka's own guards, S for ways in which disks fail, M for memory errors in the
+            compiled kernel.
+        rule: the rule that the mutant breaks.
+        source: the source of the bug: an issue, a pull request, a report or a test.
         plant: puts the wrong version in place, for the rest of the process.
         killers: tests of the default tier that must fail then, the first one soon.
         needs_compiler: whether planting it compiles a kernel.
@@ -70,13 +70,13 @@ def instead_of_property(owner: type, name: str, wrong: Wrong) -> Callable[[], No
 
 
 def forgiving(owner: Any, name: str, error: type[Exception], result: Wrong) -> Callable[[], None]:
-    """Return what makes a check let pass what it refuses.
+    """Return a function that makes a check accept what it refuses.
 
     Args:
         owner: as for ``swap``.
         name: likewise.
         error: the refusal.
-        result: is given the arguments, and returns what is returned then.
+        result: gets the arguments, and returns the result in place of the refusal.
     """
 
     def make_wrong(right: Wrong) -> Wrong:

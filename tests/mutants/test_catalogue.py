@@ -26,7 +26,7 @@ def killer_of(name: str) -> Any:
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_killers_are_there(name: str) -> None:
-    """Each mutant has killers of the default tier: who moves or renames a test is told here."""
+    """Each mutant has killers in the default tier: this test fails if one of them was moved or renamed."""
     assert NAME.fullmatch(name)
     assert MUTANTS[name].killers
     for killer in MUTANTS[name].killers:
@@ -35,7 +35,7 @@ def test_killers_are_there(name: str) -> None:
 
 @pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit.name)
 def test_kernel_edits_apply(edit: KernelEdit) -> None:
-    """Their words stand in the kernel once: who changes those is told here, and not when mutants are planted."""
+    """Their original text occurs once in the kernel: this test fails if it was changed, before mutants are planted."""
     source = (ROOT / "records/kernel.py").read_text("utf-8")
     wrong = edit.applied(source)
     assert wrong != source

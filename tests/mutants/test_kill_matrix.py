@@ -33,7 +33,7 @@ def test_the_killers_are_sound() -> None:
 
 @pytest.mark.slow
 def test_surviving_records_are_reported(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """A mutant that changes nothing survives, a test that is not there kills nobody, and both are a failure."""
+    """A mutant that changes nothing survives, a missing test kills none, and both are a failure."""
     monkeypatch.setattr(kill_matrix, "VARIABLE", "RAFTLOG_NO_MUTANT")
     monkeypatch.setitem(MUTANTS, "none", HARMLESS)
     assert kill_matrix.main(["none"]) == 1
@@ -56,7 +56,7 @@ def test_a_mutant_that_crashes_was_not_killed(tmp_path: Path, raised: str, is_ki
 
 
 def test_a_verdict_is_a_line() -> None:
-    """Name, time, and who has killed it, or that nobody has."""
+    """A line has the mutant's name, the time, and its killer, if any."""
     assert str(Verdict("K1", "tests/test_x.py::test_y", 1.25)).split() == [
         "K1",
         "1.2",
@@ -69,7 +69,7 @@ def test_a_verdict_is_a_line() -> None:
 
 
 def test_an_unknown_mutant(capsys: pytest.CaptureFixture[str]) -> None:
-    """Who names one that is not there is told which there are."""
+    """Naming an unknown mutant is an error that lists the known ones."""
     with pytest.raises(SystemExit):
         kill_matrix.main(["K0"])
     assert "K21-crc" in capsys.readouterr().err

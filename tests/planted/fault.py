@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a fault is: something that damages a clean copy, and says where, and which rules must tell."""
+"""A fault damages a clean copy, and names the place and the rules that must report it."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -39,11 +39,11 @@ class Fault:
     """A kind of fault.
 
     Attributes:
-        name: what it is called by.
-        what: what is done, in a sentence.
-        rules: one of which must tell, at the spot.
+        name: its name.
+        what: the damage, in a sentence.
+        rules: one of these must report it, at the spot.
         grounds: names of the clean copies that it is planted in, in turns.
-        plant: plants it at a place of the ground's choice.
+        plant: plants it at a place that the ground chooses.
     """
 
     name: str
@@ -68,10 +68,10 @@ class Faults:
         return iter(self._faults)
 
     def kind(self, *rules: str, on: tuple[str, ...]) -> Callable[[Callable[[Ground], Spot]], Callable[[Ground], Spot]]:
-        """Make a kind of a function: of its name, and of the first line of its docstring.
+        """Make a kind from a function: from its name, and the first line of its docstring.
 
         Args:
-            rules: one of which must tell.
+            rules: one of these must report it.
             on: names of grounds.
         """
 

@@ -131,7 +131,7 @@ class CleanCopy:
                 self._copy(copied)
 
     def restore(self) -> None:
-        """Make it clean: what was changed or is gone is copied again, and what was made is removed."""
+        """Make it clean: copy changed and missing files again, and remove new ones."""
         for path in sorted(self.root.rglob("*"), reverse=True):
             if path.is_dir() and not path.is_symlink():
                 if not (self._source / path.relative_to(self.root)).is_dir():
@@ -146,7 +146,7 @@ class CleanCopy:
                 self._copy(path)
 
     def _copy(self, path: Path) -> None:
-        """Copy a file; that it was written to since, its time tells."""
+        """Copy a file, with a time that shows later writes."""
         shutil.copyfile(self._source / path.relative_to(self.root), path)
         os.utime(path, ns=(0, 0))
         self._inodes[path] = path.stat().st_ino

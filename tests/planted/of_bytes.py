@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bytes of a segment that are gone, overwritten, or too many."""
+"""Bytes of a segment that are missing, overwritten, or too many."""
 
 from pathlib import Path
 
@@ -65,7 +65,7 @@ def log_shorter_than_its_indexes(ground: Ground) -> Spot:
 
 
 def _latest_offset(log: Path) -> int:
-    """Return the offset in the last entry of a time index; -1 where there is none, or the log has one batch."""
+    """Return the offset in the last entry of a time index; -1 if there is none, or the log has one batch."""
     data = log.with_suffix(".timeindex").read_bytes()
     is_there = len(data) >= TIME_INDEX.entry_size and has_batches(log, 2)
     return int(log.stem) + int.from_bytes(data[-4:], "big") if is_there else -1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metadata records whose batches are sound, and whose values are no messages."""
+"""Metadata records with sound batches and invalid messages."""
 
 from collections.abc import Collection
 

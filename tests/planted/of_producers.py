@@ -61,7 +61,7 @@ def _transactional(ground: Ground) -> Segment:
 
 
 def _continued(segment: Segment, number: int, *, later_ms: int = 0, **fields: int) -> bytes:
-    """Return a batch that is like one of a segment, behind its end."""
+    """Return a batch like one of a segment, for after its end."""
     batch = segment.view(number)
     return with_fields(
         segment.batches[number],
@@ -82,7 +82,7 @@ def _last_of(segment: Segment, *, is_transactional: bool) -> int:
 
 
 def _open_transaction(segment: Segment) -> None:
-    """Write the first batch of another transaction of a producer behind the end."""
+    """Write the first batch of another transaction of a producer after the end."""
     number = _last_of(segment, is_transactional=True)
     batch = segment.view(number)
     sequence = batch.base_sequence + batch.record_count

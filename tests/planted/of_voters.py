@@ -34,13 +34,13 @@ def _forge(
     counts: tuple[int, ...] = (3, 4),
     is_last: bool = False,
 ) -> Spot:
-    """Put a Voters record in place of a data batch: what a change makes of the voters in force.
+    """Replace a data batch by a Voters record with a change of the voters in force.
 
     Args:
         ground: to plant on.
         change: makes the voters.
-        counts: how many voters there may be before.
-        is_last: whether nothing behind it may tell who votes, as it would follow from this.
+        counts: possible numbers of voters before.
+        is_last: whether nothing after it may name voters, which would follow from this set.
     """
     kept = ground.alone()
     sets = _voters(kept / METADATA)
@@ -57,7 +57,7 @@ def _forge(
 
 
 def _forget_snapshots(log: Path, end_offset: int) -> None:
-    """Remove the snapshots of a log that end behind an offset."""
+    """Remove the snapshots of a log that end after an offset."""
     for path in log.glob("*.checkpoint"):
         if int(path.name[:20]) > end_offset:
             path.unlink()

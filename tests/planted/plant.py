@@ -21,15 +21,15 @@ from tests.planted.ground import METADATA, CleanCopy, Ground
 
 @attrs.frozen
 class Planted:
-    """What an audit has said of a fault.
+    """The findings of an audit about a fault.
 
     Attributes:
         fault: the kind.
-        place: its number.
-        ground: where it was planted.
-        spot: where it is.
-        found: what tells of it; None where nothing does.
-        false_alarms: what else is said, and is not harmless.
+        place: number of the place.
+        ground: the ground in which it was planted.
+        spot: its place.
+        found: the finding that reports it; None if there is none.
+        false_alarms: other findings that are not harmless.
     """
 
     fault: Fault

@@ -84,10 +84,10 @@ class Segment:
         self.path.write_bytes(b"".join(self.batches))
 
     def save(self, without: int | None = None) -> None:
-        """Write the batches, and the indexes anew, as where the writer had written these batches.
+        """Write the batches, and the indexes as if the writer had written these batches.
 
         Args:
-            without: number of one that is none, which indexes do not know.
+            without: number of a batch that the indexes do not know.
         """
         self.overwrite()
         entries, times = self._index_entries(without)

@@ -22,15 +22,15 @@ _ROW: Final = re.compile(r"^\| `([a-z0-9-]+)` \| (.*?) \| (.*?) \| (\d+) \| (\d+
 
 @attrs.frozen
 class Row:
-    """A kind of fault, and what became of it.
+    """A kind of fault, and its results.
 
     Attributes:
         name: of the kind.
-        what: is done.
-        rules: that may tell of it, as text.
-        planted: at how many places.
-        found: at how many of them.
-        false_alarms: how much else was said.
+        what: the damage.
+        rules: the rules that may report it, as text.
+        planted: number of places.
+        found: number of places at which it was found.
+        false_alarms: number of other findings.
     """
 
     name: str

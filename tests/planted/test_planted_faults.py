@@ -82,7 +82,7 @@ def test_each_kind_is_found_wherever_it_is(name: str, field: Field) -> None:
     [rule for rule, found in CATALOGUE.items() if found.subject in OF_ANY_LOG and rule not in UNPLANTED],
 )
 def test_rules_of_any_log_are_broken_in_raft_and_in_topics(rule: str, field: Field) -> None:
-    """A rule that counts as checked on any log is broken in the metadata log and in a topic's, but for those named."""
+    """A rule that counts as checked on any log is broken in the metadata log and in a topic's, except those named."""
     found = {
         is_of_raft(planted.found)
         for fault in FAULTS.values()
@@ -114,7 +114,7 @@ def test_only_rules_of_several_log_directories_need_several(rule: str, field: Fi
 @pytest.mark.slow
 @pytest.mark.parametrize("subject", SUBJECTS, ids=[subject.subject for subject in SUBJECTS])
 def test_only_rules_of_messages_need_messages(subject: Faults, field: Field) -> None:
-    """An audit that does not read messages finds the same faults, but for those of rules of messages."""
+    """An audit that does not read messages finds the same faults, except those of rules of messages."""
     for fault in subject:
         planted = field.plant(fault, 0)
         without = field.audit(field.directory / planted.ground, reads_messages=False)
@@ -130,7 +130,7 @@ def test_clean_grounds_are_clean(name: str, field: Field) -> None:
 
 
 def test_every_rule_is_broken_by_some_kind() -> None:
-    """Every rule is one that some kind of fault is found by, but for those that are named here with a reason."""
+    """Every rule finds some kind of fault, except those that are named here with a reason."""
     planted = {rule for fault in FAULTS.values() for rule in fault.rules}
 
     assert planted | UNPLANTED.keys() == set(CATALOGUE)

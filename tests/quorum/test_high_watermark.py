@@ -21,7 +21,7 @@ def test_a_majority_reaches_the_offset_and_no_greater_one(ends: list[int], major
 
 @pytest.mark.parametrize("majority_size", [0, -1])
 def test_no_majority_is_less_than_one_voter(majority_size: int) -> None:
-    """A majority of nobody is refused: it would commit everything."""
+    """A majority of no voters is refused: it would commit everything."""
     with pytest.raises(ValueError, match="majority"):
         majority_offset([5], majority_size)
     with pytest.raises(ValueError, match="majority"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who can be elected, voter by voter."""
+"""The electable replicas, voter by voter."""
 
 import pytest
 from hypothesis import given
@@ -28,7 +28,7 @@ def test_the_epoch_of_the_last_record_decides(candidate: tuple[int, int], voter:
 
 @given(st.lists(ends, min_size=1, max_size=7))
 def test_the_most_up_to_date_log_can_be_elected(voter_ends: list[OffsetAndEpoch]) -> None:
-    """Where all voters are there, somebody can be elected: the one whose log is the most up to date."""
+    """If all voters are present, the one with the most up-to-date log can be elected."""
     assert can_be_elected(max(voter_ends), voter_ends, len(voter_ends) // 2 + 1)
 
 

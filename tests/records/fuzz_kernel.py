@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A fuzzer of the compiled kernel: ``python -m tests.records.fuzz_kernel --cases 1000``.
 
-Each case makes a log, or rows, and hands it to every function that reads, or writes. All buffers stand at pages that
-nobody may touch: who reads or writes behind one is killed by the system. Sound arguments raise nothing. Then each call
-is repeated with arguments that are wrong in one or two places, which a ValueError must say, if anything. The same seed
-makes the same cases.
+Each case makes a log, or rows, and passes it to every function that reads, or writes. All buffers adjoin protected
+pages: a read or write beyond a buffer is killed by the system. Sound arguments raise nothing. Then each call is
+repeated with arguments that are wrong in one or two places, which may only raise a ValueError. The same seed makes the
+same cases.
 """
 
 import argparse

@@ -89,7 +89,7 @@ def _batch(chance: random.Random, base_offset: int) -> tuple[bytes, int]:
 
 
 def log_of(chance: random.Random) -> bytes:
-    """Return batches whose CRCs hold, some of them wrong within; behind the last, perhaps a piece of one."""
+    """Return batches whose CRCs hold, some of them with wrong contents; after the last, perhaps a part of one."""
     batches = []
     offset = 0
     for _ in range(chance.choice((1, 1, 2, 3, 6))):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Buffers that end, or start, at a page that nobody may touch: a read or write behind them ends the process."""
+"""Buffers that end, or start, at a protected page: a read or write beyond them ends the process."""
 
 import ctypes
 import mmap
@@ -13,10 +13,10 @@ IS_THERE: Final = sys.platform != "win32"
 
 
 class GuardedMemory:
-    """Memory between two pages that nobody may touch, for one buffer at a time.
+    """Memory between two protected pages, for one buffer at a time.
 
     Args:
-        size: the most bytes that a buffer has.
+        size: the greatest size of a buffer.
     """
 
     def __init__(self, size: int = _ROOM) -> None:
@@ -32,7 +32,7 @@ class GuardedMemory:
         self._room = memoryview(self._memory)[page : page + self._size]
 
     def holding(self, data: bytes | memoryview, at: Literal["start", "end"] = "end") -> memoryview:
-        """Return a copy of some bytes that stands at one of the pages; the buffer before it is no longer there."""
+        """Return a copy of some bytes that adjoins one of the pages; it replaces the previous buffer."""
         size = len(data)
         held = self._room[self._size - size :] if at == "end" else self._room[:size]
         held[:] = data

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What reading gives: a value, or the typed error."""
+"""The outcome of reading: a value, or the typed error."""
 
 from collections.abc import Callable
 from typing import TypeVar

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``make test-asan`` runs: the kernel's tests and its fuzzer while AddressSanitizer and UBSan watch its memory.
+"""``make test-asan``: runs the kernel's tests and its fuzzer while AddressSanitizer and UBSan watch its memory.
 
 Then it plants errors in copies of the kernel, one by one, and each must be caught: a tier that catches nothing fails.
 """

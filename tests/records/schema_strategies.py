@@ -40,7 +40,7 @@ _VALUES: dict[str, st.SearchStrategy[Any]] = {
 
 @functools.cache
 def messages(kind: MessageType, version: int, *, plain: bool = False) -> st.SearchStrategy[Message]:
-    """Give messages that a version can hold, as reading gives them: every field there, lacking ones at their defaults.
+    """Messages that a version can hold, as reading returns them: with every field, missing ones at their defaults.
 
     With ``plain`` strings are UTF-8, error codes are known ones, and there are no unknown tagged fields.
     """

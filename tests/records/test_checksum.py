@@ -31,7 +31,7 @@ def test_published_check_values() -> None:
 
 @given(st.binary(max_size=600))
 def test_the_compiled_module_alone_gives_the_same(data: bytes) -> None:
-    """What is taken from the package's compiled module is what the package offers."""
+    """The function from the package's compiled module is the one that the package offers."""
     alone = checksum._of_extension()
 
     assert alone is not None

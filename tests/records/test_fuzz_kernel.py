@@ -19,7 +19,7 @@ _needs_pages = pytest.mark.skipif(not IS_THERE, reason="no pages of which nothin
 @needs_compiled
 @_needs_pages
 def test_the_fuzzer_finds_nothing() -> None:
-    """A few hundred cases, at pages that nobody may touch, and with marks around what Python allocates."""
+    """A few hundred cases, at protected pages, and with marks around Python's allocations."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.records.fuzz_kernel", "--cases", "200"],
         cwd=ROOT,
@@ -36,7 +36,7 @@ def test_the_fuzzer_finds_nothing() -> None:
 @pytest.mark.parametrize(("at", "behind"), [("end", 1), ("start", -1)])
 @pytest.mark.parametrize("action", ["read", "write"])
 def test_a_guarded_page_is_guarded(action: str, at: str, behind: int) -> None:
-    """Who reads or writes one byte behind a buffer, or before it, is killed; the last byte in it is there."""
+    """A read or write one byte after or before a buffer is killed; the last byte in it can be read."""
     program = f"""
 import ctypes
 from tests.records.guarded_memory import GuardedMemory

@@ -48,7 +48,7 @@ def test_every_golden_batch_is_re_encoded() -> None:
 
 
 def test_golden_files_hold_nothing_but_batches() -> None:
-    """Pieces of golden files stand end to end, hold as many records as they say, and their offsets grow."""
+    """Pieces of golden files are adjacent, have as many records as they claim, and their offsets increase."""
     ends: dict[Path, int] = {}
     next_offsets: dict[Path, int] = {}
     for path, piece in _pieces():

@@ -31,7 +31,7 @@ _forms = pytest.mark.parametrize("kernel", FORMS)
 
 
 class Scan(NamedTuple):
-    """What a scan returns."""
+    """The result of a scan."""
 
     batches: int
     unchecked: int = 0
@@ -133,7 +133,7 @@ def test_room_is_as_large_as_asked(kernel: Any) -> None:
 @_forms
 @pytest.mark.parametrize("row", [(0, None), (0, None, None, (), 0), (0,), ()], ids=str)
 def test_an_odd_row_after_large_ones_is_refused(kernel: Any, row: tuple[Any, ...]) -> None:
-    """Whatever stands before it, a row of another number of fields is a ValueError."""
+    """A row with another number of fields is a ValueError, after any rows."""
     with pytest.raises(ValueError):
         kernel.prepare([(0, b"k", bytes(5000)), row], 0, 0)
 
@@ -238,7 +238,7 @@ def test_log_append_time_may_be_anything(kernel: Any, timestamp: int) -> None:
     ],
 )
 def test_rows_of_another_shape_are_refused(kernel: Any, rows: list[Any], problem: type[Exception]) -> None:
-    """What is not a row is an error, whatever stands before it."""
+    """A value that is not a row is an error, after any rows."""
     with pytest.raises(problem):
         kernel.prepare([(2, b"k", b"v"), *rows], 2**63 - 1 if problem is OverflowError else 0, 0)
 
@@ -269,7 +269,7 @@ def test_records_of_another_size_are_not_written(kernel: Any, difference: int) -
 
 @_forms
 def test_a_batch_is_written_in_one_piece(kernel: Any) -> None:
-    """Behind a header, whose CRC is filled in, stand all records that were prepared."""
+    """All prepared records follow a header, whose CRC is filled in."""
     pieces = [kernel.prepare([(7, b"k", b"v")] * count, 7, first) for first, count in ((0, 2), (5, 70))]
     size = sum(piece[1] for piece in pieces)
     header = bytes(range(61))
@@ -333,7 +333,7 @@ _PARTS_OF_TEXT = [
 @examples(75)
 @given(st.lists(st.sampled_from(_PARTS_OF_TEXT) | st.binary(max_size=4), max_size=12).map(b"".join))
 def test_payloads_are_the_text_that_java_makes_of_them(kernel: Any, payload: bytes) -> None:
-    """What is no UTF-8 is replaced as ``decode_utf8`` does, wherever a character breaks off."""
+    """Invalid UTF-8 is replaced as by ``decode_utf8``, wherever a character breaks off."""
     columns = ints(6)
     columns[1], columns[3] = len(payload), -1
     line = _record_line(kernel, payload, longs(2), columns, 0, -1, with_payloads=True)
@@ -364,7 +364,7 @@ def test_no_rows_are_encoded_as_nothing(kernel: Any) -> None:
 
 @_forms
 def test_an_empty_iteration(kernel: Any) -> None:
-    """No rows are no objects; an iterator that has ended stays so."""
+    """No rows give no objects; an exhausted iterator stays exhausted."""
     records = kernel.Records(b"", 1, longs(2), ints(6), 0, 0)
     assert iter(records) is records
     assert list(records) == list(records) == []
@@ -372,7 +372,7 @@ def test_an_empty_iteration(kernel: Any) -> None:
 
 @_forms
 def test_an_object_outlives_all_else(kernel: Any) -> None:
-    """A record that is kept keeps its bytes alive, after the columns and the iterator are gone."""
+    """A record keeps its bytes alive after the columns and the iterator are released."""
     columns = ints(6)
     columns[1], columns[2], columns[3] = 3, 3, 2
     kept = [*kernel.Records(b"keyva", 1, longs(2), columns, 0, 1)]
@@ -383,7 +383,7 @@ def test_an_object_outlives_all_else(kernel: Any) -> None:
 @needs_compiled
 @pytest.mark.parametrize("work", ["scan", "walk", "gather"])
 def test_loops_leave_the_interpreter_to_others(work: str) -> None:
-    """While a loop runs, another thread goes on: it counts, though nobody ever takes the interpreter from this one."""
+    """While a loop runs, another thread makes progress, although this one is never preempted."""
     call = _long_call(work)
     ticks = 0
     may_tick, is_done = threading.Lock(), False
@@ -444,7 +444,7 @@ def _form_chosen(**environment: str) -> str:
 
 
 def test_the_environment_can_ask_for_the_interpreted_form() -> None:
-    """With RAFTLOG_PURE=1 the source runs, whatever was built, and ``cython`` is not left behind."""
+    """With RAFTLOG_PURE=1 the source runs, whatever was built, and ``cython`` does not stay imported."""
     assert _form_chosen(RAFTLOG_PURE="1") == "False raftlog.records.kernel"
 
 
@@ -452,7 +452,7 @@ def test_the_environment_can_ask_for_the_interpreted_form() -> None:
     COMPILED is None or "RAFTLOG_KERNEL_PATH" in os.environ, reason="the kernel was not compiled in place"
 )
 def test_the_compiled_form_is_the_one_that_runs() -> None:
-    """What was built is used, unless the environment says otherwise."""
+    """The built kernel is used, unless the environment says otherwise."""
     assert _form_chosen(RAFTLOG_PURE="0") == "True raftlog.records._kernel"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the kernel is given that cannot be: each form refuses it, and neither reads nor writes where it may not."""
+"""Invalid arguments of the kernel: each form refuses them, without a read or write out of bounds."""
 
 import copy
 import pickle
@@ -50,14 +50,14 @@ def test_a_record_is_cut_out_of_its_data_alone(kernel: Any, columns: tuple[int, 
 
 @_forms
 def test_fields_at_the_ends_of_the_data(kernel: Any) -> None:
-    """All of the data, and nothing behind its last byte, are fields."""
+    """Fields may use all of the data, but nothing after its last byte."""
     (record,) = kernel.Records(b"\x02k\x02v", 1, longs(2), _columns(0, 4, 4, 0, 0, 1), 0, 1)
     assert (record.key, record.value, record.headers) == (b"\x02k\x02v", b"", ((b"k", b"v"),))
 
 
 @_forms
 def test_rows_are_in_their_columns(kernel: Any) -> None:
-    """An iterator is refused that would go on behind its columns, or start before them."""
+    """An iterator that would continue after its columns, or start before them, is refused."""
     for capacity, long_count, int_count, first, end in [
         (2, 4, 12, -1, 1),
         (2, 4, 12, 0, 3),
@@ -192,7 +192,7 @@ def test_blocks_have_a_size(kernel: Any, block_bits: int) -> None:
 
 @_forms
 def test_a_scan_starts_in_the_log(kernel: Any) -> None:
-    """A start before it is refused; one behind it finds nothing."""
+    """A start before the data is refused; one after it finds nothing."""
     with pytest.raises(ValueError):
         kernel.scan(_LOG, -1, longs(2), ints(2), ints(2))
     assert kernel.scan(_LOG, 500, longs(2), ints(2), ints(2)) == (0, 0, 500, 0)
@@ -239,7 +239,7 @@ def test_a_walk_stays_in_its_columns(kernel: Any, argument: int, wrong: Any) -> 
 @_forms
 @pytest.mark.parametrize(("column", "wrong"), [(0, -1), (0, 83), (1, 83), (1, 60), (1, 2**62), (0, -(2**63))])
 def test_a_record_area_is_in_the_data(kernel: Any, column: int, wrong: int) -> None:
-    """One that starts before the data, ends behind it, or before its own start is refused, by walk and by summarize."""
+    """A batch that starts before the data, or ends after it or before its start, is refused by walk and summarize."""
     arguments = _walkable(kernel)
     log, areas = arguments[:2]
     sizes = ints(1)
@@ -277,7 +277,7 @@ def test_a_summary_stays_in_its_columns(kernel: Any) -> None:
 @_forms
 @pytest.mark.parametrize("size", [1, 31, 32, 33, 100])
 def test_a_gather_takes_what_is_there(kernel: Any, size: int) -> None:
-    """One byte before the data, behind it, or more than there is room for is refused, whatever the size."""
+    """One byte before the data, after it, or more than the space is refused, whatever the size."""
     view = bytes(range(150))
     for position, room in [(-1, 400), (151 - size, 400), (-(2**31), 400), (2**31 - 1, 400), (0, size - 1)]:
         positions, sizes = ints(1), ints(1)
@@ -302,7 +302,7 @@ def test_a_gather_has_room_for_each_row(kernel: Any) -> None:
 @_forms
 @pytest.mark.parametrize(("position", "count"), [(-1, 1), (4, 1), (0, 2), (2**63 - 1, 1), (0, 2**40), (1, 1)])
 def test_headers_are_in_the_data(kernel: Any, position: int, count: int) -> None:
-    """What is behind the data is no header, and is not looked for as often as a count says."""
+    """Bytes after the data are not a header, and are not searched as often as a count claims."""
     data = b"\x02k\x02v"
     assert kernel.read_headers(data, 0, 1) == ((b"k", b"v"),)
     with pytest.raises(ValueError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the kernel says of many headers at once, in both forms, beside the plainest way to say it."""
+"""The kernel's facts about many headers at once, in both forms, beside a plain model."""
 
 import itertools
 from typing import Any

@@ -34,7 +34,7 @@ _int64s = st.sampled_from([0, -1, 2**63 - 1, -(2**63), 10**18, -(10**18)]) | st.
 
 
 def _guarded(size: int) -> tuple[bytearray, memoryview]:
-    """Make room for output with bytes around it that nobody may touch."""
+    """Make space for output, with guard bytes around it."""
     room = bytearray(b"\xa5" * (size + 2 * _GUARD))
     return room, memoryview(room)[_GUARD : _GUARD + size]
 
@@ -56,7 +56,7 @@ def test_the_checksum_is_that_of_the_package(data: bytes, start: int) -> None:
 
 
 def _scanned(data: bytes, start: int, capacity: int, small: int) -> tuple[list[int], list[int], int, str]:
-    """What the reference says that ``scan`` finds."""
+    """The expected result of ``scan`` by the reference."""
     positions: list[int] = []
     sizes: list[int] = []
     at = start
@@ -118,7 +118,7 @@ _rows = st.lists(
 
 
 def _encoded(form: Any, rows: list[Any], base_timestamp: int, offset_delta: int) -> tuple[bytes, int, int] | None:
-    """What a form writes, and the smallest and largest timestamp, or None if it refuses."""
+    """The output of a form, and the smallest and largest timestamp, or None if it refuses."""
     try:
         prepared, size, smallest, largest, count = form.prepare(rows, base_timestamp, offset_delta)
     except OverflowError:
@@ -166,7 +166,7 @@ def test_large_rows_are_encoded(sizes: list[int], offset_delta: int) -> None:
 @examples(30)
 @given(planned_batches() | extreme_batches())
 def test_objects_have_what_records_have(plan: Any) -> None:
-    """A lazy record's attributes are those of the record that the plain reader gives, and its repr tells them."""
+    """A lazy record's attributes, and its repr, are those of the record that the plain reader returns."""
     data = plan if isinstance(plan, bytes) else plan.build()
     for form in BUILT_FORMS:
         with using(form):
@@ -188,7 +188,7 @@ def test_objects_have_what_records_have(plan: Any) -> None:
 
 @st.composite
 def _runs(draw: st.DrawFn) -> BatchRun:
-    """Batches with anything in their headers: their CRCs do not hold, but nobody looks."""
+    """Batches with any headers; their CRCs do not hold, but are not checked here."""
     batches = [
         data[:8] + (len(data) - 12).to_bytes(4, "big") + data[12:]
         for data in draw(st.lists(ready_made_batches | st.binary(min_size=61, max_size=80), min_size=1, max_size=4))
@@ -218,7 +218,7 @@ _BATCH_TEMPLATES = b"".join(
 
 
 def _batch_line(batch: RecordBatch) -> bytes | None:
-    """The line of a batch, or None if it has no template, or is one of which something else is to be said."""
+    """The line of a batch, or None if it has no template, or needs another line."""
     if batch.attributes & 64 or batch.attributes & 7 > 4 or batch.record_count < 0:
         return None
     numbers = (
@@ -300,7 +300,7 @@ def _chunk_line(batch: RecordBatch, record: Any, with_payloads: bool, text: byte
 def _expected_lines(
     run: BatchRun, rows: list[list[Any]], last: int, with_payloads: bool, texts: list[bytes] | None, size: int
 ) -> tuple[int, int, bytes]:
-    """What ``chunk_lines`` says from the start: the naive way."""
+    """The expected result of ``chunk_lines`` from the start, made naively."""
     expected = b""
     row = 0
     for index in range(last):

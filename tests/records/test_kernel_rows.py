@@ -36,7 +36,7 @@ class TupleOfMore(tuple[Any, ...]):
 
 
 class GrowingHeaders(list[Any]):
-    """Headers that do something to the rows that they belong to, once somebody reads them."""
+    """Headers that change the rows that they belong to when they are read."""
 
     def __init__(self, change: Callable[[], None]) -> None:
         super().__init__([(b"h", b"1")])
@@ -122,7 +122,7 @@ def test_rows_that_change_while_they_are_read(kernel: Any, how: str, count: int)
     "headers", [SaysOtherwise([(b"h", b"1")] * 3, 2), SaysOtherwise([(b"h", b"1")], 2), Endless([], 1)], ids=type
 )
 def test_headers_with_a_wrong_length_are_refused(kernel: Any, headers: Any) -> None:
-    """Their number stands in front of them."""
+    """Their number precedes them."""
     with pytest.raises(ValueError, match="items"):
         kernel.prepare([(0, None, None, headers)], 0, 0)
 
@@ -141,7 +141,7 @@ _OTHER_BYTES = [
 @_forms
 @pytest.mark.parametrize("wrong", _OTHER_BYTES, ids=lambda wrong: type(wrong).__name__)
 def test_keys_and_values_of_records_and_headers_are_bytes(kernel: Any, wrong: Any) -> None:
-    """What is not bytes has another size than its length, or may change: a TypeError wherever it stands."""
+    """A value other than bytes may change, or its size may differ from its length: a TypeError in any field."""
     rows: list[Any] = [
         (0, wrong, None),
         (0, None, wrong),
@@ -186,7 +186,7 @@ def test_timestamps_are_integers(kernel: Any) -> None:
 
 @_forms
 def test_rows_may_be_lists_and_other_sequences(kernel: Any) -> None:
-    """What holds as many fields as it says is a row, whatever its type."""
+    """A value with the right number of fields is a row, whatever its type."""
     rows = [[5, b"k", b"v"], SaysOtherwise([5, b"k", b"v", [[b"h", None]]], 4), (5, b"k", b"v", iter_of(b"h"))]
     prepared, size, *_, count = kernel.prepare(tuple(rows), 5, 0)
     assert (len(kernel.encode(b"", [prepared], size, crc32c.crc32c)), count) == (size, 3)
@@ -208,7 +208,7 @@ def test_a_header_has_61_bytes_or_none(kernel: Any, header_size: int) -> None:
 @_forms
 @pytest.mark.parametrize("size", [-1, -61, -62, -(2**31), -(2**63), 2**63 - 1, 2**63 - 62])
 def test_records_of_no_possible_size_are_not_written(kernel: Any, size: int) -> None:
-    """There is no room of less than nothing, nor of more than there can be."""
+    """A negative or an impossibly large size is refused."""
     prepared = kernel.prepare([_ROW], 0, 0)[0]
     for header in (bytes(61), b""):
         with pytest.raises((ValueError, MemoryError, OverflowError)):

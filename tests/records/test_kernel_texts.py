@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines of text stay in their room, whatever the kernel is given, and also where it changes while it is read."""
+"""Lines of text stay within their buffer, whatever the input, even if it changes while it is read."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ _LOG = batch_bytes(count=1)
 
 
 def _arguments(**others: Any) -> list[Any]:
-    """What ``chunk_lines`` takes to write the line of the first record of the first batch, and others instead."""
+    """Arguments of ``chunk_lines`` for the line of the first record of the first batch, with replacements."""
     ends, sizes = longs(1), ints(1)
     ends[0], sizes[0] = 1, 61
     arguments = {
@@ -114,8 +114,8 @@ _FAR = b"\xbe\xbb\x7f"  # A varint: 1040095.
 @_forms
 @pytest.mark.parametrize("what", ["header key", "key", "value", "header count"])
 def test_rows_that_change_after_measuring_do_not_overflow(kernel: Any, what: str) -> None:
-    """The text of a template changes the size that was measured before it, as another thread may: nothing is written
-    behind the room, and the record is left to others.
+    """The text of a template changes its measured size, as another thread may: nothing is written after the buffer,
+    and the record is left to the reader.
     """
     shared = bytearray(1 << 20)
     out = memoryview(shared)[:3000]

@@ -78,7 +78,7 @@ def test_mutated_batches_read_the_same(data: bytes) -> None:
 @settings(deadline=None, max_examples=50)
 @given(with_mutated_area())
 def test_mutated_records_read_the_same(data: bytes) -> None:
-    """On every batch that is sound but for its records, compressed ones too, both give the same records or rule."""
+    """On every batch that is sound except for its records, compressed ones too, both give the same records or rule."""
     assert reference.rule_broken_by_header(data) is None
     _check_agreement(data)
 

@@ -20,7 +20,7 @@ int64 = st.integers(-(1 << 63), (1 << 63) - 1)
 @every
 @given(st.integers(0, (1 << 35) - 1), st.binary(max_size=3), st.binary(max_size=3))
 def test_unsigned_varints_survive(value: int, head: bytes, tail: bytes) -> None:
-    """An unsigned varint reads as it was written, wherever it stands."""
+    """An unsigned varint reads as it was written, at any position."""
     data = head + uvarint(value) + tail
     assert read_uvarint(data, len(head)) == (value, len(data) - len(tail))
     assert read_uvarint(memoryview(data), len(head)) == (value, len(data) - len(tail))

@@ -11,7 +11,7 @@
     ----
     expected output, up to a blank line
 
-Blank lines separate blocks. A block is a step, or comments alone. Output that contains blank lines stands between
+Blank lines separate blocks. A block is a step, or only comments. Output that contains blank lines is put between
 doubled marks::
 
     command

@@ -62,7 +62,7 @@ _steps = st.builds(
 
 @given(st.lists(_steps, min_size=1, max_size=6))
 def test_a_recording_passes(steps: list[Step]) -> None:
-    """What was played and written is read back, and passes, whatever the outputs were before."""
+    """A recorded text is read back, and passes, whatever the outputs were before."""
     written = write(play(Scenario("x", tuple(steps)), Counter()))
     check(parse(written), Counter())
     assert write(play(parse(written), Counter())) == written
@@ -100,7 +100,7 @@ def test_a_step_that_cannot_run_is_named_by_file_and_line() -> None:
 
 
 def test_a_bug_is_raised_with_its_step() -> None:
-    """An error that no world expects is no output: it fails the test, and a note says where."""
+    """An error that the world does not expect is not output: it fails the test, with a note that names the step."""
     counter = Counter()
     with pytest.raises(ZeroDivisionError) as caught:
         play(parse("fail\n----\n", "x.txt"), counter)

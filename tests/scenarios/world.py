@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What scenarios drive: a world is an object whose commands are methods with typed arguments.
+"""Worlds, which scenarios drive: a world is an object whose commands are methods with typed arguments.
 
 ::
 
@@ -153,11 +153,11 @@ def _text_name(python_name: str) -> str:
 
 
 class World:
-    """What a scenario drives, one step after the other.
+    """An object that a scenario drives, one step after the other.
 
     Attributes:
         commands: by name.
-        argument_types: what arguments may be, besides numbers, texts, flags and lists of numbers.
+        argument_types: types of arguments in addition to numbers, texts, flags and lists of numbers.
         expected_errors: errors that a step may end with: they are part of its output. Any other error fails the test.
     """
 
@@ -175,7 +175,7 @@ class World:
         """Run a step, and return what it prints: an expected error as ``error: TypeOfError: text``.
 
         Raises:
-            CommandError: the step is no command of this world.
+            CommandError: the step is not a command of this world.
         """
         try:
             name, *words = step.words()

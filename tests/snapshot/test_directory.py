@@ -52,7 +52,7 @@ def test_frozen_snapshots_are_listed_oldest_first(tmp_path: Path) -> None:
 
 
 def test_clean_up_removes_what_is_no_snapshot(tmp_path: Path) -> None:
-    """Parts, with digits and without, and what Kafka renamed are gone; snapshots and all other files stay."""
+    """Parts, with digits and without, and files that Kafka renamed are removed; snapshots and all other files stay."""
     directory = opened(tmp_path)
     put(directory, ID)
     stem = snapshot_name(OffsetAndEpoch(7, 7)).removesuffix(".checkpoint")
@@ -93,7 +93,7 @@ def test_a_snapshot_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_a_reader_of_a_deleted_snapshot_continues(tmp_path: Path) -> None:
-    """A deleted snapshot is gone at once, and whole for those who have it open."""
+    """A deleted snapshot is removed at once, but stays complete for open readers."""
     directory = opened(tmp_path)
     put(directory, ID)
     with directory.open(ID) or pytest.fail("it is frozen") as reader:

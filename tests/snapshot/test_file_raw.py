@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Snapshots in files: the order of what is done to the disk, and what is left when it fails or the machine crashes.
 
-What every raw snapshot does is in ``tests/contracts/test_raw_snapshots.py``.
+The contract of all raw snapshots is in ``tests/contracts/test_raw_snapshots.py``.
 """
 
 from collections.abc import Callable
@@ -54,7 +54,7 @@ def contents(file_system: FileSystem, name: str) -> bytes:
 
 
 def test_it_is_synced_then_renamed_then_the_directory_is_synced() -> None:
-    """A name stands for bytes that are durable, and is durable itself when the freeze returns."""
+    """When the freeze returns, the bytes under the name are durable, and so is the name."""
     file_system = empty()
     write(file_system)
     assert [(step.operation, step.path.removeprefix(f"{DIRECTORY}/")) for step in file_system.steps] == [
@@ -80,7 +80,7 @@ def test_it_is_synced_then_renamed_then_the_directory_is_synced() -> None:
     ],
 )
 def test_a_failure_leaves_nothing_listed(is_full: bool, skip: int, step: int) -> None:
-    """Whatever operation fails, nobody is told of the snapshot, no part stays, and no second try is made."""
+    """Whatever operation fails, the callback is not called, no part stays, and there is no second try."""
     told: list[OffsetAndEpoch] = []
     file_system = empty()
     file_system.open(f"{DIRECTORY}/{PART}", create=True).append(b"of a crash")

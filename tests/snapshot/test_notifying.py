@@ -30,7 +30,7 @@ def test_it_calls_back_once_after_a_freeze() -> None:
 
 
 def test_without_a_freeze_nothing_is_called() -> None:
-    """A snapshot that was given up, or whose freeze is refused, calls nobody."""
+    """A snapshot that was aborted, or whose freeze is refused, makes no callback."""
     told: list[OffsetAndEpoch] = []
     writer = NotifyingRawSnapshotWriter(MemoryRawSnapshotWriter({}, ID), told.append)
     writer.close()
@@ -52,7 +52,7 @@ def test_what_the_callback_raises_is_raised() -> None:
 
 
 def test_a_freeze_may_be_refused() -> None:
-    """What the check raises is raised, and nothing was frozen; nobody is told."""
+    """An error of the check is raised, nothing is frozen, and there is no callback."""
     told: list[OffsetAndEpoch] = []
     snapshots: dict[OffsetAndEpoch, bytes] = {}
 

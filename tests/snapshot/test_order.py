@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What may stand where in a snapshot, where who asks goes on behind a fault."""
+"""The order of a snapshot's contents, for callers that continue after a fault."""
 
 from collections.abc import Sequence
 
@@ -76,7 +76,7 @@ def test_one_fault_is_reported_once(fault: str, data: st.DataObject, counts: lis
 
 @given(counts, st.integers(0, 5))
 def test_what_follows_damage_may_start_anywhere(counts: list[int], lost: int) -> None:
-    """Where something stands that is no batch, the next offset is taken as it is, and a header is not asked for."""
+    """After bytes that are not a batch, any next offset is accepted, and no header is required."""
     batches = snapshot_batches(counts)
     found: list[DecodeError] = []
     order = SnapshotOrder(ID.epoch, found.append)
@@ -88,7 +88,7 @@ def test_what_follows_damage_may_start_anywhere(counts: list[int], lost: int) ->
 
 
 def test_the_header_is_read_when_it_is_asked_for() -> None:
-    """What the first batch says is known once that has been read."""
+    """The facts in the first batch are known once it has been read."""
     order = SnapshotOrder(ID.epoch, lambda error: None)
     assert order.header_batch is None
     order.follow(BatchRun.of(RecordBatch(control(HEADER, 0))))
@@ -100,7 +100,7 @@ def test_the_header_is_read_when_it_is_asked_for() -> None:
 
 
 def test_what_follows_the_footer_is_reported_once() -> None:
-    """A second snapshot behind a first one is one fault."""
+    """A second snapshot after the first one is one fault."""
     batches = snapshot_batches([1, 2])
     assert faults(batches * 2) == [("snapshot-footer", sum(map(len, batches)))]
 
@@ -122,7 +122,7 @@ def test_a_misplaced_batch_is_reported_with_its_predecessor() -> None:
 
 
 def test_control_records_in_between_are_named() -> None:
-    """A second header behind data is told as what it is."""
+    """A second header after data is reported as such."""
     header, offset = control(HEADER, 0), len(HEADER)
     (reason,) = _reasons([header, data(offset, 2), control(HEADER, offset + 2)])
     assert "SNAPSHOT_HEADER and KRAFT_VERSION" in reason

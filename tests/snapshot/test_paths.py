@@ -62,6 +62,6 @@ def test_ids_out_of_range_have_no_name(offset: int, epoch: int) -> None:
 
 @pytest.mark.parametrize("digits", ["", "a", "-1", "1" * 21])
 def test_a_part_needs_digits(digits: str) -> None:
-    """What tells a part from others is 1 to 20 digits."""
+    """A part is recognised by 1 to 20 digits."""
     with pytest.raises(InvalidSnapshotIdError):
         partial_name(OffsetAndEpoch(0, 0), digits)

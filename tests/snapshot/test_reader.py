@@ -85,7 +85,7 @@ def test_contradictions_of_the_header() -> None:
 
 
 def test_a_snapshot_with_only_a_header_has_static_voters() -> None:
-    """Without a KRaftVersionRecord the level is 0, and nobody has named voters."""
+    """Without a KRaftVersionRecord the level is 0, and no voters are named."""
     snapshot = control([SnapshotHeaderRecord(7)], 0) + control(FOOTER, 1)
     header = verified(snapshot).header
     assert (header.last_contained_log_timestamp, header.kraft_version, header.voter_set) == (7, 0, None)
@@ -101,7 +101,7 @@ def test_it_can_be_read_again() -> None:
 
 
 def test_the_header_is_read_without_the_rest() -> None:
-    """What the header says is known though the snapshot ends in the middle."""
+    """The facts in the header are known although the snapshot ends in the middle."""
     reader = RecordsSnapshotReader(BufferSource(SMALL[:-10]), ID)
     assert reader.last_contained_log_timestamp == TIMESTAMP
     with pytest.raises(IncompleteSnapshotError):
@@ -142,7 +142,7 @@ def test_changed_bytes_are_refused_or_sound(draw: st.DataObject) -> None:
 
 @given(st.binary(max_size=300))
 def test_any_bytes_are_refused(noise: bytes) -> None:
-    """Bytes that nobody meant as a snapshot raise a DecodeError, in front of one and behind it too."""
+    """Bytes that are not a snapshot raise a DecodeError, also before and after one."""
     for snapshot in (noise, SMALL + noise, noise + SMALL):
         if snapshot != SMALL:
             with pytest.raises(DecodeError):
@@ -296,7 +296,7 @@ WRONG = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_a_wrong_snapshot_is_refused(case: str) -> None:
-    """What is wrong has a type, a rule and a place, whether it is verified or read."""
+    """Each fault has a type, a rule and a place, whether the snapshot is verified or read."""
     snapshot, kind, rule, position = WRONG[case]
     with pytest.raises(kind) as caught:
         verified(snapshot)
@@ -309,7 +309,7 @@ def test_a_wrong_snapshot_is_refused(case: str) -> None:
 
 
 def test_an_incomplete_snapshot_is_both_kinds_of_error() -> None:
-    """Who catches refused snapshots and who catches bad bytes catches it, and it can be copied with its place."""
+    """Handlers of refused snapshots and of bad bytes both catch the error, and it can be copied with its place."""
     error = IncompleteSnapshotError("no footer", "snapshot-footer").located(path="x", position=7)
     assert isinstance(error, SnapshotError)
     assert str(error) == "x, position 7: no footer [snapshot-footer]"
@@ -330,7 +330,7 @@ def test_an_id_without_a_name_is_refused() -> None:
 
 @pytest.mark.parametrize("codec", CompressionType)
 def test_control_batches_may_be_compressed(codec: CompressionType) -> None:
-    """A header is read whatever codec its batch has."""
+    """A header is read with any codec of its batch."""
     header = write_control_batch(HEADER, base_offset=0, epoch=3, timestamp=TIMESTAMP, compression_type=codec)
     assert verified(header + control(FOOTER, 2)).header.kraft_version == 1
 

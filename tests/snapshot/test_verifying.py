@@ -23,7 +23,7 @@ def begun() -> tuple[VerifyingRawSnapshotWriter, dict[OffsetAndEpoch, bytes]]:
 
 @given(st.sets(st.integers(1, len(SNAPSHOT) - 1)))
 def test_chunks_of_any_size_make_the_snapshot(cuts: set[int]) -> None:
-    """However the bytes are cut, chunks that stand end to end give the snapshot."""
+    """However the bytes are divided, adjacent chunks give the snapshot."""
     writer, snapshots = begun()
     for start, end in zip([0, *sorted(cuts)], [*sorted(cuts), len(SNAPSHOT)], strict=True):
         writer.append_at(start, memoryview(SNAPSHOT)[start:end])
@@ -46,7 +46,7 @@ def test_a_chunk_elsewhere_is_refused(position: int) -> None:
 
 @pytest.mark.parametrize("end", [0, 1, 99, len(SNAPSHOT) - 75, len(SNAPSHOT) - 1])
 def test_an_incomplete_snapshot_is_not_frozen(end: int) -> None:
-    """Bytes that end early are refused, removed, and told to nobody."""
+    """Bytes that end early are refused and removed, without a callback."""
     inner, snapshots = begun()
     told: list[OffsetAndEpoch] = []
     writer = NotifyingRawSnapshotWriter(inner, told.append)
@@ -61,7 +61,7 @@ def test_an_incomplete_snapshot_is_not_frozen(end: int) -> None:
 
 
 def test_a_damaged_snapshot_is_not_frozen() -> None:
-    """A byte that was changed on the way is found before anybody can be misled by it."""
+    """A byte that was changed in transit is found before it can be used."""
     writer, snapshots = begun()
     writer.append(SNAPSHOT.replace(b"two", b"tWo"))
     with pytest.raises(DecodeError):
@@ -80,7 +80,7 @@ def test_the_snapshot_of_another_epoch_is_not_frozen() -> None:
 
 
 def test_a_frozen_snapshot_stays() -> None:
-    """A second freeze is refused, and is no reason to remove what was frozen."""
+    """A second freeze is refused, and does not remove the frozen snapshot."""
     writer, snapshots = begun()
     writer.append(SNAPSHOT)
     writer.freeze()

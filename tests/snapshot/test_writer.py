@@ -273,7 +273,7 @@ def begun(raw: RawSnapshotWriter) -> RecordsSnapshotWriter:
 
 
 def test_a_failing_disk_ends_it() -> None:
-    """After a StorageError the writer is closed: no footer is written behind what is missing."""
+    """After a StorageError the writer is closed: no footer is written after missing bytes."""
     snapshots: dict[OffsetAndEpoch, bytes] = {}
     writer = begun(FullDisk(snapshots, ID))
     with pytest.raises(StorageError):
@@ -302,7 +302,7 @@ def test_contradictions_of_the_id() -> None:
 
 
 def test_closing_lets_the_raw_snapshot_go() -> None:
-    """What was not frozen leaves no file, and nothing is added to it any more; closing again is harmless."""
+    """An unfrozen snapshot leaves no file, and accepts no more; closing again is harmless."""
     file_system = MemoryFileSystem((("log", None, False),))
     snapshots = SnapshotDirectory(file_system, "log")
     raw = snapshots.create(OffsetAndEpoch(7, 1))

@@ -90,7 +90,7 @@ def test_on_a_cluster(cluster: Cluster, tmp_path: Path) -> None:
 
 
 def test_an_executor_that_dies_late(cluster: Cluster, tmp_path: Path) -> None:
-    """What a dead executor has surveyed is not surveyed again, but for what it was just doing."""
+    """Files that a dead executor had surveyed are not surveyed again, except those in progress."""
     last = max((DATA / "n4" / "__cluster_metadata-0").iterdir())
     notes, out = tmp_path / "notes", tmp_path / "spark"
     arguments = (cluster.url, str(DATA), str(out), str(last), str(notes))

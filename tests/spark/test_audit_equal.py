@@ -32,7 +32,7 @@ def test_of_real_logs(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_of_relative_paths_and_odd_names(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers find what is named from where the driver is, and names that are no Unicode are the same in the tables."""
+    """Workers find paths relative to the driver's directory; names that are not Unicode are equal in the tables."""
     monkeypatch.chdir(tmp_path)
     source = GOLDEN / "data-topics" / "data" / "n1" / "txn-0"
     for name in (b"data/odd\xff-0", "data/käse-1".encode(), b"data/plain-2"):

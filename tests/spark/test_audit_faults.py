@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An audit on Spark goes on: over workers and readers that die, and where another run was stopped."""
+"""An audit on Spark continues after dead workers and readers, and resumes a stopped run."""
 
 import os
 import shutil
@@ -67,14 +67,14 @@ def noting(notes: Path, then: Callable[[SurveyTask], None] = lambda task: None) 
 
 
 def noted(notes: Path) -> dict[str, int]:
-    """What was surveyed, and how often."""
+    """The surveyed files, and how often."""
     found = {path.name.replace("|", "/"): path.stat().st_size for path in notes.iterdir()}
     shutil.rmtree(notes)
     return found
 
 
 def without_counts(found: dict[str, Any]) -> dict[str, Any]:
-    """Results of a run but for how many files it did not read."""
+    """The results of a run except for the number of files that it did not read."""
     return found | {name: [] for name in ("runs", "summary")}
 
 
@@ -118,7 +118,7 @@ def test_a_file_that_kills_its_reader(spark: SparkSession, quorum: Path, tmp_pat
 def test_a_run_resumes_a_stopped_run(
     spark: SparkSession, quorum: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What tasks have surveyed that were done is not surveyed again, and the results are those of one run."""
+    """Files surveyed by completed tasks are not surveyed again, and the results are those of one run."""
     monkeypatch.setattr(survey_queue, "_MOST_FILES", 10)
     path, notes = victim(quorum), tmp_path / "notes"
 
@@ -158,7 +158,7 @@ def test_a_driver_that_is_killed_while_it_judges(spark: SparkSession, quorum: Pa
 
 
 def test_only_what_has_changed_is_read(spark: SparkSession, quorum: Path, tmp_path: Path) -> None:
-    """A second run surveys what has changed alone, and forgets what is gone once that is the most."""
+    """A second run surveys only changed files, and drops evidence of deleted files once that is most of it."""
     notes, out = tmp_path / "notes", tmp_path / "spark"
     first = audit_on_spark(spark, out, quorum, survey=noting(notes))
     everything = noted(notes)
@@ -266,7 +266,7 @@ def test_the_job_in_a_notebook(
 
 
 def test_an_output_directory_of_any_name(spark: SparkSession, quorum: Path, tmp_path: Path) -> None:
-    """Spark writes to and reads from the directory that was named, whatever Spark takes its name for elsewhere."""
+    """Spark writes to and reads from the named directory, however Spark would interpret its name elsewhere."""
     out = tmp_path / "a b%20c" / "{ü,#}[x]*?"
     out.parent.mkdir()
     first = audit_on_spark(spark, out, quorum / "n1")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The five questions of the data engineer's page: their code as it stands there, over what a real Kafka wrote."""
+"""The five questions of the data engineer's page: their code, run on files that a real Kafka wrote."""
 
 import datetime
 import json
@@ -53,7 +53,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def forgetful(places: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Copy a controller's log directory whose log starts behind the first voter sets, as snapshots stand for them."""
+    """Copy a controller's log directory whose log starts after the first voter sets, which snapshots cover."""
     folder = tmp_path_factory.mktemp("forgetful") / "controller"
     shutil.copytree(places[CONTROLLER], folder)
     logs = sorted((folder / "__cluster_metadata-0").glob("*.log"))
@@ -128,7 +128,7 @@ def logs_in(folder: Path, pattern: str = "*.log") -> Iterator[tuple[str, int, Pa
 def test_the_example_of_the_readme_runs(
     spark: SparkSession, places: dict[str, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What the README shows of Spark runs as it stands there, in the session that there is, and leaves that running."""
+    """The README's Spark code runs unchanged in an existing session, and leaves that running."""
     [example] = re.findall(r"^```python\n(from raftlog.tools.spark.*?)^```", README, re.MULTILINE | re.DOTALL)
     exec(compile(placed(example, places), "README.md", "exec"), {})
     assert re.search(r"\|\s*java\|\s*0\|\s*1500\|", capsys.readouterr().out)
@@ -143,7 +143,7 @@ def test_the_other_examples_run(
     capsys: pytest.CaptureFixture[str],
     heading: str,
 ) -> None:
-    """What the page shows besides the questions runs as it stands there."""
+    """The page's other code runs unchanged."""
     [example] = re.findall(rf"^## {heading}\n(?:(?!^## ).)*?^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     folders = {"/mnt/kafka-1": places[BROKER], "/mnt/kafka-2": places[BROKER], "/srv": tmp_path}
     exec(compile(placed(example, places | folders), "docs/spark.md", "exec"), {"spark": spark})

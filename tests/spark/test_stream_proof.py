@@ -94,7 +94,7 @@ def data(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(("seed", "most"), [(0, 30), (1, None)])
 def test_every_record_comes_once_and_in_order(spark: SparkSession, data: Path, seed: int, most: int | None) -> None:
-    """Whatever a replica does behind and ahead of a stream: it rolls, takes snapshots, rewrites what nobody read."""
+    """Changes of a replica before and after a stream's position: it rolls, takes snapshots, rewrites unread records."""
     random = Random(seed)
     reader = Reader(spark, data, most)
     with closing(GrowingLog(data, random)) as log:
@@ -120,7 +120,7 @@ def test_every_record_comes_once_and_in_order(spark: SparkSession, data: Path, s
 
 @pytest.mark.parametrize("seed", range(3))
 def test_missing_records_that_were_read_end_the_stream(spark: SparkSession, data: Path, seed: int) -> None:
-    """A replica that loses what was read, and has others in their place: the stream tells, or has not read them."""
+    """If a replica replaces records that were read, the stream reports it, or it has not read them."""
     random = Random(seed)
     reader = Reader(spark, data, random.choice([None, 20]))
     with closing(GrowingLog(data, random)) as log:
@@ -146,7 +146,7 @@ def test_missing_records_that_were_read_end_the_stream(spark: SparkSession, data
 
 
 def test_records_that_were_deleted_before_they_were_read_are_a_loss(spark: SparkSession, data: Path) -> None:
-    """A snapshot took their place: the stream says where the log starts now, or goes on from there if it may."""
+    """A snapshot replaced them: the stream reports the new log start, or continues from there if allowed."""
     reader = Reader(spark, data, None)
     with closing(GrowingLog(data, Random(0))) as log:
         log.append()

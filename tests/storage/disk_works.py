@@ -41,7 +41,7 @@ def attrs_of(snapshot_id: OffsetAndEpoch) -> tuple[int, int]:
 
 
 def restart_at_snapshot(log: FileLog) -> DiskWork[Any]:
-    """A snapshot ahead of the log was installed; the log starts anew at it."""
+    """A snapshot ahead of the log was installed; the log restarts at it."""
     install_snapshot(log, *attrs_of(AHEAD))
     return log.prepare_truncate_to_latest_snapshot()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process that has no descriptors left: a log in which nothing has failed goes on once there are some again."""
+"""A process without free descriptors: a log without another failure continues once there are some again."""
 
 import contextlib
 import os
@@ -104,7 +104,7 @@ def test_a_real_log_continues_once_there_are_descriptors(tmp_path: Path) -> None
 
 
 def test_no_sync_of_a_directory_needs_a_new_descriptor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once it was synced. Another directory of that name is opened, and one that is gone is missing."""
+    """Once it was synced. Another directory of that name is opened, and a deleted one is missing."""
     files, place = LocalFileSystem(), tmp_path / "place"
     place.mkdir()
     files.sync_directory(str(place))
@@ -174,14 +174,14 @@ class WantOfDescriptors(Fault):
 
 
 def test_it_is_of_the_disk_and_for_want_of_something() -> None:
-    """Who knows no descriptors knows what to do: whatever handles want of room handles it."""
+    """A handler of full disks handles missing descriptors too."""
     error = TooManyOpenFilesError("f", "open", "too many open files")
     assert isinstance(error, OutOfSpaceError)
     assert isinstance(error, StorageError)
 
 
 def test_kept_values_are_released_with_their_owner(tmp_path: Path) -> None:
-    """Descriptors of a file system that nobody has any more are closed."""
+    """Descriptors of a file system that is no longer referenced are closed."""
     code = f"""
 import gc, os
 from raftlog import LocalFileSystem

@@ -32,7 +32,7 @@ def fail_next_sync(files: MemoryFileSystem) -> None:
 
 @pytest.mark.parametrize("first", [0, 1])
 def test_each_view_is_documented_once(first: int) -> None:
-    """Whoever asked for the sync that failed, each that shares the directory is told, once; who comes later is not."""
+    """Each sharer of the directory gets the error of a failed sync once, whichever requested it; later ones do not."""
     files = MemoryFileSystem(((DIRECTORY, None, False), ("other", None, False)))
     views = [own_view(files, DIRECTORY), own_view(own_view(files, DIRECTORY), DIRECTORY)]
     for view in views:
@@ -73,7 +73,7 @@ def test_the_failure_of_a_vote_is_the_log_s_too() -> None:
 
 
 def test_a_snapshot_whose_name_is_in_doubt_keeps_a_log_from_closing_in_order() -> None:
-    """Else the next start would believe the name, and drop the records that it stands for."""
+    """Otherwise the next startup would trust the name, and drop the records that it covers."""
     files = MemoryFileSystem()
     log = open_log(files)
     fill(log, 8)
@@ -97,7 +97,7 @@ def test_a_snapshot_whose_name_is_in_doubt_keeps_a_log_from_closing_in_order() -
 
 
 def test_the_real_file_system_counts_failures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A failure that the system tells of once is told to each."""
+    """A failure that the system reports once is reported to each."""
     files: FileSystem = LocalFileSystem()
     directory = str(tmp_path)
     views = [own_view(files, directory) for _ in range(2)]
@@ -139,7 +139,7 @@ def test_a_fork_in_the_middle_of_a_sync_leaves_the_child_free(tmp_path: Path, mo
 
 
 def _ends(files: LocalFileSystem, directory: str) -> bool:
-    """Sync a directory in a thread that may be left behind."""
+    """Sync a directory in a thread that may remain."""
     thread = threading.Thread(target=files.sync_directory, args=(directory,), daemon=True)
     thread.start()
     thread.join(HANG_S)

@@ -132,7 +132,7 @@ def test_no_room_is_an_error_of_its_own(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_size_limit_leaves_what_was_written(tmp_path: Path) -> None:
-    """Bytes before the limit are there, those behind are not, and ``size`` says how many."""
+    """Bytes before the limit exist, those after it do not, and ``size`` is their number."""
     file = FILES.open(f"{tmp_path}/file", create=True)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
@@ -173,7 +173,7 @@ def test_a_path_that_is_not_a_file_is_not_opened(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("position", [-1, 2**63, 2**80])
 def test_a_position_that_no_file_has_is_a_storage_error(tmp_path: Path, position: int) -> None:
-    """A negative or huge position raises the usual error, or reads nothing behind the end."""
+    """A negative or huge position raises the usual error, or reads nothing after the end."""
     file = FILES.open(f"{tmp_path}/file", create=True)
     with pytest.raises(StorageError):
         file.write_at(position, b"x")
@@ -191,7 +191,7 @@ def test_a_read_allocates_what_there_is() -> None:
 
 @pytest.mark.parametrize("call", ["open", "remove", "list", "make_directory", "sync_directory", "exists", "lock"])
 def test_a_zero_byte_in_a_path_is_a_storage_error(call: str) -> None:
-    """What Python refuses before it asks the system is a StorageError too."""
+    """A refusal by Python itself is a StorageError too."""
     with pytest.raises(StorageError):
         getattr(FILES, call)("a\0b")
 
@@ -213,7 +213,7 @@ def test_files_are_not_inherited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_read_only_takes_the_right_to_write(tmp_path: Path) -> None:
-    """Nobody has the right to write left, and nobody but the owner that to read."""
+    """No one may write it any more, and only the owner may read it."""
     FILES.open(f"{tmp_path}/file", create=True).close()
     FILES.set_read_only(f"{tmp_path}/file")
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o400

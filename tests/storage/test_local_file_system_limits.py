@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The file system of this machine where it says no: to whom, with which error, and with no descriptor left open."""
+"""Refusals of the local file system: their errors, without an open descriptor left."""
 
 import errno
 import fcntl
@@ -46,7 +46,7 @@ def _held_by_another_process(path: Path) -> Iterator[None]:
 
 @needs_descriptors
 def test_a_lock_of_another_process_is_respected(tmp_path: Path) -> None:
-    """While another process holds the lock nobody here gets it; once that has ended, somebody does."""
+    """While another process holds the lock it cannot be taken; once that process has ended, it can."""
     path = tmp_path / ".lock"
     with _held_by_another_process(path), _nothing_left_open():
         for _ in range(2):
@@ -73,7 +73,7 @@ def test_a_lock_of_another_process_is_respected(tmp_path: Path) -> None:
 def test_the_meaning_of_a_refused_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, error: type[Exception]
 ) -> None:
-    """Of the refusals of the system two say that somebody holds the lock, any other that there is none to be had."""
+    """Two errors of the system mean that another process has the lock; any other means that locking is impossible."""
 
     def refuse(*_: object) -> None:
         raise OSError(number, os.strerror(number))

@@ -65,7 +65,7 @@ def test_a_file_is_replaced_durably(tmp_path: Path, calls: list[tuple[str, str]]
 
 @pytest.mark.parametrize("name", ["fsync", "fdatasync"])
 def test_a_failed_call_is_a_failed_sync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """What the system says of a sync is not swallowed, and the descriptor of a directory is closed."""
+    """An error of a sync is not swallowed, and the descriptor of a directory is closed."""
 
     def fail(_: int) -> None:
         raise OSError(5, "Input/output error")

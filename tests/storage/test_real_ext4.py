@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A sync fails on a real ext4, whose disk has no room behind it, and the log is opened again on the same boot."""
+"""A sync fails on a real ext4 whose backing disk is full, and the log is opened again on the same boot."""
 
 import contextlib
 import os
@@ -47,9 +47,9 @@ class Disk:
     device: str
 
     def fail_writes_after(self, path: str, position: int) -> None:
-        """Let no byte of a file be kept that is written behind a position, though its blocks are allotted to it.
+        """Make all later writes to a file after a position fail, although its blocks are allocated.
 
-        The image loses what stands for these blocks, and the room for it is taken; journal and inodes keep theirs.
+        The image loses the space for these blocks, which is then filled; journal and inodes keep theirs.
         """
         first = position // BLOCK + 1
         listed = run("filefrag", "-v", f"-b{BLOCK}", path)
@@ -63,7 +63,7 @@ class Disk:
         self.fill()
 
     def fill(self) -> None:
-        """Take all the room behind the image."""
+        """Fill the backing disk of the image."""
         with (self.store / "filler").open("wb", buffering=0) as filler, contextlib.suppress(OSError):
             while True:
                 filler.write(bytes(64 * 1024))
@@ -80,7 +80,7 @@ class Disk:
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Disk]:
-    """Give an ext4 of 48 MiB, all of which has its room behind it; skip where one cannot be made."""
+    """Provide an ext4 of 48 MiB that is completely backed by disk space; skip if it cannot be made."""
     missing = [tool for tool in TOOLS if shutil.which(tool) is None]
     if os.geteuid() != 0 or missing:
         pytest.skip(f"needs root and {', '.join(missing) or 'loop devices'}")
@@ -143,10 +143,10 @@ sys.stdout.flush()
 
 
 def fail_a_flush(disk: Disk, directory: str) -> bool:
-    """Flush 10 batches, let the disk fail behind them, append 150 more, flush, and kill the process.
+    """Flush 10 batches, let the disk fail after them, append 150 more, flush, and kill the process.
 
     Returns:
-        Whether the second flush has failed: a loop device may lose what has no room behind it without a word.
+        Whether the second flush failed: a loop device may silently lose writes without backing space.
     """
     command = [sys.executable, "-c", FIRST_PROCESS, directory]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
@@ -163,14 +163,14 @@ def fail_a_flush(disk: Disk, directory: str) -> bool:
 
 
 def start(directory: str) -> str:
-    """Open the log in another process, which is killed then, and return what it tells."""
+    """Open the log in another process, which is then killed, and return its report."""
     command = [sys.executable, "-c", NEXT_PROCESS, directory]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=HANG_S, check=True)
     return done.stdout.strip()
 
 
 def test_the_report_after_a_failed_sync_is_on_the_disk(disk: Disk) -> None:
-    """The next process on this boot tells of nothing as flushed that is not there after the disk was mounted again."""
+    """The next process on this boot reports only records as flushed that exist after the disk is mounted again."""
     for attempt in range(8):
         directory = f"{disk.place}/log-{attempt}"
         if fail_a_flush(disk, directory):

@@ -111,7 +111,7 @@ def test_crashes_during_recovery_are_checked_too() -> None:
 
 
 def test_a_recoverys_report_is_a_promise() -> None:
-    """What the check returns must hold after the next crash: a recovery that ends too early is caught."""
+    """The promises that the check returns must hold after the next crash: a recovery that ends too early is caught."""
 
     def observe(files: MemoryFileSystem, promised: frozenset[bytes] | None) -> frozenset[bytes]:
         one_of_the_promised(files, promised)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The file system in memory: what a crash may leave of it, and how it fails when it is told to."""
+"""The file system in memory: the states after a crash, and failures on request."""
 
 import contextlib
 import itertools
@@ -26,7 +26,7 @@ def with_file(data: bytes = b"", path: str = "f") -> MemoryFileSystem:
 
 
 def left(file_system: MemoryFileSystem, model: CrashModel | None = None, path: str = "f") -> set[bytes | None]:
-    """Return what a crash may leave of a file; None where its name may be gone."""
+    """Return the possible contents of a file after a crash; None if its name may be missing."""
     return {state.contents().get(path) for state in file_system.crash_states(model)}
 
 
@@ -203,7 +203,7 @@ def test_a_failed_sync_of_a_directory_is_never_made_good() -> None:
 
 
 def test_a_full_disk_writes_a_part() -> None:
-    """A write that finds no room leaves as much as it is told to, and the next one goes well."""
+    """A write without space leaves as much as requested, and the next one succeeds."""
     files = with_file()
     files.faults.append(Fault(Operation.WRITE, skip=1, is_full=True, written_bytes=2))
     file = files.open("f")
@@ -317,7 +317,7 @@ def do_something(files: MemoryFileSystem, chance: random.Random) -> None:
 
 
 def a_run(seed: int) -> MemoryFileSystem:
-    """Return a file system after up to twenty random operations, some of which failed."""
+    """Return a file system after up to twenty random operations, including failures."""
     chance, files = random.Random(seed), MemoryFileSystem()
     files.make_directory("d")
     for _ in range(chance.randrange(20)):
@@ -329,7 +329,7 @@ def a_run(seed: int) -> MemoryFileSystem:
 
 @given(st.integers(0, 10**6))
 def test_a_picked_crash_is_one_of_all(seed: int) -> None:
-    """What ``crash`` leaves is among ``crash_states``, which has no state twice, and the same order each time."""
+    """The result of ``crash`` is among ``crash_states``, which has each state once, always in the same order."""
     files = a_run(seed)
     model = CrashModel(sector_size_bytes=4, max_choices=1000)
     possible = PossibleStates(files.image(), model)

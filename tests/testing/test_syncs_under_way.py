@@ -31,7 +31,7 @@ def with_file(data: bytes = b"") -> tuple[MemoryFileSystem, MemoryFile]:
 
 
 def left(files: MemoryFileSystem, path: str = "f") -> set[bytes | None]:
-    """Return what a crash may leave of a file; None where its name may be gone."""
+    """Return the possible contents of a file after a crash; None if its name may be missing."""
     return {state.contents().get(path) for state in files.crash_states()}
 
 
@@ -46,7 +46,7 @@ def once(files: MemoryFileSystem, work: Callable[[], object]) -> None:
 
 
 def test_a_sync_settles_what_was_changed_before_its_beginning() -> None:
-    """What is appended between the beginning and the end of a sync is open after it, until the next one."""
+    """Bytes appended between the beginning and the end of a sync stay in doubt after it, until the next one."""
     files, file = with_file()
     file.append(b"a" * SECTOR)
     once(files, lambda: file.append(b"b" * SECTOR))
@@ -121,7 +121,7 @@ def test_a_failed_sync_of_a_directory_leaves_in_doubt_what_it_was_to_settle() ->
 
 @pytest.mark.parametrize("fails", ["outer", "inner"])
 def test_of_two_syncs_one_fails(fails: str) -> None:
-    """Who ends first decides about what both cover: what it has settled stays so, and so does what it left in doubt."""
+    """Of two overlapping syncs, the first to end decides whether the bytes that both cover are durable or in doubt."""
     files, file = with_file()
     files.faults.append(Fault(Operation.SYNC, skip=0 if fails == "outer" else 1))
     file.append(b"a" * SECTOR)
@@ -142,7 +142,7 @@ def test_of_two_syncs_one_fails(fails: str) -> None:
 
 
 def test_a_sync_settles_the_file_that_it_began_with() -> None:
-    """A file that is removed while its sync is under way, and one that gets its name, are told apart."""
+    """A file that is removed during its sync, and one that gets its name, are distinguished."""
     files, file = with_file()
     file.append(b"old")
 
@@ -189,7 +189,7 @@ def test_a_name_that_is_given_again_after_a_failed_sync_is_settled() -> None:
 
 
 def test_nothing_is_kept_of_a_failed_sync_once_all_of_it_is_written_again() -> None:
-    """What is settled anew is forgotten as what was in doubt: later syncs and images cost no more for it."""
+    """Bytes that become durable are no longer in doubt: later syncs and images do not pay for them."""
     files, file = with_file()
     file.append(b"a" * SECTOR)
     files.open("g", create=True)
@@ -259,7 +259,7 @@ def test_on_change_is_called_at_the_beginning_of_a_sync_too() -> None:
 
 
 def test_crashes_between_the_beginning_and_the_end_are_enumerated() -> None:
-    """Who tells of an append once a sync has returned that began before it is caught."""
+    """Acknowledging an append after a sync that began before it is caught."""
 
     def hasty(files: MemoryFileSystem, promise: Callable[[object], None]) -> None:
         file = files.open("f")
@@ -284,7 +284,7 @@ def test_crashes_between_the_beginning_and_the_end_are_enumerated() -> None:
 
 
 def test_the_moments_name_the_sync_in_progress() -> None:
-    """A crash during a sync is told of as such."""
+    """A crash during a sync is reported as such."""
 
     def scenario(files: MemoryFileSystem, promise: Callable[[object], None]) -> None:
         file = files.open("f")
@@ -328,7 +328,7 @@ def test_a_hook_that_raises_leaves_the_sync_without_an_end() -> None:
 
 
 def test_another_thread_syncs_what_this_one_appends() -> None:
-    """While a sync waits in another thread, this one goes on; the sync settles what was there when it began."""
+    """While a sync waits in another thread, this one continues; the sync covers the bytes from when it began."""
     files, file = with_file()
     file.append(b"a")
     has_begun, may_end = threading.Event(), threading.Event()
@@ -401,7 +401,7 @@ def test_a_sync_costs_what_was_written_and_not_what_is_there() -> None:
 
 
 def test_an_image_does_not_change() -> None:
-    """What was imaged stays as it was, whatever is written and synced later; the same file is imaged once."""
+    """An image is not changed by later writes and syncs; a file that did not change is copied once."""
     files, file = with_file()
     for number in range(5):
         file.append(b"%d" % number)

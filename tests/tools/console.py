@@ -19,7 +19,7 @@ COMMAND = (sys.executable, "-m", "raftlog.tools.command_line")
 
 @attrs.frozen
 class Outcome:
-    """What a run gave."""
+    """The result of a run."""
 
     exit_code: int
     output: bytes

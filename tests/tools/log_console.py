@@ -33,12 +33,12 @@ def init(path: Path, *options: str) -> Outcome:
 
 
 def own_init(path: Path, *options: str) -> Outcome:
-    """The same without features: for a log of a state machine of somebody's own."""
+    """The same without features: for a log of another state machine."""
     return init(path, "--no-features", *options)
 
 
 def info(path: Path) -> list[dict[str, Any]]:
-    """What `raftlog log info` says, as objects."""
+    """The output of `raftlog log info`, as objects."""
     return log("info", "--format", "jsonl", path).objects
 
 
@@ -49,7 +49,7 @@ def the(objects: list[dict[str, Any]], kind: str) -> dict[str, Any]:
 
 
 def everything(path: Path) -> dict[str, bytes]:
-    """All files below a directory, but for the lock, which stays."""
+    """All files below a directory, except the lock, which stays."""
     files = (file for file in path.rglob("*") if file.is_file() and file.name != ".lock")
     return {str(file.relative_to(path)): file.read_bytes() for file in files}
 

@@ -29,7 +29,7 @@ def batch(
 
 
 def control_batch(base_offset: int, key: bytes | None, value: bytes | None) -> bytes:
-    """Make a batch of one control record, whatever its key and value."""
+    """Make a batch of one control record, with any key and value."""
     return batch(base_offset, (value,), key=key, is_control=True)
 
 

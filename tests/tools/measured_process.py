@@ -36,11 +36,11 @@ sys.exit(code)
 
 @attrs.frozen
 class Measured:
-    """What a process gave.
+    """The result of a process.
 
     Attributes:
-        outcome: its exit code and messages; its output is thrown away.
-        used_mebibytes: how much more memory it had at most than when its imports were done.
+        outcome: its exit code and messages; its output is discarded.
+        used_mebibytes: its peak memory in addition to that after its imports.
     """
 
     outcome: Outcome

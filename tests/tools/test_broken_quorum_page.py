@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/broken-quorum.md: what an operator types when a quorum is broken works as it stands, and changes nothing."""
+"""docs/broken-quorum.md: the commands for a broken quorum work as written, and change nothing."""
 
 import re
 import shlex

@@ -97,7 +97,7 @@ def test_unlike_words_get_no_suggestion() -> None:
     ids=["after two dashes", "a short option with its value", "a number"],
 )
 def test_other_words_are_not_mistyped_options(arguments: list[str]) -> None:
-    """Paths after two dashes, values behind a short option and numbers are no mistyped options."""
+    """Paths after two dashes, values after a short option and numbers are not mistyped options."""
     assert "did you mean" not in run(*arguments).messages
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What damage may cost: batches that decompress to much and do not read must not add up, whoever reads them."""
+"""The cost of damage: undecodable batches that decompress to much must not add up, in any reader."""
 
 import gc
 import pickle
@@ -170,7 +170,7 @@ def test_a_reader_needs_little_memory(reader: str, shape: str, request: pytest.F
 @pytest.mark.slow
 @pytest.mark.parametrize("codec", CODECS, ids=str)
 def test_no_codec_adds_up(codec: CompressionType, tmp_path: Path) -> None:
-    """What one codec gives is let go of as what the others give."""
+    """The output of each codec is released."""
     path = write_broken(tmp_path, codec, 2 * MEBIBYTE, 150)
 
     for command in (["verify"], ["dump-log", "--deep-iteration"], ["dump-log", "--format", "jsonl"]):
@@ -209,7 +209,7 @@ def test_the_child_of_a_worker_needs_little_memory(many: Path, tmp_path: Path) -
 @pytest.mark.slow
 @pytest.mark.parametrize("output_format", ["text", "jsonl"])
 def test_a_batch_of_many_records_is_explained_in_little_memory(output_format: str, tmp_path: Path) -> None:
-    """The fields of a batch are told as they are found: 200,000 records are a million lines."""
+    """The fields of a batch are printed as they are found: 200,000 records are a million lines."""
     path = tmp_path / LOG_NAME
     path.write_bytes(batch(0, (b"value",) * 200_000))
 
@@ -234,7 +234,7 @@ def damaged_logs() -> list[bytes]:
 
 
 def kept_frames() -> list[BaseException]:
-    """Return the errors that somebody holds together with frames."""
+    """Return the errors that are referenced together with frames."""
     gc.collect()
     held = [each for each in gc.get_objects() if isinstance(each, BaseException)]
     return [each for each in held if each.__traceback__ is not None and isinstance(each, RaftLogError)]

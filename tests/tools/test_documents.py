@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the documents show works: the example of the README, and the demo."""
+"""The code in the documents works: the example of the README, and the demo."""
 
 import importlib.util
 import re
@@ -77,7 +77,7 @@ def test_the_example_of_a_log_runs(
 
 
 def test_no_other_example_is_left_out() -> None:
-    """These are all the Python examples that there are, but for the one on Spark, which tests/spark runs."""
+    """These are all Python examples except the one on Spark, which tests/spark runs."""
     assert [("spark" in example) for example in EXAMPLES] == [False, False, False, True]
 
 
@@ -158,7 +158,7 @@ def check_demo(words: str) -> None:
 def test_the_demo_shows_the_history(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The demo prints its history from the files alone; where there is no Java, it says that it leaves Spark out."""
+    """The demo prints its history from the files only; without Java, it says that it leaves Spark out."""
     spec = importlib.util.spec_from_file_location("demo", ROOT / "docs/demo.py")
     assert spec is not None
     assert spec.loader is not None
@@ -202,7 +202,7 @@ def test_rules_have_words() -> None:
 
 
 def test_the_columns_of_the_tables_are_documented() -> None:
-    """The page on auditing names each column of each table that an audit leaves behind."""
+    """The page on auditing names each column of each table of an audit."""
     page = (ROOT / "docs/audit.md").read_text()
     for table in TABLES:
         (row,) = re.findall(rf"^\| `{table}` \|.*$", page, re.MULTILINE)

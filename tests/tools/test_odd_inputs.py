@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is no file: devices are refused by name, and a pipe is copied up to a limit, by every verb."""
+"""Inputs that are not files: every verb refuses devices by name, and copies a pipe up to a limit."""
 
 import os
 import socket
@@ -112,7 +112,7 @@ def test_the_library_refuses_a_path_that_is_not_a_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_standard_input_that_is_a_device_is_refused(verb: str, tmp_path: Path) -> None:
-    """A terminal, or /dev/zero, is no log that is piped in."""
+    """A terminal, or /dev/zero, is not a piped log."""
     with open(device("zero"), "rb") as zero:
         outcome = run_process(*arguments_of(verb, "-", tmp_path), stdin=zero)
 
@@ -122,7 +122,7 @@ def test_standard_input_that_is_a_device_is_refused(verb: str, tmp_path: Path) -
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_pipe_without_end_is_refused(verb: str, tmp_path: Path) -> None:
-    """Each verb ends once a pipe has given more than the limit, says how to raise it, and leaves nothing behind."""
+    """Each verb ends once a pipe exceeds the limit, says how to raise it, and leaves no files."""
     spool = tmp_path / "spool"
     spool.mkdir()
     verb_name, *words = arguments_of(verb, "-", tmp_path)
@@ -179,7 +179,7 @@ def test_an_option_is_for_one_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 @pytest.mark.parametrize(("value", "said"), [("10", "more than 10 bytes"), ("ten", "RAFTLOG_SPOOL_LIMIT: 'ten' is")])
 def test_the_environment_limits_too(value: str, said: str) -> None:
-    """What cannot be a limit is said to be none, where a pipe is read."""
+    """An invalid limit is an error when a pipe is read."""
     outcome = run_process("dump-log", "-", data=LOG, env=os.environ | {SPOOL_LIMIT_VARIABLE: value})
 
     assert outcome.exit_code == 1
@@ -204,7 +204,7 @@ def test_texts_that_are_not_sizes(text: str) -> None:
 
 
 def test_a_full_temporary_directory_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where there is no room for the copy, that is said: not that the pipe is bad."""
+    """If there is no disk space for the copy, the error says so, not that the pipe is bad."""
     outcome = run_process(
         "dump-log", "-", data=LOG * 50, env=os.environ | {"PYTHONPATH": ""}, preexec_fn=_limit_of_file_size
     )

@@ -115,7 +115,7 @@ def acts_on_a_terminal(character: str) -> bool:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_no_name_acts_on_the_terminal(name: str, places: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither output nor messages hold a character of control or direction, but for the ends of lines."""
+    """Neither output nor messages have control or direction characters, except line ends."""
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
     outcome = run(*(word.format(**places) if "{" in word else word for word in COMMANDS[name]))
 

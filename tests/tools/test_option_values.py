@@ -30,7 +30,7 @@ SURVEYS: dict[str, tuple[str | Path, ...]] = {
 
 @pytest.mark.parametrize("verb", [*((verb,) for verb in VERBS), *(("log", verb) for verb in LOG_VERBS)])
 def test_every_verb_prints_its_version(verb: tuple[str, ...]) -> None:
-    """After whatever verb, ``--version`` is answered, and nothing else is done."""
+    """After any verb, ``--version`` prints the version, and nothing else is done."""
     asked, expected = run(*verb, "--version"), run("--version")
     assert (asked.exit_code, asked.messages, asked.output) == (0, "", expected.output)
 
@@ -103,7 +103,7 @@ def one_of_two(tmp_path: Path) -> Path:
     ids=["append", "snapshot", "truncate"],
 )
 def test_a_voter_among_others_must_force_it(arguments: tuple[str, ...], one_of_two: Path) -> None:
-    """What other voters would have a say in is refused, and changes nothing, until somebody forces it."""
+    """Changes that need other voters are refused, and change nothing, without ``--force``."""
     before = info(one_of_two), set(everything(one_of_two))
     refused = log(*arguments, one_of_two)
     assert (refused.exit_code, len(refused.complaints)) == (1, 1)
@@ -124,7 +124,7 @@ def test_a_forced_truncation_ends_at_the_given_offset(one_of_two: Path) -> None:
 
 @pytest.mark.parametrize("count", ["0", "1", "5242880", str(10**18)])
 def test_the_size_of_messages_is_taken_for_kafkas_sake(count: str) -> None:
-    """``--max-message-size`` makes no difference, whatever it is; what is no number is refused."""
+    """``--max-message-size`` makes no difference, whatever its value; a value that is not a number is refused."""
     paths = sorted((QUORUM / "n1/__cluster_metadata-0").glob("*.index"))
     assert paths
     expected = run("dump-log", "--files", str(paths[0]))

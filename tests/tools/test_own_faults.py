@@ -28,7 +28,7 @@ def damaged(tmp_path: Path) -> Path:
 
 
 def assert_reported(outcome: Outcome, *, in_output: bool) -> None:
-    """No traceback is there, and the fault is told, by a line of the right stream."""
+    """There is no traceback, and the fault is reported by a line on the right stream."""
     told = outcome.text.splitlines() if in_output else outcome.complaints
     assert any("KeyError at test_own_faults.py" in line and "'planted'" in line for line in told)
     assert "Traceback" not in outcome.messages
@@ -36,7 +36,7 @@ def assert_reported(outcome: Outcome, *, in_output: bool) -> None:
 
 @pytest.mark.parametrize("function", ["log_directories", "by_cluster"])
 def test_where_files_are_put_together(function: str, damaged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where replicas cannot be told, what each file has inside is found all the same."""
+    """If replicas cannot be determined, the findings inside each file are reported all the same."""
     monkeypatch.setattr(f"{AUDITING}.judgement.judgement.{function}", fail)
     outcome = run("verify", "-j", "1", damaged)
 

@@ -24,7 +24,7 @@ METADATA = "__cluster_metadata-0"
 
 
 def as_local(text: str, store: ObjectStore, bucket: str, directory: Path) -> str:
-    """What a verb says of a bucket, with the paths of a directory."""
+    """The output of a verb for a bucket, with the paths of a directory."""
     return text.replace(store.query, "").replace(f"s3://{bucket}", str(directory))
 
 
@@ -79,7 +79,7 @@ def test_several_processes_agree(object_store: ObjectStore, quorum: Path) -> Non
 
 
 def test_audit_output_is_the_same(object_store: ObjectStore, quorum: Path, tmp_path: Path) -> None:
-    """The tables of an audit are those of the same files on a disk but for paths; a second run reads no file again."""
+    """The tables of an audit equal those of the same files on a disk, except for paths; a second run reads nothing."""
     run("audit", "-j", "1", "--out", tmp_path / "local", quorum)
     run("audit", "-j", "1", "--out", tmp_path / "remote", object_store.uri("quorum"))
 
@@ -94,7 +94,7 @@ def test_audit_output_is_the_same(object_store: ObjectStore, quorum: Path, tmp_p
 
 @pytest.mark.parametrize("verb", ["voters", "epochs", "quorum"])
 def test_timelines_are_the_same(object_store: ObjectStore, quorum: Path, verb: str) -> None:
-    """Who voted, who led and what the quorum is left with is told of a bucket as of a disk."""
+    """Voters, leaders and the state of the quorum are shown for a bucket as for a disk."""
     local = run(verb, "--format", "jsonl", quorum)
     remote = run(verb, "--format", "jsonl", object_store.uri("quorum"))
 
@@ -103,7 +103,7 @@ def test_timelines_are_the_same(object_store: ObjectStore, quorum: Path, verb: s
 
 
 def test_diff_output_is_the_same(object_store: ObjectStore, quorum: Path) -> None:
-    """Where two replicas part is told down to the byte, of one on a disk and one in a bucket too."""
+    """The divergence of two replicas is shown down to the byte, also between a disk and a bucket."""
     nodes = [str(log_of(node).parent.parent) for node in ("n1", "n2")]
     local = run("diff", "-j", "1", "--format", "jsonl", *(quorum / node for node in nodes))
     remote = run("diff", "-j", "1", "--format", "jsonl", quorum / nodes[0], object_store.uri("quorum", nodes[1]))
@@ -113,7 +113,7 @@ def test_diff_output_is_the_same(object_store: ObjectStore, quorum: Path) -> Non
 
 
 def test_dump_log_output_is_the_same(object_store: ObjectStore, quorum: Path) -> None:
-    """A directory, a file and an index by itself are dumped alike; so is what starts at an offset."""
+    """A directory, a file and a single index are dumped alike, also from an offset on."""
     log = log_of("n1")
     for name in (str(log.parent), str(log), str(log.with_suffix(".index"))):
         for options in ([], ["--format", "jsonl", "--offsets", "20.."]):
@@ -141,7 +141,7 @@ def test_a_local_uri_is_its_path(quorum: Path) -> None:
 
 
 def test_named_files_mean_their_segments(object_store: ObjectStore, quorum: Path) -> None:
-    """A file that is named by itself is surveyed with what stands beside it, as on a disk."""
+    """A single named file is surveyed with the files beside it, as on a disk."""
     local = list(find_tasks([str(quorum / log_of("n1").with_suffix(".index"))]))
     remote = list(find_tasks([object_store.uri("quorum", str(log_of("n1").with_suffix(".index")))]))
 
@@ -259,7 +259,7 @@ def test_credentials_are_not_shown(uri: str, tmp_path: Path) -> None:
 
 
 def test_results_stay_local(tmp_path: Path) -> None:
-    """Results are not written to a URI, and a source that is one by ``file:`` is no place for them either."""
+    """Results are not written to a URI, nor to a source that is named by ``file:``."""
     write_log(tmp_path / "orders-0", batch())
 
     remote = run("audit", "--out", "s3://bucket/out", tmp_path)

@@ -99,19 +99,19 @@ def test_the_place_of_what_is_wrong_is_named(text: str, position: int) -> None:
     ],
 )
 def test_values_at_the_limits(text: str, voter_id: int, address: HostPort | None) -> None:
-    """The least and the greatest numbers, and the one host that stands for none."""
+    """The least and the greatest numbers, and the host that means none."""
     assert parse_controller_quorum_voters(text) == {voter_id: address}
 
 
 @pytest.mark.parametrize("text", ["", "  "])
 def test_no_voters(text: str) -> None:
-    """A blank value names nobody."""
+    """A blank value names no voters."""
     assert parse_controller_quorum_voters(text) == {}
     assert static_voter_set(text, "CONTROLLER") == VoterSet()
 
 
 def test_where_voters_listen() -> None:
-    """Those who were asked for, in that order; whoever is not there, or has no such listener, is an error."""
+    """The requested voters, in that order; one that is missing, or has no such listener, is an error."""
     voter_set = static_voter_set("1@a:1,2@b:2,3@0.0.0.0:3", "controller")
     assert list(voter_set.voter_nodes([2, 1], "Controller").items()) == [(2, ("b", 2)), (1, ("a", 1))]
     assert voter_set.voter_nodes([], "CONTROLLER") == {}

@@ -52,7 +52,7 @@ def test_offsets_grow_from_minus_1_on(offsets: tuple[int, ...], next_offset: int
     [(-5, [-1, 5, 9]), (4, [-1, 5, 9]), (5, [5, 9]), (8, [5, 9]), (9, [9]), (100, [9])],
 )
 def test_old_entries_go_but_for_the_one_in_force(start_offset: int, kept: list[int]) -> None:
-    """What is in force at the offset stays, as in Kafka."""
+    """The value in force at the offset stays, as in Kafka."""
     history = history_of(-1, 5, 9)
     history.truncate_old_entries(start_offset)
     assert offsets_of(history) == kept
@@ -60,7 +60,7 @@ def test_old_entries_go_but_for_the_one_in_force(start_offset: int, kept: list[i
 
 @pytest.mark.parametrize(("end_offset", "kept"), [(10, [-1, 5, 9]), (9, [-1, 5]), (5, [-1]), (0, [-1]), (-1, [])])
 def test_new_entries_go_from_the_end_on(end_offset: int, kept: list[int]) -> None:
-    """An entry at the end offset itself is gone; lower offsets may then be added again."""
+    """An entry at the end offset itself is removed; lower offsets may then be added again."""
     history = history_of(-1, 5, 9)
     history.truncate_new_entries(end_offset)
     assert offsets_of(history) == kept

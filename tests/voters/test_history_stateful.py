@@ -33,7 +33,7 @@ class HistoryAgainstADict(RuleBasedStateMachine):
 
     @rule(start_offset=offsets)
     def truncate_old_entries(self, start_offset: int) -> None:
-        """Forget what is no longer in force at an offset."""
+        """Forget values that are no longer in force at an offset."""
         self.history.truncate_old_entries(start_offset)
         floor = max((offset for offset in self.model if offset <= start_offset), default=-1)
         self.model = {offset: value for offset, value in self.model.items() if offset >= floor}

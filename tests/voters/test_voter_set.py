@@ -120,13 +120,13 @@ def test_listener_names_are_upper_case() -> None:
     [{"": ("a", 1)}, {" \t": ("a", 1)}, {"a": ("a", 1), "A": ("b", 2)}, {"a": ("h", -1)}, {"a": ("h", 65536)}],
 )
 def test_bad_endpoints_are_refused(listeners: dict[str, tuple[str, int]]) -> None:
-    """A blank name, one name twice, or a port that is none is a ValueError."""
+    """A blank name, one name twice, or an invalid port is a ValueError."""
     with pytest.raises(ValueError):
         Endpoints.of(listeners)
 
 
 def test_version_ranges_are_inclusive() -> None:
-    """Both ends are in the range, and a range that is none is refused."""
+    """Both ends are in the range, and an invalid range is refused."""
     both = SupportedVersionRange(0, 1)
     assert [both.contains(version) for version in (-1, 0, 1, 2)] == [False, True, True, False]
     for minimum, maximum in ((-1, 0), (1, 0)):

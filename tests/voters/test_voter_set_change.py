@@ -59,7 +59,7 @@ def test_each_refusal_has_its_error(
 
 
 def test_both_predicates_are_named_where_both_fail() -> None:
-    """Who reports is told of each."""
+    """Each problem is reported."""
     assert voter_set_change_problems(voters(1, 2, 3), voters(4, 5, 6)) == (
         VoterSetProblem.NO_OVERLAPPING_MAJORITY,
         VoterSetProblem.TOO_MANY_CHANGES,

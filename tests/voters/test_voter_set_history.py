@@ -35,7 +35,7 @@ additions = st.lists(st.tuples(st.integers(1, 3), voter_sets), max_size=12)
 
 
 def judged(before: HistoryEntry[VoterSet] | None, value: VoterSet) -> tuple[VoterSetProblem, ...]:
-    """Say by the two predicates what is wrong with a set behind another."""
+    """Return the problems of a set after another, by the two predicates."""
     if not value:
         return (VoterSetProblem.EMPTY,)
     if before is None or before.offset < 0:
@@ -94,13 +94,13 @@ def test_the_static_set_is_in_force_and_at_no_offset() -> None:
 
 
 def test_no_static_set_is_the_empty_one() -> None:
-    """Without configuration nobody votes."""
+    """Without configuration there are no voters."""
     assert VoterSetHistory(VoterSet()).last_value() == VoterSet()
 
 
 @pytest.mark.parametrize("offset", [-1, 0])
 def test_the_bootstrap_set_restricts_no_change(offset: int) -> None:
-    """What stands at -1 may be followed by any set; what stands at 0 may not."""
+    """Any set may follow one at -1, but not one at 0."""
     history = VoterSetHistory(VoterSet())
     history.add(offset, voters(1, 2, 3))
     assert history.last_voter_set_offset() == offset
@@ -161,7 +161,7 @@ def test_equal_sets_in_a_row_are_one_object() -> None:
 @pytest.mark.parametrize("first", [voters(1), VoterSet()])
 @pytest.mark.parametrize("second", [voters(1), voters(2), VoterSet()])
 def test_offsets_that_do_not_grow_are_refused(first: VoterSet, second: VoterSet) -> None:
-    """Also for the same set, and for an empty one, which is no entry."""
+    """Also for the same set, and for an empty one, which is not an entry."""
     history = VoterSetHistory(VoterSet())
     with pytest.raises(NonContiguousAppendError):
         history.add(-2, first)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The accumulator: what it makes of appends, whom it refuses, and that it writes what Kafka wrote."""
+"""The accumulator: its batches, its refusals, and that it writes the same bytes as Kafka."""
 
 import contextlib
 import itertools
@@ -136,7 +136,7 @@ def _append_again(one: BatchAccumulator, batch: RecordBatch) -> int:
 
 
 def test_every_metadata_file_is_re_made() -> None:
-    """What real leaders and snapshot writers wrote comes out again, byte for byte, when its records are appended."""
+    """Appending the records of real leaders and snapshot writers gives their bytes again."""
     kinds: set[type] = set()
     for path in _metadata_files():
         data = path.read_bytes()
@@ -155,7 +155,7 @@ def test_every_metadata_file_is_re_made() -> None:
 
 
 def test_the_start_of_an_epoch_is_re_made() -> None:
-    """A leader change with kraft.version and voters behind it is one batch, as a quorum's first leader writes it."""
+    """A leader change followed by kraft.version and voters is one batch, as a quorum's first leader writes it."""
     path = GOLDEN / "dynamic-quorum/data/n1/__cluster_metadata-0/00000000000000000000.log"
     first = next(split(BufferSource(path.read_bytes())))
     assert isinstance(first, RecordBatch)
@@ -213,7 +213,7 @@ def test_a_clock_that_goes_back_ends_the_linger() -> None:
 
 
 def test_a_forced_batch_stays_before_a_leader_change() -> None:
-    """Records before a control batch are in a batch of their own, before it, and those after it behind."""
+    """Records before a control batch are in a batch before it, and those after it in a batch after it."""
     one = accumulator()
     one.append(EPOCH, [b"a"], TIMESTAMP)
     one.force_drain()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The accumulator against a model that keeps lists, and writes each batch anew to see how large it is."""
+"""The accumulator against a model that keeps lists, and writes each batch again to measure its size."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -60,7 +60,7 @@ control_values = st.builds(KRaftVersionRecord, st.integers(0, 3)) | st.builds(
 
 @attrs.define
 class ModelBatch:
-    """A batch of the model: its records, which are encoded again whenever somebody asks for them."""
+    """A batch of the model: its records, which are encoded again on each use."""
 
     base_offset: int
     timestamp: int
@@ -79,12 +79,12 @@ class ModelBatch:
 
     @property
     def uncompressed_size(self) -> int:
-        """What the batch takes while it is open."""
+        """The memory of the batch while it is open."""
         return len(self.write(CompressionType.NONE))
 
     @property
     def data(self) -> bytes:
-        """What is written in the end: compressed where that helps data, and Kafka can read it."""
+        """The bytes in the end: compressed if that makes data smaller, and Kafka can read it."""
         compressed = self.write(self.codec)
         plain = self.write(CompressionType.NONE)
         if max(self.record_lengths()) > len(compressed):
@@ -145,7 +145,7 @@ class AccumulatorMachine(RuleBasedStateMachine):
         return waiting + sum(len(batch.data) for batch in self.unreleased) + self.open_size()
 
     def open_size(self) -> int:
-        """What the open batch takes."""
+        """The memory of the open batch."""
         return self.open.uncompressed_size if self.open else 0
 
     def fresh(self, *, is_control: bool = False) -> ModelBatch:
@@ -226,7 +226,7 @@ class AccumulatorMachine(RuleBasedStateMachine):
 
     @rule(control=st.lists(control_values, max_size=3))
     def append_control(self, control: list[ControlValue]) -> None:
-        """Control records get a batch of their own, due at once, whatever the number of batches that wait."""
+        """Control records get a batch of their own, due at once, whatever the number of waiting batches."""
         batch = self.fresh(is_control=True).with_records(
             [KeyedRecord(*write_control_record(value)) for value in control]
         )
@@ -258,12 +258,12 @@ class AccumulatorMachine(RuleBasedStateMachine):
 
     @rule(elapsed_ms=st.integers(-3, 2 * LINGER_MS))
     def pass_time(self, elapsed_ms: int) -> None:
-        """Time goes on, and now and then back."""
+        """Time advances, and sometimes goes back."""
         self.now_ms += elapsed_ms
 
     @rule()
     def drain(self) -> None:
-        """What is drained are the bytes of the model's batches, in order, up to where draining is delayed."""
+        """Draining returns the bytes of the model's batches, in order, up to the delayed ones."""
         self.complete()
         drained = self.accumulator.drain()
         stop = self.drain_offset
@@ -281,7 +281,7 @@ class AccumulatorMachine(RuleBasedStateMachine):
 
     @rule()
     def allow_drain(self) -> None:
-        """What was held may go."""
+        """Delayed batches may be drained."""
         self.accumulator.allow_drain()
         self.drain_offset = None
 

@@ -29,7 +29,7 @@ def accumulator(voters_in_force: VoterSet | None) -> BatchAccumulator:
 
 
 def append_set(one: BatchAccumulator, *ids: int) -> int:
-    """Append a VotersRecord, which stands alone in its batch."""
+    """Append a VotersRecord, alone in its batch."""
     return one.append_voters(voters_record(voters(*ids)), TIMESTAMP)
 
 
@@ -75,7 +75,7 @@ def test_sets_follow_one_another_in_whatever_batches() -> None:
 
 
 def test_voters_are_not_changed_while_the_set_in_force_is_unknown() -> None:
-    """Other control records are taken; an empty set is no more taken than any other."""
+    """Other control records are accepted; an empty set is refused like other sets."""
     one = accumulator(None)
     one.append_leader_change(LEADER_CHANGE, TIMESTAMP)
     for ids in ((1, 2), ()):
@@ -84,7 +84,7 @@ def test_voters_are_not_changed_while_the_set_in_force_is_unknown() -> None:
 
 
 def test_a_voters_record_names_each_voter_directory_and_listener_once() -> None:
-    """What an audit calls damaged is not written, though readers take it."""
+    """Values that an audit calls damaged are not written, though readers accept them."""
     one = accumulator(VoterSet())
     record = voters_record(voters(1, 2))
     twice = attrs.evolve(record, voters=(*record.voters, record.voters[0]))

@@ -103,7 +103,7 @@ def test_log_append_time_vector() -> None:
 
 @pytest.mark.parametrize("codec", CompressionType)
 def test_codec_vectors(codec: CompressionType) -> None:
-    """What Kafka wrote with each codec is the same two records."""
+    """Kafka's batches of each codec have the same two records."""
     batch = RecordBatch(vectors.TWO_VALUES[codec.label])
     assert batch.compression_type is codec
     assert list(batch.records()) == [Record(100, TIMESTAMP, None, b"a" * 40), Record(101, TIMESTAMP, None, b"a" * 40)]
@@ -171,7 +171,7 @@ def test_a_bad_record_area_is_refused_at_its_place(area: bytes, count: int, rule
 
 
 def test_records_before_a_bad_one_are_given() -> None:
-    """What is sound before the first bad record is yielded before the error is raised."""
+    """Sound records before the first bad one are yielded before the error is raised."""
     records = RecordBatch(batch_bytes(bytes.fromhex("0c000000010100 0c0000"), count=2)).records()
     assert next(records).offset == 0
     with pytest.raises(InvalidRecordError):
@@ -202,7 +202,7 @@ def test_a_huge_count_takes_no_memory() -> None:
     ],
 )
 def test_a_length_is_checked_before_it_is_used(length: int, error: type[DecodeError], rule: str) -> None:
-    """A length that cannot be is refused, whatever it asks for."""
+    """An impossible length is refused, whatever its value."""
     data = batch_bytes()
     with pytest.raises(error) as caught:
         read_batch(b"xyz" + data[:8] + length.to_bytes(4, "big", signed=True) + data[12:], 3)
@@ -210,7 +210,7 @@ def test_a_length_is_checked_before_it_is_used(length: int, error: type[DecodeEr
 
 
 def test_a_header_that_is_cut_is_refused() -> None:
-    """Fewer bytes than a header are no batch."""
+    """Fewer bytes than a header are not a batch."""
     with pytest.raises(TruncatedBatchError):
         RecordBatch(batch_bytes()[:60])
     with pytest.raises(TruncatedBatchError):
@@ -218,7 +218,7 @@ def test_a_header_that_is_cut_is_refused() -> None:
 
 
 def test_batches_compare_by_their_bytes() -> None:
-    """Two batches are equal if their bytes are, wherever they stand."""
+    """Two batches are equal if their bytes are, whatever their positions."""
     data = batch_bytes()
     assert RecordBatch(data, 5) == RecordBatch(memoryview(data), 9)
     assert RecordBatch(data) != RecordBatch(batch_bytes(epoch=1))

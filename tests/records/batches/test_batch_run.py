@@ -62,7 +62,7 @@ def test_a_run_ends_before_a_crc_that_does_not_hold(form: Any, size: int) -> Non
     ids=["end", "byte", "zeros", "cut", "cut header", "legacy", "ones"],
 )
 def test_a_run_ends_where_no_batch_follows(form: Any, rest: bytes) -> None:
-    """What is no whole batch of magic 2 is not part of a run; by itself, it is none."""
+    """Bytes that are not a whole batch of magic 2 are not part of a run, nor a run of their own."""
     with using(form):
         finder = RunFinder()
         assert finder.find(memoryview(rest), 7) == (None, 0)
@@ -93,7 +93,7 @@ def test_a_part_of_a_run() -> None:
 
 
 def test_a_run_of_one_batch() -> None:
-    """A batch is a run by itself, where it is."""
+    """A single batch is a run, at its position."""
     batch = RecordBatch(_large(), 77)
     run = BatchRun.of(batch)
     assert list(run.batches()) == [batch]

@@ -70,7 +70,7 @@ def test_a_damaged_batch_is_never_re_encoded(data: bytes) -> None:
 @settings(deadline=None, max_examples=40)
 @given(planned_batches(), st.integers(0, 2**40))
 def test_building_twice_gives_the_same(plan: PlannedBatch, offset: int) -> None:
-    """A builder may be built more than once, and may go on after that."""
+    """A builder may be built more than once, and may continue after that."""
     builder = attrs.evolve(plan.builder, base_offset=offset, last_offset_delta=None)
     assert builder.append(TIMESTAMP, b"k", None) == offset
     assert builder.build() == builder.build()
@@ -94,7 +94,7 @@ def test_the_size_is_known_before_the_batch_is_built(plan: PlannedBatch, sizes: 
 
 @pytest.mark.parametrize(("row", "problem"), [((), ValueError), ((-2, None, None), ValueError), (None, TypeError)])
 def test_a_size_of_what_is_refused(row: "Row", problem: type[Exception]) -> None:
-    """What ``extend`` refuses has no size, and leaves the builder as it was."""
+    """Rows that ``extend`` refuses have no size, and leave the builder unchanged."""
     builder = RecordBatchBuilder(0)
     for work in (builder.size_with, builder.extend):
         with pytest.raises(problem):

@@ -62,7 +62,7 @@ def test_a_limit_is_kept(codec: CompressionType, data: bytes, draw: st.DataObjec
 @settings(deadline=None, max_examples=50)
 @given(codecs.filter(bool), areas, st.data())
 def test_a_stream_that_is_cut_is_refused(codec: CompressionType, data: bytes, draw: st.DataObject) -> None:
-    """A proper prefix of a stream is an error, never fewer records: but for snappy's, cut between two blocks."""
+    """A proper prefix of a stream is an error, never fewer records, except a snappy stream cut between two blocks."""
     stream = compress(codec, data)
     cut = draw.draw(st.integers(0, len(stream) - 1))
     if codec is SNAPPY and cut >= len(XERIAL):
@@ -133,7 +133,7 @@ def test_very_many_empty_frames_take_time_in_proportion(codec: CompressionType) 
 
 
 def test_gzip_members_in_a_row_are_read() -> None:
-    """All members count; what is no member after one is the end, as for Java's reader."""
+    """All members are read; other bytes after a member are the end, as for Java's reader."""
     two = compress(GZIP, b"one") + compress(GZIP, b"two")
     assert decompress(GZIP, two) == b"onetwo"
     assert decompress(GZIP, two + b"junk") == b"onetwo"
@@ -174,7 +174,7 @@ def test_lz4_is_written_as_kafka_writes_it() -> None:
 
 
 def test_lz4_reads_the_first_frame_only() -> None:
-    """What follows a frame is ignored, as Kafka does, another frame too."""
+    """Bytes after a frame are ignored, as in Kafka, even another frame."""
     frame = compress(LZ4, b"one")
     assert decompress(LZ4, frame + b"junk") == b"one"
     assert decompress(LZ4, frame + compress(LZ4, b"two")) == b"one"

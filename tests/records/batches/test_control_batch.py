@@ -37,7 +37,7 @@ def test_leader_change_vector() -> None:
 
 @given(st.lists(st.sampled_from([LEADER_CHANGE, KRaftVersionRecord(1), SnapshotFooterRecord()]), min_size=1))
 def test_every_batch_that_is_written_is_accepted(values: list[Any]) -> None:
-    """What is written is read at its place, compressed or not, and nowhere else."""
+    """A written control batch is read at its position, compressed or not, and nowhere else."""
     for codec in (CompressionType.NONE, CompressionType.GZIP):
         data = write_control_batch(values, base_offset=10, epoch=5, timestamp=TIMESTAMP, compression_type=codec)
         assert read_control_batch(data, base_offset=10, epoch=5).record_count == len(values)

@@ -51,7 +51,7 @@ def test_undecodable_input_is_reported() -> None:
 
 
 def test_an_unknown_type_is_sound() -> None:
-    """What a newer Kafka may have written is taken."""
+    """Records that a newer Kafka may have written are accepted."""
     assert control_batch_problem(control_batch((b"\0\0\0\x63", b"anything"))) is None
 
 
@@ -69,7 +69,7 @@ def test_batches_that_raft_does_not_write_are_reported() -> None:
 
 
 def test_an_unknown_level_is_refused_where_it_matters() -> None:
-    """In a log that is there a level of a newer version is no damage; appended it is not."""
+    """In an existing log, a level of a newer version is not damage; it is not appended."""
     for level, is_known in ((0, True), (1, True), (9, False), (-1, False)):
         batch = control_batch(write_control_record(KRaftVersionRecord(level)))
         assert control_batch_problem(batch) is None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``split`` says about bytes that are not a batch, and what it costs."""
+"""How ``split`` reports bytes that are not a batch, and its cost."""
 
 import tracemalloc
 from unittest import mock
@@ -148,7 +148,7 @@ def test_a_last_sector_that_was_never_written_is_a_torn_tail() -> None:
 
 
 def test_a_flipped_bit_is_damage_wherever_the_file_ends() -> None:
-    """A few zeros at the end of a batch are no lost sector, though a sector boundary is just before them."""
+    """A few zeros at the end of a batch are not a lost sector, though a sector boundary is just before them."""
     for padding in range(512):
         filler = batch_bytes(b"y" * padding)
         last = _split(filler + _flip(ONE, 66))[-1]
@@ -157,7 +157,7 @@ def test_a_flipped_bit_is_damage_wherever_the_file_ends() -> None:
 
 
 def test_a_long_batch_that_is_all_there_is_not_torn() -> None:
-    """A length that is wrong is told from a cut by the CRC of what is there, also above 16 MiB, a chunk at a time."""
+    """A wrong length is distinguished from a torn write by the CRC of the bytes, also above 16 MiB, in chunks."""
     whole = batch_bytes(b"x" * (16 * MIB + 1))
     source = _File(_with_length(whole, len(whole)))
     (piece,) = split(source)
@@ -228,7 +228,7 @@ def test_garbage_at_the_end_is_damage() -> None:
 
 
 def test_a_length_that_grew_is_damage_and_no_torn_tail() -> None:
-    """A last batch that is all there is not one that was cut, whatever its length says: its CRC holds to the end."""
+    """A complete last batch is not torn, whatever its length field: its CRC holds up to the end."""
     log = batch_bytes() + bytearray(batch_bytes(b"record"))
     log = log[:69] + (int.from_bytes(log[69:73], "big") | 0x10000).to_bytes(4, "big") + log[73:]
     [_, damage] = split(BufferSource(log))
@@ -254,7 +254,7 @@ def test_a_length_that_covers_the_next_batches_does_not_hide_them() -> None:
 
 
 def test_a_false_batch_that_covers_others_hides_none() -> None:
-    """Where a length was wrong, every batch behind it counts, also one that garbage follows."""
+    """After a wrong length, every following batch is found, even one that garbage follows."""
     pieces = _split(_with_length(ONE, 3 * len(ONE) + 1 - 12) + ONE + b"\x99" + ONE)
     assert [type(piece) for piece in pieces] == [Corruption, RecordBatch, Corruption, RecordBatch]
     # Four zeros, and a batch whose base offset is then read as the length of a message of magic 0.
@@ -294,7 +294,7 @@ def test_a_damaged_old_message_is_shown() -> None:
 
 
 def test_stop_cuts_a_batch_silently_and_nothing_else() -> None:
-    """A batch that goes on past the stop is not reported; damage and padding before it are."""
+    """A batch that extends past the stop is not reported; damage and padding before it are."""
     data = ONE + LARGE + ONE
     for stop in (0, 1, len(ONE) - 1, len(ONE), len(ONE) + 10, len(ONE) + 4000):
         pieces = list(split(BufferSource(data), stop=stop))
@@ -346,7 +346,7 @@ def test_a_length_allocates_nothing(length: int) -> None:
 
 
 def _claiming(unit: bytes, size_bytes: int, short_of_end: int) -> bytes:
-    """The same batch again and again, each claiming to go on to the same place near the end."""
+    """The same batch many times, each claiming to extend to the same position near the end."""
     count = size_bytes // len(unit)
     end = count * len(unit) - short_of_end
     starts = range(0, count * len(unit), len(unit))

@@ -38,7 +38,7 @@ def _pieces(data: bytes, start: int = 0, stop: int | None = None) -> list[Piece]
 
 
 def _end_of(pieces: Iterable[Piece], start: int = 0) -> int:
-    """Check that pieces stand end to end, and return where they end."""
+    """Check that pieces are adjacent, and return their end."""
     for piece in pieces:
         assert piece.position == start
         assert piece.size_bytes > 0
@@ -77,14 +77,14 @@ def _check_coverage(data: bytes) -> None:
 @settings(deadline=None, max_examples=50)
 @given(st.binary(max_size=400))
 def test_arbitrary_bytes_are_covered(data: bytes) -> None:
-    """Pieces stand end to end and sum to the size, for any bytes."""
+    """Pieces are adjacent and sum to the size, for any bytes."""
     _check_coverage(data)
 
 
 @settings(deadline=None, max_examples=50)
 @given(_messy(5))
 def test_messy_files_are_covered(data: bytes) -> None:
-    """Pieces stand end to end and sum to the size, for files of batches, holes, garbage and torn ends."""
+    """Pieces are adjacent and sum to the size, for files of batches, holes, garbage and torn ends."""
     _check_coverage(data)
 
 
@@ -171,7 +171,7 @@ def test_a_length_that_ends_at_another_batch_swallows_none(log: list[bytes], dat
 @settings(deadline=None, max_examples=40)
 @given(logs(), st.data())
 def test_holes_and_garbage_between_batches_cost_none(log: list[bytes], data: st.DataObject) -> None:
-    """Whatever stands between batches, all of them are found."""
+    """All batches are found, whatever is between them."""
     gaps = data.draw(st.lists(st.just(b"") | zeros | st.binary(max_size=40), min_size=len(log), max_size=len(log)))
     parts = [part for pair in zip(gaps, log, strict=True) for part in pair]
     found = _batches_in(_pieces(b"".join(parts)))
@@ -206,7 +206,7 @@ def test_zeros_after_the_last_batch_are_padding(log: list[bytes], tail: bytes) -
 @settings(deadline=None, max_examples=40)
 @given(logs(min_size=2), st.data())
 def test_damage_before_a_batch_is_never_a_tail(log: list[bytes], data: st.DataObject) -> None:
-    """What is wrong before a batch that is right is damage: neither a torn tail nor padding."""
+    """Bad bytes before a good batch are damage, neither a torn tail nor padding."""
     whole = b"".join([data.draw(mutated(log[0])), *log[1:]])
     pieces = _pieces(whole)
     last = max(index for index, piece in enumerate(pieces) if isinstance(piece, RecordBatch))
@@ -217,7 +217,7 @@ def test_damage_before_a_batch_is_never_a_tail(log: list[bytes], data: st.DataOb
 @settings(deadline=None, max_examples=35)
 @given(_messy(4), st.data())
 def test_stop_cuts_no_more_than_a_batch(data: bytes, draw: st.DataObject) -> None:
-    """Up to any stop the pieces stand end to end, and what is missing before it is the start of one sound batch."""
+    """Up to any stop the pieces are adjacent, and the missing bytes before it are the start of one sound batch."""
     stop = draw.draw(st.integers(0, len(data)))
     end = _end_of(_pieces(data, stop=stop))
     assert end <= stop
@@ -264,7 +264,7 @@ def _check_changing(data: bytes, sizes: list[int], every: int) -> _ChangingSourc
 @settings(deadline=None, max_examples=35)
 @given(_messy(4), st.data())
 def test_a_source_that_changes_never_crashes_or_hangs(data: bytes, draw: st.DataObject) -> None:
-    """While the source grows and shrinks at will, pieces stand end to end within what it has ever been."""
+    """While the source grows and shrinks at random, pieces are adjacent and within its greatest size."""
     sizes = draw.draw(st.lists(st.integers(0, len(data)), min_size=1, max_size=20))
     _check_changing(data, sizes, draw.draw(st.integers(1, 4)))
 

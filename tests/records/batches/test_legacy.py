@@ -68,7 +68,7 @@ def _error_of(batch: LegacyBatch) -> DecodeError | None:
 
 
 def test_vectors() -> None:
-    """What Kafka wrote of magic 0 and 1 decodes, also from inside gzip, and from lz4 with its bad header checksum."""
+    """Kafka's messages of magic 0 and 1 decode, also from inside gzip, and from lz4 with its bad header checksum."""
     plain = LegacyRecord(10, TIMESTAMP, b"k", b"v", 0x39268C33, True, TimestampType.CREATE_TIME)
     assert list(LegacyBatch(vectors.LEGACY_1).records()) == [plain]
     old = LegacyRecord(10, -1, b"k", b"v", 0x1FECD70A, True, TimestampType.NO_TIMESTAMP_TYPE)

@@ -23,7 +23,7 @@ CODECS = [CompressionType.NONE, CompressionType.GZIP, CompressionType.SNAPPY, Co
     st.sampled_from(CODECS),
 )
 def test_the_first_record_that_is_too_long(values: list[bytes], codec: CompressionType) -> None:
-    """It is the first that is longer than the batch, whatever the codec; without one, none."""
+    """It is the first record longer than the batch, whatever the codec; None without one."""
     builder = RecordBatchBuilder(7, partition_leader_epoch=1, compression_type=codec)
     builder.extend([(TIMESTAMP, None, value) for value in values])
     batch = RecordBatch(builder.build())

@@ -139,7 +139,7 @@ def test_bytes_without_a_batch_are_yielded_in_place(form: Any) -> None:
 
 @_forms
 def test_reading_starts_and_stops_as_requested(form: Any) -> None:
-    """``start`` and ``stop`` are positions of bytes; a batch that goes on past the stop is not given."""
+    """``start`` and ``stop`` are byte positions; a batch that extends past the stop is not returned."""
     size = len(_batch())
     with using(form):
         (chunk,) = read_columns(_batch() * 4, ["offset"], start=size, stop=3 * size + 1)
@@ -163,7 +163,7 @@ def test_the_limit_on_decompressed_sizes_is_kept(form: Any) -> None:
 
 @_forms
 def test_an_error_is_found_by_the_same_limit(form: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is wrong with a batch is said by a reader that may decompress as much as the columns could."""
+    """Problems of a batch are found by a reader with the same limit on decompression as the columns."""
     area = _batch()[61:-1] + b"\7"
     bad = batch_bytes(compress(CompressionType.ZSTD, area), attributes=CompressionType.ZSTD, count=5)
     monkeypatch.setattr(RecordBatch.records, "__kwdefaults__", {"check_crc": True, "max_size": 10})
@@ -188,7 +188,7 @@ def test_unknown_columns_are_refused(form: Any) -> None:
 
 @_forms
 def test_numpy_arrays_are_views(form: Any) -> None:
-    """An array of a column of records is that column's memory, also where there are no records."""
+    """An array of a column of records shares that column's memory, even without records."""
     with using(form):
         records = _only_chunk(_batch()).records
         nothing = _only_chunk(batch_bytes()).records

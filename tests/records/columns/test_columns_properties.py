@@ -52,7 +52,7 @@ def _told(
 
 
 def _plain(piece: Any) -> Any:
-    """What a piece holds, as values that can be compared."""
+    """The contents of a piece, as comparable values."""
     match piece:
         case LegacyBatch():
             return piece.position, bytes(piece.buffer)
@@ -214,7 +214,7 @@ def test_objects_come_up_to_the_first_damage(log: list[bytes]) -> None:
 
 @pytest.mark.parametrize("form", BUILT_FORMS, ids=lambda form: "compiled" if form.IS_COMPILED else "interpreted")
 def test_golden_logs_have_the_columns_of_the_plain_readers(form: Any) -> None:
-    """What Kafka wrote has the same records as columns and one at a time."""
+    """Kafka's logs have the same records as columns and one at a time."""
     for path in record_files():
         data = path.read_bytes()
         if len(data) < 200_000:

@@ -35,7 +35,7 @@ def test_areas_are_those_of_the_batches(log: list[bytes], arena_size: int) -> No
 
 
 def test_a_batch_that_does_not_decompress_has_no_records() -> None:
-    """What a codec refuses is told by the index of its batch, which has no records."""
+    """A batch that a codec refuses is reported by its index, and has no records."""
     good, bad = batch_bytes(b"\x0c\0\0\0\x01\x01\0", count=1), batch_bytes(b"?", attributes=1, count=9)
     run = next(iter(split_runs(BufferSource(memoryview(good + bad)))))
     assert isinstance(run, BatchRun)

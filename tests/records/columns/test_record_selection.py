@@ -150,7 +150,7 @@ def test_a_transaction_goes_from_its_first_record_to_its_marker(producer: int, o
 
 @pytest.mark.parametrize("kind", ["commit", "abort", None])
 def test_reading_stops_where_the_first_open_transaction_starts(kind: str | None) -> None:
-    """What stands there and behind it waits for the marker, whoever has written it; what stands before it does not."""
+    """Records there and after it wait for the marker, whichever producer wrote them; records before it do not."""
     marker = [] if kind is None else [Step(kind, 1)]
     log = ConsumerLog([Step("plain"), Step("write", 1), Step("plain"), Step("write", 2), Step("commit", 2), *marker])
     found = [each.offset for each in read_records(b"".join(log.batches), read_committed=True)]
@@ -175,7 +175,7 @@ def test_chosen_batches_are_given_whole() -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_records_that_are_not_wanted_are_not_unpacked(form: Any) -> None:
-    """Damage in records that are left out is nobody's: neither decompressed nor read, they break nothing."""
+    """Damage in records that are left out does not matter: they are neither decompressed nor read."""
     bad = with_crc(batch_bytes(b"no stream", attributes=0x20 | 1, count=1))
     sound = ConsumerLog([Step("plain", gap=1)]).batches[0]
     with using(form):

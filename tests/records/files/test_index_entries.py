@@ -135,7 +135,7 @@ def test_what_is_out_of_order_is_refused(layout: IndexFormat[Any], entries: list
 
 
 def test_a_partial_entry_is_refused_when_read() -> None:
-    """An index whose length is no multiple of an entry breaks rule index-size, even if what is over is zeros."""
+    """An index whose length is not a multiple of an entry breaks rule index-size, even if the rest is zeros."""
     with pytest.raises(DecodeError) as caught:
         OFFSET_INDEX.read(bytes.fromhex("0000000f 000013e3 000000"))
     assert (caught.value.rule, caught.value.position) == ("index-size", 8)
@@ -208,7 +208,7 @@ def test_entries_are_what_kafkas_own_dump_says() -> None:
 @pytest.mark.parametrize("first", range(8))
 @pytest.mark.parametrize("index", [OFFSET_INDEX, TIME_INDEX], ids=["offset", "time"])
 def test_padding_starts_after_the_last_nonzero_byte(index: IndexFormat[Any], first: int) -> None:
-    """An entry of which a single byte is not zero, whichever, is an entry, and only what is behind it is padding."""
+    """An entry with any nonzero byte is an entry, and only bytes after it are padding."""
     entry = bytes(first) + b"\1" + bytes(index.entry_size - first - 1)
     padding = bytes(3 * index.entry_size)
     *entries, last = index.scan(entry + padding)

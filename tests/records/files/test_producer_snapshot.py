@@ -28,7 +28,7 @@ def entry(*, last_sequence: int, offset_delta: int, last_offset: int = 99) -> Pr
 @given(st.lists(entries))
 @settings(deadline=None)
 def test_snapshots_round_trip(given_entries: list[ProducerStateEntry]) -> None:
-    """What is written is what is read, in its order."""
+    """The entries that are written are read, in order."""
     assert read_producer_snapshot(write_producer_snapshot(given_entries)) == tuple(given_entries)
 
 
@@ -89,7 +89,7 @@ def test_kafkas_empty_snapshot() -> None:
 
 
 def test_another_version_is_refused() -> None:
-    """There is no version but 1."""
+    """The only version is 1."""
     with pytest.raises(UnsupportedVersionError, match="version 2") as caught:
         read_producer_snapshot(b"\0\2" + EMPTY[2:])
     assert (caught.value.rule, caught.value.position) == ("file-format", 0)

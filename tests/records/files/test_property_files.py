@@ -66,7 +66,7 @@ def test_partition_metadata_round_trips(version: int, topic_id: uuid.UUID) -> No
 
 
 def refusal(read: Callable[[bytes], object], data: bytes) -> DecodeError | None:
-    """Return the typed error of a reader; any other exception goes on."""
+    """Return the typed error of a reader; any other exception propagates."""
     try:
         read(data)
     except DecodeError as error:
@@ -157,7 +157,7 @@ def test_version_0_has_a_broker_id() -> None:
     ],
 )
 def test_malformed_properties_are_refused(data: bytes, position: int) -> None:
-    """What is missing, or is no number, no uuid or no escape, is a DecodeError."""
+    """A missing value, or an invalid number, uuid or escape, is a DecodeError."""
     with pytest.raises(DecodeError) as caught:
         read_meta_properties(data)
     assert (caught.value.rule, caught.value.position) == ("file-format", position)
@@ -237,7 +237,7 @@ def test_an_odd_backslash_continues_with_the_next_line(count: int) -> None:
 
 
 def test_printable_ascii_alone_is_not_escaped() -> None:
-    """From the blank to the tilde characters stand for themselves, but for separators; all others are escaped."""
+    """Characters from the blank to the tilde are written as they are, except separators; all others are escaped."""
     written = write_java_properties(JavaProperties((), (Property("a", "b \x1f!~\x7f"),)))
     assert written == b"a=b \\u001F\\!~\\u007F\n"
 
@@ -251,6 +251,6 @@ def test_every_int32_is_a_node_id(node_id: int) -> None:
 
 @pytest.mark.parametrize("node_id", [-(2**31) - 2, -(2**31) - 1, 2**31, 2**31 + 1])
 def test_other_numbers_are_no_node_ids(node_id: int) -> None:
-    """What no int can be is no node id."""
+    """A number that no int can hold is not a node id."""
     with pytest.raises(DecodeError, match="node id"):
         read_meta_properties(f"version=1\ncluster.id=c\nnode.id={node_id}\n".encode())

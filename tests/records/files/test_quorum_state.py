@@ -50,7 +50,7 @@ def test_quorum_states_round_trip(state: QuorumStateData) -> None:
 
 
 def refusal(read: Callable[[bytes], object], data: bytes) -> DecodeError | None:
-    """Return the typed error of a reader; any other exception goes on."""
+    """Return the typed error of a reader; any other exception propagates."""
     try:
         read(data)
     except DecodeError as error:

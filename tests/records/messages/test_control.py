@@ -186,7 +186,7 @@ def test_the_embedded_version_does_not_choose_the_layout() -> None:
 
 
 def test_a_leader_change_of_version_1_is_misread_as_kafka_does() -> None:
-    """Its directory ids are taken for tagged fields, which seldom goes well; the schema itself knows both versions."""
+    """Its directory ids are taken for tagged fields, which rarely succeeds; the schema itself knows both versions."""
     data = bytes.fromhex(
         "0001 00000001 03 00000001 0102030405060708090a0b0c0d0e0f10 00 00000002 101112131415161718191a1b1c1d1e1f 00"
         "02 00000001 0102030405060708090a0b0c0d0e0f10 00 00"

@@ -42,7 +42,7 @@ def test_without_encoded_surrogates_it_is_the_usual_replacement(data: bytes) -> 
 @many
 @given(st.binary())
 def test_a_string_shows_the_bytes_it_came_from(data: bytes) -> None:
-    """What is shown for a string of a message is what Java makes of its bytes."""
+    """A string of a message is shown as Java decodes its bytes."""
     assert displayed(data.decode("utf-8", "surrogateescape")) == decode_utf8(data)
 
 

@@ -39,7 +39,7 @@ def test_every_dialect_has_goldens() -> None:
 
 
 def test_kafka_of_every_release_can_be_fetched() -> None:
-    """A release whose messages are told apart has its profile in the pom.xml by which Maven fetches its classes."""
+    """A release with its own messages has its profile in the pom.xml by which Maven fetches its classes."""
     profiles = re.findall(r"<id>kafka-([\d.]+)</id>", (ROOT / "tests/kafka/pom.xml").read_text("utf-8"))
     assert profiles == list(LEVELS)
 
@@ -53,7 +53,7 @@ def test_every_dialect_is_documented() -> None:
 
 
 def test_the_newest_release_is_in_the_changelog() -> None:
-    """Users are told that its messages are decoded."""
+    """The CHANGELOG says that its messages are decoded."""
     assert f"- Kafka {RELEASES[-1]}: " in (ROOT / "CHANGELOG.md").read_text("utf-8")
 
 
@@ -63,11 +63,11 @@ def test_the_features_of_every_dialect_are_compared() -> None:
 
 
 def test_every_dialect_has_levels_of_messages() -> None:
-    """A release whose tool is followed is one whose messages are told apart."""
+    """A release whose tool is followed has its own messages."""
     assert set(DIALECTS) <= set(LEVELS)
 
 
 def test_every_release_that_a_schema_names_is_in_the_table() -> None:
-    """What a message or a field came with is a release of the table."""
+    """Each ``since`` of a message or a field is a release of the table."""
     named = {each.schema.since for group in ("metadata-records", "raft-rpcs") for each in message_types(group).values()}
     assert named <= set(LEVELS)

@@ -39,7 +39,7 @@ quick = settings(max_examples=3, deadline=None)
 
 @pytest.mark.parametrize("items", [4, 5, 6])
 def test_a_message_has_so_many_items_and_no_more(items: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arrays of structs, of ids, nested ones, and unknown tagged fields count together, and each message anew."""
+    """Arrays of structs, of ids, nested ones, and unknown tagged fields count together, per message."""
     monkeypatch.setattr(primitives, "MAX_MESSAGE_ITEMS", 5)
     endpoints = [{"name": f"n{index}", "host": "h", "port": 1} for index in range(items - 2)]
     kinds: list[tuple[str, Message]] = [
@@ -62,7 +62,7 @@ def test_a_message_has_so_many_items_and_no_more(items: int, monkeypatch: pytest
 @quick
 @given(data=st.data())
 def test_every_message_survives_the_wire(kind: MessageType, version: int, data: st.DataObject) -> None:
-    """Reading what was written gives the message, and takes exactly its bytes, wherever they stand."""
+    """Reading written bytes gives the message, and consumes exactly its bytes, at any position."""
     message = data.draw(messages(kind, version))
     written = kind.write(message, version=version)
     assert kind.decode(written, version=version) == message
@@ -221,7 +221,7 @@ def test_a_newer_version_reads_until_a_nested_struct_comes() -> None:
 
 
 def test_unknown_versions_and_names_are_refused() -> None:
-    """There is no version above the highest, no message of another name, and no field of another name."""
+    """A version above the highest, an unknown message and an unknown field are refused."""
     vote = message_type("VoteRequest")
     with pytest.raises(UnsupportedVersionError):
         vote.read(b"\0\0\0", version=3)
@@ -340,7 +340,7 @@ def test_messages_share_nothing() -> None:
 def test_a_text_that_cannot_be_opened_is_an_error(
     number: int, kind: type[StorageError], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By its name, as any file; want of descriptors is no failure, and the next call reads it."""
+    """The error names the file; a lack of descriptors is not permanent, and the next call reads it."""
 
     def fail(*_: object) -> bytes:
         raise OSError(number, os.strerror(number))

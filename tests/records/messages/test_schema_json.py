@@ -30,7 +30,7 @@ def in_two_steps(kind: MessageType, version: int, data: bytes, position: int, le
 @settings(max_examples=30, deadline=None)
 @given(st.data(), versions)
 def test_messages_are_the_same_text(data: st.DataObject, chosen: tuple[MessageType, int]) -> None:
-    """A message of UTF-8 strings is given as the text that reader and renderer make of it, wherever it stands."""
+    """A message of UTF-8 strings gives the text that reader and renderer make of it, at any position."""
     check_written(*chosen, data.draw(messages(*chosen, plain=True)))
 
 
@@ -106,7 +106,7 @@ def check_mutated(data: st.DataObject, chosen: tuple[MessageType, int], level: s
 @settings(max_examples=50, deadline=None)
 @given(st.binary(max_size=80), versions)
 def test_any_bytes_are_the_same_text_or_left(data: bytes, chosen: tuple[MessageType, int]) -> None:
-    """Bytes that nobody wrote for a message are the same text, or left to the reader."""
+    """Bytes that were not written as a message give the same text, or are left to the reader."""
     kind, version = chosen
     read = kind.json_reader(version)(data, 0)
     expected = outcome(lambda: in_two_steps(kind, version, data, 0, NEWEST))

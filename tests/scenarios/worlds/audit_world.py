@@ -77,7 +77,7 @@ class AuditWorld(World):
 
     @command
     def lead(self, leader: int, *, epoch: int, on: tuple[int, ...] = (), votes: tuple[int, ...] = ()) -> str:
-        """Begin an epoch with a LeaderChange; the first one with the kraft.version and the voters, too.
+        """Begin an epoch with a LeaderChange, and the first epoch with the kraft.version and the voters too.
 
         Args:
             leader: of the epoch.

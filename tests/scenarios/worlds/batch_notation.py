@@ -16,14 +16,14 @@ _NOTATION: Final = re.compile(r"(\d+)(?:\.\.(\d+))?(?:@(\d+))?(?::(cut|corrupt))
 
 
 def batch_bytes(notation: str, epoch: int) -> bytes:
-    """Return the batch that a notation stands for.
+    """Return the batch that a notation describes.
 
     Args:
         notation: of the batch.
-        epoch: of the batch, where the notation names none.
+        epoch: of the batch, if the notation names none.
 
     Raises:
-        CommandError: it is no notation.
+        CommandError: the notation is invalid.
     """
     match = _NOTATION.fullmatch(notation)
     if match is None or int(match[2] or match[1]) < int(match[1]):

@@ -123,7 +123,7 @@ class LogWorld(World):
 
     @command
     def validate(self, position: OffsetAndEpoch) -> str:
-        """Print what the leader with this log tells a follower: where it fetches from, and its last epoch."""
+        """Print the answer of a leader with this log to a follower, given its fetch offset and last epoch."""
         verdict = self.log.validate_offset_and_epoch(position.offset, position.epoch)
         return f"{verdict.kind.value}: {offset_and_epoch_text(verdict.offset_and_epoch)}"
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The world of a log directory on a disk that crashes, fails, and returns wrong bytes.
 
-Each batch is appended by itself. A segment has room for three batches of one record: offsets 0 to 2, 3 to 5, and so
-on. ``open`` prints the report of startup recovery.
+Each batch is appended separately. A segment holds three batches of one record: offsets 0 to 2, 3 to 5, and so on.
+``open`` prints the report of startup recovery.
 """
 
 import re
@@ -67,7 +67,7 @@ class Disk:
         self.open()
 
     def stop(self, files: MemoryFileSystem) -> None:
-        """End the process: the log is not closed, and the disk goes on with other contents."""
+        """End the process: the log is not closed, and the disk continues with other contents."""
         self.files, self.opened = files, None
 
 
@@ -100,14 +100,14 @@ class RecoveryWorld(SnapshotWorld):
 
     @command
     def append(self, *batches: str, epoch: int) -> str:
-        """Append batches as the leader of an epoch, each by itself."""
+        """Append batches as the leader of an epoch, one by one."""
         for each in batches:
             super().append(each, epoch=epoch)
         return self.state()
 
     @command
     def append_as_follower(self, *batches: str, epoch: int) -> str:
-        """Append batches that the leader of an epoch has sent, each by itself."""
+        """Append batches that the leader of an epoch has sent, one by one."""
         for each in batches:
             super().append_as_follower(each, epoch=epoch)
         return self.state()
@@ -141,7 +141,7 @@ class RecoveryWorld(SnapshotWorld):
 
     @command
     def kill(self) -> str:
-        """End the process. The machine goes on, and with it all that was written."""
+        """End the process. The machine keeps running, with everything that was written."""
         self.disk.stop(kill(self.files))
         return self.segments()
 
@@ -237,7 +237,7 @@ class RecoveryWorld(SnapshotWorld):
 
 
 def _report_lines(report: RecoveryReport) -> Iterator[str]:
-    """Yield the lines of a report; what follows from the log, and was made anew, is only counted."""
+    """Yield the lines of a report; rebuilt files, which follow from the log, are only counted."""
     kept = tuple(action for action in report.actions if action.kind is not ActionKind.REBUILT)
     yield from (_short(line) for line in attrs.evolve(report, actions=kept).lines())
     if len(kept) < len(report.actions):

@@ -117,7 +117,7 @@ class SnapshotWorld(LogWorld):
 
     @command
     def truncate_to_latest_snapshot(self) -> str:
-        """Start the log anew at the latest snapshot, if that is ahead of it."""
+        """Restart the log at the latest snapshot, if that is ahead of it."""
         return self._done(self.log.truncate_to_latest_snapshot())
 
     @command

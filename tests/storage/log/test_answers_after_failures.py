@@ -145,7 +145,7 @@ def sound() -> MemoryFileSystem:
 
 
 def damaged() -> MemoryFileSystem:
-    """The same with a rotten batch at offset 6."""
+    """The same with a damaged batch at offset 6."""
     file_system = sound()
     flip(file_system, segment_path(6), 70)
     return file_system
@@ -229,7 +229,7 @@ def test_a_closed_log_answers() -> None:
 
 
 def test_the_place_of_a_high_watermark_is_known_otherwise() -> None:
-    """Where the disk gives it, it is told: for the start, inside, and at the end."""
+    """If the disk can read it, the epoch is returned: for the start, inside, and at the end."""
     log = open_log(sound())
     for offset, (base_offset, position) in {4: (3, 1), 5: (3, 2), 8: (6, 2)}.items():
         log.update_high_watermark(offset)

@@ -19,7 +19,7 @@ ERRORS: list[RaftLogError | None] = [
 
 @given(st.lists(st.sampled_from(ERRORS)))
 def test_the_first_failure_is_the_last_thing_that_happens(errors: list[RaftLogError | None]) -> None:
-    """What a block raises comes out; from the first failure of the disk on, every block raises that one instead."""
+    """Errors of a block propagate; after the first failure of the disk, every block raises that one instead."""
     guard = FailStop("log")
     failure: StorageError | None = None
     for error in errors:

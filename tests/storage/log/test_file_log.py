@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is special about a log in files: rolls, the order of writes, and disks that fail."""
+"""Tests of logs in files only: rolls, the order of writes, and failing disks."""
 
 import contextlib
 from collections.abc import Callable
@@ -45,7 +45,7 @@ def steps_of(file_system: MemoryFileSystem, action: Callable[[], object]) -> lis
 
 
 def test_leaving_a_with_block_closes_the_log() -> None:
-    """What was appended in it is durable then, and the log was closed in order; also where the block raises."""
+    """Records appended in the block are durable after it, and the log was closed in order, even if the block raises."""
     file_system = MemoryFileSystem()
     with contextlib.suppress(ZeroDivisionError), open_log(file_system) as log:
         fill(log, 2)
@@ -115,7 +115,7 @@ def test_a_truncation_takes_back_what_was_durable_before_it_cuts() -> None:
 
 
 def test_what_a_truncation_drops_is_read_before_anything_changes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A header that has rotted refuses it, and the durable point stays; one that rots later is not looked at again."""
+    """A damaged header refuses it, and the durable point stays; a header that is damaged later is not read again."""
     file_system = MemoryFileSystem()
     log = open_log(file_system)
     fill(log, 8)
@@ -169,7 +169,7 @@ def test_all_segments_may_go() -> None:
 
 @pytest.mark.parametrize("written_bytes", [0, 1, BATCH_SIZE - 1, BATCH_SIZE])
 def test_an_append_without_room_leaves_the_log_as_it_was(written_bytes: int) -> None:
-    """ENOSPC and short writes: the partial bytes are cut, and the log goes on."""
+    """ENOSPC and short writes: the partial bytes are truncated, and the log continues."""
     file_system = MemoryFileSystem()
     log = open_log(file_system)
     fill(log, 1)
@@ -220,7 +220,7 @@ def broken_calls(log: FileLog) -> list[Callable[[], object]]:
 
 
 def test_a_sync_that_failed_is_never_tried_again() -> None:
-    """After a failed sync nobody knows what is on the disk: every later call raises, and nothing more is written."""
+    """After a failed sync the state of the disk is unknown: every later call raises, and nothing more is written."""
     file_system = MemoryFileSystem()
     log = open_log(file_system)
     fill(log, 2)
@@ -238,7 +238,7 @@ def test_a_sync_that_failed_is_never_tried_again() -> None:
 
 @pytest.mark.parametrize("fault", [Fault(Operation.WRITE), Fault(Operation.WRITE, written_bytes=9)])
 def test_a_write_that_failed_breaks_the_log(fault: Fault) -> None:
-    """EIO on a write: opening the directory anew finds out what is there."""
+    """EIO on a write: reopening the directory finds out what was written."""
     file_system = MemoryFileSystem()
     log = open_log(file_system)
     fill(log, 2)
@@ -323,7 +323,7 @@ def test_a_batch_that_rots_while_the_log_is_open_is_not_served() -> None:
 
 @pytest.mark.parametrize("position", [0, 8, 16, 24])
 def test_a_header_that_rots_is_not_followed(position: int) -> None:
-    """What finds a batch checks the headers on its way."""
+    """The search for a batch checks the headers on its way."""
     file_system = MemoryFileSystem()
     log = open_log(file_system, DEFAULTS)
     fill(log, 3)
@@ -333,7 +333,7 @@ def test_a_header_that_rots_is_not_followed(position: int) -> None:
 
 
 def test_a_control_batch_without_structure_is_refused() -> None:
-    """What a start would call damage is not appended."""
+    """Batches that startup would call damaged are not appended."""
     log = open_log(MemoryFileSystem())
     builder = RecordBatchBuilder(0, partition_leader_epoch=1, is_control=True)
     builder.append(TIMESTAMP, b"\0\0\0", b"")
@@ -435,7 +435,7 @@ def test_clean_deletes_what_is_too_large_and_too_old() -> None:
 
 
 def test_an_installed_snapshot_takes_the_place_of_the_log() -> None:
-    """The log starts anew at a snapshot that is ahead, and at one of a later epoch that is not."""
+    """The log restarts at a snapshot that is ahead, and at one of a later epoch that is not."""
     file_system = MemoryFileSystem()
     log = open_log(file_system)
     fill(log, 8)
@@ -461,7 +461,7 @@ def test_config_refuses_what_cannot_be() -> None:
 
 
 def test_the_high_watermark_is_looked_for_once() -> None:
-    """Its place is remembered, and is right after whatever changes it."""
+    """Its position is cached, and correct after every change."""
     file_system = MemoryFileSystem()
     log = open_log(file_system)
     fill(log, 4)

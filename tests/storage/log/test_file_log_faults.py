@@ -29,7 +29,7 @@ from tests.file_logs import (
 
 
 class Promises:
-    """What a scenario was told so far."""
+    """The reports to a scenario so far."""
 
     def __init__(self) -> None:
         self.flushed = 0
@@ -72,7 +72,7 @@ def check(file_system: MemoryFileSystem, promises: Promises) -> None:
 @pytest.mark.parametrize("is_full", [False, True])
 @pytest.mark.parametrize("stride", [7, pytest.param(1, marks=pytest.mark.slow)])
 def test_whichever_operation_fails_nothing_flushed_is_lost(is_full: bool, stride: int) -> None:
-    """After the error the process ends; the next start finds all that was promised, and goes on."""
+    """After the error the process ends; the next startup finds everything promised, and continues."""
     skip = 0
     while True:
         file_system, promises = MemoryFileSystem(), Promises()
@@ -156,7 +156,7 @@ def test_misuse_changes_nothing() -> None:
 
 
 def test_an_epoch_whose_batch_did_not_fit_is_taken_back() -> None:
-    """A batch of a lower epoch, from the next leader, is no damage after a restart."""
+    """A batch of a lower epoch, from the next leader, is not damage after a restart."""
     log = open_log(file_system := MemoryFileSystem())
     fill(log, 2, epoch=4)
     log.flush()
@@ -171,7 +171,7 @@ def test_an_epoch_whose_batch_did_not_fit_is_taken_back() -> None:
 
 
 def test_records_acknowledged_after_a_failed_truncation_are_kept() -> None:
-    """Whatever there was no room for in a truncation, a record that is flushed afterwards is missed when it rots."""
+    """After a truncation without disk space for some step, a later flushed record that is damaged is noticed."""
     skip = 0
     while True:
         log = open_log(file_system := MemoryFileSystem())
@@ -255,7 +255,7 @@ class CountingFiles(LocalFileSystem):
 
 
 def test_a_failing_open_leaves_no_file_open(tmp_path: Path) -> None:
-    """Where starting anew at a snapshot fails, all that was opened is closed."""
+    """If a restart at a snapshot fails, all opened files are closed."""
     directory = str(tmp_path / "log")
     log = FileLog.open(LocalFileSystem(), directory)
     fill(log, 3)

@@ -29,7 +29,7 @@ def read_all(log: FileLog) -> bytes:
 
 
 def _next_offset(batches: bytes) -> int:
-    """The offset behind the last of some whole batches."""
+    """The offset after the last of some whole batches."""
     position = next_offset = 0
     while position < len(batches):
         size = 12 + int.from_bytes(batches[position + 8 : position + 12], "big")
@@ -44,7 +44,7 @@ def _epoch_lines(directory: Path) -> list[str]:
 
 
 def kafkas_bytes(directory: Path) -> bytes:
-    """All segments of a directory, one behind the other."""
+    """The bytes of all segments of a directory, in order."""
     return b"".join(path.read_bytes() for path in sorted(directory.glob("*.log")))
 
 

@@ -31,7 +31,7 @@ class ListedBatch:
 
     @property
     def next_offset(self) -> int:
-        """The offset behind it."""
+        """The offset after it."""
         return self.base_offset + self.count
 
     @property
@@ -42,7 +42,7 @@ class ListedBatch:
 
 
 class FileLogAgainstList(RuleBasedStateMachine):
-    """A log beside a list of all its batches, those that a snapshot stands for among them."""
+    """A log beside a list of all its batches, including those that a snapshot covers."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -108,7 +108,7 @@ class FileLogAgainstList(RuleBasedStateMachine):
     @precondition(lambda self: self.start < max(self.high_watermark, self.snapshot.offset) <= self.end)
     @rule()
     def truncate_too_much(self) -> None:
-        """What a snapshot proves does not go, nor what consensus has said, though it be one record."""
+        """Records that a snapshot or the consensus proved committed are not truncated, not even one."""
         with pytest.raises(TruncationBelowHighWatermarkError):
             self.log.truncate_to(max(self.high_watermark, self.snapshot.offset) - 1)
 
@@ -132,7 +132,7 @@ class FileLogAgainstList(RuleBasedStateMachine):
 
     @rule(seed=seeds)
     def crash(self, seed: int) -> None:
-        """What was flushed is there, what was not may be, and nothing else; damage is no more than a doubt."""
+        """Flushed records exist, unflushed ones may, and no others; damage is only possible among those in doubt."""
         self.file_system = self.file_system.crash(random.Random(seed).randrange)
         self.log = open_log(self.file_system)
         self.learn_high_watermark()
@@ -158,7 +158,7 @@ class FileLogAgainstList(RuleBasedStateMachine):
     @precondition(lambda self: self.batches)
     @rule(data=st.data(), at=seeds)
     def rot(self, data: st.DataObject, at: int) -> None:
-        """A bit flips in a segment, which is then read anew."""
+        """A bit flips in a segment, which is then read again."""
         self.log.close()
         bad = data.draw(st.sampled_from([p for p in sorted(self.file_system.contents()) if p.endswith(".log")]))
         size = len(self.file_system.contents()[bad])

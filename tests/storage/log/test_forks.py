@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process that was forked from the owner of a log directory owns nothing of it, and the owner goes on undisturbed."""
+"""A process forked from the owner of a log directory does not own it, and the owner continues undisturbed."""
 
 import os
 import traceback
@@ -88,7 +88,7 @@ def in_child(call: Callable[[], object]) -> str:
 
 
 def everything(path: Path) -> dict[str, bytes]:
-    """All files below a directory, but for the lock: to close it would release it."""
+    """All files below a directory, except the lock, which closing would release."""
     files = (file for file in path.rglob("*") if file.is_file() and file.name != ".lock")
     return {str(file): file.read_bytes() for file in files}
 
@@ -115,7 +115,7 @@ CALLS: dict[str, Callable[[Opened], object]] = {
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_child_is_refused(opened: Opened, name: str) -> None:
-    """Whatever it wants of a log, of a vote or of a snapshot; no byte changes, and the parent goes on."""
+    """Every operation on a log, a vote or a snapshot is refused; no byte changes, and the parent continues."""
     before = everything(opened.path)
     assert in_child(lambda: CALLS[name](opened)).startswith("ForkedProcessError: ")
     assert everything(opened.path) == before
@@ -144,7 +144,7 @@ PREPARED: dict[str, Callable[[Opened], DiskWork[Any]]] = {
 
 @pytest.mark.parametrize("name", PREPARED)
 def test_a_child_runs_no_work_of_its_parent(opened: Opened, name: str) -> None:
-    """What was prepared before the fork is the parent's to run: in the child no byte changes."""
+    """Only the parent runs work that was prepared before the fork: in the child no byte changes."""
     work = PREPARED[name](opened)
     before = everything(opened.path)
     close = (opened.writer.close, opened.log.close)
@@ -241,7 +241,7 @@ def test_a_childs_child_is_refused_too(opened: Opened) -> None:
 
 
 def test_a_failure_of_the_parent_is_not_the_childs_reason() -> None:
-    """The guard says in a child that it is one, whatever has failed before."""
+    """In a child, the guard reports the fork, whatever has failed before."""
     guard = FailStop("log")
     guard.note(StorageError("log", "sync", "input/output error"))
     guard.disown()
@@ -253,7 +253,7 @@ def test_a_failure_of_the_parent_is_not_the_childs_reason() -> None:
 
 
 def test_deleted_files_are_not_reported() -> None:
-    """Nothing keeps alive what nobody uses any more."""
+    """Unused objects are not kept alive."""
     owned: Any = Owned("something")
     assert owned.check_owner() is None
     owned.disown()

@@ -37,7 +37,7 @@ def write_large_log(count: int = 40) -> MemoryFileSystem:
 
 
 def test_a_read_that_fails_once_is_no_damage() -> None:
-    """What is given back in the second attempt, in pieces, checks like all else."""
+    """Bytes that are read in the second attempt, in pieces, are checked like all others."""
     file_system = write_log(8)
     file_system.faults.append(Fault(Operation.READ, path_end=segment_path(3)))
     log = open_log(file_system)
@@ -117,7 +117,7 @@ def test_a_crash_while_a_file_is_set_aside_ends_in_quarantine() -> None:
 
 
 def test_unreadable_bytes_end_the_sound_part() -> None:
-    """A disk that gets worse while a file is set aside ends the log; zeros never stand for what was sound."""
+    """A disk that gets worse while a file is set aside ends the log; zeros never replace sound bytes."""
     file_system = UnreadableFiles(write_large_log(), {segment_path(0): range(20_000, 20_001)})
     log = open_log(file_system, DEFAULTS)
     end = log.end_offset.offset

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a crash, a disk that fails and a disk that is full make of work that is under way."""
+"""Crashes, failing disks and full disks during work in progress."""
 
 import functools
 
@@ -27,7 +27,7 @@ from tests.storage.disk_works import RETRIES, SYNCS, WORKS, any_work, begin
 @any_work
 @pytest.mark.parametrize("moment", ["prepared", "run", "finished"])
 def test_a_crash_at_any_moment_loses_nothing_that_was_flushed(name: str, moment: str) -> None:
-    """Whichever of the steps the disk has done, by itself or because it was told."""
+    """After any of the steps, whether the disk wrote on its own or for a sync."""
     log = begin(file_system := MemoryFileSystem())
     is_shorter = name.startswith("truncate") or name == "start anew"
     flushed = {"truncate in a segment": 7, "truncate across segments": 5}.get(name, 7)
@@ -51,7 +51,7 @@ def test_a_crash_at_any_moment_loses_nothing_that_was_flushed(name: str, moment:
 
 @any_work
 def test_a_sync_that_fails_is_the_end_of_the_log(name: str) -> None:
-    """Each of them: whoever finishes the work is told, nothing more counts, and a start finds what was flushed."""
+    """Finishing the work raises any operation's error, nothing later is accepted, and startup finds flushed records."""
     skip = 0
     while True:
         log = begin(file_system := MemoryFileSystem())
@@ -103,7 +103,7 @@ def test_a_failure_meanwhile_invalidates_the_result(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["append in a new epoch", "append that rolls", "new epoch", "start anew"])
 def test_without_room_the_log_is_as_it_was(name: str) -> None:
-    """Whichever write does not fit, unless there is no way back: the same work can be begun again, and succeeds."""
+    """If any write finds no space, the same work can be started again and succeeds, unless it cannot be undone."""
     skip, refused = 0, 0
     while True:
         log = begin(file_system := MemoryFileSystem())

@@ -51,7 +51,7 @@ def snapshot_files(file_system: MemoryFileSystem) -> list[str]:
 
 
 def test_a_snapshot_is_frozen_beside_other_work() -> None:
-    """Appends, flushes and a new epoch go on; it is listed when the freeze is finished, and not before."""
+    """Appends, flushes and a new epoch continue; the snapshot is listed when the freeze is finished, and not before."""
     log = begin(file_system := MemoryFileSystem())
     writer, freeze = snapshot_under_way(log)
     fill(log, 1)
@@ -106,7 +106,7 @@ def test_the_log_may_move_on_while_a_snapshot_is_frozen() -> None:
 
 
 def test_leaving_a_writer_whose_freeze_has_failed_raises_nothing() -> None:
-    """Whoever finishes the freeze is told, before and after."""
+    """Finishing the freeze raises the error, before and after."""
     log = begin(file_system := MemoryFileSystem())
     writer, freeze = snapshot_under_way(log)
     with writer:
@@ -145,7 +145,7 @@ def snapshot_at(
 
 
 def test_the_owner_of_real_files_never_waits_for_a_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All that syncs, by the second forms, in another thread: appends and reads go on, and all of it is there again."""
+    """All syncing operations run in another thread, by their second forms: appends and reads continue, none is lost."""
     files, directory = LocalFileSystem(), str(tmp_path / "log")
     log = FileLog.open(files, directory, LogConfig(segment_size_bytes=1000, retention_bytes=1000))
     votes = open_quorum_state(files, directory, log)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happens to a log in files while work for its disk is under way: what goes on, what is refused, what counts."""
+"""A log in files while work for its disk is in progress: what continues, what is refused, what is in force."""
 
 import contextlib
 
@@ -74,7 +74,7 @@ def test_no_second_work_is_begun(name: str) -> None:
 @any_work
 @pytest.mark.parametrize("is_run", [False, True])
 def test_appends_continue_or_are_refused(name: str, is_run: bool) -> None:
-    """They go on where they touch nothing of it, before it is run and after; they are counted by the next flush."""
+    """Appends that do not touch the work continue, before and after it is run; the next flush covers them."""
     log = begin(MemoryFileSystem())
     work = WORKS[name](log)
     if is_run:
@@ -97,7 +97,7 @@ def test_appends_continue_or_are_refused(name: str, is_run: bool) -> None:
 @any_work
 @pytest.mark.parametrize("is_run", [False, True])
 def test_reads_continue(name: str, is_run: bool) -> None:
-    """What will be left is read as before; where it will be cut a read is refused, and not called rot."""
+    """Remaining records are read as before; a read of records to be truncated is refused, but is not called damage."""
     log = begin(MemoryFileSystem())
     log.update_high_watermark(6)
     work = WORKS[name](log) if "truncate across" not in name else log.prepare_truncate_to(6)
@@ -116,7 +116,7 @@ def test_reads_continue(name: str, is_run: bool) -> None:
 
 @any_work
 def test_the_high_watermark_stays_below_what_will_be_left(name: str) -> None:
-    """Whatever is told of it meanwhile, nothing is committed that is about to go."""
+    """Records that are about to be truncated are never committed meanwhile."""
     log = begin(MemoryFileSystem())
     work = WORKS[name](log)
     log.update_high_watermark(99)
@@ -127,7 +127,7 @@ def test_the_high_watermark_stays_below_what_will_be_left(name: str) -> None:
 @any_work
 @pytest.mark.parametrize("is_run", [False, True])
 def test_closing_ends_what_is_under_way(name: str, is_run: bool) -> None:
-    """It is cancelled if it was not run, and counts if it was; whoever finishes it later changes nothing."""
+    """Work is cancelled if it was not run, and in force if it was; finishing it later changes nothing."""
     log = begin(file_system := MemoryFileSystem())
     work = WORKS[name](log)
     if is_run:
@@ -207,7 +207,7 @@ def test_an_earlier_result_is_distinguished() -> None:
 
 
 def test_the_generation_grows_over_starts() -> None:
-    """What was told before a restart is told apart as well."""
+    """Results from before a restart are distinguished as well."""
     log = begin(file_system := MemoryFileSystem())
     first = log.generation
     log.truncate_to(7)
@@ -227,7 +227,7 @@ def test_bytes_that_wait_are_a_copy() -> None:
 
 
 def test_an_append_that_needs_no_sync_is_done_at_once() -> None:
-    """Nothing is to be run, and it is in the log before anybody finishes it."""
+    """There is nothing to run, and the change is in force before it is finished."""
     log = begin(MemoryFileSystem())
     work = log.prepare_append_as_leader(raft_batch(8, 1), 1)
     assert (work.is_needed, log.end_offset.offset, work.finish().value) == (False, 9, (8, 8))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is in directories: the same of a disk and of a bucket with the same files."""
+"""Listings of directories are the same for a disk and for a bucket with the same files."""
 
 import os
 from pathlib import Path
@@ -97,7 +97,7 @@ def test_identity_is_of_the_directory(tmp_path: Path) -> None:
 
 
 def test_links_that_lead_nowhere(tmp_path: Path) -> None:
-    """A link without a target is there, is no directory, and is not what is called missing."""
+    """A link without a target exists, is not a directory, and does not count as missing."""
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
     (tmp_path / "round").symlink_to(tmp_path / "round")
     listing = DirectoryListing()
@@ -111,7 +111,7 @@ def test_links_that_lead_nowhere(tmp_path: Path) -> None:
 
 
 def test_a_pipe_is_another_kind(tmp_path: Path) -> None:
-    """What is neither file nor directory is of a kind of its own."""
+    """An entry that is neither file nor directory has a kind of its own."""
     os.mkfifo(tmp_path / "pipe")
 
     assert DirectoryListing().status(str(tmp_path / "pipe")).kind is EntryKind.OTHER

@@ -35,7 +35,7 @@ def test_any_range(data: bytes, position: int, size: int, tmp_path_factory: pyte
 @given(written=st.sets(st.integers(0, 40), max_size=4), size=st.integers(0, 42), position=st.integers(0, 45 << 16))
 @settings(deadline=None, max_examples=40)
 def test_holes_are_zeros(written: set[int], size: int, position: int, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """What is passed over of a sparse file is zeros; nothing is where the platform does not say where holes are."""
+    """The skipped ranges of a sparse file are zeros; nothing is skipped if the platform does not report holes."""
     path = tmp_path_factory.mktemp("file") / "file"
     with path.open("wb") as file:
         for block in written:

@@ -21,7 +21,7 @@ SIZE = len(raft_batch(BASE, 1, 2))
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A segment of nine batches of two records, all but the first of which have index entries."""
+    """A segment of nine batches of two records; all batches but the first have index entries."""
     segment = LogSegment(LocalFileSystem(), str(tmp_path), BASE, IndexLimits(interval_bytes=0))
     for offset in range(BASE, BASE + 2 * COUNT, 2):
         checked = check_append_as_follower(raft_batch(offset, 1, 2), 1, offset, 1)
@@ -53,7 +53,7 @@ def _number_ending_at(offset: int) -> int:
 
 @pytest.mark.parametrize("padding", [0, 1, 2, 3, 64])
 def test_reading_starts_at_the_last_entry_that_is_not_after(path: Path, padding: int) -> None:
-    """At each offset it is the last batch with an entry that ends there or before; zeros behind entries say nothing."""
+    """For each offset, it is the last batch with an entry that ends there or before; zeros at the end are ignored."""
     index = path.with_suffix(".index")
     index.write_bytes(index.read_bytes() + bytes(8 * padding))
     assert positions(path) == {

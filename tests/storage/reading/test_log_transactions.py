@@ -44,7 +44,7 @@ def test_files_spare_the_scan_of_older_segments(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize("suffix", [".txnindex", ".snapshot"])
 @pytest.mark.parametrize("spoil", ["missing", "empty", "cut", "rotten"])
 def test_files_with_too_little_evidence_are_not_trusted(tmp_path: Path, suffix: str, spoil: str) -> None:
-    """A file that is damaged or gone costs a scan; an index that is gone or empty says that nothing was aborted."""
+    """A damaged or missing file costs a scan; a missing or empty index means that nothing was aborted."""
     paths = write_segments(tmp_path / "a", _LOG, [3], has_files=True)
     path = next(each for each in sorted((tmp_path / "a").glob(f"*{suffix}")) if each.stat().st_size > 14)
     if spoil == "missing":
@@ -65,7 +65,7 @@ def test_files_with_too_little_evidence_are_not_trusted(tmp_path: Path, suffix: 
 
 
 def test_an_empty_newest_segment_hides_nothing(tmp_path: Path) -> None:
-    """Where the newest segment holds no batch yet, what stands before it is stable up to its start."""
+    """If the newest segment has no batch yet, the records before it are stable up to its start."""
     log = ConsumerLog([Step("write"), Step("commit"), Step("plain")])
     paths = write_segments(tmp_path / "a", log, [0], has_files=True)
     write_segments(tmp_path / "a", log, [0], has_files=True)
@@ -84,7 +84,7 @@ def test_segments_on_their_way_out_are_no_part_of_the_log(tmp_path: Path) -> Non
 
 
 def test_the_working_directory_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A path without a directory names a segment of the log that one stands in."""
+    """A path without a directory names a segment of the log in the working directory."""
     path = write_log(tmp_path, *_LOG.batches)
     monkeypatch.chdir(tmp_path)
     assert [tuple(each) for each in log_transactions(path.name).aborted] == _LOG.aborted

@@ -23,7 +23,7 @@ def blocks_of(positions: range) -> set[int]:
 
 
 class Failing:
-    """Bytes of which some blocks are not given back."""
+    """Bytes with some unreadable blocks."""
 
     def __init__(self, bad: set[int]) -> None:
         self.bad = bad
@@ -88,7 +88,7 @@ def test_a_gap_is_of_whole_blocks(gaps: set[int], position: int, size: int, has_
 
 
 def test_the_first_failure_is_reported_and_no_block_is_tried_again() -> None:
-    """A block that the disk did not give once is not asked for again, and what the first one said is what is told."""
+    """An unreadable block is not read again, and the first error is reported."""
     source = Failing({1, 3})
     readable = ReadableBytes(source)
     for _ in range(2):

@@ -19,7 +19,7 @@ URI = "s3://bucket/key?region=nowhere"
 
 
 class MadeFile:
-    """What pyarrow opens, of made bytes; it writes down which ranges it was asked for."""
+    """A file as pyarrow opens it, of made bytes, which records the requested ranges."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -99,7 +99,7 @@ def test_a_file_read_in_a_row_takes_few_requests(size: int, step: int) -> None:
 
 
 def test_a_look_elsewhere_is_small(made: Callable[[bytes], MadeFile]) -> None:
-    """After a jump reading ahead begins anew with a small request."""
+    """After a jump, reading ahead starts again with a small request."""
     file = made(bytes(200))
     with RemoteFileSource(URI) as source:
         for position in range(0, 64, 4):

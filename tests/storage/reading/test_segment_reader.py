@@ -93,7 +93,7 @@ def test_indexes_do_not_move_a_bound(at: int) -> None:
 
 
 def test_a_file_of_another_name_is_a_log_of_its_own(tmp_path: Path) -> None:
-    """What is no segment by its name has its own transactions alone, whatever stands beside it."""
+    """A file without a segment's name has only its own transactions, whatever files are beside it."""
     log = ConsumerLog([Step("write"), Step("plain"), Step("abort")])
     other = ConsumerLog([Step("write", 2)])
     write_log(tmp_path, *other.batches)

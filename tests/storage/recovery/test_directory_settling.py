@@ -41,7 +41,7 @@ def settled(*names: str) -> tuple[list[str], set[ActionKind]]:
     ],
 )
 def test_unfinished_files_are_removed(name: str) -> None:
-    """What was never finished, is on its way out, or belongs to no segment goes."""
+    """Files that are unfinished, being deleted, or without a segment are removed."""
     assert settled(LOG, name) == ([LOG], {ActionKind.REMOVED})
 
 
@@ -63,7 +63,7 @@ def test_unfinished_files_are_removed(name: str) -> None:
     ],
 )
 def test_all_else_stays(name: str) -> None:
-    """What is whole, and what is not ours, is not touched."""
+    """Complete files, and files of others, are not touched."""
     assert settled(LOG, name) == (sorted([LOG, name]), set())
 
 
@@ -75,7 +75,7 @@ def test_a_swap_file_gets_its_place() -> None:
 
 
 def test_a_swap_file_takes_no_segment_with_it() -> None:
-    """The segment whose name it takes is kept; and where there is none, it is not removed for others' sake."""
+    """The segment whose name it takes is kept; without one, it is not removed for the sake of other segments."""
     left, kinds = settled(f"{3:020}.log", f"{3:020}.log.swap")
     assert (left, kinds) == (
         [f"{3:020}.log", f"{3:020}.log.damaged-0"],

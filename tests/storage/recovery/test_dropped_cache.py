@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What no sync has spoken for is read from the disk at a start, and not from what memory holds of it."""
+"""At startup, unsynced bytes are read from the disk, not from the page cache."""
 
 import errno
 import os
@@ -69,7 +69,7 @@ def opened(directory: str, seen: list[tuple[str, str]]) -> list[tuple[str, str]]
 def test_each_segment_in_doubt_is_dropped_before_it_is_read(
     flushed: int, more: int, tmp_path: Path, seen: list[tuple[str, str]]
 ) -> None:
-    """What ends at the durable point or below is trusted; no batch is written again."""
+    """Segments that end at or below the durable point are trusted; no batch is written again."""
     done = opened(a_killed_log(tmp_path, flushed=flushed, more=more), seen)
     # A roll makes durable what lies before the new segment, so that the last one alone may be in doubt.
     last = str(flushed + more - 1)

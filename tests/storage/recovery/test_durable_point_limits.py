@@ -71,7 +71,7 @@ def test_the_greatest_marks_are_taken(mark: FlushMark) -> None:
 
 
 def test_slots_are_read_from_their_own_bytes() -> None:
-    """A slot of zeros was never written, whatever the other one holds; one that has something else is damaged."""
+    """A slot of zeros was never written, whatever the other one has; a slot of other invalid bytes is damaged."""
     slot, mark = slot_of(FlushMark(1, 9)), FlushMark(1, 9)
     assert read_flush_marks(bytes(4096) + slot) == {4096: mark}
     assert read_flush_marks(slot + bytes(4096)) == {0: mark}
@@ -93,7 +93,7 @@ def test_slots_are_read_from_their_own_bytes() -> None:
     ],
 )
 def test_overwritten_durable_records(epoch: int, start_offset: int, is_foreign: bool) -> None:
-    """An epoch above the last known one, from below the durable end on, is somebody else's; at the end it is not."""
+    """An unknown higher epoch that starts below the durable end is another program's; one at the end is not."""
     stored = StoredDurablePoint(RecoveryPoint(10, epochs=(EpochEntry(5, 0),)), ())
     entry = EpochEntry(epoch, start_offset)
     cache = LeaderEpochs([entry])
@@ -146,7 +146,7 @@ def test_the_stored_state_is_in_force_from_then_on() -> None:
 
 @pytest.mark.parametrize(("end_offset", "is_stored"), [(4, False), (5, False), (6, True)])
 def test_a_recovery_point_is_replaced_only_for_more(end_offset: int, is_stored: bool) -> None:
-    """Where there are no marks, a sync that says no more than what is written writes nothing; with marks, none does."""
+    """Without marks, a sync that covers no more than before writes nothing; with marks, no sync does."""
     file_system = _file_system()
     durable = DurablePoint(file_system, "log", RecoveryPoint(5, 0, 1, is_clean=True))
     _sync(durable, end_offset)

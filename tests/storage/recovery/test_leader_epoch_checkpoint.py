@@ -60,7 +60,7 @@ def test_epochs_must_grow(data: bytes) -> None:
 
 
 def test_a_missing_file_has_an_error_of_its_own() -> None:
-    """No file is an error of its own: the caller makes it anew. An empty one, as Kafka makes it, has no epochs."""
+    """A missing file has its own error: the caller rebuilds it. An empty one, as Kafka makes it, has no epochs."""
     with pytest.raises(MissingFileError):
         LeaderEpochCheckpoint(MemoryFileSystem(), ".").load()
     assert len(file_with(b"").load()) == 0

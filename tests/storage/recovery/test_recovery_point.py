@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was durable is remembered, or not known; never more than was true."""
+"""The durable end is remembered, or unknown; never too high."""
 
 import pytest
 from hypothesis import given
@@ -75,7 +75,7 @@ def test_the_text_is_as_documented() -> None:
 
 @given(marks, st.integers(0, 39), st.integers(0, 7))
 def test_a_mark_is_whole_or_none(mark: FlushMark, position: int, bit: int) -> None:
-    """A slot that was torn or has rotted says nothing."""
+    """A torn or damaged slot is ignored."""
     encoded = bytearray(slot_of(mark))
     assert len(encoded) == 40
     assert read_flush_mark(bytes(encoded)) == mark
@@ -126,7 +126,7 @@ def sync(durable: DurablePoint, end_offset: int) -> None:
 
 
 def test_marks_take_turns() -> None:
-    """Of two marks one is always whole, whatever becomes of the write of the other."""
+    """One of two marks is always complete, whatever becomes of the write of the other."""
     file_system = MemoryFileSystem()
     file_system.make_directory("log")
     durable = DurablePoint(file_system, "log", RecoveryPoint(5, 0, 1))
@@ -173,7 +173,7 @@ def test_a_new_epoch_that_begins_with_a_segment_is_witnessed() -> None:
 
 
 def test_what_cannot_be_read_is_an_error_or_reported() -> None:
-    """A recovery point that has rotted is a problem to tell of; one that the disk does not give is an error."""
+    """A damaged recovery point is a problem to report; one that cannot be read is an error."""
     file_system = MemoryFileSystem()
     file_system.make_directory("log")
     assert load_durable_point(file_system, "log") == StoredDurablePoint(None, ())
@@ -201,7 +201,7 @@ def test_what_cannot_be_read_is_an_error_or_reported() -> None:
     ],
 )
 def test_numbers_that_count_nothing_are_not_taken(point: RecoveryPoint) -> None:
-    """What no log can have, or what leaves a mark no room for the next generation, is no recovery point."""
+    """Values that no log can have, or that leave no next generation for a mark, are not a recovery point."""
     with pytest.raises(CorruptFileError):
         read_recovery_point(point.encode())
 
@@ -213,7 +213,7 @@ def test_a_mark_of_no_log_is_none(mark: FlushMark) -> None:
 
 
 def test_marks_do_not_share_a_sector() -> None:
-    """Two marks stand so far apart that the largest sectors of today's disks hold one of them."""
+    """Two marks are so far apart that even the largest sectors of today's disks contain only one of them."""
     file_system = MemoryFileSystem((("log", None, False),))
     durable = DurablePoint(file_system, "log", RecoveryPoint())
     for offset in (1, 2):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a start has found and done can be printed."""
+"""The findings and actions of startup can be printed."""
 
 import pytest
 from hypothesis import given

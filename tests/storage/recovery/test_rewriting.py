@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a start writes anew: exactly what no sync has spoken for, in place, checked, and nothing after a close."""
+"""Startup rewrites exactly the unsynced bytes, in place and checked, and nothing after a close."""
 
 import contextlib
 from typing import Final
@@ -48,7 +48,7 @@ def test_records_above_the_durable_point_are_rewritten(more: int) -> None:
 
 
 def test_a_cleanly_closed_log_is_trusted() -> None:
-    """After a close in order no byte is written anew, and no name is given anew."""
+    """After a close in order no byte is rewritten, and no name is written again."""
     files = a_log(flushed=3, more=1)
     FileLog.open(files, DIRECTORY, CONFIG).close()
     assert writes(files) == []
@@ -57,7 +57,7 @@ def test_a_cleanly_closed_log_is_trusted() -> None:
 
 
 def test_a_log_that_grew_after_it_was_closed_is_not_trusted() -> None:
-    """What somebody else has appended to a log that was closed is written anew."""
+    """Bytes that another program has appended to a closed log are rewritten."""
     files = a_log(flushed=3)
     FileLog.open(files, DIRECTORY, CONFIG).close()
     data = data_batch(1)(3)
@@ -66,7 +66,7 @@ def test_a_log_that_grew_after_it_was_closed_is_not_trusted() -> None:
 
 
 def test_all_segments_above_the_durable_point_are_rewritten() -> None:
-    """A directory that nothing speaks for, as Kafka leaves it, is written anew in all its segments, once."""
+    """A directory without a durable point, as Kafka leaves it, has all its segments rewritten, once."""
     files = MemoryFileSystem(((DIRECTORY, None, False),))
     story = LogStory(files, lambda value: None, Promised())
     story.append(leader_batch(1), data_batch(1, 900), data_batch(1, 900), data_batch(1))
@@ -125,7 +125,7 @@ def test_a_failure_meanwhile_is_reported_and_leaves_the_log_openable(operation: 
 
 
 def test_bytes_that_change_between_the_scan_and_the_write_are_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page that the cache let go of after the scan is read from the disk: what is not sound there is not written."""
+    """A page that the cache dropped after the scan is read from the disk; bytes that are bad there are not written."""
     files = a_log(flushed=2, more=2)
     end = len(files.contents()[SEGMENT])
     real = rewriting._rewrite_batches
@@ -144,7 +144,7 @@ def test_bytes_that_change_between_the_scan_and_the_write_are_not_written(monkey
 
 
 def test_sound_batches_before_damage_are_rewritten_too() -> None:
-    """A log in quarantine tells of what it can read as flushed, so that is; the damage stays byte for byte."""
+    """A log in quarantine reports its readable records as flushed, so they are; the damage stays byte for byte."""
     files = a_log(flushed=2, more=3)
     size = len(data_batch(1)(1))
     data = files.contents()[SEGMENT]
@@ -196,7 +196,7 @@ def test_only_names_in_doubt_are_written_again() -> None:
 
 
 def test_a_truncation_whose_sync_failed_is_not_taken_back_by_a_crash() -> None:
-    """The length that the next process reads, and tells of, is on the disk."""
+    """The length that the next process reads and reports is on the disk."""
     files = a_log(flushed=4).settled()
     log = FileLog.open(files, DIRECTORY, CONFIG)
     files.faults.append(Fault(Operation.SYNC, path_end=".log"))
@@ -233,7 +233,7 @@ def test_a_startup_that_died_between_two_renames_is_continued(path_end: str) -> 
 
 
 def test_the_sync_comes_after_the_write(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each segment that is written anew is synced before the flush mark or the recovery point speaks for it."""
+    """Each rewritten segment is synced before the flush mark or the recovery point covers it."""
     files = a_log(flushed=2, more=1)
     files.steps.clear()
     FileLog.open(files, DIRECTORY, CONFIG)

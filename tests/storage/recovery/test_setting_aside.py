@@ -40,7 +40,7 @@ def _memory() -> MemoryFileSystem:
 
 @pytest.mark.parametrize("size", [0, 1, 99, 100, 101, 200, 201, 350])
 def test_all_of_the_damage_is_kept_and_reported(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Copied piece by piece, the damage is what it was, under the name that is told; of none there is no copy."""
+    """The damage is copied piece by piece, unchanged, under the reported name; without damage there is no copy."""
     monkeypatch.setattr(damaged_files, "_COPY_SIZE", 100)
     file_system, damage = _memory(), bytes(range(1, 256)) * 2
     segment = _segment(file_system, "log", 0, GOOD + damage[:size])
@@ -53,7 +53,7 @@ def test_all_of_the_damage_is_kept_and_reported(size: int, monkeypatch: pytest.M
 
 
 def test_half_a_copy_of_an_earlier_try_is_not_continued() -> None:
-    """What a crash has left of a copy is replaced: the bytes that are kept are those that are there now."""
+    """The rest of a copy after a crash is replaced: the bytes that are there now are kept."""
     file_system = _memory()
     segment = _segment(file_system, "log", 0, GOOD + b"damage")
     file_system.open(f"{segment_path(0)}.damaged-{len(GOOD)}.tmp", create=True).append(b"half a copy of something")
@@ -124,7 +124,7 @@ def test_no_file_stays_open_that_was_set_aside(tmp_path: Path, damage: bytes) ->
 
 @needs_descriptors
 def test_no_file_stays_open_where_a_log_cannot_be_opened(tmp_path: Path) -> None:
-    """Whatever is in the way of the recovery point, the flush mark is let go of."""
+    """The flush mark is closed, whatever prevents the recovery point from being written."""
     (tmp_path / "raftlog-recovery-point.tmp").mkdir()
     before = _open_files()
     with pytest.raises(StorageError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a start makes of a directory that something has happened to: the fault table, row by row."""
+"""Startup recovery of faulty directories: the fault table, row by row."""
 
 import pytest
 
@@ -33,7 +33,7 @@ from tests.file_logs import (
 
 
 def put_snapshot(file_system: MemoryFileSystem, snapshot_id: OffsetAndEpoch) -> OffsetAndEpoch:
-    """Put a snapshot in the directory behind the log's back, as a crash may."""
+    """Put a snapshot in the directory without the log's knowledge, as a crash may."""
     path = join(DIRECTORY, f"{snapshot_id.offset:020}-{snapshot_id.epoch:010}.checkpoint")
     file_system.open(path, create=True).append(snapshot_bytes(snapshot_id))
     return snapshot_id
@@ -46,7 +46,7 @@ def kinds(log) -> set[ActionKind]:  # type: ignore[no-untyped-def]
 
 @pytest.mark.parametrize("left", [1, 16, 17, 60, BATCH_SIZE - 1])
 def test_torn_tail_above_the_durable_point_is_cut(left: int) -> None:
-    """A write that was cut, and that nobody was told of, is cut off and reported."""
+    """An unacknowledged torn write is truncated and reported."""
     file_system = write_unflushed_log()
     cut(file_system, segment_path(6), 2 * BATCH_SIZE + left)
     log = open_log(file_system)
@@ -58,7 +58,7 @@ def test_torn_tail_above_the_durable_point_is_cut(left: int) -> None:
 
 
 def test_zero_filled_tail_is_cut() -> None:
-    """Zeros behind the last batch, as ext4 leaves them, are a torn tail."""
+    """Zeros after the last batch, as ext4 leaves them, are a torn tail."""
     file_system = write_unflushed_log()
     overwrite(file_system, segment_path(6), 3 * BATCH_SIZE, bytes(5000))
     log = open_log(file_system)
@@ -67,7 +67,7 @@ def test_zero_filled_tail_is_cut() -> None:
 
 
 def test_zeros_in_place_of_the_last_batch_are_cut() -> None:
-    """A batch that was never flushed, and of which only the length arrived, is a torn tail."""
+    """An unflushed batch with only its length on the disk is a torn tail."""
     file_system = write_unflushed_log()
     overwrite(file_system, segment_path(6), 2 * BATCH_SIZE, bytes(BATCH_SIZE))
     log = open_log(file_system)
@@ -92,7 +92,7 @@ def test_kafkas_directory_is_durable_up_to_its_newest_snapshot() -> None:
 
 @pytest.mark.parametrize("is_torn", [False, True])
 def test_a_log_of_kafkas_that_ends_below_a_snapshot_of_a_lower_epoch_is_damaged(*, is_torn: bool) -> None:
-    """The snapshot is not ahead of the log, by its epoch; what it stands for was committed, and is not there."""
+    """By its epoch the snapshot is not ahead of the log, but the committed records that it covers are missing."""
     file_system = MemoryFileSystem()
     log = open_log(file_system)
     fill(log, 3, epoch=2)
@@ -108,7 +108,7 @@ def test_a_log_of_kafkas_that_ends_below_a_snapshot_of_a_lower_epoch_is_damaged(
 
 
 def test_wrong_and_missing_indexes_are_rebuilt() -> None:
-    """Indexes follow from the segment: they are compared with it, and made anew where they differ."""
+    """Indexes follow from the segment: they are compared with it, and rebuilt if they differ."""
     file_system = write_log(8)
     whole = {path: data for path, data in file_system.contents().items() if path.endswith("index")}
     file_system.remove(segment_path(0, ".index"))
@@ -153,7 +153,7 @@ def test_wrong_epoch_checkpoint_is_rebuilt(data: bytes | None) -> None:
 
 
 def test_an_epoch_that_was_entered_and_never_came_is_dropped() -> None:
-    """A leader's epoch without a batch is gone after a restart. Source: kraft-facts on initializeLeaderEpoch."""
+    """A leader's epoch without a batch is forgotten after a restart. Source: kraft-facts on initializeLeaderEpoch."""
     file_system = MemoryFileSystem()
     log = open_log(file_system)
     fill(log, 3)
@@ -178,7 +178,7 @@ def test_crash_between_snapshot_and_truncation_is_finished() -> None:
 
 
 def test_rotten_snapshot_is_set_aside_and_an_older_one_used() -> None:
-    """A snapshot that does not verify is not listed, and the log goes on from the one before it."""
+    """A snapshot that does not verify is not listed, and the log continues from the one before it."""
     file_system = MemoryFileSystem()
     log = open_log(file_system)
     fill(log, 8)
@@ -214,7 +214,7 @@ def test_a_start_inside_a_segment_is_remembered() -> None:
 
 
 def test_segments_that_a_deletion_left_are_removed() -> None:
-    """Whatever a crash brings back of what a snapshot stands for goes at the next start."""
+    """Segments that a crash brings back although a snapshot covers them are removed at the next startup."""
     file_system = MemoryFileSystem()
     log = open_log(file_system)
     fill(log, 11)
@@ -244,7 +244,7 @@ def test_a_damaged_recovery_point_is_reported_and_the_mark_counts() -> None:
 
 
 def test_old_marks_do_not_count_after_a_truncation() -> None:
-    """What was durable, and then truncated, is no damage."""
+    """Durable records that were truncated are not damage."""
     file_system = MemoryFileSystem()
     log = open_log(file_system)
     fill(log, 8)
@@ -255,7 +255,7 @@ def test_old_marks_do_not_count_after_a_truncation() -> None:
 
 
 def test_producer_snapshots_above_the_end_are_removed() -> None:
-    """Kafka's producer state for offsets that are gone goes with them; all others are left alone."""
+    """Kafka's producer state for removed offsets is removed with them; all other files are left alone."""
     file_system = write_unflushed_log()
     for offset in (3, 8, 9):
         file_system.open(segment_path(offset, ".snapshot"), create=True).append(b"\0\1Hg\x4b\xc7\0\0\0\0")
@@ -310,7 +310,7 @@ def test_a_snapshot_that_was_refused_is_refused_by_a_restart() -> None:
 
 
 def test_a_restart_at_a_snapshot_is_reported_and_done_once() -> None:
-    """What a snapshot takes the place of is kept, and told; the next start finds nothing to do."""
+    """Records that a snapshot replaces are kept and reported; the next startup finds nothing to do."""
     file_system = MemoryFileSystem()
     log = open_log(file_system)
     fill(log, 5)
@@ -363,7 +363,7 @@ def test_a_snapshot_that_reads_again_makes_the_log_whole_again() -> None:
 
 
 def test_a_crash_while_restarting_at_a_snapshot_leaves_no_hole() -> None:
-    """Segments go from the end: whatever is left then, the next start begins at the snapshot."""
+    """Segments are removed from the end: after a crash in between, the next startup begins at the snapshot."""
     source = MemoryFileSystem()
     log = open_log(source)
     fill(log, 9)
@@ -378,7 +378,7 @@ def test_a_crash_while_restarting_at_a_snapshot_leaves_no_hole() -> None:
 
 
 def test_a_crash_in_a_truncation_leaves_no_hole() -> None:
-    """Segments go from the end: whatever is left then is the start of what was there."""
+    """Segments are removed from the end: after a crash in between, a prefix of the log is left."""
     source = MemoryFileSystem()
     log = open_log(source)
     fill(log, 9)
@@ -394,7 +394,7 @@ def test_a_crash_in_a_truncation_leaves_no_hole() -> None:
 
 
 def test_the_result_of_startup_is_durable() -> None:
-    """What a killed process wrote may be in memory alone; once it counts as flushed, no crash takes it."""
+    """The writes of a killed process may be only in memory; once they are reported as flushed, no crash loses them."""
     file_system = MemoryFileSystem()
     fill(open_log(file_system), 2)
     log = open_log(file_system)
@@ -404,7 +404,7 @@ def test_the_result_of_startup_is_durable() -> None:
 
 
 def test_the_directories_above_a_new_log_are_durable() -> None:
-    """What is flushed stays, also where the directories above had to be made."""
+    """Flushed records survive even if the parent directories had to be created."""
     file_system = MemoryFileSystem()
     log = FileLog.open(file_system, "made/for/it")
     log.append_as_leader(raft_batch(0, 1), 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a start cuts is copied before, what it replaces is kept, and what was lost is said, whatever covers it."""
+"""Startup copies bytes before truncating them, keeps what it replaces, and reports losses, even if covered."""
 
 from typing import Final
 
@@ -45,7 +45,7 @@ def snapshot_path(offset: int, epoch: int = 1) -> str:
 
 
 def told(log: FileLog, kind: ActionKind) -> list[RecoveryAction]:
-    """What the start has done of a kind."""
+    """The actions of startup of a kind."""
     return [action for action in log.recovery.actions if action.kind is kind]
 
 
@@ -110,7 +110,7 @@ def test_a_torn_tail_of_kafkas_log_is_truncated_and_kept(snapshot_offset: int, l
 
 
 def test_a_torn_tail_below_kafkas_snapshot_is_lost() -> None:
-    """The snapshot says that the record was committed: the log starts anew there, and says what it has lost."""
+    """The snapshot shows that the record was committed: the log restarts there, and reports the loss."""
     file_system = kafkas(8)
     cut(file_system, segment_path(6), 2 * BATCH_SIZE - 1)
     bad = file_system.contents()[segment_path(6)]
@@ -263,7 +263,7 @@ def test_no_more_than_some_torn_tails_are_kept() -> None:
 
 
 def test_without_room_for_the_copy_nothing_is_cut() -> None:
-    """The error says so, whatever the copy needs room for; once there is some, the log opens."""
+    """The error reports the full disk, whatever step of the copy needs space; once there is some, the log opens."""
     source = write_unflushed_log()
     cut(source, segment_path(6), 3 * BATCH_SIZE - 1)
     for skip in range(1000):
@@ -289,7 +289,7 @@ def test_without_room_for_the_copy_nothing_is_cut() -> None:
 
 @pytest.mark.parametrize("bad_offset", [6, 7])
 def test_damage_that_a_snapshot_covers_is_reported_and_kept(bad_offset: int) -> None:
-    """The log starts anew at the snapshot; what is rotten is named, and all that was there is there, aside."""
+    """The log restarts at the snapshot; the damage is named, and all bytes are kept aside."""
     file_system = covered()
     if bad_offset == 6:
         cut(file_system, segment_path(6), BATCH_SIZE)  # No sound batch is behind it.
@@ -313,7 +313,7 @@ def test_damage_that_a_snapshot_covers_is_reported_and_kept(bad_offset: int) -> 
 
 @pytest.mark.parametrize("is_ours", [False, True])
 def test_the_end_of_a_log_that_a_snapshot_covers_is_missed(*, is_ours: bool) -> None:
-    """What was durable, and is gone with nothing rotten left of it, is said to be; of Kafka's log nobody knows."""
+    """Durable records that are missing without damaged bytes are reported; for Kafka's log that is not known."""
     file_system = covered()
     if not is_ours:
         forget_durable_point(file_system)
@@ -326,7 +326,7 @@ def test_the_end_of_a_log_that_a_snapshot_covers_is_missed(*, is_ours: bool) -> 
 
 @pytest.mark.parametrize("is_ours", [False, True])
 def test_all_segments_that_a_snapshot_covers_are_missed(*, is_ours: bool) -> None:
-    """A log without a segment, of which something says that it had records, has lost them."""
+    """A log without a segment, but with other files that show records, has lost them."""
     file_system = covered()
     if not is_ours:
         forget_durable_point(file_system)
@@ -350,7 +350,7 @@ def test_all_segments_of_kafkas_log_are_missed() -> None:
 def test_first_segments_that_a_snapshot_covers_are_missed(
     gone: tuple[int, ...], *, is_emptied: bool, is_ours: bool
 ) -> None:
-    """The log goes on without them, and says so once; what is left of it is kept."""
+    """The log continues without them, and reports it once; the rest of it is kept."""
     file_system = covered()
     if not is_ours:
         forget_durable_point(file_system)
@@ -452,7 +452,7 @@ def test_a_snapshot_takes_the_place_after_any_failure(*, is_rotten: bool, is_ful
 
 @pytest.mark.parametrize("is_rotten", [False, True])
 def test_a_crash_while_a_snapshot_takes_the_place(*, is_rotten: bool) -> None:
-    """After every crash all bytes are there; rot is told until a start has come through, and nothing else is."""
+    """After every crash all bytes exist; only damage is reported, until a startup has completed."""
     source = MemoryFileSystem()
     log = open_log(source)
     fill(log, 8)

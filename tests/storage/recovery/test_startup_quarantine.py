@@ -117,7 +117,7 @@ def test_nothing_is_read_while_damage_is_set_aside(offset: int) -> None:
 
 @pytest.mark.parametrize("offset", range(8))
 def test_a_follower_repairs_a_quarantined_log(offset: int) -> None:
-    """The bad bytes are set aside, the records come anew, and once all are flushed the log is whole again."""
+    """The damaged bytes are set aside, the records are fetched again, and once all are flushed the log is complete."""
     file_system = write_log(8)
     flip(file_system, segment_path(offset // 3 * 3), offset % 3 * BATCH_SIZE + 70)
     bad = file_system.contents()[segment_path(offset // 3 * 3)][offset % 3 * BATCH_SIZE :]
@@ -167,7 +167,7 @@ def test_a_truncation_by_hand_ends_a_quarantine() -> None:
 
 
 def test_a_truncation_above_the_damage_is_refused() -> None:
-    """Who wants to keep what cannot be read loses nothing by it: all is as it was, quarantine included."""
+    """Refusing to remove unreadable records loses nothing: the log is unchanged, quarantine included."""
     file_system = write_log(8)
     flip(file_system, segment_path(3), BATCH_SIZE + 70)
     log = open_log(file_system)
@@ -184,7 +184,7 @@ def test_a_truncation_above_the_damage_is_refused() -> None:
 @pytest.mark.parametrize("offset", [2, 4])
 @pytest.mark.parametrize("ends_quarantine", [False, True])
 def test_a_crash_in_a_truncation_keeps_what_was_durable_in_mind(offset: int, *, ends_quarantine: bool) -> None:
-    """Until the damage is set aside every start knows that records are missing, unless somebody gave them up."""
+    """Until the damage is set aside every startup knows that records are missing, unless they were given up."""
     source = write_log(8)
     flip(source, segment_path(3), BATCH_SIZE + 70)
 
@@ -286,7 +286,7 @@ def test_a_missing_segment_is_damage(missing: int) -> None:
     ids=["an older batch", "the batch before", "a later batch", "an older epoch", "a control batch without a type"],
 )
 def test_misdirected_write_is_damage_though_its_crc_holds(stale: bytes | RecordBatchBuilder) -> None:
-    """A batch that is sound in itself, and cannot stand where it stands, is as bad as bit rot."""
+    """A sound batch at a wrong place is as bad as bit rot."""
     file_system = write_log(8)
     if isinstance(stale, RecordBatchBuilder):
         stale.is_control = True
@@ -310,7 +310,7 @@ def test_corrupted_length_is_bit_rot(length: int) -> None:
 
 
 def test_bit_rot_below_kafkas_snapshot_is_quarantined() -> None:
-    """A bad batch with good ones behind it is damage, in Kafka's directories too."""
+    """A bad batch followed by good ones is damage, in Kafka's directories too."""
     file_system = MemoryFileSystem()
     log = open_log(file_system)
     fill(log, 8)
@@ -324,7 +324,7 @@ def test_bit_rot_below_kafkas_snapshot_is_quarantined() -> None:
 
 
 def _damaged_with_a_snapshot(snapshot_offset: int, bad_offset: int) -> MemoryFileSystem:
-    """Return a log of 8 records with a snapshot, one of the records rotten."""
+    """Return a log of 8 records with a snapshot, one of the records damaged."""
     file_system = MemoryFileSystem()
     log = open_log(file_system)
     fill(log, 8)
@@ -335,7 +335,7 @@ def _damaged_with_a_snapshot(snapshot_offset: int, bad_offset: int) -> MemoryFil
 
 
 def test_a_quarantined_log_deletes_nothing() -> None:
-    """A snapshot that is below the damage stands for the records below it, and yet they stay, as all else does."""
+    """A snapshot before the damage covers the records before it, but they stay, as everything else does."""
     log = open_log(file_system := _damaged_with_a_snapshot(6, 7))
     before = file_system.contents()
     log.update_high_watermark(7)
@@ -345,7 +345,7 @@ def test_a_quarantined_log_deletes_nothing() -> None:
 
 
 def test_a_snapshot_above_the_damage_takes_no_sound_record_with_it() -> None:
-    """The log starts anew at no snapshot that ends below what is sound behind the damage: it would lose that."""
+    """The log does not restart at a snapshot that ends before sound records after the damage: they would be lost."""
     before = (file_system := _damaged_with_a_snapshot(5, 1)).contents()
     log = open_log(file_system)
     assert log.quarantine is not None
@@ -356,7 +356,7 @@ def test_a_snapshot_above_the_damage_takes_no_sound_record_with_it() -> None:
 
 
 def test_log_start_without_a_snapshot_is_quarantined() -> None:
-    """Records above a hole are of no use: the log is empty until all of it, or a snapshot, has come anew."""
+    """Records after a gap are unusable: the log is empty until all records, or a snapshot, are fetched again."""
     file_system = MemoryFileSystem()
     log = open_log(file_system)
     fill(log, 8)
@@ -406,7 +406,7 @@ def test_appends_by_kafka_are_trusted() -> None:
 
 @pytest.mark.parametrize("rotten", range(3, 8))
 def test_damage_after_a_closed_log_is_not_a_torn_tail(rotten: int) -> None:
-    """What stands there was Kafka's to acknowledge: where a complete batch does not check, something is lost."""
+    """Kafka may have acknowledged these records: a complete batch that fails its checks is a loss."""
     file_system = write_log(3)
     open_log(file_system).close()
     data = bytearray(b"".join(raft_batch(offset, 1) for offset in range(3, 8)))
@@ -420,7 +420,7 @@ def test_damage_after_a_closed_log_is_not_a_torn_tail(rotten: int) -> None:
 
 @pytest.mark.parametrize("size", [1, 16, 17, BATCH_SIZE - 1])
 def test_a_torn_write_after_a_closed_log_is_truncated(size: int) -> None:
-    """What looks torn is, also there; and what was appended by ourselves since is torn wherever it does not check."""
+    """A tail that looks torn is torn there too, and so is any invalid batch that raftlog appended since."""
     file_system = write_log(3)
     open_log(file_system).close()
     overwrite(file_system, segment_path(0), 3 * BATCH_SIZE, raft_batch(3, 1)[:size])
@@ -433,7 +433,7 @@ def test_a_torn_write_after_a_closed_log_is_truncated(size: int) -> None:
 
 
 def _continued_by_kafka(offset: int, checkpoint: bytes) -> MemoryFileSystem:
-    """Return a log that was durable up to 8, and that somebody else has cut at an offset, to write two batches."""
+    """Return a log that was durable up to 8, and that another program truncated at an offset, to write two batches."""
     file_system = write_log(8)
     base_offset = offset // 3 * 3
     for removed in range(base_offset + 3, 8, 3):
@@ -449,7 +449,7 @@ def _continued_by_kafka(offset: int, checkpoint: bytes) -> MemoryFileSystem:
 @pytest.mark.parametrize("offset", range(1, 6))
 @pytest.mark.parametrize("is_torn", [False, True])
 def test_a_truncation_by_kafka_is_trusted(offset: int, *, is_torn: bool) -> None:
-    """A new epoch in log and checkpoint voids the durable point from its start on, and that is told."""
+    """A new epoch in log and checkpoint invalidates the durable point from its start on, and that is reported."""
     file_system = _continued_by_kafka(offset, b"0\n3\n1 0\n5 %d\n6 %d\n" % (offset, offset + 1))
     path = segment_path(offset // 3 * 3)
     if is_torn:

@@ -30,7 +30,7 @@ def test_the_first_batch_of_an_epoch_is_judged_by_all(
 
 @given(st.lists(caches, max_size=3), st.lists(st.integers(0, 6), max_size=9).map(sorted))
 def test_continuous_batches_are_judged_as_if_requested_singly(witnesses: list[LeaderEpochs], epochs: list[int]) -> None:
-    """Batches that go on with an epoch are judged where a witness has a new one: the first doubtful one is found."""
+    """Batches that continue an epoch are judged where a witness has a new one: the first doubtful one is found."""
     judge = EpochWitnesses(witnesses)
     previous = [-1, *epochs]
     asked = [judge.contradict(offset, epoch, -1) for offset, epoch in enumerate(epochs)]

@@ -78,7 +78,7 @@ def test_each_store_follows_the_entries(found: Entries, more: Entries, data: st.
 
 
 def test_a_missing_file_is_stale_or_sufficient() -> None:
-    """Where there are no entries no file is needed; one that cannot be read is as good as wrong."""
+    """Without entries no file is needed; a file that cannot be read counts as wrong."""
     one = [OffsetIndexEntry(1, 1)]
     assert filled(one, holding(None)).compare() is StoredIndex.INCOMPLETE
     assert filled([], holding(None)).compare() is StoredIndex.EQUAL

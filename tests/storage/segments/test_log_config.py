@@ -22,7 +22,7 @@ def test_the_defaults_are_kafkas() -> None:
 def test_every_sensible_setting_reaches_its_part(
     segment_size_bytes: int, segment_ms: int, interval_bytes: int, max_index_size_bytes: int
 ) -> None:
-    """What is set is what rolls segments and fills indexes; an index has room for an entry at least."""
+    """The settings decide when segments roll and indexes are filled; an index has space for at least one entry."""
     config = LogConfig(segment_size_bytes, segment_ms, interval_bytes, max_index_size_bytes)
     assert config.roll_limits == RollLimits(segment_size_bytes, segment_ms)
     assert config.index_limits == IndexLimits(interval_bytes, max_index_size_bytes)
@@ -32,7 +32,7 @@ def test_every_sensible_setting_reaches_its_part(
 
 @given(st.none() | st.integers(0), st.none() | st.integers(0))
 def test_retention_may_be_without_limit(retention_bytes: int | None, retention_ms: int | None) -> None:
-    """None stands for no limit."""
+    """None means no limit."""
     config = LogConfig(retention_bytes=retention_bytes, retention_ms=retention_ms)
     assert config.retention == Retention(retention_bytes, retention_ms)
 

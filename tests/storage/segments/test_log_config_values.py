@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the settings of a log do: at a limit, before it and after it."""
+"""The effect of a log's settings at a limit, before it and after it."""
 
 import pytest
 

@@ -47,7 +47,7 @@ def segment_of(batch_counts: list[int], file_system: MemoryFileSystem | None = N
 
 @given(counts, st.integers(10, 50))
 def test_a_batch_is_found_by_any_of_its_offsets(batch_counts: list[int], offset: int) -> None:
-    """The position and header are those of the batch that holds the offset; behind the end there is none."""
+    """The position and header are those of the batch with the offset; after the end there is none."""
     segment = segment_of(batch_counts)
     base_offset, position = 10, 0
     for count in batch_counts:
@@ -86,7 +86,7 @@ def test_a_truncated_segment_is_one_that_never_had_more(batch_counts: list[int],
 
 @given(counts)
 def test_a_scan_finds_what_was_appended(batch_counts: list[int]) -> None:
-    """A segment that is opened anew has the same ends and the same indexes."""
+    """A reopened segment has the same ends and the same indexes."""
     file_system = MemoryFileSystem()
     segment = segment_of(batch_counts, file_system)
     segment.seal()
@@ -109,7 +109,7 @@ def test_a_file_that_became_shorter_is_an_error() -> None:
 
 
 def test_an_empty_segment_has_room_for_any_batch() -> None:
-    """Nothing is a reason to begin a segment where there is an empty one: the new one would have its name."""
+    """An empty segment is never rolled: the new one would have its name."""
     assert has_room_for(segment_of([]), 10, RollLimits(1, 0))
     for far, offset in ((2**31 - 1, 10 + 2**31 - 1), (2**31, 10 + 2**31)):
         assert has_room_for(segment_of([]), offset, RollLimits())
@@ -117,7 +117,7 @@ def test_an_empty_segment_has_room_for_any_batch() -> None:
 
 
 def test_a_batch_is_found_with_few_reads() -> None:
-    """What lies between two index entries is read at once, and what was found last is not looked for again."""
+    """The range between two index entries is read at once, and the last result is not searched again."""
     file_system = MemoryFileSystem()
     segment = LogSegment(file_system, ".", 10, IndexLimits())
     for _ in range(10, 210):

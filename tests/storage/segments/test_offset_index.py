@@ -31,7 +31,7 @@ def test_a_position_is_the_last_at_or_before_an_offset(entries: list[tuple[int, 
 
 @given(gaps, st.integers(0, 30_000))
 def test_truncation_drops_batches_at_or_after_a_position(entries: list[tuple[int, int]], position: int) -> None:
-    """What starts at the position goes, what starts before it stays."""
+    """Entries at or after the position are removed, entries before it stay."""
     index, listed = filled(entries)
     index.truncate(position)
     kept = [(last, at) for last, at in listed if at < position]
@@ -57,7 +57,7 @@ def test_a_file_is_brought_up_from_whatever_it_was(
 
 
 def test_comparison_distinguishes_lagging_from_diverged() -> None:
-    """A file that lacks entries is behind; one with others is wrong; zeros behind are allotted."""
+    """A file that lacks entries is incomplete; one with other entries is wrong; zeros after them are preallocated."""
     file_system = MemoryFileSystem()
 
     def index(*entries: tuple[int, int]) -> OffsetIndex:

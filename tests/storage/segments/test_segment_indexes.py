@@ -13,7 +13,7 @@ LIMITS = IndexLimits(interval_bytes=100, max_size_bytes=36)
 
 @attrs.frozen
 class PlacedBatch:
-    """What an index is told of a batch."""
+    """The facts about a batch that an index gets."""
 
     position: int
     size_bytes: int
@@ -23,7 +23,7 @@ class PlacedBatch:
 
 @st.composite
 def placed_batches(draw: st.DrawFn) -> list[PlacedBatch]:
-    """Batches that stand end to end."""
+    """Adjacent batches."""
     position = offset = 0
     batches = []
     for size_bytes, count, timestamp in draw(

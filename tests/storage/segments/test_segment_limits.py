@@ -66,7 +66,7 @@ def test_a_segment_ends_at_its_age(first: int) -> None:
 
 
 def test_age_counts_from_the_first_batch_also_after_a_scan() -> None:
-    """A segment that is opened anew ends when the one that was never closed does."""
+    """A reopened segment is full when the one that was never closed is."""
     files = MemoryFileSystem()
     segment_of([1, 1, 1], files)
     again = LogSegment(files, ".", 10, IndexLimits())
@@ -77,7 +77,7 @@ def test_age_counts_from_the_first_batch_also_after_a_scan() -> None:
 
 @pytest.mark.parametrize("kept", [0, 1])
 def test_age_restarts_after_a_full_truncation(kept: int) -> None:
-    """What a truncation has emptied has the age of what is appended then; what is left keeps its age."""
+    """A segment emptied by a truncation has the age of its next records; one that is not empty keeps its age."""
     segment = segment_of([1, 1])
     segment.cut_file(kept * SIZE)
     segment.forget_after(kept * SIZE, 10 + kept)
@@ -125,7 +125,7 @@ def test_the_first_of_equal_timestamps_counts() -> None:
 
 @pytest.mark.parametrize("is_last", [True, False])
 def test_the_last_time_entry_is_for_good_once_the_segment_ends(is_last: bool) -> None:
-    """Of a segment in which the log goes on, it is written and taken back: what comes then is indexed as ever."""
+    """In the active segment an entry is written and undone; later batches are indexed as usual."""
     files = MemoryFileSystem()
     segment_of([1, 1], files)
     segment = LogSegment(files, ".", 10, IndexLimits())
@@ -140,7 +140,7 @@ def test_the_last_time_entry_is_for_good_once_the_segment_ends(is_last: bool) ->
 
 
 def test_a_truncation_forgets_found_transactions() -> None:
-    """Where other batches come to stand than those that were found, nothing is looked for in the middle of one."""
+    """If other batches replace the found ones, no search starts in the middle of a batch."""
     segment = segment_of([1, 1, 1])
     assert segment.locate(12)[0] == 2 * SIZE
     segment.cut_file(SIZE)
@@ -203,7 +203,7 @@ def _watched(segment: LogSegment) -> _Reserving:
 
 
 def _write(segment: LogSegment, size_bytes: int) -> None:
-    """Append one batch of so many bytes, of which only the first are those of a batch."""
+    """Append one batch of so many bytes, only the first of which are valid."""
     checked = check_append_as_follower(raft_batch(segment.next_offset, 1), 1, segment.next_offset, 1)
     assert checked is not None
     batch = checked.batches[0]._replace(size_bytes=size_bytes)
@@ -246,7 +246,7 @@ def test_room_that_is_left_is_given_back() -> None:
 
 
 def test_space_is_preallocated_again_after_a_truncation() -> None:
-    """What was reserved goes with a truncation, and with the rest of a write that found no room."""
+    """Preallocated space is released by a truncation, and with the rest of a write without disk space."""
     files = MemoryFileSystem()
     segment = segment_of([1, 1], files)
     file = _watched(segment)

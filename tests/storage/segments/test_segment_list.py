@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Segments that stand end to end answer as one list of batches, whatever rolls, goes and is removed."""
+"""Adjacent segments answer as one list of batches, through any rolls, truncations and removals."""
 
 import pytest
 from hypothesis import given
@@ -73,7 +73,7 @@ def test_every_offset_is_found(batch_counts: list[int]) -> None:
 
 @given(parts, st.data())
 def test_a_truncation_drops_what_follows(batch_counts: list[int], data: st.DataObject) -> None:
-    """What is below stays, and the log goes on from there; files of segments that went are gone."""
+    """Records below the offset stay, and the log continues there; files of truncated segments are deleted."""
     file_system = MemoryFileSystem()
     segments = listed(batch_counts, file_system)
     offset = 10 + 2 * data.draw(st.integers(0, sum(batch_counts)))
@@ -112,7 +112,7 @@ def test_a_restart_leaves_one_empty_segment(batch_counts: list[int], is_damaged:
 
 
 def test_a_read_stays_in_a_segment_and_below_its_limit() -> None:
-    """Batches that go on at or above the limit, or stand in the next segment, are left out."""
+    """Batches that reach to or above the limit, or are in the next segment, are left out."""
     segments = listed([3, 2])
     assert bytes(segments.read(10, 20, 1 << 20, EPOCHS).records) == b"".join(expected(10, 16))
     assert bytes(segments.read(10, 13, 1 << 20, EPOCHS).records) == raft_batch(10, 1, 2)
@@ -160,7 +160,7 @@ def test_rot_before_the_end_of_a_read_is_seen(size: int) -> None:
 
 @pytest.mark.parametrize("size", [1, TWO, TWO + 1, 2 * TWO - 1])
 def test_damage_after_a_read_does_not_matter(size: int) -> None:
-    """A batch of which a part is read, or nothing, is not checked by that read."""
+    """A batch that is read partly, or not at all, is not checked by that read."""
     assert len(rotten(2 * TWO - 1, b"?").read(10, 16, size, EPOCHS).records) == max(size, TWO)
 
 
@@ -180,7 +180,7 @@ def test_offsets_that_have_changed_are_not_served(base_offset: int) -> None:
 
 
 def test_the_place_of_an_offset_is_not_that_of_another_log() -> None:
-    """What was found last is forgotten by a truncation, by a roll and where the log starts anew."""
+    """The last result is forgotten by a truncation, by a roll and by a restart."""
     segments = listed([3])
     assert segments.locate(14).segment_position == SegmentPosition(10, 2 * TWO)
     segments.truncating(segments.batch_start(12)).do()

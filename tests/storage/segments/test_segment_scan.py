@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a scan takes for sound, and what it believes of what lies behind the first problem."""
+"""Which bytes a scan takes for sound, and how it judges bytes after the first problem."""
 
 import sys
 from typing import Any
@@ -41,7 +41,7 @@ def scanned(
 
 @attrs.define
 class CachedFile:
-    """A file of which memory may hold other bytes than the disk, if it has a disk."""
+    """A file whose bytes in memory may differ from those on the disk, if it has one."""
 
     memory: bytes
     disk: bytes | None
@@ -120,7 +120,7 @@ def test_the_offsets_of_a_batch_inside_a_record_are_not_trusted() -> None:
 
 @pytest.mark.parametrize("codec", [CompressionType.NONE, CompressionType.GZIP])
 def test_batches_after_a_damaged_one_show_the_loss(codec: CompressionType) -> None:
-    """However few bytes the records of a rotten batch took, what stands behind it is of this log."""
+    """However small the records of a damaged batch are, the batches after it belong to this log."""
     builder = RecordBatchBuilder(1, partition_leader_epoch=1, compression_type=codec)
     builder.extend([(0, None, b"v")] * 2000)
     rotten = bytearray(builder.build())
@@ -157,7 +157,7 @@ def test_a_batch_has_a_record_for_each_offset(count: int, last_offset_delta: int
 
 
 class FailingSource:
-    """Bytes that the disk gives back but for one of them, or not at all."""
+    """Bytes that the disk can read except for one of them, or not at all."""
 
     def __init__(self, data: bytes, bad_position: int | None = None) -> None:
         self.data = data
@@ -179,7 +179,7 @@ class FailingSource:
 
 
 def test_unreadable_bytes_are_reported_at_their_place() -> None:
-    """Scanning goes on before and behind the range, which is no torn tail wherever it lies."""
+    """Scanning continues before and after the range, which is never a torn tail."""
     batches = [raft_batch(offset, 1, 1, bytes([offset]) * 3000) for offset in range(10)]
     data, size = b"".join(batches), len(batches[0])
     for position in range(0, len(data), 1000):
@@ -195,7 +195,7 @@ def test_unreadable_bytes_are_reported_at_their_place() -> None:
 
 
 def test_zeros_that_are_right_are_no_bytes_of_the_disk() -> None:
-    """Zeros stand for what cannot be read; that they check, as zeros were there, makes nothing readable."""
+    """Zeros replace unreadable bytes, which count as unreadable even if zeros were there and the checks succeed."""
     data = raft_batch(0, 1) + raft_batch(1, 1, 1, bytes(3 * BLOCK_SIZE)) + raft_batch(2, 1)
     found = scanned(FailingSource(data, BLOCK_SIZE + 1))
     assert found.problem is not None

@@ -23,7 +23,7 @@ from tests.file_logs import DIRECTORY, fill, flip, kill, open_log, segment_path
 
 
 def leader(epoch: int, leader_id: int = 1) -> QuorumStateData:
-    """What a leader writes."""
+    """The batches of a leader."""
     return QuorumStateData(1, leader_id=leader_id, leader_epoch=epoch)
 
 
@@ -54,7 +54,7 @@ def test_a_leader_continues_at_the_log_end() -> None:
 
 
 def test_no_crash_leaves_a_log_ahead_of_the_election_state() -> None:
-    """At each moment of it, and of the append behind it: the replica may vote, and knows of the epoch of its log."""
+    """At each moment of it, and of the append after it, the replica may vote, and knows the epoch of its log."""
     file_system, log, store = begin()
     found = set()
 
@@ -206,7 +206,7 @@ def test_an_elected_replica_leads_in_spite_of_forgotten_votes() -> None:
 
 
 def test_a_log_that_is_in_the_epoch_continues() -> None:
-    """It has nothing to wait for while the election state is written anew."""
+    """It waits for nothing while the election state is written again."""
     _, log, store = begin()
     work = prepare_to_lead(log, store, leader(3))
     fill(log, 1, epoch=3)
@@ -225,7 +225,7 @@ def test_a_log_in_memory_is_led_likewise() -> None:
 
 @pytest.mark.parametrize("in_parts", [False, True])
 def test_the_first_batch_of_an_epoch_that_was_entered_syncs_nothing(in_parts: bool) -> None:
-    """To enter it has written it down: what comes behind is one write, also for a second epoch."""
+    """Entering the epoch has written it: the batches after it are one write, also for a second epoch."""
     file_system = MemoryFileSystem()
     log = open_log(file_system, LogConfig())
     for epoch in (1, 2):

@@ -119,7 +119,7 @@ def test_without_records_there_is_no_file_of_them() -> None:
 
 
 def test_bootstrap_records_are_as_kafkas() -> None:
-    """``bootstrap.checkpoint`` has the bytes of Kafka's for the same records, but for the times and so the CRCs."""
+    """``bootstrap.checkpoint`` has the bytes of Kafka's for the same records, except the times and thus the CRCs."""
     theirs = (KAFKAS / "bootstrap.checkpoint").read_bytes()
     snapshot = RecordsSnapshotReader(BufferSource(theirs), BOOTSTRAP_SNAPSHOT_ID)
     values = [r.value or b"" for each in snapshot if isinstance(each, RecordBatch) for r in each.records()]
@@ -170,7 +170,7 @@ def test_a_format_that_makes_no_sense(arguments: tuple[object, ...]) -> None:
 
 
 def test_a_formatted_directory_is_not_formatted_again() -> None:
-    """Who has a ``meta.properties``, or a log without one, is somebody's."""
+    """A directory with a ``meta.properties``, or with a log but without one, is in use."""
     file_system = formatted()
     before = file_system.contents()
     with pytest.raises(AlreadyFormattedError):
@@ -231,7 +231,7 @@ def test_every_crash_leaves_a_directory_or_none() -> None:
 
 
 def test_an_open_directory_is_held() -> None:
-    """Until it is closed nobody else opens it; closing twice is harmless."""
+    """Until it is closed no one else can open it; closing twice is harmless."""
     file_system = formatted()
     held = LogDirectory.open(file_system, "node", cluster_id=CLUSTER, node_id=1, directory_id=DIRECTORY_ID)
     assert (held.path, held.log_path) == ("node", f"node/{METADATA_DIRECTORY_NAME}")
@@ -245,7 +245,7 @@ def test_an_open_directory_is_held() -> None:
 
 
 def test_the_topic_is_noted_when_it_is_opened() -> None:
-    """What was only formatted gets the ``partition.metadata`` that Kafka writes when it starts."""
+    """A directory that was only formatted gets the ``partition.metadata`` that Kafka writes at startup."""
     file_system = formatted()
     LogDirectory.open(file_system, "node").close()
     written = file_system.contents()[f"node/{METADATA_DIRECTORY_NAME}/partition.metadata"]
@@ -261,7 +261,7 @@ def test_the_topic_is_noted_when_it_is_opened() -> None:
     ],
 )
 def test_a_directory_of_another_program(expected: dict[str, object], subject: str, found: str) -> None:
-    """Another cluster's, node's or an exchanged directory is refused, by name, and let go of."""
+    """Another cluster's, another node's or an exchanged directory is refused, by name, and released."""
     file_system = formatted()
     with pytest.raises(ForeignDirectoryError) as caught:
         LogDirectory.open(file_system, "node", **expected)  # type: ignore[arg-type]
@@ -309,7 +309,7 @@ def test_what_is_not_formatted(path: str) -> None:
     ],
 )
 def test_damaged_properties(name: str, data: bytes, error: type[DecodeError]) -> None:
-    """A file that does not read is an error that names it, and the directory is let go of."""
+    """An unreadable file is an error that names it, and the directory is released."""
     file_system = formatted()
     replace_file(file_system, f"node/{name}", data)
     for _ in range(2):
@@ -319,7 +319,7 @@ def test_damaged_properties(name: str, data: bytes, error: type[DecodeError]) ->
 
 
 def test_a_failing_disk_releases_the_directory() -> None:
-    """A disk that fails while a directory is opened leaves no lock behind."""
+    """A disk that fails while a directory is opened leaves no lock."""
     file_system = formatted()
     file_system.faults.append(Fault(Operation.SYNC))
     with pytest.raises(StorageError):
@@ -328,7 +328,7 @@ def test_a_failing_disk_releases_the_directory() -> None:
 
 
 def test_kafkas_directory(tmp_path: Path) -> None:
-    """The directory of a real Kafka opens, and stays as it is but for the lock."""
+    """The directory of a real Kafka opens, and is unchanged except for the lock."""
     copy = tmp_path / "n1"
     shutil.copytree(KAFKAS, copy)
     before = {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may own a log directory, and which directory is one: the case at each limit, and the ones beside it."""
+"""Owners of log directories, and directories that count as one: at each limit, before and after it."""
 
 import uuid
 
@@ -38,7 +38,7 @@ def test_every_node_id_can_own_a_directory(node_id: int) -> None:
 
 @pytest.mark.parametrize("node_id", [-1, 2**31, 2**31 + 1])
 def test_other_numbers_are_no_node_ids(node_id: int) -> None:
-    """Below 0 and above the greatest int32 there is no node."""
+    """Node ids are not negative, and at most the greatest int32."""
     with pytest.raises(ValueError, match="node id"):
         DirectoryFormat(CLUSTER, node_id, DIRECTORY_ID)
 
@@ -54,7 +54,7 @@ def test_the_first_hundred_directory_ids_are_reserved(number: int, is_reserved: 
 
 
 def test_a_lone_voter_has_a_directory_id() -> None:
-    """A voter whose directory is not known cannot be told from another."""
+    """A voter whose directory id is not known cannot be distinguished from another."""
     node = VoterNode(ReplicaKey(1), Endpoints.of({"C": ("h", 1)}), SupportedVersionRange(0, 1))
     with pytest.raises(ValueError, match="without a directory id"):
         DirectoryFormat.standalone(CLUSTER, node)
@@ -70,7 +70,7 @@ def test_a_directory_may_have_any_name(name: str) -> None:
 
 @pytest.mark.parametrize("has_meta", [False, True])
 def test_a_partition_of_another_topic_is_foreign(has_meta: bool) -> None:
-    """What holds a ``partition.metadata`` and is named for another topic is refused, whatever else it holds."""
+    """A directory with a ``partition.metadata`` that is named for another topic is refused, whatever else it has."""
     file_system = _formatted("orders-0") if has_meta else MemoryFileSystem((("orders-0", None, False),))
     data = write_partition_metadata(PartitionMetadata(0, uuid.UUID(int=1)))
     file_system.open("orders-0/partition.metadata", create=True).append(data)
@@ -92,7 +92,7 @@ def test_the_directory_above_is_named_where_that_is_meant(is_partition: bool) ->
 
 
 def test_the_logs_own_directory_is_made_again() -> None:
-    """Where it is gone, opening makes it; it is made to last also where it is there, since nobody may have done so."""
+    """If it is missing, opening makes it; it is synced even if it exists, since that may not have been done."""
     meta = _formatted("node").contents()["node/meta.properties"]
     file_system = MemoryFileSystem((("node", None, False),))
     file_system.open("node/meta.properties", create=True).append(meta)
@@ -105,6 +105,6 @@ def test_the_logs_own_directory_is_made_again() -> None:
 
 
 def test_a_formatted_directory_is_durable() -> None:
-    """After a crash that takes whatever was not synced, the directory is there and can be opened."""
+    """After a crash that loses everything unsynced, the directory exists and can be opened."""
     file_system = _formatted("above/node").crash(lambda count: 0)
     LogDirectory.open(file_system, "above/node").close()

@@ -93,13 +93,13 @@ def test_a_new_replica_may_vote() -> None:
 
 
 def test_a_log_without_a_state_does_not_vote() -> None:
-    """Where there is a log, somebody has led it: a replica that remembers nothing of that does not vote."""
+    """A log had a leader: a replica with a log but no election state does not vote."""
     store = QuorumStateStore.open(MemoryFileSystem(), ".", has_log=True)
     assert (store.recovered.origin, store.recovered.may_vote) == (QuorumStateOrigin.LOST, False)
 
 
 def test_bad_files_alone_mean_a_lost_state() -> None:
-    """Files that are there and cannot be read tell of something to remember, log or not; they are left as they are."""
+    """Unreadable files show that there was a state, with a log or without; they are left as they are."""
     file_system = stored(VOTED)
     for name in FILES:
         put(file_system, name, b"{")
@@ -112,7 +112,7 @@ def test_bad_files_alone_mean_a_lost_state() -> None:
 @pytest.mark.parametrize("spared", FILES)
 @pytest.mark.parametrize("damage", [None, b"", b"no state"])
 def test_one_sound_file_is_enough(spared: str, damage: bytes | None) -> None:
-    """Whichever file is left, it tells the vote; opening the store makes the others say so again."""
+    """Whichever file is left has the vote; opening the store writes it to the others again."""
     file_system = stored(UNDECIDED, VOTED)
     whole = file_system.contents()
     for name in set(FILES) - {spared}:
@@ -163,7 +163,7 @@ def test_a_flipped_bit_in_kafkas_file_never_allows_a_second_vote(data: st.DataOb
     ids=["later", "earlier", "less", "other", "vote", "leader"],
 )
 def test_kafka_in_our_directory(ours: QuorumStateData, kafkas: QuorumStateData, expected: QuorumStateData) -> None:
-    """What Kafka wrote later is taken, and told; at one epoch our copies win, unless Kafka alone has decided."""
+    """Later states by Kafka are accepted and reported; at one epoch our copies win, unless only Kafka has decided."""
     file_system = stored(ours)
     put(file_system, "quorum-state", write_quorum_state(kafkas))
     store = QuorumStateStore.open(file_system, ".", has_log=True)
@@ -184,7 +184,7 @@ def test_a_directory_of_kafkas() -> None:
 
 
 def test_a_negative_epoch_is_no_state() -> None:
-    """An epoch below 0 is what nobody writes."""
+    """No program writes an epoch below 0."""
     file_system = MemoryFileSystem()
     put(file_system, "quorum-state", write_quorum_state(QuorumStateData(1, leader_epoch=-1)))
     assert load_quorum_state(file_system, ".", has_log=False).origin is QuorumStateOrigin.LOST
@@ -215,7 +215,7 @@ def test_a_write_that_the_disk_lost_is_found(before: QuorumStateData, after: Quo
 @pytest.mark.parametrize("skip", range(3))
 @pytest.mark.parametrize("operation", [Operation.WRITE, Operation.SYNC, Operation.RENAME, Operation.SYNC_DIRECTORY])
 def test_a_failed_store_is_not_trusted(operation: Operation, skip: int) -> None:
-    """After a failure the state is the old one, no later write is tried, and opening anew finds old or new."""
+    """After a failure the state is the old one, no later write is tried, and reopening finds the old or the new."""
     file_system = stored(UNDECIDED)
     store = QuorumStateStore.open(file_system, ".", has_log=True)
     file_system.faults.append(Fault(operation, skip=skip))
@@ -269,7 +269,7 @@ def test_without_room_for_a_reserve_there_is_none(operation: Operation) -> None:
 
 
 def test_startup_trusts_no_file_of_another_process() -> None:
-    """Also where all three agree, they are written before anyone is told; a disk that is full keeps the vote back."""
+    """Even if all three agree, they are written before the vote is reported; on a full disk it is not."""
     file_system = stored(VOTED)
     file_system = file_system.settled()
     QuorumStateStore.open(file_system, ".", has_log=True)
@@ -285,7 +285,7 @@ def test_startup_trusts_no_file_of_another_process() -> None:
 
 
 def test_every_crash_keeps_the_vote() -> None:
-    """Whenever power goes, once and again, what was told is remembered, and what is remembered was written."""
+    """Through any power losses, the reported state is remembered, and the remembered state was written."""
 
     def scenario(file_system: MemoryFileSystem, promise: Promise) -> None:
         store = QuorumStateStore.open(file_system, ".", has_log=False)
@@ -437,7 +437,7 @@ def test_decisions_of_an_epoch_are_kept(before: QuorumStateData, after: QuorumSt
     ],
 )
 def test_an_epoch_continues(before: QuorumStateData, after: QuorumStateData) -> None:
-    """A vote, a leader, and the directory of whom one has voted for may become known; a leader makes up for a vote."""
+    """A vote, a leader, and the directory id of the candidate may become known; a leader replaces a vote."""
     store = QuorumStateStore.open(stored(before), ".", has_log=True)
     store.write(after)
     assert store.state == after

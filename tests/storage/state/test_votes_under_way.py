@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An election state that another thread makes durable: nobody acts upon it before it is finished."""
+"""An election state that another thread makes durable is not in force before it is finished."""
 
 from typing import Final
 
@@ -38,7 +38,7 @@ def syncs_of(file_system: MemoryFileSystem) -> int:
 
 
 def test_a_vote_is_known_once_it_is_finished() -> None:
-    """It is written and synced by the run alone, within the paths that were told, and carries its epoch and number."""
+    """Only the run writes and syncs it, within the stated paths, and it has its epoch and number."""
     file_system, store = begin()
     before, steps = syncs_of(file_system), len(file_system.steps)
     work = store.prepare_write(VOTE)

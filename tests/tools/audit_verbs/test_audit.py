@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``raftlog audit``: tables that say what ``verify`` says, and runs that go on where an earlier one was."""
+"""``raftlog audit``: tables that agree with ``verify``, and runs that resume an earlier one."""
 
 import contextlib
 import json
@@ -113,7 +113,7 @@ def test_timelines(out: Path) -> None:
 
 
 def test_checks(quorum: Path, out: Path) -> None:
-    """There is a row a rule: it fails where there is a finding, and passes where there was something to check."""
+    """Each rule has a row: it fails if there is a finding, and passes if there was something to check."""
     audit(out, quorum)
     status = {row["rule"]: row["status"] for row in rows(out, "checks")}
     found = {row["rule"] for row in rows(out, "findings")}
@@ -181,7 +181,7 @@ def test_unchanged_files_are_not_read_again(quorum: Path, out: Path, monkeypatch
 
 
 def _noting(survey: Callable[[SurveyTask], FileEvidence]) -> Callable[[StoredSurvey, SurveyTask], FileEvidence]:
-    """What a ``StoredSurvey`` does, with this survey."""
+    """A ``StoredSurvey`` of this survey."""
 
     def call(self: StoredSurvey, task: SurveyTask) -> FileEvidence:
         return self._stored(task) or survey(task)
@@ -304,7 +304,7 @@ def test_two_runs_at_once(out: Path) -> None:
 
 
 def test_odd_names(tmp_path: Path, out: Path) -> None:
-    """A name that is no Unicode is escaped in the tables, and found again in the store."""
+    """A name that is not valid Unicode is escaped in the tables, and found again in the store."""
     folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/a\xff\nb"))
     write_log(folder / "orders-0", batch(), b"torn")
     audit(out, folder)
@@ -316,7 +316,7 @@ def test_odd_names(tmp_path: Path, out: Path) -> None:
 
 
 def test_a_damaged_store(out: Path) -> None:
-    """A store that is no database is one clear line, which says what to do."""
+    """A store that is not a database is one clear line, with advice."""
     audit(out, QUORUM / "n1")
     (out / "evidence.sqlite").write_bytes(b"no database" * 1000)
     outcome = audit(out, QUORUM / "n1")

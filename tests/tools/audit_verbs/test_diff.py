@@ -40,7 +40,7 @@ def _diff(*arguments: str | Path) -> list[dict[str, object]]:
 
 
 def test_replicas_of_a_real_quorum() -> None:
-    """The replicas that a real quorum left are equal, but for one that was stopped earlier; that is clean."""
+    """The replicas of a real quorum are equal, except one that was stopped earlier; that is clean."""
     outcome = run("diff", *(QUORUM / name for name in ("n1", "n2", "n3", "n4")), "--format", "jsonl")
     assert outcome.exit_code == 0
     assert [each["divergences"] for each in outcome.of_kind("comparison")] == [1, 0, 0]
@@ -49,7 +49,7 @@ def test_replicas_of_a_real_quorum() -> None:
 
 
 def test_segments_are_compared_by_themselves() -> None:
-    """Two files are compared whatever their directories are called."""
+    """Two files are compared whatever the names of their directories."""
     first = _last_segment(QUORUM / "n1")
     assert run("diff", first, first).text.splitlines()[-1] == "  equal"
 
@@ -129,7 +129,7 @@ def test_a_failing_survey_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_odd_names(tmp_path: Path) -> None:
-    """What is no Unicode in a name is written as it was read, and what would act upon a terminal is escaped."""
+    """Bytes of a name that are not Unicode are written as read; characters that act on a terminal are escaped."""
     odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff\x1b"))
     shutil.copytree(QUORUM / "n1" / PARTITION, odd / PARTITION)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine that is chosen: Spark only where somebody named one, and where it pays."""
+"""The choice of engine: Spark only if one was named, and if it pays."""
 
 import argparse
 import sys
@@ -44,7 +44,7 @@ def test_auto_reports_its_choice(tmp_path: object, monkeypatch: pytest.MonkeyPat
 
 
 def test_options() -> None:
-    """The engine is that of this machine if nobody says otherwise."""
+    """The default engine is that of this machine."""
     given_options = parser_of("raftlog audit").parse_args(["data", "--out", "out"])
 
     assert isinstance(given_options, argparse.Namespace)

@@ -39,7 +39,7 @@ def replicas(name: str) -> list[Path]:
 
 
 def kafkas_records(name: str, kind: str, node: str = "*") -> dict[int, tuple[int, dict[str, Any]]]:
-    """What Kafka's dump-log says of control records in segments: time and value by offset."""
+    """The control records in segments by Kafka's dump-log: time and value by offset."""
     found = {}
     for path in (GOLDEN / name / "expected").glob(f"{node}.__cluster_metadata-0.*.log.deep.txt"):
         for offset, timestamp, type_name, value in _CONTROL.findall(path.read_text()):
@@ -49,7 +49,7 @@ def kafkas_records(name: str, kind: str, node: str = "*") -> dict[int, tuple[int
 
 
 def status(name: str, step: str) -> dict[str, str]:
-    """What kafka-metadata-quorum describe --status said."""
+    """The output of kafka-metadata-quorum describe --status."""
     text = (GOLDEN / name / "expected" / f"quorum-{step}.txt").read_text()
     return dict(re.split(r":\s+", line, maxsplit=1) for line in text.splitlines())
 
@@ -105,7 +105,7 @@ def test_what_each_change_was() -> None:
 
 @pytest.mark.parametrize("name", QUORUMS)
 def test_replicas_agree(name: str) -> None:
-    """Each replica alone tells the end of the same story, as far back as its files go."""
+    """Each replica alone shows the same history, as far back as its files go."""
     whole = {each["offset"]: each["voters"] for each in lines("voters", *replicas(name))}
     leaders = {each["epoch"]: each["leader_id"] for each in lines("epochs", *replicas(name))}
     for replica in replicas(name):
@@ -135,7 +135,7 @@ def test_epochs_are_those_of_kafkas_dump(name: str) -> None:
     ("name", "step"), [("dynamic-quorum", "3-removed"), ("static-upgrade", "2-upgraded"), ("wire", "removed")]
 )
 def test_the_status_is_kafkas(name: str, step: str) -> None:
-    """What does not change when a quorum stops is what Kafka said of it while it ran, in the same shape."""
+    """Facts that do not change when a quorum stops are those that Kafka reported while it ran, in the same form."""
     kafkas, ours = status(name, step), said(run("quorum", *replicas(name)))
 
     assert ours.keys() == kafkas.keys() - {"MaxFollowerLagTimeMs"}
@@ -169,7 +169,7 @@ def test_a_static_quorum() -> None:
 
 
 def test_one_file() -> None:
-    """A snapshot alone tells its voters, and a segment alone its epochs."""
+    """A single snapshot shows its voters, and a single segment its epochs."""
     directory = GOLDEN / "wire/data/n1/__cluster_metadata-0"
     (change,) = lines("voters", directory / "00000000000000000237-0000000004.checkpoint")
 
@@ -199,7 +199,7 @@ def test_several_logs() -> None:
 
 @pytest.mark.parametrize("verb", ["voters", "epochs", "quorum"])
 def test_bad_input(verb: str, tmp_path: Path) -> None:
-    """What is not there, or is no log, is one line on standard error, and exit code 1."""
+    """A missing path, or one that is not a log, is one line on standard error, and exit code 1."""
     for path in (tmp_path / "absent", tmp_path):
         outcome = run(verb, path)
         assert (outcome.exit_code, outcome.output, len(outcome.complaints)) == (1, b"", 1)
@@ -244,7 +244,7 @@ def test_damage_is_reported_and_the_rest_is_shown(verb: str, tmp_path: Path) -> 
 
 
 def test_a_log_that_is_not_rafts(tmp_path: Path) -> None:
-    """Who asks for the quorum of a topic's log is told that there is none; its epochs can be seen."""
+    """The quorum of a topic's log is an error; its epochs are shown."""
     outcome = run("quorum", GOLDEN / "data-topics/data/n1/txn-0")
 
     assert (outcome.exit_code, outcome.complaints) == (1, ["raftlog quorum: the paths have no raft log"])

@@ -57,7 +57,7 @@ def node(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def odd(tmp_path: Path) -> Path:
-    """A partition with a flipped byte, in a directory whose name is no Unicode and has a line end."""
+    """A partition with a flipped byte, in a directory whose name is not Unicode and has a line end."""
     folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/a\xff\nb"))
     write_log(folder / "orders-0", EPOCHS, name="leader-epoch-checkpoint")
     flip(write_log(folder / "orders-0", batch(), batch(1), batch(2)), len(batch()) + 30)
@@ -142,7 +142,7 @@ def test_exit_codes(damage: str, fail_on: str, exit_code: int, tmp_path: Path) -
 
 
 def test_what_cannot_be_read_is_never_clean(tmp_path: Path) -> None:
-    """A path that is not there gives 1, whatever findings count for; the others are verified all the same."""
+    """A missing path gives exit code 1, whatever ``--fail-on`` says; the others are verified all the same."""
     log = write_log(tmp_path / "orders-0", batch())
     outcome = verify("--fail-on", "data-loss", tmp_path / "nowhere", log)
 
@@ -153,7 +153,7 @@ def test_what_cannot_be_read_is_never_clean(tmp_path: Path) -> None:
 
 
 def test_an_empty_directory(tmp_path: Path) -> None:
-    """A directory without anything to verify is no success."""
+    """A directory without anything to verify is not a success."""
     outcome = verify(tmp_path)
 
     assert outcome.exit_code == 3
@@ -161,7 +161,7 @@ def test_an_empty_directory(tmp_path: Path) -> None:
 
 
 def test_odd_names(odd: Path) -> None:
-    """A path that is no Unicode is written as it was read, on one line; in JSON it is base64."""
+    """A path that is not Unicode is written as it was read, on one line; in JSON it is base64."""
     outcome = verify("--fail-on", "data-loss", odd)
     (finding,) = (each for each in lines(verify("--format", "jsonl", odd)) if each["kind"] == "finding")
 

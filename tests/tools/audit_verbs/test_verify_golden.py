@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``raftlog verify`` says of nodes that were killed, and of clusters that were given one id."""
+"""``raftlog verify`` on nodes that were killed, and on clusters that were given one id."""
 
 import json
 import shutil
@@ -34,7 +34,7 @@ def test_two_clusters_of_one_id_are_two_quorums() -> None:
 
 @pytest.mark.parametrize("node", ["n2", "n3"])
 def test_offsets_that_continue_one_too_high_are_one_finding(node: str, tmp_path: Path) -> None:
-    """Neither the index, nor a snapshot, nor another replica is said to contradict a log of which that was said."""
+    """Neither the index, nor a snapshot, nor another replica is reported again for such a log."""
     data = tmp_path / "data"
     shutil.copytree(GOLDEN / "dynamic-quorum/data", data)
     path = max((data / node / "__cluster_metadata-0").glob("*.log"))
@@ -67,7 +67,7 @@ def _is_padded(entry: dict[str, int]) -> bool:
 
 
 def test_records_deleted_by_retention_are_not_missed(tmp_path: Path) -> None:
-    """A log whose first segment is gone is sound, though a transaction that is aborted behind it began there."""
+    """A log whose first segment was deleted is sound, though a transaction that is aborted later began there."""
     path = Path(shutil.copytree(GOLDEN / "data-topics/data/n1/txn-1", tmp_path / "txn-1"))
     for name in path.glob(f"{0:020}.*"):
         name.unlink()

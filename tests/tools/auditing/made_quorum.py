@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Evidence of raft logs, made by hand: what surveys would say of files that nobody wrote."""
+"""Evidence of raft logs, made by hand: as surveys would return it, without files."""
 
 import uuid
 from collections.abc import Iterable
@@ -162,7 +162,7 @@ class MadeLog:
         return self.small_file(name, FileKind.QUORUM_STATE if name == "quorum-state" else None, **(fields | more))
 
     def evidence(self, *findings: Finding) -> PartitionEvidence:
-        """What surveys say of all of it, with some findings inside the segment."""
+        """The evidence of all of it, with some findings inside the segment."""
         task = SurveyTask(self.place, self.path, FileKind.LOG, base_offset=self.start_offset, is_raft=True)
         extent = None
         if self.epochs:
@@ -191,7 +191,7 @@ class MadeLog:
 
 
 def log_directory(node: str, node_id: int, directory_id: uuid.UUID | None, cluster_id: str = "A") -> PartitionEvidence:
-    """What a log directory says of itself."""
+    """The meta.properties of a log directory."""
     contents = {
         "version": 1,
         "cluster_id": cluster_id,

@@ -64,5 +64,5 @@ class Replicas:
 
 
 def log_of(batches: Sequence[Batch]) -> bytes:
-    """Write batches one behind the other."""
+    """Write consecutive batches."""
     return b"".join(map(encode, batches))

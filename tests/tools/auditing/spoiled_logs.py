@@ -30,7 +30,7 @@ def batches_of(path: Path) -> list[bytes]:
 
 
 def change_batches(path: Path, change: Callable[[list[bytes]], Iterable[bytes]]) -> None:
-    """Write a file anew with other batches."""
+    """Write a file again with other batches."""
     path.write_bytes(b"".join(change(batches_of(path))))
 
 

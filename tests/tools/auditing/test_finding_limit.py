@@ -16,7 +16,7 @@ def _found(rule: str, position: int) -> Finding:
 
 @given(st.lists(st.tuples(st.sampled_from(["batch-crc", "tail-torn"]), st.integers(0, 9)), max_size=20), st.booleans())
 def test_so_many_of_a_rule_are_kept(plan: list[tuple[str, int]], by_rows: bool) -> None:
-    """Of each rule the first few are kept, by position; the number of the others is told. Rows count alike."""
+    """The first few findings of each rule are kept, by position; the number of the others is reported. So are rows."""
     limit = FindingLimit("a.log", most=3)
     for rule, position in plan:
         if by_rows:
@@ -51,7 +51,7 @@ def test_rows_beyond_the_limit_are_not_explained() -> None:
 
 
 def test_files_beside_it_have_limits_of_their_own() -> None:
-    """Findings of an index come behind those of its segment, and do not take their room."""
+    """Findings of an index come after those of its segment, and do not use up their limit."""
     limit = FindingLimit("a.log", most=1)
     limit.extend([Finding("a.index", "tail-zero", "x", 1), Finding("a.log", "tail-zero", "y", 9)])
     assert [found.path for found in limit.findings()] == ["a.log", "a.index"]

@@ -74,7 +74,7 @@ def copy_of(topic: str, folder: Path) -> Path:
 
 
 def wrong_in(path: Path) -> list[tuple[str, int | None]]:
-    """Survey a partition as an audit does, and return what is above harmless, but for what others judge."""
+    """Survey a partition as an audit does, and return the findings above harmless, except those of other judgements."""
     files = [survey(task) for task in find_tasks([str(path)]) if isinstance(task, SurveyTask)]
     (evidence,) = group_by_place(files)
     return [(each.rule, each.offset) for each in findings_of(evidence) if each.severity is not Severity.HARMLESS]
@@ -92,7 +92,7 @@ def test_each_byte_of_a_transaction_index_matters(position: int, tmp_path: Path)
 
 
 def test_indexes_that_were_all_removed_are_rebuilt(tmp_path: Path) -> None:
-    """Kafka makes a transaction index anew with the offset index; without one alone, aborts are not known any more."""
+    """Kafka rebuilds a transaction index with the offset index; if only the former is missing, aborts are lost."""
     path = copy_of("txn-1", tmp_path)
     index = path / "00000000000000000025.txnindex"
     index.unlink()
@@ -105,7 +105,7 @@ def test_indexes_that_were_all_removed_are_rebuilt(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("first", [0, 1])
 def test_swapped_batches_of_a_transaction_are_one_finding(first: int, tmp_path: Path) -> None:
-    """A marker that stands before its records is found by its offset, and by nothing that it means."""
+    """A marker before its records is found by its offset, and not by its meaning."""
     path = copy_of("txn-1", tmp_path)
     log = path / "00000000000000000025.log"
     parts = [bytes(piece.buffer) for piece in split(BufferSource(log.read_bytes())) if isinstance(piece, RecordBatch)]
@@ -116,7 +116,7 @@ def test_swapped_batches_of_a_transaction_are_one_finding(first: int, tmp_path: 
 
 @pytest.mark.parametrize(("base_offset", "size"), [(0, 1800), (0, 0), (25, 1900), (25, 60)])
 def test_a_torn_segment_of_a_transaction_is_no_other_finding(base_offset: int, size: int, tmp_path: Path) -> None:
-    """What the lost bytes held explains what is missing in indexes, transactions and producer snapshots."""
+    """The lost bytes explain what is missing in indexes, transactions and producer snapshots."""
     path = copy_of("txn-1", tmp_path)
     log = path / f"{base_offset:020}.log"
     log.write_bytes(log.read_bytes()[:size])

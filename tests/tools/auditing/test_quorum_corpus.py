@@ -30,7 +30,7 @@ CLEAN = (
 
 
 def surveyed(paths: Iterable[Path]) -> list[PartitionEvidence]:
-    """What log directories say, and the partitions in them."""
+    """The evidence of log directories and the partitions in them."""
     tasks = [task for task in find_tasks(map(str, paths)) if isinstance(task, SurveyTask)]
     return group_by_place(map(survey, tasks))
 

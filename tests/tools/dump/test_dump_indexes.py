@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands beside a log: entries are listed, and what does not hold is a finding at its place."""
+"""Files beside a log: their entries are listed, and faults are findings with a position."""
 
 import shutil
 from pathlib import Path
@@ -86,14 +86,14 @@ def test_an_offset_index_that_is_one_off(changed: int, field: str, step: int, tm
 
 
 def test_an_offset_index_past_the_end(tmp_path: Path) -> None:
-    """An entry for a position behind the segment's end is damage."""
+    """An entry for a position after the segment's end is damage."""
     beyond = OffsetIndexEntry(30, 2**31 - 1)
 
     assert "no batch" in assert_finding(offset_index(tmp_path, [*OFFSET_ENTRIES, beyond]), "index-entry", 24)["reason"]
 
 
 def test_an_offset_index_out_of_order(tmp_path: Path) -> None:
-    """An entry that does not come after the one before it is damage, where it stands."""
+    """An entry that does not follow the one before it is damage, at its position."""
     assert_finding(offset_index(tmp_path, [OFFSET_ENTRIES[1], OFFSET_ENTRIES[0]]), "index-order", 8)
 
 
@@ -263,7 +263,7 @@ def test_versions_in_a_transaction_index(tmp_path: Path) -> None:
 
 
 def test_an_empty_index(tmp_path: Path) -> None:
-    """An offset index without a byte is said to be empty in Kafka's words; it is no finding."""
+    """An offset index without a byte is reported as empty in Kafka's words; it is not a finding."""
     log = write_segment(tmp_path, b"", b"")
 
     assert dump(log.with_suffix(".index")).text.endswith(".index is empty.\n")
@@ -322,7 +322,7 @@ def test_a_producer_snapshot_that_is_broken(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [*BROKEN, "notes.txt", "frames"])
 def test_the_format_kafka_ignores_other_files(name: str, tmp_path: Path) -> None:
-    """What kafka-dump-log ignores is ignored in its format, with a line on standard error."""
+    """Files that kafka-dump-log ignores are ignored in its format, with a line on standard error."""
     (tmp_path / name).write_bytes(b"anything")
 
     outcome = dump(tmp_path / name)

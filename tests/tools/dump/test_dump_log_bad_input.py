@@ -91,7 +91,7 @@ def assert_one_line(outcome: Outcome, path: Path, rule: str) -> None:
 @pytest.mark.parametrize("output_format", FORMATS)
 @pytest.mark.parametrize("name", BAD_BATCHES)
 def test_a_bad_batch_costs_no_more_than_itself(name: str, output_format: str, tmp_path: Path) -> None:
-    """One line says where a batch is bad and by which rule; what stands around it, and the next file, is printed."""
+    """One line has the place of a bad batch and the rule; the batches around it, and the next file, are printed."""
     data, rule = BAD_BATCHES[name]
 
     outcome = dump_all(tmp_path, data, output_format)
@@ -109,7 +109,7 @@ def test_a_bad_batch_costs_no_more_than_itself(name: str, output_format: str, tm
     "codec", [CompressionType.GZIP, CompressionType.SNAPPY, CompressionType.LZ4, CompressionType.ZSTD]
 )
 def test_bad_records_in_a_compressed_batch(codec: CompressionType, tmp_path: Path) -> None:
-    """What is wrong inside a compressed area is reported at the batch: bytes inside it have no place in the file."""
+    """A fault inside a compressed area is reported at the batch: bytes inside it have no position in the file."""
     area = compress(codec, _area(RECORD) + b"\xff" * 12)
     data = batch_bytes(area, base_offset=10, attributes=codec, last_offset_delta=1, count=2)
 
@@ -340,7 +340,7 @@ def decoders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 @pytest.mark.parametrize("output_format", FORMATS)
 @pytest.mark.parametrize("name", ["raises", "surrogate", "recursive", "not_a_number"])
 def test_a_decoder_that_raises(name: str, output_format: str, part: str, decoders: str, tmp_path: Path) -> None:
-    """A decoder that raises, or gives what is no text, is one suspicious line a record; the record prints as it is."""
+    """A decoder that raises, or does not return text, is one suspicious line per record; the record prints as it is."""
     path = write_log(tmp_path / "a-0", BEFORE, AFTER)
 
     outcome = dump("--format", output_format, f"--{part}-decoder-class", f"{decoders}:{name}", path)

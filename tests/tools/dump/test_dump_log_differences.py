@@ -26,12 +26,12 @@ NEXT = Batch(records=PAIRS, base_offset=6).to_bytes()
 
 
 def second(**fields: object) -> bytes:
-    """Make the batch that stands behind a sound one."""
+    """Make the batch after a sound one."""
     return Batch(records=PAIRS, base_offset=3, **fields).to_bytes()  # type: ignore[arg-type]
 
 
 def flipped_length() -> bytes:
-    """Make a batch whose length leads into the one behind it."""
+    """Make a batch whose length leads into the one after it."""
     data = bytearray(second())
     data[11] += 3
     return bytes(data)
@@ -132,7 +132,7 @@ TAILS = {
 @pytest.mark.parametrize("options", [(), ("--limit", "99"), ("--deep-iteration",)])
 @pytest.mark.parametrize("name", TAILS)
 def test_the_tail_has_one_line(name: str, options: tuple[str, ...], tmp_path: Path) -> None:
-    """What follows the last batch is counted once, with the zeros behind it; not where `--max-bytes` is given."""
+    """Bytes after the last batch are counted once, with the zeros after them; not with `--max-bytes`."""
     rest, size = TAILS[name]
     path = tmp_path / LOG_NAME
     path.write_bytes(SOUND + rest)

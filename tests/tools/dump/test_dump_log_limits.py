@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a dump may cost: memory that does not grow with the file, and bounds on what a batch can make it do."""
+"""The cost of a dump: memory does not grow with the file, and the work for one batch is bounded."""
 
 import gzip
 import resource
@@ -74,7 +74,7 @@ def test_memory_does_not_grow_with_the_records(large_log: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("tail", [b"", b"\xff" * 100])
 def test_memory_does_not_grow_with_a_hole(tail: bytes, tmp_path: Path) -> None:
-    """Nor does a sparse file of 1 GiB of zeros, whether they are padding or a hole with something behind it."""
+    """Nor does a sparse file of 1 GiB of zeros, whether they are padding or a hole followed by data."""
     path = tmp_path / LOG_NAME
     with path.open("wb") as file:
         file.write(batch())
@@ -109,7 +109,7 @@ def test_a_bomb_is_refused(codec: CompressionType, tmp_path: Path) -> None:
 
 
 def test_a_batch_above_the_limit_costs_no_other(tmp_path: Path) -> None:
-    """What stands behind a batch that expands above the limit is printed."""
+    """Batches after one that expands above the limit are printed."""
     path = write_log(tmp_path, bomb(CompressionType.ZSTD, limits.MAX_DECOMPRESSED_SIZE + MEBIBYTE), batch(1))
 
     outcome = dump_jsonl(path)

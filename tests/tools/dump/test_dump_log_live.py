@@ -99,7 +99,7 @@ def test_a_file_that_goes_while_it_is_read(
 def test_a_file_that_goes_before_it_is_read(
     options: tuple[str, ...], change: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A segment that a node deletes after its directory was listed is said to be gone, which is no error."""
+    """A segment that a node deletes after its directory was listed is reported as deleted, which is not an error."""
     write_log(tmp_path / "t-0", LOG)
     gone = write_log(tmp_path / "t-0", BATCHES[0], name="00000000000000000040.log")
     change_after(monkeypatch, 1, lambda: gone.exists() and change(gone))
@@ -148,7 +148,7 @@ def test_a_fifo(tmp_path: Path) -> None:
 
 
 def snapshot_of(folder: Path) -> dict[str, tuple[int, int, bytes]]:
-    """What there is in a directory: modes, times of change and contents."""
+    """The modes, times of change and contents of a directory's files."""
     return {
         path.name: (path.stat().st_mode, path.stat().st_mtime_ns, path.read_bytes())
         for path in sorted(folder.iterdir())
@@ -157,7 +157,7 @@ def snapshot_of(folder: Path) -> dict[str, tuple[int, int, bytes]]:
 
 @pytest.mark.parametrize("output_format", FORMATS)
 def test_nothing_is_written(output_format: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A directory without write permission is dumped, and is the same after; no file is opened but for reading."""
+    """A directory without write permission is dumped, and unchanged after; files are opened only for reading."""
     folder = tmp_path / "t-0"
     write_log(folder, LOG)
     (folder / "00000000000000000000.timeindex").write_bytes(bytes(24))
@@ -207,14 +207,14 @@ def test_a_link_to_its_own_directory(tmp_path: Path) -> None:
     ["a b.log", "a,b.log", "[1].log", "*.log", "-a.log", "'\".log", "\u00fc\u4e2d.log", os.fsdecode(b"\xc3\x28.log")],
 )
 def test_odd_names(name: str, tmp_path: Path) -> None:
-    """A file is dumped whatever it is called, also if it looks like a pattern or holds a comma."""
+    """A file is dumped whatever its name, also if it looks like a pattern or has a comma."""
     path = write_log(tmp_path, LOG, name=name)
 
     assert len(dump_jsonl(path).of_kind("record")) == len(BATCHES)
 
 
 def test_names_on_a_real_command_line(tmp_path: Path) -> None:
-    """Names that are no UTF-8 come through the command line, and a message about them is one line."""
+    """Names that are not UTF-8 are accepted on the command line, and a message about them is one line."""
     missing = os.fsencode(tmp_path) + b"/\xff\n.log"
 
     outcome = run_process("dump-log", missing)

@@ -45,7 +45,7 @@ def all_records(partition: str) -> list[Line]:
 
 
 def selected(path: Path, options: list[str]) -> list[Line]:
-    """What a selection shows of a partition's segments; that there is no finding is checked on the way."""
+    """The output of a selection for a partition's segments; also checks that there is no finding."""
     outcome = dump_jsonl(*options, path / "*.log")
     assert (outcome.exit_code, outcome.messages) == (0, "")
     return plain(outcome.of_kind("record"))
@@ -332,7 +332,7 @@ def test_snapshots_have_numbers_of_their_own() -> None:
 
 
 def test_the_end_of_a_damaged_log(tmp_path: Path) -> None:
-    """The last offsets count from the last batch whose CRC holds, also behind damage, and an empty segment's name."""
+    """The last offsets count from the last batch whose CRC holds, even after damage, and an empty segment's name."""
     write_log(tmp_path / "t-0", batch(0), batch(1), b"\xff" * 100, batch(9), batch(10))
     write_log(tmp_path / "t-0", name="00000000000000000011.log")
 

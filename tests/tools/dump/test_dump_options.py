@@ -53,7 +53,7 @@ def test_a_comma_list_is_not_trimmed(tmp_path: Path) -> None:
     ],
 )
 def test_one_decoder_wins(options: tuple[str, ...], winner: str) -> None:
-    """Of several decoders the first in Kafka's order is used, whatever the order on the command line."""
+    """The first of several decoders in Kafka's order is used, whatever the order on the command line."""
     assert parse_options([*options, "x"]).decoder == winner
     assert parse_options([*reversed_pairs(options), "x"]).decoder == winner
 
@@ -65,7 +65,7 @@ def reversed_pairs(options: tuple[str, ...]) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("path", [METADATA, OFFSETS, TRANSACTIONS])
 def test_the_topic_decides_on_the_decoder(path: Path) -> None:
-    """In JSON lines a known topic is decoded without being told to; in the format kafka only as Kafka would."""
+    """In JSON lines a known topic is decoded without an option; in the format kafka only as Kafka would."""
     records = [line for line in dump_jsonl(path).of_kind("record") if not line["is_control"]]
 
     assert records
@@ -74,7 +74,7 @@ def test_the_topic_decides_on_the_decoder(path: Path) -> None:
 
 
 def test_a_named_decoder_wins_over_the_topic(tmp_path: Path) -> None:
-    """A decoder that is named is used for every file, whatever its topic."""
+    """A named decoder is used for every file, whatever its topic."""
     record = dump_jsonl("--value-decoder-class", "builtins:len", "--no-redact", METADATA).of_kind("record")[-1]
     copy = write_log(tmp_path / "t-0", METADATA.read_bytes())
 
@@ -145,7 +145,7 @@ def test_shallow_and_deep() -> None:
 
 
 def test_decode_corrupt(tmp_path: Path) -> None:
-    """Records of a batch whose CRC does not hold are shown with --decode-corrupt alone; the damage is always told."""
+    """Records of a batch with a wrong CRC are shown only with --decode-corrupt; the damage is always reported."""
     data = bytearray(batch(0, (b"value",)))
     data[-3] ^= 1
     path = write_log(tmp_path, data, batch(1))

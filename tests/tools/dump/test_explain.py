@@ -57,7 +57,7 @@ def test_unknown_rules_and_files_without_a_place() -> None:
 
 
 def test_the_batch_that_holds_an_offset() -> None:
-    """An offset in the middle of a batch shows that batch: its fields stand end to end, and its records follow."""
+    """An offset in the middle of a batch shows that batch: its fields are adjacent, and its records follow."""
     outcome = run("explain", ZSTD, "--offset", "120", "--format", "jsonl")
     assert outcome.exit_code == 0
     heading, *fields = outcome.objects
@@ -105,7 +105,7 @@ def test_damage_is_shown_for_what_it_is(tmp_path: Path) -> None:
 
 
 def test_a_torn_tail_and_zeros_are_shown(tmp_path: Path) -> None:
-    """What a file ends with that is no batch is said to be that: suspicious, not damaged."""
+    """Bytes at the end of a file that are not a batch are suspicious, not damaged."""
     data = ZSTD.read_bytes()
     torn, padded = tmp_path / "1.log", tmp_path / "2.log"
     torn.write_bytes(data + data[:40])

@@ -121,7 +121,7 @@ def test_the_largest_numbers_stay_integers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a\nb.log", "a\x1bb.log", os.fsdecode(b"\xff\xfe.log"), "\u2028.log", "\u00fc.log"])
 def test_any_file_name(name: str, tmp_path: Path) -> None:
-    """A file whose name is no plain text is named in base64; its messages are one line."""
+    """A file whose name is not plain text is named in base64; its messages are one line."""
     path = write_log(tmp_path, batch(), bytes(100), name=name)
 
     outcome = dump_jsonl(path)

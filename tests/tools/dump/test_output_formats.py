@@ -83,7 +83,7 @@ def test_every_format_is_documented(name: str) -> None:
 
 
 def test_no_module_compares_names_of_formats() -> None:
-    """What a format does differently is a trait of it: no other module of dump-log compares names."""
+    """Differences between formats are traits: no other module of dump-log compares names."""
     places = [path for path in (ROOT / "tools" / "dump").glob("*.py") if path.name != "output_formats.py"]
     assert [path.name for path in places if _compares_names(path)] == []
 

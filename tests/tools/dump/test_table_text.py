@@ -46,7 +46,7 @@ ODD_CHARACTERS = "\x1b\x9b\r\u061c\u200e\u200f\u202a\u202e\u2066\u2069\ufeff\U00
 
 @given(st.text() | st.text(ODD_CHARACTERS))
 def test_printable_text(text: str) -> None:
-    """What was made printable is one line without control and direction characters; once more changes nothing."""
+    """Printable text is one line without control and direction characters; applying it twice changes nothing."""
     shown = printable(text)
     assert len(shown.splitlines()) <= 1
     assert not any(unicodedata.category(character) in {"Cc", "Zl", "Zp"} for character in shown)
@@ -79,7 +79,7 @@ def test_every_golden_file_is_a_table() -> None:
 
 
 def test_values_without_text(tmp_path: Path) -> None:
-    """What a decoder does not take is shown by its error or as it is, what is null as null, never as Python's None."""
+    """A value that a decoder refuses is shown with its error or as it is, and null as null, never as Python's None."""
     path = write_log(
         tmp_path / "__cluster_metadata-0",
         batch(0, (b"garbage", None)),

@@ -15,7 +15,7 @@ NODE = GOLDEN / "killed/data/n1"
 
 @pytest.mark.parametrize("kind", [kind for kind in FileKind if kind in READABLE_KINDS])
 def test_contents_are_json(kind: FileKind) -> None:
-    """What Kafka wrote reads to plain values, which JSON keeps."""
+    """Kafka's files are read as plain values, which JSON keeps."""
     (path, *_) = sorted(NODE.rglob(kind.value))
     contents = small_file_contents(kind, path.read_bytes())
     assert contents
@@ -23,7 +23,7 @@ def test_contents_are_json(kind: FileKind) -> None:
 
 
 def test_ids_are_text() -> None:
-    """A uuid is told as Kafka writes it, and entries by their fields."""
+    """A uuid is shown as Kafka writes it, and entries by their fields."""
     metadata = small_file_contents(FileKind.PARTITION_METADATA, b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ")
     assert metadata == {"version": 0, "topic_id": "AAAAAAAAAAAAAAAAAAAAAQ"}
     checkpoint = small_file_contents(FileKind.LEADER_EPOCH_CHECKPOINT, b"0\n1\n3 24\n")

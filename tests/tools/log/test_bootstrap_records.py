@@ -61,7 +61,7 @@ def test_they_are_those_that_kafka_wrote(node: str) -> None:
 
 @pytest.mark.parametrize("options", [(), ("--batch-records", "1"), ("--compression-type", "gzip")])
 def test_the_first_append_begins_with_them(directory: Path, options: tuple[str, ...]) -> None:
-    """They stand in one batch behind the control records, before what was given, and the second append has none."""
+    """They are in one batch after the control records, before the given ones, and the second append has none."""
     first = the(log("append", "--format", "jsonl", directory, *options, lines=(TOPIC,)).objects, "appended")
     log("append", directory, lines=(TOPIC,))
 
@@ -86,7 +86,7 @@ def test_without_data_the_log_is_still_empty(directory: Path) -> None:
 
 @pytest.mark.parametrize(("release", "has_transaction"), [("3.5", False), ("3.6-IV0", False), ("3.6-IV1", True)])
 def test_older_releases_know_no_transactions(tmp_path: Path, release: str, *, has_transaction: bool) -> None:
-    """Below 3.6-IV1 the records stand alone in their batch, with what is appended behind them in another one."""
+    """Below 3.6-IV1 the records are alone in their batch, and appended records are in the next one."""
     init(tmp_path / "old", "--release-version", release)
     log("append", tmp_path / "old", lines=(TOPIC,))
     assert ("BEGIN_TRANSACTION_RECORD" in types(tmp_path / "old")) is has_transaction

@@ -96,7 +96,7 @@ def test_large_records_are_spread_over_batches(directory: Path) -> None:
 
 
 def test_the_largest_record_fits(directory: Path) -> None:
-    """What is not refused for its size is appended."""
+    """Records that are not refused for their size are appended."""
     refused = log("append", directory, lines=({"value": "x" * (8 << 20)},)).messages
     most = int(refused.split(", and ")[1].split()[0])
     assert log("append", directory, lines=({"value": "x" * most},)).exit_code == 0
@@ -186,13 +186,13 @@ def test_static_voters_are_named_by_the_user(tmp_path: Path) -> None:
 
 
 def test_static_voters_are_out_of_force_once_a_record_names_voters(directory: Path) -> None:
-    """They are told all the same."""
+    """They are reported all the same."""
     text = log("info", directory, "--controller-quorum-voters", "7@a:9093").text
     assert "static voters {7}, which records have replaced" in text
 
 
 def test_a_lost_vote_is_not_passed_over(directory: Path) -> None:
-    """Where quorum-state is gone and the log is not, only who forces it is elected."""
+    """If quorum-state is missing but the log is not, only ``--force`` elects the replica."""
     log("append", directory)
     for path in (directory / "__cluster_metadata-0").glob("*quorum-state*"):
         path.unlink()
@@ -216,7 +216,7 @@ def test_a_lost_vote_among_others_stays_lost(directory: Path) -> None:
 
 
 def test_a_stale_quorum_state_is_not_trusted(directory: Path) -> None:
-    """One of an epoch below the log's, as from a backup, is behind: only who forces it is elected."""
+    """A quorum-state of an epoch below the log's, as from a backup, is stale: only ``--force`` elects the replica."""
     log("append", directory)
     files = list((directory / "__cluster_metadata-0").glob("*quorum-state*"))
     old = [file.read_bytes() for file in files]

@@ -78,7 +78,7 @@ def test_a_torn_tail_is_suspicious(directory: Path) -> None:
 
 
 def test_damage_that_a_snapshot_covers_is_damage(directory: Path) -> None:
-    """The next start goes on at the snapshot, and yet info names file, position and offset, and exits with 2."""
+    """The next startup continues at the snapshot, but info names file, position and offset, and exits with 2."""
     log("append", directory, lines=(TOPIC,))
     assert log("snapshot", directory).exit_code == 0
     path = segment(directory)
@@ -104,7 +104,7 @@ def test_damage_that_a_snapshot_covers_is_damage(directory: Path) -> None:
 
 @pytest.mark.parametrize("node", ["dynamic-quorum/data/n2", "killed/killed-0/n1", "wire/data/n1", "mirror/data/n1"])
 def test_a_directory_of_kafkas_does_not_look_alarming(node: str) -> None:
-    """What a sound directory of Kafka's lacks, or has otherwise, is said to be harmless, and it is clean."""
+    """Differences of a sound directory of Kafka's are reported as harmless, and it is clean."""
     outcome = log("info", "--format", "jsonl", GOLDEN / node)
     assert outcome.exit_code == 0
     for action in outcome.of_kind("recovery_action"):

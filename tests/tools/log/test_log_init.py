@@ -75,7 +75,7 @@ def test_a_formatted_directory_is_left_as_it_is(directory: Path) -> None:
 
 
 def test_a_log_without_meta_properties_is_not_overwritten(directory: Path) -> None:
-    """A directory that holds a log is not formatted, whatever is missing in it."""
+    """A directory with a log is not formatted, whatever is missing in it."""
     log("append", directory)
     (directory / "meta.properties").unlink()
     before = everything(directory)
@@ -102,7 +102,7 @@ def test_a_log_without_meta_properties_is_not_overwritten(directory: Path) -> No
     ids=" ".join,
 )
 def test_wrong_options_of_init_make_nothing(options: tuple[str, ...], tmp_path: Path) -> None:
-    """What cannot be formatted is refused in one line, and nothing is made."""
+    """A directory that cannot be formatted is refused in one line, and nothing is made."""
     outcome = init(tmp_path / "new", *options)
     assert (outcome.exit_code, outcome.output, len(outcome.complaints)) == (1, b"", 1)
     assert not (tmp_path / "new").exists()

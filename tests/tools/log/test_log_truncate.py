@@ -43,7 +43,7 @@ def test_a_question_changes_nothing(to: str, directory: Path) -> None:
 
 @pytest.mark.parametrize("to", ["-1", "3", "6"])
 def test_truncation_keeps_to_the_log(to: str, directory: Path) -> None:
-    """What a snapshot stands for stays, and there is nothing to cut behind the end."""
+    """Records that a snapshot covers stay, and there is nothing to truncate after the end."""
     log("append", directory, lines=(TOPIC,))
     log("snapshot", directory)
     log("append", directory)
@@ -53,7 +53,7 @@ def test_truncation_keeps_to_the_log(to: str, directory: Path) -> None:
 
 
 def test_truncation_ends_a_quarantine(directory: Path) -> None:
-    """What is damaged is set aside, and the log goes on before it."""
+    """Damaged bytes are set aside, and the log continues before them."""
     path = damaged(directory)
     assert "and what is damaged would go" in log("truncate", directory, "--to", "3").messages
     assert path.exists()

@@ -41,7 +41,7 @@ operations = st.one_of(
 
 
 def outcome(operation: Operation, files: FileSystem) -> object:
-    """What an operation gives, or the type of what it raises."""
+    """The result of an operation, or the type of its error."""
     try:
         return operation(files)
     except StorageError as error:
@@ -76,7 +76,7 @@ def test_it_is_what_would_have_been_written(stored: dict[str, bytes], steps: lis
 
 
 def test_directories_and_locks_are_made_up() -> None:
-    """A directory that is made is there, a lock is had whoever holds it, and nothing of that is below."""
+    """A created directory exists, a held lock can be taken, and neither changes the file system below."""
     below = file_system({})
     lock = below.lock("log/.lock")
     overlay = OverlayFileSystem(below)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records as JSON lines: what dump-log prints is read back, and what is no record is refused with its line."""
+"""Records as JSON lines: dump-log's output is read back, and other lines are refused with their number."""
 
 import base64
 import json
@@ -22,7 +22,7 @@ records = st.sampled_from(VERSIONS).flatmap(
 
 
 def values_of(*lines: object) -> list[bytes]:
-    """The values that lines give; a line that is no bytes is written as JSON."""
+    """The values of lines; a line that is not bytes is written as JSON."""
     return list(read_record_values(line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines))
 
 

@@ -28,7 +28,7 @@ CALLS = [
 
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: str(call["out"]))
 def test_the_words_of_a_real_kafka(call: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
-    """What kafka-dump-log printed with a decoder class is printed with its name, also its former and its short one."""
+    """The output of kafka-dump-log with a decoder class is printed for its name, its former name and its short one."""
     monkeypatch.chdir(DAMAGED)
     arguments = [str(word) for word in call["argv"]]  # type: ignore[attr-defined]
     expected = (DAMAGED / "expected" / str(call["out"])).read_bytes()

@@ -22,13 +22,13 @@ COMPARED_ON_REAL_FILES = {"3.9": 135, "4.0": 136, "4.1": 136, "4.2": 136}
 
 
 def damaged_answers(dialect: str) -> list[Answer]:
-    """What a release printed for the edge cases' files."""
+    """The output of a release for the edge cases' files."""
     entries = json.loads((DAMAGED / "manifest.json").read_text("utf-8"))
     return [answer(entry, DAMAGED / "expected") for entry in entries if dialect in entry["dialects"]]
 
 
 def real_answers(dialect: str) -> Iterator[tuple[Path, list[Answer]]]:
-    """What a release printed for files that a real Kafka wrote, by the folder in which it was called."""
+    """The output of a release for files of a real Kafka, by the folder in which it was called."""
     expected = GOLDEN / "dialects" / dialect
     entries = json.loads((expected / "manifest.json").read_text("utf-8"))
     for folder in sorted({entry["cwd"] for entry in entries}):

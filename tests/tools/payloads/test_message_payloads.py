@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is made of keys and values where releases differ, and where they do not decode."""
+"""Payloads of keys and values that differ between releases, or cannot be decoded."""
 
 from unittest import mock
 
@@ -29,7 +29,7 @@ def record(key: bytes | None, value: bytes | None) -> Record:
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=str)
 @pytest.mark.parametrize("value", [None, b"\0", b"\0\0\0\0\0\1\1\1\0"])
 def test_a_leader_change_was_not_read_up_to_4_0(dialect: Release, value: bytes | None) -> None:
-    """Up to 4.0 its type is shown, whatever the value; later its fields, or nothing if they do not read."""
+    """Up to 4.0 its type is shown, whatever the value; later its fields, or nothing if they cannot be decoded."""
     text = control_text(control_payload(record(LEADER_CHANGE, value)), dialect)
 
     if dialect in UP_TO_4_0:

@@ -155,7 +155,7 @@ def test_every_kind_of_secret(
 def test_a_secret_that_does_not_decode(
     options: tuple[str, ...], output_format: str, folder: str, tmp_path: Path
 ) -> None:
-    """A record that starts like one with a secret is hidden also if it is cut or too long, whatever decoder is used."""
+    """A record that starts like one with a secret is hidden even if it is cut or too long, with any decoder."""
     value = made_value(*MADE_RECORDS[0])
     path = write_log(tmp_path / folder, batch(0, (value, value[:-1], value + b"!"), key=None))
 

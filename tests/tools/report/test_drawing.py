@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures: whatever the numbers are, all that is drawn is inside of the figure."""
+"""Figures: whatever the numbers are, everything is drawn inside the figure."""
 
 from hypothesis import given
 from hypothesis import strategies as st

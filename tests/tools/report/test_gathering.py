@@ -20,7 +20,7 @@ SOURCES = [str(GOLDEN / name / "data") for name in ("dynamic-quorum", "data-topi
 
 @functools.cache
 def judged() -> tuple[Judged, ...]:
-    """What is judged of many partitions of real logs, with findings about what should be beside them."""
+    """The judgement of many partitions of real logs, with findings about missing files beside them."""
     assert all(map(Path.exists, map(Path, SOURCES)))
     return tuple(audit(SOURCES, 1))
 
@@ -67,7 +67,7 @@ def test_merging_in_any_division_is_adding_all(cuts: set[int]) -> None:
 
 
 def test_a_page_that_is_merged() -> None:
-    """A page of parts has the same text as one that was told everything itself."""
+    """A page merged from parts has the same text as one that got everything itself."""
     whole, merged = Report(SOURCES), Report(SOURCES)
     for each in judged():
         whole.add(each)

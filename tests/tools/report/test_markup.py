@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Markup: whatever a text is, it is shown, and it is never markup."""
+"""Markup: any text is shown, and is never markup."""
 
 import unicodedata
 

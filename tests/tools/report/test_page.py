@@ -270,7 +270,7 @@ def test_any_damage_gives_a_page(data: st.DataObject) -> None:
     position=st.none() | st.integers(0, 1 << 63),
 )
 def test_any_finding_is_shown(path: str, reason: str, rule: str, position: int | None) -> None:
-    """A finding about no file that was read is on the page, whatever it is called."""
+    """A finding about a file that was not read is on the page, whatever its name."""
     report = Report([path])
     report.add(Judged((), (Finding(path, rule, reason, position),)))
     page = outline(report.html())

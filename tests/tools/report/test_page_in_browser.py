@@ -159,7 +159,7 @@ def test_a_page_is_whole(browser: Any, folder: Path, name: str, width: int) -> N
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", ["damaged", "forked"])
 def test_text_has_contrast(browser: Any, folder: Path, name: str, scheme: str) -> None:
-    """Light or dark, each text has the contrast with what is behind it that level AA asks for."""
+    """Light or dark, each text has the contrast with its background that level AA requires."""
     seen = visit(browser, folder / f"{name}.html", scheme=scheme)
     contrasts = seen.page.evaluate(CONTRASTS)
     background = seen.page.evaluate("getComputedStyle(document.body).backgroundColor")
@@ -170,7 +170,7 @@ def test_text_has_contrast(browser: Any, folder: Path, name: str, scheme: str) -
 
 
 def test_a_page_prints_light(browser: Any, folder: Path) -> None:
-    """On paper even a dark page is dark on white, and no part of a table is left behind a scroll bar."""
+    """On paper even a dark page is dark on white, and no part of a table is hidden by a scroll bar."""
     seen = visit(browser, folder / "damaged.html", 720, "dark")
     seen.page.emulate_media(media="print")
     assert seen.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"

@@ -28,7 +28,7 @@ def test_a_report_is_written_and_replaced(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"notes", b'<!DOCTYPE html>\n<html lang="en"></html>'])
 def test_other_files_are_kept(tmp_path: Path, content: bytes) -> None:
-    """A file that is no report is not touched."""
+    """A file that is not a report is not touched."""
     path = tmp_path / "notes.html"
     path.write_bytes(content)
     with pytest.raises(LogDirectoryError, match="is not a report of raftlog"):
@@ -37,7 +37,7 @@ def test_other_files_are_kept(tmp_path: Path, content: bytes) -> None:
 
 
 def test_a_path_that_is_not_a_file_is_kept(tmp_path: Path) -> None:
-    """Neither a directory nor a pipe nor a link that leads nowhere is replaced, and none is waited for."""
+    """Neither a directory nor a pipe nor a dangling link is replaced, and a pipe is not read."""
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("nowhere")

@@ -12,7 +12,7 @@ from raftlog.tools.report.worst import Worst, rank_of
 
 @given(ranks=st.lists(st.integers(0, 5)), limit=st.integers(1, 8))
 def test_the_worst_are_kept(ranks: list[int], limit: int) -> None:
-    """What is kept are the first of all values sorted by rank, equal ones in the order in which they came."""
+    """The kept values are the first of all values sorted by rank, equal ones in the order in which they came."""
     worst: Worst[int] = Worst(limit)
     for number, rank in enumerate(ranks):
         wanted = worst.wants((rank,))

@@ -53,7 +53,7 @@ def rows_of(
 
 
 def source_options(path: Path | str, **given: object) -> SourceOptions:
-    """Parse options; an underscore stands for a dot."""
+    """Parse options; an underscore means a dot."""
     texts = {name.replace("_", "."): str(value) for name, value in given.items()}
     return SourceOptions.parse({"path": str(path)} | texts)
 

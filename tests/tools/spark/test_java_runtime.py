@@ -83,7 +83,7 @@ def test_an_old_java_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize(("version", "dropped"), [("17", {VECTORS}), ("23", {VECTORS}), ("24", {VECTORS, OPENED})])
 def test_arguments_arrive_as_they_are_but_for_two(tmp_path: Path, version: str, dropped: set[str]) -> None:
-    """What the runtime refuses or warns of is dropped; blanks, quotes, empty ones and the order stay."""
+    """Arguments that the runtime refuses or warns about are dropped; blanks, quotes, empty ones and the order stay."""
     java_in(tmp_path / "path", says(version))
     arguments = ["-cp", "a b/*", VECTORS, "", "it's", "$HOME", OPENED, '"q"', "--add-modules=ALL-DEFAULT", "-n", "*"]
     got = output_of(java_home() / "bin" / "java", *arguments)

@@ -11,14 +11,14 @@ from raftlog.tools.spark.masters import check_master
 
 @pytest.fixture
 def unused() -> str:
-    """An address of this machine at which nobody listens."""
+    """An address of this machine without a listener."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         return f"127.0.0.1:{server.getsockname()[1]}"
 
 
 @pytest.mark.parametrize("master", ["local", "local[*,4]", "local[2]", "yarn", "k8s://https://h:443", "sc://h"])
 def test_known_masters(master: str) -> None:
-    """Whatever is no standalone master is left to Spark."""
+    """Masters that are not standalone are left to Spark."""
     check_master(master)
 
 
@@ -31,7 +31,7 @@ def test_unknown_masters(master: str) -> None:
 
 @pytest.mark.parametrize("address", ["127.0.0.1:99999", "[::1:7", "127.0.0.1", "127.0.0.1:x"])
 def test_addresses_that_cannot_be(address: str) -> None:
-    """An address that is none is an error of ours."""
+    """An invalid address is an error of raftlog."""
     with pytest.raises(SparkJobError, match="no master can be reached"):
         check_master(f"spark://{address}")
 

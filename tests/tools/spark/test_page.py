@@ -39,7 +39,7 @@ ORDERS: Final = GOLDEN / "mirror/data/n1/orders-0"
 
 
 def section(heading: str) -> str:
-    """Return what stands under a heading, up to the next one of its level."""
+    """Return the text under a heading, up to the next one of its level."""
     marks, _, _ = heading.partition(" ")
     [found] = re.findall(rf"^{re.escape(heading)}\n(.*?)(?=^#{{2,{len(marks)}}} |\Z)", PAGE, re.MULTILINE | re.DOTALL)
     return str(found)
@@ -68,7 +68,7 @@ def test_the_column_of_damage_is_described() -> None:
 
 
 def test_the_table_of_options_has_all_of_them_with_their_defaults() -> None:
-    """Each option has its row; giving it the default that stands there is the same as not giving it."""
+    """Each option has its row; the default in the row has the same effect as leaving out the option."""
     rows = re.findall(r"^\| `([\w.]+)` \| (?:`([^`]+)` )?\|", section("### Options"), re.MULTILINE)
     assert sorted(name for name, _ in rows) == sorted(OPTIONS)
     silent = SourceOptions.parse({"path": "x"})
@@ -175,7 +175,7 @@ def test_the_commands_are_ones() -> None:
 
 
 def test_the_command_that_explains_damage_is_one(capsys: pytest.CaptureFixture[str]) -> None:
-    """What the page says to type at damage, a file and a position, shows the batch there."""
+    """The page's command for damage, with a file and a position, shows the batch there."""
     assert "raftlog explain FILE --position" in PAGE
     assert explain([str(next(ORDERS.glob("*.log"))), "--position", "0"]) == 0
     assert capsys.readouterr().out

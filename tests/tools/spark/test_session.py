@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a session of ours is started with: decided before any JVM is asked."""
+"""The configuration of raftlog's sessions, which is decided before any JVM starts."""
 
 import os
 
@@ -32,7 +32,7 @@ def test_only_what_stays_here_is_on_loopback(master: str, is_here: bool) -> None
 
 
 def test_every_java_of_a_job_reads_arrow_fast() -> None:
-    """Driver and executors are told the same, and docs/spark.md tells users what our sessions have."""
+    """Driver and executors get the same, and docs/spark.md documents the configuration."""
     ours = spark_session._defaults("local")
 
     assert ours["spark.executor.defaultJavaOptions"] in ours["spark.driver.defaultJavaOptions"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Spark says over two hundred lines comes down to one, which says what to do where that is known."""
+"""Spark's errors of two hundred lines are reduced to one, with advice if there is any."""
 
 import pytest
 from hypothesis import given
@@ -69,7 +69,7 @@ def test_any_text(text: str) -> None:
 
 
 def test_errors_of_spark_are_ours() -> None:
-    """What Spark raises becomes an error of ours, which says what was going on; other errors stay as they are."""
+    """Errors of Spark become a SparkJobError, which names the work; other errors are unchanged."""
     with pytest.raises(SparkJobError, match="Spark failed at surveying: no"), failures_of("surveying"):
         raise PySparkRuntimeError("no")
     with pytest.raises(ZeroDivisionError), failures_of("surveying"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What driver and workers leave for each other in files: the plan, what is to be surveyed, and outcomes."""
+"""The files between driver and workers: the plan, the files to survey, and outcomes."""
 
 import errno
 from collections.abc import Iterator
@@ -95,7 +95,7 @@ def evidence_rows(*numbers: int) -> pa.RecordBatch:
 
 
 def test_evidence_is_kept_whole(tmp_path: Path) -> None:
-    """What was kept is given back, batch by batch, and found by its bin; of a bin that failed, nothing is left."""
+    """Stored evidence is returned batch by batch, and found by its bin; a failed bin leaves nothing."""
 
     def failing() -> Iterator[pa.RecordBatch]:
         yield evidence_rows(7)
@@ -114,7 +114,7 @@ def test_evidence_is_kept_whole(tmp_path: Path) -> None:
 
 
 def test_evidence_that_cannot_be_kept_or_read(tmp_path: Path) -> None:
-    """Disks that fail are told with the file that they failed over."""
+    """Failing disks are reported with the file."""
     (tmp_path / "damaged").write_bytes(b"PAR1 no")
     with pytest.raises(StorageError, match=r"damaged: read failed"):
         list(kept_evidence(tmp_path / "damaged"))
@@ -160,7 +160,7 @@ def test_outcomes_come_in_the_order_of_slices(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("end", [1, -3])
 def test_outcomes_that_cannot_be_read(end: int, tmp_path: Path) -> None:
-    """A file that is damaged, or gone, is an error of the disk."""
+    """A damaged or missing file is an error of the disk."""
     write_outcomes(tmp_path, 1, [Outcome(part_of([], Report([])), (), 7)])
     (tmp_path / "1").write_bytes((tmp_path / "1").read_bytes()[:end])
 

@@ -26,7 +26,7 @@ def _thawed() -> Iterator[None]:
 
 
 def test_a_worker_settles_once_for_each_kind_of_work() -> None:
-    """What is loaded is passed over from then on; what a second task of the kind makes is not added to it."""
+    """Loaded objects are excluded from then on; those of a second task of the kind are not added."""
     work = str(uuid.uuid4())
     settle(work)
     frozen = gc.get_freeze_count()

@@ -21,7 +21,7 @@ def _annotate(data: bytes, position: int = 0) -> list[AnnotatedField]:
 
 
 def _assert_covers(fields: list[AnnotatedField], data: bytes, position: int) -> None:
-    """Check that fields stand end to end and are the bytes of a batch, of which the CRC covers all from byte 21 on."""
+    """Check that fields are adjacent and are the bytes of a batch, and that the CRC covers all from byte 21 on."""
     stored = [field for field in fields if not field.is_decompressed]
     assert b"".join(field.data for field in stored) == data
     at = position
@@ -33,7 +33,7 @@ def _assert_covers(fields: list[AnnotatedField], data: bytes, position: int) -> 
 
 @given(batch=batches(), position=st.integers(0, 2**40))
 def test_fields_are_all_bytes_of_a_batch(batch: bytes, position: int) -> None:
-    """The fields of a batch stand end to end, from its position on, and are its bytes."""
+    """The fields of a batch are adjacent, from its position on, and are its bytes."""
     _assert_covers(_annotate(batch, position), batch, position)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the verbs of an audit share."""
+"""The options that the verbs of an audit share."""
 
 import re
 import subprocess

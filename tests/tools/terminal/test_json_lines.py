@@ -44,13 +44,13 @@ def test_bytes_are_text_or_base64(data: bytes | None, member: dict[str, str | No
 
 @given(st.binary())
 def test_the_rule_for_bytes_loses_nothing(data: bytes) -> None:
-    """Any bytes can be told from their member."""
+    """Any bytes can be recovered from their member."""
     assert _bytes_of(text_or_base64("x", data)) == data
 
 
 @given(NAMES)
 def test_a_path_is_written_byte_for_byte(path: str) -> None:
-    """The name of any file can be told from its member."""
+    """The name of any file can be recovered from its member."""
     assert _bytes_of(path_member("x", path)) == os.fsencode(path)
 
 
@@ -71,7 +71,7 @@ def test_a_list_of_paths_is_all_text_or_all_base64(paths: list[str]) -> None:
 
 @given(NAMES | st.none(), st.text(st.characters(codec=None)), st.integers())
 def test_an_object_is_one_line_of_utf_8(path: str | None, reason: str, number: int) -> None:
-    """Whatever an object says, it is one line for any reader of lines, and says the same but for lone surrogates."""
+    """Any object is one line for any reader of lines, and reads back equal except for lone surrogates."""
     line = json_line("finding", path, reason=reason, number=number)
 
     assert line.endswith("\n")

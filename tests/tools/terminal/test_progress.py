@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The progress bar: for long files, on a terminal, and gone when the reading is over."""
+"""The progress bar: for long files, on a terminal, and removed when the reading is over."""
 
 import io
 import sys
@@ -20,7 +20,7 @@ class Terminal(io.StringIO):
 
 
 def shown(stream: io.StringIO | None, size_bytes: int, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What a reading of a file to its middle shows."""
+    """The output of reading a file to its middle."""
     monkeypatch.setattr(sys, "stderr", stream)
     with Progress("a.log", size_bytes) as progress:
         for position in range(0, size_bytes // 2 + 1, max(1, size_bytes // 8)):
@@ -40,7 +40,7 @@ def test_a_long_file_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_is_wiped_when_the_reading_ends_early(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An interrupt leaves no half of a bar behind."""
+    """An interrupt leaves no part of a bar."""
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)
 
@@ -56,14 +56,14 @@ def test_it_is_wiped_when_the_reading_ends_early(monkeypatch: pytest.MonkeyPatch
 
 
 def test_nothing_is_shown_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A short file, a standard error that is no terminal, and one that is closed show nothing."""
+    """A short file, a standard error that is not a terminal, and a closed one show nothing."""
     assert shown(Terminal(), 1000, monkeypatch) == ""
     assert shown(io.StringIO(), LONG, monkeypatch) == ""
     assert shown(None, LONG, monkeypatch) == ""
 
 
 def test_a_message_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is said takes one line, whatever it holds; nothing is said where there is nobody to say it to."""
+    """A message takes one line, whatever it contains; without standard error there is no message."""
     stream = io.StringIO()
     monkeypatch.setattr(sys, "stderr", stream)
     say("a\nb\x1b[31m\u2028c")

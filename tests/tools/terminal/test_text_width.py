@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What fits on a terminal: every verb keeps to its width, and cuts nothing where a program reads."""
+"""The width of a terminal: every verb respects it, and cuts nothing for programs."""
 
 import io
 from contextlib import redirect_stderr, redirect_stdout
@@ -64,7 +64,7 @@ def check_fits(lines: list[str], width: int) -> None:
 @pytest.mark.parametrize("columns", [40, 80])
 @pytest.mark.parametrize("name", COMMANDS)
 def test_output_of_a_verb_fits_the_terminal(name: str, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No line that a verb writes to a terminal is wider than that, where there is a blank to break it at."""
+    """No line that a verb writes to a terminal is wider, if there is a blank to break it at."""
     monkeypatch.chdir(DATA)
     monkeypatch.setenv("COLUMNS", str(columns))
     check_fits(on_terminal(*COMMANDS[name]), columns)
@@ -89,7 +89,7 @@ def test_help_fits(words: tuple[str, ...], columns: int, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if not name.startswith("help")])
 def test_nothing_is_cut_where_a_program_reads(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where standard output is no terminal, COLUMNS changes nothing; a terminal with room for all shows the same."""
+    """If standard output is not a terminal, COLUMNS changes nothing; a wide enough terminal shows the same."""
     monkeypatch.chdir(DATA)
     monkeypatch.setenv("COLUMNS", "40")
     narrow = run(*COMMANDS[name])

@@ -112,7 +112,7 @@ def test_everything_is_described() -> None:
 
 
 def test_bash_offers_verbs_and_actions(tmp_path: Path) -> None:
-    """At the place of a verb bash offers all verbs that begin as the word does; after ``log`` and ``help`` likewise."""
+    """In place of a verb, bash offers all verbs that begin like the word; after ``log`` and ``help`` too."""
     lines = ("raftlog ", "raftlog ver", "raftlog log ", "raftlog log in", "raftlog help ", "raftlog help log ")
     assert ask_bash(tmp_path, *lines) == [
         set(VERBS),
@@ -172,7 +172,7 @@ def test_bash_leaves_everything_else_to_its_own_completion_of_file_names(tmp_pat
 
 
 def test_fish_offers_verbs_options_choices_and_files(tmp_path: Path) -> None:
-    """What fish completes is what the description says."""
+    """The completions of fish match the descriptions."""
     (tmp_path / "00000000000000000000.log").touch()
     verbs, actions, values, options, files = ask(
         "fish",
@@ -203,7 +203,7 @@ def test_zsh_asks_for_the_options_of_the_verb(tmp_path: Path) -> None:
 
 
 def test_an_unknown_shell_is_a_usage_error() -> None:
-    """A shell that there is no script for, or none at all, is one line and exit code 1."""
+    """A shell without a script, or no shell at all, is one line and exit code 1."""
     for arguments in (["tcsh"], []):
         outcome = run("completion", *arguments)
         assert (outcome.exit_code, outcome.output, len(outcome.complaints)) == (1, b"", 1)

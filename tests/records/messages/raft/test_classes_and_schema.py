@@ -25,7 +25,7 @@ def schema_text() -> str:
 
 @pytest.mark.parametrize("name", RAFT_MESSAGES)
 def test_every_class_is_as_its_schema_says(name: str) -> None:
-    """Each field of each version is an attribute of the right type and default, and there are no other attributes."""
+    """Each field of each version is an attribute of the right type and default, and no other attributes exist."""
     assert mismatches(RAFT_MESSAGES[name], message_type(name).schema) == []
 
 

@@ -90,7 +90,7 @@ def typed_read(kind: MessageType, data: bytes, version: int) -> Any:
 @settings(deadline=None, max_examples=10)
 @given(data=st.data())
 def test_bytes_of_generic_messages_survive(kind: MessageType, version: int, data: st.DataObject) -> None:
-    """What the generic writer wrote, in any version, is read as the same values, and written as the same bytes."""
+    """The generic writer's bytes, in any version, are read as the same values, and written as the same bytes."""
     message = data.draw(messages(kind, version))
     written = kind.write(message, version=version)
     value = read_rpc(RAFT_MESSAGES[kind.name], memoryview(written), version)

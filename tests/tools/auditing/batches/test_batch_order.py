@@ -92,7 +92,7 @@ def test_a_wrong_epoch_is_found_where_it_is(counts: list[int], data: st.DataObje
 @pytest.mark.parametrize("chunk_size", [TINY_CHUNK, None])
 @pytest.mark.parametrize("wrong", [1, 9])
 def test_a_leader_change_of_a_wrong_epoch_opens_its_own(wrong: int, chunk_size: int | None) -> None:
-    """Of a LeaderChange whose epoch was changed it is told which epoch it opens."""
+    """For a LeaderChange whose epoch was changed, the finding names the epoch that it opens."""
     batches = raft_log([1] * 10, batches_per_epoch=5)
     sound = survey(b"".join(batches))
     batches[5] = with_epoch(batches[5], wrong)
@@ -105,7 +105,7 @@ def test_a_leader_change_of_a_wrong_epoch_opens_its_own(wrong: int, chunk_size: 
 
 
 def test_the_first_batch_after_a_leader_change_may_be_wrong() -> None:
-    """A batch of the epoch before, right behind a LeaderChange, is what is out of line, at the end too."""
+    """A batch of the epoch before, directly after a LeaderChange, is the outlier, also at the end."""
     for behind in ([data_batch(4, 2)], []):
         batches = [leader_change(0, 1), data_batch(1, 1), leader_change(2, 2), data_batch(3, 1), *behind]
         assert places(survey(b"".join(batches))) == [("epoch-order", _position(batches, 3), 3)]
@@ -116,7 +116,7 @@ def test_the_first_batch_after_a_leader_change_may_be_wrong() -> None:
 def test_batches_that_are_twice_or_lost_or_swapped(
     counts: list[int], data: st.DataObject, chunk_size: int | None, fault: str
 ) -> None:
-    """A batch that is there twice, is gone, or has changed places with the next one, is one finding of a raft log."""
+    """A batch that occurs twice, is missing, or has changed places with the next one, is one finding of a raft log."""
     batches = raft_log(counts, batches_per_epoch=100)
     index = data.draw(st.integers(_INNER, len(batches) - 2))
     if fault == "twice":
@@ -174,7 +174,7 @@ def test_offsets_too_far_from_the_start_are_reported_once() -> None:
 
 
 def test_a_last_offset_delta_that_is_too_large_is_one_fault() -> None:
-    """A batch that claims the offsets of those behind it is out of line, and they are not."""
+    """A batch that claims the offsets of those after it is the outlier, and they are not."""
     area = data_batch(0, count=1)[61:]
     claims = batch_bytes(area, base_offset=1, epoch=1, last_offset_delta=5000, count=1)
     batches = [data_batch(0), claims, *(data_batch(offset) for offset in range(2, 30))]

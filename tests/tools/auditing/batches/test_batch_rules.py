@@ -53,7 +53,7 @@ def test_an_epoch_below_zero() -> None:
 
 
 def test_timestamps_below_none() -> None:
-    """-1 is no timestamp; what is below it is suspicious."""
+    """-1 means no timestamp; a lower one is suspicious."""
     low = batch_bytes(_AREA, epoch=1, base_timestamp=-9, max_timestamp=-9, count=1)
     assert places(survey(low)) == [("timestamp-negative", 0, 0)]
     assert finding(survey(low), "timestamp-negative").reason == "base timestamp -9, max timestamp -9"

@@ -73,7 +73,7 @@ def test_compressed_control_records_are_evidence() -> None:
     ],
 )
 def test_problems_of_control_records(key: bytes | None, value: bytes | None, rule: str) -> None:
-    """Each fault is one finding at its batch; a record that does not read is no evidence. The next one is read."""
+    """Each fault is one finding at its batch; an unreadable record is not evidence. The next one is read."""
     good = write_control_record(LeaderChangeMessage(1))
     evidence = survey(_log((key, value), good))
     assert places(evidence) == [(rule, _AT, 1)]

@@ -35,7 +35,7 @@ def found(path: Path, *options: str) -> list[tuple[str, int, int, int]]:
 
 
 def test_messages_are_read_if_that_is_asked_for(tmp_path: Path) -> None:
-    """Each record that is no message is a finding at its offset, at the position of its batch."""
+    """Each record that is not a message is a finding at its offset, at the position of its batch."""
     path = partition(tmp_path, FEATURE, UNKNOWN, FEATURE[:-1], b"\7", FEATURE + b"\0")
 
     assert found(path) == []
@@ -89,7 +89,7 @@ def test_checked_rules_are_reported(tmp_path: Path) -> None:
 
 
 def test_messages_are_read_by_a_later_run_that_asks(tmp_path: Path) -> None:
-    """What an audit keeps of a file says nothing of its messages if they were not read."""
+    """Stored evidence has no facts about messages if they were not read."""
     pytest.importorskip("pyarrow")
     path, out = partition(tmp_path / "data", UNKNOWN), tmp_path / "out"
 

@@ -110,7 +110,7 @@ def test_a_time_of_its_own() -> None:
 
 
 def test_a_control_record_that_is_not_bare() -> None:
-    """Headers and times of their own are told of control records as what they are."""
+    """Headers and own timestamps of control records are reported as such."""
     key, value = b"\0\0\0\x63", b"\0\0"
     area = encode_record(RawRecord(0, 5, 0, key, value, ()))
     log = batch_bytes(area, epoch=1, attributes=0x20, max_timestamp=TIMESTAMP + 5, count=1)
@@ -118,7 +118,7 @@ def test_a_control_record_that_is_not_bare() -> None:
 
 
 def test_records_that_do_not_read() -> None:
-    """What the reader of a batch refuses is a finding by its rule, and no other rule is asked."""
+    """A batch that its reader refuses is a finding by that rule, and no other rule is checked."""
     wrong = batch_bytes(_record(5, 9)[:-1], base_offset=1, epoch=1, count=1)
     evidence = survey(data_batch(0) + wrong + data_batch(2))
     assert [each.rule for each in evidence.findings] == ["record-length"]
@@ -126,7 +126,7 @@ def test_records_that_do_not_read() -> None:
 
 
 def test_a_codec_that_is_not_installed() -> None:
-    """Records that nobody can read here are one finding, and no damage."""
+    """Records that cannot be decompressed here are one finding, but not damage."""
     log = b"".join(
         batch_bytes(b"?", base_offset=offset, epoch=1, attributes=CompressionType.ZSTD, count=1) for offset in range(3)
     )

@@ -49,7 +49,7 @@ def test_consecutive_steps_are_in_line(plan: list[tuple[int, int]]) -> None:
 
 @given(st.lists(st.integers(0, 300), max_size=12))
 def test_consecutive_sequences_are_accepted(starts: list[int]) -> None:
-    """Whatever the steps, each has one verdict, and those in line go on from each other."""
+    """Whatever the steps, each has one verdict, and those in line are consecutive."""
     steps = _steps_starting_at(starts)
     outliers = _starts_of_outliers(steps)
     search: OutlierSearch[_Step] = OutlierSearch(0)
@@ -90,7 +90,7 @@ def test_at_the_end_one_that_nothing_speaks_for_gives_way() -> None:
 
 
 def test_many_steps_may_be_taken_at_once() -> None:
-    """A line that was skipped to somewhere goes on there, and what was before is not doubted again."""
+    """A line that was skipped ahead continues there, and earlier steps are not doubted again."""
     search: OutlierSearch[_Step] = OutlierSearch(0)
     assert search.continues_at(0)
     assert list(search.take(_Step(0, 10, 10))) == []

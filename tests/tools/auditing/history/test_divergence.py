@@ -91,7 +91,7 @@ def test_a_torn_tail_is_no_plain_prefix() -> None:
 
 
 def test_bit_rot_differs_from_a_conflict() -> None:
-    """A batch whose CRC does not hold is rotten on that side; one whose CRC holds and differs is a conflict."""
+    """A batch whose CRC does not hold is damaged on that side; one whose CRC holds but differs is a conflict."""
     log = bytearray(log_of(BASE))
     log[len(encode(BASE[0])) + 70] ^= 4
     (found,) = _only(log_of(BASE), bytes(log))
@@ -139,7 +139,7 @@ def test_records_that_compaction_left_must_be_equal() -> None:
 
 
 def test_logs_without_a_common_offset() -> None:
-    """A log that starts behind the other one's end cannot be compared, and that is said."""
+    """A log that starts after the other one's end cannot be compared, and that is reported."""
     replicas = Replicas()
     left = replicas.add("a", {0: log_of(BASE[:1])})
     right = replicas.add("b", {30: log_of(BASE[3:])})
@@ -148,7 +148,7 @@ def test_logs_without_a_common_offset() -> None:
 
 
 def test_a_fork_is_the_last_that_is_compared() -> None:
-    """Damage before a fork is given first, then the fork, and nothing behind it."""
+    """Damage before a fork is reported first, then the fork, and nothing after it."""
     left = bytearray(log_of(BASE))
     left[70] ^= 1
     right = log_of([*BASE[:2], Batch(range(20, 30), epoch=2, value=b"z"), Batch(range(30, 40), epoch=3, value=b"z")])

@@ -27,13 +27,13 @@ def later(log: MadeLog, node: str) -> PartitionEvidence:
 
 @given(histories())
 def test_replicas_of_one_history_are_together(log: MadeLog) -> None:
-    """What one quorum wrote is never divided."""
+    """Replicas of one quorum are never divided."""
     other = attrs.evolve(log, node="n2")
     assert divided(log.evidence(), other.evidence()) == [["n1", "n2"]]
 
 
 def test_clusters_whose_first_leaders_differ() -> None:
-    """Of static voters the first batch tells, if both logs have it."""
+    """With static voters, the first batch decides, if both logs have it."""
     one, other = MadeLog(), MadeLog()
     one.lead(1, (1, 2, 3))
     other.lead(2, (1, 2, 3))
@@ -52,7 +52,7 @@ def test_clusters_whose_first_leaders_differ() -> None:
 
 
 def test_clusters_whose_voters_have_no_directory_in_common() -> None:
-    """Directory ids tell, whatever the logs still have; one that is of both keeps them together."""
+    """Directory ids decide, whatever the logs still have; a common one keeps them together."""
     old, new, both = voters(1, 2), voters(3, 4), voters(2, 3)
     one = MadeLog(start_offset=50).snapshot(50, epoch=1, named=old).data(2).evidence()
     other = MadeLog(start_offset=70, node="n2").snapshot(70, epoch=4, named=new).data(2).evidence()
@@ -68,7 +68,7 @@ def test_clusters_whose_voters_have_no_directory_in_common() -> None:
 
 
 def test_one_epoch_with_two_leaders_is_no_other_cluster() -> None:
-    """Logs that have begun alike are of one cluster, whoever led later: that is said instead."""
+    """Logs that began alike belong to one cluster, whatever leaders they had later: that is reported instead."""
     one, other = MadeLog(), MadeLog(node="n2")
     for log, leader_id in ((one, 1), (other, 2)):
         log.lead(1, (1, 2, 3))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replicas are told apart by their clusters."""
+"""Replicas are separated by their clusters."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What directories tell of a quorum that is not running."""
+"""The view of a quorum that is not running, from its directories."""
 
 import attrs
 import pytest
@@ -60,7 +60,7 @@ def test_an_election_compares_lengths_within_an_epoch(count: int, is_ahead: bool
 
 @pytest.mark.parametrize("count", [2, 6, 7, 8, 12])
 def test_an_election_compares_epochs_first(count: int) -> None:
-    """A log of an earlier epoch is behind, be it shorter, as long or longer: no other voter grants it."""
+    """A log of an earlier epoch is less up to date, whatever its length: no other voter grants it."""
     view = view_of(replica(1, count), replica(2, 6, epoch=2), replica(3, 6, epoch=2))
     assert [member(view, node_id).electable for node_id in IDS] == [False, True, True]
 
@@ -70,7 +70,7 @@ def test_an_election_compares_epochs_first(count: int) -> None:
 
 @pytest.mark.parametrize("count", [1, 6, 7, 12])
 def test_absent_voters_elect_no_replica_without_committed_records(count: int) -> None:
-    """What a snapshot proves to be committed is of its epoch: a longer log of an earlier one lacks it all the same."""
+    """A snapshot proves records of its epoch committed: a longer log of an earlier epoch lacks them all the same."""
     log = MadeLog(node="n2").bootstrap(voters(*IDS)).data(4)
     log.lead(2, IDS, epoch=2)
     log.snapshot(log.end_offset, epoch=2, named=voters(*IDS)).state(2, leader_id=2)
@@ -80,7 +80,7 @@ def test_absent_voters_elect_no_replica_without_committed_records(count: int) ->
 
 
 def test_a_lagging_follower() -> None:
-    """Who lacks what a majority has cannot be elected, and loses nobody anything."""
+    """A replica without a majority's records cannot be elected, and puts nothing at risk."""
     view = view_of(replica(1, 10), replica(2, 10), replica(3, 4))
 
     assert (view.high_watermark, view.max_follower_lag, member(view, 3).lag) == (13, 6, 6)
@@ -89,7 +89,7 @@ def test_a_lagging_follower() -> None:
 
 
 def test_a_leader_ahead() -> None:
-    """What only the leader has may be lost, as the others can elect each other."""
+    """Records that only the leader has may be lost, as the others can elect each other."""
     view = view_of(replica(1, 10), replica(2, 4), replica(3, 6))
 
     assert view.high_watermark == 9
@@ -109,7 +109,7 @@ def test_an_epoch_that_only_one_has_seen() -> None:
 
 
 def test_a_snapshot_proves_what_is_committed() -> None:
-    """Below a snapshot's end all is committed, whoever has it."""
+    """All records below a snapshot's end are committed, whichever replica has it."""
     view = view_of(replica(1, 10, snapshot=8))
 
     assert view.high_watermark == 8
@@ -120,7 +120,7 @@ def test_a_snapshot_proves_what_is_committed() -> None:
 
 
 def test_an_observer() -> None:
-    """Who is no voter is an observer, and so is a voter's node with another directory."""
+    """A replica that is not a voter is an observer, and so is a voter's node with another directory id."""
     other = [log_directory("n2", 2, voter(2, 7).voter_key.directory_id), replica(2, 10)[1]]
     view = view_of(replica(1, 10), replica(9, 10), other)
 
@@ -143,12 +143,12 @@ def test_a_replica_without_identity() -> None:
 
 @pytest.mark.parametrize("evidence", [[], [log_directory("n1", 1, None)]])
 def test_no_log(evidence: list[PartitionEvidence]) -> None:
-    """Without a log of raft there is no view."""
+    """Without a raft log there is no view."""
     assert quorum_view(evidence) is None
 
 
 def test_a_voter_that_was_not_given() -> None:
-    """Who is absent may vote for a shorter log: what only the longer one has may be lost."""
+    """An absent voter may vote for a shorter log: records that only the longer one has may be lost."""
     view = view_of(replica(1, 10), replica(2, 4))
 
     assert view.high_watermark == 7
@@ -158,7 +158,7 @@ def test_a_voter_that_was_not_given() -> None:
 
 
 def test_what_a_minority_has_may_be_lost() -> None:
-    """Without a majority nobody can be elected, yet those that are absent can."""
+    """Without a majority no replica here can be elected, but absent ones can."""
     view = view_of(replica(1, 10, snapshot=8))
 
     assert (member(view, 1).electable, member(view, 1).at_risk) == (False, 8)
@@ -203,7 +203,7 @@ def test_damage_on_one() -> None:
 
 @pytest.mark.parametrize(("snapshot", "lost"), [(4, 5), (8, 8), (13, None)])
 def test_damage_that_a_snapshot_covers(snapshot: int, lost: int | None) -> None:
-    """What a snapshot stands for is not lost with the log; what the log has behind it is."""
+    """Records that a snapshot covers are not lost with the log; those after it are."""
     view = view_of(damaged(replica(1, 10, snapshot=snapshot), 5), replica(2, 10), replica(3, 10))
 
     assert (member(view, 1).damaged_from, member(view, 1).end) == (lost, OffsetAndEpoch(max(5, snapshot), 1))
@@ -251,7 +251,7 @@ def test_candidates_ask_the_voters_that_their_own_log_names() -> None:
 
 
 def test_an_epoch_that_was_seen_to_begin() -> None:
-    """What a majority has is not known to be committed if one that is absent may have a log of a later epoch."""
+    """A majority's records are not known to be committed if an absent voter may have a log of a later epoch."""
     behind = [replica(1, 10), replica(2, 10)]
     assert view_of(*behind).high_watermark == 13
     for evidence in behind:
@@ -292,7 +292,7 @@ def test_a_log_that_was_durable_further_on_is_in_quarantine() -> None:
 
 
 def test_voters_in_quarantine_are_no_majority() -> None:
-    """Who lacks what it had made durable elects nobody, be the others absent or not."""
+    """A replica that lost durable records grants no vote, whether the others are absent or not."""
     view = view_of(durable(replica(1, 10), 15), durable(replica(2, 10), 15), replica(3, 10))
 
     assert (view.present, view.quarantined, view.has_majority) == (3, 2, False)
@@ -311,7 +311,7 @@ def test_damage_below_what_was_durable_is_a_quarantine() -> None:
 
 
 def test_words_about_damage_and_absent_voters() -> None:
-    """An operator is told to copy what the next start would cut, and never that nothing can be lost."""
+    """An operator is advised to copy what startup would truncate, and never told that nothing can be lost."""
     words = list(view_words(view_of(damaged(replica(1, 10), 5), replica(2, 4))))
 
     assert any(line.startswith("Damaged: the log of 1 from offset 5 on") for line in words)

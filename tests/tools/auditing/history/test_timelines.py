@@ -22,7 +22,7 @@ def in_force(changes: list[VoterChange], offset: int) -> VoterSet | None:
 
 
 def part(evidence: PartitionEvidence, start: int, end: int, node: str) -> PartitionEvidence:
-    """What a replica has that forgot all below an offset, and never had anything from another one on."""
+    """The evidence of a replica that deleted everything below an offset, and never had anything from another one on."""
     place = attrs.evolve(evidence.place, log_directory=node)
 
     def cut(file: FileEvidence) -> FileEvidence:
@@ -95,7 +95,7 @@ def test_replicas_complete_each_other(log: MadeLog, data: st.DataObject) -> None
 
 @given(histories())
 def test_epochs(log: MadeLog) -> None:
-    """Epochs stand end to end, each from its LeaderChange on, and each lasts until the next one starts."""
+    """Epochs are adjacent, each from its LeaderChange on, and each lasts until the next one starts."""
     leads = epoch_timeline([log.evidence()])
 
     assert leads[0].start_offset == 0
@@ -119,7 +119,7 @@ def test_a_change_in_full() -> None:
 
 
 def test_history_of_older_snapshots() -> None:
-    """What a log and its newest snapshot have forgotten is known from older snapshots, with the offsets of those."""
+    """Facts that a log and its newest snapshot have deleted are known from older snapshots, with their offsets."""
     log = MadeLog(start_offset=300).data(5)
     log.snapshot(100, epoch=1, named=voters(1)).snapshot(200, epoch=1, named=voters(1, 2)).snapshot(
         300, epoch=1, named=voters(1, 2)
@@ -201,7 +201,7 @@ def test_static_voters() -> None:
 
 
 def test_a_leader_that_only_quorum_state_knows() -> None:
-    """Where the LeaderChange is gone, quorum-state may know the leader; and of an old epoch nobody does."""
+    """If the LeaderChange was deleted, quorum-state may know the leader; that of an old epoch is unknown."""
     log = MadeLog(start_offset=50, epoch=4).data(3)
 
     assert [lead.leader_id for lead in epoch_timeline([log.evidence()])] == [None]

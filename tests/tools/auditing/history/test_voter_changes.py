@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one voter set changes in another."""
+"""The changes from one voter set to another."""
 
 import itertools
 

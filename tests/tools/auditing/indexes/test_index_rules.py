@@ -145,7 +145,7 @@ def test_one_wrong_entry_of_a_time_index_is_one_finding(
 @pytest.mark.parametrize("number", [0, 1, 2, 11, 22])
 @pytest.mark.parametrize("chunk", [1, 5])
 def test_a_batch_that_is_lost_doubled_or_damaged_is_not_found_in_the_indexes(number: int, chunk: int) -> None:
-    """Entries that are off since batches moved, or whose batch does not read, are no findings of their own."""
+    """Entries that are wrong because batches moved, or whose batch is unreadable, have no findings of their own."""
     parts = segment()
     flipped = bytearray(parts[number])
     flipped[40] ^= 1
@@ -193,7 +193,7 @@ def test_entries_that_are_right_and_out_of_order_are_found() -> None:
 
 
 def test_a_log_that_lost_its_end_is_found_once() -> None:
-    """Both indexes go on behind the log: the first one says it, for all entries; a torn tail says it by itself."""
+    """Both indexes extend past the log: the first one is reported, for all entries; a torn tail explains it alone."""
     parts = segment()
     (found,) = look(parts[:-9])
     assert found.rule == "index-beyond"

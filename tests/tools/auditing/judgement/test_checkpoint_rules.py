@@ -60,7 +60,7 @@ def test_a_log_whose_offsets_are_too_low_is_not_reported() -> None:
 
 
 def test_one_log_is_one_finding() -> None:
-    """A log that was cut is not told for each checkpoint that names its old end."""
+    """A truncated log is not reported for each checkpoint that names its old end."""
     cut = directory([(kind, "orders", 500) for kind in KINDS])
     assert len(list(judge_checkpoints(cut, [log("orders", 320)]))) == 1
 
@@ -73,7 +73,7 @@ def test_one_log_is_one_finding() -> None:
     ],
 )
 def test_logs_that_explain_it_or_show_nothing(logs: list[PartitionEvidence]) -> None:
-    """A log that has no segments, or whose damage is reported, is not told."""
+    """A log that has no segments, or whose damage is reported, is not reported again."""
     assert list(judge_checkpoints(directory([(KINDS[0], "orders", 500)]), logs)) == []
 
 
@@ -86,7 +86,7 @@ def test_logs_that_explain_it_or_show_nothing(logs: list[PartitionEvidence]) -> 
     ],
 )
 def test_a_missing_partition(others: list[PartitionEvidence]) -> None:
-    """What has had records by two checkpoints, and is not there, is told once; what had none need not be there."""
+    """A missing partition with records by two checkpoints is reported once; one without records need not exist."""
     named = directory([*((kind, "orders", 500) for kind in KINDS), *((kind, "empty", 0) for kind in KINDS)])
     (finding,) = judge_checkpoints(named, others)
     assert (finding.rule, finding.path, finding.offset) == ("partition-missing", "node/orders-0", 500)
@@ -100,7 +100,7 @@ def test_checkpoints_that_may_lag(kind: FileKind) -> None:
 
 
 def test_files_that_were_named_one_by_one() -> None:
-    """Who named a checkpoint alone did not say that partitions are beside it."""
+    """If only a checkpoint was named, partitions need not be beside it."""
     named = directory([(KINDS[0], "orders", 500)])
     files = tuple(attrs.evolve(file, task=attrs.evolve(file.task, was_named=True)) for file in named.files)
     assert list(judge_checkpoints(PartitionEvidence(DIRECTORY, files), [])) == []

@@ -35,9 +35,9 @@ def test_a_sound_quorum_is_silent() -> None:
 
 @given(st.lists(st.tuples(st.integers(1, 9), st.integers(0, 2), st.booleans()), max_size=4))
 def test_logs_without_a_log_directory(logs: list[tuple[int, int, bool]]) -> None:
-    """Where no place is a log directory nothing is said, whatever logs hold: nobody knows whose they are.
+    """Without log directories there are no findings, whatever logs contain, since their owners are not known.
 
-    The audit counts on that: it does not ask then.
+    The audit relies on that, and does not run these rules then.
     """
     places = [
         MadeLog(node=f"n{name}").bootstrap(voters(*range(directory, 3 + directory))).evidence()

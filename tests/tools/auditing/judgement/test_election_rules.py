@@ -44,7 +44,7 @@ SOUND: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", SOUND)
 def test_a_sound_state_is_silent(name: str) -> None:
-    """What an election leaves behind on a voter is as it should be."""
+    """The state of a voter after an election is sound."""
     assert found(log().state(**SOUND[name]).evidence()) == []
 
 
@@ -97,7 +97,7 @@ def test_one_batch_of_a_wrong_epoch_makes_no_state_stale() -> None:
 
 
 def test_a_leader_change_that_contradicts_itself_is_reported_elsewhere() -> None:
-    """A leader that nobody could have elected is no word against quorum-state."""
+    """A leader that could not have been elected does not contradict quorum-state."""
     made = MadeLog().state(1, leader_id=2)
     made.write(leader_change(9, (1, 2, 3)))
 
@@ -105,7 +105,7 @@ def test_a_leader_change_that_contradicts_itself_is_reported_elsewhere() -> None
 
 
 def test_static_voters_may_be_voted_for() -> None:
-    """Voters that quorum-state itself names count, and nobody is judged where no voter is known."""
+    """Voters in quorum-state itself are used, and nothing is judged if no voter is known."""
     made = MadeLog().data(2)
 
     assert found(made.state(1, vote=4, data_version=0, current_voters=[4, 5, 6]).evidence()) == []
@@ -146,7 +146,7 @@ COPIES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any] | None, s
 
 @pytest.mark.parametrize("name", COPIES)
 def test_copies_that_kafka_has_overtaken(name: str) -> None:
-    """Both copies behind a quorum-state that may follow them are what Kafka leaves; any other difference is odd."""
+    """Kafka leaves both copies older than a quorum-state that may follow them; other differences are reported."""
     kafkas, first, second, rule = COPIES[name]
     made = log().state(**kafkas).state(**{"sequence": 7, "is_vote_lost": False, **first}, name=COPY)
     if second is not None:
@@ -156,7 +156,7 @@ def test_copies_that_kafka_has_overtaken(name: str) -> None:
 
 
 def test_a_missing_state_with_a_copy() -> None:
-    """The copy is named, as it can stand in."""
+    """The copy is named, as it can replace the file."""
     (finding,) = judge_election(log().state(3, leader_id=2, name=COPY).evidence())
 
     assert finding.rule == "election-missing"

@@ -36,7 +36,7 @@ def epochs(start_offsets: dict[int, int]) -> bytes:
     ],
 )
 def test_remaining_records(tmp_path: Path, files: dict[str, bytes | None], expected: tuple[str, int | None]) -> None:
-    """What proves that there were records makes it data loss; it is one finding, at the directory."""
+    """A proof that there were records makes it data loss; it is one finding, at the directory."""
     partition = tmp_path / "orders-0"
     partition.mkdir()
     for name, data in files.items():
@@ -51,7 +51,7 @@ def test_remaining_records(tmp_path: Path, files: dict[str, bytes | None], expec
 
 
 def test_a_snapshot_has_what_was_there(tmp_path: Path) -> None:
-    """Records that a KRaft snapshot stands for are not lost with their segments; those behind it are."""
+    """Records that a KRaft snapshot covers are not lost with their segments; those after it are."""
     partition = tmp_path / "orders-0"
     partition.mkdir()
     (partition / KRAFT_SNAPSHOT).write_bytes(b"")

@@ -39,12 +39,12 @@ def log(
     """Return a log of one segment.
 
     Args:
-        runs: epochs, each with where it starts and ends.
-        entries: of the checkpoint; None where there is none.
-        is_raft: whether it is a log of raft.
-        leaders: offsets and epochs of LeaderChanges; None where each epoch opens with one.
-        snapshots: where they end.
-        base_offset: of the segment; None where its first batch starts.
+        runs: epochs, each with its start and end.
+        entries: of the checkpoint; None for no checkpoint.
+        is_raft: whether it is a raft log.
+        leaders: offsets and epochs of LeaderChanges; None for one at the start of each epoch.
+        snapshots: their end offsets.
+        base_offset: of the segment; None for that of its first batch.
     """
     place = Place("node", "__cluster_metadata" if is_raft else "orders", 0)
     start = runs[0][1] if base_offset is None else base_offset
@@ -141,7 +141,7 @@ SOUND = [(1, 0, 10), (3, 10, 20)]
 def test_epochs_beside_a_checkpoint(
     evidence: PartitionEvidence, expected: list[tuple[str, int | None, int | None]]
 ) -> None:
-    """What stands in the checkpoint is explained, or reported once."""
+    """Each entry of the checkpoint is explained, or reported once."""
     assert judged(evidence) == expected
 
 
@@ -172,7 +172,7 @@ def test_a_leader_change_in_a_misplaced_batch_is_not_reported_again() -> None:
 
 
 def test_a_damaged_first_batch_opens_an_epoch_as_well_as_it_can() -> None:
-    """Where the records of an epoch's first batch do not read, nobody can say that it has no LeaderChange."""
+    """If the records of an epoch's first batch are unreadable, a missing LeaderChange is not reported."""
     evidence = log(SOUND, [(1, 0), (3, 10)], leaders=[(0, 1)])
     finding = Finding("s.log", "control-value", "it does not read", position=100)
     spoiled = attrs.evolve(evidence.files[0], findings=(finding,))

@@ -43,7 +43,7 @@ def judges() -> Judges:
 
 
 def reasons(files: Iterable[FileEvidence]) -> list[tuple[str, str]]:
-    """What is said, in order."""
+    """The findings, in order."""
     return [(finding.rule, finding.reason) for finding in judge(in_partitions(files), judges())]
 
 
@@ -70,7 +70,7 @@ def test_each_rule_has_its_judge() -> None:
 
 
 def test_clusters_are_not_compared() -> None:
-    """Partitions of one name in two clusters are no replicas; who names no cluster is of the only one there is."""
+    """Partitions of one name in two clusters are not replicas; one without a cluster id belongs to the only cluster."""
     two = [file("n1", cluster="A"), file("n2", cluster="B"), *(file(node, "t", 0) for node in ("n1", "n2", "n3"))]
     one = [file("n1", cluster="A"), *(file(node, "t", 0) for node in ("n1", "n2"))]
 
@@ -79,7 +79,7 @@ def test_clusters_are_not_compared() -> None:
 
 
 def test_named_files_are_not_judged_as_a_partition() -> None:
-    """Where files were named one by one, nobody says that others are missing."""
+    """If files were named one by one, others are not reported as missing."""
     found = reasons([file("n1", "t", 0, was_named=True), file("n2", "t", 0)])
 
     assert [each for each in found if each[0] != "tail-torn"] == [

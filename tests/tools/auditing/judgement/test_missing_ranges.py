@@ -41,7 +41,7 @@ def judged(*segments: FileEvidence, directory: PartitionEvidence | None = LISTED
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4)), min_size=1, max_size=12), st.integers(0, 12))
 def test_holes_are_counted(steps: list[tuple[int, int]], split: int) -> None:
-    """Of batches with holes between them, in one segment or two, the first hole is told with how many there are."""
+    """For batches with gaps between them, in one segment or two, the first gap is reported with their number."""
     batches, end, holes = [], 0, []
     for hole, count in steps:
         if hole:
@@ -58,7 +58,7 @@ def test_holes_are_counted(steps: list[tuple[int, int]], split: int) -> None:
 
 
 def test_the_place_of_a_hole() -> None:
-    """It is where the batch behind it stands."""
+    """It is at the position of the batch after it."""
     (found,) = judged(segment(*WITHOUT_5_TO_8))
     assert (found.path, found.position, found.offset) == ("0.log", len(data_batch(0, count=5)), 5)
 
@@ -115,7 +115,7 @@ def test_topics_that_are_compacted_by_name(topic: str, is_compacted: bool) -> No
 
 
 def test_a_segment_that_lost_its_log_is_reported_as_that() -> None:
-    """The index that is left of a segment between two others tells of it already."""
+    """The remaining index of a segment between two others already shows it."""
     lost = FileEvidence(
         SurveyTask(Place("logs", "orders", 0), "5.index", FileKind.OFFSET_INDEX, base_offset=5),
         (Finding("5.index", "index-orphan", ""),),
@@ -125,7 +125,7 @@ def test_a_segment_that_lost_its_log_is_reported_as_that() -> None:
 
 
 def test_batches_in_another_order_are_not_missing() -> None:
-    """What two batches that changed places hold is there; where some is missing, it is told."""
+    """The records of two batches that changed places exist; missing ones are reported."""
     assert judged(segment(range(5), range(9, 10), range(5, 9), range(10, 11))) == []
     (found,) = judged(segment(range(5), range(9, 10), range(5, 8), range(10, 11)))
     assert (found.rule, found.offset) == ("offset-missing", 5)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the files of a partition say about each other: nothing where Kafka wrote them, one finding a fault elsewhere."""
+"""Comparisons of a partition's files: no finding for Kafka's files, one finding per fault otherwise."""
 
 import shutil
 from collections.abc import Callable
@@ -41,7 +41,7 @@ NODES = [
 
 @pytest.mark.parametrize("node", NODES)
 def test_kafkas_files_have_no_finding_above_harmless(node: str) -> None:
-    """Directories of a real Kafka, killed or not, have no finding but what goes on every day."""
+    """Directories of a real Kafka, killed or not, have only harmless findings."""
     everything = partitions(GOLDEN / node)
     findings = [finding for place in everything for file in place.files for finding in file.findings]
     for place in everything:
@@ -58,7 +58,7 @@ EPOCHS = "leader-epoch-checkpoint"
 
 
 def renamed(old: str, new: str) -> Callable[[Path], None]:
-    """Rename all files of a name, whatever their suffix; producer snapshots apart, which are no part of a segment."""
+    """Rename all files of a name, whatever their suffix, except producer snapshots, which are not part of a segment."""
 
     def spoil(directory: Path) -> None:
         for path in list(directory.glob(f"{old}*")):
@@ -269,7 +269,7 @@ def test_a_batch_that_does_not_check_hides_no_more_than_itself(index: int, tmp_p
 
 @pytest.mark.parametrize("index", [0, 40, 76, -1])
 def test_a_lost_voter_change_does_not_make_snapshots_wrong(index: int, tmp_path: Path) -> None:
-    """Where a batch is lost, the one with a voter change (76) too, snapshots before and behind it differ rightly."""
+    """If a batch is lost, even the one with a voter change (76), snapshots before and after it may differ."""
     directory = copy_of("wire/data/n4", tmp_path) / METADATA
     path = directory / "00000000000000000138.log"
     batches = batches_of(path)

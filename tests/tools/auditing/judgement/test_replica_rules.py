@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What replicas of a partition say together: each rule once, and silence of those that a real quorum left."""
+"""Comparisons of a partition's replicas: each rule once, and no finding for those of a real quorum."""
 
 from collections.abc import Sequence
 
@@ -76,7 +76,7 @@ def test_one_replica_has_no_findings() -> None:
 
 
 def test_a_shorter_replica_is_behind() -> None:
-    """A log that is the start of another is harmless, and its finding says how far it is behind."""
+    """A log that is a prefix of another is harmless, and its finding has the number of missing offsets."""
     (finding,) = _judge(log_of(BASE), log_of(BASE[:2]))
     assert (finding.rule, finding.severity, finding.offset) == ("replica-behind", Severity.HARMLESS, 20)
     assert "20 offsets fewer" in finding.reason
@@ -131,7 +131,7 @@ def test_records_before_the_newest_log_start_are_compared_too() -> None:
 
 
 def test_a_header_that_was_changed_is_found_by_the_other_replica() -> None:
-    """An epoch that differs under one CRC was changed behind the writer's back."""
+    """An epoch that differs under one CRC was changed after the write."""
     log = bytearray(log_of(BASE))
     log[sum(len(encode(batch)) for batch in BASE[:3]) + 15] ^= 4
     assert _rules(_judge(log_of(BASE), bytes(log))) == ["replica-batch"]
@@ -193,7 +193,7 @@ def test_snapshots_of_one_id_are_equal() -> None:
 
 
 def test_replicas_of_one_topic_have_one_id() -> None:
-    """A replica whose partition.metadata names another topic id than most was one of a topic that is gone."""
+    """A replica whose partition.metadata has another topic id than most belonged to a deleted topic."""
 
     def replica(name: str, topic_id: str) -> PartitionEvidence:
         place = Place(name, "orders", 0)
@@ -209,7 +209,7 @@ def test_replicas_of_one_topic_have_one_id() -> None:
 
 @pytest.mark.parametrize("delta", [1, -1, 1000])
 def test_offsets_that_were_shifted_are_compared_no_further(delta: int) -> None:
-    """Behind a place where one log's offsets go on wrongly, which its survey says, it is not compared with others."""
+    """After an offset at which one log continues wrongly, which its survey reports, it is not compared with others."""
     tail = [Batch(range(start, start + 10), epoch=1, value=b"e") for start in (40, 50, 60)]
     log = [*BASE, *tail]
 
@@ -231,7 +231,7 @@ def test_offsets_that_were_shifted_are_compared_no_further(delta: int) -> None:
 
 
 def test_a_hole_is_no_end_of_the_comparison() -> None:
-    """Where both logs go on alike behind offsets that one has lost, what differs later is said."""
+    """If both logs continue alike after offsets that one has lost, later differences are reported."""
     changed = [*BASE[:3], Batch(range(30, 40), epoch=1, value=b"x")]
     del changed[1]
     found = _judge(log_of(BASE), log_of(changed))
@@ -269,7 +269,7 @@ def test_the_side_that_was_cut_is_named(whole: int, cut: int) -> None:
 
 @pytest.mark.parametrize(("epoch", "is_old"), [(0, True), (1, False)])
 def test_a_replica_of_earlier_epochs_may_be_an_old_copy(epoch: int, is_old: bool) -> None:
-    """One whose log and quorum-state are behind all others' epochs is told from one that knows of the epoch."""
+    """A replica whose log and quorum-state are older than all others' epochs differs from one that knows the epoch."""
     replicas = Replicas()
     newest, other = replicas.add("a", {0: log_of(BASE)}), replicas.add("b", {0: log_of(BASE[:3])})
     old = replicas.add("c", {0: log_of(BASE[:2])})
@@ -281,7 +281,7 @@ def test_a_replica_of_earlier_epochs_may_be_an_old_copy(epoch: int, is_old: bool
 
 
 def test_partitions_of_two_topic_ids_are_not_compared() -> None:
-    """A topic that was made anew has other records; its id is all that is said."""
+    """A recreated topic has other records; only its id is reported."""
     replicas = Replicas(topic="orders")
     found = []
     for name, value, topic_id in (("a", b"a", "one"), ("b", b"b", "two"), ("c", b"a", "one")):

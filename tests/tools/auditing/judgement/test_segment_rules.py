@@ -138,7 +138,7 @@ def test_segments(evidence: PartitionEvidence, expected: list[tuple[str, str, in
 
 @pytest.mark.parametrize("rule", ["file-unreadable", "audit-failed"])
 def test_a_segment_that_was_not_surveyed_may_have_held_anything(rule: str) -> None:
-    """What follows it is no gap, and behind it a log may have gone on."""
+    """The segment after it is not a gap, and a log may have continued after it."""
     failed = FileEvidence(segment(10, 10).task, (Finding(f"{10:020}.log", rule, "it failed"),))
 
     assert judged(log(segment(0, 10), failed, segment(30, 40))) == []
@@ -224,7 +224,7 @@ WHOLE = segment(0, 50)
     ],
 )
 def test_where_a_log_ends(evidence: PartitionEvidence, rule: str | None) -> None:
-    """What has seen the log end further on is told once; what was durable in any case."""
+    """Files that saw a later log end are reported once; a durable end in any case."""
     found = list(judge_log_end(evidence))
     assert [finding.rule for finding in found] == ([] if rule is None else [rule])
     assert all(finding.offset == 50 for finding in found)
@@ -243,7 +243,7 @@ def test_where_a_log_ends(evidence: PartitionEvidence, rule: str | None) -> None
     ],
 )
 def test_a_lost_tail(evidence: PartitionEvidence, expected: bool) -> None:
-    """A tail is lost where bytes, or a segment, stand behind the last batch."""
+    """A tail is lost if bytes, or a segment, follow the last batch."""
     assert has_lost_tail(evidence) is expected
 
 
@@ -258,7 +258,7 @@ def test_a_damaged_tail_that_was_durable_is_one_finding() -> None:
 
 
 def test_a_torn_segment_that_another_one_follows_is_one_finding() -> None:
-    """What is missing behind it is data loss in a log of raft, and else said with the tail itself."""
+    """Missing records after it are data loss in a raft log, and otherwise reported with the tail itself."""
     path = "node/__cluster_metadata-0/0.log"
     following = segment(15, 20, path="node/__cluster_metadata-0/15.log")
     torn = log(segment(0, 10, finding="tail-torn", path=path), following)
@@ -278,7 +278,7 @@ def test_a_gap_of_offsets_that_are_out_of_line_is_explained() -> None:
 
 
 def test_only_what_reaches_the_end_is_its_tail() -> None:
-    """Damage that sound batches follow is no tail; of some faults in a row at the end each is part of it."""
+    """Damage followed by sound batches is not a tail; of several faults in a row at the end, each is part of it."""
     last = segment(0, 50, finding="tail-torn")
     path = last.task.path
     rest = (Finding(path, "batch-crc", "", 100, 50), Finding(path, "batch-length", "", 350, 50), *last.findings)

@@ -74,7 +74,7 @@ def snapshot(offset: int, epoch: int, timestamp: int | None = None, finding: str
     ],
 )
 def test_snapshots(files: list[FileEvidence], expected: list[tuple[str, str, int | None]]) -> None:
-    """What a snapshot's name or header says against the log is one finding, at the snapshot."""
+    """A contradiction of a snapshot's name or header to the log is one finding, at the snapshot."""
     evidence = PartitionEvidence(PLACE, tuple(files))
     found = judge_snapshots(evidence, LogEpochs(evidence), is_tail_lost=False)
     assert [(finding.rule, finding.path, finding.offset) for finding in found] == expected

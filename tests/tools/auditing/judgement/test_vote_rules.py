@@ -38,7 +38,7 @@ LEADER = node(2, granting=(2, 3), leader=2, vote=2)
 
 
 def test_a_vote_for_the_leader_and_no_vote_are_sound() -> None:
-    """The candidate that lost keeps its vote for itself, and whoever did not vote has none."""
+    """The candidate that lost keeps its vote for itself, and a voter that did not vote has none."""
     assert found(*LEADER, *node(3, granting=(2, 3), leader=2, vote=2)) == []
     assert found(*LEADER, *node(3, granting=None, vote=2)) == []
     assert found(*LEADER, *node(3, granting=None)) == []

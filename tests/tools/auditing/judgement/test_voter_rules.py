@@ -35,7 +35,7 @@ def three() -> MadeLog:
 
 
 def without_beginning(log: MadeLog) -> PartitionEvidence:
-    """The log from its newest snapshot on; all of it where there is none."""
+    """The log from its newest snapshot on; all of it without one."""
     evidence = log.evidence()
     start = max((snapshot_id.offset for snapshot_id in evidence.snapshots_by_id), default=0)
     if start == 0:
@@ -53,7 +53,7 @@ def without_beginning(log: MadeLog) -> PartitionEvidence:
 
 @given(histories())
 def test_a_sound_log_is_silent(log: MadeLog) -> None:
-    """A log that changes one voter at a time has no finding, whole or behind a snapshot."""
+    """A log that changes one voter at a time has no finding, complete or after a snapshot."""
     assert found(log.evidence()) == []
     assert found(without_beginning(log)) == []
 
@@ -120,7 +120,7 @@ def test_a_log_that_is_not_raft_is_not_judged() -> None:
 
 
 def test_a_replaced_disk_shows_the_directories() -> None:
-    """Where ids alone do not tell two majorities apart, directory ids do."""
+    """If ids alone do not distinguish two majorities, directory ids do."""
     log = three()
     log.change(VoterSet.of([voter(1), voter(2), voter(3, directory=5)]))
     (finding,) = judge_voters(log.evidence())
@@ -139,7 +139,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_an_unsafe_change(name: str) -> None:
-    """A change that could split the quorum is reported at its record, once, whatever comes after it."""
+    """A change that could split the quorum is reported at its record, once, whatever follows it."""
     ids, rule, reason = CHANGES[name]
     log = three()
     offset = log.change(voters(*ids))
@@ -274,7 +274,7 @@ def test_a_voter_that_does_not_support_the_version() -> None:
 
 @pytest.mark.parametrize(("level", "rule"), [(0, "kraft-version-order"), (7, "kraft-version-known")])
 def test_a_version_that_cannot_be(level: int, rule: str) -> None:
-    """kraft.version does not go back, nor to what nobody knows."""
+    """kraft.version does not decrease, nor become an unknown one."""
     log = three()
     offset = log.write(KRaftVersionRecord(level))
     log.change(voters(1, 2, 3, 4))
@@ -303,7 +303,7 @@ def test_an_upgrade_without_voters() -> None:
 
 
 def test_a_leader_that_names_others() -> None:
-    """A LeaderChange that stands alone against the set in force is wrong."""
+    """A LeaderChange is wrong if it alone contradicts the set in force."""
     log = three()
     offset = log.lead(2, (1, 2, 4))
     log.lead(2, (1, 2, 3))
@@ -341,7 +341,7 @@ def test_snapshots_of_another_version() -> None:
 
 
 def test_a_snapshot_before_the_log_is_not_compared_with_later_ones() -> None:
-    """What came between two snapshots is not known where the log has gone."""
+    """Records between two snapshots are not known if the log deleted them."""
     log = MadeLog(start_offset=100)
     log.data(50)
     log.snapshot(50, epoch=1, named=voters(1, 2, 3)).snapshot(120, epoch=1, named=voters(7, 8, 9))
@@ -360,7 +360,7 @@ def test_a_log_after_a_snapshot_continues_from_it() -> None:
 
 
 def test_a_snapshot_whose_first_batch_is_damaged_is_no_witness() -> None:
-    """What is reported there is not reported again."""
+    """Faults that are reported there are not reported again."""
     log = three().snapshot(8, epoch=1, named=voters(1, 2))
     path = log.others[-1].task.path
     log.others[-1] = attrs.evolve(log.others[-1], findings=(Finding(path, "control-value", "", position=0),))

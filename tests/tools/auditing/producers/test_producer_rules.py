@@ -67,7 +67,7 @@ def open_by_model(steps: list[Step]) -> dict[int, int]:
 
 @given(sound_logs(), st.integers(1, 7))
 def test_a_sound_log_is_silent_in_chunks_of_any_size(steps: list[Step], chunk: int) -> None:
-    """What producers did is the same in one chunk and in many, and nothing is wrong with it."""
+    """Producers' states are the same in one chunk and in many, without findings."""
     log = b"".join(batches(steps))
     whole, parts = survey(log), survey(log, chunk=chunk)
     assert whole.findings == parts.findings == ()
@@ -116,7 +116,7 @@ def test_a_sound_log_is_silent_in_segments_of_any_size(steps: list[Step], cuts: 
 
 @given(sound_logs(), st.data())
 def test_lost_duplicated_and_swapped_batches_are_not_reported_here(steps: list[Step], data: st.DataObject) -> None:
-    """What the order of offsets shows is not said again of producers."""
+    """Faults in the order of offsets are not reported again for producers."""
     written = batches(steps)
     if len(written) < 2:
         return
@@ -132,7 +132,7 @@ def test_lost_duplicated_and_swapped_batches_are_not_reported_here(steps: list[S
 
 @given(sound_logs(), st.data())
 def test_one_wrong_sequence_is_one_finding(steps: list[Step], data: st.DataObject) -> None:
-    """A batch with another sequence is found where it is, and its neighbours are not, whatever its place."""
+    """A batch with another sequence is found, and its neighbours are not, whatever its position."""
     with_data = [index for index, step in enumerate(steps) if step.committed is None]
     seen = [
         index
@@ -184,7 +184,7 @@ def test_no_header_makes_it_raise(headers: list[tuple[int, ...]], chunk: int) ->
 
 
 def test_a_gap_in_sequences_is_found() -> None:
-    """Sequence 9 after 0 to 1 is a gap; behind missing offsets it is not."""
+    """Sequence 9 after 0 to 1 is a gap; after missing offsets it is not."""
     gap = Step(sequence=9)
     assert found_in(Step(), gap) == found_in(Step(), gap, chunk=1) == [("sequence-gap", 2)]
     assert found_in(Step(), None, gap) == found_in(Step(), None, gap, chunk=1) == []
@@ -235,7 +235,7 @@ def test_coordinators_write_sequence_0() -> None:
 
 
 def test_a_plain_batch_in_a_transaction_is_found() -> None:
-    """It is found once, in one chunk or over two; behind missing offsets a marker may have been."""
+    """It is found once, in one chunk or over two; among missing offsets there may have been a marker."""
     plain = Step(sequence=2)
     assert found_in(WORDS, plain, Step(sequence=4), COMMIT) == [("transaction-mixed", 2)]
     assert found_in(WORDS, plain, COMMIT, chunk=1) == [("transaction-mixed", 2)]
@@ -271,7 +271,7 @@ def test_a_coordinator_epoch_that_goes_back_is_found() -> None:
 
 
 def test_a_damaged_marker_is_passed_over() -> None:
-    """What a control batch without a marker's key says is found elsewhere."""
+    """A control batch without a marker's key is reported elsewhere."""
     log = batches([WORDS])[0] + hostile_batch(2, 0, 0x30, TIMESTAMP, 7, 0, -1)
     assert survey(log).findings == ()
     assert survey(log).producers[0].open_offset == 0
@@ -381,7 +381,7 @@ def test_a_wrong_sequence_is_not_found_again_in_the_producer_snapshot() -> None:
 
 
 def test_a_producer_snapshot_elsewhere_is_not_judged() -> None:
-    """Between segment borders, and behind missing offsets, the log does not say what a producer's state was."""
+    """Within a segment, and after missing offsets, the log does not determine a producer's state."""
     wrong = {"last_sequence": 77}
     assert judged(partition_of([Step(), Step(producer_id=8)], extra=[producer_snapshot(2, **wrong)])) == []
     assert judged(partition_of([None, Step(sequence=0), None], [Step(8)], extra=[producer_snapshot(12, **wrong)])) == []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Surveying in one process and in several: the same results in the same order, whatever dies on the way."""
+"""Surveying in one process and in several gives the same results in the same order, even if processes die."""
 
 import os
 import re
@@ -54,7 +54,7 @@ def test_processes_that_die_cost_their_file_alone() -> None:
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_bug_costs_its_file_alone(processes: int) -> None:
-    """What nobody foresaw, a broken invariant too, is one finding that says what and where; the rest is surveyed."""
+    """An unexpected error, or a broken invariant, is one finding with the error and its place; the rest is surveyed."""
     tasks = [task("file 1"), task("bug 1"), task("invariant 1"), task("file 2")]
     found = list(survey_all(tasks, processes, survey))
 

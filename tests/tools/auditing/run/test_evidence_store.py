@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of files, on disk: found again only for the same file and rules, and forgotten with the file."""
+"""The store of evidence: evidence is found again only for the same file and rules, and deleted with the file."""
 
 import sqlite3
 import tempfile
@@ -22,7 +22,7 @@ TASK = SurveyTask(Place("n1", "orders", 0), "n1/orders-0/a\udcff.log", FileKind.
 
 
 def evidence(task: SurveyTask, end: int = 1) -> FileEvidence:
-    """What a file says."""
+    """The evidence of a file."""
     return FileEvidence(task, extent=LogExtent(0, end, 0, 0, 0, 1, 1))
 
 
@@ -32,7 +32,7 @@ def unexpected(task: SurveyTask) -> FileEvidence:
 
 
 def surveyed_now(task: SurveyTask) -> FileEvidence:
-    """A survey whose result can be told from what is stored."""
+    """A survey whose result differs from the stored one."""
     return evidence(task, 999)
 
 
@@ -59,7 +59,7 @@ changes = st.fixed_dictionaries(
 @settings(max_examples=30, deadline=None)
 @given(change=changes)
 def test_only_the_same_file_is_found_again(change: dict[str, Any]) -> None:
-    """What is stored of a file is taken for a task that is the same in all, and for no other."""
+    """Stored evidence is used for an equal task, and for no other."""
     task = attrs.evolve(TASK, **change)
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/x.sqlite"
@@ -89,7 +89,7 @@ def test_unreadable_files_are_surveyed_again(path: str) -> None:
 
 
 def test_reuse_is_counted_and_deleted_files_are_dropped(path: str) -> None:
-    """A second run counts what it did not read; files that it has not seen are forgotten, once it is told to."""
+    """A second run counts the files that it did not read; files that it has not seen are deleted on request."""
     other = attrs.evolve(TASK, path="b.log")
     indexed = attrs.evolve(TASK, path="c.log", indexes={FileKind.OFFSET_INDEX: "c.index"})
     with EvidenceStore(path, "first") as store:
@@ -116,7 +116,7 @@ def test_everything_can_be_forgotten(path: str) -> None:
 
 
 def test_a_process_that_is_killed_leaves_what_it_had(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was taken before the last commit is there for the next run, whatever became of this one."""
+    """Evidence from before the last commit is kept for the next run, whatever becomes of this one."""
     monkeypatch.setattr(evidence_store, "_COMMIT_COUNT", 10)
     monkeypatch.setattr(evidence_store, "_COMMIT_SECONDS", 3600)
     tasks = [attrs.evolve(TASK, path=f"{number}.log") for number in range(25)]
@@ -130,7 +130,7 @@ def test_a_process_that_is_killed_leaves_what_it_had(path: str, monkeypatch: pyt
 
 
 def test_a_store_that_is_damaged(path: str) -> None:
-    """A file that is no database is one clear error; a survey that cannot look there reads the file."""
+    """A file that is not a database is one clear error; a survey that cannot open the store reads the file."""
     Path(path).write_bytes(b"no database at all, " * 100)
 
     with pytest.raises(StorageError, match="without this file, everything is surveyed again"):
@@ -139,7 +139,7 @@ def test_a_store_that_is_damaged(path: str) -> None:
 
 
 def test_evidence_that_cannot_be_understood(path: str) -> None:
-    """A row that somebody else wrote is not trusted."""
+    """A row of another program is not trusted."""
     with EvidenceStore(path, "run") as store:
         store.take(evidence(TASK))
     database = sqlite3.connect(path)
@@ -151,7 +151,7 @@ def test_evidence_that_cannot_be_understood(path: str) -> None:
 
 
 def test_uncommitted_rows_lock_out_no_reader(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who surveys finds what is stored while megabytes of evidence wait to be committed."""
+    """Surveying processes find stored evidence while megabytes wait to be committed."""
     monkeypatch.setattr(evidence_store, "_WAIT_SECONDS", 0)
     monkeypatch.setattr(evidence_store, "_COMMIT_SECONDS", 3600)
     with EvidenceStore(path, "run-1") as store:

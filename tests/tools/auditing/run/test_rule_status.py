@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What came of each rule: whether there was anything to check."""
+"""The status of each rule: whether there was anything to check."""
 
 from collections import Counter
 
@@ -26,7 +26,7 @@ def segment(
 
 
 def statuses(*partitions: PartitionEvidence, account: Account | None = None) -> dict[str, CheckStatus]:
-    """What came of each rule where partitions were judged as replicas of one log."""
+    """The status of each rule if partitions were judged as replicas of one log."""
     found = Checks()
     found.add(Judged(partitions, (), {"": partitions}))
     return {check.rule.id: check.status for check in found.results(account or Account())}
@@ -79,7 +79,7 @@ def test_rules_pass_that_have_something_to_check() -> None:
 
 
 def test_found_or_unread() -> None:
-    """A rule fails by its findings; where a file could not be read, nobody knows of the others."""
+    """A rule fails by its findings; if a file could not be read, the status of the others is not known."""
     account = Account(unreadable=1, by_rule=Counter({"batch-crc": 2}))
 
     found = statuses(segment(Place("a", "orders", 0)), account=account)

@@ -66,7 +66,7 @@ def test_the_exit_code_is_that_of_the_worst_finding_that_counts(rules: list[str]
     ],
 )
 def test_the_verdict_is_the_worst_that_is_known(rules: tuple[str, ...], verdict: str) -> None:
-    """What could not be read may hide damage, so it is worse than suspicion; harmless findings leave a run clean."""
+    """An unreadable file may hide damage, so it is worse than suspicion; harmless findings leave a run clean."""
     account = account_of(*rules)
 
     assert account.verdict == verdict
@@ -94,7 +94,7 @@ def test_unread_bytes_are_reported(tmp_path: Path) -> None:
 
 
 def test_an_emptied_voter_is_one_finding(tmp_path: Path) -> None:
-    """A voter whose metadata log is gone forgets its votes; that its directory is empty is not said too."""
+    """A voter whose metadata log is missing forgets its votes; its empty directory is not reported too."""
     data = Path(shutil.copytree(GOLDEN / "dynamic-quorum/data", tmp_path / "data"))
     emptied = data / "n2" / "__cluster_metadata-0"
     shutil.rmtree(emptied)
@@ -134,7 +134,7 @@ def test_a_judge_that_fails_costs_its_partition_alone(tmp_path: Path, monkeypatc
 
 
 def test_evidence_is_passed_on_in_order(tmp_path: Path) -> None:
-    """Who wants to know hears of each file once, before it is judged; findings of directories come at the end."""
+    """The callback gets each file once, before it is judged; findings of directories come at the end."""
     for number in range(3):
         write_log(tmp_path / f"orders-{number}", batch())
     (tmp_path / "empty-0").mkdir()
@@ -148,7 +148,7 @@ def test_evidence_is_passed_on_in_order(tmp_path: Path) -> None:
 
 
 def test_progress_on_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a terminal the share of all bytes is shown, wiped for what is written, and gone at the end; else nothing."""
+    """On a terminal, the share of all bytes is shown, hidden for output, and removed at the end; otherwise nothing."""
 
     class Terminal(io.StringIO):
         def isatty(self) -> bool:

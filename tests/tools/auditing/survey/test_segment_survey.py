@@ -81,7 +81,7 @@ def test_any_bytes_are_surveyed(
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(1, 5), min_size=3, max_size=8), st.data(), st.sampled_from([TINY_CHUNK, None]))
 def test_damage_reports_the_lost_records(counts: list[int], data: st.DataObject, chunk_size: int | None) -> None:
-    """A bit that flips under a CRC is one finding: its batch's bytes, and its offsets. There is no gap besides."""
+    """A flipped bit under a CRC is one finding: its batch's bytes, and its offsets. There is no gap in addition."""
     batches = raft_log(counts, batches_per_epoch=100)
     index = data.draw(st.integers(1, len(batches) - 2))
     damaged = bytearray(batches[index])
@@ -98,7 +98,7 @@ def test_damage_reports_the_lost_records(counts: list[int], data: st.DataObject,
 
 
 def test_damage_at_the_end_and_in_a_row() -> None:
-    """What was behind the last sound batch is lost with damage there; damage in a row is told as such."""
+    """Records after the last sound batch are lost with damage there; consecutive damage is reported as such."""
     batches = raft_log([1, 2, 2, 2, 2], batches_per_epoch=100)
     for index in (2, 3):
         batches[index] = batches[index][:-1] + b"\x55"
@@ -115,7 +115,7 @@ def test_damage_at_the_end_and_in_a_row() -> None:
 
 
 def test_bytes_put_between_batches_lose_nothing() -> None:
-    """Damage between batches whose offsets go on has lost none."""
+    """Damage between batches with consecutive offsets has lost none."""
     log = data_batch(0) + b"\x77" * 30 + data_batch(1)
     found = finding(survey(log), "batch-overrun")
     assert (found.position, found.size_bytes, found.offset) == (len(data_batch(0)), 30, 1)
@@ -169,14 +169,14 @@ class _BadDisk(BufferSource):
 
 
 class _LostDisk(BufferSource):
-    """Is gone when its size is asked for again."""
+    """A file that is missing when its size is read again."""
 
     def size(self) -> int:
         raise StorageError("a.log", "stat", "Stale file handle")
 
 
 def test_a_block_that_the_disk_does_not_give_back() -> None:
-    """What stands around unreadable bytes is judged; they are one finding, with the offsets that they held."""
+    """Batches around unreadable bytes are judged; the bytes are one finding, with the offsets that they held."""
     log = b"".join(data_batch(offset) for offset in range(300))
     evidence = survey(_BadDisk(memoryview(log)))
     found = finding(evidence, "file-unreadable")

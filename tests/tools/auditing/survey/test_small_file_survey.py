@@ -80,7 +80,7 @@ BROKEN: dict[str, tuple[bytes, str, int]] = {
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_file_is_one_finding(name: str) -> None:
-    """What does not read, or does not check, is one finding with its place."""
+    """A file that cannot be decoded, or fails its check, is one finding with its place."""
     data, rule, position = BROKEN[name]
     ((found, place),) = rules(survey(name, data))
     assert found == rule
@@ -130,7 +130,7 @@ def test_contents(name: str, data: bytes, contents: dict[str, Any]) -> None:
     ],
 )
 def test_files_that_are_judged_by_name(name: str, rule: str | None) -> None:
-    """A left-over is harmless and not looked into; a file that nobody names is said to be there."""
+    """A left-over file is harmless and not read; an unknown file is reported."""
     evidence = survey(name, b"\xff whatever")
     assert rules(evidence) == ([] if rule is None else [(rule, None)])
     assert evidence.contents is None
@@ -144,7 +144,7 @@ def test_the_topic_id_of_another_topic_is_its_own() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=6))
 def test_epochs_that_do_not_increase_are_reported(entries: list[tuple[int, int]]) -> None:
-    """Without the entries that are reported the others increase; none is if they do; each has the place of its line."""
+    """Without the reported entries the others increase; if all do, none is reported; each has its line's position."""
     data = write_leader_epoch_checkpoint(EpochEntry(*entry) for entry in entries)
 
     evidence = survey("leader-epoch-checkpoint", data)
@@ -193,7 +193,7 @@ def test_any_bytes_are_contents_or_a_finding(name: str, data: bytes) -> None:
 
 
 def test_raftlogs_files_are_known_by_name(tmp_path: Path) -> None:
-    """Those with contents are read; a reserve, or what nobody names, is not."""
+    """Files with contents are read; a reserve, or an unknown file, is not."""
     names = {"raftlog-recovery-point": True, "raftlog-flush-mark": True, "raftlog-reserve": False, "notes": False}
     for name, is_read in names.items():
         assert has_contents(SurveyTask(Place(str(tmp_path)), f"x/{name}", None)) == is_read
@@ -207,7 +207,7 @@ def test_a_version_of_partition_metadata_that_there_is_not() -> None:
 
 @pytest.mark.parametrize("name", ["recovery-point", "replication", "log-start", "cleaner"])
 def test_a_checkpoint_of_a_negative_offset(name: str) -> None:
-    """Each line with an offset that no log has is told, where it stands."""
+    """Each line with an impossible offset is reported, at its position."""
     assert rules(survey(f"{name}-offset-checkpoint", b"0\n3\na 0 0\nb 0 -5\nc 1 -1\n")) == [
         ("file-format", 10),
         ("file-format", 17),

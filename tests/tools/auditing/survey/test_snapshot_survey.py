@@ -108,7 +108,7 @@ FAULTS: dict[str, tuple[Callable[[list[bytes]], list[bytes]], str, int]] = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_one_finding(fault: str) -> None:
-    """Each fault is one finding with its rule and place; what stands behind it is read."""
+    """Each fault is one finding with its rule and place; the bytes after it are read."""
     spoil, rule, position = FAULTS[fault]
 
     evidence = survey(b"".join(spoil(list(WHOLE))))
@@ -150,7 +150,7 @@ def test_findings_of_a_rule_are_limited() -> None:
 
 
 def test_a_compressed_snapshot_is_read() -> None:
-    """Records are walked whatever their codec; that raft compresses nothing is said."""
+    """Records are checked whatever their codec; compression in a raft log is reported."""
     builder = RecordBatchBuilder(2, partition_leader_epoch=3, compression_type=CompressionType.GZIP)
     builder.extend([(TIMESTAMP, None, b"value")] * 4)
     findings = survey(WHOLE[0] + builder.build() + WHOLE[3]).findings

@@ -52,7 +52,7 @@ def test_each_kind_of_file_is_surveyed() -> None:
 
 
 def test_vanished_files(tmp_path: Path) -> None:
-    """A file that is gone is a harmless finding; so is an index, and its segment is surveyed all the same."""
+    """A deleted file is a harmless finding; so is an index, and its segment is surveyed all the same."""
     log = write_log(tmp_path / "orders-0", batch())
     index = log.with_suffix(".index")
     index.write_bytes(b"")
@@ -132,7 +132,7 @@ def test_a_segment_of_holes(tmp_path: Path) -> None:
 
 
 def test_a_pipe_is_announced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Who names a pipe is told that it is read, before anything waits for a writer."""
+    """A message says that a named pipe is read, before anything waits for a writer."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     told = []
@@ -152,7 +152,7 @@ def test_a_pipe_is_announced(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 
 def test_names_alone(tmp_path: Path) -> None:
-    """A file of nobody's, and one on its way out, are never opened, whatever their size."""
+    """An unknown file, and one that is being deleted, are never opened, whatever their size."""
     for name in ("notes.txt", "00000000000000000000.log.deleted"):
         path = write_log(tmp_path / "orders-0", batch(), name=name)
         path.chmod(0)
@@ -175,7 +175,7 @@ def test_a_small_file_that_is_huge(tmp_path: Path) -> None:
 def test_bytes_that_are_not_accounted_for(
     counted: Coverage | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A survey that loses bytes, or invents some, is a bug, and is told as one; unless the file has changed."""
+    """A survey that loses bytes, or invents some, is reported as a bug, unless the file has changed."""
     log = write_log(tmp_path / "orders-0", batch())
     task = task_of(tmp_path)
     evidence = attrs.evolve(survey(task), coverage=counted)
@@ -209,7 +209,7 @@ def test_the_input_is_never_written_to(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_standard_input_is_a_log() -> None:
-    """What is piped in is a segment of unknown name."""
+    """Piped input is a segment of unknown name."""
     (task,) = (task for task in find_tasks(["-"]) if isinstance(task, SurveyTask))
 
     assert (task.kind, task.base_offset) == (FileKind.LOG, None)

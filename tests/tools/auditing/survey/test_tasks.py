@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finding what to survey: files, directories at any depth, replicas, and whatever else stands in a file system."""
+"""Finding the files to survey: files, directories at any depth, replicas, and other entries of a file system."""
 
 import os
 import tempfile
@@ -112,7 +112,7 @@ def test_a_real_directory() -> None:
 
 
 def test_segments_know_the_snapshots_that_may_end_in_them(tmp_path: Path) -> None:
-    """A segment is told of the snapshots that end behind its start, up to the start of the next one."""
+    """A segment gets the snapshots that end after its start, up to the start of the next one."""
     ends = (0, 1, 100, 101, 250)
     names = [f"{end:020}-0000000001.checkpoint" for end in ends]
     make(tmp_path / METADATA, SEGMENT, "00000000000000000100.log", "quorum-state", *names)
@@ -126,7 +126,7 @@ def test_segments_know_the_snapshots_that_may_end_in_them(tmp_path: Path) -> Non
 
 
 def test_a_named_file(tmp_path: Path) -> None:
-    """A file of a segment stands for the segment; one that was named says so, and has its place by its path."""
+    """A file of a segment means the segment; a named one is marked, and has its place by its path."""
     make(tmp_path / "n1" / "orders-3", SEGMENT, "00000000000000000000.index", "00000000000000000009.log")
     for name in (SEGMENT, "00000000000000000000.index"):
         (task,) = tasks_of(tmp_path / "n1/orders-3" / name)
@@ -139,7 +139,7 @@ def test_a_named_file(tmp_path: Path) -> None:
 
 
 def test_a_copy_under_another_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A named file is taken for what its suffix says, as dump-log does; in a directory it is a file of nobody's."""
+    """A named file has the kind of its suffix, as in dump-log; in a directory it is an unknown file."""
     make(tmp_path / "orders-3", "copy.log", SEGMENT)
     monkeypatch.chdir(tmp_path / "orders-3")
     (named,) = tasks_of("copy.log")
@@ -166,7 +166,7 @@ def test_whose_a_named_partition_is(tmp_path: Path) -> None:
 
 
 def test_a_log_directory_that_is_called_like_a_partition(tmp_path: Path) -> None:
-    """What is inside decides: ``kraft-1`` is a node's directory if partitions are in it."""
+    """The contents decide: ``kraft-1`` is a node's directory if partitions are in it."""
     make(tmp_path, f"kraft-1/orders-0/{SEGMENT}", f"kraft-2/{SEGMENT}")
 
     make(tmp_path, "n/meta.properties", f"n/kraft-1/orders-0/{SEGMENT}", f"n/kraft-2/{SEGMENT}")
@@ -185,7 +185,7 @@ def test_partitions_beside_other_things(tmp_path: Path) -> None:
 
 
 def test_a_raft_log_under_an_odd_name(tmp_path: Path) -> None:
-    """A directory with a quorum-state is the metadata log's, whatever it is called; two of them are two replicas."""
+    """A directory with a quorum-state is the metadata log's, whatever its name; two of them are two replicas."""
     make(tmp_path, f"copy of n1/{SEGMENT}", "copy of n1/quorum-state", f"from-n2/{SEGMENT}", f"other/{SEGMENT}")
     make(tmp_path, "from-n2/quorum-state")
     places = {Path(task.path).parent.name: task.place for task in tasks_of(tmp_path)}
@@ -214,14 +214,14 @@ def test_an_empty_directory(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_was_only_formatted(tmp_path: Path) -> None:
-    """A metadata log that has its bootstrap snapshot alone was never started: that is no fault."""
+    """A metadata log with only its bootstrap snapshot was never started: that is not a fault."""
     make(tmp_path, "meta.properties", f"{METADATA}/00000000000000000000-0000000000.checkpoint")
 
     assert findings_of(tmp_path) == []
 
 
 def test_directories_on_their_way_out(tmp_path: Path) -> None:
-    """A deleted partition is told of and not looked into, unless it is named; a copy in the making is looked into."""
+    """A deleted partition is reported and not read, unless it is named; an unfinished copy is read."""
     unique = "0123456789abcdef" * 2
     make(tmp_path, "meta.properties", f"a-0.{unique}-delete/{SEGMENT}", f"b-0.{unique}-future/{SEGMENT}")
     deleted = tmp_path / f"a-0.{unique}-delete"
@@ -272,7 +272,7 @@ def test_a_directory_under_two_names(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("target", ["gone", "latest"])
 def test_a_link_that_leads_nowhere(target: str, tmp_path: Path) -> None:
-    """A link to what is gone, or to itself, is harmless by a name that is not Kafka's; it may stand for a partition."""
+    """A dangling link, or one to itself, is harmless if its name is not Kafka's; it may be that of a partition."""
     make(tmp_path, "n1/meta.properties", f"n1/orders-0/{SEGMENT}")
     for folder in (tmp_path / "n1", tmp_path / "n1/orders-0"):
         (folder / "latest").symlink_to(folder / target)
@@ -293,7 +293,7 @@ def test_a_link_to_a_log_directory(tmp_path: Path) -> None:
 
 
 def test_odd_characters(tmp_path: Path) -> None:
-    """Directories whose names are no Unicode, or have line ends and spaces, are looked into like others."""
+    """Directories whose names are not Unicode, or have line ends and spaces, are read like others."""
     root = os.fsencode(tmp_path) + b"/a\xff\nb c"
     os.makedirs(root + b"/orders-0")
     with open(root + b"/orders-0/" + SEGMENT.encode(), "wb"):
@@ -327,7 +327,7 @@ def test_a_directory_that_is_closed(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_cannot_be_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So is one of which listing fails, or that is gone by then."""
+    """So is one whose listing fails, or that was deleted by then."""
     make(tmp_path, "meta.properties", f"a-0/{SEGMENT}", f"b-0/{SEGMENT}", f"c-0/{SEGMENT}")
     listed = os.scandir
 
@@ -345,7 +345,7 @@ def test_a_directory_that_cannot_be_listed(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_file_that_vanishes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that is gone between the listing and the look at it is harmless."""
+    """A file that is deleted between its listing and its survey is harmless."""
     make(tmp_path / "orders-0", SEGMENT)
     looked_at = os.stat
 

@@ -33,7 +33,7 @@ def versioned(base_offset: int, codec: CompressionType = CompressionType.NONE) -
 @pytest.mark.parametrize("chunk_size", [None, 200])
 @pytest.mark.parametrize("codec", CODECS)
 def test_a_segment_shows_whether_it_sets_the_version(codec: CompressionType, chunk_size: int | None) -> None:
-    """Wherever it stands, and compressed or not; of control records alone nothing is said."""
+    """At any position, and compressed or not; with only control records nothing is reported."""
     empty, others = leader_change(0, 1), leader_change(0, 1) + b"".join(map(data_batch, range(1, 9)))
 
     assert survey(empty, chunk_size=chunk_size).sets_metadata_version is None

@@ -18,9 +18,9 @@ _ENDS = [sum(map(len, _LOG[: index + 1])) for index in range(len(_LOG))]
 @example(_ENDS[-1] - (_ENDS[0] - 4), 0)
 @given(st.integers(16, _ENDS[-1] - 40), st.integers(0, 5000))
 def test_zeros_up_to_the_end_are_one_torn_tail(zeroed: int, padding: int) -> None:
-    """However much of a log's end is zeros, in place of batches and behind them, one suspicious finding says so.
+    """However much of a log's end is zeros, in place of batches and after them, it is one suspicious finding.
 
-    But for a batch of which one to three bytes are zeros: it may end so, and be damaged elsewhere.
+    Except for a batch that ends in one to three zeros: it may end so, and be damaged elsewhere.
     """
     assume(not any(0 < end - (_ENDS[-1] - zeroed) < _LEAST_BEFORE_PADDING for end in _ENDS))
     log = b"".join(_LOG)[:-zeroed] + bytes(zeroed + padding)
@@ -67,7 +67,7 @@ class _Lost:
 
 
 def test_bytes_that_cannot_be_read_are_no_zeros() -> None:
-    """What the disk does not give back stays damage, before zeros too."""
+    """Unreadable bytes stay damage, before zeros too."""
     source = ReadableBytes(_Lost(bytes(9000)))
     source.read_at(0, 9000)
     corruption, padding = Corruption(4000, 1000, "broken", "batch-crc"), ZeroPadding(5000, 4000)

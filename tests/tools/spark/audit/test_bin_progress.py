@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far workers have come is told while they are at work, if anybody sees it."""
+"""The progress of workers is shown while they work, if there is a terminal."""
 
 import threading
 from pathlib import Path
@@ -16,7 +16,7 @@ from tests.hang_limit import HANG_S
 
 @attrs.define
 class _Shown(RunProgress):
-    """Takes down what it is told."""
+    """Records the reported progress."""
 
     is_shown: bool = True
     sizes: list[int] = attrs.field(factory=list)

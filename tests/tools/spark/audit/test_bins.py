@@ -14,7 +14,7 @@ from raftlog.tools.spark.audit.bins import MEBIBYTE, Slices, bin_weights, pack
 
 @given(weights=st.lists(st.integers(1, 1000), max_size=60), data=st.data())
 def test_bins(weights: list[int], data: st.DataObject) -> None:
-    """Everything is in one bin, none is empty, the heaviest come first, and none is much heavier than it should be."""
+    """Each item is in one bin, none is empty, the heaviest come first, and none is much heavier than it should be."""
     cuts = data.draw(st.lists(st.integers(0, sum(weights)), max_size=12).map(sorted))
     ends = [0, *cuts, sum(weights)]
     rooms = [end - start for start, end in itertools.pairwise(ends) if end > start]

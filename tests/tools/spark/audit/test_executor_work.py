@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tasks do, without Spark: rows in, rows out, however partitions and rows are divided."""
+"""The work of tasks, without Spark: rows in, rows out, however partitions and rows are divided."""
 
 import functools
 import itertools
@@ -45,7 +45,7 @@ SOURCES = [str(GOLDEN / "dynamic-quorum" / "data"), str(GOLDEN / "data-topics" /
 
 @pytest.fixture(autouse=True, scope="module")
 def no_child_is_left() -> Iterator[None]:
-    """A worker of Spark ends with its process; here it has to be told."""
+    """A worker of Spark ends with its process; here it must be ended."""
     yield
     child_of_worker.cache_clear()
 
@@ -76,7 +76,7 @@ def in_order(group: Iterable[PartitionEvidence]) -> list[FileEvidence]:
 
 
 def judged(work: JudgeWork, rows: Iterable[pa.RecordBatch]) -> Iterator[Outcome]:
-    """What a judging task leaves."""
+    """The outcomes of a judging task."""
     for batch in work(rows):
         assert batch.schema == SLICES
         yield from outcomes_in(work.outcomes, batch["slice"].to_pylist())
@@ -133,7 +133,7 @@ def test_nothing_is_kept_without_a_reader(tmp_path: Path) -> None:
 
 
 def test_own_evidence_that_is_damaged(tmp_path: Path) -> None:
-    """It is told which file cannot be read, and not taken for the one that is written."""
+    """The error names the file that cannot be read, not the one that is written."""
     (tmp_path / "own").write_bytes(b"PAR1 no")
     work = JudgeWork((tmp_path / "own",), Report(SOURCES), None, tmp_path)
 
@@ -142,7 +142,7 @@ def test_own_evidence_that_is_damaged(tmp_path: Path) -> None:
 
 
 def test_groups_are_judged_alike_wherever_they_are() -> None:
-    """What is judged of a group is the same beside all log directories and beside its own."""
+    """The judgement of a group is the same beside all log directories and beside its own."""
     groups = list(in_groups(in_partitions(evidence())))
     directories = by_path(groups[0])
     for group in groups:
@@ -175,7 +175,7 @@ def survey_work(
 
 
 def given_by(work: SurveyWork) -> list[Any]:
-    """What a task of Spark's gives that has all bins to do."""
+    """The rows of a Spark task that does all bins."""
     numbers = pa.RecordBatch.from_pylist([{"id": number} for number in range(len(list(work.bins.iterdir())))])
     return by_number(pa.Table.from_batches(work([numbers])))
 
@@ -188,7 +188,7 @@ def by_number(rows: pa.Table) -> list[Any]:
 def surveyed(
     tasks: Iterable[SurveyTask], how: Callable[[SurveyTask], FileEvidence], directory: str | None = None
 ) -> list[Any]:
-    """What a task keeps of some files, by their numbers; it gives the same, as far as that is judged."""
+    """The evidence that a task stores for some files, by number; the task yields the same, as far as it is judged."""
     with tempfile.TemporaryDirectory() as folder:
         work = survey_work(Path(folder), tasks, how, directory)
         given = given_by(work)
@@ -199,7 +199,7 @@ def surveyed(
 
 
 def test_a_bin_that_is_done_again(tmp_path: Path) -> None:
-    """What was kept of a bin is given once more, whatever has become of its files."""
+    """The stored evidence of a bin is yielded again, whatever has become of its files."""
     (tmp_path / "note").write_text("before")
     work = survey_work(tmp_path, [stand_in_survey.task("note")], where, str(tmp_path))
     before = given_by(work)
@@ -261,7 +261,7 @@ def shrink(path: Path) -> None:
 
 @pytest.mark.parametrize("change", [grow, shrink, Path.unlink])
 def test_files_that_change_after_they_were_listed(change: Callable[[Path], None], tmp_path: Path) -> None:
-    """A file that has grown, shrunk or gone since it was listed gives the evidence that it gives on one machine."""
+    """A file that has grown, shrunk or been deleted since its listing has the same evidence as on one machine."""
     data = Path(shutil.copytree(GOLDEN / "data-topics" / "data" / "n1" / "txn-0", tmp_path / "txn-0"))
     tasks = [task for task in find_tasks([str(data)]) if isinstance(task, SurveyTask)]
     for file in data.glob("*.log"):

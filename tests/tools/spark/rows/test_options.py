@@ -62,7 +62,7 @@ def test_options_for_brokers_are_ignored() -> None:
 
 
 def test_mode_and_loss_decide_about_each_other() -> None:
-    """FAILFAST is the default; failOnDataLoss=false drops what is damaged; a mode says what a loss is, unless told."""
+    """FAILFAST is the default; failOnDataLoss=false drops damage; a mode decides about losses by default."""
 
     def decided(**texts: str) -> tuple[str, bool]:
         options = SourceOptions.parse({"path": "x"} | texts)

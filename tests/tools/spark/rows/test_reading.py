@@ -74,7 +74,7 @@ def test_no_file_is_too_damaged_for_a_view(view: str) -> None:
 
 @pytest.mark.parametrize("path", SOUND, ids=golden_id)
 def test_batches_are_those_of_a_plain_reading(path: Path) -> None:
-    """The view of batches has every header, and where it stands."""
+    """The view of batches has every header, and its position."""
     pieces = [each for each in split(BufferSource(path.read_bytes())) if isinstance(each, RecordBatch | LegacyBatch)]
     found = rows(path, view="batches")
     assert [(row["position"], row["size"], row["baseOffset"], row["lastOffset"], row["crc"]) for row in found] == [
@@ -110,7 +110,7 @@ def _with_crc(data: bytes) -> bytes:
 
 
 def test_control_records_are_typed() -> None:
-    """Leaders, voters with endpoints, the level, and the marks of snapshots stand in columns of their own."""
+    """Leaders, voters with endpoints, the level, and the marks of snapshots are in columns of their own."""
     found = rows(GOLDEN / "mirror/data/n1/__cluster_metadata-0", view="control", snapshots="all")
     by_type = {row["type"]: row for row in found}
     assert {"LEADER_CHANGE", "SNAPSHOT_HEADER", "SNAPSHOT_FOOTER", "KRAFT_VERSION", "KRAFT_VOTERS"} <= set(by_type)
@@ -152,7 +152,7 @@ def test_control_and_data_are_kept_apart(tmp_path: Path) -> None:
 
 @given(small_logs(max_epochs=2), st.integers(0, 10**6), st.integers(1, 500))
 def test_a_flipped_byte_costs_no_other_batch(log: SmallLog, position: int, size: int) -> None:
-    """All batches that a plain reading still finds are there, and what is not is told, whatever the split size."""
+    """All batches that a plain reader still finds are there, and others are reported, whatever the split size."""
     if not log.data:
         return
     with TemporaryDirectory() as folder:
@@ -225,7 +225,7 @@ def test_a_torn_tail_is_the_end_of_a_log_and_damage_before_it(tmp_path: Path) ->
 
 
 def test_files_deleted_since_planning_are_a_loss(tmp_path: Path) -> None:
-    """A file that was deleted or has shrunk fails the query, is told, or is passed over, as the options say."""
+    """A file that was deleted or has shrunk fails the query, is reported, or is skipped, as the options say."""
     for change in (os.remove, lambda path: os.truncate(path, 100)):
         path = write_log(tmp_path / "orders-0", batch(0), batch(1))
         planned = splits(tmp_path)
@@ -238,7 +238,7 @@ def test_files_deleted_since_planning_are_a_loss(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_split_is_a_loss_too(tmp_path: Path) -> None:
-    """A file that is gone before it was opened to divide it is one that is gone, and the others are read."""
+    """A file that is deleted before it is opened for splitting counts as deleted, and the others are read."""
     path = write_log(tmp_path / "orders-0", batch(0), batch(1))
     write_log(tmp_path / "orders-1", batch(0))
     options = source_options(tmp_path, splitSize=1, mode="PERMISSIVE")
@@ -276,7 +276,7 @@ def test_errors_are_typed_for_any_bytes(tmp_path: Path) -> None:
 
 
 def test_names_that_are_no_unicode(tmp_path: Path) -> None:
-    """Such a name is escaped wherever Spark is told of it: in rows, and in errors."""
+    """Such a name is escaped wherever Spark gets it: in rows, and in errors."""
     folder = tmp_path / os.fsdecode(b"t\xffpic")
     try:
         path = write_log(folder / "orders-0", batch(0), batch(1))
@@ -300,7 +300,7 @@ def test_names_that_are_no_unicode(tmp_path: Path) -> None:
 
 
 def test_large_records_are_not_put_together(tmp_path: Path) -> None:
-    """What is handed on at a time is bounded by its bytes too, however large a split is."""
+    """A record batch is limited by its bytes too, however large a split is."""
     write_log(tmp_path / "orders-0", *(batch(number, [bytes(2**20)]) for number in range(40)))
     options = source_options(tmp_path, splitSize="1g")
     request = ReadRequest("records", view_schema(options))

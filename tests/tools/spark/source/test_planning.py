@@ -78,7 +78,7 @@ def test_offset_bounds_hold(log: SmallLog, first: int, end: int, size: int) -> N
 
 @given(small_logs(), st.integers(0, 20), st.integers(0, 20), st.integers(1, 400), st.booleans())
 def test_hints_drop_no_row_that_matches(log: SmallLog, first: int, last: int, size: int, is_control: bool) -> None:
-    """What a filter matches is read with the filter as a hint as it is without."""
+    """Rows that a filter matches are read with the filter as a hint as without."""
     hints = Hints(first_offset=first, last_offset=last, is_control=is_control)
     with TemporaryDirectory() as folder:
         path = write_log(Path(folder) / "orders-0", log.data)
@@ -173,12 +173,12 @@ def test_an_unreadable_file_is_not_missing(make: Callable[[Path], Path], cause: 
 
 
 def test_a_uri_is_read_as_a_path_is() -> None:
-    """What a file: URI names is read in splits of any size."""
+    """A file: URI is read in splits of any size."""
     assert rows(PARTITION.as_uri(), splitSize=4096) == rows(PARTITION)
 
 
 def test_files_on_their_way_out_are_read_only_if_they_are_named(tmp_path: Path) -> None:
-    """A segment with a suffix is no part of the log, unless somebody asks for that very file."""
+    """A segment with a suffix is not part of the log, unless that very file is named."""
     write_log(tmp_path / "orders-0", batch(5), name="00000000000000000005.log")
     deleted = write_log(tmp_path / "orders-0", batch(0), name="00000000000000000000.log.deleted")
     assert [row["offset"] for row in rows(tmp_path)] == [5]
@@ -186,7 +186,7 @@ def test_files_on_their_way_out_are_read_only_if_they_are_named(tmp_path: Path) 
 
 
 def test_a_time_is_turned_into_an_offset(tmp_path: Path) -> None:
-    """From the first record on that is as new as the starting timestamp, all are read, also older ones behind it."""
+    """From the first record that is as new as the starting timestamp on, all are read, also older ones after it."""
     times = (100, 300, 200, 400)
     batches = [batch(index, timestamp=time) for index, time in enumerate(times)]
     write_log(tmp_path / "orders-0", *batches[:2])
@@ -239,7 +239,7 @@ def test_small_files_are_not_a_task_each(tmp_path: Path) -> None:
 
 
 def test_relative_paths_are_made_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers have working directories of their own, so that they are told where a path starts."""
+    """Workers have other working directories, so they get absolute paths."""
     path = write_log(tmp_path / "orders-0", batch(0))
     monkeypatch.chdir(tmp_path)
     for relative in ("orders-0", "./orders-0/", ".", "orders-0/../orders-0", f"orders-0/{path.name}"):

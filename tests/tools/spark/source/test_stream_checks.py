@@ -44,7 +44,7 @@ def test_a_log_with_another_record_there_contradicts(gaps: list[int], others: li
 
 
 def test_neighbours_show_the_epoch_of_a_missing_record() -> None:
-    """Epochs never fall: a later one before, an earlier one behind, or a snapshot of another epoch contradict."""
+    """Epochs never decrease: a later one before, an earlier one after, or a snapshot of another epoch contradict."""
     place = OffsetAndEpoch(10, 5)
     assert EpochWitness(3, 7, 6).contradicts(place)
     assert EpochWitness(10, 12, 4).contradicts(place)
@@ -56,7 +56,7 @@ def test_neighbours_show_the_epoch_of_a_missing_record() -> None:
 
 
 def _shares_one_by_one(waiting: dict[str, int], most: int) -> dict[str, int]:
-    """Deal one offset at a time to whoever has got least and wants more."""
+    """Give one offset at a time to the log that has the least and wants more."""
     found = {name: 1 for name, count in waiting.items() if count}
     while sum(found.values()) < most and (poor := [name for name in found if found[name] < waiting[name]]):
         found[min(poor, key=lambda name: (found[name], -waiting[name], name))] += 1

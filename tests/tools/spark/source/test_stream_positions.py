@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far a stream has read: every record once, and a log that has parted from it is told."""
+"""The positions of a stream: every record is read once, and a diverged log is reported."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -38,7 +38,7 @@ def _read(path: Path, start: dict[str, OffsetAndEpoch], end: dict[str, OffsetAnd
 
 
 def _grow(folder: Path, log: SmallLog, size: int, roll: int) -> None:
-    """Write the first bytes of a log, in two segments if it goes on behind some batches."""
+    """Write the first bytes of a log, in two segments if it continues after some batches."""
     first = b"".join(log.batches[:roll])
     write_log(folder, log.data[: min(size, len(first))] if roll else log.data[:size])
     if roll and roll < len(log.batches) and size > len(first):
@@ -48,7 +48,7 @@ def _grow(folder: Path, log: SmallLog, size: int, roll: int) -> None:
 @settings(max_examples=25)
 @given(small_logs(), st.lists(st.integers(0, 2000), max_size=3), st.none() | st.integers(1, 20), st.integers(0, 8))
 def test_every_record_comes_once_and_in_order(log: SmallLog, sizes: list[int], most: int | None, roll: int) -> None:
-    """However the log grows between micro-batches, half batches included, whatever the limit is, memory or none."""
+    """However the log grows between micro-batches, with partial batches, with any limit, with a cache or without."""
     with TemporaryDirectory() as name:
         folder, found, places = Path(name), list[int](), BatchPlaces()
         write_log(folder / NAME)
@@ -89,7 +89,7 @@ def _of_epoch(data: bytes, epoch: int) -> bytes:
 
 
 def test_a_diverged_log_is_reported(tmp_path: Path) -> None:
-    """Truncated, or written anew in a later epoch: the error names the log and both places."""
+    """Truncated, or written again in a later epoch: the error names the log and both positions."""
     write_log(tmp_path / NAME, *_batches(1, 1, 2))
     logs = list_logs(_options(tmp_path))
     place = logs.latest(logs.first(), None)
@@ -128,7 +128,7 @@ def test_a_stream_from_a_time_after_all_records_starts_at_the_end_if_the_strateg
 
 
 def test_a_log_that_is_missing_or_occurs_twice_is_an_error(tmp_path: Path) -> None:
-    """A stream reads one replica of each log, and one that is gone is a loss."""
+    """A stream reads one replica of each log, and a missing one is a loss."""
     write_log(tmp_path / "n1" / NAME, *_batches(1))
     gone: dict[str, Any] = {"payments-0": OffsetAndEpoch(4, 1)}
     with pytest.raises(OptionError, match="payments-0 is missing"):
@@ -150,7 +150,7 @@ def test_files_deleted_before_reading_are_a_loss(tmp_path: Path) -> None:
 
 
 def test_records_in_a_snapshot_are_still_committed(tmp_path: Path) -> None:
-    """Where the record before a place is gone, a snapshot's name tells its epoch, and the record behind bounds it."""
+    """If the record before a position is missing, a snapshot's name has its epoch, and the record after bounds it."""
     place = {NAME: OffsetAndEpoch(5, 2)}
     write_log(tmp_path / NAME, name="00000000000000000005.log")
     snapshot = write_log(tmp_path / NAME, name="00000000000000000005-0000000002.checkpoint")
@@ -167,7 +167,7 @@ def test_records_in_a_snapshot_are_still_committed(tmp_path: Path) -> None:
 
 
 def test_compaction_is_no_divergence(tmp_path: Path) -> None:
-    """A batch that was read, and was compacted away, leaves a gap whose epoch what stands around it allows."""
+    """A batch that was read, and then compacted away, leaves a gap; its epoch must fit the batches around it."""
     write_log(tmp_path / NAME, _of_epoch(batch(0), 1), _of_epoch(batch(9), 4))
     logs = list_logs(_options(tmp_path))
     assert logs.latest({NAME: OffsetAndEpoch(7, 3)}) == {NAME: OffsetAndEpoch(10, 4)}
@@ -177,7 +177,7 @@ def test_compaction_is_no_divergence(tmp_path: Path) -> None:
 
 
 def test_a_batch_that_was_rewritten_is_not_remembered(tmp_path: Path) -> None:
-    """What was seen counts only as long as it is there."""
+    """Cached batches are used only as long as they exist."""
     places = BatchPlaces()
     path = write_log(tmp_path / NAME, *_batches(1, 1, 1))
     assert list_logs(_options(tmp_path), places).latest({}) == {NAME: OffsetAndEpoch(3, 1)}

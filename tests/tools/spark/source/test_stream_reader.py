@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Spark asks a stream's reader, without Spark: positions as a checkpoint has them, limits, and files that go."""
+"""The reader of a stream, called without Spark: positions of a checkpoint, limits, and deleted files."""
 
 import json
 import math
@@ -101,7 +101,7 @@ def _write_cluster_id(path: Path, cluster: str) -> None:
 
 
 def test_a_checkpoint_of_a_recreated_topic_is_refused(tmp_path: Path) -> None:
-    """The topic's id tells what offsets and epochs might not: the same name, and another log."""
+    """The topic's id shows what offsets and epochs might not: another log of the same name."""
     write_log(tmp_path / NAME, *map(batch, range(3)))
     old = _write_topic_id(tmp_path, 7)
     start = _reader(tmp_path).latestOffset()
@@ -115,7 +115,7 @@ def test_a_checkpoint_of_a_recreated_topic_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_of_another_cluster_is_refused(tmp_path: Path) -> None:
-    """All metadata logs have one topic id, and may have the same epochs: the cluster's id tells whose one is."""
+    """All metadata logs have one topic id, and may have the same epochs: the cluster's id distinguishes them."""
     write_log(tmp_path / "a" / NAME, *map(batch, range(3)))
     write_log(tmp_path / "b" / NAME, *map(batch, range(3)))
     _write_cluster_id(tmp_path / "a", "c-1")
@@ -152,7 +152,7 @@ def test_a_checkpoint_without_ids_is_taken_and_gets_them(tmp_path: Path) -> None
     ],
 )
 def test_a_checkpoint_of_something_else_is_an_error(tmp_path: Path, place: Any) -> None:
-    """What is no place is named, with its log."""
+    """An invalid position is named, with its log."""
     write_log(tmp_path / NAME, batch(0))
     with pytest.raises(OptionError, match=f"is not a place in log {NAME}"):
         _reader(tmp_path).latestOffset({NAME: place}, ReadAllAvailable())
@@ -167,7 +167,7 @@ def test_a_checkpoint_of_another_source_is_an_error(tmp_path: Path, offsets: Any
 
 
 def test_a_checkpoint_is_checked_before_each_micro_batch(tmp_path: Path) -> None:
-    """Also between the planning of its end and that of its tasks: the log was written anew in another epoch."""
+    """Also between the planning of its end and that of its tasks: the log was written again in another epoch."""
     reader = _reader(tmp_path)
     write_log(tmp_path / NAME, *map(batch, range(3)))
     start, end = reader.initialOffset(), reader.latestOffset()
@@ -257,7 +257,7 @@ def test_records_of_another_epoch_are_not_read_in_place_of_those_that_were_plann
 def test_a_file_that_goes_while_it_is_looked_for_is_looked_for_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A segment that was listed, and deleted before it was opened, is no failure of the stream."""
+    """A segment that was listed, and deleted before it was opened, does not fail the stream."""
     write_log(tmp_path / NAME, batch(0))
     old = write_log(tmp_path / NAME, batch(0), name="00000000000000000001.log")
     write_log(tmp_path / NAME, batch(2), name="00000000000000000002.log")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What read_committed leaves out, from the log itself or from the files beside it."""
+"""The records that read_committed leaves out, from the log itself or from the files beside it."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -96,7 +96,7 @@ def test_segments_and_their_indexes_agree(steps: list[Step], roll: int, size: in
 @settings(max_examples=40)
 @given(STEPS, st.lists(st.integers(0, 14), max_size=2), st.integers(1, 14), STEPS)
 def test_a_log_that_grows_is_followed(steps: list[Step], counts: list[int], roll: int, others: list[Step]) -> None:
-    """From where an earlier search ended the same is found as anew, also in a log rewritten in a later epoch."""
+    """A search from the end of an earlier one finds the same as a new one, also in a log rewritten in a later epoch."""
     follower = TransactionFollower()
     with TemporaryDirectory() as folder:
         later = [each[:12] + (2).to_bytes(4, "big") + each[16:] for each in _Model(others).batches]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Spark carries to a worker opens there, or says in a line why not."""
+"""Objects that Spark sends to a worker can be opened there, or fail with one line that says why."""
 
 import subprocess
 import sys
@@ -38,7 +38,7 @@ def _source(path: Path) -> bytes:
 
 
 def test_a_reader_reads_elsewhere(tmp_path: Path) -> None:
-    """A reader that was carried gives the rows that it would have given, and has left the listing behind."""
+    """A reader that was sent gives the same rows, without the listing."""
     write_log(tmp_path / "orders-0", batch(0), batch(1))
     reader: RaftLogReader = cloudpickle.loads(_pickled(tmp_path))
     assert type(reader) is RaftLogFilteringReader
