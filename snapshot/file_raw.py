@@ -82,8 +82,8 @@ class FileRawSnapshotWriter(Closing, RawSnapshotWriter, Owned):
         is_growing = 0 <= before <= self._size_bytes
         if self._is_frozen or not is_growing:
             self.close()
-        invariant(not self._is_frozen, "{}: {} bytes are appended after its end", self._part_path, len(data))
-        invariant(is_growing, "{}: {} bytes after {}", self._part_path, self._size_bytes, before)
+        invariant(not self._is_frozen, "{}: {} bytes appended when frozen", self._part_path, len(data))
+        invariant(is_growing, "{}: {} bytes, previously {}", self._part_path, self._size_bytes, before)
 
     def prepare_freeze(self) -> DiskWork[None]:
         """Prepare to make the snapshot durable under its name; see ``RawSnapshotWriter``.
@@ -103,9 +103,9 @@ class FileRawSnapshotWriter(Closing, RawSnapshotWriter, Owned):
 
         def end(_: object) -> None:
             file.close()
-            invariant(not self._is_frozen, "{}: it is frozen twice", path)
+            invariant(not self._is_frozen, "{}: frozen twice", path)
             now = self._size_bytes
-            invariant(now == size_bytes, "{}: {} bytes are frozen, and {} appended", path, size_bytes, now)
+            invariant(now == size_bytes, "{}: {} bytes frozen, {} appended", path, size_bytes, now)
             self._file, self._is_frozen = None, True
 
         step = DiskStep(store, end, (self._part_path, path, self._directory), lambda _: self.close())

@@ -63,8 +63,10 @@ class MemoryRawSnapshotWriter(Closing, RawSnapshotWriter):
 
         def end(content: bytes) -> None:
             size_bytes = self._size_bytes
-            invariant(len(content) == size_bytes, "{}: {} bytes of {} are frozen", self._name, len(content), size_bytes)
-            invariant(not self._is_frozen, "{}: it is frozen twice", self._name)
+            invariant(
+                len(content) == size_bytes, "{}: {} bytes frozen, {} appended", self._name, len(content), size_bytes
+            )
+            invariant(not self._is_frozen, "{}: frozen twice", self._name)
             self._snapshots[self._snapshot_id] = content
             self._data, self._is_frozen = None, True
 

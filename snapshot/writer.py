@@ -190,7 +190,7 @@ class RecordsSnapshotWriter(Closing):
 
     def _write(self, batch: CompletedBatch) -> None:
         position, name = self._raw.size_bytes, self.snapshot_id
-        invariant(batch.base_offset == self._next_offset, "{}: {} after offset {}", name, batch, self._next_offset)
+        invariant(batch.base_offset == self._next_offset, "{}: {}, next offset {}", name, batch, self._next_offset)
         self._raw.append(batch.data)
         end, size = self._raw.size_bytes, len(batch.data)
         invariant(end == position + size, "{}: {} bytes at {} end at {}", name, size, position, end)

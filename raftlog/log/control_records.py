@@ -185,11 +185,11 @@ class KRaftControlRecordStateMachine:
     def _check_invariants(self) -> None:
         """Check the offsets that are known against each other, and against the ends of both histories."""
         start, end = self._start_offset, self._next_offset
-        invariant(NOTHING_READ <= start <= end, "what is known of control records: {} to {}", start, end)
+        invariant(NOTHING_READ <= start <= end, "control records are known from {} to {}", start, end)
         for history in (self._voter_sets, self._kraft_versions):
             last = history.last_entry()
             is_known = last is None or last.offset < end
-            invariant(is_known, "{} in what is known of control records, {} to {}", last, start, end)
+            invariant(is_known, "{}, but control records are known from {} to {}", last, start, end)
 
     def handle_run(self, run: BatchRun) -> None:
         """Read batches as ``handle_batch`` does, but let the kernel skip those without control records of interest.
@@ -204,8 +204,8 @@ class KRaftControlRecordStateMachine:
             )
             if skipped:
                 before = self._next_offset
-                invariant(index + skipped <= len(run), "{} of {} batches from {} on", skipped, len(run), index)
-                invariant(before < next_offset, "control records were read to {}, and are to {}", before, next_offset)
+                invariant(index + skipped <= len(run), "{} skipped, of {} from {} on", skipped, len(run), index)
+                invariant(before < next_offset, "control records read to {}, then to {}", before, next_offset)
                 self._next_offset = next_offset
             if (index := index + skipped) < len(run):
                 self.handle_batch(run.batch(index))

@@ -74,9 +74,9 @@ class MemoryLog(LogQueries):
         self._check_pointer_invariants()
         last = self._batches[-1] if self._batches else None
         end_offset, end_position = self._end_offset, self._end_position
-        invariant(last is None or last.next_offset == end_offset, "memory: {} ends before {}", last, end_offset)
+        invariant(last is None or last.next_offset == end_offset, "memory: last is {}, log end {}", last, end_offset)
         is_end = last is None or last.position + last.size_bytes == end_position
-        invariant(is_end, "memory: {} ends before position {}", last, end_position)
+        invariant(is_end, "memory: last is {}, end position {}", last, end_position)
 
     def _written_end(self) -> LogOffsetMetadata:
         return self._located(self._end_offset, len(self._batches))
@@ -147,14 +147,14 @@ class MemoryLog(LogQueries):
 
     def _keep(self, data: bytes | memoryview, batches: list[CheckedBatch], next_offset: int) -> None:
         is_next = batches[0].base_offset == self._end_offset < next_offset == batches[-1].last_offset + 1
-        invariant(is_next, "memory: {} to {} after {}", batches[0], batches[-1], self._end_offset)
+        invariant(is_next, "memory: {}..{} appended at log end {}", batches[0], batches[-1], self._end_offset)
         held, start = memoryview(bytes(data)), 0
         for *_, size_bytes in batches:
             end = start + size_bytes
             self._batches.append(RecordBatch(held[start:end], self._end_position, crc_is_checked=True))
             self._end_position += size_bytes
             start = end
-        invariant(start == len(held), "memory: batches of {} bytes, and {} were given", start, len(held))
+        invariant(start == len(held), "memory: {} bytes kept, {} given", start, len(held))
         self._end_offset = next_offset
 
     def read(self, start_offset: int, isolation: Isolation, max_size_bytes: int = MAX_BATCH_SIZE) -> LogFetchInfo:
@@ -186,7 +186,7 @@ class MemoryLog(LogQueries):
         def count() -> int:
             before, log_end = self._flushed_offset, self._end_offset
             invariant(
-                before <= end_offset <= log_end, "memory: a flush to {}, of {} to {}", end_offset, before, log_end
+                before <= end_offset <= log_end, "memory: flushed to {}, not in {}..{}", end_offset, before, log_end
             )
             self._flushed_offset = end_offset
             self._check_invariants()
@@ -237,8 +237,10 @@ class MemoryLog(LogQueries):
         """Drop all batches but the first ``count``; there must be more than that."""
         first_dropped = self._batches[count]
         base_offset, position, least = first_dropped.base_offset, first_dropped.position, self._start_offset
-        invariant(least <= base_offset < self._end_offset, "memory: a cut at {}, of {}", base_offset, self._end_offset)
-        invariant(0 <= position < self._end_position, "memory: a cut at {}, of {}", position, self._end_position)
+        invariant(
+            least <= base_offset < self._end_offset, "memory: truncated at {}, end {}", base_offset, self._end_offset
+        )
+        invariant(0 <= position < self._end_position, "memory: truncated at {}, end {}", position, self._end_position)
         del self._batches[count:]
         self._end_offset, self._end_position = base_offset, position
         self._flushed_offset = min(self._flushed_offset, base_offset)
@@ -318,7 +320,7 @@ class MemoryLog(LogQueries):
 
         def delete() -> bool:
             before, offset = self._start_offset, snapshot_id.offset
-            invariant(before < offset <= self._high_watermark, "memory: the start moves to {} from {}", offset, before)
+            invariant(before < offset <= self._high_watermark, "memory: log start moves to {} from {}", offset, before)
             self._start_offset = offset
             self._flushed_offset = max(self._flushed_offset, self._start_offset)
             self._epochs = self._epochs.truncated_from_start(self._start_offset)

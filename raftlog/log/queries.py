@@ -182,21 +182,29 @@ class LogQueries(ReplicatedLog):
             high_watermark = max(self._high_watermark, min(high_watermark, self._under_way.new_start))
         start, before, name = self._start_offset, self._high_watermark, self._directory
         is_inside = start <= high_watermark <= state.end_offset
-        invariant(is_inside, "{}: high watermark {} of {} to {}", name, high_watermark, start, state.end_offset)
-        invariant(before <= high_watermark, "{}: high watermark {} after {}", name, high_watermark, before)
+        invariant(is_inside, "{}: high watermark {}, not in {}..{}", name, high_watermark, start, state.end_offset)
+        invariant(before <= high_watermark, "{}: high watermark moves back to {} from {}", name, high_watermark, before)
         self._high_watermark = high_watermark
 
     def _check_pointer_invariants(self) -> None:
         """Check the log's pointers against each other; it is called after each move of one but an append."""
         start, end, name = self._start_offset, self._written_end().offset, self._directory
         high_watermark, flushed = self._high_watermark, self._flushed_offset
-        invariant(start <= high_watermark <= end, "{}: high watermark {} of {} to {}", name, high_watermark, start, end)
-        invariant(start <= flushed <= end, "{}: flushed to {}, of {} to {}", name, flushed, start, end)
+        invariant(
+            start <= high_watermark <= end, "{}: high watermark {}, not in {}..{}", name, high_watermark, start, end
+        )
+        invariant(start <= flushed <= end, "{}: flushed offset {}, not in {}..{}", name, flushed, start, end)
         entries = self._epochs.entries
         if entries:
             first, last = entries[0].start_offset, entries[-1].start_offset
             invariant(
-                start <= first <= last <= end, "{}: epochs from {} to {} in {} to {}", name, first, last, start, end
+                start <= first <= last <= end,
+                "{}: epochs start at {}..{}, not in {}..{}",
+                name,
+                first,
+                last,
+                start,
+                end,
             )
 
     def batches(

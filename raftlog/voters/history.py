@@ -94,9 +94,9 @@ class TreeMapLogHistory(LogHistory[T]):
             raise NonContiguousAppendError(f"an entry at offset {offset}, but the next one must be at {least} or above")
         count = len(self._values)
         self._values[offset] = value
-        invariant(len(self._values) == count + 1, "{} entries after one at {} more than {}", len(self), offset, count)
+        invariant(len(self._values) == count + 1, "{} entries after adding offset {} to {}", len(self), offset, count)
         last = self._values.peekitem()[0]
-        invariant(last == offset, "a history ends at {} after an entry at {}", last, offset)
+        invariant(last == offset, "last offset {} after adding {}", last, offset)
 
     def value_at_or_before(self, offset: int) -> T | None:
         """Return the value of the last entry at or below an offset, or None if there is none."""
@@ -117,9 +117,9 @@ class TreeMapLogHistory(LogHistory[T]):
         while self._values and self._values.peekitem()[0] >= end_offset:
             self._values.popitem()
         last = self.last_entry()
-        invariant(last is None or last.offset < end_offset, "a history to {} ends with {}", end_offset, last)
+        invariant(last is None or last.offset < end_offset, "truncated at {}, but ends with {}", end_offset, last)
         is_kept = before is None or before.offset >= end_offset or last == before
-        invariant(is_kept, "a history to {} ends with {}, and had {}", end_offset, last, before)
+        invariant(is_kept, "truncated at {}, ends with {}, before with {}", end_offset, last, before)
 
     def truncate_old_entries(self, start_offset: int) -> None:
         """Forget every entry below the last one at or below an offset.
@@ -130,9 +130,9 @@ class TreeMapLogHistory(LogHistory[T]):
         while len(self._values) > 1 and self._values.peekitem(1)[0] <= start_offset:
             self._values.popitem(0)
         last = self.last_entry()
-        invariant(last == before, "a history from {} on ends with {}, and had {}", start_offset, last, before)
+        invariant(last == before, "trimmed at {}, ends with {}, before with {}", start_offset, last, before)
         is_cut = len(self._values) < 2 or self._values.peekitem(1)[0] > start_offset
-        invariant(is_cut, "a history from {} on begins with two entries below", start_offset)
+        invariant(is_cut, "trimmed at {}, but begins with two entries below", start_offset)
 
     def clear(self) -> None:
         """Forget all entries."""

@@ -114,18 +114,22 @@ class VoterSetHistory(TreeMapLogHistory[VoterSet]):
         last = self.last_entry()
         invariant(last is None or bool(last.value), "no voters are in force: {}", last)
         is_below = last is None or last.offset < end_offset
-        invariant(is_below, "voters to {} end with {}", end_offset, last)
+        invariant(is_below, "voters truncated at {} end with {}", end_offset, last)
         is_below = not self._violations or self._violations[-1].offset < end_offset
-        invariant(is_below, "violations to {} end with {}", end_offset, self._violations[-1:])
+        invariant(is_below, "violations truncated at {} end with {}", end_offset, self._violations[-1:])
 
     def truncate_old_entries(self, start_offset: int) -> None:
         """Forget every entry below the last one at or below an offset, and every violation at or below it."""
         super().truncate_old_entries(start_offset)
         before = self._violations
         self._violations = [violation for violation in before if violation.offset > start_offset]
-        invariant(self._violations[-1:] == before[-1:] or before[-1].offset <= start_offset, "{} is gone", before[-1:])
+        invariant(
+            self._violations[-1:] == before[-1:] or before[-1].offset <= start_offset,
+            "newest violation dropped: {}",
+            before[-1:],
+        )
         first = self._violations[:1]
-        invariant(not first or first[0].offset > start_offset, "a violation of {} below {}", first, start_offset)
+        invariant(not first or first[0].offset > start_offset, "{} is kept, trimmed at {}", first, start_offset)
 
     def clear(self) -> None:
         """Forget all entries and violations."""

@@ -273,14 +273,14 @@ class BatchAccumulator:
         completed = CompletedBatch(batch.base_offset, batch.record_count, batch.max_timestamp, data, memory)
         self._complete(completed)
         self._next_offset += batch.record_count
-        invariant(completed.last_offset + 1 == self._next_offset, "{}, and {} is next", completed, self._next_offset)
+        invariant(completed.last_offset + 1 == self._next_offset, "{}, next offset {}", completed, self._next_offset)
         return completed.last_offset
 
     def _complete(self, batch: CompletedBatch) -> None:
         """Queue a batch to be drained after the others."""
         before = self._completed[-1].last_offset + 1 if self._completed else batch.base_offset
-        invariant(before == batch.base_offset, "{} is completed after offset {}", batch, before)
-        invariant(batch.record_count > 0, "{} is completed, and is empty", batch)
+        invariant(before == batch.base_offset, "completed {}, expected offset {}", batch, before)
+        invariant(batch.record_count > 0, "completed, but empty: {}", batch)
         self._completed.append(batch)
 
     def _voters_after(self, batch: RecordBatch) -> VoterSet | None:
@@ -358,7 +358,7 @@ class BatchAccumulator:
         """Complete the open batch, so that it is due now. Later appends go into another batch."""
         if self._open is not None:
             batch, next_offset = self._open.complete(), self._next_offset
-            invariant(batch.last_offset + 1 == next_offset, "{} is completed, and {} is next", batch, next_offset)
+            invariant(batch.last_offset + 1 == next_offset, "completed {}, next offset {}", batch, next_offset)
             self._complete(batch)
             self._open = None
 
@@ -376,11 +376,9 @@ class BatchAccumulator:
             drained.append(self._completed.popleft())
         left, next_offset = self._completed, self._next_offset
         end_offset = left[-1].last_offset + 1 if left else next_offset
-        invariant(
-            end_offset == next_offset, "{} batches are left, to offset {} of {}", len(left), end_offset, next_offset
-        )
+        invariant(end_offset == next_offset, "{} batches remain, to {} of {}", len(left), end_offset, next_offset)
         is_due = self._drain_offset is None or not drained or drained[-1].last_offset < self._drain_offset
-        invariant(is_due, "{} is drained, which waits for offset {}", drained[-1:], self._drain_offset)
+        invariant(is_due, "drained {}, delayed from offset {}", drained[-1:], self._drain_offset)
         return drained
 
     def allow_drain(self) -> None:

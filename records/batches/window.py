@@ -77,8 +77,8 @@ class Window:
         self._check_invariants()
 
     def _check_invariants(self) -> None:
-        invariant(self.end >= 0, "a window of {} to {}", self._start, self.end)
-        invariant(self._stop is None or self.end <= self._stop, "a window to {}, stop at {}", self.end, self._stop)
+        invariant(self.end >= 0, "a window from {} to {}", self._start, self.end)
+        invariant(self._stop is None or self.end <= self._stop, "a window to {}, beyond {}", self.end, self._stop)
 
     def stops_inside(self) -> bool:
         """Whether ``end`` is due to ``stop``, so that the source may continue after it."""
@@ -121,5 +121,5 @@ class Window:
     def _end_after(self, position: int, size: int, found: int) -> None:
         if found < size:  # The source has shrunk since its size was asked for.
             end, self.end = self.end, position + found
-            invariant(0 <= position <= self.end < end, "a window to {} ends at {}, from {} on", end, self.end, position)
+            invariant(0 <= position <= self.end < end, "a window to {} shrinks to {} at {}", end, self.end, position)
             invariant(found >= 0, "{} bytes found at {}", found, position)

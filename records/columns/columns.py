@@ -258,7 +258,7 @@ def _walk(
         before = batch
         batch, rule = kernel.walk(data, areas.columns, batch, row, unpacked, capacity, longs, ints, ends)
         is_inside = before <= batch <= len(run)
-        invariant(is_inside, "position {}: batch {} of {} after {}", run.start, batch, len(run), before)
+        invariant(is_inside, "position {}: batch {} of {}, previous {}", run.start, batch, len(run), before)
         if rule == 0:
             break
         errors[batch] = error_of(run.batch(batch), kernel.RULE_IDS[rule], max_size)
@@ -268,7 +268,7 @@ def _walk(
         rows = Rows(ends, capacity, longs, ints).kept(cut, selection)
         ends, capacity, longs, ints = rows.ends, rows.capacity, rows.longs, rows.ints
     count = ends[-1]
-    invariant(0 <= count <= capacity, "position {}: {} records in room for {}", run.start, count, capacity)
+    invariant(0 <= count <= capacity, "position {}: {} records, capacity {}", run.start, count, capacity)
     columns = {}
     for index, name in enumerate(("offset", "timestamp")):
         if wanted & _WANTED_BITS[name]:

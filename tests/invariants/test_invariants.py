@@ -219,7 +219,7 @@ def test_a_vote_is_not_written_after_a_violation() -> None:
     work = store.prepare_write(QuorumStateData(1, leader_epoch=1))
     work.run()
     store._generation = 99
-    with pytest.raises(InvariantViolation, match="quorum-state: copy 1 after 99"):
+    with pytest.raises(InvariantViolation, match="quorum-state: copy 1, previous 99"):
         work.finish()
     with pytest.raises(StorageError, match="a bug of raftlog"):
         store.write(QuorumStateData(1, leader_epoch=2))

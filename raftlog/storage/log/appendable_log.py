@@ -225,8 +225,10 @@ class AppendableLog(Closing, LogQueries):
             self._quarantine = attrs.evolve(self._quarantine, first_bad_offset=self._segments.end_offset)
         end_offset, epoch = self._segments.end_offset, epochs.latest_epoch
         batch = checked.batches[-1]
-        invariant(checked.info.last_offset + 1 == end_offset, "{}: {} ends at {}", self._directory, batch, end_offset)
-        invariant(batch.epoch == epoch, "{}: {} in a log of epoch {}", self._directory, batch, epoch)
+        invariant(
+            checked.info.last_offset + 1 == end_offset, "{}: last is {}, log end {}", self._directory, batch, end_offset
+        )
+        invariant(batch.epoch == epoch, "{}: last is {}, latest epoch {}", self._directory, batch, epoch)
         self._check_pointer_invariants()
         return checked.info
 
@@ -272,8 +274,10 @@ class AppendableLog(Closing, LogQueries):
         """Return the steps that sync the active segment and begin the next one, at the log end."""
         flush, flushed = self._flush_to_come(stores_point=False), self._flushed_offset
         since = self._bytes_since_recovery_point
-        invariant(end_offset == self._segments.end_offset, "{}: a segment ends at {}", self._directory, end_offset)
-        invariant(flushed <= end_offset, "{}: flushed to {}, and it ends at {}", self._directory, flushed, end_offset)
+        invariant(
+            end_offset == self._segments.end_offset, "{}: rolled at {}, not at the end", self._directory, end_offset
+        )
+        invariant(flushed <= end_offset, "{}: flushed offset {}, log end {}", self._directory, flushed, end_offset)
         invariant(since >= 0, "{}: {} bytes since the recovery point", self._directory, since)
         self._bytes_since_recovery_point = 0  # It is stored below.
         point = self._recovery_point(end_offset, self._epochs)

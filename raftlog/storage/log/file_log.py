@@ -135,7 +135,9 @@ class FileLog(AppendableLog):
             def forget(outcome: object) -> None:
                 before, high_watermark = self._segments.end_offset, self._high_watermark
                 is_cut = high_watermark <= end_offset <= before
-                invariant(is_cut, "{}: a cut at {}, of {} to {}", self._directory, end_offset, high_watermark, before)
+                invariant(
+                    is_cut, "{}: truncated at {}, not in {}..{}", self._directory, end_offset, high_watermark, before
+                )
                 self._flushed_offset, self._quarantine = end_offset, kept
                 self._epochs, self._epochs_are_stored = epochs, not has_fewer_epochs
                 cut.memory(outcome)
@@ -171,7 +173,13 @@ class FileLog(AppendableLog):
 
         def take(new: object) -> None:
             high_watermark = self._high_watermark
-            invariant(high_watermark <= offset, "{}: restart at {}, below {}", self._directory, offset, high_watermark)
+            invariant(
+                high_watermark <= offset,
+                "{}: restart at {}, high watermark {}",
+                self._directory,
+                offset,
+                high_watermark,
+            )
             replace.memory(new)
             self._damaged_segments, self._quarantine = None, quarantine
             self._epochs, self._epochs_are_stored = epochs, False
@@ -233,9 +241,9 @@ class FileLog(AppendableLog):
             state = attrs.evolve(self.state, snapshot_ids=snapshot_ids_of((*self._snapshot_ids, snapshot_id)))
             high_watermark, least = max(self._high_watermark, proven_end_offset(state)), self._start_offset
             is_inside = least <= high_watermark <= state.end_offset
-            invariant(is_inside, "{}: high watermark {} by {}", self._directory, high_watermark, snapshot_id)
+            invariant(is_inside, "{}: high watermark {} according to {}", self._directory, high_watermark, snapshot_id)
             is_ahead = snapshot_id.offset >= least
-            invariant(is_ahead, "{}: {} counts in a log from {} on", self._directory, snapshot_id, least)
+            invariant(is_ahead, "{}: snapshot {}, log start {}", self._directory, snapshot_id, least)
             self._snapshot_ids, self._high_watermark = state.snapshot_ids, high_watermark
             return
         with self._guard, INDETERMINATE_WRITES:
@@ -269,7 +277,7 @@ class FileLog(AppendableLog):
             def move_start(_: object) -> None:
                 before = self._start_offset
                 invariant(
-                    before < start_offset, "{}: the start moves to {} from {}", self._directory, start_offset, before
+                    before < start_offset, "{}: log start moves to {} from {}", self._directory, start_offset, before
                 )
                 self._start_offset = start_offset
                 self._epochs, self._epochs_are_stored = epochs, not has_fewer_epochs
@@ -379,7 +387,7 @@ class FileLog(AppendableLog):
         def take(_: object) -> None:
             generation = point.generation
             is_next = generation == self._generation + 1
-            invariant(is_next, "{}: generation {} after {}", self._directory, generation, self._generation)
+            invariant(is_next, "{}: generation {}, previous {}", self._directory, generation, self._generation)
             self._generation = generation
             self._flushed_offset = min(self._flushed_offset, durable_end_offset)
             self._check_pointer_invariants()

@@ -289,7 +289,7 @@ class DurablePoint:
             OutOfSpaceError, StorageError: the file may have the old or the new content.
         """
         before, path = self._point, self._path
-        invariant(before.generation <= point.generation, "{}: {} after {}", path, point, before)
+        invariant(before.generation <= point.generation, "{}: {}, previous {}", path, point, before)
         invariant(_is_in_range(point), "{}: {} cannot be read back", path, point)
         replace_file(self._file_system, path, point.encode())
         self._point = point

@@ -61,9 +61,13 @@ class ScannedSegments:
         self.end_offset, self.last_epoch, self.problem = scan.next_offset, scan.last_epoch, scan.problem
         self.epochs = self.epochs.with_epochs(scan.epochs)
         end_offset, epoch, epochs = self.end_offset, self.last_epoch, self.epochs.entries
-        invariant(end_offset == segment.next_offset, "{}: ends at {}, not {}", path, segment.next_offset, end_offset)
-        invariant(before <= epoch, "{}: ends in epoch {} after {}", path, epoch, before)
-        invariant(not epochs or epochs[-1].start_offset < end_offset, "{}: {} at {}", path, epochs[-1:], end_offset)
+        invariant(
+            end_offset == segment.next_offset, "{}: next offset {}, log end {}", path, segment.next_offset, end_offset
+        )
+        invariant(before <= epoch, "{}: epoch moves back to {} from {}", path, epoch, before)
+        invariant(
+            not epochs or epochs[-1].start_offset < end_offset, "{}: {}, log end {}", path, epochs[-1:], end_offset
+        )
         self._note_after(scan.sound_end_after, scan.sound_epoch_after)
 
     def start_at(self, start_offset: int) -> None:
@@ -72,10 +76,16 @@ class ScannedSegments:
         An empty log may start inside a segment whose batches are all below: then it has no epochs.
         """
         first, end_offset, path = self.sound[0].base_offset, self.end_offset, self.sound[0].path
-        invariant(first <= start_offset <= end_offset, "{}: starts at {} of {}", path, start_offset, end_offset)
+        invariant(first <= start_offset <= end_offset, "{}: log start {}, log end {}", path, start_offset, end_offset)
         self.epochs = self.epochs.truncated_from_start(start_offset).truncated_from_end(end_offset)
         earliest = self.epochs.earliest_entry
-        invariant(earliest is None or earliest.start_offset >= start_offset, "{}: {}, {}", path, earliest, start_offset)
+        invariant(
+            earliest is None or earliest.start_offset >= start_offset,
+            "{}: {}, log start {}",
+            path,
+            earliest,
+            start_offset,
+        )
 
     def _take_following(self, segment: LogSegment) -> None:
         scan = self._scan(segment, 0, EpochWitnesses())
@@ -92,10 +102,10 @@ class ScannedSegments:
     def _note_after(self, end_offset: int | None, epoch: int) -> None:
         if end_offset is not None:
             path, before = self.sound[-1].path, self.sound_end_after or 0
-            invariant(self.problem is not None, "{}: {} is after a problem, and there is none", path, end_offset)
+            invariant(self.problem is not None, "{}: offset {} follows no problem", path, end_offset)
             self.sound_end_after = max(before, end_offset)
             self.sound_epoch_after = max(self.sound_epoch_after, epoch)
-            invariant(epoch >= -1, "{}: epoch {} after the problem", path, epoch)
+            invariant(epoch >= -1, "{}: epoch {} follows the problem", path, epoch)
 
     @property
     def furthest(self) -> OffsetAndEpoch:

@@ -90,11 +90,24 @@ class RecoveredLog:
         segments, start_offset = self.segments, self.start_offset
         first, last = segments[0].base_offset, segments[-1]
         path, end_offset, entries = last.path, last.next_offset, self.epochs.entries
-        invariant(first <= start_offset <= end_offset, "{}: {} of {} to {}", path, start_offset, first, end_offset)
+        invariant(
+            first <= start_offset <= end_offset,
+            "{}: log start {}, not in {}..{}",
+            path,
+            start_offset,
+            first,
+            end_offset,
+        )
         for one, other in itertools.pairwise(segments):
-            invariant(one.next_offset == other.base_offset, "{}: {} before {}", one.path, one.next_offset, other.path)
+            invariant(
+                one.next_offset == other.base_offset,
+                "{}: next offset {}, then {}",
+                one.path,
+                one.next_offset,
+                other.path,
+            )
         is_inside = not entries or start_offset <= entries[0].start_offset <= entries[-1].start_offset <= end_offset
-        invariant(is_inside, "{}: epochs {} in {} to {}", path, self.epochs, start_offset, end_offset)
+        invariant(is_inside, "{}: epochs {}, not in {}..{}", path, self.epochs, start_offset, end_offset)
 
 
 def recover(file_system: FileSystem, directory: str, index_limits: IndexLimits) -> RecoveredLog:
@@ -263,8 +276,8 @@ class _Recovery:
         if not bases and stored.durable_end_offset is None and checkpoint:
             # Kafka had records here, since their epochs are stored; and a log is never without a segment.
             before, known = self._known_end_offset, checkpoint.entries[-1].start_offset + 1
-            invariant(before == 0, "{}: records up to {} were known of", self._directory, before)
-            invariant(known > 0, "{}: records up to {} by {}", self._directory, known, checkpoint)
+            invariant(before == 0, "{}: the end was known: {}", self._directory, before)
+            invariant(known > 0, "{}: known end {} by {}", self._directory, known, checkpoint)
             self._known_end_offset = known
 
     def _is_empty(self, base_offset: int) -> bool:
@@ -310,8 +323,10 @@ class _Recovery:
             scanned.take(self._segment(base_offset))
         durable_end_offset = self._durable_end_offset(stored, snapshot_ids, scanned.epochs, checkpoint)
         known = self._known_end_offset
-        invariant(known >= 0, "{}: records up to {}", self._directory, known)
-        invariant(known <= durable_end_offset, "{}: durable to {} of {}", self._directory, durable_end_offset, known)
+        invariant(known >= 0, "{}: known end {}", self._directory, known)
+        invariant(
+            known <= durable_end_offset, "{}: durable end {}, known end {}", self._directory, durable_end_offset, known
+        )
         self._durable_point = durable_end_offset
         quarantine = scanned.judge(durable_end_offset)
         if start_offset == 0 or any(each.offset >= start_offset for each in snapshot_ids):
@@ -341,8 +356,8 @@ class _Recovery:
             return max((self._known_end_offset, *(each.offset for each in snapshot_ids)))
         by_others = stored.overwritten_by(epochs, checkpoint or LeaderEpochs())
         known = end_offset if by_others is None else by_others.start_offset
-        invariant(known >= 0, "{}: records up to {}", self._directory, known)
-        invariant(known <= end_offset, "{}: records up to {} of {} durable", self._directory, known, end_offset)
+        invariant(known >= 0, "{}: known end {}", self._directory, known)
+        invariant(known <= end_offset, "{}: known end {}, durable end {}", self._directory, known, end_offset)
         self._known_end_offset = known
         if by_others is not None:
             detail = f"another program began epoch {by_others.epoch} at offset {by_others.start_offset} meanwhile, but"

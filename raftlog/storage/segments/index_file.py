@@ -78,8 +78,8 @@ class IndexFile(Generic[Entry]):
     def keep_first(self, count: int) -> None:
         """Drop all entries but the first ``count``."""
         size, held = count * self._entry_size, len(self._data)
-        invariant(0 <= size <= held, "{}: {} bytes of entries are kept, of {}", self.path, size, held)
-        invariant(held % self._entry_size == 0, "{}: {} bytes are no whole entries", self.path, held)
+        invariant(0 <= size <= held, "{}: {} bytes kept, of {}", self.path, size, held)
+        invariant(held % self._entry_size == 0, "{}: {} bytes are not whole entries", self.path, held)
         del self._data[size:]
         self._stored_size = min(self._stored_size, len(self._data))
         self._last = self.last_entry or _BEFORE_ALL
@@ -125,8 +125,8 @@ class IndexFile(Generic[Entry]):
     def _check_stored_size(self, size: int) -> None:
         """Check how many bytes are taken for those of the file: never more than there are entries."""
         held = len(self._data)
-        invariant(0 <= size <= held, "{}: {} bytes are stored, of {}", self.path, size, held)
-        invariant(held % self._entry_size == 0, "{}: {} bytes are no whole entries", self.path, held)
+        invariant(0 <= size <= held, "{}: {} bytes stored, of {}", self.path, size, held)
+        invariant(held % self._entry_size == 0, "{}: {} bytes are not whole entries", self.path, held)
 
     def _read(self) -> bytes:
         file = self._file_system.open_for_reads(self.path)

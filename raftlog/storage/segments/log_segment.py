@@ -74,7 +74,7 @@ class LogSegment:
     def scan(self, last_epoch: int, witnesses: EpochWitnesses, durable_end_offset: int) -> SegmentScan:
         """Read the whole file, and make its sound batches those of the segment. Call it once, before anything else."""
         scan = scan_segment(self.file, self.base_offset, last_epoch, self._indexes, witnesses, durable_end_offset)
-        invariant(self.size_bytes == 0, "{} is scanned with {} bytes known already", self.path, self.size_bytes)
+        invariant(self.size_bytes == 0, "{} is scanned twice, {} bytes are known", self.path, self.size_bytes)
         self.next_offset, self.size_bytes = scan.next_offset, scan.end_position
         self._first_timestamp = scan.first_timestamp
         self._check_invariants()
@@ -86,11 +86,11 @@ class LogSegment:
         is_empty = size_bytes == 0 and next_offset == base_offset
         has_batches = size_bytes >= BATCH_OVERHEAD and next_offset > base_offset
         invariant(
-            is_empty or has_batches, "{}: offsets {} to {} in {} bytes", self.path, base_offset, next_offset, size_bytes
+            is_empty or has_batches, "{}: offsets {}..{} in {} bytes", self.path, base_offset, next_offset, size_bytes
         )
         reserved = self._reserved_bytes
         is_reserved = reserved == 0 or reserved >= size_bytes
-        invariant(is_reserved, "{}: {} bytes reserved, and {} written", self.path, reserved, size_bytes)
+        invariant(is_reserved, "{}: {} bytes preallocated, {} written", self.path, reserved, size_bytes)
         entry, last_offset = self._indexes.offsets.last_entry, self._indexes.offsets.last_offset
         if entry is not None and last_offset is not None:
             place = self.path, last_offset, entry.position
@@ -231,10 +231,10 @@ class LogSegment:
         Raises:
             StorageError: the remaining batches could not be read.
         """
-        invariant(0 <= position <= self.size_bytes, "{}: a cut at {} of {}", self.path, position, self.size_bytes)
+        invariant(0 <= position <= self.size_bytes, "{}: truncated at {} of {}", self.path, position, self.size_bytes)
         invariant(
             self.base_offset <= next_offset <= self.next_offset,
-            "{}: a cut at offset {}, of {} to {}",
+            "{}: truncated at offset {}, not in {}..{}",
             self.path,
             next_offset,
             self.base_offset,
@@ -269,7 +269,7 @@ class LogSegment:
         position = self._indexes.rewind(self.size_bytes)
         invariant(
             0 <= position <= self.size_bytes,
-            "{}: back to {} of {}",
+            "{}: indexes end at {} of {}",
             self.path,
             position,
             self.size_bytes,

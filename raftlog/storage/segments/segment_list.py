@@ -58,7 +58,11 @@ class SegmentList:
         )
         for one, other in itertools.pairwise(self._segments):
             invariant(
-                one.next_offset == other.base_offset, "{} ends at {} before {}", one.path, one.next_offset, other.path
+                one.next_offset == other.base_offset,
+                "{}: next offset {}, then {}",
+                one.path,
+                one.next_offset,
+                other.path,
             )
 
     @property
@@ -178,7 +182,7 @@ class SegmentList:
             return segment
 
         def take_next(segment: LogSegment) -> None:
-            invariant(active is self.active, "{} was to end, and {} is active", active.path, self.active.path)
+            invariant(active is self.active, "{} is to be sealed, active is {}", active.path, self.active.path)
             invariant(segment.size_bytes == 0, "{} begins with {} bytes", segment.path, segment.size_bytes)
             self._segments.append(segment)
             self.active = segment
@@ -211,7 +215,9 @@ class SegmentList:
 
         def forget(_: object) -> None:
             end_offset = self.end_offset
-            invariant(start.offset <= end_offset, "{}: a cut at {}, above {}", last.path, start.offset, end_offset)
+            invariant(
+                start.offset <= end_offset, "{}: truncated at {}, log end {}", last.path, start.offset, end_offset
+            )
             invariant(self._segments[count:] == doomed, "{}: the segments cut are not the segments dropped", last.path)
             self._located = None
             del self._segments[count:]
@@ -252,7 +258,7 @@ class SegmentList:
             )
             for segment in doomed:
                 is_below = segment.next_offset <= offset
-                invariant(is_below, "{}: it ends at {}, and {} is kept", segment.path, segment.next_offset, offset)
+                invariant(is_below, "{}: next offset {}, deleted below {}", segment.path, segment.next_offset, offset)
             del self._segments[:count]
             for segment in doomed:
                 segment.close()
@@ -294,7 +300,7 @@ class SegmentList:
             return new
 
         def take(new: LogSegment) -> None:
-            invariant(new.base_offset == offset, "{}: the log restarts at {}", new.path, offset)
+            invariant(new.base_offset == offset, "{}: begins at {}", new.path, offset)
             invariant(new.size_bytes == 0, "{} begins with {} bytes", new.path, new.size_bytes)
             self._located = None
             for segment in doomed:

@@ -176,9 +176,9 @@ class SegmentScan:
             self.sound_end_after = max(self.sound_end_after, base_offset + delta + 1)
             self.sound_epoch_after = max(self.sound_epoch_after, epoch)
         path = self.indexes.offsets.path
-        invariant(problem.position <= position, "{}: {} is after position {}", path, problem, position)
+        invariant(problem.position <= position, "{}: {}, beyond position {}", path, problem, position)
         found = self.sound_end_after
-        invariant(found >= self.next_offset, "{}: sound to {} beyond {}", path, found, self.next_offset)
+        invariant(found >= self.next_offset, "{}: sound to {}, before {}", path, found, self.next_offset)
 
 
 def scan_segment(

@@ -40,8 +40,8 @@ class TimeIndex(IndexFile[TimeIndexEntry]):
         """Check that the cached greatest timestamp is that of the last entry, in the segment."""
         last_timestamp, offset = self.last_timestamp_and_offset
         kept = self._last_timestamp
-        invariant(last_timestamp == kept, "{}: the last entry has {}, not {}", self.path, last_timestamp, kept)
-        invariant(offset >= self._base_offset, "{}: {} is below {}", self.path, offset, self._base_offset)
+        invariant(last_timestamp == kept, "{}: last entry {}, remembered {}", self.path, last_timestamp, kept)
+        invariant(offset >= self._base_offset, "{}: offset {}, base offset {}", self.path, offset, self._base_offset)
 
     @property
     def last_timestamp_and_offset(self) -> tuple[int, int]:

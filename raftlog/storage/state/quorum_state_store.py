@@ -312,8 +312,8 @@ class QuorumStateStore(Owned):
 
         def take(written: object) -> None:
             number, path = sequences[cast("int", written)], self._path
-            invariant(self._generation < number, "{}: copy {} after {}", path, number, self._generation)
-            invariant(number <= self._sequence, "{}: copy {}, and {} is the last", path, number, self._sequence)
+            invariant(self._generation < number, "{}: copy {}, previous {}", path, number, self._generation)
+            invariant(number <= self._sequence, "{}: copy {}, last number {}", path, number, self._sequence)
             self.state, self._generation = state, number
 
         def end() -> None:
@@ -325,7 +325,9 @@ class QuorumStateStore(Owned):
         return DiskWork([step], lambda: DiskResult(state, state.leader_epoch, self._generation), on_end=end)
 
     def _copy(self, state: QuorumStateData) -> bytes:
-        invariant(self._generation <= self._sequence, "{}: {} after {}", self._path, self._sequence, self._generation)
+        invariant(
+            self._generation <= self._sequence, "{}: {}, previous {}", self._path, self._sequence, self._generation
+        )
         invariant(self._is_writing, "{}: a copy is numbered that is not to be written", self._path)
         self._sequence += 1
         return QuorumStateCopy(state, self._sequence, is_vote_lost=not self.may_vote).encode()
