@@ -4,7 +4,7 @@
 from typing import Final
 
 from raftlog.file_system import join
-from raftlog.log.replicated_log import Isolation
+from raftlog.log.replicated_log import Isolation, ReplicatedLog
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.storage.log.file_log import FileLog
 from raftlog.storage.segments.log_config import LogConfig
@@ -99,7 +99,7 @@ def forget_durable_point(file_system: MemoryFileSystem) -> None:
         file_system.remove(join(DIRECTORY, name))
 
 
-def make_snapshot(log: FileLog, offset: int, epoch: int = 1) -> OffsetAndEpoch:
+def make_snapshot(log: ReplicatedLog, offset: int, epoch: int = 1) -> OffsetAndEpoch:
     """Commit the records below an offset, and make a snapshot of them."""
     snapshot_id = OffsetAndEpoch(offset, epoch)
     log.update_high_watermark(offset)

@@ -16,8 +16,8 @@ from tests.checkout import ROOT
 
 FOR_USERS: Final = {
     "raftlog.__main__": "python -m raftlog",
+    "raftlog.quorum.raft": "the driver of the consensus core, which comes next",
     "raftlog.records.messages.rpc": "reading RPCs off a wire",
-    "raftlog.records.messages.raft.raft_messages": "the consensus core, which comes next",
     "raftlog.records.reference": "the plain form of all readers, which tests compare with",
     "raftlog.testing.contracts.file_system": "tests of users",
     "raftlog.testing.contracts.replicated_log": "tests of users",

@@ -18,6 +18,7 @@ from tests.invariants.planting import Site
 
 PLACES: Final = (
     "raftlog/log",
+    "raftlog/quorum",
     "raftlog/voters",
     "raftlog/storage",
     "records/batches",
@@ -32,8 +33,18 @@ POINTERS: Final = {
     *("next_offset", "_next_offset", "size_bytes", "_size_bytes", "_reserved_bytes", "_found", "end_position"),
     *("_data", "_last", "_stored_size", "_room", "_bytes_since_entry", "_last_timestamp", "_offset_of_max_timestamp"),
     *("end_offset", "epochs", "last_epoch", "sound_end_after", "sound_epoch_after", "_point", "_slot"),
-    *("_known_end_offset", "_durable_point", "_sequence", "_values", "_violations", "_completed", "_open"),
+    *(
+        "high_watermark",
+        "_known_end_offset",
+        "_durable_point",
+        "_sequence",
+        "_values",
+        "_violations",
+        "_completed",
+        "_open",
+    ),
     *("_drain_offset", "_area_size", "_last_offset", "_record_count", "_held_bytes", "_start", "end"),
+    "high_watermark",
 }
 
 LOOKS_LIKE_ONE: Final = re.compile(r"\w*(_offset|_position|_size|_bytes|_watermark|_end|_room)")
@@ -55,6 +66,7 @@ NO_POINTERS: Final = {
     "_bytes": "bytes that were read, and no number of them",
     "_is_at_end": "it is a truth value",
     "_largest_timestamp": "it is a time",
+    "fetched_high_watermark": "what a leader says, which may be anything",
 }
 
 EXEMPT: Final = {

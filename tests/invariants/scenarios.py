@@ -8,6 +8,8 @@ from raftlog.log.control_records import KRaftControlRecordStateMachine, update_s
 from raftlog.log.memory_log import MemoryLog
 from raftlog.log.replicated_log import Isolation
 from raftlog.offsets import OffsetAndEpoch
+from raftlog.quorum.quorum_config import QuorumConfig
+from raftlog.quorum.seam.identity import ReplicaIdentity
 from raftlog.records.batches.accumulator import BatchAccumulator
 from raftlog.records.batches.iterator import BufferSource, ByteSource, split
 from raftlog.records.batches.window import Window
@@ -23,7 +25,7 @@ from raftlog.storage.state.quorum_state_store import QuorumStateStore
 from raftlog.testing.contracts.made_batches import raft_batch
 from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 from raftlog.voters.kraft_version import KRaftVersion
-from raftlog.voters.voter_set import VoterSet
+from raftlog.voters.voter_set import Endpoints, VoterSet
 from raftlog.voters.voter_set_history import VoterSetHistory
 from tests.file_logs import (
     BATCH_SIZE,
@@ -40,6 +42,8 @@ from tests.file_logs import (
 )
 from tests.invariants.planting import Operation, Scenario
 from tests.log.control_batches import voters
+from tests.quorum.messages import CLUSTER, LOCAL, begin_quorum_epoch_request, fetch_response
+from tests.quorum.single_replica import LISTENER, SingleReplica, log_with, replica_key, voter_set_of
 
 NOW: Final = 1_700_000_000_000
 
@@ -282,6 +286,21 @@ VOTES: Final = Scenario(
         *_prepared("prepare_write", QuorumStateData(1, leader_epoch=2)),
     ),
 )
+CORE: Final = Scenario(
+    lambda: SingleReplica(
+        ReplicaIdentity(
+            key=LOCAL, cluster_id=CLUSTER, endpoints=Endpoints.of({LISTENER: ("host", 1)}), listener=LISTENER
+        ),
+        QuorumConfig(),
+        log=log_with([(1, 3)], voter_set_of(map(replica_key, (1, 2, 3)))),
+    ),
+    (
+        lambda core: core.sleep(1_000),
+        lambda core: core.request("", begin_quorum_epoch_request(2, 2), version=1),
+        lambda core: core.respond(core.requests[-1].number, fetch_response(2, 2, high_watermark=2)),
+        lambda core: core.respond(core.requests[-1].number, fetch_response(2, 2, high_watermark=3)),
+    ),
+)
 SPLITTING: Final = Scenario(
     lambda: None,
     (
@@ -298,6 +317,7 @@ SPLITTING: Final = Scenario(
 SCENARIOS: Final = {
     **RECOVERY,
     "votes": VOTES,
+    "the consensus core": CORE,
     "splitting": SPLITTING,
     "a log in files": FILE_LOG,
     "a log that often notes what is durable": OFTEN_NOTED,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All mutants by name. Bugs of consensus, which these modules cannot have, are not among them."""
+"""All mutants by name. Bugs of leading, which is not built yet, are not among them."""
 
 from typing import Final
 
@@ -11,6 +11,7 @@ from tests.mutants import (
     of_kernel,
     of_logs,
     of_quarantine,
+    of_quorum,
     of_quorum_state,
     of_readers,
     of_recovery,
@@ -27,6 +28,7 @@ _ALL: Final = (
     *of_recovery.MUTANTS,
     *of_copies.MUTANTS,
     *of_quarantine.MUTANTS,
+    *of_quorum.MUTANTS,
     *of_quorum_state.MUTANTS,
     *of_snapshots.MUTANTS,
     *of_control_records.MUTANTS,

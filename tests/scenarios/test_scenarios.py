@@ -11,6 +11,7 @@ from tests.scenarios.playing import RECORD_OPTION, check, record
 from tests.scenarios.scenario_text import parse, write
 from tests.scenarios.world import World
 from tests.scenarios.worlds.audit_world import AUDIT_WORLDS
+from tests.scenarios.worlds.election_world import ELECTION_WORLDS
 from tests.scenarios.worlds.log_world import LOG_WORLDS
 from tests.scenarios.worlds.recovery_world import RECOVERY_WORLDS
 from tests.scenarios.worlds.snapshot_world import SNAPSHOT_WORLDS
@@ -19,6 +20,7 @@ from tests.scenarios.worlds.voter_world import VOTER_WORLDS
 HERE: Final = Path(__file__).parent
 WORLDS: Final[dict[str, dict[str, Callable[[], World]]]] = {
     "audit": AUDIT_WORLDS,
+    "elections": ELECTION_WORLDS,
     "log": LOG_WORLDS,
     "recovery": RECOVERY_WORLDS,
     "snapshots": SNAPSHOT_WORLDS,

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Announces that a leader begins or ends an epoch, and handles such announcements of others.
+
+Source: KafkaRaftClient#handleBeginQuorumEpochRequest, #handleEndQuorumEpochRequest, #pollResigned.
+"""
+
+import uuid
+from collections.abc import Sequence
+
+import attrs
+
+from raftlog.quorum.replica import LocalReplica, SentRequest
+from raftlog.quorum.requests import (
+    ReceivedRequest,
+    cluster_error,
+    is_addressee,
+    leader_and_epoch,
+    learn_leader,
+    node_endpoints,
+    only_partition,
+    voter_request_error,
+)
+from raftlog.quorum.responses import ResponseOutcome, endpoints_of, handle_common, only_answer
+from raftlog.quorum.roles.roles import Follower, Resigned
+from raftlog.records.messages.raft.election_messages import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochRequestPartitionData,
+    BeginQuorumEpochResponse,
+    BeginQuorumEpochResponsePartitionData,
+    BeginQuorumEpochResponseTopicData,
+    EndQuorumEpochRequest,
+    EndQuorumEpochRequestPartitionData,
+    EndQuorumEpochRequestReplicaInfo,
+    EndQuorumEpochRequestTopicData,
+    EndQuorumEpochResponse,
+    EndQuorumEpochResponsePartitionData,
+    EndQuorumEpochResponseTopicData,
+)
+from raftlog.records.messages.raft.endpoints import LeaderEndpoint
+from raftlog.records.messages.raft.error_codes import ErrorCode
+from raftlog.uuid_text import ZERO_UUID
+from raftlog.voters.voter_set import Endpoints
+
+# Requests of leaders
+
+
+def handle_begin_quorum_epoch_request(
+    replica: LocalReplica, received: ReceivedRequest, request: BeginQuorumEpochRequest
+) -> BeginQuorumEpochResponse:
+    """Follow a leader that announces itself.
+
+    Source: KafkaRaftClient#handleBeginQuorumEpochRequest.
+    """
+    error = cluster_error(replica, request.cluster_id)
+    if error:
+        return BeginQuorumEpochResponse(error_code=error, topics=())
+    named: BeginQuorumEpochRequestPartitionData | None = only_partition(replica, request.topics)
+    if named is None:
+        return BeginQuorumEpochResponse(error_code=ErrorCode.INVALID_REQUEST, topics=())
+    error = _follow(replica, named, request.leader_endpoints, request.voter_id, named.voter_directory_id)
+    leader, epoch = leader_and_epoch(replica)
+    answer = BeginQuorumEpochResponsePartitionData(
+        partition_index=0, error_code=error, leader_id=leader, leader_epoch=epoch
+    )
+    topic = BeginQuorumEpochResponseTopicData(topic_name=replica.identity.topic_name, partitions=(answer,))
+    endpoints = node_endpoints(replica, received)
+    return BeginQuorumEpochResponse(error_code=ErrorCode.NONE, topics=(topic,), node_endpoints=endpoints)
+
+
+def handle_end_quorum_epoch_request(
+    replica: LocalReplica, received: ReceivedRequest, request: EndQuorumEpochRequest
+) -> EndQuorumEpochResponse:
+    """Prepare for an election, because the leader resigns; the most preferred candidate begins it at once.
+
+    Source: KafkaRaftClient#handleEndQuorumEpochRequest.
+    """
+    error = cluster_error(replica, request.cluster_id)
+    if error:
+        return EndQuorumEpochResponse(error_code=error, topics=())
+    named: EndQuorumEpochRequestPartitionData | None = only_partition(replica, request.topics)
+    if named is None:
+        return EndQuorumEpochResponse(error_code=ErrorCode.INVALID_REQUEST, topics=())
+    error = _follow(replica, named, request.leader_endpoints, -1, ZERO_UUID)
+    role = replica.role
+    if not error and isinstance(role, Follower) and role.leader.id == named.leader_id:
+        pause_ms = resignation_pause_ms(_place(replica, named), _candidate_count(named), replica)
+        replica.role = attrs.evolve(role, fetch_deadline_ms=replica.now_ms + pause_ms)
+    leader, epoch = leader_and_epoch(replica)
+    answer = EndQuorumEpochResponsePartitionData(
+        partition_index=0, error_code=error, leader_id=leader, leader_epoch=epoch
+    )
+    topic = EndQuorumEpochResponseTopicData(topic_name=replica.identity.topic_name, partitions=(answer,))
+    endpoints = node_endpoints(replica, received)
+    return EndQuorumEpochResponse(error_code=ErrorCode.NONE, topics=(topic,), node_endpoints=endpoints)
+
+
+def _follow(
+    replica: LocalReplica,
+    named: BeginQuorumEpochRequestPartitionData | EndQuorumEpochRequestPartitionData,
+    endpoints: Sequence[LeaderEndpoint],
+    voter_id: int,
+    directory_id: uuid.UUID,
+) -> ErrorCode:
+    """Follow the leader of an announcement, and return the error for the answer.
+
+    As in Kafka, the addressee is checked last: the epoch and its leader are facts, even if the request was meant for
+    another replica.
+    """
+    error = voter_request_error(replica, named.leader_id, named.leader_epoch)
+    if error:
+        return error
+    listeners = {each.name: (each.host, each.port) for each in endpoints}
+    try:
+        known = replica.known_leader(named.leader_id, Endpoints.of(listeners))
+    except ValueError:
+        return ErrorCode.INVALID_REQUEST
+    where = Endpoints() if known is None else known.endpoints
+    learn_leader(replica, named.leader_epoch, named.leader_id, where)
+    is_ours = is_addressee(replica, voter_id, directory_id)
+    return ErrorCode.NONE if is_ours else ErrorCode.INVALID_VOTER_KEY
+
+
+def _candidate_count(named: EndQuorumEpochRequestPartitionData) -> int:
+    return len(named.preferred_candidates) or len(named.preferred_successors)
+
+
+def _place(replica: LocalReplica, named: EndQuorumEpochRequestPartitionData) -> int | None:
+    """Return this replica's place among the preferred candidates, 0 for the first; None if it is not one."""
+    key = replica.identity.key
+    for place, each in enumerate(named.preferred_candidates):
+        if each.candidate_id == key.id and each.candidate_directory_id in (ZERO_UUID, key.directory_id):
+            return place
+    return named.preferred_successors.index(key.id) if key.id in named.preferred_successors else None
+
+
+def resignation_pause_ms(place: int | None, count: int, replica: LocalReplica) -> int:
+    """Return how long a follower waits before it begins an election, after its leader has resigned.
+
+    Args:
+        place: of this replica among the preferred candidates: 0 for the first, None if it is not one of them.
+        count: of the preferred candidates. If there are none, as after a restart, all begin at once.
+        replica: this replica.
+
+    Source: KafkaRaftClient#endEpochElectionBackoff.
+    """
+    longest = replica.config.election_backoff_max_ms
+    if place == 0 or count == 0:
+        return 0
+    if place is None or place >= count:
+        return longest
+    return min(longest, (longest >> (count - 1)) << (place - 1))
+
+
+# The resigned leader's own announcement
+
+
+def announce_resignation(replica: LocalReplica, role: Resigned) -> None:
+    """Tell the voters that have not acknowledged it that this replica has resigned."""
+    for voter in role.unacknowledged:
+        destination = replica.voter_destination(voter.id)
+        if destination is not None and replica.connections.is_ready(voter.id, replica.now_ms):
+            replica.send(destination, end_quorum_epoch_request(replica, role))
+
+
+def end_quorum_epoch_request(replica: LocalReplica, role: Resigned) -> EndQuorumEpochRequest:
+    """Return the announcement of a resignation, for any voter."""
+    candidates = tuple(
+        EndQuorumEpochRequestReplicaInfo(candidate_id=each.id, candidate_directory_id=each.directory_id or ZERO_UUID)
+        for each in role.preferred_candidates
+    )
+    partition = EndQuorumEpochRequestPartitionData(
+        partition_index=0, leader_id=role.id, leader_epoch=role.epoch, preferred_candidates=candidates
+    )
+    topic = EndQuorumEpochRequestTopicData(topic_name=replica.identity.topic_name, partitions=(partition,))
+    return EndQuorumEpochRequest(cluster_id=replica.identity.cluster_id, topics=(topic,))
+
+
+def handle_end_quorum_epoch_response(
+    replica: LocalReplica, sent: SentRequest, response: EndQuorumEpochResponse
+) -> ResponseOutcome:
+    """Note that a voter knows of the resignation."""
+    answer: EndQuorumEpochResponsePartitionData | None = only_answer(replica, response.topics)
+    if response.error_code or answer is None:
+        return ResponseOutcome.FAILED
+    endpoints = endpoints_of(replica, response.node_endpoints, answer.leader_id)
+    outcome = handle_common(replica, answer.error_code, answer.leader_epoch, answer.leader_id, endpoints)
+    if outcome is not ResponseOutcome.CONTINUE:
+        return outcome
+    role = replica.role
+    if isinstance(role, Resigned) and role.epoch == sent.epoch:
+        left = tuple(each for each in role.unacknowledged if each.id != sent.destination.id)
+        replica.role = attrs.evolve(role, unacknowledged=left)
+    return ResponseOutcome.DONE

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fetches records: from the leader, or from bootstrap servers while the leader is unknown or does not answer.
+
+Only one Fetch is in flight at a time, and none while the log is being written. So no response is appended twice. A
+Fetch also tells the leader what this replica has; because the log is at rest then, all of that is durable.
+
+Source: KafkaRaftClient#maybeSendFetchToBestNode, #buildFetchRequest, #handleFetchResponse.
+"""
+
+import attrs
+
+from raftlog.log.decisions import proven_end_offset, truncation_offset
+from raftlog.offsets import OffsetAndEpoch
+from raftlog.quorum.replica import LocalReplica, SentRequest
+from raftlog.quorum.responses import ResponseOutcome, handle_common
+from raftlog.quorum.roles.roles import Follower
+from raftlog.quorum.seam.effects import AppendAsFollower, Destination, FlushLog, TruncateToEndOffset
+from raftlog.records.messages.raft.fetch_messages import (
+    FetchRequest,
+    FetchRequestFetchPartition,
+    FetchRequestFetchTopic,
+    FetchRequestReplicaState,
+    FetchResponse,
+    FetchResponseNodeEndpoint,
+    FetchResponsePartitionData,
+)
+from raftlog.uuid_text import ZERO_UUID
+from raftlog.voters.voter_set import Endpoints
+
+
+def fetch_from_bootstrap(replica: LocalReplica) -> None:
+    """Ask a bootstrap server, to find the leader, unless any request is in flight.
+
+    Source: KafkaRaftClient#maybeSendFetchToAnyBootstrap.
+    """
+    identity = replica.identity
+    servers = identity.bootstrap_servers
+    if not servers or not replica.is_log_at_rest or replica.connections.has_request_in_flight(replica.now_ms):
+        return
+    first = replica.draws.bootstrap_index(len(servers))
+    chosen = replica.connections.ready_bootstrap_id(identity.bootstrap_ids, first, replica.now_ms)
+    if chosen is not None:
+        address = servers[identity.bootstrap_ids.index(chosen)]
+        replica.send(Destination(chosen, address.host, address.port), fetch_request(replica))
+
+
+def fetch_from_leader(replica: LocalReplica, role: Follower) -> None:
+    """Fetch from the leader; from a bootstrap server if the leader does not answer.
+
+    Source: KafkaRaftClient#maybeSendFetchToBestNode.
+    """
+    connections, leader, now_ms = replica.connections, role.leader, replica.now_ms
+    address = leader.endpoints.address(replica.identity.listener)
+    if address is None or connections.has_timed_out(leader.id, now_ms) or connections.is_backing_off(leader.id, now_ms):
+        fetch_from_bootstrap(replica)
+    elif replica.is_log_at_rest and not connections.has_request_in_flight(now_ms):
+        replica.send(Destination(leader.id, address.host, address.port), fetch_request(replica))
+
+
+def fetch_request(replica: LocalReplica) -> FetchRequest:
+    """Return the request for the records after the log end.
+
+    Source: KafkaRaftClient#buildFetchRequest.
+    """
+    identity, log_end = replica.identity, replica.log.end
+    partition = FetchRequestFetchPartition(
+        partition=0,
+        current_leader_epoch=replica.epoch,
+        fetch_offset=log_end.offset,
+        last_fetched_epoch=log_end.epoch,
+        partition_max_bytes=0,
+        replica_directory_id=identity.key.directory_id or ZERO_UUID,
+        high_watermark=-1 if replica.high_watermark is None else replica.high_watermark,
+    )
+    return FetchRequest(
+        cluster_id=identity.cluster_id,
+        replica_state=FetchRequestReplicaState(replica_id=identity.key.id),
+        max_wait_ms=replica.config.fetch_max_wait_ms,
+        min_bytes=0,
+        max_bytes=replica.config.fetch_max_bytes,
+        topics=(FetchRequestFetchTopic(topic_id=identity.topic_id, partitions=(partition,)),),
+    )
+
+
+def handle_fetch_response(replica: LocalReplica, sent: SentRequest, response: FetchResponse) -> ResponseOutcome:
+    """Append, truncate, or turn to a snapshot, as the leader says.
+
+    Source: KafkaRaftClient#handleFetchResponse.
+    """
+    answer = _only_answer(replica, response)
+    if response.error_code or answer is None:
+        return ResponseOutcome.FAILED
+    leader = answer.current_leader
+    endpoints = _endpoints(replica, response.node_endpoints, leader.leader_id)
+    outcome = handle_common(replica, answer.error_code, leader.leader_epoch, leader.leader_id, endpoints)
+    role = replica.role
+    if outcome is not ResponseOutcome.CONTINUE:
+        return outcome
+    if not isinstance(role, Follower) or sent.epoch != role.epoch or not replica.is_log_at_rest:
+        return ResponseOutcome.DONE
+    if answer.diverging_epoch.epoch >= 0:
+        return _truncate(replica, role, answer)
+    _append(replica, role, answer)
+    return ResponseOutcome.DONE
+
+
+def _only_answer(replica: LocalReplica, response: FetchResponse) -> FetchResponsePartitionData | None:
+    topics = response.responses
+    if len(topics) != 1 or len(topics[0].partitions) != 1 or topics[0].topic_id != replica.identity.topic_id:
+        return None
+    return topics[0].partitions[0]
+
+
+def _endpoints(replica: LocalReplica, endpoints: tuple[FetchResponseNodeEndpoint, ...], leader_id: int) -> Endpoints:
+    for each in endpoints:
+        if each.node_id == leader_id and 0 <= each.port <= 65535:
+            return Endpoints.of({replica.identity.listener: (each.host, each.port)})
+    return Endpoints()
+
+
+def _truncate(replica: LocalReplica, role: Follower, answer: FetchResponsePartitionData) -> ResponseOutcome:
+    """Drop what diverges. A leader that asks for committed records to be dropped must not be followed."""
+    diverging = OffsetAndEpoch(answer.diverging_epoch.end_offset, answer.diverging_epoch.epoch)
+    if diverging.offset < 0:
+        return ResponseOutcome.FAILED
+    log, known = replica.log.state, replica.high_watermark or 0
+    end_offset = truncation_offset(log, diverging)
+    least = max(known, proven_end_offset(log))
+    if end_offset < least:
+        replica.halt(f"leader {role.leader.id} asks to truncate to {end_offset}, but {least} is committed")
+        return ResponseOutcome.FAILED
+    replica.work_on_log(lambda number: TruncateToEndOffset(number, diverging))
+    _note_success(replica, role)
+    return ResponseOutcome.DONE
+
+
+def _append(replica: LocalReplica, role: Follower, answer: FetchResponsePartitionData) -> None:
+    """Append the records, and learn how far the leader's log is committed once they are in the log.
+
+    Source: KafkaRaftClient#appendAsFollower. Voters flush, and so do replicas that may become voters, because a leader
+    counts them as soon as they are.
+    """
+    records = answer.records
+    if records:
+        replica.work_on_log(lambda number: AppendAsFollower(number, records, role.epoch))
+        if replica.is_voter or replica.identity.can_become_voter:
+            replica.work_on_log(FlushLog)
+    _note_success(replica, role)
+    replica.fetched_high_watermark = answer.high_watermark
+    learn_high_watermark(replica)
+
+
+def _note_success(replica: LocalReplica, role: Follower) -> None:
+    deadline = replica.now_ms + replica.config.fetch_timeout_ms
+    replica.role = attrs.evolve(role, fetch_deadline_ms=deadline, has_fetched=True)
+
+
+def learn_high_watermark(replica: LocalReplica) -> None:
+    """Take over the high watermark of the last Fetch, once its records are in the log.
+
+    A lower one is ignored: a new leader may not know yet how far the log is committed.
+    """
+    if replica.is_log_at_rest and isinstance(replica.role, Follower) and replica.fetched_high_watermark >= 0:
+        replica.raise_high_watermark(replica.fetched_high_watermark)

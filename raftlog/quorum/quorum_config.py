@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The settings of a quorum, with Kafka's names and defaults. Source: QuorumConfig."""
+
+from typing import Any, Final
+
+import attrs
+
+_INT32_MAX: Final = 2**31 - 1
+
+
+def _at_least(least: int) -> Any:
+    def check(_: object, attribute: "attrs.Attribute[int]", value: int) -> None:
+        if not least <= value <= _INT32_MAX:
+            raise ValueError(f"{attribute.name} is {value}, not {least} to {_INT32_MAX}")
+
+    return check
+
+
+@attrs.frozen(kw_only=True)
+class QuorumConfig:
+    """How long a replica waits, and how much it fetches at once.
+
+    Attributes:
+        election_timeout_ms: a voter without a leader waits for this long, or up to twice as long, before an election.
+        fetch_timeout_ms: a follower without a successful fetch for this long begins an election. A leader resigns if a
+            majority of voters has not fetched for one and a half times this long.
+        election_backoff_max_ms: how long the least preferred candidate waits after a leader has resigned.
+        append_linger_ms: how long the leader collects records before it writes them.
+        request_timeout_ms: how long the answer to a request is waited for, and a change of voters may take.
+        retry_backoff_ms: how long no request is sent to a replica after a failed one.
+        auto_join: whether an observer that may be a voter asks to become one.
+        fetch_max_bytes: the most bytes of records in one Fetch.
+        fetch_snapshot_max_bytes: the most bytes of a snapshot in one FetchSnapshot.
+        fetch_max_wait_ms: how long a leader may hold back a Fetch until there are new records.
+
+    Raises:
+        ValueError: a number is out of range.
+    """
+
+    election_timeout_ms: int = attrs.field(default=1000, validator=_at_least(0))
+    fetch_timeout_ms: int = attrs.field(default=2000, validator=_at_least(0))
+    election_backoff_max_ms: int = attrs.field(default=1000, validator=_at_least(0))
+    append_linger_ms: int = attrs.field(default=25, validator=_at_least(0))
+    request_timeout_ms: int = attrs.field(default=2000, validator=_at_least(0))
+    retry_backoff_ms: int = attrs.field(default=20, validator=_at_least(0))
+    auto_join: bool = False
+    fetch_max_bytes: int = attrs.field(default=1024 * 1024, validator=_at_least(1))
+    fetch_snapshot_max_bytes: int = attrs.field(default=1024 * 1024, validator=_at_least(1))
+    fetch_max_wait_ms: int = attrs.field(default=500, validator=_at_least(0))
+
+    @property
+    def begin_quorum_epoch_interval_ms(self) -> int:
+        """How often a leader tells voters that do not fetch that it leads."""
+        return self.fetch_timeout_ms // 2
+
+    @property
+    def check_quorum_timeout_ms(self) -> int:
+        """How long a leader leads without fetches from a majority of voters."""
+        return self.fetch_timeout_ms * 3 // 2
+
+    @property
+    def update_voter_period_ms(self) -> int:
+        """How often a follower checks its entry in the voter set, and an observer if it may join."""
+        return self.fetch_timeout_ms

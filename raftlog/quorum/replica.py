@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The state of the consensus core, which its modules share: the role, views of the log, requests and effects.
+
+Only ``change_role`` moves to another role. It stores what must not be forgotten, and gives up the requests of the old
+role.
+
+Source: QuorumState, KafkaRaftClient.
+"""
+
+from collections import deque
+from collections.abc import Callable
+
+import attrs
+
+from raftlog.invariants import invariant
+from raftlog.quorum.connections import Connections
+from raftlog.quorum.quorum_config import QuorumConfig
+from raftlog.quorum.roles.draws import Draws
+from raftlog.quorum.roles.roles import (
+    Follower,
+    KnownLeader,
+    Leader,
+    Prospective,
+    Resigned,
+    Role,
+    election_state,
+    leader_id,
+)
+from raftlog.quorum.roles.transitions import MAX_EPOCH, RoleEvent, Surroundings, VoteGiven, next_role
+from raftlog.quorum.seam.effects import Destination, LogWork, RaiseHighWatermark
+from raftlog.quorum.seam.identity import ReplicaIdentity
+from raftlog.quorum.seam.log_view import LogView
+from raftlog.quorum.seam.outbox import Outbox
+from raftlog.records.files.quorum_state import QuorumStateData
+from raftlog.records.messages.raft.raft_messages import RaftRequest
+from raftlog.voters.voter_set import Endpoints, HostPort, VoterSet
+
+
+@attrs.frozen
+class SentRequest:
+    """A request that awaits its response.
+
+    Attributes:
+        destination: where it was sent.
+        message: the request.
+        epoch: of the sender at that time.
+    """
+
+    destination: Destination
+    message: RaftRequest
+    epoch: int
+
+
+@attrs.define(eq=False)
+class LocalReplica:
+    """One replica. Use it from one thread at a time: it takes no locks.
+
+    Attributes:
+        identity: who this replica is.
+        config: the timeouts.
+        draws: the random choices.
+        role: the current one.
+        log: the last view of the log.
+        stored: the election state that was handed out last, or was found on disk; None for a fresh replica.
+        may_vote: False if this replica may have forgotten a vote: it then neither votes nor stands for election.
+        outbox: the effects.
+        connections: which replicas may be sent a request.
+        now_ms: monotonic time.
+        wall_ms: time of day, in ms since the Unix epoch.
+        high_watermark: exclusive; None while it is not known.
+        log_work: the numbers of effects on the log that have not been reported yet, in their order.
+        sent: the requests that await a response, by the number of their effect.
+        fetched_high_watermark: the leader's, from the last Fetch in this role; -1 if it is not known.
+        halt_reason: why this replica has stopped for good, or None.
+    """
+
+    identity: ReplicaIdentity
+    config: QuorumConfig
+    draws: Draws
+    role: Role
+    log: LogView
+    stored: QuorumStateData | None
+    may_vote: bool
+    outbox: Outbox
+    connections: Connections
+    now_ms: int
+    wall_ms: int
+    high_watermark: int | None = None
+    log_work: deque[int] = attrs.field(factory=deque, init=False)
+    sent: dict[int, SentRequest] = attrs.field(factory=dict, init=False)
+    fetched_high_watermark: int = attrs.field(default=-1, init=False)
+    halt_reason: str | None = attrs.field(default=None, init=False)
+
+    @property
+    def epoch(self) -> int:
+        """The latest epoch known."""
+        return self.role.epoch
+
+    @property
+    def voters(self) -> VoterSet:
+        """The voter set in force at the log end, committed or not."""
+        return self.log.control_records.last_voter_set
+
+    @property
+    def is_voter(self) -> bool:
+        """Whether this replica is a voter."""
+        return self.voters.is_voter(self.identity.key)
+
+    @property
+    def may_stand(self) -> bool:
+        """Whether this replica may stand for election, or vote: it has forgotten no vote, and lost no record."""
+        return self.may_vote and not self.log.is_quarantined
+
+    @property
+    def may_begin_election(self) -> bool:
+        """Whether this replica may ask for votes now: it is a voter, there are epochs left, and its log is at rest."""
+        return self.may_stand and self.is_voter and self.epoch < MAX_EPOCH and self.is_log_at_rest
+
+    @property
+    def leader_id(self) -> int | None:
+        """The id of the leader, which may be this replica, or None."""
+        return leader_id(self.role)
+
+    @property
+    def leader_endpoints(self) -> Endpoints:
+        """Where the leader listens; empty if that is not known."""
+        match self.role:
+            case Leader() | Resigned():
+                return self.identity.endpoints
+            case Follower():
+                return self.role.leader.endpoints
+            case Prospective() if self.role.leader is not None:
+                return self.role.leader.endpoints
+        return Endpoints()
+
+    def leader_address(self, listener: str) -> tuple[int, HostPort] | None:
+        """Return id and address of the leader at a listener; None if either is not known."""
+        leader, address = self.leader_id, self.leader_endpoints.address(listener)
+        return None if leader is None or address is None else (leader, address)
+
+    def known_leader(self, leader: int | None, endpoints: Endpoints) -> KnownLeader | None:
+        """Return a leader that was named, with the given endpoints, or else those in the voter set."""
+        if leader is None:
+            return None
+        found = endpoints or self.voters.listeners(leader)
+        return KnownLeader(leader, found) if found else None
+
+    def surroundings(self) -> Surroundings:
+        """Return what the next transition depends on."""
+        return Surroundings(self.identity.key, self.voters, self.config, self.draws, self.now_ms)
+
+    def change_role(self, event: RoleEvent) -> None:
+        """Move to the role that follows from an event, and have the new election state stored if it has changed.
+
+        Raises:
+            IllegalTransitionError: the event must not happen in this role. Nothing has changed.
+        """
+        self.role = next_role(self.role, event, self.surroundings())
+        self.store_election_state()
+        if not isinstance(event, VoteGiven):
+            self.connections.reset()
+            self.sent.clear()
+            self.fetched_high_watermark = -1
+
+    def store_election_state(self) -> None:
+        """Have the election state of the role stored, unless it was the last one to be stored."""
+        voter_ids = tuple(sorted(self.voters.voter_ids))
+        state = election_state(self.role, self.log.control_records.kraft_version, voter_ids)
+        if state != self.stored:
+            self.stored = state
+            self.outbox.store(state)
+
+    def send(self, destination: Destination, message: RaftRequest) -> None:
+        """Send a request to a replica that is ready for it."""
+        number = self.outbox.request(destination, message)
+        self.connections.sent(destination.id, number, self.now_ms)
+        self.sent[number] = SentRequest(destination, message, self.epoch)
+
+    @property
+    def is_log_at_rest(self) -> bool:
+        """Whether the view of the log is up to date, because no work on the log is under way."""
+        return not self.log_work
+
+    def work_on_log(self, make: Callable[[int], LogWork]) -> None:
+        """Have something done to the log; the driver reports it with a new view."""
+        self.log_work.append(self.outbox.on_log(make).number)
+
+    def raise_high_watermark(self, offset: int) -> None:
+        """Raise the high watermark to an offset, exclusive, but not above the log end; a lower one is ignored."""
+        end, before = self.log.state.end_offset, self.high_watermark
+        known = min(offset, end)
+        if before is not None and known <= before:
+            return
+        invariant(before is None or before <= end, "high watermark was {}, log end {}", before, end)
+        self.high_watermark = known
+        invariant(known <= end, "high watermark {}, log end {}", known, end)
+        self.outbox.on_log(lambda number: RaiseHighWatermark(number, known))
+
+    def voter_destination(self, voter_id: int) -> Destination | None:
+        """Return where a voter is sent requests; None if it has no address at the listener of the replicas."""
+        address = self.voters.listeners(voter_id).address(self.identity.listener)
+        return None if address is None else Destination(voter_id, address.host, address.port)
+
+    def halt(self, reason: str) -> None:
+        """Stop for good: nothing is answered, sent or stored any more. Only the first reason is kept."""
+        self.halt_reason = self.halt_reason or reason
+        self.outbox.discard_messages()

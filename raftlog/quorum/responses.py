@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Handles what all responses have in common: a peer may know a later epoch or a leader, or report an error.
+
+Source: KafkaRaftClient#maybeHandleCommonResponse, KafkaRaftClient#handleTopLevelError.
+"""
+
+import enum
+from collections.abc import Sequence
+from typing import Any
+
+from raftlog.quorum.replica import LocalReplica
+from raftlog.quorum.requests import learn_leader
+from raftlog.records.messages.raft.endpoints import NodeEndpoint
+from raftlog.records.messages.raft.error_codes import ErrorCode
+from raftlog.voters.voter_set import Endpoints
+
+_EXPECTED = frozenset({ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.INVALID_VOTER_KEY})
+_LEADER_IS_OTHER = frozenset({ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER})
+
+
+class ResponseOutcome(enum.Enum):
+    """What is to be done with a response."""
+
+    CONTINUE = "continue"
+    """It answers the request: handle what it says."""
+    DONE = "done"
+    """It needs no more handling. The next request may be sent at once."""
+    FAILED = "failed"
+    """The request has failed: pause before the next one."""
+
+
+def handle_common(
+    replica: LocalReplica, error_code: int, epoch: int, leader_id: int, endpoints: Endpoints
+) -> ResponseOutcome:
+    """Handle what every response of a replica says about its error, its epoch and its leader.
+
+    Args:
+        replica: this replica.
+        error_code: of the partition.
+        epoch: that the peer knows.
+        leader_id: that the peer knows, or -1.
+        endpoints: where that leader listens; empty if the response does not say.
+
+    Differs: INVALID_REQUEST is fatal in Kafka; here it is a failed request (DECISIONS.md 54).
+    """
+    leader = None if leader_id < 0 else leader_id
+    if epoch < replica.epoch or error_code == ErrorCode.UNKNOWN_LEADER_EPOCH:
+        return ResponseOutcome.DONE
+    known = replica.known_leader(leader, endpoints)
+    where = Endpoints() if known is None else known.endpoints
+    if epoch > replica.epoch or error_code in _LEADER_IS_OTHER:
+        learn_leader(replica, epoch, leader, where)
+        return ResponseOutcome.DONE
+    if known is not None and replica.leader_id is None:
+        learn_leader(replica, epoch, leader, where)
+        return ResponseOutcome.CONTINUE if error_code == ErrorCode.NONE else ResponseOutcome.DONE
+    if error_code == ErrorCode.NONE:
+        return ResponseOutcome.CONTINUE
+    return ResponseOutcome.DONE if error_code in _EXPECTED else ResponseOutcome.FAILED
+
+
+def only_answer(replica: LocalReplica, topics: Sequence[Any]) -> Any | None:
+    """Return the one partition of a response by topic names; None if it is not this replica's log."""
+    if len(topics) != 1 or len(topics[0].partitions) != 1 or topics[0].topic_name != replica.identity.topic_name:
+        return None
+    return topics[0].partitions[0]
+
+
+def endpoints_of(replica: LocalReplica, endpoints: Sequence[NodeEndpoint], leader_id: int) -> Endpoints:
+    """Return where a response says that the leader listens: at the listener of this replica's requests."""
+    for each in endpoints:
+        if each.node_id == leader_id and 0 <= each.port <= 65535:
+            return Endpoints.of({replica.identity.listener: (each.host, each.port)})
+    return Endpoints()

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the consensus core wants done: numbered effects, which its driver carries out.
+
+A driver executes the effects on disks in the order of the list. It reports each with its number. Messages are in the
+list as soon as they may be sent: the core holds them back until what they promise is durable.
+"""
+
+from typing import NamedTuple
+
+import attrs
+
+from raftlog.offsets import OffsetAndEpoch
+from raftlog.records.files.quorum_state import QuorumStateData
+from raftlog.records.messages.raft.raft_messages import RaftRequest, RaftResponse
+
+
+class Destination(NamedTuple):
+    """Where a request goes.
+
+    Attributes:
+        id: of the replica, or a negative number for a bootstrap server.
+        host: to connect to.
+        port: to connect to.
+    """
+
+    id: int
+    host: str
+    port: int
+
+
+# Effects on the disk: report each with ``Raft.stored`` or ``Raft.log_changed``; a failure with ``Raft.effect_failed``.
+
+
+@attrs.frozen
+class StoreElectionState:
+    """Make an election state durable.
+
+    Attributes:
+        number: of this effect.
+        state: to be stored.
+    """
+
+    number: int
+    state: QuorumStateData
+
+
+@attrs.frozen
+class AppendAsFollower:
+    """Append what a leader has sent; damaged batches, and those of a later epoch, are dropped.
+
+    Attributes:
+        number: of this effect.
+        records: stored batches.
+        epoch: of the leader.
+    """
+
+    number: int
+    records: bytes | memoryview
+    epoch: int
+
+
+@attrs.frozen
+class FlushLog:
+    """Make all records of the log durable.
+
+    Attributes:
+        number: of this effect.
+    """
+
+    number: int
+
+
+@attrs.frozen
+class TruncateToEndOffset:
+    """Drop the records that diverge from the leader's log.
+
+    Attributes:
+        number: of this effect.
+        end_offset: from the leader's response: an epoch, and where it ends there, exclusive.
+    """
+
+    number: int
+    end_offset: OffsetAndEpoch
+
+
+@attrs.frozen
+class RaiseHighWatermark:
+    """Tell the log how far it is committed. There is nothing to report.
+
+    Attributes:
+        number: of this effect.
+        offset: exclusive.
+    """
+
+    number: int
+    offset: int
+
+
+# Effects on the network
+
+
+@attrs.frozen
+class SendRequest:
+    """Send a request. Report the response with ``Raft.receive_response``, a failure with ``Raft.request_failed``.
+
+    Attributes:
+        number: of this effect.
+        destination: where to.
+        message: the request.
+    """
+
+    number: int
+    destination: Destination
+    message: RaftRequest
+
+
+@attrs.frozen
+class SendResponse:
+    """Answer a request. There is nothing to report.
+
+    Attributes:
+        number: of this effect.
+        token: that was passed in with the request.
+        message: the response.
+    """
+
+    number: int
+    token: object
+    message: RaftResponse
+
+
+LogWork = AppendAsFollower | FlushLog | TruncateToEndOffset
+Effect = StoreElectionState | LogWork | RaiseHighWatermark | SendRequest | SendResponse

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Collects the effects of the consensus core, and holds back messages until the election state is durable.
+
+A replica must not promise anything that it may forget: no vote, no new epoch and no leader. So a message waits for all
+election states that were handed out before it.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import TypeVar
+
+import attrs
+
+from raftlog.invariants import invariant
+from raftlog.quorum.seam.effects import (
+    Destination,
+    Effect,
+    LogWork,
+    RaiseHighWatermark,
+    SendRequest,
+    SendResponse,
+    StoreElectionState,
+)
+from raftlog.records.files.quorum_state import QuorumStateData
+from raftlog.records.messages.raft.raft_messages import RaftRequest, RaftResponse
+
+OnLog = TypeVar("OnLog", bound=LogWork | RaiseHighWatermark)
+
+
+@attrs.define(eq=False)
+class Outbox:
+    """Effects in the order in which they were asked for, except that messages may be held back."""
+
+    _last_number: int = 0
+    _ready: list[Effect] = attrs.field(factory=list)
+    _held: deque[tuple[int, SendRequest | SendResponse]] = attrs.field(factory=deque)
+    _unstored: deque[int] = attrs.field(factory=deque)
+
+    def store(self, state: QuorumStateData) -> int:
+        """Ask for an election state to be made durable, and return the number of the effect."""
+        effect = StoreElectionState(self._number(), state)
+        self._ready.append(effect)
+        self._unstored.append(effect.number)
+        return effect.number
+
+    def on_log(self, make: Callable[[int], OnLog]) -> OnLog:
+        """Ask for something to be done to the log, and return the effect, which is made from its number."""
+        effect = make(self._number())
+        self._ready.append(effect)
+        return effect
+
+    def request(self, destination: Destination, message: RaftRequest) -> int:
+        """Ask for a request to be sent, and return the number of the effect."""
+        effect = SendRequest(self._number(), destination, message)
+        self._send(effect)
+        return effect.number
+
+    def respond(self, token: object, message: RaftResponse) -> None:
+        """Ask for a request to be answered."""
+        self._send(SendResponse(self._number(), token, message))
+
+    def stored(self, number: int) -> None:
+        """Note that an election state is durable, and release the messages that waited for it.
+
+        Raises:
+            ValueError: it is not the number of the oldest state that is not stored yet.
+        """
+        if not self._unstored or self._unstored[0] != number:
+            raise ValueError(f"effect {number} is not the election state to be stored next: {list(self._unstored)}")
+        self._unstored.popleft()
+        while self._held and self._held[0][0] <= number:
+            self._ready.append(self._held.popleft()[1])
+        waits_for = self._held[0][0] if self._held else number + 1
+        invariant(waits_for > number, "outbox: stored {}, but a message still waits for {}", number, waits_for)
+
+    def take(self) -> list[Effect]:
+        """Return the effects that may be carried out, and forget them."""
+        taken, self._ready = self._ready, []
+        return taken
+
+    def discard_messages(self) -> None:
+        """Forget the messages that are held back, because the state that they wait for will not be durable."""
+        self._held.clear()
+
+    def _send(self, effect: SendRequest | SendResponse) -> None:
+        if self._unstored:
+            self._held.append((self._unstored[-1], effect))
+        else:
+            self._ready.append(effect)
+
+    def _number(self) -> int:
+        self._last_number += 1
+        return self._last_number

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A wrong consensus core: whom it votes for, when it stands for election, and what it believes of its leader."""
+
+from typing import Any, Final
+
+import attrs
+
+from raftlog.quorum import raft, replica, requests
+from raftlog.quorum.elections import votes_asked
+from raftlog.quorum.following import fetching
+from raftlog.quorum.roles import starting, transitions
+from raftlog.quorum.roles.roles import Leader, Resigned, Unattached
+from raftlog.quorum.seam.outbox import Outbox
+from raftlog.records.messages.raft.error_codes import ErrorCode
+from tests.mutants.planting import Mutant, Wrong, instead, swapped
+
+SCENARIOS: Final = "tests/scenarios/test_scenarios.py::test_scenario"
+RAFT: Final = "tests/quorum/test_raft.py"
+
+
+def _send_at_once(outbox: Any, effect: Any) -> None:
+    outbox._ready.append(effect)
+
+
+def _leading_again(right: Wrong) -> Wrong:
+    def starting_role(*arguments: Any, **options: Any) -> Any:
+        role = right(*arguments, **options)
+        return Leader(role.epoch, role.id, (), ()) if isinstance(role, Resigned) else role
+
+    return starting_role
+
+
+def _having_forgotten_to_lead(right: Wrong) -> Wrong:
+    def starting_role(*arguments: Any, **options: Any) -> Any:
+        role = right(*arguments, **options)
+        return Unattached(role.epoch, election_deadline_ms=1000) if isinstance(role, Resigned) else role
+
+    return starting_role
+
+
+def _without_the_state(right: Wrong) -> Wrong:
+    def starting_role(stored: Any, last_epoch: int, around: Any, *, may_stand: bool) -> Any:
+        return right(None, last_epoch, around, may_stand=may_stand)
+
+    return starting_role
+
+
+def _as_if_it_had_not_fetched(right: Wrong) -> Wrong:
+    def may_grant_vote(core: Any, *arguments: Any, **options: Any) -> Any:
+        role = core.role
+        if hasattr(role, "has_fetched"):
+            core.role = attrs.evolve(role, has_fetched=False)
+        answer = right(core, *arguments, **options)
+        core.role = role
+        return answer
+
+    return may_grant_vote
+
+
+def _by_voters_alone(right: Wrong) -> Wrong:
+    def may_grant_vote(core: Any, *arguments: Any, **options: Any) -> Any:
+        return core.is_voter and right(core, *arguments, **options)
+
+    return may_grant_vote
+
+
+def _of_any_log(right: Wrong) -> Wrong:
+    return lambda candidate_end, voter_end: candidate_end.offset >= voter_end.offset
+
+
+def _marking_first(right: Wrong) -> Wrong:
+    def truncate(core: Any, role: Any, answer: Any) -> Any:
+        core.raise_high_watermark(max(answer.high_watermark, 0))
+        return right(core, role, answer)
+
+    return truncate
+
+
+def _repeating(right: Wrong) -> Wrong:
+    def receive_response(core: Any, number: int, response: Any) -> None:
+        kept = vars(core).setdefault("kept", {})
+        kept.update(core._replica.sent)
+        if number in kept and number not in core._replica.sent:
+            sent = core._replica.sent[number] = kept[number]
+            core._replica.connections.sent(sent.destination.id, number, core._replica.now_ms)
+        right(core, number, response)
+
+    return receive_response
+
+
+def _flushing_voters_alone(right: Wrong) -> Wrong:
+    def append(core: Any, *arguments: Any) -> None:
+        identity = core.identity
+        core.identity = attrs.evolve(identity, can_become_voter=False)
+        right(core, *arguments)
+        core.identity = identity
+
+    return append
+
+
+def _though_the_log_is_written(right: Wrong) -> Wrong:
+    def fetch_from_leader(core: Any, role: Any) -> None:
+        work, core.log_work = core.log_work, type(core.log_work)()
+        right(core, role)
+        core.log_work = work
+
+    return fetch_from_leader
+
+
+def _keeping_the_epoch(right: Wrong) -> Wrong:
+    def answer(core: Any, voter_id: int, asked: Any) -> Any:
+        if not requests.is_addressee(core, voter_id, asked.voter_directory_id):
+            return ErrorCode.INVALID_VOTER_KEY, False
+        return right(core, voter_id, asked)
+
+    return answer
+
+
+def _putting_off_elections(right: Wrong) -> Wrong:
+    def enter_epoch(role: Any, event: Any, around: Any) -> Any:
+        after = right(role, event, around)
+        return attrs.evolve(after, election_deadline_ms=around.new_election_deadline_ms())
+
+    return enter_epoch
+
+
+def _plant_putting_off() -> None:
+    table = dict(transitions.TRANSITIONS)
+    for key, (function, targets) in table.items():
+        if function is transitions._enter_epoch:
+            table[key] = (_putting_off_elections(function), targets)
+    transitions.TRANSITIONS = table  # type: ignore[misc]
+
+
+MUTANTS: Final = (
+    Mutant(
+        "R12-told",
+        "a vote is told after it is stored",
+        "PySyncObj 84",
+        instead(Outbox, "_send", _send_at_once),
+        ("tests/quorum/seam/test_outbox.py", RAFT),
+    ),
+    Mutant(
+        "K1-core",
+        "a leader does not lead its epoch again after a restart",
+        "KAFKA-10527",
+        swapped(starting, "starting_role", _leading_again),
+        (SCENARIOS,),
+    ),
+    Mutant(
+        "K2-core",
+        "having led is having voted",
+        "KAFKA-10661",
+        swapped(starting, "starting_role", _having_forgotten_to_lead),
+        (SCENARIOS,),
+    ),
+    Mutant(
+        "R13-core",
+        "the epoch survives a restart",
+        "PySyncObj 202",
+        swapped(starting, "starting_role", _without_the_state),
+        (SCENARIOS,),
+    ),
+    Mutant(
+        "K7",
+        "a follower that has fetched from its leader grants no pre-vote",
+        "KIP-996",
+        swapped(votes_asked, "may_grant_vote", _as_if_it_had_not_fetched),
+        (SCENARIOS,),
+    ),
+    Mutant(
+        "K13",
+        "a replica that does not know that it is a voter votes",
+        "KAFKA-16526",
+        swapped(votes_asked, "may_grant_vote", _by_voters_alone),
+        (SCENARIOS,),
+    ),
+    Mutant(
+        "R-longer-log-votes",
+        "the epoch of the last record is compared before the length of the log",
+        "Raft, 5.4.1",
+        swapped(votes_asked, "is_up_to_date", _of_any_log),
+        (SCENARIOS,),
+    ),
+    Mutant(
+        "W3-core",
+        "a replica that may have forgotten a vote neither votes nor stands for election",
+        "QuorumState",
+        instead(replica.LocalReplica, "may_stand", property(lambda _: True)),  # type: ignore[arg-type]
+        (SCENARIOS, RAFT),
+    ),
+    Mutant(
+        "R25",
+        "two leaders of an epoch stop the replica",
+        "NuRaft 531",
+        instead(requests, "_is_consistent", lambda *_: True),
+        (SCENARIOS,),
+    ),
+    Mutant(
+        "K8",
+        "a replica without a leader fetches from bootstrap servers",
+        "KAFKA-17030",
+        instead(fetching, "fetch_from_bootstrap", lambda _: None),
+        (SCENARIOS,),
+    ),
+    Mutant(
+        "K10",
+        "an observer that may become a voter flushes before it fetches again",
+        "KAFKA-17332",
+        swapped(fetching, "_append", _flushing_voters_alone),
+        (f"{RAFT}::test_observers_that_may_become_voters_flush",),
+    ),
+    Mutant(
+        "K24-core",
+        "the log is truncated before the high watermark rises",
+        "KAFKA-14704",
+        swapped(fetching, "_truncate", _marking_first),
+        (SCENARIOS,),
+    ),
+    Mutant(
+        "R30-core",
+        "an answer is used once",
+        "found with a simulator",
+        swapped(raft.Raft, "receive_response", _repeating),
+        (SCENARIOS,),
+    ),
+    Mutant(
+        "R16-core",
+        "a Fetch says what is durable",
+        "Jepsen, NATS 2.12.1",
+        swapped(fetching, "fetch_from_leader", _though_the_log_is_written),
+        (RAFT,),
+    ),
+    Mutant(
+        "K33-key",
+        "a request for another directory moves the epoch, and gets no vote",
+        "KafkaRaftClient#handleVoteRequest",
+        swapped(votes_asked, "_answer", _keeping_the_epoch),
+        (SCENARIOS,),
+    ),
+    Mutant(
+        "R-put-off",
+        "higher epochs do not put off an election",
+        "QuorumState#transitionToUnattached",
+        _plant_putting_off,
+        ("tests/quorum/roles/test_transitions.py",),
+    ),
+)

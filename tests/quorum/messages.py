@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests to a replica of a quorum, and responses to its requests, with few words."""
+
+from raftlog.offsets import OffsetAndEpoch
+from raftlog.quorum.seam.identity import METADATA_TOPIC_ID
+from raftlog.records.batches.accumulator import BatchAccumulator
+from raftlog.records.files.file_names import METADATA_TOPIC
+from raftlog.records.messages.raft.election_messages import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochRequestPartitionData,
+    BeginQuorumEpochRequestTopicData,
+    EndQuorumEpochRequest,
+    EndQuorumEpochRequestPartitionData,
+    EndQuorumEpochRequestReplicaInfo,
+    EndQuorumEpochRequestTopicData,
+    EndQuorumEpochResponse,
+    EndQuorumEpochResponsePartitionData,
+    EndQuorumEpochResponseTopicData,
+    VoteRequest,
+    VoteRequestPartitionData,
+    VoteRequestTopicData,
+    VoteResponse,
+    VoteResponsePartitionData,
+    VoteResponseTopicData,
+)
+from raftlog.records.messages.raft.endpoints import LeaderEndpoint, NodeEndpoint
+from raftlog.records.messages.raft.fetch_messages import (
+    FetchResponse,
+    FetchResponseEpochEndOffset,
+    FetchResponseFetchableTopicResponse,
+    FetchResponseLeaderIdAndEpoch,
+    FetchResponseNodeEndpoint,
+    FetchResponsePartitionData,
+)
+from raftlog.uuid_text import ZERO_UUID
+from raftlog.voters.voter_set import ReplicaKey
+from tests.quorum.single_replica import LISTENER, replica_key
+
+CLUSTER = "c"
+LOCAL = replica_key(1)
+
+
+def vote_request(
+    candidate: ReplicaKey,
+    epoch: int,
+    log_end: OffsetAndEpoch,
+    *,
+    is_pre_vote: bool = False,
+    to: ReplicaKey = LOCAL,
+    cluster_id: str | None = CLUSTER,
+) -> VoteRequest:
+    """Return a candidate's request."""
+    partition = VoteRequestPartitionData(
+        partition_index=0,
+        replica_epoch=epoch,
+        replica_id=candidate.id,
+        replica_directory_id=candidate.directory_id or ZERO_UUID,
+        voter_directory_id=to.directory_id or ZERO_UUID,
+        last_offset_epoch=log_end.epoch,
+        last_offset=log_end.offset,
+        pre_vote=is_pre_vote,
+    )
+    topic = VoteRequestTopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
+    return VoteRequest(cluster_id=cluster_id, voter_id=to.id, topics=(topic,))
+
+
+def vote_response(*, is_granted: bool, epoch: int, leader: int = -1, error: int = 0) -> VoteResponse:
+    """Return a voter's answer; it knows where the leader listens."""
+    partition = VoteResponsePartitionData(
+        partition_index=0, error_code=error, leader_id=leader, leader_epoch=epoch, vote_granted=is_granted
+    )
+    topic = VoteResponseTopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
+    return VoteResponse(error_code=0, topics=(topic,), node_endpoints=_node_endpoints(leader))
+
+
+def begin_quorum_epoch_request(
+    leader: int, epoch: int, *, to: ReplicaKey = LOCAL, cluster_id: str | None = CLUSTER
+) -> BeginQuorumEpochRequest:
+    """Return a leader's announcement."""
+    partition = BeginQuorumEpochRequestPartitionData(
+        partition_index=0, voter_directory_id=to.directory_id or ZERO_UUID, leader_id=leader, leader_epoch=epoch
+    )
+    topic = BeginQuorumEpochRequestTopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
+    endpoints = (LeaderEndpoint(name=LISTENER, host="localhost", port=9990 + leader),)
+    return BeginQuorumEpochRequest(cluster_id=cluster_id, voter_id=to.id, topics=(topic,), leader_endpoints=endpoints)
+
+
+def end_quorum_epoch_request(
+    leader: int, epoch: int, candidates: tuple[ReplicaKey, ...] = (), *, cluster_id: str | None = CLUSTER
+) -> EndQuorumEpochRequest:
+    """Return a leader's resignation."""
+    infos = tuple(
+        EndQuorumEpochRequestReplicaInfo(candidate_id=each.id, candidate_directory_id=each.directory_id or ZERO_UUID)
+        for each in candidates
+    )
+    partition = EndQuorumEpochRequestPartitionData(
+        partition_index=0, leader_id=leader, leader_epoch=epoch, preferred_candidates=infos
+    )
+    topic = EndQuorumEpochRequestTopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
+    return EndQuorumEpochRequest(cluster_id=cluster_id, topics=(topic,))
+
+
+def end_quorum_epoch_response(epoch: int, leader: int = -1, error: int = 0) -> EndQuorumEpochResponse:
+    """Return a voter's acknowledgement of a resignation."""
+    partition = EndQuorumEpochResponsePartitionData(
+        partition_index=0, error_code=error, leader_id=leader, leader_epoch=epoch
+    )
+    topic = EndQuorumEpochResponseTopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
+    return EndQuorumEpochResponse(error_code=0, topics=(topic,), node_endpoints=_node_endpoints(leader))
+
+
+def fetch_response(
+    epoch: int,
+    leader: int = -1,
+    *,
+    error: int = 0,
+    records: bytes = b"",
+    high_watermark: int = -1,
+    diverging: OffsetAndEpoch | None = None,
+) -> FetchResponse:
+    """Return a response to a Fetch; the peer knows where the leader listens."""
+    end = FetchResponseEpochEndOffset()
+    if diverging is not None:
+        end = FetchResponseEpochEndOffset(epoch=diverging.epoch, end_offset=diverging.offset)
+    partition = FetchResponsePartitionData(
+        partition_index=0,
+        error_code=error,
+        high_watermark=high_watermark,
+        log_start_offset=0,
+        diverging_epoch=end,
+        current_leader=FetchResponseLeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch),
+        aborted_transactions=(),
+        records=records,
+    )
+    topic = FetchResponseFetchableTopicResponse(topic_id=METADATA_TOPIC_ID, partitions=(partition,))
+    endpoints = () if leader < 0 else (FetchResponseNodeEndpoint(node_id=leader, host="localhost", port=9990 + leader),)
+    return FetchResponse(throttle_time_ms=0, responses=(topic,), node_endpoints=endpoints)
+
+
+def _node_endpoints(leader: int) -> tuple[NodeEndpoint, ...]:
+    return () if leader < 0 else (NodeEndpoint(node_id=leader, host="localhost", port=9990 + leader),)
+
+
+def records_at(offset: int, epoch: int, count: int) -> bytes:
+    """Return one batch of records without keys."""
+    batches = BatchAccumulator(epoch, offset)
+    batches.append(epoch, [b"r"] * count, 0)
+    batches.force_drain()
+    with batches.drain() as drained:
+        return b"".join(bytes(each.data) for each in drained)

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One replica's consensus core over a log in memory, whose disk is as fast as a call: effects are done at once."""
+
+import uuid
+from collections.abc import Iterable, Sequence
+
+import attrs
+
+from raftlog.log.control_records import KRaftControlRecordStateMachine, update_state
+from raftlog.log.memory_log import MemoryLog
+from raftlog.quorum.quorum_config import QuorumConfig
+from raftlog.quorum.raft import Raft, StartingPoint
+from raftlog.quorum.requests import ReceivedRequest
+from raftlog.quorum.seam.effects import (
+    AppendAsFollower,
+    Effect,
+    FlushLog,
+    RaiseHighWatermark,
+    SendRequest,
+    SendResponse,
+    StoreElectionState,
+    TruncateToEndOffset,
+)
+from raftlog.quorum.seam.identity import ReplicaIdentity
+from raftlog.quorum.seam.log_view import LogView, control_record_view, log_view
+from raftlog.records.batches.accumulator import BatchAccumulator
+from raftlog.records.files.quorum_state import QuorumStateData
+from raftlog.records.messages.raft.raft_messages import RaftRequest, RaftResponse
+from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID
+from raftlog.snapshot.writer import RecordsSnapshotWriter
+from raftlog.voters.kraft_version import KRaftVersion
+from raftlog.voters.voter_set import Endpoints, ReplicaKey, SupportedVersionRange, VoterNode, VoterSet
+
+LISTENER = "CONTROLLER"
+
+
+def replica_key(replica_id: int, directory: int | None = None) -> ReplicaKey:
+    """Return a replica whose directory id has the replica's id, or another number, in both halves."""
+    number = replica_id if directory is None else directory
+    return ReplicaKey(replica_id, uuid.UUID(int=(number << 64) | number))
+
+
+def voter_node(key: ReplicaKey, listener: str = LISTENER) -> VoterNode:
+    """Return a voter that listens at ``localhost:9990 + id``."""
+    endpoints = Endpoints.of({listener: ("localhost", 9990 + key.id)})
+    return VoterNode(key, endpoints, SupportedVersionRange(0, 1))
+
+
+def voter_set_of(keys: Iterable[ReplicaKey], listener: str = LISTENER) -> VoterSet:
+    """Return a set of voters that listen at ``localhost:9990 + id``."""
+    return VoterSet.of(voter_node(key, listener) for key in keys)
+
+
+@attrs.define
+class DictatedDraws:
+    """Draws the same number, reduced to the bound, until it is told another one."""
+
+    value: int = 0
+
+    def election_timeout_ms(self, election_timeout_ms: int) -> int:
+        """Return the timeout, plus the number."""
+        return election_timeout_ms + self.value % election_timeout_ms if election_timeout_ms else 0
+
+    def bootstrap_index(self, count: int) -> int:
+        """Return the number, reduced to the count."""
+        return self.value % count
+
+
+def log_with(runs: Sequence[tuple[int, int]], bootstrap_voters: VoterSet | None = None) -> MemoryLog:
+    """Return a flushed log with one batch per run: an epoch, and a number of records.
+
+    Args:
+        runs: in the order of the log.
+        bootstrap_voters: of a snapshot with end offset 0 and kraft.version 1, or None for no such snapshot.
+    """
+    log = MemoryLog()
+    if bootstrap_voters is not None:
+        raw = log.create_snapshot_unchecked(BOOTSTRAP_SNAPSHOT_ID)
+        assert raw is not None
+        with RecordsSnapshotWriter(
+            raw,
+            0,
+            last_contained_log_timestamp=0,
+            kraft_version=KRaftVersion.KRAFT_VERSION_1,
+            voter_set=bootstrap_voters,
+        ) as writer:
+            writer.freeze(0)
+    for epoch, count in runs:
+        batches = BatchAccumulator(epoch, log.end_offset.offset)
+        batches.append(epoch, [b"r"] * count, 0)
+        batches.force_drain()
+        with batches.drain() as drained:
+            for batch in drained:
+                log.append_as_leader(batch.data, epoch)
+    log.flush()
+    return log
+
+
+class SingleReplica:
+    """A core, its log and its stored election state. Effects on the network are collected.
+
+    Attributes:
+        raft: the core.
+        log: its log.
+        stored: its election state.
+        requests: those that were sent and not taken.
+        responses: those that were sent and not taken.
+    """
+
+    def __init__(
+        self,
+        identity: ReplicaIdentity,
+        config: QuorumConfig,
+        *,
+        static_voters: VoterSet | None = None,
+        log: MemoryLog | None = None,
+        stored: QuorumStateData | None = None,
+        draws: DictatedDraws | None = None,
+        may_vote: bool = True,
+    ) -> None:
+        self.log = log or MemoryLog()
+        self.machine = KRaftControlRecordStateMachine(static_voters or VoterSet())
+        self.stored = stored
+        self.identity = identity
+        self.draws = draws or DictatedDraws()
+        self.now_ms = 0
+        self.requests: list[SendRequest] = []
+        self.responses: list[SendResponse] = []
+        found = StartingPoint(log=self._view(), stored=stored, may_vote=may_vote)
+        self.raft = Raft(identity, config, self.draws, found, monotonic_ms=0, wall_ms=0)
+        self.settle()
+
+    def _view(self) -> LogView:
+        update_state(self.machine, self.log)
+        return log_view(self.log, control_record_view(self.machine))
+
+    def settle(self) -> None:
+        """Carry out effects until there are no more."""
+        while effects := self.raft.take_effects():
+            for effect in effects:
+                self._carry_out(effect)
+
+    def _carry_out(self, effect: Effect) -> None:
+        match effect:
+            case SendRequest():
+                self.requests.append(effect)
+            case SendResponse():
+                self.responses.append(effect)
+            case StoreElectionState():
+                self.stored = effect.state
+                self.raft.stored(effect.number)
+            case RaiseHighWatermark():
+                self.log.update_high_watermark(effect.offset)
+            case AppendAsFollower():
+                self.log.append_as_follower(effect.records, effect.epoch)
+                self._report(effect.number)
+            case FlushLog():
+                self.log.flush()
+                self._report(effect.number)
+            case TruncateToEndOffset():
+                self.log.truncate_to_end_offset(effect.end_offset)
+                self._report(effect.number)
+
+    def _report(self, number: int) -> None:
+        self.raft.log_changed(number, self._view())
+
+    def sleep(self, ms: int) -> None:
+        """Let time pass."""
+        self.now_ms += ms
+        self.tick()
+
+    def tick(self) -> None:
+        """Let the core act at the present time."""
+        self.raft.tick(self.now_ms, self.now_ms)
+        self.settle()
+
+    def request(self, token: object, message: RaftRequest, version: int, listener: str = LISTENER) -> None:
+        """Deliver a request."""
+        self.raft.receive_request(message, ReceivedRequest(token, version, listener))
+        self.settle()
+
+    def respond(self, number: int, message: RaftResponse) -> None:
+        """Deliver the response to a request."""
+        self.raft.receive_response(number, message)
+        self.settle()
+
+    def take_requests(self) -> list[SendRequest]:
+        """Return the requests that were sent, and forget them."""
+        taken, self.requests = self.requests, []
+        return taken
+
+    def take_responses(self) -> list[SendResponse]:
+        """Return the responses that were sent, and forget them."""
+        taken, self.responses = self.responses, []
+        return taken
