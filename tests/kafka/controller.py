@@ -34,11 +34,20 @@ def install_server(release: str = NEWEST_RELEASE) -> Path:
     Raises:
         subprocess.CalledProcessError: Maven could not resolve them; its output is in the exception.
     """
-    folder = POM.parent / "target" / release / "lib"
+    return install_jars(POM, release)
+
+
+def install_jars(pom: Path, release: str) -> Path:
+    """Fetches the jars that a pom.xml lists, for a release of Kafka, unless they are there; returns their folder.
+
+    Raises:
+        subprocess.CalledProcessError: Maven could not resolve them; its output is in the exception.
+    """
+    folder = pom.parent / "target" / release / "lib"
     installed = folder.parent / "installed"
-    if not installed.exists() or installed.stat().st_mtime < POM.stat().st_mtime:
+    if not installed.exists() or installed.stat().st_mtime < pom.stat().st_mtime:
         shutil.rmtree(folder, ignore_errors=True)
-        command = ["mvn", "-q", "-B", "-f", str(POM), f"-Dkafka.version={release}", "dependency:copy-dependencies"]
+        command = ["mvn", "-q", "-B", "-f", str(pom), f"-Dkafka.version={release}", "dependency:copy-dependencies"]
         subprocess.run(command, check=True, capture_output=True, timeout=HANG_S)
         installed.touch()
     return folder

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// Drives Kafka's own raft client, without a network, by commands on standard input. Each command is answered by lines
+// that say what the client did, and a line with a dot.
+package org.apache.kafka.raft;
+
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.lang.reflect.Field;
+import java.net.InetSocketAddress;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.stream.Stream;
+import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.protocol.ApiMessage;
+import org.apache.kafka.common.protocol.ByteBufferAccessor;
+import org.apache.kafka.common.protocol.ObjectSerializationCache;
+
+public final class RaftOracle {
+    /** Draws the same number, reduced to the bound, until it is told another one. */
+    private static final class DictatedRandom extends MockableRandom {
+        private int value;
+
+        DictatedRandom() {
+            super(0);
+        }
+
+        @Override
+        public int nextInt(int bound) {
+            return value % bound;
+        }
+    }
+
+    private final PrintStream out;
+    private RaftClientTestContext context;
+    private DictatedRandom random;
+    private Map<Integer, RaftRequest.Outbound> sent;
+    private boolean isDead;
+
+    private RaftOracle(PrintStream out) {
+        this.out = out;
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        PrintStream out = new PrintStream(System.out, false);
+        RaftOracle oracle = new RaftOracle(out);
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
+        for (String line = in.readLine(); line != null; line = in.readLine()) {
+            oracle.run(line.split(" "));
+            out.println(".");
+            out.flush();
+        }
+    }
+
+    private void run(String[] words) throws Exception {
+        try {
+            switch (words[0]) {
+                case "new" -> create(options(words));
+                case "draw" -> random.value = Integer.parseInt(words[1]);
+                case "sleep" -> context.time.sleep(Long.parseLong(words[1]));
+                case "request" -> deliver(words[1], Short.parseShort(words[2]), words[3], words[4]);
+                case "response" -> respond(Integer.parseInt(words[1]), words[2]);
+                case "poll" -> poll();
+                default -> throw new IllegalArgumentException(words[0]);
+            }
+        } catch (IllegalArgumentException | IllegalStateException error) {
+            fatal(error);
+        } catch (RuntimeException error) {
+            fatal(error);
+        }
+    }
+
+    private void fatal(Throwable error) {
+        isDead = true;
+        out.println("fatal " + error.getClass().getSimpleName() + " " + String.valueOf(error.getMessage()).replace('\n', ' '));
+    }
+
+    private static Map<String, String> options(String[] words) {
+        Map<String, String> found = new HashMap<>();
+        for (int i = 1; i < words.length; i++) {
+            String[] pair = words[i].split("=", 2);
+            found.put(pair[0], pair[1]);
+        }
+        return found;
+    }
+
+    /** id and a directory id whose both halves are the id, as in "2" or, for another directory, "2/7". */
+    private static ReplicaKey key(String text) {
+        String[] parts = text.split("/");
+        int id = Integer.parseInt(parts[0]);
+        long directory = parts.length == 1 ? id : Long.parseLong(parts[1]);
+        return ReplicaKey.of(id, new Uuid(directory, directory));
+    }
+
+    private void create(Map<String, String> options) throws Exception {
+        ReplicaKey local = key(options.get("local"));
+        VoterSet voters = VoterSetTest.voterSet(Stream.of(options.get("voters").split(",")).map(RaftOracle::key));
+        RaftClientTestContext.Builder builder = new RaftClientTestContext.Builder(local.id(), local.directoryId().get())
+            .withRaftProtocol(RaftClientTestContext.RaftProtocol.valueOf(options.get("protocol")))
+            .withBootstrapServers(Optional.of(servers(options.get("bootstrap"))));
+        builder.withLocalListeners(Endpoints.fromInetSocketAddresses(
+            Map.of(MockNetworkChannel.LISTENER_NAME, RaftClientTestContext.mockAddress(local.id()))));
+        random = new DictatedRandom();
+        Field field = RaftClientTestContext.Builder.class.getDeclaredField("random");
+        field.setAccessible(true);
+        field.set(builder, random);
+        random.value = Integer.parseInt(options.get("draw"));
+        if (options.get("kraft").equals("1")) {
+            builder.withBootstrapSnapshot(Optional.of(voters));
+        } else {
+            builder.withStaticVoters(voters.voterIds());
+        }
+        if (options.containsKey("log")) {
+            for (String run : options.get("log").split(",")) {
+                String[] parts = run.split("x");
+                builder.appendToLog(Integer.parseInt(parts[0]), Collections.nCopies(Integer.parseInt(parts[1]), "r"));
+            }
+        }
+        int epoch = Integer.parseInt(options.get("epoch"));
+        if (options.containsKey("leader")) {
+            builder.withElectedLeader(epoch, Integer.parseInt(options.get("leader")));
+        } else if (options.containsKey("voted")) {
+            builder.withVotedCandidate(epoch, key(options.get("voted")));
+        } else {
+            builder.withUnknownLeader(epoch);
+        }
+        isDead = false;
+        sent = new HashMap<>();
+        context = builder.build();
+        out.println("config " + context.electionTimeoutMs() + " " + context.fetchTimeoutMs + " " + context.requestTimeoutMs() + " "
+            + context.retryBackoffMs + " " + context.electionBackoffMaxMs + " " + context.fetchMaxWaitMs + " "
+            + context.fetchMaxBytes + " " + context.clusterId + " " + context.channel.listenerName().value());
+        poll();
+    }
+
+    private static List<InetSocketAddress> servers(String text) {
+        List<InetSocketAddress> found = new ArrayList<>();
+        for (String each : text.split(",")) {
+            found.add(InetSocketAddress.createUnresolved(each.split(":")[0], Integer.parseInt(each.split(":")[1])));
+        }
+        return found;
+    }
+
+    private void deliver(String api, short version, String token, String hex) {
+        ApiKeys key = ApiKeys.valueOf(api);
+        ApiMessage message = key.messageType.newRequest();
+        message.read(new ByteBufferAccessor(ByteBuffer.wrap(HexFormat.of().parseHex(hex))), version);
+        RaftRequest.Inbound inbound = new RaftRequest.Inbound(
+            context.channel.listenerName(), context.channel.newCorrelationId(), version, message, context.time.milliseconds());
+        inbound.completion.whenComplete((response, error) -> {
+            if (response != null) {
+                out.println("response " + token + " " + ApiKeys.forId(response.data().apiKey()) + " " + encode(response.data()));
+            }
+        });
+        context.client.handle(inbound);
+        poll();
+    }
+
+    private void respond(int correlationId, String hex) {
+        RaftRequest.Outbound request = sent.remove(correlationId);
+        ApiMessage message = ApiKeys.forId(request.data().apiKey()).messageType.newResponse();
+        short version = message.highestSupportedVersion();
+        message.read(new ByteBufferAccessor(ByteBuffer.wrap(HexFormat.of().parseHex(hex))), version);
+        context.channel.mockReceive(new RaftResponse.Inbound(correlationId, message, request.destination()));
+        poll();
+    }
+
+    private void poll() {
+        int idle = 0;
+        for (int i = 0; i < 12 && idle < 3 && !isDead; i++) {
+            context.client.poll();
+            idle++;
+            for (RaftRequest.Outbound each : context.channel.drainSendQueue()) {
+                idle = 0;
+                sent.put(each.correlationId(), each);
+                out.println("request " + each.correlationId() + " " + ApiKeys.forId(each.data().apiKey()) + " "
+                    + each.destination().id() + " " + each.destination().host() + " " + each.destination().port() + " " + encode(each.data()));
+            }
+            if (!context.messageQueue.isEmpty()) {
+                idle = 0;
+            }
+        }
+        state();
+    }
+
+    private void state() {
+        QuorumState quorum = context.client.quorum();
+        String role = quorum.isLeader() ? "Leader" : quorum.isCandidate() ? "Candidate" : quorum.isProspective() ? "Prospective"
+            : quorum.isFollower() ? "Follower" : quorum.isResigned() ? "Resigned" : "Unattached";
+        ElectionState election = storedElection();
+        String voted = election.optionalVotedKey()
+            .map(each -> each.id() + "/" + each.directoryId().map(Uuid::toString).orElse("-")).orElse("-");
+        out.println("state " + role + " " + quorum.epoch() + " " + election.epoch() + " " + election.leaderIdOrSentinel() + " " + voted + " "
+            + context.client.highWatermark().orElse(-1) + " " + context.log.endOffset().offset() + " " + context.log.lastFetchedEpoch());
+    }
+
+    private ElectionState storedElection() {
+        try {
+            Field field = RaftClientTestContext.class.getDeclaredField("quorumStateStore");
+            field.setAccessible(true);
+            return ((QuorumStateStore) field.get(context)).readElectionState().get();
+        } catch (ReflectiveOperationException error) {
+            throw new AssertionError(error);
+        }
+    }
+
+    private static String encode(ApiMessage message) {
+        short version = message.highestSupportedVersion();
+        ObjectSerializationCache cache = new ObjectSerializationCache();
+        ByteBuffer buffer = ByteBuffer.allocate(message.size(cache, version));
+        message.write(new ByteBufferAccessor(buffer), cache, version);
+        return HexFormat.of().formatHex(buffer.array());
+    }
+}

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kafka's own raft client as an oracle: it and raftlog's core get the same inputs, and must do the same.
+
+``raft/RaftOracle.java`` drives the client, without a network, by commands. Messages cross as bytes of the protocol.
+"""
+
+import os
+import subprocess
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import attrs
+
+from raftlog.records.messages.raft.raft_messages import (
+    RAFT_MESSAGES,
+    RaftMessage,
+    RaftRequest,
+    RaftResponse,
+    read_rpc,
+    write_rpc,
+)
+from raftlog.records.messages.schema import message_types
+from tests.kafka import dump_tool
+from tests.kafka.controller import NEWEST_RELEASE, install_jars
+
+POM = Path(__file__).resolve().parent / "raft" / "pom.xml"
+
+APIS = {
+    "VOTE": "Vote",
+    "BEGIN_QUORUM_EPOCH": "BeginQuorumEpoch",
+    "END_QUORUM_EPOCH": "EndQuorumEpoch",
+    "FETCH": "Fetch",
+    "FETCH_SNAPSHOT": "FetchSnapshot",
+    "DESCRIBE_QUORUM": "DescribeQuorum",
+    "ADD_RAFT_VOTER": "AddRaftVoter",
+    "REMOVE_RAFT_VOTER": "RemoveRaftVoter",
+    "UPDATE_RAFT_VOTER": "UpdateRaftVoter",
+}
+_KEYS = {name: key for key, name in APIS.items()}
+
+
+def api_of(message: RaftMessage) -> str:
+    """Return the name of a message's api, as Kafka writes it."""
+    return _KEYS[type(message).__name__.removesuffix("Request").removesuffix("Response")]
+
+
+def latest_version(message: RaftMessage | type[RaftMessage]) -> int:
+    """Return the latest version of a message."""
+    kind = message if isinstance(message, type) else type(message)
+    return message_types("raft-rpcs")[kind.__name__].versions.highest
+
+
+def _read(api: str, suffix: str, data: str) -> Any:
+    kind = RAFT_MESSAGES[APIS[api] + suffix]
+    return read_rpc(kind, bytes.fromhex(data), latest_version(kind))
+
+
+@attrs.frozen
+class SentByKafka:
+    """A request that Kafka's client has sent.
+
+    Attributes:
+        correlation_id: names it in the response.
+        destination: id, host and port.
+        message: the request.
+    """
+
+    correlation_id: int
+    destination: tuple[int, str, int]
+    message: RaftRequest
+
+
+@attrs.frozen
+class KafkaStep:
+    """What Kafka's client did with an input.
+
+    Attributes:
+        state: the words of the state line, or empty.
+        requests: that it sent.
+        responses: that it sent, with the tokens of their requests.
+        fatal: the error that it died of, or None.
+        config: the words of the configuration line, or empty.
+    """
+
+    state: tuple[str, ...] = ()
+    requests: tuple[SentByKafka, ...] = ()
+    responses: tuple[tuple[str, RaftResponse], ...] = ()
+    fatal: str | None = None
+    config: tuple[str, ...] = ()
+
+
+class RaftOracle:
+    """A JVM with Kafka's raft client. Close it, or use it as a context manager.
+
+    Args:
+        folder: an empty one, for the compiled driver.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        joined = f"{folder}{os.pathsep}{install_jars(POM, NEWEST_RELEASE)}{os.sep}*"
+        source = POM.with_name("RaftOracle.java")
+        subprocess.run(["javac", "-d", str(folder), "-cp", joined, str(source)], check=True, capture_output=True)
+        self._process = subprocess.Popen(
+            ["java", *dump_tool.JVM_OPTIONS, "-cp", joined, "org.apache.kafka.raft.RaftOracle"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the JVM."""
+        self._process.communicate()
+
+    def request(self, token: str, message: RaftRequest, version: int) -> KafkaStep:
+        """Deliver a request."""
+        return self.run("request", api_of(message), version, token, write_rpc(message, version).hex())
+
+    def respond(self, correlation_id: int, message: RaftResponse) -> KafkaStep:
+        """Deliver the response to a request of Kafka's."""
+        return self.run("response", correlation_id, write_rpc(message, latest_version(message)).hex())
+
+    def run(self, *words: object) -> KafkaStep:
+        """Run a command, and return what came of it."""
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        stdin.write(" ".join(map(str, words)) + "\n")
+        stdin.flush()
+        step = KafkaStep()
+        while (line := stdout.readline().rstrip("\n")) != ".":
+            if not line:
+                raise EOFError("the oracle has died")
+            step = _with_line(step, line.split(" "))
+        return step
+
+
+def _with_line(step: KafkaStep, words: list[str]) -> KafkaStep:
+    match words:
+        case ["state", *rest]:
+            return attrs.evolve(step, state=tuple(rest))
+        case ["config", *rest]:
+            return attrs.evolve(step, config=tuple(rest))
+        case ["fatal", *rest]:
+            return attrs.evolve(step, fatal=" ".join(rest))
+        case ["request", number, api, node, host, port, data]:
+            message = _read(api, "Request", data)
+            sent = SentByKafka(int(number), (int(node), host, int(port)), message)
+            return attrs.evolve(step, requests=(*step.requests, sent))
+        case ["response", token, api, data]:
+            return attrs.evolve(step, responses=(*step.responses, (token, _read(api, "Response", data))))
+    raise ValueError(words)
