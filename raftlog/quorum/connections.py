@@ -51,10 +51,17 @@ class Connections:
         return waiting is not None and waiting.number is not None and now_ms >= waiting.until_ms
 
     def has_request_in_flight(self, now_ms: int) -> bool:
-        """Whether an answer is awaited from any replica. Requests that were not answered in time are given up."""
-        for replica_id in list(self._waiting):
-            self.is_ready(replica_id, now_ms)
-        return any(each.number is not None for each in self._waiting.values())
+        """Whether an answer is awaited from any replica, or from a bootstrap server.
+
+        Requests that were not answered in time are given up until one is found that is in flight, replicas first: as
+        long as a replica may answer, a late answer of a bootstrap server is still expected.
+
+        Source: RequestManager#hasAnyInflightRequest, which takes them in the order of a hash map.
+        """
+        for each in sorted(self._waiting, key=lambda each: (each < 0, abs(each))):
+            if not self.is_ready(each, now_ms) and self._waiting[each].number is not None:
+                return True
+        return False
 
     def is_expected(self, replica_id: int, number: int) -> bool:
         """Whether a request is the last one that was sent to a replica, and not given up or answered."""

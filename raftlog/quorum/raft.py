@@ -16,12 +16,19 @@ import attrs
 from raftlog.invariants import invariant
 from raftlog.quorum.connections import Connections
 from raftlog.quorum.elections.announcements import (
+    announce_leadership,
     announce_resignation,
     handle_begin_quorum_epoch_request,
+    handle_begin_quorum_epoch_response,
     handle_end_quorum_epoch_request,
     handle_end_quorum_epoch_response,
 )
-from raftlog.quorum.elections.standing import begin_election, handle_vote_response, stand_for_election
+from raftlog.quorum.elections.standing import (
+    advance_election,
+    begin_election,
+    handle_vote_response,
+    stand_for_election,
+)
 from raftlog.quorum.elections.votes_asked import handle_vote_request
 from raftlog.quorum.following.fetching import (
     fetch_from_bootstrap,
@@ -29,17 +36,24 @@ from raftlog.quorum.following.fetching import (
     handle_fetch_response,
     learn_high_watermark,
 )
-from raftlog.quorum.following.updating_voter import handle_update_voter_response, update_voter
+from raftlog.quorum.following.updating_voter import handle_update_voter_response, needs_update, update_voter
+from raftlog.quorum.leading.leading_epoch import begin_leading, lead, note_log_work
+from raftlog.quorum.leading.serving import (
+    answer_expired,
+    answer_parked,
+    answer_read,
+    end_leading,
+    handle_fetch_request,
+)
 from raftlog.quorum.quorum_config import QuorumConfig
 from raftlog.quorum.replica import LocalReplica, SentRequest
-from raftlog.quorum.requests import ReceivedRequest
 from raftlog.quorum.responses import ResponseOutcome
 from raftlog.quorum.roles.draws import Draws
 from raftlog.quorum.roles.roles import Candidate, Follower, Leader, Prospective, Resigned, Role, Unattached
 from raftlog.quorum.roles.starting import starting_role
 from raftlog.quorum.roles.transitions import MAX_EPOCH, ElectionTimedOut, FetchTimedOut, Surroundings
 from raftlog.quorum.seam.effects import Effect
-from raftlog.quorum.seam.identity import ReplicaIdentity
+from raftlog.quorum.seam.identity import ReceivedRequest, ReplicaIdentity
 from raftlog.quorum.seam.log_view import LogView
 from raftlog.quorum.seam.outbox import Outbox
 from raftlog.records.files.quorum_state import QuorumStateData
@@ -118,7 +132,9 @@ class Raft:
             high_watermark=found.log.state.high_watermark or None,
         )
         self._replica.store_election_state()
-        if may_stand and voters.is_only_voter(identity.key) and role.epoch < MAX_EPOCH:
+        if isinstance(role, Candidate):
+            advance_election(self._replica)
+        elif may_stand and voters.is_only_voter(identity.key) and role.epoch < MAX_EPOCH:
             begin_election(self._replica, ElectionTimedOut())
         self._act()
 
@@ -167,9 +183,12 @@ class Raft:
         replica = self._replica
         if replica.halt_reason is not None:
             return
-        response = _answer(replica, received, request)
-        if replica.halt_reason is None:
-            replica.outbox.respond(received.token, response)
+        if isinstance(request, FetchRequest):
+            handle_fetch_request(replica, received, request)
+        else:
+            response = _answer(replica, received, request)
+            if replica.halt_reason is None:
+                replica.outbox.respond(received.token, response)
         self._act()
 
     def receive_response(self, number: int, response: RaftResponse) -> None:
@@ -238,9 +257,22 @@ class Raft:
         if not replica.log_work or replica.log_work[0] != number:
             raise ValueError(f"effect {number} is not the work on the log to be done next: {list(replica.log_work)}")
         replica.log_work.popleft()
-        replica.log = log
+        before, replica.log = replica.log, log
         learn_high_watermark(replica)
+        _keep_leadership(replica)
+        end_offset = log.state.end_offset
+        if replica.leadership is not None:
+            known = replica.high_watermark
+            note_log_work(replica, number)
+            if replica.high_watermark != known or end_offset > before.state.end_offset:
+                answer_parked(replica, replica.leadership)
         self._act()
+
+    def log_read(self, number: int, records: bytes | memoryview) -> None:
+        """Note what was read of the log. A read that is no longer needed is ignored."""
+        if self._replica.halt_reason is None:
+            answer_read(self._replica, number, records)
+            self._act()
 
     def effect_failed(self, number: int, reason: str) -> None:
         """Note that an effect on the disk has failed: the disk may hold anything, so this replica stops for good."""
@@ -251,6 +283,7 @@ class Raft:
         replica, changes, is_changed = self._replica, 0, True
         while is_changed and replica.halt_reason is None:
             before = replica.role
+            _keep_leadership(replica)
             _act_in_role(replica)
             is_changed = type(replica.role) is not type(before) or replica.epoch != before.epoch
             changes += is_changed
@@ -283,6 +316,8 @@ def _handle_response(replica: LocalReplica, sent: SentRequest, response: RaftRes
     match response:
         case VoteResponse():
             return handle_vote_response(replica, sent, response)
+        case BeginQuorumEpochResponse():
+            return handle_begin_quorum_epoch_response(replica, sent, response)
         case EndQuorumEpochResponse():
             return handle_end_quorum_epoch_response(replica, sent, response)
         case FetchResponse():
@@ -308,28 +343,56 @@ def _act_in_role(replica: LocalReplica) -> None:
                 begin_election(replica, FetchTimedOut())
             else:
                 _follow(replica, role)
+        case Leader() if replica.leadership is not None:
+            answer_expired(replica, replica.leadership)
+            lead(replica, replica.leadership)
+            if isinstance(replica.role, Leader):
+                announce_leadership(replica, replica.leadership)
         case Resigned():
             announce_resignation(replica, role)
             if role.election_deadline_ms <= replica.now_ms and role.epoch < MAX_EPOCH:
                 replica.change_role(ElectionTimedOut())
 
 
+def _keep_leadership(replica: LocalReplica) -> None:
+    """Begin to lead after an election was won, and end it after the role or the epoch has changed."""
+    leadership, is_leader = replica.leadership, isinstance(replica.role, Leader)
+    if leadership is not None and not (is_leader and leadership.epoch == replica.epoch):
+        end_leading(replica)
+    if is_leader and replica.leadership is None:
+        begin_leading(replica)
+
+
 def _follow(replica: LocalReplica, role: Follower) -> None:
-    """Fetch, or tell the leader of a changed address, which is checked now and then."""
-    is_due = role.update_deadline_ms <= replica.now_ms
-    if is_due:
-        replica.role = role = attrs.evolve(
-            role, update_deadline_ms=replica.now_ms + replica.config.update_voter_period_ms
-        )
-    if not (is_due and update_voter(replica, role)):
-        fetch_from_leader(replica, role)
+    """Fetch. If the leader may have to be told of a changed address, tell it first, once it can be sent a request."""
+    if role.update_deadline_ms <= replica.now_ms:
+        if needs_update(replica, role) and not update_voter(replica, role):
+            return
+        deadline = replica.now_ms + replica.config.update_voter_period_ms
+        replica.role = role = attrs.evolve(role, update_deadline_ms=deadline)
+    fetch_from_leader(replica, role)
 
 
 def _role_deadline_ms(replica: LocalReplica) -> int | None:
     """Return when the role times out; None if it does not."""
     match replica.role:
         case Leader():
-            return None
+            return _leader_deadline_ms(replica)
         case Follower():
             return replica.role.fetch_deadline_ms if replica.may_begin_election else None
     return replica.role.election_deadline_ms
+
+
+def _leader_deadline_ms(replica: LocalReplica) -> int | None:
+    """Return when a leader has something to do: resign, announce itself, write, or answer a Fetch."""
+    leadership = replica.leadership
+    if leadership is None:
+        return None
+    due = [leadership.begin_deadline_ms, *(each.deadline_ms for each in leadership.parked.values())]
+    if not replica.voters.is_only_voter(replica.identity.key):
+        due.append(leadership.check_quorum_deadline_ms)
+    batches = leadership.batches
+    left = None if batches is None else batches.time_until_drain_ms(replica.wall_ms)
+    if left is not None:
+        due.append(replica.now_ms + left)
+    return min((each for each in due if each > replica.now_ms), default=None)

@@ -14,6 +14,7 @@ import attrs
 
 from raftlog.invariants import invariant
 from raftlog.quorum.connections import Connections
+from raftlog.quorum.leadership import Leadership
 from raftlog.quorum.quorum_config import QuorumConfig
 from raftlog.quorum.roles.draws import Draws
 from raftlog.quorum.roles.roles import (
@@ -67,10 +68,12 @@ class LocalReplica:
         connections: which replicas may be sent a request.
         now_ms: monotonic time.
         wall_ms: time of day, in ms since the Unix epoch.
-        high_watermark: exclusive; None while it is not known.
+        high_watermark: exclusive; None while it is not known, as for a leader that has committed nothing yet.
+        committed_offset: the highest high watermark that this replica has known, exclusive.
         log_work: the numbers of effects on the log that have not been reported yet, in their order.
         sent: the requests that await a response, by the number of their effect.
         fetched_high_watermark: the leader's, from the last Fetch in this role; -1 if it is not known.
+        leadership: what this replica knows as a leader; None if it is none.
         halt_reason: why this replica has stopped for good, or None.
     """
 
@@ -86,10 +89,15 @@ class LocalReplica:
     now_ms: int
     wall_ms: int
     high_watermark: int | None = None
+    committed_offset: int = attrs.field(init=False)
     log_work: deque[int] = attrs.field(factory=deque, init=False)
     sent: dict[int, SentRequest] = attrs.field(factory=dict, init=False)
     fetched_high_watermark: int = attrs.field(default=-1, init=False)
+    leadership: Leadership | None = attrs.field(default=None, init=False)
     halt_reason: str | None = attrs.field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.committed_offset = self.high_watermark or 0
 
     @property
     def epoch(self) -> int:
@@ -181,9 +189,11 @@ class LocalReplica:
         """Whether the view of the log is up to date, because no work on the log is under way."""
         return not self.log_work
 
-    def work_on_log(self, make: Callable[[int], LogWork]) -> None:
-        """Have something done to the log; the driver reports it with a new view."""
-        self.log_work.append(self.outbox.on_log(make).number)
+    def work_on_log(self, make: Callable[[int], LogWork]) -> int:
+        """Have something done to the log, and return the effect's number; the driver reports it with a new view."""
+        number = self.outbox.on_log(make).number
+        self.log_work.append(number)
+        return number
 
     def raise_high_watermark(self, offset: int) -> None:
         """Raise the high watermark to an offset, exclusive, but not above the log end; a lower one is ignored."""
@@ -194,7 +204,16 @@ class LocalReplica:
         invariant(before is None or before <= end, "high watermark was {}, log end {}", before, end)
         self.high_watermark = known
         invariant(known <= end, "high watermark {}, log end {}", known, end)
-        self.outbox.on_log(lambda number: RaiseHighWatermark(number, known))
+        if known > self.committed_offset:
+            self.committed_offset = known
+            self.outbox.on_log(lambda number: RaiseHighWatermark(number, known))
+
+    def forget_high_watermark(self) -> None:
+        """Forget the high watermark, as Kafka does at a new leadership and after a resignation."""
+        known, committed, end = self.high_watermark or 0, self.committed_offset, self.log.state.end_offset
+        invariant(known <= committed, "high watermark {}, but committed up to {}", known, committed)
+        self.high_watermark = None
+        invariant(committed <= end, "committed up to {}, log end {}", committed, end)
 
     def voter_destination(self, voter_id: int) -> Destination | None:
         """Return where a voter is sent requests; None if it has no address at the listener of the replicas."""

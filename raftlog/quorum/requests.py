@@ -8,30 +8,14 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
-import attrs
-
 from raftlog.quorum.replica import LocalReplica
 from raftlog.quorum.roles.roles import Follower, KnownLeader, Leader, Resigned
 from raftlog.quorum.roles.transitions import EpochLearned, LeaderLearned
+from raftlog.quorum.seam.identity import ReceivedRequest
 from raftlog.records.messages.raft.endpoints import NodeEndpoint
 from raftlog.records.messages.raft.error_codes import ErrorCode
 from raftlog.uuid_text import ZERO_UUID
 from raftlog.voters.voter_set import Endpoints
-
-
-@attrs.frozen
-class ReceivedRequest:
-    """How a request arrived.
-
-    Attributes:
-        token: given back with the response.
-        version: of the message.
-        listener: name of the listener that received it.
-    """
-
-    token: object
-    version: int
-    listener: str
 
 
 def cluster_error(replica: LocalReplica, cluster_id: str | None) -> ErrorCode:

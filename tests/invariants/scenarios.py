@@ -42,7 +42,14 @@ from tests.file_logs import (
 )
 from tests.invariants.planting import Operation, Scenario
 from tests.log.control_batches import voters
-from tests.quorum.messages import CLUSTER, LOCAL, begin_quorum_epoch_request, fetch_response
+from tests.quorum.messages import (
+    CLUSTER,
+    LOCAL,
+    begin_quorum_epoch_request,
+    fetch_request,
+    fetch_response,
+    vote_response,
+)
 from tests.quorum.single_replica import LISTENER, SingleReplica, log_with, replica_key, voter_set_of
 
 NOW: Final = 1_700_000_000_000
@@ -301,6 +308,22 @@ CORE: Final = Scenario(
         lambda core: core.respond(core.requests[-1].number, fetch_response(2, 2, high_watermark=3)),
     ),
 )
+LEADING: Final = Scenario(
+    lambda: SingleReplica(
+        ReplicaIdentity(
+            key=LOCAL, cluster_id=CLUSTER, endpoints=Endpoints.of({LISTENER: ("host", 1)}), listener=LISTENER
+        ),
+        QuorumConfig(),
+        log=log_with([(1, 3)], voter_set_of(map(replica_key, (1, 2)))),
+    ),
+    (
+        lambda core: core.sleep(1_000),
+        lambda core: core.respond(core.requests[-1].number, vote_response(is_granted=True, epoch=1)),
+        lambda core: core.respond(core.requests[-1].number, vote_response(is_granted=True, epoch=2)),
+        lambda core: core.request("", fetch_request(replica_key(2), 2, OffsetAndEpoch(6, 2)), version=17),
+        lambda core: core.sleep(3_000),
+    ),
+)
 SPLITTING: Final = Scenario(
     lambda: None,
     (
@@ -318,6 +341,7 @@ SCENARIOS: Final = {
     **RECOVERY,
     "votes": VOTES,
     "the consensus core": CORE,
+    "leading an epoch": LEADING,
     "splitting": SPLITTING,
     "a log in files": FILE_LOG,
     "a log that often notes what is durable": OFTEN_NOTED,

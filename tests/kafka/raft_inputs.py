@@ -16,6 +16,9 @@ from raftlog.records.messages.raft.election_messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochRequestPartitionData,
     BeginQuorumEpochRequestTopicData,
+    BeginQuorumEpochResponse,
+    BeginQuorumEpochResponsePartitionData,
+    BeginQuorumEpochResponseTopicData,
     EndQuorumEpochRequest,
     EndQuorumEpochRequestPartitionData,
     EndQuorumEpochRequestReplicaInfo,
@@ -34,6 +37,9 @@ from raftlog.records.messages.raft.endpoints import LeaderEndpoint, NodeEndpoint
 from raftlog.records.messages.raft.error_codes import ErrorCode
 from raftlog.records.messages.raft.fetch_messages import (
     FetchRequest,
+    FetchRequestFetchPartition,
+    FetchRequestFetchTopic,
+    FetchRequestReplicaState,
     FetchResponse,
     FetchResponseEpochEndOffset,
     FetchResponseFetchableTopicResponse,
@@ -72,6 +78,8 @@ class RaftInputs:
         self.core = core
         self.identity = identity
         self.voter_ids = voter_ids
+        self.is_favoured = seeded.random() < 0.5
+        """Whether most voters vote for this replica, and few others act."""
 
     def _epoch(self) -> int:
         return max(0, self.core.raft.role.epoch + self.random.choice((-1, 0, 0, 0, 0, 1, 1, 2)))
@@ -128,7 +136,8 @@ class RaftInputs:
         topic = BeginQuorumEpochRequestTopicData(topic_name=TOPIC, partitions=(partition,))
         endpoint = LeaderEndpoint(name=self.identity.listener, host="localhost", port=9990 + leader)
         more = LeaderEndpoint(name="OTHER", host="elsewhere", port=1)
-        endpoints = self.random.choice(((endpoint,), (endpoint,), (endpoint, more), ()))
+        unnamed = () if leader in self.voter_ids else (endpoint,)
+        endpoints = self.random.choice(((endpoint,), (endpoint,), (endpoint, more), unnamed))
         cluster = self._cluster()
         return BeginQuorumEpochRequest(
             cluster_id=cluster, voter_id=voter_id, topics=(topic,), leader_endpoints=endpoints
@@ -153,14 +162,53 @@ class RaftInputs:
         )
         topic = EndQuorumEpochRequestTopicData(topic_name=TOPIC, partitions=(partition,))
         endpoint = LeaderEndpoint(name=self.identity.listener, host="localhost", port=9990 + leader)
-        endpoints = self.random.choice(((endpoint,), ()))
+        endpoints = self.random.choice(((endpoint,), () if leader in self.voter_ids else (endpoint,)))
         return EndQuorumEpochRequest(cluster_id=self._cluster(), topics=(topic,), leader_endpoints=endpoints)
+
+    def fetch(self) -> FetchRequest:
+        """Return the Fetch of a replica that is near this one's log end."""
+        log, draw = self.core.log, self.random
+        others = [each for each in self.voter_ids if each != LOCAL.id] or [2]
+        key = replica_key(draw.choice(others))
+        if draw.random() < 0.2:
+            key = draw.choice([*(replica_key(each) for each in (1, 2, 3, 4, 5)), replica_key(2, 7), ReplicaKey(-1)])
+        ends = self._batch_ends()
+        offset = draw.choice([*ends, *ends[-2:], *[ends[-1]] * 4, ends[-1] + 1])
+        fetched_epoch = log.epoch_at_offset(min(offset, ends[-1]) - 1) if offset > 0 and ends[-1] else 0
+        if draw.random() < 0.15:
+            # Below the log's first epoch, Kafka's mock log answers otherwise than its real one.
+            first = log.epoch_at_offset(0) if ends[-1] else 0
+            fetched_epoch = max(first, fetched_epoch + draw.choice((-1, 1)))
+        epoch = self.core.raft.role.epoch
+        if draw.random() < 0.1:
+            epoch += draw.choice((-1, 1))
+        known = -1 if self.core.raft.high_watermark is None else self.core.raft.high_watermark
+        partition = FetchRequestFetchPartition(
+            partition=0 if draw.random() < 0.98 else 1,
+            current_leader_epoch=epoch,
+            fetch_offset=offset,
+            last_fetched_epoch=fetched_epoch,
+            log_start_offset=-1,
+            partition_max_bytes=draw.choice((0, 1 << 20)),
+            replica_directory_id=key.directory_id or ZERO_UUID,
+            high_watermark=draw.choice((known, known, known, known - 1 if known >= 0 else -1, 2**63 - 1)),
+        )
+        topic = FetchRequestFetchTopic(topic_id=self.identity.topic_id, partitions=(partition,))
+        return FetchRequest(
+            cluster_id=self._cluster(),
+            replica_state=FetchRequestReplicaState(replica_id=key.id, replica_epoch=-1),
+            max_wait_ms=draw.choice((0, 500, 500, 3000, 3000, 60_000)) if draw.random() < 0.97 else -1,
+            min_bytes=0,
+            max_bytes=draw.choice((8 << 20, 100)),
+            topics=(topic,),
+        )
 
     # Responses to the replica's own requests
 
     def response(self, request: RaftRequest) -> RaftResponse:
         """Return a response of a peer or a bootstrap server."""
-        epoch = self._epoch()
+        is_calm = self.is_favoured and self.random.random() < 0.8
+        epoch = self.core.raft.role.epoch if is_calm else self._epoch()
         leader = -1 if self.random.random() < 0.5 else self._leader_of(epoch)
         known = leader_id(self.core.raft.role)
         if epoch == self.core.raft.role.epoch and known is not None and leader >= 0:
@@ -172,12 +220,22 @@ class RaftInputs:
             error = self.random.choice(
                 (ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.BROKER_NOT_AVAILABLE, ErrorCode.INVALID_VOTER_KEY)
             )
-        has_endpoint = leader >= 0 and self.random.random() < 0.8
+        if isinstance(request, UpdateRaftVoterRequest) and epoch <= self.core.raft.role.epoch:
+            error = self.random.choice((error, error, ErrorCode.UNSUPPORTED_VERSION))
+        has_endpoint = leader >= 0 and (leader not in self.voter_ids or self.random.random() < 0.8)
         match request:
             case VoteRequest():
                 return self._vote_response(epoch, leader, error, has_endpoint=has_endpoint)
             case FetchRequest():
                 return self._fetch_response(epoch, leader, error, has_endpoint=has_endpoint)
+            case BeginQuorumEpochRequest():
+                begin_partition = BeginQuorumEpochResponsePartitionData(
+                    partition_index=0, error_code=error, leader_id=leader, leader_epoch=epoch
+                )
+                begin_topic = BeginQuorumEpochResponseTopicData(topic_name=TOPIC, partitions=(begin_partition,))
+                return BeginQuorumEpochResponse(
+                    error_code=0, topics=(begin_topic,), node_endpoints=self._endpoints(leader, is_there=has_endpoint)
+                )
             case EndQuorumEpochRequest():
                 partition = EndQuorumEpochResponsePartitionData(
                     partition_index=0, error_code=error, leader_id=leader, leader_epoch=epoch
@@ -201,7 +259,7 @@ class RaftInputs:
         if self.random.random() < 0.03:
             top = self.random.choice((ErrorCode.UNSUPPORTED_VERSION, ErrorCode.BROKER_NOT_AVAILABLE))
             return VoteResponse(error_code=top, topics=())
-        is_granted = error == ErrorCode.NONE and self.random.random() < 0.6
+        is_granted = error == ErrorCode.NONE and self.random.random() < (0.95 if self.is_favoured else 0.6)
         if is_granted:
             leader, has_endpoint = -1, False
         partition = VoteResponsePartitionData(
@@ -218,7 +276,7 @@ class RaftInputs:
         if is_leader:
             leader, has_endpoint = leader_id(role) or 0, True
             ends = self._batch_ends()
-            known = self.core.raft.high_watermark or 0
+            known = log.state.high_watermark
             mark = self.random.choice([-1, *(each for each in ends if each >= known)])
             choice, cuts = self.random.random(), [each for each in ends if each > 0 and known <= each]
             if choice < 0.2 and cuts:

@@ -6,15 +6,21 @@
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import attrs
 
 from raftlog.quorum.quorum_config import QuorumConfig
-from raftlog.quorum.roles.roles import Follower
+from raftlog.quorum.roles.roles import Follower, Leader
 from raftlog.quorum.seam.effects import SendRequest
 from raftlog.quorum.seam.identity import ReplicaIdentity
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.batches.record import Record
 from raftlog.records.files.quorum_state import UNKNOWN_ID, QuorumStateData
+from raftlog.records.limits import BATCH_OVERHEAD, LOG_OVERHEAD
+from raftlog.records.messages.control import ControlValue, LeaderChangeMessage, read_control_record
+from raftlog.records.messages.raft.error_codes import ErrorCode
+from raftlog.records.messages.raft.fetch_messages import FetchResponse
 from raftlog.records.messages.raft.raft_messages import RaftRequest, RaftResponse
 from raftlog.uuid_text import uuid_to_text
 from raftlog.voters.voter_set import Endpoints, HostPort, ReplicaKey
@@ -23,7 +29,8 @@ from tests.kafka.raft_oracle import KafkaStep, RaftOracle, SentByKafka, latest_v
 from tests.quorum.single_replica import DictatedDraws, SingleReplica, log_with, replica_key, voter_set_of
 
 BOOTSTRAP = (HostPort("b1", 9990), HostPort("b2", 9991))
-
+_MOCK_LOG_BATCHES = 2
+"""How many batches a read of Kafka's mock log returns at most."""
 
 FATAL = {
     "must be in the set of voters": "a candidate that is no voter does not start; raftlog's waits (DECISIONS.md, 54)",
@@ -78,6 +85,8 @@ class SideBySide:
         self.outcome = Outcome()
         self.history: list[str] = []
         self.pending: list[tuple[SentByKafka, int]] = []
+        self.answered_early: set[str] = set()
+        self.fetching: dict[str, ReplicaKey] = {}
         self.is_patient = self.random.random() < 0.5
         self.voters, self.is_dynamic = self._choose_voters()
         self._create()
@@ -92,8 +101,11 @@ class SideBySide:
         draw = self.random.randrange(10_000)
         epochs = sorted(self.random.sample(range(1, 6), self.random.choice((0, 0, 1, 2))))
         runs = [(epoch, self.random.randint(1, 3)) for epoch in epochs]
-        least = max(epochs, default=0)
-        epoch = max(0, least + self.random.choice((-1, 0, 0, 0, 1, 2)))
+        choice = self.random.random()
+        is_led, has_voted = choice < 0.3, 0.3 <= choice < 0.6
+        # A replica that has voted has no records of that epoch yet.
+        least = max(epochs, default=0) + has_voted
+        epoch = max(least if has_voted else int(is_led), least + self.random.choice((-1, 0, 0, 0, 1, 2)))
         words = [f"local={spelled(LOCAL)}", f"voters={','.join(map(spelled, self.voters))}"]
         words += [f"epoch={epoch}", f"draw={draw}", f"kraft={int(self.is_dynamic)}"]
         words += [
@@ -103,11 +115,10 @@ class SideBySide:
         if runs:
             words.append("log=" + ",".join(f"{each}x{count}" for each, count in runs))
         leader, voted = None, None
-        choice = self.random.random()
-        if choice < 0.3:
+        if is_led:
             leader = self.random.choice([each.id for each in self.voters] + [LOCAL.id])
             words.append(f"leader={leader}")
-        elif choice < 0.6:
+        elif has_voted:
             voted = self.random.choice([*self.voters, LOCAL])
             words.append(f"voted={spelled(voted)}")
         self.history.append("new " + " ".join(words))
@@ -139,9 +150,10 @@ class SideBySide:
             identity,
             self.config,
             static_voters=None if self.is_dynamic else voter_set_of(keys, self.listener),
-            log=log_with(runs, voters if self.is_dynamic else None),
+            log=log_with(runs, voters if self.is_dynamic else None, self.wall_ms),
             stored=stored,
             draws=DictatedDraws(draw),
+            wall_ms=self.wall_ms,
         )
         self.inputs = RaftInputs(self.random, self.core, identity, [each.id for each in self.voters])
         self._compare(theirs)
@@ -158,7 +170,7 @@ class SideBySide:
             fetch_max_bytes=numbers[6],
             append_linger_ms=0,
         )
-        self.cluster_id, self.listener = words[7], words[8]
+        self.cluster_id, self.listener, self.wall_ms = words[7], words[8], int(words[9])
 
     # Comparison
 
@@ -170,13 +182,12 @@ class SideBySide:
             return
         self.outcome.steps += 1
         self.outcome.roles[theirs.state[0]] += 1
-        if theirs.state[0] == "Leader":
-            return
         ours = self._our_state()
         self._check("state", list(theirs.state), ours)
-        answers = [(str(each.token), each.message) for each in self.core.take_responses()]
+        answers = [(str(each.token), _comparable(each.message)) for each in self.core.take_responses()]
         self.outcome.errors.update(_error_code(message) for _, message in answers)
-        self._check("responses", sorted(theirs.responses, key=repr), sorted(answers, key=repr))
+        expected = self._without_early(theirs.responses, answers)
+        self._check("responses", sorted(expected, key=repr), sorted(answers, key=repr))
         sent = self.core.take_requests()
         left = list(sent)
         for each in theirs.requests:
@@ -187,6 +198,25 @@ class SideBySide:
                 left.remove(twin)
                 self.pending.append((each, twin.number))
         self._check("requests", [], [_ours(one) for one in left])
+
+    def _without_early(
+        self, theirs: Sequence[tuple[str, RaftResponse]], ours: list[tuple[str, RaftResponse]]
+    ) -> list[tuple[str, RaftResponse]]:
+        """Take out of both lists the parked fetches that raftlog answers earlier than Kafka (DECISIONS.md, 54).
+
+        They are those of a replica that leads no more, and one whose replica has sent another Fetch. Returns Kafka's
+        responses without those, and changes the list of raftlog's.
+        """
+        expected = [(token, _comparable(each)) for token, each in theirs if token not in self.answered_early]
+        tokens, latest = {token for token, _ in expected}, str(len(self.history) - 1)
+        for token, message in list(ours):
+            if not isinstance(message, FetchResponse) or token in tokens or token == latest:
+                continue
+            is_replaced = self.fetching.get(token) == self.fetching.get(latest)
+            if is_replaced or _error_code(message) == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                self.answered_early.add(token)
+                ours.remove((token, message))
+        return expected
 
     def _note_fatal(self, message: str) -> None:
         self.outcome.fatal = next((part for part in FATAL if part in message), None)
@@ -213,17 +243,21 @@ class SideBySide:
     # Inputs
 
     def run(self, count: int) -> Outcome:
-        """Give up to ``count`` inputs; fewer if Kafka's client leads or dies.
+        """Give up to ``count`` inputs; fewer if Kafka's client dies.
 
         Raises:
             DisagreementError: they did different things.
         """
-        while self.outcome.steps < count and self.outcome.fatal is None and not self.outcome.roles["Leader"]:
+        while self.outcome.steps < count and self.outcome.fatal is None:
             self._give_input()
         return self.outcome
 
     def _give_input(self) -> None:
-        choices = [(self._sleep, 2), (self._vote, 4), (self._begin, 1), (self._end, 1), (self._draw, 1)]
+        is_leader = isinstance(self.core.raft.role, Leader)
+        disturbance = 0.2 if self.inputs.is_favoured else 1
+        choices: list[tuple[Callable[[], None], float]] = [(self._sleep, 2), (self._draw, 1)]
+        choices += [(self._vote, 4 * disturbance), (self._begin, disturbance), (self._end, disturbance)]
+        choices.append((self._fetch, 12 if is_leader else 1))
         if self.pending:
             choices.append((self._respond, 7))
         functions, weights = zip(*choices, strict=True)
@@ -245,8 +279,9 @@ class SideBySide:
         ms = self.random.choice(choices)
         self.history.append(f"sleep {ms}")
         self.outcome.inputs["sleep"] += 1
-        self._oracle.run("sleep", ms)
+        expired = self._oracle.run("sleep", ms).responses
         theirs = self._oracle.run("poll")
+        theirs = attrs.evolve(theirs, responses=(*expired, *theirs.responses))
         self.core.sleep(ms)
         self._compare(theirs)
 
@@ -279,12 +314,55 @@ class SideBySide:
     def _end(self) -> None:
         self._request(self.inputs.end())
 
+    def _fetch(self) -> None:
+        message = self.inputs.fetch()
+        directory = message.topics[0].partitions[0].replica_directory_id
+        self.fetching[str(len(self.history))] = ReplicaKey(message.replica_state.replica_id, directory)
+        self._request(message)
+
 
 def _error_code(message: RaftResponse) -> int:
     """Return the error of a response: for the whole request, or of its partition."""
-    topics = getattr(message, "topics", ())
+    topics = message.responses if isinstance(message, FetchResponse) else getattr(message, "topics", ())
     code: int = topics[0].partitions[0].error_code if topics else getattr(message, "error_code", 0)
     return code
+
+
+def _comparable(message: RaftResponse) -> RaftResponse:
+    """Return a Fetch response with a text in the place of its records."""
+    if not isinstance(message, FetchResponse) or not message.responses:
+        return message
+    topic = message.responses[0]
+    partition = topic.partitions[0]
+    partition = attrs.evolve(partition, records=_shown_records(bytes(partition.records or b"")).encode())
+    return attrs.evolve(message, responses=(attrs.evolve(topic, partitions=(partition,)),))
+
+
+def _shown_records(records: bytes) -> str:
+    """Return what records hold: no more batches than Kafka's mock log reads, granting voters sorted, no CRC.
+
+    Kafka lists the voters that granted their vote in the order of a hash map.
+    """
+    shown: list[object] = []
+    position = 0
+    while len(shown) < _MOCK_LOG_BATCHES and position + BATCH_OVERHEAD <= len(records):
+        size = LOG_OVERHEAD + int.from_bytes(records[position + 8 : position + LOG_OVERHEAD])
+        data, position = records[position : position + size], position + size
+        if len(data) < size:
+            shown.append((size, len(data)))
+            continue
+        batch = RecordBatch(data)
+        batch.ensure_valid()
+        values = [_sorted_votes(each) if batch.is_control else each for each in batch.records()]
+        shown.append((batch, batch.max_timestamp, values))
+    return repr(shown)
+
+
+def _sorted_votes(record: Record) -> tuple[Record, ControlValue | None]:
+    value = read_control_record(record.key, record.value).value
+    if isinstance(value, LeaderChangeMessage):
+        value = attrs.evolve(value, granting_voters=tuple(sorted(value.granting_voters, key=repr)))
+    return record._replace(value=None), value
 
 
 def _is_same(theirs: SentByKafka, ours: SendRequest) -> bool:

@@ -8,14 +8,19 @@ import attrs
 from raftlog.quorum import raft, replica, requests
 from raftlog.quorum.elections import votes_asked
 from raftlog.quorum.following import fetching
+from raftlog.quorum.leadership import Leadership
+from raftlog.quorum.leading import leading_epoch, serving
 from raftlog.quorum.roles import starting, transitions
 from raftlog.quorum.roles.roles import Leader, Resigned, Unattached
+from raftlog.quorum.seam.log_view import ControlRecordView
 from raftlog.quorum.seam.outbox import Outbox
 from raftlog.records.messages.raft.error_codes import ErrorCode
+from raftlog.voters.voter_set import ReplicaKey
 from tests.mutants.planting import Mutant, Wrong, instead, swapped
 
 SCENARIOS: Final = "tests/scenarios/test_scenarios.py::test_scenario"
 RAFT: Final = "tests/quorum/test_raft.py"
+LEADING: Final = "tests/quorum/leading/test_leading.py"
 
 
 def _send_at_once(outbox: Any, effect: Any) -> None:
@@ -132,7 +137,120 @@ def _plant_putting_off() -> None:
     transitions.TRANSITIONS = table  # type: ignore[misc]
 
 
+def _counting_what_is_not_flushed(right: Wrong) -> Wrong:
+    def advance_high_watermark(core: Any, leadership: Any) -> None:
+        log = core.log
+        core.log = attrs.evolve(log, flushed_offset=log.state.end_offset)
+        right(core, leadership)
+        core.log = log
+
+    return advance_high_watermark
+
+
+def _whatever_the_epoch(right: Wrong) -> Wrong:
+    return lambda before, ends, majority_size, _: right(before, ends, majority_size, -1)
+
+
+def _noting_any_fetch(right: Wrong) -> Wrong:
+    def serve(core: Any, fetch: Any, **options: Any) -> None:
+        asked = serving.partition_of(fetch.request)
+        key = ReplicaKey(fetch.request.replica_state.replica_id, asked.replica_directory_id)
+        if core.leadership is not None:
+            serving.note_fetch(core, core.leadership, key, min(asked.fetch_offset, core.log.state.end_offset))
+        right(core, fetch, **options)
+
+    return serve
+
+
+def _by_observers_too(right: Wrong) -> Wrong:
+    def note_fetch_of_voter(core: Any, leadership: Any, key: Any) -> None:
+        voters = [each.voter_key for each in core.voters.voters.values() if each.voter_key != core.identity.key]
+        right(core, leadership, key if core.voters.is_voter(key) else voters[0])
+
+    return note_fetch_of_voter
+
+
+def _of_the_same_id(_: Any) -> Wrong:
+    def progress_of(leadership: Any, voter: Any) -> Any:
+        return next((each for key, each in leadership.progress.items() if key.id == voter.voter_key.id), None)
+
+    return progress_of
+
+
+def _leaving_fetches_unanswered(right: Wrong) -> Wrong:
+    def end_leading(core: Any) -> None:
+        if core.leadership is not None:
+            core.leadership.parked.clear()
+        right(core)
+
+    return end_leading
+
+
+def _for_ever(right: Wrong) -> Wrong:
+    def lead(core: Any, leadership: Any) -> None:
+        leadership.check_quorum_deadline_ms = core.now_ms + 1000
+        right(core, leadership)
+
+    return lead
+
+
 MUTANTS: Final = (
+    Mutant(
+        "R-unflushed",
+        "a leader counts its own records when they are flushed",
+        "Jepsen, NATS 2.12.1",
+        swapped(leading_epoch, "advance_high_watermark", _counting_what_is_not_flushed),
+        (LEADING,),
+    ),
+    Mutant(
+        "R-old-epochs",
+        "records of older epochs are committed with the first of this one",
+        "Raft, figure 8",
+        swapped(leading_epoch, "advanced_high_watermark", _whatever_the_epoch),
+        (LEADING, SCENARIOS),
+    ),
+    Mutant(
+        "K-diverging-progress",
+        "a Fetch that diverges says nothing of the sender's progress",
+        "KAFKA-13141",
+        swapped(serving, "_serve", _noting_any_fetch),
+        (SCENARIOS,),
+    ),
+    Mutant(
+        "K-check-quorum",
+        "only fetches of voters let a leader lead on",
+        "KAFKA-15489",
+        swapped(serving, "note_fetch_of_voter", _by_observers_too),
+        (SCENARIOS,),
+    ),
+    Mutant(
+        "K-check-quorum-end",
+        "a leader that no majority fetches from resigns",
+        "KAFKA-15489",
+        swapped(raft, "lead", _for_ever),
+        (LEADING, SCENARIOS),
+    ),
+    Mutant(
+        "K-other-directory",
+        "a replica with the id of a voter and another directory is no voter",
+        "KIP-853",
+        swapped(Leadership, "progress_of", _of_the_same_id),
+        (LEADING, SCENARIOS),
+    ),
+    Mutant(
+        "K-bootstrap-voters",
+        "the first leader writes the voters of the bootstrap snapshot into the log",
+        "KAFKA-16532",
+        instead(ControlRecordView, "last_voter_set_offset", property(lambda _: 0)),  # type: ignore[arg-type]
+        (SCENARIOS,),
+    ),
+    Mutant(
+        "R-waiting-fetches",
+        "fetches that wait are answered when the leadership ends",
+        "KafkaRaftClient#transitionToResigned",
+        swapped(raft, "end_leading", _leaving_fetches_unanswered),
+        (SCENARIOS,),
+    ),
     Mutant(
         "R12-told",
         "a vote is told after it is stored",

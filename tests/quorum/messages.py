@@ -9,6 +9,9 @@ from raftlog.records.messages.raft.election_messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochRequestPartitionData,
     BeginQuorumEpochRequestTopicData,
+    BeginQuorumEpochResponse,
+    BeginQuorumEpochResponsePartitionData,
+    BeginQuorumEpochResponseTopicData,
     EndQuorumEpochRequest,
     EndQuorumEpochRequestPartitionData,
     EndQuorumEpochRequestReplicaInfo,
@@ -25,6 +28,10 @@ from raftlog.records.messages.raft.election_messages import (
 )
 from raftlog.records.messages.raft.endpoints import LeaderEndpoint, NodeEndpoint
 from raftlog.records.messages.raft.fetch_messages import (
+    FetchRequest,
+    FetchRequestFetchPartition,
+    FetchRequestFetchTopic,
+    FetchRequestReplicaState,
     FetchResponse,
     FetchResponseEpochEndOffset,
     FetchResponseFetchableTopicResponse,
@@ -85,6 +92,15 @@ def begin_quorum_epoch_request(
     return BeginQuorumEpochRequest(cluster_id=cluster_id, voter_id=to.id, topics=(topic,), leader_endpoints=endpoints)
 
 
+def begin_quorum_epoch_response(epoch: int, leader: int = -1, error: int = 0) -> BeginQuorumEpochResponse:
+    """Return a voter's acknowledgement of a leader."""
+    partition = BeginQuorumEpochResponsePartitionData(
+        partition_index=0, error_code=error, leader_id=leader, leader_epoch=epoch
+    )
+    topic = BeginQuorumEpochResponseTopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
+    return BeginQuorumEpochResponse(error_code=0, topics=(topic,), node_endpoints=_node_endpoints(leader))
+
+
 def end_quorum_epoch_request(
     leader: int, epoch: int, candidates: tuple[ReplicaKey, ...] = (), *, cluster_id: str | None = CLUSTER
 ) -> EndQuorumEpochRequest:
@@ -107,6 +123,35 @@ def end_quorum_epoch_response(epoch: int, leader: int = -1, error: int = 0) -> E
     )
     topic = EndQuorumEpochResponseTopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
     return EndQuorumEpochResponse(error_code=0, topics=(topic,), node_endpoints=_node_endpoints(leader))
+
+
+def fetch_request(
+    replica: ReplicaKey,
+    epoch: int,
+    log_end: OffsetAndEpoch,
+    *,
+    max_wait_ms: int = 500,
+    high_watermark: int = 2**63 - 1,
+    partition: int = 0,
+    cluster_id: str | None = CLUSTER,
+) -> FetchRequest:
+    """Return the Fetch of a replica that has flushed its log up to an end."""
+    asked = FetchRequestFetchPartition(
+        partition=partition,
+        current_leader_epoch=epoch,
+        fetch_offset=log_end.offset,
+        last_fetched_epoch=log_end.epoch,
+        partition_max_bytes=0,
+        replica_directory_id=replica.directory_id or ZERO_UUID,
+        high_watermark=high_watermark,
+    )
+    return FetchRequest(
+        cluster_id=cluster_id,
+        replica_state=FetchRequestReplicaState(replica_id=replica.id),
+        max_wait_ms=max_wait_ms,
+        min_bytes=0,
+        topics=(FetchRequestFetchTopic(topic_id=METADATA_TOPIC_ID, partitions=(asked,)),),
+    )
 
 
 def fetch_response(

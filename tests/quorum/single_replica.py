@@ -8,20 +8,23 @@ import attrs
 
 from raftlog.log.control_records import KRaftControlRecordStateMachine, update_state
 from raftlog.log.memory_log import MemoryLog
+from raftlog.log.replicated_log import Isolation
 from raftlog.quorum.quorum_config import QuorumConfig
 from raftlog.quorum.raft import Raft, StartingPoint
-from raftlog.quorum.requests import ReceivedRequest
 from raftlog.quorum.seam.effects import (
     AppendAsFollower,
+    AppendAsLeader,
     Effect,
+    EnterEpoch,
     FlushLog,
     RaiseHighWatermark,
+    ReadLog,
     SendRequest,
     SendResponse,
     StoreElectionState,
     TruncateToEndOffset,
 )
-from raftlog.quorum.seam.identity import ReplicaIdentity
+from raftlog.quorum.seam.identity import ReceivedRequest, ReplicaIdentity
 from raftlog.quorum.seam.log_view import LogView, control_record_view, log_view
 from raftlog.records.batches.accumulator import BatchAccumulator
 from raftlog.records.files.quorum_state import QuorumStateData
@@ -66,12 +69,15 @@ class DictatedDraws:
         return self.value % count
 
 
-def log_with(runs: Sequence[tuple[int, int]], bootstrap_voters: VoterSet | None = None) -> MemoryLog:
+def log_with(
+    runs: Sequence[tuple[int, int]], bootstrap_voters: VoterSet | None = None, timestamp_ms: int = 0
+) -> MemoryLog:
     """Return a flushed log with one batch per run: an epoch, and a number of records.
 
     Args:
         runs: in the order of the log.
         bootstrap_voters: of a snapshot with end offset 0 and kraft.version 1, or None for no such snapshot.
+        timestamp_ms: of the records.
     """
     log = MemoryLog()
     if bootstrap_voters is not None:
@@ -87,7 +93,7 @@ def log_with(runs: Sequence[tuple[int, int]], bootstrap_voters: VoterSet | None 
             writer.freeze(0)
     for epoch, count in runs:
         batches = BatchAccumulator(epoch, log.end_offset.offset)
-        batches.append(epoch, [b"r"] * count, 0)
+        batches.append(epoch, [b"r"] * count, timestamp_ms)
         batches.force_drain()
         with batches.drain() as drained:
             for batch in drained:
@@ -117,6 +123,7 @@ class SingleReplica:
         stored: QuorumStateData | None = None,
         draws: DictatedDraws | None = None,
         may_vote: bool = True,
+        wall_ms: int = 0,
     ) -> None:
         self.log = log or MemoryLog()
         self.machine = KRaftControlRecordStateMachine(static_voters or VoterSet())
@@ -124,10 +131,11 @@ class SingleReplica:
         self.identity = identity
         self.draws = draws or DictatedDraws()
         self.now_ms = 0
+        self.started_wall_ms = wall_ms
         self.requests: list[SendRequest] = []
         self.responses: list[SendResponse] = []
         found = StartingPoint(log=self._view(), stored=stored, may_vote=may_vote)
-        self.raft = Raft(identity, config, self.draws, found, monotonic_ms=0, wall_ms=0)
+        self.raft = Raft(identity, config, self.draws, found, monotonic_ms=0, wall_ms=wall_ms)
         self.settle()
 
     def _view(self) -> LogView:
@@ -151,6 +159,15 @@ class SingleReplica:
                 self.raft.stored(effect.number)
             case RaiseHighWatermark():
                 self.log.update_high_watermark(effect.offset)
+            case EnterEpoch():
+                self.log.initialize_leader_epoch(effect.epoch)
+                self._report(effect.number)
+            case AppendAsLeader():
+                self.log.append_as_leader(effect.batches, effect.epoch)
+                self._report(effect.number)
+            case ReadLog():
+                read = self.log.read(effect.offset, Isolation.UNCOMMITTED, effect.max_size_bytes)
+                self.raft.log_read(effect.number, bytes(read.records))
             case AppendAsFollower():
                 self.log.append_as_follower(effect.records, effect.epoch)
                 self._report(effect.number)
@@ -171,7 +188,7 @@ class SingleReplica:
 
     def tick(self) -> None:
         """Let the core act at the present time."""
-        self.raft.tick(self.now_ms, self.now_ms)
+        self.raft.tick(self.now_ms, self.started_wall_ms + self.now_ms)
         self.settle()
 
     def request(self, token: object, message: RaftRequest, version: int, listener: str = LISTENER) -> None:

@@ -21,6 +21,7 @@ HERE: Final = Path(__file__).parent
 WORLDS: Final[dict[str, dict[str, Callable[[], World]]]] = {
     "audit": AUDIT_WORLDS,
     "elections": ELECTION_WORLDS,
+    "leading": ELECTION_WORLDS,
     "log": LOG_WORLDS,
     "recovery": RECOVERY_WORLDS,
     "snapshots": SNAPSHOT_WORLDS,

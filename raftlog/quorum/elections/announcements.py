@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 import attrs
 
+from raftlog.quorum.leadership import Leadership
 from raftlog.quorum.replica import LocalReplica, SentRequest
 from raftlog.quorum.requests import (
-    ReceivedRequest,
     cluster_error,
     is_addressee,
     leader_and_epoch,
@@ -22,9 +22,11 @@ from raftlog.quorum.requests import (
 )
 from raftlog.quorum.responses import ResponseOutcome, endpoints_of, handle_common, only_answer
 from raftlog.quorum.roles.roles import Follower, Resigned
+from raftlog.quorum.seam.identity import ReceivedRequest
 from raftlog.records.messages.raft.election_messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochRequestPartitionData,
+    BeginQuorumEpochRequestTopicData,
     BeginQuorumEpochResponse,
     BeginQuorumEpochResponsePartitionData,
     BeginQuorumEpochResponseTopicData,
@@ -39,7 +41,7 @@ from raftlog.records.messages.raft.election_messages import (
 from raftlog.records.messages.raft.endpoints import LeaderEndpoint
 from raftlog.records.messages.raft.error_codes import ErrorCode
 from raftlog.uuid_text import ZERO_UUID
-from raftlog.voters.voter_set import Endpoints
+from raftlog.voters.voter_set import Endpoints, ReplicaKey
 
 # Requests of leaders
 
@@ -151,7 +153,57 @@ def resignation_pause_ms(place: int | None, count: int, replica: LocalReplica) -
     return min(longest, (longest >> (count - 1)) << (place - 1))
 
 
-# The resigned leader's own announcement
+# The leader's own announcements
+
+
+def announce_leadership(replica: LocalReplica, leadership: Leadership) -> None:
+    """Tell the voters that have not fetched of late who leads.
+
+    Source: KafkaRaftClient#maybeSendBeginQuorumEpochRequests.
+    """
+    interval_ms = replica.config.begin_quorum_epoch_interval_ms
+    if replica.now_ms < leadership.begin_deadline_ms:
+        return
+    for node in replica.voters.voters.values():
+        key, known = node.voter_key, leadership.progress_of(node)
+        is_recent = known is not None and replica.now_ms - known.fetched_ms < interval_ms
+        destination = replica.voter_destination(key.id)
+        if key.id == replica.identity.key.id or is_recent or destination is None:
+            continue
+        if replica.connections.is_ready(key.id, replica.now_ms):
+            replica.send(destination, begin_quorum_epoch_request(replica, key))
+    leadership.begin_deadline_ms = replica.now_ms + interval_ms
+
+
+def begin_quorum_epoch_request(replica: LocalReplica, voter: ReplicaKey) -> BeginQuorumEpochRequest:
+    """Return the announcement that this replica leads, for a voter."""
+    identity = replica.identity
+    partition = BeginQuorumEpochRequestPartitionData(
+        partition_index=0,
+        voter_directory_id=voter.directory_id or ZERO_UUID,
+        leader_id=identity.key.id,
+        leader_epoch=replica.epoch,
+    )
+    topic = BeginQuorumEpochRequestTopicData(topic_name=identity.topic_name, partitions=(partition,))
+    endpoints = tuple(
+        LeaderEndpoint(name=name, host=address.host, port=address.port)
+        for name, address in identity.endpoints.listeners.items()
+    )
+    return BeginQuorumEpochRequest(
+        cluster_id=identity.cluster_id, voter_id=voter.id, topics=(topic,), leader_endpoints=endpoints
+    )
+
+
+def handle_begin_quorum_epoch_response(
+    replica: LocalReplica, sent: SentRequest, response: BeginQuorumEpochResponse
+) -> ResponseOutcome:
+    """Learn from a voter that there is a later epoch; otherwise the voter has taken notice."""
+    answer: BeginQuorumEpochResponsePartitionData | None = only_answer(replica, response.topics)
+    if response.error_code or answer is None:
+        return ResponseOutcome.FAILED
+    endpoints = endpoints_of(replica, response.node_endpoints, answer.leader_id)
+    outcome = handle_common(replica, answer.error_code, answer.leader_epoch, answer.leader_id, endpoints)
+    return ResponseOutcome.DONE if outcome is ResponseOutcome.CONTINUE else outcome
 
 
 def announce_resignation(replica: LocalReplica, role: Resigned) -> None:

@@ -10,7 +10,6 @@ Source: KafkaRaftClient#handleVoteRequest, EpochState#canGrantVote.
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.quorum.replica import LocalReplica
 from raftlog.quorum.requests import (
-    ReceivedRequest,
     cluster_error,
     is_addressee,
     leader_and_epoch,
@@ -20,6 +19,7 @@ from raftlog.quorum.requests import (
 )
 from raftlog.quorum.roles.roles import Follower, Leader, Prospective, Unattached, voted_key
 from raftlog.quorum.roles.transitions import EpochLearned, VoteGiven
+from raftlog.quorum.seam.identity import ReceivedRequest
 from raftlog.quorum.voting import is_up_to_date
 from raftlog.records.messages.raft.election_messages import (
     VoteRequest,

@@ -123,9 +123,9 @@ def _truncate(replica: LocalReplica, role: Follower, answer: FetchResponsePartit
     diverging = OffsetAndEpoch(answer.diverging_epoch.end_offset, answer.diverging_epoch.epoch)
     if diverging.offset < 0:
         return ResponseOutcome.FAILED
-    log, known = replica.log.state, replica.high_watermark or 0
+    log = replica.log.state
     end_offset = truncation_offset(log, diverging)
-    least = max(known, proven_end_offset(log))
+    least = max(replica.committed_offset, proven_end_offset(log))
     if end_offset < least:
         replica.halt(f"leader {role.leader.id} asks to truncate to {end_offset}, but {least} is committed")
         return ResponseOutcome.FAILED

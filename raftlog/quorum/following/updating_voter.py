@@ -21,29 +21,27 @@ from raftlog.uuid_text import ZERO_UUID
 from raftlog.voters.voter_set import Endpoints, VoterNode
 
 
-def update_voter(replica: LocalReplica, role: Follower) -> bool:
-    """Send the request if it is due and the leader can be sent one; return whether it was sent."""
-    address = role.leader.endpoints.address(replica.identity.listener)
-    if not needs_update(replica, role) or address is None:
-        return False
-    if not replica.connections.is_ready(role.leader.id, replica.now_ms):
-        return False
-    replica.send(Destination(role.leader.id, address.host, address.port), update_voter_request(replica))
-    return True
-
-
 def needs_update(replica: LocalReplica, role: Follower) -> bool:
-    """Whether the voter set has an outdated entry for this voter.
+    """Whether the voter set has an outdated entry for this voter, and the leader's address is known.
 
     With kraft.version 0 the leader keeps such entries in memory, so that every leader needs to be told once.
     """
-    if not replica.is_voter:
+    if not replica.is_voter or role.leader.endpoints.address(replica.identity.listener) is None:
         return False
     if not replica.log.control_records.kraft_version.is_reconfiguration_supported:
         return not role.has_updated_leader
     identity = replica.identity
     node = VoterNode(identity.key, identity.endpoints, identity.supported_kraft_versions)
     return replica.voters.voter_node_needs_update(node)
+
+
+def update_voter(replica: LocalReplica, role: Follower) -> bool:
+    """Send the request if the leader can be sent one; return whether it was sent."""
+    address = role.leader.endpoints.address(replica.identity.listener)
+    if address is None or not replica.connections.is_ready(role.leader.id, replica.now_ms):
+        return False
+    replica.send(Destination(role.leader.id, address.host, address.port), update_voter_request(replica))
+    return True
 
 
 def update_voter_request(replica: LocalReplica) -> UpdateRaftVoterRequest:
@@ -65,17 +63,22 @@ def update_voter_request(replica: LocalReplica) -> UpdateRaftVoterRequest:
 
 
 def handle_update_voter_response(
-    replica: LocalReplica, sent: SentRequest, response: UpdateRaftVoterResponse
+    replica: LocalReplica, _: SentRequest, response: UpdateRaftVoterResponse
 ) -> ResponseOutcome:
-    """Note that the leader knows; a leader that is too old to be told is not told again."""
+    """Note that the leader knows; a leader that is too old to be told is not told again.
+
+    Either is as good a sign of the leader as a response to a Fetch.
+    """
     leader = response.current_leader
     endpoints = Endpoints()
     if leader.host and 0 <= leader.port <= 65535:
         endpoints = Endpoints.of({replica.identity.listener: (leader.host, leader.port)})
-    is_known = response.error_code in (ErrorCode.NONE, ErrorCode.UNSUPPORTED_VERSION)
-    if is_known and isinstance(replica.role, Follower) and sent.epoch == replica.epoch:
-        replica.role = attrs.evolve(replica.role, has_updated_leader=True)
-    if leader.leader_epoch < 0 and is_known:
-        return ResponseOutcome.DONE
-    outcome = handle_common(replica, response.error_code, leader.leader_epoch, leader.leader_id, endpoints)
-    return ResponseOutcome.DONE if is_known or outcome is ResponseOutcome.CONTINUE else outcome
+    is_too_old = response.error_code == ErrorCode.UNSUPPORTED_VERSION
+    error = ErrorCode.NONE if is_too_old else response.error_code
+    outcome = handle_common(replica, error, leader.leader_epoch, leader.leader_id, endpoints)
+    role = replica.role
+    if outcome is not ResponseOutcome.CONTINUE or not isinstance(role, Follower):
+        return outcome
+    deadline = replica.now_ms + replica.config.fetch_timeout_ms
+    replica.role = attrs.evolve(role, has_updated_leader=True, fetch_deadline_ms=deadline)
+    return ResponseOutcome.DONE

@@ -45,6 +45,34 @@ class StoreElectionState:
 
 
 @attrs.frozen
+class EnterEpoch:
+    """Begin an epoch in the log, as its leader.
+
+    Attributes:
+        number: of this effect.
+        epoch: that is begun at the log end.
+    """
+
+    number: int
+    epoch: int
+
+
+@attrs.frozen
+class AppendAsLeader:
+    """Append what this replica has written as leader.
+
+    Attributes:
+        number: of this effect.
+        batches: whole batches.
+        epoch: of the leader.
+    """
+
+    number: int
+    batches: bytes
+    epoch: int
+
+
+@attrs.frozen
 class AppendAsFollower:
     """Append what a leader has sent; damaged batches, and those of a later epoch, are dropped.
 
@@ -81,6 +109,21 @@ class TruncateToEndOffset:
 
     number: int
     end_offset: OffsetAndEpoch
+
+
+@attrs.frozen
+class ReadLog:
+    """Read batches, committed or not, for a follower. Report them with ``Raft.log_read``.
+
+    Attributes:
+        number: of this effect.
+        offset: of the first record, inclusive.
+        max_size_bytes: of the result; the first batch is read whole, whatever its size is.
+    """
+
+    number: int
+    offset: int
+    max_size_bytes: int
 
 
 @attrs.frozen
@@ -129,5 +172,5 @@ class SendResponse:
     message: RaftResponse
 
 
-LogWork = AppendAsFollower | FlushLog | TruncateToEndOffset
-Effect = StoreElectionState | LogWork | RaiseHighWatermark | SendRequest | SendResponse
+LogWork = EnterEpoch | AppendAsLeader | AppendAsFollower | FlushLog | TruncateToEndOffset
+Effect = StoreElectionState | LogWork | ReadLog | RaiseHighWatermark | SendRequest | SendResponse

@@ -56,3 +56,18 @@ class ReplicaIdentity:
     def bootstrap_ids(self) -> tuple[int, ...]:
         """The ids that stand for the bootstrap servers, in their order: -2, -3 and so on."""
         return tuple(range(-2, -2 - len(self.bootstrap_servers), -1))
+
+
+@attrs.frozen
+class ReceivedRequest:
+    """How a request arrived.
+
+    Attributes:
+        token: given back with the response.
+        version: of the message.
+        listener: name of the listener that received it.
+    """
+
+    token: object
+    version: int
+    listener: str

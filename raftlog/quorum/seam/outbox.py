@@ -17,6 +17,7 @@ from raftlog.quorum.seam.effects import (
     Effect,
     LogWork,
     RaiseHighWatermark,
+    ReadLog,
     SendRequest,
     SendResponse,
     StoreElectionState,
@@ -24,7 +25,7 @@ from raftlog.quorum.seam.effects import (
 from raftlog.records.files.quorum_state import QuorumStateData
 from raftlog.records.messages.raft.raft_messages import RaftRequest, RaftResponse
 
-OnLog = TypeVar("OnLog", bound=LogWork | RaiseHighWatermark)
+OnLog = TypeVar("OnLog", bound=LogWork | ReadLog | RaiseHighWatermark)
 
 
 @attrs.define(eq=False)

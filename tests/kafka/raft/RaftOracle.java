@@ -136,7 +136,8 @@ public final class RaftOracle {
         context = builder.build();
         out.println("config " + context.electionTimeoutMs() + " " + context.fetchTimeoutMs + " " + context.requestTimeoutMs() + " "
             + context.retryBackoffMs + " " + context.electionBackoffMaxMs + " " + context.fetchMaxWaitMs + " "
-            + context.fetchMaxBytes + " " + context.clusterId + " " + context.channel.listenerName().value());
+            + context.fetchMaxBytes + " " + context.clusterId + " " + context.channel.listenerName().value() + " "
+            + context.time.milliseconds());
         poll();
     }
 

@@ -13,10 +13,11 @@ from raftlog.quorum.quorum_config import QuorumConfig
 from raftlog.quorum.roles.roles import Candidate, Follower, Prospective, Resigned, Unattached, leader_id, voted_key
 from raftlog.quorum.seam.effects import SendRequest, SendResponse
 from raftlog.quorum.seam.identity import ReplicaIdentity
+from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.files.quorum_state import UNKNOWN_ID, QuorumStateData
-from raftlog.records.messages.raft.election_messages import EndQuorumEpochRequest, VoteRequest
+from raftlog.records.messages.raft.election_messages import BeginQuorumEpochRequest, EndQuorumEpochRequest, VoteRequest
 from raftlog.records.messages.raft.error_codes import ErrorCode
-from raftlog.records.messages.raft.fetch_messages import FetchRequest
+from raftlog.records.messages.raft.fetch_messages import FetchRequest, FetchResponse
 from raftlog.records.messages.raft.raft_messages import RaftRequest, RaftResponse
 from raftlog.voters.voter_set import Endpoints, HostPort
 from tests.offset_notation import offset_and_epoch
@@ -24,8 +25,10 @@ from tests.quorum.messages import (
     CLUSTER,
     LOCAL,
     begin_quorum_epoch_request,
+    begin_quorum_epoch_response,
     end_quorum_epoch_request,
     end_quorum_epoch_response,
+    fetch_request,
     fetch_response,
     records_at,
     vote_request,
@@ -115,6 +118,29 @@ class ElectionWorld(World):
         return self._request(begin_quorum_epoch_request(leader, epoch, to=replica_key(to)))
 
     @command
+    def fetch(
+        self,
+        replica: int,
+        end: OffsetAndEpoch,
+        epoch: int | None = None,
+        wait: int = 500,
+        high_watermark: int | None = None,
+        directory: int | None = None,
+        cluster: str = CLUSTER,
+    ) -> str:
+        """A replica fetches; it knows the high watermark already, unless another one is given."""
+        message = fetch_request(
+            replica_key(replica, directory),
+            self._epoch(epoch),
+            end,
+            max_wait_ms=wait,
+            high_watermark=2**63 - 1 if high_watermark is None else high_watermark,
+            cluster_id=cluster,
+        )
+        self._replica.request(replica, message, version=17)
+        return self._what_happened()
+
+    @command
     def end(self, leader: int, epoch: int, candidates: tuple[int, ...] = ()) -> str:
         """A leader resigns."""
         return self._request(end_quorum_epoch_request(leader, epoch, tuple(map(replica_key, candidates))))
@@ -138,8 +164,11 @@ class ElectionWorld(World):
 
     @command
     def acknowledge(self, voter: int) -> str:
-        """A voter acknowledges the resignation."""
-        return self._respond(voter, end_quorum_epoch_response(self._epoch(None)))
+        """A voter acknowledges that this replica leads, or has resigned."""
+        epoch = self._epoch(None)
+        if voter in self._sent and isinstance(self._sent[voter].message, BeginQuorumEpochRequest):
+            return self._respond(voter, begin_quorum_epoch_response(epoch, LOCAL.id))
+        return self._respond(voter, end_quorum_epoch_response(epoch))
 
     @command
     def refuse(self, peer: int, epoch: int, leader: int = UNKNOWN_ID, error: str = "NOT_LEADER_OR_FOLLOWER") -> str:
@@ -227,6 +256,8 @@ class ElectionWorld(World):
 
 def _answer_text(sent: SendResponse) -> str:
     message = sent.message
+    if isinstance(message, FetchResponse):
+        return f"answer to {sent.token}: {_fetched_text(message)}"
     topics = getattr(message, "topics", ())
     if not topics:
         return f"answer: {ErrorCode(getattr(message, 'error_code', 0)).name}"
@@ -240,6 +271,30 @@ def _answer_text(sent: SendResponse) -> str:
     return f"answer: {verdict}, epoch {answer.leader_epoch}, {leader}"
 
 
+def _fetched_text(message: FetchResponse) -> str:
+    if not message.responses:
+        return ErrorCode(message.error_code).name
+    found = message.responses[0].partitions[0]
+    words = [ErrorCode(found.error_code).name] if found.error_code else []
+    if found.diverging_epoch.end_offset >= 0:
+        words.append(f"diverges, truncate to {found.diverging_epoch.end_offset}@{found.diverging_epoch.epoch}")
+    if found.snapshot_id.end_offset >= 0:
+        words.append(f"fetch snapshot {found.snapshot_id.end_offset}@{found.snapshot_id.epoch}")
+    words += [f"offsets {each.base_offset}..{each.last_offset}" for each in _batches(bytes(found.records or b""))]
+    words.append(f"epoch {found.current_leader.leader_epoch}")
+    words.append("no leader" if found.current_leader.leader_id < 0 else f"leader {found.current_leader.leader_id}")
+    words += [f"high-watermark {found.high_watermark}"] if found.high_watermark >= 0 else []
+    return ", ".join(words)
+
+
+def _batches(records: bytes) -> Iterator[RecordBatch]:
+    position = 0
+    while position < len(records):
+        batch = RecordBatch(records, position)
+        yield batch
+        position += batch.size_bytes
+
+
 def _request_text(message: RaftRequest) -> str:
     match message:
         case VoteRequest():
@@ -249,6 +304,9 @@ def _request_text(message: RaftRequest) -> str:
         case FetchRequest():
             part = message.topics[0].partitions[0]
             return f"fetch {part.fetch_offset}@{part.last_fetched_epoch} epoch {part.current_leader_epoch}"
+        case BeginQuorumEpochRequest():
+            begun = message.topics[0].partitions[0]
+            return f"leader {begun.leader_id} of epoch {begun.leader_epoch}"
         case EndQuorumEpochRequest():
             ended = message.topics[0].partitions[0]
             ids = " ".join(str(each.candidate_id) for each in ended.preferred_candidates)

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a leader knows, from its election until its epoch ends: its replicas, its timers, and fetches that wait.
+
+Source: LeaderState.
+"""
+
+from typing import NamedTuple
+
+import attrs
+
+from raftlog.quorum.seam.identity import ReceivedRequest
+from raftlog.records.batches.accumulator import BatchAccumulator
+from raftlog.records.messages.raft.fetch_messages import FetchRequest, FetchResponse
+from raftlog.voters.voter_set import ReplicaKey, VoterNode
+
+
+class ReplicaProgress(NamedTuple):
+    """How far a replica is, according to its last valid Fetch.
+
+    Attributes:
+        end_offset: exclusive: the replica has flushed the leader's log up to there.
+        fetched_ms: monotonic time of the Fetch.
+        fetched_wall_ms: time of day of the Fetch.
+        leader_end_offset: of the leader's log at that time, exclusive.
+        caught_up_wall_ms: when the replica last had all of the leader's log; -1 if it never had.
+    """
+
+    end_offset: int
+    fetched_ms: int
+    fetched_wall_ms: int
+    leader_end_offset: int
+    caught_up_wall_ms: int
+
+
+class WaitingFetch(NamedTuple):
+    """A Fetch that is not answered yet.
+
+    Attributes:
+        received: how it arrived.
+        request: to be answered.
+    """
+
+    received: ReceivedRequest
+    request: FetchRequest
+
+
+class ParkedFetch(NamedTuple):
+    """A Fetch that found nothing new, and waits for records or for a higher high watermark.
+
+    Attributes:
+        fetch: the request.
+        response: the answer if nothing comes until the deadline.
+        deadline_ms: monotonic time.
+    """
+
+    fetch: WaitingFetch
+    response: FetchResponse
+    deadline_ms: int
+
+
+@attrs.define(eq=False)
+class Leadership:
+    """The state of one leadership.
+
+    Attributes:
+        epoch: that is led.
+        begin_deadline_ms: when voters that do not fetch are told again who leads.
+        check_quorum_deadline_ms: when the leader resigns, unless a majority of voters fetches before.
+        entering: the number of the effect that enters the epoch in the log, until it is reported.
+        flushing: the number of the effect that flushes the log, until it is reported.
+        epoch_start_offset: the first offset of the epoch; None until the log has entered the epoch.
+        batches: the records to be appended; None until then.
+        progress: of the replicas that have fetched in this epoch, the one that fetched last at the end.
+        fetched_voters: ids of the voters that have fetched since a majority last did.
+        parked: fetches that wait, at most one per replica.
+        reading: fetches whose records are being read, by the number of the effect.
+        is_resignation_due: whether the leader is to resign.
+    """
+
+    epoch: int
+    begin_deadline_ms: int
+    check_quorum_deadline_ms: int
+    entering: int | None = None
+    flushing: int | None = None
+    epoch_start_offset: int | None = None
+    batches: BatchAccumulator | None = None
+    progress: dict[ReplicaKey, ReplicaProgress] = attrs.field(factory=dict)
+    fetched_voters: set[int] = attrs.field(factory=set)
+    parked: dict[ReplicaKey, ParkedFetch] = attrs.field(factory=dict)
+    reading: dict[int, WaitingFetch] = attrs.field(factory=dict)
+    is_resignation_due: bool = False
+
+    def progress_of(self, voter: VoterNode) -> ReplicaProgress | None:
+        """Return the progress of a voter; of a voter without a directory id, that of its last Fetch."""
+        return next((self.progress[key] for key in reversed(self.progress) if voter.is_voter(key)), None)

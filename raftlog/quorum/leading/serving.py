@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Serves fetches: with records, with the offset to truncate to, or with a snapshot to fetch instead.
+
+A valid Fetch says how far the sender is. A Fetch that diverges, or needs a snapshot, says nothing of that kind
+(KAFKA-13141). If there is nothing new, a Fetch is parked until there is, or until its time is over.
+
+Source: KafkaRaftClient#handleFetchRequest, #tryCompleteFetchRequest, #buildFetchResponse.
+"""
+
+from typing import Final
+
+from raftlog.log.decisions import validate_offset_and_epoch
+from raftlog.offsets import ValidationKind
+from raftlog.quorum.leadership import Leadership, ParkedFetch, ReplicaProgress, WaitingFetch
+from raftlog.quorum.leading.leading_epoch import advance_high_watermark, note_fetch_of_voter
+from raftlog.quorum.replica import LocalReplica
+from raftlog.quorum.requests import cluster_error, leader_and_epoch
+from raftlog.quorum.seam.effects import ReadLog
+from raftlog.quorum.seam.identity import ReceivedRequest
+from raftlog.records.messages.raft.error_codes import ErrorCode
+from raftlog.records.messages.raft.fetch_messages import (
+    FetchRequest,
+    FetchRequestFetchPartition,
+    FetchResponse,
+    FetchResponseEpochEndOffset,
+    FetchResponseFetchableTopicResponse,
+    FetchResponseLeaderIdAndEpoch,
+    FetchResponseNodeEndpoint,
+    FetchResponsePartitionData,
+    FetchResponseSnapshotId,
+)
+from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID
+from raftlog.voters.voter_set import ReplicaKey
+
+NO_END = FetchResponseEpochEndOffset()
+NO_SNAPSHOT = FetchResponseSnapshotId()
+
+MAX_WAITING_FETCHES: Final = 1000
+"""How many fetches may wait, for a read or parked. One more is answered at once, without records."""
+
+MAX_OBSERVERS: Final = 1000
+"""How many replicas that are no voters a leader remembers: those that fetched last."""
+
+
+def handle_fetch_request(replica: LocalReplica, received: ReceivedRequest, request: FetchRequest) -> None:
+    """Answer a Fetch now, after a read, or when there is something new."""
+    fetch = WaitingFetch(received, request)
+    error = cluster_error(replica, request.cluster_id)
+    if not error and _only_partition(replica, request) is None:
+        error = ErrorCode.INVALID_REQUEST
+    if error:
+        replica.outbox.respond(received.token, FetchResponse(throttle_time_ms=0, error_code=error, responses=()))
+        return
+    asked = partition_of(request)
+    error = request_error(replica, request, asked)
+    if error:
+        _respond(replica, fetch, error=error)
+        return
+    _serve(replica, fetch, may_park=True)
+
+
+def _only_partition(replica: LocalReplica, request: FetchRequest) -> FetchRequestFetchPartition | None:
+    topics = request.topics
+    if len(topics) != 1 or len(topics[0].partitions) != 1 or topics[0].topic_id != replica.identity.topic_id:
+        return None
+    partition = topics[0].partitions[0]
+    return partition if partition.partition == 0 else None
+
+
+def partition_of(request: FetchRequest) -> FetchRequestFetchPartition:
+    """Return the partition of a Fetch that was found to be for this replica's log."""
+    return request.topics[0].partitions[0]
+
+
+def request_error(replica: LocalReplica, request: FetchRequest, asked: FetchRequestFetchPartition) -> ErrorCode:
+    """Return the error for a Fetch that cannot be true, or is not for the leader of this epoch.
+
+    Source: KafkaRaftClient#validateLeaderOnlyRequest.
+    """
+    least = min(request.max_wait_ms, asked.fetch_offset, asked.last_fetched_epoch, asked.current_leader_epoch)
+    if least < 0 or asked.last_fetched_epoch > asked.current_leader_epoch:
+        return ErrorCode.INVALID_REQUEST
+    if asked.current_leader_epoch < replica.epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    if asked.current_leader_epoch > replica.epoch:
+        return ErrorCode.UNKNOWN_LEADER_EPOCH
+    return ErrorCode.NONE if replica.leadership is not None else ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def _serve(replica: LocalReplica, fetch: WaitingFetch, *, may_park: bool) -> None:
+    """Answer a Fetch, begin to read for it, or park it if it may be."""
+    leadership, asked = replica.leadership, partition_of(fetch.request)
+    error = request_error(replica, fetch.request, asked)
+    if error or leadership is None:
+        _respond(replica, fetch, error=error)
+        return
+    log = replica.log.state
+    latest = log.latest_snapshot_id
+    if asked.fetch_offset == 0 and latest is not None and latest != BOOTSTRAP_SNAPSHOT_ID:
+        _respond(replica, fetch, snapshot_id=FetchResponseSnapshotId(end_offset=latest.offset, epoch=latest.epoch))
+        return
+    valid = validate_offset_and_epoch(log, asked.fetch_offset, asked.last_fetched_epoch)
+    found = valid.offset_and_epoch
+    if valid.kind is ValidationKind.SNAPSHOT:
+        _respond(replica, fetch, snapshot_id=FetchResponseSnapshotId(end_offset=found.offset, epoch=found.epoch))
+    elif valid.kind is ValidationKind.DIVERGING:
+        _respond(replica, fetch, diverging=FetchResponseEpochEndOffset(epoch=found.epoch, end_offset=found.offset))
+    else:
+        _serve_valid(replica, leadership, fetch, may_park=may_park)
+
+
+def _serve_valid(replica: LocalReplica, leadership: Leadership, fetch: WaitingFetch, *, may_park: bool) -> None:
+    request, asked = fetch.request, partition_of(fetch.request)
+    key = ReplicaKey(request.replica_state.replica_id, asked.replica_directory_id)
+    if key.id == replica.identity.key.id:
+        _respond(replica, fetch, error=ErrorCode.UNKNOWN_SERVER_ERROR)
+        return
+    if key.id >= 0:
+        note_fetch(replica, leadership, key, asked.fetch_offset)
+    if len(leadership.parked) + len(leadership.reading) >= MAX_WAITING_FETCHES:
+        _respond(replica, fetch)
+        return
+    if asked.fetch_offset < replica.log.state.end_offset:
+        effect = replica.outbox.on_log(
+            lambda number: ReadLog(number, asked.fetch_offset, min(request.max_bytes, replica.config.fetch_max_bytes))
+        )
+        leadership.reading[effect.number] = fetch
+        return
+    known = -1 if replica.high_watermark is None else replica.high_watermark
+    if not may_park or request.max_wait_ms == 0 or asked.high_watermark < known:
+        _respond(replica, fetch)
+        return
+    response = fetch_response(replica, fetch.received)
+    deadline_ms = replica.now_ms + request.max_wait_ms
+    replaced = leadership.parked.pop(key, None)
+    if replaced is not None:
+        replica.outbox.respond(replaced.fetch.received.token, replaced.response)
+    leadership.parked[key] = ParkedFetch(fetch, response, deadline_ms)
+
+
+def note_fetch(replica: LocalReplica, leadership: Leadership, key: ReplicaKey, end_offset: int) -> None:
+    """Note how far a replica is, and commit what a majority has by now.
+
+    Source: LeaderState#updateReplicaState.
+    """
+    before, leader_end = leadership.progress.pop(key, None), replica.log.state.end_offset
+    caught_up = -1 if before is None else before.caught_up_wall_ms
+    if end_offset >= leader_end:
+        caught_up = replica.wall_ms
+    elif before is not None and end_offset >= before.leader_end_offset:
+        caught_up = before.fetched_wall_ms
+    leadership.progress[key] = ReplicaProgress(end_offset, replica.now_ms, replica.wall_ms, leader_end, caught_up)
+    _forget_observers(replica, leadership)
+    note_fetch_of_voter(replica, leadership, key)
+    known = replica.high_watermark
+    advance_high_watermark(replica, leadership)
+    if replica.high_watermark != known:
+        answer_parked(replica, leadership)
+
+
+def _forget_observers(replica: LocalReplica, leadership: Leadership) -> None:
+    """Forget the observer that has not fetched for the longest time, if there are too many."""
+    if len(leadership.progress) <= MAX_OBSERVERS + len(replica.voters.voters):
+        return
+    observers = (key for key in leadership.progress if not replica.voters.is_voter(key))
+    del leadership.progress[next(observers)]
+
+
+def answer_parked(replica: LocalReplica, leadership: Leadership) -> None:
+    """Answer all fetches that wait, because there are records, or the high watermark has risen."""
+    parked, leadership.parked = leadership.parked, {}
+    for each in parked.values():
+        _serve(replica, each.fetch, may_park=False)
+
+
+def answer_expired(replica: LocalReplica, leadership: Leadership) -> None:
+    """Answer the fetches whose time is over."""
+    for key, each in list(leadership.parked.items()):
+        if each.deadline_ms <= replica.now_ms:
+            del leadership.parked[key]
+            replica.outbox.respond(each.fetch.received.token, each.response)
+
+
+def answer_read(replica: LocalReplica, number: int, records: bytes | memoryview) -> None:
+    """Answer the Fetch that a read was for. A read of an earlier leadership is answered already."""
+    leadership = replica.leadership
+    fetch = None if leadership is None else leadership.reading.pop(number, None)
+    if fetch is not None:
+        _respond(replica, fetch, records=records)
+
+
+def end_leading(replica: LocalReplica) -> None:
+    """Answer all that waits, because this replica leads no more.
+
+    Source: KafkaRaftClient#transitionToResigned.
+    """
+    leadership, replica.leadership = replica.leadership, None
+    if leadership is None:
+        return
+    waiting = [each.fetch for each in leadership.parked.values()]
+    for fetch in [*waiting, *leadership.reading.values()]:
+        _respond(replica, fetch, error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    if leadership.batches is not None:
+        leadership.batches.close()
+
+
+def _respond(
+    replica: LocalReplica,
+    fetch: WaitingFetch,
+    *,
+    error: ErrorCode = ErrorCode.NONE,
+    records: bytes | memoryview = b"",
+    diverging: FetchResponseEpochEndOffset = NO_END,
+    snapshot_id: FetchResponseSnapshotId = NO_SNAPSHOT,
+) -> None:
+    response = fetch_response(
+        replica, fetch.received, error=error, records=records, diverging=diverging, snapshot_id=snapshot_id
+    )
+    replica.outbox.respond(fetch.received.token, response)
+
+
+def fetch_response(
+    replica: LocalReplica,
+    received: ReceivedRequest,
+    *,
+    error: ErrorCode = ErrorCode.NONE,
+    records: bytes | memoryview = b"",
+    diverging: FetchResponseEpochEndOffset = NO_END,
+    snapshot_id: FetchResponseSnapshotId = NO_SNAPSHOT,
+) -> FetchResponse:
+    """Return a response. An error, and a leader that has committed nothing yet, name no high watermark."""
+    leader, epoch = leader_and_epoch(replica)
+    known = replica.high_watermark if not error and replica.leadership is not None else None
+    partition = FetchResponsePartitionData(
+        partition_index=0,
+        error_code=error,
+        high_watermark=-1 if known is None else known,
+        log_start_offset=replica.log.state.start_offset,
+        diverging_epoch=diverging,
+        current_leader=FetchResponseLeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch),
+        snapshot_id=snapshot_id,
+        aborted_transactions=(),
+        records=records,
+    )
+    topic = FetchResponseFetchableTopicResponse(topic_id=replica.identity.topic_id, partitions=(partition,))
+    found = replica.leader_address(received.listener) if received.version >= 17 else None
+    endpoints: tuple[FetchResponseNodeEndpoint, ...] = ()
+    if found is not None:
+        endpoints = (FetchResponseNodeEndpoint(node_id=found[0], host=found[1].host, port=found[1].port),)
+    return FetchResponse(throttle_time_ms=0, responses=(topic,), node_endpoints=endpoints)

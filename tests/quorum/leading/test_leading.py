@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Leading an epoch: what is committed, which fetches wait, and what a leader does in time."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from raftlog.offsets import OffsetAndEpoch
+from raftlog.quorum.leading.serving import MAX_OBSERVERS, MAX_WAITING_FETCHES
+from raftlog.quorum.quorum_config import QuorumConfig
+from raftlog.quorum.roles.roles import Leader, Resigned
+from raftlog.quorum.seam.effects import Effect, FlushLog, LogWork, ReadLog
+from raftlog.quorum.seam.identity import ReceivedRequest, ReplicaIdentity
+from raftlog.records.messages.raft.error_codes import ErrorCode
+from raftlog.records.messages.raft.fetch_messages import FetchResponse, FetchResponsePartitionData
+from raftlog.voters.voter_set import Endpoints, ReplicaKey
+from tests.quorum.messages import CLUSTER, LOCAL, fetch_request, vote_request, vote_response
+from tests.quorum.single_replica import LISTENER, SingleReplica, log_with, replica_key, voter_set_of
+
+RUNS = ((1, 3), (2, 2))
+EPOCH_START = 5
+LOG_END = 8
+ENDS = (OffsetAndEpoch(0, 0), OffsetAndEpoch(3, 1), OffsetAndEpoch(EPOCH_START, 2), OffsetAndEpoch(LOG_END, 3))
+"""Where the batches of a leader's log end, with the epochs: two runs of records, and the records that start epoch 3."""
+
+KNOWS_ALL = 2**63 - 1
+
+
+class SlowDisk(SingleReplica):
+    """A replica whose flushes, or reads, wait until they are let go, and the work on the log behind them."""
+
+    held: Sequence[Effect] = ()
+    slow: type[FlushLog | ReadLog] | None = None
+
+    def _carry_out(self, effect: Effect) -> None:
+        waits = self.slow is not None and isinstance(effect, self.slow)
+        if waits or (self.held and isinstance(effect, LogWork)):
+            self.held = (*self.held, effect)
+        else:
+            super()._carry_out(effect)
+
+    def let_go(self) -> None:
+        """Carry out what waits."""
+        held, self.held = self.held, ()
+        for effect in held:
+            super()._carry_out(effect)
+        self.settle()
+
+
+def leader_of(voter_ids: Sequence[int], slow: type[FlushLog | ReadLog] | None = None) -> SlowDisk:
+    """Return replica 1 as the leader of epoch 3: all other voters have voted for it."""
+    identity = ReplicaIdentity(
+        key=LOCAL, cluster_id=CLUSTER, endpoints=Endpoints.of({LISTENER: ("localhost", 9991)}), listener=LISTENER
+    )
+    core = SlowDisk(identity, QuorumConfig(), log=log_with(RUNS, voter_set_of(map(replica_key, voter_ids))))
+    core.slow = slow
+    if voter_ids != (1,):
+        core.sleep(1000)
+    for _ in range(2):
+        for each in core.take_requests():
+            core.respond(each.number, vote_response(is_granted=True, epoch=core.raft.role.epoch))
+    assert isinstance(core.raft.role, Leader)
+    return core
+
+
+def fetch(
+    core: SingleReplica, key: ReplicaKey, end: OffsetAndEpoch, *, wait: int = 0, mark: int = KNOWS_ALL
+) -> list[FetchResponsePartitionData]:
+    """Deliver a Fetch, and return what has been answered since."""
+    core.request(key, fetch_request(key, core.raft.role.epoch, end, max_wait_ms=wait, high_watermark=mark), version=17)
+    return answers(core)
+
+
+def answers(core: SingleReplica) -> list[FetchResponsePartitionData]:
+    """Return the answers to fetches."""
+    messages = [each.message for each in core.take_responses()]
+    return [each.responses[0].partitions[0] for each in messages if isinstance(each, FetchResponse)]
+
+
+# What is committed
+
+
+@given(st.integers(2, 5), st.lists(st.tuples(st.integers(2, 7), st.sampled_from(ENDS), st.sampled_from((None, 9)))))
+def test_a_majority_of_voters_commits(size: int, fetches: list[tuple[int, OffsetAndEpoch, int | None]]) -> None:
+    """Whoever fetches what: the high watermark is the offset that a majority has, once it is past the epoch's start."""
+    core = leader_of(tuple(range(1, size + 1)))
+    ends = dict.fromkeys(range(2, size + 1), -1)
+    expected = None
+    for replica_id, end, directory in fetches:
+        fetch(core, replica_key(replica_id, directory), end)
+        if replica_id in ends and directory is None:
+            ends[replica_id] = end.offset
+        reached = sorted([LOG_END, *ends.values()], reverse=True)[size // 2]
+        if reached > EPOCH_START:
+            expected = reached
+        assert core.raft.high_watermark == expected
+
+
+def test_unflushed_records_are_served_and_not_counted() -> None:
+    """The other voter has the records before the leader's own disk has: that is no majority of two."""
+    core = leader_of((1, 2), FlushLog)
+    (answer,) = fetch(core, replica_key(2), ENDS[2])
+    assert int.from_bytes(bytes(answer.records or b"")[:8]) == EPOCH_START == core.log.flushed_offset
+    fetch(core, replica_key(2), ENDS[3])
+    assert core.raft.high_watermark is None
+    core.let_go()
+    assert core.raft.high_watermark == LOG_END
+
+
+def test_a_leader_that_is_slower_than_a_majority_does_not_delay_it() -> None:
+    """Two of three voters are a majority without the leader."""
+    core = leader_of((1, 2, 3), FlushLog)
+    fetch(core, replica_key(2), ENDS[3])
+    assert core.raft.high_watermark is None
+    fetch(core, replica_key(3), ENDS[3])
+    assert core.raft.high_watermark == LOG_END
+
+
+def test_the_flush_of_the_leader_answers_a_fetch_that_waits_for_it() -> None:
+    """It raises the high watermark."""
+    core = leader_of((1, 2), FlushLog)
+    fetch(core, replica_key(2), ENDS[3])
+    assert fetch(core, replica_key(4), ENDS[3], wait=500, mark=-1) == []
+    core.let_go()
+    assert [each.high_watermark for each in answers(core)] == [LOG_END]
+
+
+# Reads
+
+
+def test_a_fetch_is_answered_when_its_records_are_read() -> None:
+    """Not before, and with what was read."""
+    core = leader_of((1, 2, 3), ReadLog)
+    assert fetch(core, replica_key(2), ENDS[1]) == []
+    core.let_go()
+    (answer,) = answers(core)
+    assert answer.error_code == ErrorCode.NONE
+    assert int.from_bytes(bytes(answer.records or b"")[:8]) == ENDS[1].offset
+
+
+def test_a_read_that_comes_after_the_leadership_changes_nothing() -> None:
+    """Its Fetch has been answered with the error."""
+    core = leader_of((1, 2, 3), ReadLog)
+    fetch(core, replica_key(2), ENDS[1])
+    core.raft.receive_request(vote_request(replica_key(3), 9, ENDS[3]), ReceivedRequest("v", 2, LISTENER))
+    core.settle()
+    assert [each.error_code for each in answers(core)] == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+    core.let_go()
+    assert answers(core) == []
+
+
+# Bounds
+
+
+def test_the_number_of_fetches_that_wait_is_bounded() -> None:
+    """The last that fits waits; one more is answered at once, without records, and displaces none."""
+    core = leader_of((1, 2, 3))
+    for each in range(MAX_WAITING_FETCHES):
+        assert fetch(core, replica_key(10 + each), ENDS[3], wait=500) == []
+    (answer,) = fetch(core, replica_key(5), ENDS[3], wait=500)
+    assert (answer.error_code, answer.records) == (ErrorCode.NONE, b"")
+    (answer,) = fetch(core, replica_key(5), ENDS[1])
+    assert (answer.error_code, answer.records) == (ErrorCode.NONE, b"")
+    core.sleep(500)
+    assert len(answers(core)) == MAX_WAITING_FETCHES
+
+
+def test_a_replica_has_one_fetch_that_waits() -> None:
+    """A second one from the same replica displaces the first, which is answered; one from another replica does not."""
+    core = leader_of((1, 2, 3))
+    assert fetch(core, replica_key(2), ENDS[3], wait=500) == []
+    assert fetch(core, replica_key(3), ENDS[3], wait=500) == []
+    assert len(fetch(core, replica_key(3), ENDS[3], wait=500)) == 1
+
+
+@pytest.mark.parametrize("extra", [-1, 0, 1])
+def test_the_leader_remembers_a_bounded_number_of_observers(extra: int) -> None:
+    """The one that has not fetched for the longest time is forgotten; voters never are."""
+    core = leader_of((1, 2, 3))
+    fetch(core, replica_key(2), ENDS[3])
+    fetch(core, replica_key(3), ENDS[3])
+    for each in range(MAX_OBSERVERS + extra):
+        fetch(core, replica_key(10 + each), ENDS[1])
+    known = core.raft._replica.leadership
+    assert known is not None
+    assert {replica_key(2), replica_key(3)} <= set(known.progress)
+    # The voter that has not fetched leaves its place free.
+    assert (replica_key(10) in known.progress) == (extra <= 1)
+    fetch(core, replica_key(9), ENDS[1])
+    assert (replica_key(10) in known.progress) == (extra < 1)
+
+
+# Time
+
+
+def test_a_lone_leader_needs_no_majority() -> None:
+    """The only voter leads on for any time."""
+    core = leader_of((1,))
+    core.sleep(10_000_000)
+    assert isinstance(core.raft.role, Leader)
+
+
+def test_the_deadline_of_a_leader_is_the_next_thing_to_do() -> None:
+    """Announce itself after half a fetch timeout, answer a Fetch, resign."""
+    core = leader_of((1, 2, 3))
+    assert core.raft.deadline_ms == core.now_ms + 1000
+    fetch(core, replica_key(4), ENDS[3], wait=400)
+    assert core.raft.deadline_ms == core.now_ms + 400
+    core.sleep(2999)
+    assert isinstance(core.raft.role, Leader)
+    assert core.raft.deadline_ms == core.now_ms + 1
+    core.sleep(1)
+    assert isinstance(core.raft.role, Resigned)
+
+
+def test_a_replica_was_last_caught_up_when_it_had_all_that_there_was() -> None:
+    """A follower that has now what the leader had at its previous Fetch was caught up at the time of that Fetch."""
+    core = leader_of((1, 2, 3))
+    leadership = core.raft._replica.leadership
+    assert leadership is not None
+    fetch(core, replica_key(2), ENDS[1])
+    assert leadership.progress[replica_key(2)].caught_up_wall_ms == -1
+    before = core.now_ms
+    core.sleep(7)
+    fetch(core, replica_key(2), ENDS[3])
+    assert leadership.progress[replica_key(2)].caught_up_wall_ms == before + 7
