@@ -4,6 +4,7 @@
 Source: LeaderState.
 """
 
+from collections import deque
 from typing import NamedTuple
 
 import attrs
@@ -58,6 +59,18 @@ class ParkedFetch(NamedTuple):
     deadline_ms: int
 
 
+class PendingAppend(NamedTuple):
+    """Records that an application has appended, and that are not committed yet.
+
+    Attributes:
+        number: of the append.
+        last_offset: of its records, inclusive.
+    """
+
+    number: int
+    last_offset: int
+
+
 @attrs.define(eq=False)
 class Leadership:
     """The state of one leadership.
@@ -70,6 +83,8 @@ class Leadership:
         flushing: the number of the effect that flushes the log, until it is reported.
         epoch_start_offset: the first offset of the epoch; None until the log has entered the epoch.
         batches: the records to be appended; None until then.
+        handed_end_offset: the end, exclusive, of the records that were handed to the log.
+        pending: the appends that are not committed yet, in the order of their offsets.
         progress: of the replicas that have fetched in this epoch, the one that fetched last at the end.
         fetched_voters: ids of the voters that have fetched since a majority last did.
         parked: fetches that wait, at most one per replica.
@@ -84,6 +99,8 @@ class Leadership:
     flushing: int | None = None
     epoch_start_offset: int | None = None
     batches: BatchAccumulator | None = None
+    handed_end_offset: int = 0
+    pending: deque[PendingAppend] = attrs.field(factory=deque)
     progress: dict[ReplicaKey, ReplicaProgress] = attrs.field(factory=dict)
     fetched_voters: set[int] = attrs.field(factory=set)
     parked: dict[ReplicaKey, ParkedFetch] = attrs.field(factory=dict)

@@ -7,7 +7,7 @@ It only dispatches; the modules beside it do the work. After each input it lets 
 Source: KafkaRaftClient.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -37,6 +37,8 @@ from raftlog.quorum.following.fetching import (
     learn_high_watermark,
 )
 from raftlog.quorum.following.updating_voter import handle_update_voter_response, needs_update, update_voter
+from raftlog.quorum.leadership import PendingAppend
+from raftlog.quorum.leading.appending import append, end_uncommitted
 from raftlog.quorum.leading.leading_epoch import begin_leading, lead, note_log_work
 from raftlog.quorum.leading.serving import (
     answer_expired,
@@ -216,6 +218,36 @@ class Raft:
         replica.connections.answered(destination_id, number, replica.now_ms, is_success=is_success)
         self._act()
 
+    def append(self, values: Sequence[bytes], *, epoch: int, required_base_offset: int | None = None) -> PendingAppend:
+        """Append records as the leader. What becomes of them is told once, by an ``EndAppend`` with the same number.
+
+        Records of several calls are written and flushed together: at the latest after ``append_linger_ms``, or when the
+        flush before them is done.
+
+        Args:
+            values: of the records, which have no keys. All of them go into one batch.
+            epoch: in which the caller believes this replica to be the leader.
+            required_base_offset: refuse the append unless the first record gets this offset.
+
+        Returns:
+            the number of the append, and the offset of its last record.
+
+        Raises:
+            NotLeaderError: this replica does not lead that epoch, or has not begun it in the log yet, or has halted.
+            UnknownEpochError: the epoch is a later one.
+            NonContiguousAppendError: the first record would not get the required offset.
+            BatchTooLargeError: the records do not fit in one batch.
+            BufferExhaustedError: too many records wait for the disk. Try again after the next effects.
+            ValueError: there are no records, or a value is empty.
+
+            Nothing has changed then.
+
+        Source: RaftClient#prepareAppend.
+        """
+        appended = append(self._replica, values, epoch, required_base_offset)
+        self._act()
+        return appended
+
     def request_failed(self, number: int, *, is_version_unsupported: bool = False) -> None:
         """Note that a request could not be sent, or that no response will come.
 
@@ -277,6 +309,7 @@ class Raft:
     def effect_failed(self, number: int, reason: str) -> None:
         """Note that an effect on the disk has failed: the disk may hold anything, so this replica stops for good."""
         self._replica.halt(f"effect {number}: {reason}")
+        self._act()
 
     def _act(self) -> None:
         """Let the role do what is due, and the roles that follow from it."""
@@ -288,6 +321,8 @@ class Raft:
             is_changed = type(replica.role) is not type(before) or replica.epoch != before.epoch
             changes += is_changed
             invariant(changes <= _MAX_ROLES_PER_INPUT, "{} changes of the role, now {}", changes, replica.role)
+        if replica.halt_reason is not None and replica.leadership is not None:
+            end_uncommitted(replica, replica.leadership)
 
 
 _RESPONSE_TYPES: Final[Mapping[type[RaftRequest], type[RaftResponse]]] = MappingProxyType(

@@ -321,6 +321,8 @@ LEADING: Final = Scenario(
         lambda core: core.respond(core.requests[-1].number, vote_response(is_granted=True, epoch=1)),
         lambda core: core.respond(core.requests[-1].number, vote_response(is_granted=True, epoch=2)),
         lambda core: core.request("", fetch_request(replica_key(2), 2, OffsetAndEpoch(6, 2)), version=17),
+        lambda core: core.append(b"a"),
+        lambda core: core.sleep(30),
         lambda core: core.sleep(3_000),
     ),
 )

@@ -81,6 +81,7 @@ class KafkaStep:
         responses: that it sent, with the tokens of their requests.
         fatal: the error that it died of, or None.
         config: the words of the configuration line, or empty.
+        appended: what came of an append: the last offset, or the name of an exception; or empty.
     """
 
     state: tuple[str, ...] = ()
@@ -88,6 +89,7 @@ class KafkaStep:
     responses: tuple[tuple[str, RaftResponse], ...] = ()
     fatal: str | None = None
     config: tuple[str, ...] = ()
+    appended: str = ""
 
 
 class RaftOracle:
@@ -150,6 +152,8 @@ def _with_line(step: KafkaStep, words: list[str]) -> KafkaStep:
             return attrs.evolve(step, state=tuple(rest))
         case ["config", *rest]:
             return attrs.evolve(step, config=tuple(rest))
+        case ["appended", what]:
+            return attrs.evolve(step, appended=what)
         case ["fatal", *rest]:
             return attrs.evolve(step, fatal=" ".join(rest))
         case ["request", number, api, node, host, port, data]:

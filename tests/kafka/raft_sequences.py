@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
+from raftlog.errors import NotLeaderError, UnknownEpochError
 from raftlog.quorum.quorum_config import QuorumConfig
 from raftlog.quorum.roles.roles import Follower, Leader
 from raftlog.quorum.seam.effects import SendRequest
@@ -186,7 +187,7 @@ class SideBySide:
         self._check("state", list(theirs.state), ours)
         answers = [(str(each.token), _comparable(each.message)) for each in self.core.take_responses()]
         self.outcome.errors.update(_error_code(message) for _, message in answers)
-        expected = self._without_early(theirs.responses, answers)
+        expected = self._with_present_mark(self._without_early(theirs.responses, answers), answers, int(ours[5]))
         self._check("responses", sorted(expected, key=repr), sorted(answers, key=repr))
         sent = self.core.take_requests()
         left = list(sent)
@@ -217,6 +218,18 @@ class SideBySide:
                 self.answered_early.add(token)
                 ours.remove((token, message))
         return expected
+
+    def _with_present_mark(
+        self, theirs: list[tuple[str, RaftResponse]], ours: list[tuple[str, RaftResponse]], present: int
+    ) -> list[tuple[str, RaftResponse]]:
+        """Return Kafka's responses, with the present high watermark where raftlog's names it (DECISIONS.md, 54).
+
+        When several parked fetches are answered at once, Kafka names the high watermark that it knew when it turned to
+        each of them, and the next one may raise it.
+        """
+        latest = str(len(self.history) - 1)
+        marked = {token for token, message in ours if token != latest and _mark(message) == present}
+        return [(token, _with_mark(message, present) if token in marked else message) for token, message in theirs]
 
     def _note_fatal(self, message: str) -> None:
         self.outcome.fatal = next((part for part in FATAL if part in message), None)
@@ -257,7 +270,7 @@ class SideBySide:
         disturbance = 0.2 if self.inputs.is_favoured else 1
         choices: list[tuple[Callable[[], None], float]] = [(self._sleep, 2), (self._draw, 1)]
         choices += [(self._vote, 4 * disturbance), (self._begin, disturbance), (self._end, disturbance)]
-        choices.append((self._fetch, 12 if is_leader else 1))
+        choices += [(self._fetch, 12 if is_leader else 1), (self._append, 5 if is_leader else 0.3)]
         if self.pending:
             choices.append((self._respond, 7))
         functions, weights = zip(*choices, strict=True)
@@ -305,6 +318,16 @@ class SideBySide:
         self.core.respond(number, message)
         self._compare(theirs)
 
+    def _append(self) -> None:
+        role = self.core.raft.role
+        epoch = max(0, role.epoch + self.random.choice((-1, 0, 0, 0, 0, 0, 0, 0, 0, 1)))
+        count = self.random.randint(1, 3)
+        self.history.append(f"append {epoch} {count}")
+        self.outcome.inputs["append"] += 1
+        theirs = self._oracle.run("append", epoch, count)
+        self._check("appended", theirs.appended, _append(self.core, epoch, count))
+        self._compare(theirs)
+
     def _vote(self) -> None:
         self._request(self.inputs.vote())
 
@@ -321,11 +344,37 @@ class SideBySide:
         self._request(message)
 
 
+_EXCEPTIONS = {NotLeaderError: "NotLeaderException", UnknownEpochError: "IllegalArgumentException"}
+
+
 def _error_code(message: RaftResponse) -> int:
     """Return the error of a response: for the whole request, or of its partition."""
     topics = message.responses if isinstance(message, FetchResponse) else getattr(message, "topics", ())
     code: int = topics[0].partitions[0].error_code if topics else getattr(message, "error_code", 0)
     return code
+
+
+def _append(core: SingleReplica, epoch: int, count: int) -> str:
+    try:
+        return str(core.append(*[b"r"] * count, epoch=epoch).last_offset)
+    except (NotLeaderError, UnknownEpochError) as error:
+        return _EXCEPTIONS[type(error)]
+
+
+def _mark(message: RaftResponse) -> int:
+    """Return the high watermark in a Fetch response; -1 in any other."""
+    if not isinstance(message, FetchResponse) or not message.responses:
+        return -1
+    return message.responses[0].partitions[0].high_watermark
+
+
+def _with_mark(message: RaftResponse, present: int) -> RaftResponse:
+    """Return a Fetch response with a high watermark in the place of a lower one that it names."""
+    if not isinstance(message, FetchResponse) or not 0 <= _mark(message) < present:
+        return message
+    topic = message.responses[0]
+    partition = attrs.evolve(topic.partitions[0], high_watermark=present)
+    return attrs.evolve(message, responses=(attrs.evolve(topic, partitions=(partition,)),))
 
 
 def _comparable(message: RaftResponse) -> RaftResponse:

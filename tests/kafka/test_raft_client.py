@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kafka's own raft client and raftlog's core do the same: elections, votes, following a leader, and leading."""
+"""Kafka's own raft client and raftlog's core do the same: elections, votes, following a leader, leading, appending."""
 
 from collections import Counter
 from pathlib import Path
@@ -43,6 +43,7 @@ def test_a_replica_does_what_kafkas_does(tmp_path: Path) -> None:
     assert fatal.total() <= SEQUENCES // 10
     assert min(roles[role] for role in ("Unattached", "Prospective", "Candidate", "Follower", "Resigned")) > 500
     assert roles["Leader"] > 10_000
+    assert inputs["append"] > 5_000
     answered = {
         ErrorCode.NONE,
         ErrorCode.INVALID_REQUEST,

@@ -16,10 +16,11 @@ from raftlog.quorum.seam.log_view import ControlRecordView
 from raftlog.quorum.seam.outbox import Outbox
 from raftlog.records.messages.raft.error_codes import ErrorCode
 from raftlog.voters.voter_set import ReplicaKey
-from tests.mutants.planting import Mutant, Wrong, instead, swapped
+from tests.mutants.planting import Mutant, Wrong, instead, instead_of_property, swapped
 
 SCENARIOS: Final = "tests/scenarios/test_scenarios.py::test_scenario"
 RAFT: Final = "tests/quorum/test_raft.py"
+APPENDING: Final = "tests/quorum/leading/test_appending.py"
 LEADING: Final = "tests/quorum/leading/test_leading.py"
 
 
@@ -194,7 +195,39 @@ def _for_ever(right: Wrong) -> Wrong:
     return lead
 
 
+def _as_failed(right: Wrong) -> Wrong:
+    def end_uncommitted(core: Any, leadership: Any) -> None:
+        leadership.handed_end_offset = 0
+        right(core, leadership)
+
+    return end_uncommitted
+
+
+def _when_it_is_flushed(right: Wrong) -> Wrong:
+    def end_committed(core: Any, leadership: Any) -> None:
+        known = core.high_watermark
+        core.high_watermark = core.log.flushed_offset
+        right(core, leadership)
+        core.high_watermark = known
+
+    return end_committed
+
+
 MUTANTS: Final = (
+    Mutant(
+        "R-unknown",
+        "what is in the log when a leadership ends has not failed",
+        "Raft dissertation, 6.3",
+        swapped(serving, "end_uncommitted", _as_failed),
+        (APPENDING,),
+    ),
+    Mutant(
+        "R-acknowledged",
+        "an append is acknowledged when a majority has flushed it, not when the leader has",
+        "Jepsen, NATS 2.12.1",
+        swapped(leading_epoch, "end_committed", _when_it_is_flushed),
+        (APPENDING,),
+    ),
     Mutant(
         "R-unflushed",
         "a leader counts its own records when they are flushed",
@@ -241,7 +274,7 @@ MUTANTS: Final = (
         "K-bootstrap-voters",
         "the first leader writes the voters of the bootstrap snapshot into the log",
         "KAFKA-16532",
-        instead(ControlRecordView, "last_voter_set_offset", property(lambda _: 0)),  # type: ignore[arg-type]
+        instead_of_property(ControlRecordView, "last_voter_set_offset", lambda _: 0),
         (SCENARIOS,),
     ),
     Mutant(
@@ -304,7 +337,7 @@ MUTANTS: Final = (
         "W3-core",
         "a replica that may have forgotten a vote neither votes nor stands for election",
         "QuorumState",
-        instead(replica.LocalReplica, "may_stand", property(lambda _: True)),  # type: ignore[arg-type]
+        instead_of_property(replica.LocalReplica, "may_stand", lambda _: True),
         (SCENARIOS, RAFT),
     ),
     Mutant(

@@ -9,12 +9,14 @@ import attrs
 from raftlog.log.control_records import KRaftControlRecordStateMachine, update_state
 from raftlog.log.memory_log import MemoryLog
 from raftlog.log.replicated_log import Isolation
+from raftlog.quorum.leadership import PendingAppend
 from raftlog.quorum.quorum_config import QuorumConfig
 from raftlog.quorum.raft import Raft, StartingPoint
 from raftlog.quorum.seam.effects import (
     AppendAsFollower,
     AppendAsLeader,
     Effect,
+    EndAppend,
     EnterEpoch,
     FlushLog,
     RaiseHighWatermark,
@@ -111,6 +113,7 @@ class SingleReplica:
         stored: its election state.
         requests: those that were sent and not taken.
         responses: those that were sent and not taken.
+        ended: the appends that have ended.
     """
 
     def __init__(
@@ -134,6 +137,7 @@ class SingleReplica:
         self.started_wall_ms = wall_ms
         self.requests: list[SendRequest] = []
         self.responses: list[SendResponse] = []
+        self.ended: list[EndAppend] = []
         found = StartingPoint(log=self._view(), stored=stored, may_vote=may_vote)
         self.raft = Raft(identity, config, self.draws, found, monotonic_ms=0, wall_ms=wall_ms)
         self.settle()
@@ -154,6 +158,8 @@ class SingleReplica:
                 self.requests.append(effect)
             case SendResponse():
                 self.responses.append(effect)
+            case EndAppend():
+                self.ended.append(effect)
             case StoreElectionState():
                 self.stored = effect.state
                 self.raft.stored(effect.number)
@@ -195,6 +201,13 @@ class SingleReplica:
         """Deliver a request."""
         self.raft.receive_request(message, ReceivedRequest(token, version, listener))
         self.settle()
+
+    def append(self, *values: bytes, epoch: int | None = None, at: int | None = None) -> PendingAppend:
+        """Append records, in the epoch of the replica or another one."""
+        wanted = self.raft.role.epoch if epoch is None else epoch
+        appended = self.raft.append(values, epoch=wanted, required_base_offset=at)
+        self.settle()
+        return appended
 
     def respond(self, number: int, message: RaftResponse) -> None:
         """Deliver the response to a request."""

@@ -9,6 +9,7 @@ Source: KafkaRaftClient#onBecomeLeader, #pollLeader, #maybeAppendBatches; Leader
 from raftlog.invariants import invariant
 from raftlog.quorum.high_watermark import advanced_high_watermark
 from raftlog.quorum.leadership import Leadership
+from raftlog.quorum.leading.appending import end_committed
 from raftlog.quorum.replica import LocalReplica
 from raftlog.quorum.roles.roles import Leader
 from raftlog.quorum.roles.transitions import LeadershipResigned
@@ -71,7 +72,11 @@ def _begin_epoch(replica: LocalReplica, leadership: Leadership, role: Leader) ->
 
 
 def lead(replica: LocalReplica, leadership: Leadership) -> None:
-    """Do what is due: resign, or write what was collected."""
+    """Do what is due: resign, or write what was collected.
+
+    While a flush is under way, appends collect: they are written together after it. So the records that wait for a slow
+    disk are bounded by those that the accumulator holds.
+    """
     is_alone = replica.voters.is_only_voter(replica.identity.key)
     is_expired = not is_alone and leadership.check_quorum_deadline_ms <= replica.now_ms
     if leadership.is_resignation_due or is_expired:
@@ -79,13 +84,17 @@ def lead(replica: LocalReplica, leadership: Leadership) -> None:
         replica.forget_high_watermark()
         return
     batches = leadership.batches
-    if batches is not None and batches.needs_drain(replica.wall_ms):
+    if batches is not None and leadership.flushing is None and batches.needs_drain(replica.wall_ms):
         _append(replica, leadership, batches)
 
 
 def _append(replica: LocalReplica, leadership: Leadership, batches: BatchAccumulator) -> None:
     with batches.drain() as drained:
         data = b"".join(bytes(each.data) for each in drained)
+        first, before, end = drained[0].base_offset, leadership.handed_end_offset, drained[-1].last_offset + 1
+        invariant(before <= first, "handed to the log up to {}, now offsets {}..{}", before, first, end)
+        leadership.handed_end_offset = end
+        invariant(first < end, "handed to the log up to {}, after offset {}", end, first)
     replica.work_on_log(lambda number: AppendAsLeader(number, data, leadership.epoch))
     leadership.flushing = replica.work_on_log(FlushLog)
 
@@ -117,6 +126,7 @@ def advance_high_watermark(replica: LocalReplica, leadership: Leadership) -> Non
     reached = advanced_high_watermark(before, ends, replica.voters.majority_size, start)
     if reached > before:
         replica.raise_high_watermark(reached)
+        end_committed(replica, leadership)
 
 
 def note_fetch_of_voter(replica: LocalReplica, leadership: Leadership, key: ReplicaKey) -> None:

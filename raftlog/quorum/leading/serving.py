@@ -12,6 +12,7 @@ from typing import Final
 from raftlog.log.decisions import validate_offset_and_epoch
 from raftlog.offsets import ValidationKind
 from raftlog.quorum.leadership import Leadership, ParkedFetch, ReplicaProgress, WaitingFetch
+from raftlog.quorum.leading.appending import end_uncommitted
 from raftlog.quorum.leading.leading_epoch import advance_high_watermark, note_fetch_of_voter
 from raftlog.quorum.replica import LocalReplica
 from raftlog.quorum.requests import cluster_error, leader_and_epoch
@@ -200,6 +201,7 @@ def end_leading(replica: LocalReplica) -> None:
     waiting = [each.fetch for each in leadership.parked.values()]
     for fetch in [*waiting, *leadership.reading.values()]:
         _respond(replica, fetch, error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    end_uncommitted(replica, leadership)
     if leadership.batches is not None:
         leadership.batches.close()
 

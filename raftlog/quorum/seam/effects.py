@@ -5,6 +5,7 @@ A driver executes the effects on disks in the order of the list. It reports each
 list as soon as they may be sent: the core holds them back until what they promise is durable.
 """
 
+import enum
 from typing import NamedTuple
 
 import attrs
@@ -172,5 +173,34 @@ class SendResponse:
     message: RaftResponse
 
 
+# Effects on the application
+
+
+class AppendOutcome(enum.Enum):
+    """What became of an append."""
+
+    COMMITTED = "committed"
+    """A majority of voters has flushed the records: no leader will truncate them."""
+    FAILED = "failed"
+    """The records were not written, and never will be."""
+    UNKNOWN = "unknown"
+    """The leadership ended while the records were in the log: the next leader may commit them, or have them dropped."""
+
+
+@attrs.frozen
+class EndAppend:
+    """Tell the application what became of an append. There is nothing to report.
+
+    Attributes:
+        number: that ``Raft.append`` returned.
+        last_offset: of the records, inclusive.
+        outcome: final.
+    """
+
+    number: int
+    last_offset: int
+    outcome: AppendOutcome
+
+
 LogWork = EnterEpoch | AppendAsLeader | AppendAsFollower | FlushLog | TruncateToEndOffset
-Effect = StoreElectionState | LogWork | ReadLog | RaiseHighWatermark | SendRequest | SendResponse
+Effect = StoreElectionState | LogWork | ReadLog | RaiseHighWatermark | SendRequest | SendResponse | EndAppend

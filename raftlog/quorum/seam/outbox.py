@@ -15,6 +15,7 @@ from raftlog.invariants import invariant
 from raftlog.quorum.seam.effects import (
     Destination,
     Effect,
+    EndAppend,
     LogWork,
     RaiseHighWatermark,
     ReadLog,
@@ -59,6 +60,14 @@ class Outbox:
     def respond(self, token: object, message: RaftResponse) -> None:
         """Ask for a request to be answered."""
         self._send(SendResponse(self._number(), token, message))
+
+    def new_number(self) -> int:
+        """Return a number for what is no effect yet."""
+        return self._number()
+
+    def tell(self, effect: EndAppend) -> None:
+        """Tell the application something that is certain already."""
+        self._ready.append(effect)
 
     def stored(self, number: int) -> None:
         """Note that an election state is durable, and release the messages that waited for it.

@@ -67,6 +67,7 @@ public final class RaftOracle {
                 case "sleep" -> context.time.sleep(Long.parseLong(words[1]));
                 case "request" -> deliver(words[1], Short.parseShort(words[2]), words[3], words[4]);
                 case "response" -> respond(Integer.parseInt(words[1]), words[2]);
+                case "append" -> append(Integer.parseInt(words[1]), Integer.parseInt(words[2]));
                 case "poll" -> poll();
                 default -> throw new IllegalArgumentException(words[0]);
             }
@@ -161,6 +162,19 @@ public final class RaftOracle {
             }
         });
         context.client.handle(inbound);
+        poll();
+    }
+
+    /** Append records that the client collects until it is polled; the answer is the last offset, or the exception. */
+    private void append(int epoch, int count) {
+        String answer;
+        try {
+            answer = String.valueOf(context.client.prepareAppend(epoch, Collections.nCopies(count, "r")));
+            context.client.schedulePreparedAppend();
+        } catch (RuntimeException error) {
+            answer = error.getClass().getSimpleName();
+        }
+        out.println("appended " + answer);
         poll();
     }
 
