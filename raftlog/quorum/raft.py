@@ -7,73 +7,34 @@ It only dispatches; the modules beside it do the work. After each input it lets 
 Source: KafkaRaftClient.
 """
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
-from typing import Final
+from collections.abc import Sequence
 
 import attrs
 
-from raftlog.invariants import invariant
+from raftlog.quorum.acting import act, deadline_ms, keep_leadership
 from raftlog.quorum.connections import Connections
-from raftlog.quorum.elections.announcements import (
-    announce_leadership,
-    announce_resignation,
-    handle_begin_quorum_epoch_request,
-    handle_begin_quorum_epoch_response,
-    handle_end_quorum_epoch_request,
-    handle_end_quorum_epoch_response,
-)
-from raftlog.quorum.elections.standing import (
-    advance_election,
-    begin_election,
-    handle_vote_response,
-    stand_for_election,
-)
-from raftlog.quorum.elections.votes_asked import handle_vote_request
-from raftlog.quorum.following.fetching import (
-    fetch_from_bootstrap,
-    fetch_from_leader,
-    handle_fetch_response,
-    learn_high_watermark,
-)
-from raftlog.quorum.following.updating_voter import handle_update_voter_response, needs_update, update_voter
+from raftlog.quorum.dispatch import check_response_type, handle_request, handle_response
+from raftlog.quorum.elections.standing import advance_election, begin_election
+from raftlog.quorum.following.fetching import learn_high_watermark
 from raftlog.quorum.leadership import PendingAppend
-from raftlog.quorum.leading.appending import append, end_uncommitted
-from raftlog.quorum.leading.leading_epoch import begin_leading, lead, note_log_work
-from raftlog.quorum.leading.serving import (
-    answer_expired,
-    answer_parked,
-    answer_read,
-    end_leading,
-    handle_fetch_request,
-)
+from raftlog.quorum.leading.appending import append
+from raftlog.quorum.leading.leading_epoch import note_log_work
+from raftlog.quorum.leading.serving import answer_parked, answer_read
 from raftlog.quorum.quorum_config import QuorumConfig
-from raftlog.quorum.replica import LocalReplica, SentRequest
+from raftlog.quorum.replica import LocalReplica
 from raftlog.quorum.responses import ResponseOutcome
 from raftlog.quorum.roles.draws import Draws
-from raftlog.quorum.roles.roles import Candidate, Follower, Leader, Prospective, Resigned, Role, Unattached
+from raftlog.quorum.roles.roles import Candidate, Role
 from raftlog.quorum.roles.starting import starting_role
-from raftlog.quorum.roles.transitions import MAX_EPOCH, ElectionTimedOut, FetchTimedOut, Surroundings
+from raftlog.quorum.roles.transitions import MAX_EPOCH, ElectionTimedOut, Surroundings
 from raftlog.quorum.seam.effects import Effect
 from raftlog.quorum.seam.identity import ReceivedRequest, ReplicaIdentity
 from raftlog.quorum.seam.log_view import LogView
 from raftlog.quorum.seam.outbox import Outbox
 from raftlog.records.files.quorum_state import QuorumStateData
-from raftlog.records.messages.raft.election_messages import (
-    BeginQuorumEpochRequest,
-    BeginQuorumEpochResponse,
-    EndQuorumEpochRequest,
-    EndQuorumEpochResponse,
-    VoteRequest,
-    VoteResponse,
-)
+from raftlog.records.messages.raft.election_messages import VoteRequest, VoteResponse
 from raftlog.records.messages.raft.error_codes import ErrorCode
-from raftlog.records.messages.raft.fetch_messages import FetchRequest, FetchResponse
 from raftlog.records.messages.raft.raft_messages import RaftRequest, RaftResponse
-from raftlog.records.messages.raft.voter_messages import UpdateRaftVoterRequest, UpdateRaftVoterResponse
-
-_MAX_ROLES_PER_INPUT: Final = 8
-"""How many roles an input can lead through: from follower to leader, for the only voter, are three."""
 
 
 @attrs.frozen(kw_only=True)
@@ -138,7 +99,7 @@ class Raft:
             advance_election(self._replica)
         elif may_stand and voters.is_only_voter(identity.key) and role.epoch < MAX_EPOCH:
             begin_election(self._replica, ElectionTimedOut())
-        self._act()
+        act(self._replica)
 
     @property
     def role(self) -> Role:
@@ -158,11 +119,7 @@ class Raft:
     @property
     def deadline_ms(self) -> int | None:
         """When ``tick`` must be called at the latest, in monotonic ms; None if there is nothing to wait for."""
-        replica = self._replica
-        if replica.halt_reason is not None:
-            return None
-        due = (_role_deadline_ms(replica), replica.connections.next_change_ms(replica.now_ms))
-        return min((each for each in due if each is not None and each > replica.now_ms), default=None)
+        return deadline_ms(self._replica)
 
     def take_effects(self) -> list[Effect]:
         """Return the effects to be carried out, and forget them."""
@@ -174,7 +131,7 @@ class Raft:
         """Let time pass. A call may come early, late or twice; a clock that goes back stands still."""
         self._replica.now_ms = max(self._replica.now_ms, monotonic_ms)
         self._replica.wall_ms = wall_ms
-        self._act()
+        act(self._replica)
 
     def receive_request(self, request: RaftRequest, received: ReceivedRequest) -> None:
         """Handle a request. Its answer is an effect, possibly a later one.
@@ -182,16 +139,9 @@ class Raft:
         Raises:
             TypeError: it is not a request of raft.
         """
-        replica = self._replica
-        if replica.halt_reason is not None:
-            return
-        if isinstance(request, FetchRequest):
-            handle_fetch_request(replica, received, request)
-        else:
-            response = _answer(replica, received, request)
-            if replica.halt_reason is None:
-                replica.outbox.respond(received.token, response)
-        self._act()
+        if self._replica.halt_reason is None:
+            handle_request(self._replica, received, request)
+            act(self._replica)
 
     def receive_response(self, number: int, response: RaftResponse) -> None:
         """Handle the response to a request, named by the number of its effect.
@@ -206,17 +156,16 @@ class Raft:
         sent = replica.sent.get(number)
         if replica.halt_reason is not None or sent is None:
             return
-        if _RESPONSE_TYPES[type(sent.message)] is not type(response):
-            raise ValueError(f"{type(response).__name__} to a {type(sent.message).__name__}")
+        check_response_type(sent, response)
         destination_id = sent.destination.id
         if not replica.connections.is_expected(destination_id, number):
             del replica.sent[number]
             return
-        outcome = _handle_response(replica, sent, response)
+        outcome = handle_response(replica, sent, response)
         replica.sent.pop(number, None)
         is_success = outcome is not ResponseOutcome.FAILED
         replica.connections.answered(destination_id, number, replica.now_ms, is_success=is_success)
-        self._act()
+        act(self._replica)
 
     def append(self, values: Sequence[bytes], *, epoch: int, required_base_offset: int | None = None) -> PendingAppend:
         """Append records as the leader. What becomes of them is told once, by an ``EndAppend`` with the same number.
@@ -245,7 +194,7 @@ class Raft:
         Source: RaftClient#prepareAppend.
         """
         appended = append(self._replica, values, epoch, required_base_offset)
-        self._act()
+        act(self._replica)
         return appended
 
     def request_failed(self, number: int, *, is_version_unsupported: bool = False) -> None:
@@ -261,7 +210,7 @@ class Raft:
         elif self._replica.sent.pop(number, None) is not None and sent is not None:
             replica = self._replica
             replica.connections.answered(sent.destination.id, number, replica.now_ms, is_success=False)
-            self._act()
+            act(self._replica)
 
     def stored(self, number: int) -> None:
         """Note that an election state is durable.
@@ -271,7 +220,7 @@ class Raft:
         """
         if self._replica.halt_reason is None:
             self._replica.outbox.stored(number)
-            self._act()
+            act(self._replica)
 
     def log_changed(self, number: int, log: LogView) -> None:
         """Note that work on the log is done.
@@ -291,143 +240,22 @@ class Raft:
         replica.log_work.popleft()
         before, replica.log = replica.log, log
         learn_high_watermark(replica)
-        _keep_leadership(replica)
+        keep_leadership(replica)
         end_offset = log.state.end_offset
         if replica.leadership is not None:
             known = replica.high_watermark
             note_log_work(replica, number)
             if replica.high_watermark != known or end_offset > before.state.end_offset:
                 answer_parked(replica, replica.leadership)
-        self._act()
+        act(self._replica)
 
     def log_read(self, number: int, records: bytes | memoryview) -> None:
         """Note what was read of the log. A read that is no longer needed is ignored."""
         if self._replica.halt_reason is None:
             answer_read(self._replica, number, records)
-            self._act()
+            act(self._replica)
 
     def effect_failed(self, number: int, reason: str) -> None:
         """Note that an effect on the disk has failed: the disk may hold anything, so this replica stops for good."""
         self._replica.halt(f"effect {number}: {reason}")
-        self._act()
-
-    def _act(self) -> None:
-        """Let the role do what is due, and the roles that follow from it."""
-        replica, changes, is_changed = self._replica, 0, True
-        while is_changed and replica.halt_reason is None:
-            before = replica.role
-            _keep_leadership(replica)
-            _act_in_role(replica)
-            is_changed = type(replica.role) is not type(before) or replica.epoch != before.epoch
-            changes += is_changed
-            invariant(changes <= _MAX_ROLES_PER_INPUT, "{} changes of the role, now {}", changes, replica.role)
-        if replica.halt_reason is not None and replica.leadership is not None:
-            end_uncommitted(replica, replica.leadership)
-
-
-_RESPONSE_TYPES: Final[Mapping[type[RaftRequest], type[RaftResponse]]] = MappingProxyType(
-    {
-        VoteRequest: VoteResponse,
-        BeginQuorumEpochRequest: BeginQuorumEpochResponse,
-        EndQuorumEpochRequest: EndQuorumEpochResponse,
-        FetchRequest: FetchResponse,
-        UpdateRaftVoterRequest: UpdateRaftVoterResponse,
-    }
-)
-
-
-def _answer(replica: LocalReplica, received: ReceivedRequest, request: RaftRequest) -> RaftResponse:
-    match request:
-        case VoteRequest():
-            return handle_vote_request(replica, received, request)
-        case BeginQuorumEpochRequest():
-            return handle_begin_quorum_epoch_request(replica, received, request)
-        case EndQuorumEpochRequest():
-            return handle_end_quorum_epoch_request(replica, received, request)
-    raise TypeError(f"not a request of raft: {type(request).__name__}")
-
-
-def _handle_response(replica: LocalReplica, sent: SentRequest, response: RaftResponse) -> ResponseOutcome:
-    match response:
-        case VoteResponse():
-            return handle_vote_response(replica, sent, response)
-        case BeginQuorumEpochResponse():
-            return handle_begin_quorum_epoch_response(replica, sent, response)
-        case EndQuorumEpochResponse():
-            return handle_end_quorum_epoch_response(replica, sent, response)
-        case FetchResponse():
-            return handle_fetch_response(replica, sent, response)
-        case UpdateRaftVoterResponse():
-            return handle_update_voter_response(replica, sent, response)
-    raise TypeError(f"not a response of raft: {type(response).__name__}")
-
-
-def _act_in_role(replica: LocalReplica) -> None:
-    """Do what a role does by itself: time out, ask for votes, fetch, announce a resignation."""
-    role, may_begin = replica.role, replica.may_begin_election
-    match role:
-        case Unattached():
-            if may_begin and role.election_deadline_ms is not None and role.election_deadline_ms <= replica.now_ms:
-                begin_election(replica, ElectionTimedOut())
-            else:
-                fetch_from_bootstrap(replica)
-        case Prospective() | Candidate():
-            stand_for_election(replica)
-        case Follower():
-            if may_begin and role.fetch_deadline_ms <= replica.now_ms:
-                begin_election(replica, FetchTimedOut())
-            else:
-                _follow(replica, role)
-        case Leader() if replica.leadership is not None:
-            answer_expired(replica, replica.leadership)
-            lead(replica, replica.leadership)
-            if isinstance(replica.role, Leader):
-                announce_leadership(replica, replica.leadership)
-        case Resigned():
-            announce_resignation(replica, role)
-            if role.election_deadline_ms <= replica.now_ms and role.epoch < MAX_EPOCH:
-                replica.change_role(ElectionTimedOut())
-
-
-def _keep_leadership(replica: LocalReplica) -> None:
-    """Begin to lead after an election was won, and end it after the role or the epoch has changed."""
-    leadership, is_leader = replica.leadership, isinstance(replica.role, Leader)
-    if leadership is not None and not (is_leader and leadership.epoch == replica.epoch):
-        end_leading(replica)
-    if is_leader and replica.leadership is None:
-        begin_leading(replica)
-
-
-def _follow(replica: LocalReplica, role: Follower) -> None:
-    """Fetch. If the leader may have to be told of a changed address, tell it first, once it can be sent a request."""
-    if role.update_deadline_ms <= replica.now_ms:
-        if needs_update(replica, role) and not update_voter(replica, role):
-            return
-        deadline = replica.now_ms + replica.config.update_voter_period_ms
-        replica.role = role = attrs.evolve(role, update_deadline_ms=deadline)
-    fetch_from_leader(replica, role)
-
-
-def _role_deadline_ms(replica: LocalReplica) -> int | None:
-    """Return when the role times out; None if it does not."""
-    match replica.role:
-        case Leader():
-            return _leader_deadline_ms(replica)
-        case Follower():
-            return replica.role.fetch_deadline_ms if replica.may_begin_election else None
-    return replica.role.election_deadline_ms
-
-
-def _leader_deadline_ms(replica: LocalReplica) -> int | None:
-    """Return when a leader has something to do: resign, announce itself, write, or answer a Fetch."""
-    leadership = replica.leadership
-    if leadership is None:
-        return None
-    due = [leadership.begin_deadline_ms, *(each.deadline_ms for each in leadership.parked.values())]
-    if not replica.voters.is_only_voter(replica.identity.key):
-        due.append(leadership.check_quorum_deadline_ms)
-    batches = leadership.batches
-    left = None if batches is None else batches.time_until_drain_ms(replica.wall_ms)
-    if left is not None:
-        due.append(replica.now_ms + left)
-    return min((each for each in due if each > replica.now_ms), default=None)
+        act(self._replica)

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lets the role do what is due, and says when it must be done next.
+
+Source: KafkaRaftClient#pollCurrentState.
+"""
+
+from typing import Final
+
+import attrs
+
+from raftlog.invariants import invariant
+from raftlog.quorum.elections.announcements import announce_leadership, announce_resignation
+from raftlog.quorum.elections.standing import begin_election, stand_for_election
+from raftlog.quorum.following.fetching import fetch_from_bootstrap, fetch_from_leader
+from raftlog.quorum.following.updating_voter import needs_update, update_voter
+from raftlog.quorum.leading.appending import end_uncommitted
+from raftlog.quorum.leading.leading_epoch import begin_leading, lead
+from raftlog.quorum.leading.serving import answer_expired, end_leading
+from raftlog.quorum.replica import LocalReplica
+from raftlog.quorum.roles.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
+from raftlog.quorum.roles.transitions import MAX_EPOCH, ElectionTimedOut, FetchTimedOut
+
+_MAX_ROLES_PER_INPUT: Final = 8
+"""How many roles an input can lead through: from follower to leader, for the only voter, are three."""
+
+
+def act(replica: LocalReplica) -> None:
+    """Let the role do what is due, and the roles that follow from it."""
+    changes, is_changed = 0, True
+    while is_changed and replica.halt_reason is None:
+        before = replica.role
+        keep_leadership(replica)
+        _act_in_role(replica)
+        is_changed = type(replica.role) is not type(before) or replica.epoch != before.epoch
+        changes += is_changed
+        invariant(changes <= _MAX_ROLES_PER_INPUT, "{} changes of the role, now {}", changes, replica.role)
+    if replica.halt_reason is not None and replica.leadership is not None:
+        end_uncommitted(replica, replica.leadership)
+
+
+def deadline_ms(replica: LocalReplica) -> int | None:
+    """Return when something is due next, in monotonic ms; None if there is nothing to wait for."""
+    if replica.halt_reason is not None:
+        return None
+    due = (_role_deadline_ms(replica), replica.connections.next_change_ms(replica.now_ms))
+    return min((each for each in due if each is not None and each > replica.now_ms), default=None)
+
+
+def _act_in_role(replica: LocalReplica) -> None:
+    """Do what a role does by itself: time out, ask for votes, fetch, announce a resignation."""
+    role, may_begin = replica.role, replica.may_begin_election
+    match role:
+        case Unattached():
+            if may_begin and role.election_deadline_ms is not None and role.election_deadline_ms <= replica.now_ms:
+                begin_election(replica, ElectionTimedOut())
+            else:
+                fetch_from_bootstrap(replica)
+        case Prospective() | Candidate():
+            stand_for_election(replica)
+        case Follower():
+            if may_begin and role.fetch_deadline_ms <= replica.now_ms:
+                begin_election(replica, FetchTimedOut())
+            else:
+                _follow(replica, role)
+        case Leader() if replica.leadership is not None:
+            answer_expired(replica, replica.leadership)
+            lead(replica, replica.leadership)
+            if isinstance(replica.role, Leader):
+                announce_leadership(replica, replica.leadership)
+        case Resigned():
+            announce_resignation(replica, role)
+            if role.election_deadline_ms <= replica.now_ms and role.epoch < MAX_EPOCH:
+                replica.change_role(ElectionTimedOut())
+
+
+def keep_leadership(replica: LocalReplica) -> None:
+    """Begin to lead after an election was won, and end it after the role or the epoch has changed."""
+    leadership, is_leader = replica.leadership, isinstance(replica.role, Leader)
+    if leadership is not None and not (is_leader and leadership.epoch == replica.epoch):
+        end_leading(replica)
+    if is_leader and replica.leadership is None:
+        begin_leading(replica)
+
+
+def _follow(replica: LocalReplica, role: Follower) -> None:
+    """Fetch. If the leader may have to be told of a changed address, tell it first, once it can be sent a request."""
+    if role.update_deadline_ms <= replica.now_ms:
+        if needs_update(replica, role) and not update_voter(replica, role):
+            return
+        deadline = replica.now_ms + replica.config.update_voter_period_ms
+        replica.role = role = attrs.evolve(role, update_deadline_ms=deadline)
+    fetch_from_leader(replica, role)
+
+
+def _role_deadline_ms(replica: LocalReplica) -> int | None:
+    """Return when the role times out; None if it does not."""
+    match replica.role:
+        case Leader():
+            return _leader_deadline_ms(replica)
+        case Follower():
+            return replica.role.fetch_deadline_ms if replica.may_begin_election else None
+    return replica.role.election_deadline_ms
+
+
+def _leader_deadline_ms(replica: LocalReplica) -> int | None:
+    """Return when a leader has something to do: resign, announce itself, write, or answer a Fetch."""
+    leadership = replica.leadership
+    if leadership is None:
+        return None
+    due = [leadership.begin_deadline_ms, *(each.deadline_ms for each in leadership.parked.values())]
+    if not replica.voters.is_only_voter(replica.identity.key):
+        due.append(leadership.check_quorum_deadline_ms)
+    batches = leadership.batches
+    left = None if batches is None else batches.time_until_drain_ms(replica.wall_ms)
+    if left is not None:
+        due.append(replica.now_ms + left)
+    return min((each for each in due if each > replica.now_ms), default=None)
