@@ -19,6 +19,7 @@ import attrs
 
 from raftlog.records.messages import releases
 from tests.hang_limit import HANG_S
+from tests.kafka.one_at_a_time import one_at_a_time
 
 HERE = Path(__file__).resolve().parent
 TARGET = HERE / "target"
@@ -62,12 +63,12 @@ def install(dialect: str) -> Path:
     folder = TARGET / dialect / "lib"
     installed = TARGET / dialect / "installed"
     pom = HERE / "pom.xml"
-    if installed.exists() and installed.stat().st_mtime >= pom.stat().st_mtime:
-        return folder
-    shutil.rmtree(folder, ignore_errors=True)
-    command = ["mvn", "-q", "-B", "-f", str(pom), "-P", f"kafka-{dialect}", "dependency:copy-dependencies"]
-    subprocess.run(command, check=True, capture_output=True, timeout=HANG_S)
-    installed.touch()
+    with one_at_a_time():
+        if not installed.exists() or installed.stat().st_mtime < pom.stat().st_mtime:
+            shutil.rmtree(folder, ignore_errors=True)
+            command = ["mvn", "-q", "-B", "-f", str(pom), "-P", f"kafka-{dialect}", "dependency:copy-dependencies"]
+            subprocess.run(command, check=True, capture_output=True, timeout=HANG_S)
+            installed.touch()
     return folder
 
 
@@ -99,10 +100,11 @@ def _compiled_driver(dialect: str) -> Path:
     """Compiles DumpMany.java against a release's jars, unless that is done."""
     source = HERE / "DumpMany.java"
     folder = TARGET / dialect / "classes"
-    compiled = folder / "DumpMany.class"
-    if not compiled.exists() or compiled.stat().st_mtime < source.stat().st_mtime:
-        command = ["javac", "-d", str(folder), "-cp", f"{install(dialect)}{os.sep}*", str(source)]
-        subprocess.run(command, check=True, capture_output=True, timeout=HANG_S)
+    compiled, jars = folder / "DumpMany.class", install(dialect)
+    with one_at_a_time():
+        if not compiled.exists() or compiled.stat().st_mtime < source.stat().st_mtime:
+            command = ["javac", "-d", str(folder), "-cp", f"{jars}{os.sep}*", str(source)]
+            subprocess.run(command, check=True, capture_output=True, timeout=HANG_S)
     return folder
 
 

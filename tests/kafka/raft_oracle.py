@@ -21,8 +21,11 @@ from raftlog.records.messages.raft.raft_messages import (
     write_rpc,
 )
 from raftlog.records.messages.schema import message_types
+from tests.hang_limit import HANG_S
 from tests.kafka import dump_tool
 from tests.kafka.controller import NEWEST_RELEASE, install_jars
+from tests.kafka.one_at_a_time import one_at_a_time
+from tests.kafka.raft_coverage import agent_option
 
 POM = Path(__file__).resolve().parent / "raft" / "pom.xml"
 
@@ -96,20 +99,33 @@ class RaftOracle:
     """A JVM with Kafka's raft client. Close it, or use it as a context manager.
 
     Args:
-        folder: an empty one, for the compiled driver.
+        coverage: a file in which JaCoCo notes the branches that the JVM takes, or None.
     """
 
-    def __init__(self, folder: Path) -> None:
-        joined = f"{folder}{os.pathsep}{install_jars(POM, NEWEST_RELEASE)}{os.sep}*"
-        source = POM.with_name("RaftOracle.java")
-        subprocess.run(["javac", "-d", str(folder), "-cp", joined, str(source)], check=True, capture_output=True)
+    def __init__(self, coverage: Path | None = None) -> None:
+        agent = () if coverage is None else (agent_option(coverage),)
         self._process = subprocess.Popen(
-            ["java", *dump_tool.JVM_OPTIONS, "-cp", joined, "org.apache.kafka.raft.RaftOracle"],
+            ["java", *dump_tool.JVM_OPTIONS, *agent, "-cp", self.prepare(), "org.apache.kafka.raft.RaftOracle"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
         )
+
+    @staticmethod
+    def prepare() -> str:
+        """Fetch Kafka's jars and compile the driver, unless that is done, and return the class path."""
+        jars = install_jars(POM, NEWEST_RELEASE)
+        classes = jars.with_name("classes")
+        joined = f"{classes}{os.pathsep}{jars}{os.sep}*"
+        sources = sorted(POM.parent.glob("*.java"))
+        compiled = classes / "compiled"
+        with one_at_a_time():
+            if not compiled.exists() or compiled.stat().st_mtime < max(each.stat().st_mtime for each in sources):
+                command = ["javac", "-d", str(classes), "-cp", joined, *map(str, sources)]
+                subprocess.run(command, check=True, capture_output=True, timeout=HANG_S)
+                compiled.touch()
+        return joined
 
     def __enter__(self) -> Self:
         return self

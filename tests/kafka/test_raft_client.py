@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kafka's own raft client and raftlog's core do the same: elections, votes, following a leader, leading, appending."""
 
-from collections import Counter
-from pathlib import Path
-
 import pytest
 
 from raftlog.records.messages.raft.error_codes import ErrorCode
 from tests.kafka import dump_tool
-from tests.kafka.raft_oracle import RaftOracle
-from tests.kafka.raft_sequences import FATAL, SideBySide
+from tests.kafka.raft_campaign import INPUTS, PROCESSES, run_campaign, shown_disagreement
+from tests.kafka.raft_sequences import FATAL
 
 pytestmark = [
     pytest.mark.kafka,
@@ -20,27 +17,21 @@ pytestmark = [
 ]
 
 SEQUENCES = 5_000
-INPUTS = 40
 
 
-def test_a_replica_does_what_kafkas_does(tmp_path: Path) -> None:
+def test_a_replica_does_what_kafkas_does() -> None:
     """Answers, requests, roles, stored election states, log ends and high watermarks are equal after every input.
 
     So are the records of a leader, byte for byte but for the order of the voters that granted their vote. A sequence
     ends early when Kafka's client dies of an input, which loses at most a tenth of them.
     """
-    inputs, roles, errors, fatal = Counter[str](), Counter[str](), Counter[int](), Counter[str]()
-    with RaftOracle(tmp_path) as oracle:
-        for seed in range(SEQUENCES):
-            outcome = SideBySide(oracle, seed).run(INPUTS)
-            inputs += outcome.inputs
-            roles += outcome.roles
-            errors += outcome.errors
-            fatal.update([outcome.fatal] if outcome.fatal else [])
-    print(f"{SEQUENCES} sequences: {dict(inputs)}, {dict(roles)}, {dict(errors)}, {dict(fatal)}")
+    figures = run_campaign(range(SEQUENCES), INPUTS, processes=PROCESSES)
+    print(figures)
 
-    assert set(fatal) <= set(FATAL)
-    assert fatal.total() <= SEQUENCES // 10
+    assert not figures.disagreements, "\n".join(shown_disagreement(*each) for each in figures.disagreements)
+    assert set(figures.fatal) <= set(FATAL)
+    assert figures.fatal.total() <= SEQUENCES // 10
+    roles, inputs, errors = figures.roles, figures.inputs, figures.errors
     assert min(roles[role] for role in ("Unattached", "Prospective", "Candidate", "Follower", "Resigned")) > 500
     assert roles["Leader"] > 10_000
     assert inputs["append"] > 5_000
