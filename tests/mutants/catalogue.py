@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All mutants by name. Bugs of leading, which is not built yet, are not among them."""
+"""All mutants by name."""
 
 from typing import Final
 
@@ -7,6 +7,7 @@ from tests.mutants import (
     of_accumulator,
     of_control_records,
     of_copies,
+    of_elections,
     of_invariants,
     of_kernel,
     of_logs,
@@ -29,6 +30,7 @@ _ALL: Final = (
     *of_copies.MUTANTS,
     *of_quarantine.MUTANTS,
     *of_quorum.MUTANTS,
+    *of_elections.MUTANTS,
     *of_quorum_state.MUTANTS,
     *of_snapshots.MUTANTS,
     *of_control_records.MUTANTS,

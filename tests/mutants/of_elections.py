@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A wrong election: bugs of the catalogue that concern roles, the start, and the search for a leader."""
+
+from typing import Any, Final
+
+import attrs
+
+from raftlog.quorum import acting, requests
+from raftlog.quorum.elections import announcements, standing, votes_asked
+from raftlog.quorum.following import fetching
+from raftlog.quorum.roles import starting
+from raftlog.quorum.roles.roles import Follower, KnownLeader, Leader, Prospective
+from raftlog.quorum.roles.transitions import ElectionWon
+from raftlog.quorum.roles.votes import Votes
+from raftlog.voters.voter_set import Endpoints, VoterSet
+from tests.mutants.of_quorum import RAFT, SCENARIOS
+from tests.mutants.planting import Mutant, Wrong, instead, swapped
+
+VOTES: Final = "tests/quorum/roles/test_votes.py"
+FROM_NOWHERE: Final = Endpoints.of({"CONTROLLER": ("nowhere", 1)})
+
+
+def _news_of_itself(right: Wrong) -> Wrong:
+    return lambda replica, leader: leader.id == replica.identity.key.id or right(replica, leader)
+
+
+def _following_without_an_address(right: Wrong) -> Wrong:
+    def starting_role(*arguments: Any, **options: Any) -> Any:
+        role = right(*arguments, **options)
+        leader = getattr(role, "leader_id", None)
+        return role if leader is None else Follower(role.epoch, KnownLeader(leader, FROM_NOWHERE), None, 2000)
+
+    return starting_role
+
+
+def _asking_the_leader_alone(right: Wrong) -> Wrong:
+    def fetch_from_leader(replica: Any, role: Any) -> None:
+        address = role.leader.endpoints.address(replica.identity.listener)
+        if address is not None and replica.connections.is_ready(role.leader.id, replica.now_ms):
+            right(replica, role)
+
+    return fetch_from_leader
+
+
+def _in_the_past(right: Wrong) -> Wrong:
+    def deadline_ms(replica: Any) -> int | None:
+        found = right(replica)
+        return None if found is None else replica.now_ms
+
+    return deadline_ms
+
+
+def _for_itself_in_any_case(right: Wrong) -> Wrong:
+    def begin(cls: Any, voters: Any, candidate_id: int) -> Any:
+        votes = right(cls, voters, candidate_id)
+        return attrs.evolve(votes, granted=frozenset({candidate_id}))
+
+    return begin
+
+
+def _without_asking_first(right: Wrong) -> Wrong:
+    def begin_election(replica: Any, event: Any) -> None:
+        right(replica, event)
+        if isinstance(replica.role, Prospective):
+            replica.change_role(ElectionWon())
+
+    return begin_election
+
+
+def _leading_alone_at_once(right: Wrong) -> Wrong:
+    def starting_role(stored: Any, last_epoch: int, around: Any, **options: Any) -> Any:
+        role = right(stored, last_epoch, around, **options)
+        is_alone = around.voters.is_only_voter(around.local_key)
+        return Leader(role.epoch, around.local_key.id, (), (around.local_key.id,)) if is_alone else role
+
+    return starting_role
+
+
+MUTANTS: Final = (
+    Mutant(
+        "K4",
+        "a resigned replica does not follow itself",
+        "KAFKA-18379",
+        swapped(requests, "_is_news", _news_of_itself),
+        (SCENARIOS,),
+    ),
+    Mutant(
+        "K6",
+        "the only voter does not resign for want of a majority",
+        "KAFKA-16144",
+        instead(VoterSet, "is_only_voter", lambda *_: False),
+        (SCENARIOS,),
+    ),
+    Mutant(
+        "K12",
+        "a replica follows no leader without an address",
+        "KAFKA-16529",
+        swapped(starting, "starting_role", _following_without_an_address),
+        (SCENARIOS,),
+    ),
+    Mutant(
+        "K19",
+        "a follower whose leader does not answer asks bootstrap servers",
+        "KAFKA-19354, KAFKA-20514",
+        swapped(fetching, "fetch_from_leader", _asking_the_leader_alone),
+        (SCENARIOS,),
+    ),
+    Mutant(
+        "K20",
+        "a deadline is in the future, or a driver would loop without a pause",
+        "KAFKA-19605",
+        swapped(acting, "deadline_ms", _in_the_past),
+        (RAFT,),
+    ),
+    Mutant(
+        "R7",
+        "a candidate votes for itself only if it is a voter",
+        "scylladb 10618",
+        swapped(Votes, "begin", _for_itself_in_any_case),
+        (VOTES,),
+    ),
+    Mutant(
+        "R8",
+        "a replica asks whether it could win before it disturbs the voters with a new epoch",
+        "hashicorp 524, KIP-996",
+        swapped(standing, "begin_election", _without_asking_first),
+        (SCENARIOS,),
+    ),
+    Mutant(
+        "R10",
+        "a vote for another replica is not given by the replica at its address",
+        "openraft, SetNodes",
+        instead(votes_asked, "is_addressee", lambda *_: True),
+        (SCENARIOS,),
+    ),
+    Mutant(
+        "R10-leader",
+        "an announcement for another replica is not acknowledged",
+        "openraft, SetNodes",
+        instead(announcements, "is_addressee", lambda *_: True),
+        (SCENARIOS,),
+    ),
+    Mutant(
+        "R23",
+        "the only voter leads after an election, too",
+        "openraft 607, 883",
+        swapped(starting, "starting_role", _leading_alone_at_once),
+        (SCENARIOS,),
+    ),
+)
