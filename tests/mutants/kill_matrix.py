@@ -7,20 +7,21 @@ the exit code is 1 if a mutant survives or crashes.
 """
 
 import argparse
+import atexit
 import concurrent.futures
 import os
 import re
 import signal
-import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import attrs
 
-from tests.checkout import ROOT
 from tests.mutants.catalogue import MUTANTS, VARIABLE
+from tests.mutants.fork_server import LIMIT_SECONDS, ForkServer
 from tests.mutants.planting import Mutant
 
 DEFAULT_TIER: Final = "not slow and not kafka and not packaging and not browser"
@@ -28,7 +29,6 @@ _FAILED: Final = re.compile(r"^FAILED (\S+)(?: - (\w+))?", re.MULTILINE)
 _SLIPS: Final = ("TypeError", "AttributeError", "NameError", "ImportError", "UnboundLocalError")
 """What a mutant raises that no longer fits the code around it: it dies, and no rule was tried."""
 _PASSED, _SOME_FAILED = 0, 1
-_LIMIT_SECONDS: Final = 300
 _TAIL: Final = 2000
 
 
@@ -55,26 +55,35 @@ class Verdict:
 
 def run_tests(tests: Iterable[str], name: str = "") -> Verdict:
     """Run some tests in a process of their own, with a mutant or as they are, up to the first that fails."""
-    command = [sys.executable, "-m", "pytest", "-p", "tests.mutants.plugin", "-p", "no:cacheprovider", "-n", "0"]
-    command += ["-q", "-x", "--no-cov", "--tb=line", "-m", DEFAULT_TIER, *tests]
+    arguments = ["-p", "tests.mutants.plugin", "-p", "no:cacheprovider", "-n", "0"]
+    arguments += ["-q", "-x", "--no-cov", "--tb=line", "-m", DEFAULT_TIER, *tests]
     # The same examples each time, and none that a mutant has left in a data base for those who come after it.
-    environment = os.environ | {VARIABLE: name, "HYPOTHESIS_PROFILE": "ci", "COLUMNS": "400"}
+    environment = {VARIABLE: name, "HYPOTHESIS_PROFILE": "ci", "COLUMNS": "400"}
     started = time.monotonic()
-    try:
-        done = subprocess.run(
-            command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=_LIMIT_SECONDS, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return Verdict(name, None, time.monotonic() - started, f"not done after {_LIMIT_SECONDS} s")
-    seconds, failed = time.monotonic() - started, _FAILED.search(done.stdout)
+    ran = _server().run(arguments, environment)
+    seconds, failed = time.monotonic() - started, _FAILED.search(ran.output)
+    if ran.has_timed_out:
+        return Verdict(name, None, seconds, f"not done after {LIMIT_SECONDS} s")
     if name and failed and failed[2] in _SLIPS:
         return Verdict(name, None, seconds, f"falls over by itself, at {failed[1]}: {failed[2]}")
-    if done.returncode == _SOME_FAILED and failed:
+    if ran.exit_code == _SOME_FAILED and failed:
         return Verdict(name, failed[1], seconds)
-    if done.returncode < 0:  # A wrong kernel need not stop at a wrong result.
-        return Verdict(name, f"a crash ({signal.Signals(-done.returncode).name})", seconds)
-    problem = None if done.returncode == _PASSED else f"no verdict: {(done.stdout + done.stderr)[-_TAIL:]}"
+    if ran.exit_code < 0:  # A wrong kernel need not stop at a wrong result.
+        return Verdict(name, f"a crash ({signal.Signals(-ran.exit_code).name})", seconds)
+    problem = None if ran.exit_code == _PASSED else f"no verdict: {ran.output[-_TAIL:]}"
     return Verdict(name, None, seconds, problem)
+
+
+_SERVERS: Final = threading.local()
+
+
+def _server() -> ForkServer:
+    """Return the server of this thread."""
+    if not hasattr(_SERVERS, "server"):
+        _SERVERS.server = ForkServer()
+        atexit.register(_SERVERS.server.close)
+    server: ForkServer = _SERVERS.server
+    return server
 
 
 def judge(mutant: Mutant) -> Verdict:
