@@ -33,8 +33,9 @@ from raftlog.records.messages.raft.election_messages import (
     VoteRequest,
     VoteResponse,
 )
+from raftlog.records.messages.raft.error_codes import ErrorCode
 from raftlog.records.messages.raft.fetch_messages import FetchRequest, FetchResponse
-from raftlog.records.messages.raft.raft_messages import RaftRequest, RaftResponse
+from raftlog.records.messages.raft.raft_messages import RaftRequest, RaftResponse, error_response
 from raftlog.records.messages.raft.voter_messages import UpdateRaftVoterRequest, UpdateRaftVoterResponse
 
 RequestHandler = Callable[[LocalReplica, ReceivedRequest, Any], RaftResponse | None]
@@ -65,12 +66,18 @@ _RESPONSES: Final[Mapping[type[RaftRequest], tuple[type[RaftResponse], ResponseH
 def handle_request(replica: LocalReplica, received: ReceivedRequest, request: RaftRequest) -> None:
     """Handle a request, and answer it now or later.
 
+    If too many answers wait for a slow disk already, the request is refused with BROKER_NOT_AVAILABLE, as if the
+    connection were lost: the peer tries again after a pause.
+
     Raises:
         TypeError: it is not a request of raft. Nothing has changed.
     """
     handler = _REQUESTS.get(type(request))
     if handler is None:
         raise TypeError(f"not a request of raft: {type(request).__name__}")
+    if replica.outbox.is_full:
+        replica.outbox.refuse(received.token, error_response(request, ErrorCode.BROKER_NOT_AVAILABLE))
+        return
     response = handler(replica, received, request)
     if response is not None and replica.halt_reason is None:
         replica.outbox.respond(received.token, response)

@@ -31,6 +31,7 @@ class QuorumConfig:
         auto_join: whether an observer that may be a voter asks to become one.
         fetch_max_bytes: the most bytes of records in one Fetch.
         fetch_snapshot_max_bytes: the most bytes of a snapshot in one FetchSnapshot.
+        max_uncommitted_appends: how many appends of the application may wait to be committed; one more is refused.
         fetch_max_wait_ms: how long a leader may hold back a Fetch until there are new records.
 
     Raises:
@@ -46,6 +47,7 @@ class QuorumConfig:
     auto_join: bool = False
     fetch_max_bytes: int = attrs.field(default=1024 * 1024, validator=_at_least(1))
     fetch_snapshot_max_bytes: int = attrs.field(default=1024 * 1024, validator=_at_least(1))
+    max_uncommitted_appends: int = attrs.field(default=100_000, validator=_at_least(1))
     fetch_max_wait_ms: int = attrs.field(default=500, validator=_at_least(0))
 
     @property

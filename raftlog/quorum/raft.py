@@ -186,7 +186,8 @@ class Raft:
             UnknownEpochError: the epoch is a later one.
             NonContiguousAppendError: the first record would not get the required offset.
             BatchTooLargeError: the records do not fit in one batch.
-            BufferExhaustedError: too many records wait for the disk. Try again after the next effects.
+            BufferExhaustedError: too many records wait for the disk, or ``max_uncommitted_appends`` appends wait to be
+                committed. Try again after the next effects.
             ValueError: there are no records, or a value is empty.
 
             Nothing has changed then.

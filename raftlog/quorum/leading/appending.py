@@ -15,7 +15,7 @@ Source: KafkaRaftClient#prepareAppend, #schedulePreparedAppend.
 
 from collections.abc import Sequence
 
-from raftlog.errors import NotLeaderError
+from raftlog.errors import BufferExhaustedError, NotLeaderError
 from raftlog.quorum.leadership import Leadership, PendingAppend
 from raftlog.quorum.replica import LocalReplica
 from raftlog.quorum.seam.effects import AppendOutcome, EndAppend
@@ -28,12 +28,15 @@ def append(
 
     Raises:
         NotLeaderError: this replica does not lead, has halted, or has not begun its epoch in the log yet.
+        BufferExhaustedError: ``max_uncommitted_appends`` wait to be committed already.
         RaftLogError: as for ``BatchAccumulator.append``.
     """
     leadership = replica.leadership
     batches = None if leadership is None else leadership.batches
     if leadership is None or batches is None or replica.halt_reason is not None:
         raise NotLeaderError(f"epoch {epoch}: this replica is {type(replica.role).__name__} in epoch {replica.epoch}")
+    if len(leadership.pending) >= replica.config.max_uncommitted_appends:
+        raise BufferExhaustedError(f"{len(leadership.pending)} appends are not committed yet")
     last_offset = batches.append(epoch, values, replica.wall_ms, required_base_offset=required_base_offset)
     appended = PendingAppend(replica.outbox.new_number(), last_offset)
     leadership.pending.append(appended)

@@ -7,7 +7,7 @@ election states that were handed out before it.
 
 from collections import deque
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import attrs
 
@@ -25,6 +25,9 @@ from raftlog.quorum.seam.effects import (
 )
 from raftlog.records.files.quorum_state import QuorumStateData
 from raftlog.records.messages.raft.raft_messages import RaftRequest, RaftResponse
+
+MAX_HELD_MESSAGES: Final = 1000
+"""How many messages may be held back. While they are, further requests are refused (``dispatch.handle_request``)."""
 
 OnLog = TypeVar("OnLog", bound=LogWork | ReadLog | RaiseHighWatermark)
 
@@ -60,6 +63,15 @@ class Outbox:
     def respond(self, token: object, message: RaftResponse) -> None:
         """Ask for a request to be answered."""
         self._send(SendResponse(self._number(), token, message))
+
+    def refuse(self, token: object, message: RaftResponse) -> None:
+        """Ask for a request to be answered at once, with an error that says nothing of this replica's state."""
+        self._ready.append(SendResponse(self._number(), token, message))
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so many messages are held back that no more requests should be handled."""
+        return len(self._held) >= MAX_HELD_MESSAGES
 
     def new_number(self) -> int:
         """Return a number for what is no effect yet."""

@@ -22,7 +22,7 @@ import functools
 import typing
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
 
 from raftlog.records.messages.primitives import Buffer
 from raftlog.records.messages.raft.election_messages import (
@@ -104,6 +104,16 @@ def from_message(kind: type[_M], message: Message) -> _M:
     """
     value: _M = _conversion(_name(kind)).from_message(message)
     return value
+
+
+def error_response(request: RaftRequest, error_code: int) -> RaftResponse:
+    """Return the response that refuses a whole request with an error, and says nothing else.
+
+    Raises:
+        LookupError: the request is not a message of raft.
+    """
+    kind = RAFT_MESSAGES[_name(type(request)).removesuffix("Request") + "Response"]
+    return cast("RaftResponse", from_message(kind, {"errorCode": error_code}))
 
 
 def write_rpc(value: RaftMessage, version: int) -> bytes:

@@ -43,12 +43,14 @@ class SlowDisk(SingleReplica):
         self.settle()
 
 
-def leader_of(voter_ids: Sequence[int], slow: type[FlushLog | ReadLog] | None = None) -> SlowDisk:
+def leader_of(
+    voter_ids: Sequence[int], slow: type[FlushLog | ReadLog] | None = None, *, config: QuorumConfig | None = None
+) -> SlowDisk:
     """Return replica 1 as the leader of epoch 3: all other voters have voted for it."""
     identity = ReplicaIdentity(
         key=LOCAL, cluster_id=CLUSTER, endpoints=Endpoints.of({LISTENER: ("localhost", 9991)}), listener=LISTENER
     )
-    core = SlowDisk(identity, QuorumConfig(), log=log_with(RUNS, voter_set_of(map(replica_key, voter_ids))))
+    core = SlowDisk(identity, config or QuorumConfig(), log=log_with(RUNS, voter_set_of(map(replica_key, voter_ids))))
     core.slow = slow
     if voter_ids != (1,):
         core.sleep(1000)

@@ -197,3 +197,18 @@ def test_each_append_ends_once(steps: list[str], is_slow: bool) -> None:
         assert outcomes(core)[number] is (AppendOutcome.COMMITTED if last < committed else left)
     assert [each.last_offset for each in core.ended] == sorted(appended.values())
     assert all(isinstance(each, EndAppend) for each in core.ended)
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_so_many_appends_may_wait_to_be_committed(most: int) -> None:
+    """One more is refused, and changes nothing; once one is committed, there is room for another."""
+    core = leader_of((1, 2), config=QuorumConfig(max_uncommitted_appends=most))
+    for _ in range(most):
+        core.append(b"a")
+    with pytest.raises(BufferExhaustedError, match=f"{most} appends"):
+        core.append(b"b")
+    core.sleep(LINGER_MS)
+    fetch(core, replica_key(2), ENDS[3])
+    fetch(core, replica_key(2), OffsetAndEpoch(LOG_END + most, 3))
+    assert list(outcomes(core).values()) == [AppendOutcome.COMMITTED] * most
+    assert core.append(b"c").last_offset == LOG_END + most

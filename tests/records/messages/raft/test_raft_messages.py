@@ -2,6 +2,7 @@
 """Typed messages of raft: their bytes are those of generic messages, and their classes are those of the schema."""
 
 import tracemalloc
+import typing
 import uuid
 from typing import Any
 
@@ -32,6 +33,8 @@ from raftlog.records.messages.raft.fetch_messages import (
 from raftlog.records.messages.raft.raft_messages import (
     RAFT_MESSAGES,
     RaftMessage,
+    RaftRequest,
+    error_response,
     from_message,
     read_rpc,
     to_message,
@@ -385,3 +388,15 @@ def test_a_view_of_records_is_as_good_as_bytes() -> None:
     assert (of_bytes, hash(of_bytes)) == (of_view, hash(of_view))
     assert write_rpc(of_bytes, 1) == write_rpc(of_view, 1)
     assert read_rpc(FetchSnapshotResponse, write_rpc(of_view, 1), 1) == of_bytes
+
+
+@pytest.mark.parametrize("kind", typing.get_args(RaftRequest))
+def test_every_request_can_be_refused(kind: type[RaftRequest]) -> None:
+    """The response has the error and, but for that, the defaults of the schema. It can be written in every version."""
+    request = from_message(kind, {})
+    response = error_response(request, 8)
+    assert type(response).__name__ == kind.__name__.replace("Request", "Response")
+    assert response.error_code == 8
+    schema = message_type(type(response).__name__)
+    for version in range(schema.versions.lowest, schema.versions.highest + 1):
+        assert read_rpc(type(response), write_rpc(response, version), version).error_code in (0, 8)
