@@ -22,6 +22,7 @@ from raftlog.quorum.elections.votes_asked import handle_vote_request
 from raftlog.quorum.following.fetching import handle_fetch_response
 from raftlog.quorum.following.updating_voter import handle_update_voter_response
 from raftlog.quorum.leading.serving import handle_fetch_request
+from raftlog.quorum.leading.updating_voters import handle_update_voter_request
 from raftlog.quorum.replica import LocalReplica, SentRequest
 from raftlog.quorum.responses import ResponseOutcome
 from raftlog.quorum.seam.identity import ReceivedRequest
@@ -47,6 +48,7 @@ _REQUESTS: Final[Mapping[type[RaftRequest], RequestHandler]] = MappingProxyType(
         BeginQuorumEpochRequest: handle_begin_quorum_epoch_request,
         EndQuorumEpochRequest: handle_end_quorum_epoch_request,
         FetchRequest: handle_fetch_request,
+        UpdateRaftVoterRequest: handle_update_voter_request,
     }
 )
 """By request: the function that handles it. It returns the answer, or None if it sees to the answer itself."""

@@ -83,6 +83,8 @@ class Leadership:
         flushing: the number of the effect that flushes the log, until it is reported.
         epoch_start_offset: the first offset of the epoch; None until the log has entered the epoch.
         batches: the records to be appended; None until then.
+        voters_offset: offset of the last VotersRecord that this leader has written, in its log or not yet; None if it
+            has written none.
         handed_end_offset: the end, exclusive, of the records that were handed to the log.
         pending: the appends that are not committed yet, in the order of their offsets.
         progress: of the replicas that have fetched in this epoch, the one that fetched last at the end.
@@ -99,6 +101,7 @@ class Leadership:
     flushing: int | None = None
     epoch_start_offset: int | None = None
     batches: BatchAccumulator | None = None
+    voters_offset: int | None = None
     handed_end_offset: int = 0
     pending: deque[PendingAppend] = attrs.field(factory=deque)
     progress: dict[ReplicaKey, ReplicaProgress] = attrs.field(factory=dict)

@@ -48,6 +48,7 @@ from tests.quorum.messages import (
     begin_quorum_epoch_request,
     fetch_request,
     fetch_response,
+    update_voter_request,
     vote_response,
 )
 from tests.quorum.single_replica import LISTENER, SingleReplica, log_with, replica_key, voter_set_of
@@ -321,6 +322,7 @@ LEADING: Final = Scenario(
         lambda core: core.respond(core.requests[-1].number, vote_response(is_granted=True, epoch=1)),
         lambda core: core.respond(core.requests[-1].number, vote_response(is_granted=True, epoch=2)),
         lambda core: core.request("", fetch_request(replica_key(2), 2, OffsetAndEpoch(6, 2)), version=17),
+        lambda core: core.request("", update_voter_request(replica_key(2), 2, port=1), version=0),
         lambda core: core.append(b"a"),
         lambda core: core.sleep(30),
         lambda core: core.sleep(3_000),

@@ -17,6 +17,7 @@ from tests.mutants import (
     of_readers,
     of_recovery,
     of_snapshots,
+    of_voter_changes,
 )
 from tests.mutants.planting import Mutant
 
@@ -33,6 +34,7 @@ _ALL: Final = (
     *of_elections.MUTANTS,
     *of_quorum_state.MUTANTS,
     *of_snapshots.MUTANTS,
+    *of_voter_changes.MUTANTS,
     *of_control_records.MUTANTS,
     *of_accumulator.MUTANTS,
     *of_readers.MUTANTS,

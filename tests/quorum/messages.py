@@ -26,7 +26,7 @@ from raftlog.records.messages.raft.election_messages import (
     VoteResponsePartitionData,
     VoteResponseTopicData,
 )
-from raftlog.records.messages.raft.endpoints import LeaderEndpoint, NodeEndpoint
+from raftlog.records.messages.raft.endpoints import LeaderEndpoint, Listener, NodeEndpoint
 from raftlog.records.messages.raft.fetch_messages import (
     FetchRequest,
     FetchRequestFetchPartition,
@@ -38,6 +38,10 @@ from raftlog.records.messages.raft.fetch_messages import (
     FetchResponseLeaderIdAndEpoch,
     FetchResponseNodeEndpoint,
     FetchResponsePartitionData,
+)
+from raftlog.records.messages.raft.voter_messages import (
+    UpdateRaftVoterRequest,
+    UpdateRaftVoterRequestKRaftVersionFeature,
 )
 from raftlog.uuid_text import ZERO_UUID
 from raftlog.voters.voter_set import ReplicaKey
@@ -180,6 +184,33 @@ def fetch_response(
     topic = FetchResponseFetchableTopicResponse(topic_id=METADATA_TOPIC_ID, partitions=(partition,))
     endpoints = () if leader < 0 else (FetchResponseNodeEndpoint(node_id=leader, host="localhost", port=9990 + leader),)
     return FetchResponse(throttle_time_ms=0, responses=(topic,), node_endpoints=endpoints)
+
+
+def update_voter_request(
+    voter: ReplicaKey,
+    epoch: int,
+    *,
+    port: int | None = None,
+    listener: str = LISTENER,
+    levels: tuple[int, int] = (0, 1),
+    cluster_id: str | None = CLUSTER,
+) -> UpdateRaftVoterRequest:
+    """Return what a voter reports of itself: it listens at ``localhost:9990 + id``, or at another port."""
+    feature = UpdateRaftVoterRequestKRaftVersionFeature(
+        min_supported_version=levels[0], max_supported_version=levels[1]
+    )
+    return UpdateRaftVoterRequest(
+        cluster_id=cluster_id,
+        current_leader_epoch=epoch,
+        voter_id=voter.id,
+        voter_directory_id=voter.directory_id or ZERO_UUID,
+        listeners=_listeners(voter, listener, port),
+        kraft_version_feature=feature,
+    )
+
+
+def _listeners(voter: ReplicaKey, listener: str, port: int | None) -> tuple[Listener, ...]:
+    return (Listener(name=listener, host="localhost", port=9990 + voter.id if port is None else port),)
 
 
 def _node_endpoints(leader: int) -> tuple[NodeEndpoint, ...]:

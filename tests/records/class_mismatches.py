@@ -7,7 +7,13 @@ from typing import Any
 
 import attrs
 
-from raftlog.records.messages.raft import election_messages, endpoints, fetch_messages, voter_messages
+from raftlog.records.messages.raft import (
+    api_versions_messages,
+    election_messages,
+    endpoints,
+    fetch_messages,
+    voter_messages,
+)
 from raftlog.records.messages.raft.typed_structs import attribute_name, nested_class
 from raftlog.records.messages.schema import UnknownTags
 from raftlog.records.messages.schema_text import Field, MessageSchema, Struct
@@ -27,14 +33,11 @@ TAGS = "unknown_tags"
 
 CLASSES: dict[str, Any] = {
     name: each
-    for module in (election_messages, endpoints, fetch_messages, voter_messages)
+    for module in (api_versions_messages, election_messages, endpoints, fetch_messages, voter_messages)
     for name, each in vars(module).items()
     if isinstance(each, type) and attrs.has(each)
 }
 """The classes of messages, and of the structs nested in them, by their names."""
-
-NOT_RAFT = {"ApiVersionsRequest", "ApiVersionsResponse"}
-"""The RPCs of the schema that the consensus core does not send, and that have no class."""
 
 
 def mismatches(kind: type, schema: MessageSchema) -> list[str]:

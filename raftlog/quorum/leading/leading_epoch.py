@@ -10,6 +10,7 @@ from raftlog.invariants import invariant
 from raftlog.quorum.high_watermark import advanced_high_watermark
 from raftlog.quorum.leadership import Leadership
 from raftlog.quorum.leading.appending import end_committed
+from raftlog.quorum.leading.voter_change import note_written_voters
 from raftlog.quorum.replica import LocalReplica
 from raftlog.quorum.roles.roles import Leader
 from raftlog.quorum.roles.transitions import LeadershipResigned
@@ -18,6 +19,7 @@ from raftlog.records.batches.accumulator import BatchAccumulator
 from raftlog.records.messages.control import ControlValue, KRaftVersionRecord, LeaderChangeMessage, Voter
 from raftlog.records.messages.voters import voters_record
 from raftlog.voters.voter_set import ReplicaKey, VoterNode, VoterSet
+from raftlog.voters.voter_set_change import voter_set_change_problems
 
 
 def begin_leading(replica: LocalReplica) -> None:
@@ -65,10 +67,14 @@ def _begin_epoch(replica: LocalReplica, leadership: Leadership, role: Leader) ->
         identity = replica.identity
         node = VoterNode(identity.key, identity.endpoints, identity.supported_kraft_versions)
         updated = known.last_voter_set.update_voter(node) or known.last_voter_set
+        if voter_set_change_problems(in_force, updated):
+            updated = known.last_voter_set
         if known.last_voter_set_offset == -1 or updated != known.last_voter_set:
             values.append(KRaftVersionRecord(int(known.kraft_version)))
             values.append(voters_record(updated))
-    leadership.batches.append_control_records(values, replica.wall_ms)
+    last_offset = leadership.batches.append_control_records(values, replica.wall_ms)
+    if len(values) > 1:
+        note_written_voters(leadership, last_offset, leadership.batches.next_offset)
 
 
 def lead(replica: LocalReplica, leadership: Leadership) -> None:

@@ -66,8 +66,11 @@ class ReceivedRequest:
         token: given back with the response.
         version: of the message.
         listener: name of the listener that received it.
+        expected_voters_offset: for a request to change voters: refuse it with INVALID_UPDATE_VERSION unless the last
+            voter set is that of the VotersRecord at this offset. None means any set.
     """
 
     token: object
     version: int
     listener: str
+    expected_voters_offset: int | None = None

@@ -25,6 +25,7 @@ from types import MappingProxyType
 from typing import Final, TypeVar, cast
 
 from raftlog.records.messages.primitives import Buffer
+from raftlog.records.messages.raft.api_versions_messages import ApiVersionsRequest, ApiVersionsResponse
 from raftlog.records.messages.raft.election_messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
@@ -62,6 +63,7 @@ RaftRequest = (
     | RemoveRaftVoterRequest
     | UpdateRaftVoterRequest
     | DescribeQuorumRequest
+    | ApiVersionsRequest
 )
 RaftResponse = (
     VoteResponse
@@ -73,6 +75,7 @@ RaftResponse = (
     | RemoveRaftVoterResponse
     | UpdateRaftVoterResponse
     | DescribeQuorumResponse
+    | ApiVersionsResponse
 )
 RaftMessage = RaftRequest | RaftResponse
 

@@ -48,7 +48,7 @@ from raftlog.records.messages.raft.voter_messages import (
 )
 from raftlog.records.messages.rpc import read_request, read_response, write_request, write_response
 from raftlog.records.messages.schema import UNKNOWN_TAGS, Message, MessageType, message_type
-from tests.records.class_mismatches import CLASSES, NOT_RAFT
+from tests.records.class_mismatches import CLASSES
 from tests.records.outcome import outcome
 from tests.records.rpc_vectors import BODIES, recorded_frames
 from tests.records.schema_strategies import ALL_VERSIONS, messages
@@ -186,8 +186,6 @@ def test_every_frame_of_a_real_quorum() -> None:
     seen = set()
     for way, api_key, version, data in recorded_frames():
         frame = read_request(data) if way == "request" else read_response(data, api_key, version)
-        if frame.type.name in NOT_RAFT:
-            continue
         value = from_message(RAFT_MESSAGES[frame.type.name], frame.message)
         correlation_id, message = frame.header["correlationId"], to_message(value)
         if way == "request":
