@@ -35,6 +35,7 @@ from raftlog.records.files.quorum_state import QuorumStateData
 from raftlog.records.messages.raft.election_messages import VoteRequest, VoteResponse
 from raftlog.records.messages.raft.error_codes import ErrorCode
 from raftlog.records.messages.raft.raft_messages import RaftRequest, RaftResponse
+from raftlog.records.messages.raft.voter_messages import UpdateRaftVoterRequest
 
 
 @attrs.frozen(kw_only=True)
@@ -209,8 +210,9 @@ class Raft:
         if sent is not None and is_version_unsupported and isinstance(sent.message, VoteRequest):
             self.receive_response(number, VoteResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, topics=()))
         elif self._replica.sent.pop(number, None) is not None and sent is not None:
-            replica = self._replica
-            replica.connections.answered(sent.destination.id, number, replica.now_ms, is_success=False)
+            # Kafka's network answers for the peer, here with an epoch below all others, which is no reason to pause.
+            replica, is_update = self._replica, isinstance(sent.message, UpdateRaftVoterRequest)
+            replica.connections.answered(sent.destination.id, number, replica.now_ms, is_success=is_update)
             act(self._replica)
 
     def stored(self, number: int) -> None:

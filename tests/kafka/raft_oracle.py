@@ -85,6 +85,8 @@ class KafkaStep:
         fatal: the error that it died of, or None.
         config: the words of the configuration line, or empty.
         appended: what came of an append: the last offset, or the name of an exception; or empty.
+        log: the start of the log, and its batches, if it was asked for.
+        voters: kraft.version, and the voters, if the log was asked for.
     """
 
     state: tuple[str, ...] = ()
@@ -93,6 +95,8 @@ class KafkaStep:
     fatal: str | None = None
     config: tuple[str, ...] = ()
     appended: str = ""
+    log: tuple[str, ...] = ()
+    voters: tuple[str, ...] = ()
 
 
 class RaftOracle:
@@ -139,9 +143,9 @@ class RaftOracle:
         """End the JVM."""
         self._process.communicate()
 
-    def request(self, token: str, message: RaftRequest, version: int) -> KafkaStep:
-        """Deliver a request."""
-        return self.run("request", api_of(message), version, token, write_rpc(message, version).hex())
+    def request(self, token: str, api: str, version: int, data: bytes) -> KafkaStep:
+        """Deliver a request, encoded in a version."""
+        return self.run("request", api, version, token, data.hex())
 
     def respond(self, correlation_id: int, message: RaftResponse) -> KafkaStep:
         """Deliver the response to a request of Kafka's."""
@@ -170,6 +174,10 @@ def _with_line(step: KafkaStep, words: list[str]) -> KafkaStep:
             return attrs.evolve(step, config=tuple(rest))
         case ["appended", what]:
             return attrs.evolve(step, appended=what)
+        case ["log", *rest]:
+            return attrs.evolve(step, log=tuple(rest))
+        case ["voters", *rest]:
+            return attrs.evolve(step, voters=tuple(rest))
         case ["fatal", *rest]:
             return attrs.evolve(step, fatal=" ".join(rest))
         case ["request", number, api, node, host, port, data]:

@@ -10,44 +10,49 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
-from raftlog.errors import NotLeaderError, UnknownEpochError
+from raftlog.errors import NotLeaderError, UnknownEpochError, UnsupportedVersionError
+from raftlog.log.memory_log import MemoryLog
+from raftlog.quorum.leading.serving import sender_id
 from raftlog.quorum.quorum_config import QuorumConfig
 from raftlog.quorum.roles.roles import Follower, Leader
-from raftlog.quorum.seam.effects import SendRequest
 from raftlog.quorum.seam.identity import ReplicaIdentity
-from raftlog.records.batches.batch import RecordBatch
-from raftlog.records.batches.record import Record
 from raftlog.records.files.quorum_state import UNKNOWN_ID, QuorumStateData
-from raftlog.records.limits import BATCH_OVERHEAD, LOG_OVERHEAD
-from raftlog.records.messages.control import ControlValue, LeaderChangeMessage, read_control_record
 from raftlog.records.messages.raft.error_codes import ErrorCode
-from raftlog.records.messages.raft.fetch_messages import FetchResponse
-from raftlog.records.messages.raft.raft_messages import RaftRequest, RaftResponse
+from raftlog.records.messages.raft.fetch_messages import FetchRequest, FetchResponse
+from raftlog.records.messages.raft.raft_messages import RaftRequest, RaftResponse, read_rpc, write_rpc
+from raftlog.records.messages.schema import message_types
 from raftlog.uuid_text import uuid_to_text
-from raftlog.voters.voter_set import Endpoints, HostPort, ReplicaKey
-from tests.kafka.raft_inputs import LOCAL, TOPIC, RaftInputs
-from tests.kafka.raft_oracle import KafkaStep, RaftOracle, SentByKafka, latest_version
+from raftlog.voters.voter_set import Endpoints, HostPort, ReplicaKey, VoterSet
+from tests.kafka.raft_comparison import (
+    comparable,
+    error_code,
+    is_same,
+    mark_of,
+    readable_log,
+    shown_effect,
+    shown_log,
+    shown_message,
+    shown_request,
+    shown_voters,
+    spelled,
+    with_mark,
+)
+from tests.kafka.raft_draws import LOCAL, TOPIC
+from tests.kafka.raft_inputs import RaftInputs
+from tests.kafka.raft_oracle import KafkaStep, RaftOracle, SentByKafka, api_of
 from tests.quorum.single_replica import DictatedDraws, SingleReplica, log_with, replica_key, voter_set_of
 
 BOOTSTRAP = (HostPort("b1", 9990), HostPort("b2", 9991))
-_MOCK_LOG_BATCHES = 2
-"""How many batches a read of Kafka's mock log returns at most."""
-
 FATAL = {
-    "must be in the set of voters": "a candidate that is no voter does not start; raftlog's waits (DECISIONS.md, 54)",
-    "which is inconsistent with current leader": "two leaders in an epoch: raftlog's replica halts (DECISIONS.md, 54)",
+    "must be in the set of voters": False,
+    "which is inconsistent with current leader": True,
+    "Unknown leader endpoints": False,
 }
-"""What Kafka's client may die of, by a part of the message, and what raftlog does instead."""
+"""What Kafka's client may die of, by a part of the message, and whether raftlog's replica halts (DECISIONS.md, 54)."""
 
 
 class DisagreementError(AssertionError):
     """Kafka and raftlog did different things."""
-
-
-def spelled(key: ReplicaKey) -> str:
-    """Return a key as the oracle reads it: "2", or "2/7" for another directory."""
-    number = 0 if key.directory_id is None else key.directory_id.int & (2**64 - 1)
-    return str(key.id) if number == key.id else f"{key.id}/{number}"
 
 
 @attrs.define
@@ -89,14 +94,18 @@ class SideBySide:
         self.answered_early: set[str] = set()
         self.fetching: dict[str, ReplicaKey] = {}
         self.is_patient = self.random.random() < 0.5
+        self.is_controller = self.random.random() < 0.7
         self.voters, self.is_dynamic = self._choose_voters()
         self._create()
 
     def _choose_voters(self) -> tuple[list[ReplicaKey], bool]:
         size = self.random.choice((1, 2, 3, 3, 3, 4, 5))
-        is_observer = self.random.random() < 0.15
+        is_observer, is_dynamic = self.random.random() < 0.2, self.random.random() < 0.6
         first = 2 if is_observer else 1
-        return [replica_key(each) for each in range(first, first + size)], self.random.random() < 0.7
+        keys = [replica_key(each) for each in range(first, first + size)]
+        if is_dynamic and self.random.random() < 0.05:
+            keys[0] = replica_key(keys[0].id, 9)
+        return keys, is_dynamic
 
     def _create(self) -> None:
         draw = self.random.randrange(10_000)
@@ -109,6 +118,7 @@ class SideBySide:
         epoch = max(least if has_voted else int(is_led), least + self.random.choice((-1, 0, 0, 0, 1, 2)))
         words = [f"local={spelled(LOCAL)}", f"voters={','.join(map(spelled, self.voters))}"]
         words += [f"epoch={epoch}", f"draw={draw}", f"kraft={int(self.is_dynamic)}"]
+        words.append(f"controller={int(self.is_controller)}")
         words += [
             "protocol=KIP_1186_PROTOCOL",
             "bootstrap=" + ",".join(f"{each.host}:{each.port}" for each in BOOTSTRAP),
@@ -137,27 +147,32 @@ class SideBySide:
             voted_id=UNKNOWN_ID if voted is None else voted.id,
             voted_directory_id=None if voted is None else voted.directory_id,
         )
-        voters = voter_set_of(self.voters, self.listener)
-        keys = [ReplicaKey(each.id) for each in self.voters]
+        bootstrap = voter_set_of(self.voters, self.listener) if self.is_dynamic else None
+        self._start(log_with(runs, bootstrap, self.wall_ms), stored, draw)
+        self._compare(theirs)
+
+    def _start(self, log: MemoryLog, stored: QuorumStateData | None, draw: int) -> None:
+        """Start raftlog's side on what its disk holds."""
+        addresses = {each.id: HostPort("localhost", 9990 + each.id) for each in self.voters}
         identity = ReplicaIdentity(
             key=LOCAL,
             cluster_id=self.cluster_id,
             endpoints=Endpoints.of({self.listener: ("localhost", 9990 + LOCAL.id)}),
             listener=self.listener,
+            can_become_voter=self.is_controller,
             bootstrap_servers=BOOTSTRAP,
             topic_name=TOPIC,
         )
         self.core = SingleReplica(
             identity,
             self.config,
-            static_voters=None if self.is_dynamic else voter_set_of(keys, self.listener),
-            log=log_with(runs, voters if self.is_dynamic else None, self.wall_ms),
+            static_voters=None if self.is_dynamic else VoterSet.from_inet_addresses(self.listener, addresses),
+            log=log,
             stored=stored,
             draws=DictatedDraws(draw),
             wall_ms=self.wall_ms,
         )
-        self.inputs = RaftInputs(self.random, self.core, identity, [each.id for each in self.voters])
-        self._compare(theirs)
+        self.inputs = RaftInputs(self.random, self.core, identity)
 
     def _configure(self, words: Sequence[str]) -> None:
         numbers = list(map(int, words[:7]))
@@ -179,26 +194,48 @@ class SideBySide:
         """Compare what both did with an input, and match their requests with each other."""
         if theirs.fatal is not None:
             self._note_fatal(theirs.fatal)
-            self._check("halted", True, self.core.raft.halt_reason is not None)
             return
         self.outcome.steps += 1
         self.outcome.roles[theirs.state[0]] += 1
         ours = self._our_state()
-        self._check("state", list(theirs.state), ours)
-        answers = [(str(each.token), _comparable(each.message)) for each in self.core.take_responses()]
-        self.outcome.errors.update(_error_code(message) for _, message in answers)
+        self._check("state", self._with_directory(theirs.state, ours), ours)
+        answers = [(str(each.token), comparable(each.message)) for each in self.core.take_responses()]
+        self.outcome.errors.update(error_code(message) for _, message in answers)
         expected = self._with_present_mark(self._without_early(theirs.responses, answers), answers, int(ours[5]))
-        self._check("responses", sorted(expected, key=repr), sorted(answers, key=repr))
+        if sorted(expected, key=repr) != sorted(answers, key=repr):
+            shown = [sorted(f"{token} {shown_message(each)}" for token, each in side) for side in (expected, answers)]
+            self._check("responses", *shown)
+            self._check("responses", expected, answers)
         sent = self.core.take_requests()
         left = list(sent)
         for each in theirs.requests:
-            twin = next((one for one in left if _is_same(each, one)), None)
+            twin = next((one for one in left if is_same(each, one)), None)
             if twin is None:
-                self._check("requests", [_shown(one) for one in theirs.requests], [_ours(one) for one in sent])
+                self._check(
+                    "requests", [shown_request(one) for one in theirs.requests], [shown_effect(one) for one in sent]
+                )
             else:
                 left.remove(twin)
                 self.pending.append((each, twin.number))
-        self._check("requests", [], [_ours(one) for one in left])
+        self._check("requests", [], [shown_effect(one) for one in left])
+
+    def _with_directory(self, theirs: Sequence[str], ours: Sequence[str]) -> list[str]:
+        """Return Kafka's state, with the voted directory that an upgrade of kraft.version lets raftlog store at once.
+
+        Kafka stores it with the next role that it stores (DECISIONS.md, 54).
+        """
+        is_upgraded = not self.is_dynamic and self.core.machine.last_kraft_version.is_reconfiguration_supported
+        voted, directory = theirs[4], ours[4]
+        if is_upgraded and voted.endswith("/-") and directory.startswith(voted[:-1]):
+            voted = directory
+        return [*theirs[:4], voted, *theirs[5:]]
+
+    def _compare_logs(self) -> None:
+        """Compare the logs record by record, and the voters that they name."""
+        theirs, machine = self._oracle.run("log"), self.core.machine
+        self._check("log", readable_log(theirs.log), readable_log(shown_log(self.core)))
+        voters = shown_voters(machine.last_voter_set, machine.last_kraft_version, self.listener)
+        self._check("voters", list(theirs.voters), voters)
 
     def _without_early(
         self, theirs: Sequence[tuple[str, RaftResponse]], ours: list[tuple[str, RaftResponse]]
@@ -208,13 +245,13 @@ class SideBySide:
         They are those of a replica that leads no more, and one whose replica has sent another Fetch. Returns Kafka's
         responses without those, and changes the list of raftlog's.
         """
-        expected = [(token, _comparable(each)) for token, each in theirs if token not in self.answered_early]
+        expected = [(token, comparable(each)) for token, each in theirs if token not in self.answered_early]
         tokens, latest = {token for token, _ in expected}, str(len(self.history) - 1)
         for token, message in list(ours):
             if not isinstance(message, FetchResponse) or token in tokens or token == latest:
                 continue
             is_replaced = self.fetching.get(token) == self.fetching.get(latest)
-            if is_replaced or _error_code(message) == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            if is_replaced or error_code(message) == ErrorCode.NOT_LEADER_OR_FOLLOWER:
                 self.answered_early.add(token)
                 ours.remove((token, message))
         return expected
@@ -228,13 +265,15 @@ class SideBySide:
         each of them, and the next one may raise it.
         """
         latest = str(len(self.history) - 1)
-        marked = {token for token, message in ours if token != latest and _mark(message) == present}
-        return [(token, _with_mark(message, present) if token in marked else message) for token, message in theirs]
+        marked = {token for token, message in ours if token != latest and mark_of(message) == present}
+        return [(token, with_mark(message, present) if token in marked else message) for token, message in theirs]
 
     def _note_fatal(self, message: str) -> None:
         self.outcome.fatal = next((part for part in FATAL if part in message), None)
         if self.outcome.fatal is None:
             self._check("fatal", message, None)
+        elif hasattr(self, "core"):
+            self._check("halted", FATAL[self.outcome.fatal], self.core.raft.halt_reason is not None)
 
     def _check(self, what: str, theirs: object, ours: object) -> None:
         if theirs != ours:
@@ -263,6 +302,8 @@ class SideBySide:
         """
         while self.outcome.steps < count and self.outcome.fatal is None:
             self._give_input()
+        if self.outcome.fatal is None:
+            self._compare_logs()
         return self.outcome
 
     def _give_input(self) -> None:
@@ -271,8 +312,9 @@ class SideBySide:
         choices: list[tuple[Callable[[], None], float]] = [(self._sleep, 2), (self._draw, 1)]
         choices += [(self._vote, 4 * disturbance), (self._begin, disturbance), (self._end, disturbance)]
         choices += [(self._fetch, 12 if is_leader else 1), (self._append, 5 if is_leader else 0.3)]
+        choices.append((self._restart, 0.15))
         if self.pending:
-            choices.append((self._respond, 7))
+            choices += [(self._respond, 7), (self._fail, 0.5)]
         functions, weights = zip(*choices, strict=True)
         self.random.choices(functions, weights)[0]()
 
@@ -298,24 +340,67 @@ class SideBySide:
         self.core.sleep(ms)
         self._compare(theirs)
 
+    def _restart(self) -> None:
+        """Crash both, and start them again on what was flushed."""
+        self._compare_logs()
+        self.history.append("restart")
+        self.outcome.inputs["restart"] += 1
+        self.pending.clear()
+        theirs = self._oracle.run("restart")
+        if theirs.fatal is not None:
+            self._note_fatal(theirs.fatal)
+            return
+        self._configure(theirs.config)
+        self.core.log.crash()
+        self._start(self.core.log, self.core.stored, self.core.draws.value)
+        self._compare(theirs)
+
     def _request(self, message: RaftRequest | None) -> None:
+        """Deliver a request, mostly in its latest version; one that cannot be written in another version is not."""
         if message is None:
             return
+        versions = message_types("raft-rpcs")[type(message).__name__].versions
+        version = versions.highest
+        if isinstance(message, FetchRequest) and message.replica_id >= 0:
+            version = self.random.choice((13, 14))
+        elif self.random.random() < 0.3:
+            version = self.random.randint(versions.lowest, versions.highest)
+        try:
+            data = write_rpc(message, version)
+        except UnsupportedVersionError:
+            return
+        message = read_rpc(type(message), data, version)
         self.outcome.inputs[type(message).__name__] += 1
         token = str(len(self.history))
-        self.history.append(f"request {token} {message}")
-        version = latest_version(message)
-        theirs = self._oracle.request(token, message, version)
+        self.history.append(f"request {token} version {version} {shown_message(message)}")
+        if isinstance(message, FetchRequest) and message.topics:
+            directory = message.topics[0].partitions[0].replica_directory_id
+            self.fetching[token] = ReplicaKey(sender_id(message), directory)
+        theirs = self._oracle.request(token, api_of(message), version, data)
         self.core.request(token, message, version, self.listener)
+        self._compare(theirs)
+
+    def _fail(self) -> None:
+        """Let a request fail as the network does, or the authentication, or the search for a version."""
+        sent, number = self.pending.pop(self.random.randrange(len(self.pending)))
+        error = self.random.choice(("BROKER_NOT_AVAILABLE", "NETWORK_EXCEPTION", "UNSUPPORTED_VERSION"))
+        self.outcome.inputs["failure"] += 1
+        self.history.append(f"failed: request to {sent.destination} {type(sent.message).__name__}: {error}")
+        theirs = self._oracle.run("fail", sent.correlation_id, error)
+        self.core.raft.request_failed(number, is_version_unsupported=error == "UNSUPPORTED_VERSION")
+        self.core.settle()
         self._compare(theirs)
 
     def _respond(self) -> None:
         sent, number = self.pending.pop(self.random.randrange(len(self.pending)))
         message = self.inputs.response(sent.message)
         self.outcome.inputs[type(message).__name__] += 1
-        self.history.append(f"response to {sent.destination} {type(sent.message).__name__}: {message}")
+        self.history.append(f"response to {sent.destination} {type(sent.message).__name__}: {shown_message(message)}")
         theirs = self._oracle.respond(sent.correlation_id, message)
         self.core.respond(number, message)
+        if self.random.random() < 0.1:
+            # Kafka's network cannot deliver a response twice; raftlog's core must not mind.
+            self.core.respond(number, message)
         self._compare(theirs)
 
     def _append(self) -> None:
@@ -338,20 +423,10 @@ class SideBySide:
         self._request(self.inputs.end())
 
     def _fetch(self) -> None:
-        message = self.inputs.fetch()
-        directory = message.topics[0].partitions[0].replica_directory_id
-        self.fetching[str(len(self.history))] = ReplicaKey(message.replica_state.replica_id, directory)
-        self._request(message)
+        self._request(self.inputs.fetch())
 
 
 _EXCEPTIONS = {NotLeaderError: "NotLeaderException", UnknownEpochError: "IllegalArgumentException"}
-
-
-def _error_code(message: RaftResponse) -> int:
-    """Return the error of a response: for the whole request, or of its partition."""
-    topics = message.responses if isinstance(message, FetchResponse) else getattr(message, "topics", ())
-    code: int = topics[0].partitions[0].error_code if topics else getattr(message, "error_code", 0)
-    return code
 
 
 def _append(core: SingleReplica, epoch: int, count: int) -> str:
@@ -359,68 +434,3 @@ def _append(core: SingleReplica, epoch: int, count: int) -> str:
         return str(core.append(*[b"r"] * count, epoch=epoch).last_offset)
     except (NotLeaderError, UnknownEpochError) as error:
         return _EXCEPTIONS[type(error)]
-
-
-def _mark(message: RaftResponse) -> int:
-    """Return the high watermark in a Fetch response; -1 in any other."""
-    if not isinstance(message, FetchResponse) or not message.responses:
-        return -1
-    return message.responses[0].partitions[0].high_watermark
-
-
-def _with_mark(message: RaftResponse, present: int) -> RaftResponse:
-    """Return a Fetch response with a high watermark in the place of a lower one that it names."""
-    if not isinstance(message, FetchResponse) or not 0 <= _mark(message) < present:
-        return message
-    topic = message.responses[0]
-    partition = attrs.evolve(topic.partitions[0], high_watermark=present)
-    return attrs.evolve(message, responses=(attrs.evolve(topic, partitions=(partition,)),))
-
-
-def _comparable(message: RaftResponse) -> RaftResponse:
-    """Return a Fetch response with a text in the place of its records."""
-    if not isinstance(message, FetchResponse) or not message.responses:
-        return message
-    topic = message.responses[0]
-    partition = topic.partitions[0]
-    partition = attrs.evolve(partition, records=_shown_records(bytes(partition.records or b"")).encode())
-    return attrs.evolve(message, responses=(attrs.evolve(topic, partitions=(partition,)),))
-
-
-def _shown_records(records: bytes) -> str:
-    """Return what records hold: no more batches than Kafka's mock log reads, granting voters sorted, no CRC.
-
-    Kafka lists the voters that granted their vote in the order of a hash map.
-    """
-    shown: list[object] = []
-    position = 0
-    while len(shown) < _MOCK_LOG_BATCHES and position + BATCH_OVERHEAD <= len(records):
-        size = LOG_OVERHEAD + int.from_bytes(records[position + 8 : position + LOG_OVERHEAD])
-        data, position = records[position : position + size], position + size
-        if len(data) < size:
-            shown.append((size, len(data)))
-            continue
-        batch = RecordBatch(data)
-        batch.ensure_valid()
-        values = [_sorted_votes(each) if batch.is_control else each for each in batch.records()]
-        shown.append((batch, batch.max_timestamp, values))
-    return repr(shown)
-
-
-def _sorted_votes(record: Record) -> tuple[Record, ControlValue | None]:
-    value = read_control_record(record.key, record.value).value
-    if isinstance(value, LeaderChangeMessage):
-        value = attrs.evolve(value, granting_voters=tuple(sorted(value.granting_voters, key=repr)))
-    return record._replace(value=None), value
-
-
-def _is_same(theirs: SentByKafka, ours: SendRequest) -> bool:
-    return theirs.destination == tuple(ours.destination) and theirs.message == ours.message
-
-
-def _shown(sent: SentByKafka) -> str:
-    return f"{sent.destination} {sent.message}"
-
-
-def _ours(sent: SendRequest) -> str:
-    return f"{tuple(sent.destination)} {sent.message}"

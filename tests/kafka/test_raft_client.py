@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kafka's own raft client and raftlog's core do the same: elections, votes, following a leader, leading, appending."""
+"""Kafka's own raft client and raftlog's core do the same: elections, following, leading, appends, restarts."""
 
 import pytest
 
@@ -22,8 +22,9 @@ SEQUENCES = 5_000
 def test_a_replica_does_what_kafkas_does() -> None:
     """Answers, requests, roles, stored election states, log ends and high watermarks are equal after every input.
 
-    So are the records of a leader, byte for byte but for the order of the voters that granted their vote. A sequence
-    ends early when Kafka's client dies of an input, which loses at most a tenth of them.
+    At the end, and before each restart, the logs are equal record by record, but for the order of the voters that
+    granted their vote; so are the voter sets. A sequence ends early when Kafka's client dies of an input, which loses
+    at most a tenth of them.
     """
     figures = run_campaign(range(SEQUENCES), INPUTS, processes=PROCESSES)
     print(figures)
@@ -35,6 +36,7 @@ def test_a_replica_does_what_kafkas_does() -> None:
     assert min(roles[role] for role in ("Unattached", "Prospective", "Candidate", "Follower", "Resigned")) > 500
     assert roles["Leader"] > 10_000
     assert inputs["append"] > 5_000
+    assert min(inputs[each] for each in ("restart", "failure")) > 1_000
     answered = {
         ErrorCode.NONE,
         ErrorCode.INVALID_REQUEST,

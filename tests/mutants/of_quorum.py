@@ -236,6 +236,20 @@ MUTANTS: Final = (
         (LEADING,),
     ),
     Mutant(
+        "R-failed-update",
+        "no pause follows an UpdateRaftVoter that failed on the network",
+        "KafkaRaftClient#handleUpdateVoterResponse",
+        instead(raft, "UpdateRaftVoterRequest", type(None)),
+        (RAFT,),
+    ),
+    Mutant(
+        "R-old-fetch",
+        "a Fetch up to version 14 names its sender in another field",
+        "FetchRequest#replicaId",
+        instead(serving, "sender_id", lambda request: request.replica_state.replica_id),
+        (LEADING,),
+    ),
+    Mutant(
         "R2",
         "records of older epochs are committed with the first of this one",
         "Raft, figure 8",

@@ -40,8 +40,8 @@ from raftlog.records.messages.raft.election_messages import (
 from raftlog.records.messages.raft.error_codes import ErrorCode
 from raftlog.records.messages.raft.fetch_messages import FetchRequest
 from raftlog.records.messages.raft.raft_messages import RaftRequest, RaftResponse
-from raftlog.records.messages.raft.voter_messages import DescribeQuorumRequest
-from raftlog.voters.voter_set import Endpoints, HostPort
+from raftlog.records.messages.raft.voter_messages import DescribeQuorumRequest, UpdateRaftVoterRequest
+from raftlog.voters.voter_set import Endpoints, HostPort, ReplicaKey
 from tests.file_logs import make_snapshot
 from tests.quorum.messages import (
     CLUSTER,
@@ -436,6 +436,23 @@ def test_a_leader_resigned_by_a_restart_announces_it_until_acknowledged() -> Non
     core.settle()
     core.sleep(20)
     assert [each.destination.id for each in core.take_requests()] == [3]
+
+
+@pytest.mark.parametrize("is_version_unsupported", [False, True])
+def test_after_a_failed_update_of_the_voter_the_leader_is_asked_at_once(*, is_version_unsupported: bool) -> None:
+    """As in Kafka, no pause follows: its network answers for the leader, with an epoch below every other."""
+    stored = QuorumStateData(0, leader_id=2, leader_epoch=1)
+    voters = voter_set_of(ReplicaKey(each) for each in (1, 2, 3))
+    core = SingleReplica(IDENTITY, QuorumConfig(), static_voters=voters, stored=stored)
+    update = core.take_requests()[-1]
+    while isinstance(update.message, FetchRequest):
+        core.sleep(1000)
+        core.respond(update.number, fetch_response(1, 2))
+        update = core.take_requests()[-1]
+    assert isinstance(update.message, UpdateRaftVoterRequest)
+    core.raft.request_failed(update.number, is_version_unsupported=is_version_unsupported)
+    core.settle()
+    assert [(each.destination.id, type(each.message)) for each in core.take_requests()] == [(2, FetchRequest)]
 
 
 def test_an_error_code_that_kafka_does_not_send_is_a_failure() -> None:

@@ -73,6 +73,14 @@ def partition_of(request: FetchRequest) -> FetchRequestFetchPartition:
     return request.topics[0].partitions[0]
 
 
+def sender_id(request: FetchRequest) -> int:
+    """Return the id of the replica that fetches; -1 if it names none. Up to version 14 the id is in another field.
+
+    Source: FetchRequest#replicaId.
+    """
+    return request.replica_id if request.replica_id >= 0 else request.replica_state.replica_id
+
+
 def request_error(replica: LocalReplica, request: FetchRequest, asked: FetchRequestFetchPartition) -> ErrorCode:
     """Return the error for a Fetch that cannot be true, or is not for the leader of this epoch.
 
@@ -112,7 +120,7 @@ def _serve(replica: LocalReplica, fetch: WaitingFetch, *, may_park: bool) -> Non
 
 def _serve_valid(replica: LocalReplica, leadership: Leadership, fetch: WaitingFetch, *, may_park: bool) -> None:
     request, asked = fetch.request, partition_of(fetch.request)
-    key = ReplicaKey(request.replica_state.replica_id, asked.replica_directory_id)
+    key = ReplicaKey(sender_id(request), asked.replica_directory_id)
     if key.id == replica.identity.key.id:
         _respond(replica, fetch, error=ErrorCode.UNKNOWN_SERVER_ERROR)
         return

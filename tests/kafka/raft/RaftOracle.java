@@ -16,12 +16,16 @@ import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.OptionalLong;
 import java.util.stream.Stream;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.feature.SupportedVersionRange;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.common.protocol.ByteBufferAccessor;
+import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.protocol.ObjectSerializationCache;
+import org.apache.kafka.raft.internals.KRaftControlRecordStateMachine;
 
 public final class RaftOracle {
     /** Draws the same number, reduced to the bound, until it is told another one. */
@@ -39,6 +43,7 @@ public final class RaftOracle {
     }
 
     private final PrintStream out;
+    private RaftClientTestContext.Builder builder;
     private RaftClientTestContext context;
     private DictatedRandom random;
     private Map<Integer, RaftRequest.Outbound> sent;
@@ -67,12 +72,13 @@ public final class RaftOracle {
                 case "sleep" -> context.time.sleep(Long.parseLong(words[1]));
                 case "request" -> deliver(words[1], Short.parseShort(words[2]), words[3], words[4]);
                 case "response" -> respond(Integer.parseInt(words[1]), words[2]);
+                case "fail" -> fail(Integer.parseInt(words[1]), Errors.valueOf(words[2]));
+                case "restart" -> restart();
+                case "log" -> log();
                 case "append" -> append(Integer.parseInt(words[1]), Integer.parseInt(words[2]));
                 case "poll" -> poll();
                 default -> throw new IllegalArgumentException(words[0]);
             }
-        } catch (IllegalArgumentException | IllegalStateException error) {
-            fatal(error);
         } catch (RuntimeException error) {
             fatal(error);
         }
@@ -103,7 +109,8 @@ public final class RaftOracle {
     private void create(Map<String, String> options) throws Exception {
         ReplicaKey local = key(options.get("local"));
         VoterSet voters = VoterSetTest.voterSet(Stream.of(options.get("voters").split(",")).map(RaftOracle::key));
-        RaftClientTestContext.Builder builder = new RaftClientTestContext.Builder(local.id(), local.directoryId().get())
+        builder = new RaftClientTestContext.Builder(local.id(), local.directoryId().get())
+            .withCanBecomeVoter(options.get("controller").equals("1"))
             .withRaftProtocol(RaftClientTestContext.RaftProtocol.valueOf(options.get("protocol")))
             .withBootstrapServers(Optional.of(servers(options.get("bootstrap"))));
         builder.withLocalListeners(Endpoints.fromInetSocketAddresses(
@@ -132,6 +139,16 @@ public final class RaftOracle {
         } else {
             builder.withUnknownLeader(epoch);
         }
+        start();
+    }
+
+    /** Lose what was not flushed, and start again. */
+    private void restart() throws Exception {
+        context.log.reopen();
+        start();
+    }
+
+    private void start() throws Exception {
         isDead = false;
         sent = new HashMap<>();
         context = builder.build();
@@ -156,8 +173,9 @@ public final class RaftOracle {
         message.read(new ByteBufferAccessor(ByteBuffer.wrap(HexFormat.of().parseHex(hex))), version);
         RaftRequest.Inbound inbound = new RaftRequest.Inbound(
             context.channel.listenerName(), context.channel.newCorrelationId(), version, message, context.time.milliseconds());
+        RaftClientTestContext receiver = context;
         inbound.completion.whenComplete((response, error) -> {
-            if (response != null) {
+            if (response != null && receiver == context) {
                 out.println("response " + token + " " + ApiKeys.forId(response.data().apiKey()) + " " + encode(response.data()));
             }
         });
@@ -187,10 +205,19 @@ public final class RaftOracle {
         poll();
     }
 
+    /** Let a request fail as the network does: with an error that no peer has sent. */
+    private void fail(int correlationId, Errors error) {
+        RaftRequest.Outbound request = sent.remove(correlationId);
+        ApiMessage message = RaftUtil.errorResponse(ApiKeys.forId(request.data().apiKey()), error);
+        context.channel.mockReceive(new RaftResponse.Inbound(correlationId, message, request.destination()));
+        poll();
+    }
+
     private void poll() {
         int idle = 0;
         for (int i = 0; i < 12 && idle < 3 && !isDead; i++) {
             context.client.poll();
+            rewind();
             idle++;
             for (RaftRequest.Outbound each : context.channel.drainSendQueue()) {
                 idle = 0;
@@ -205,6 +232,21 @@ public final class RaftOracle {
         state();
     }
 
+    /**
+     * After a truncation, let Kafka read the control records that replace the truncated ones. It goes on at the old log
+     * end, a defect that would leave it with other voters than its log has.
+     */
+    private void rewind() {
+        Object state = hidden(context.client, KafkaRaftClient.class, "partitionState");
+        try {
+            Field field = KRaftControlRecordStateMachine.class.getDeclaredField("nextOffset");
+            field.setAccessible(true);
+            field.setLong(state, Math.min(field.getLong(state), context.log.endOffset().offset()));
+        } catch (ReflectiveOperationException error) {
+            throw new AssertionError(error);
+        }
+    }
+
     private void state() {
         QuorumState quorum = context.client.quorum();
         String role = quorum.isLeader() ? "Leader" : quorum.isCandidate() ? "Candidate" : quorum.isProspective() ? "Prospective"
@@ -216,11 +258,50 @@ public final class RaftOracle {
             + context.client.highWatermark().orElse(-1) + " " + context.log.endOffset().offset() + " " + context.log.lastFetchedEpoch());
     }
 
+    /** Print every record, the voters and kraft.version. */
+    private void log() {
+        StringBuilder text = new StringBuilder("log " + context.log.startOffset());
+        for (MockLog.LogBatch batch : context.log.readBatches(context.log.startOffset(), OptionalLong.empty())) {
+            text.append(" ").append(batch.epoch()).append(batch.isControlBatch() ? "c" : "d");
+            for (MockLog.LogEntry entry : batch.entries()) {
+                text.append("|").append(entry.offset()).append(",").append(entry.record().timestamp());
+                text.append(",").append(hex(entry.record().key())).append(",").append(hex(entry.record().value()));
+            }
+        }
+        out.println(text);
+        KRaftControlRecordStateMachine state = (KRaftControlRecordStateMachine) hidden(context.client, KafkaRaftClient.class, "partitionState");
+        StringBuilder voters = new StringBuilder("voters " + state.lastKraftVersion().featureLevel());
+        List<VoterSet.VoterNode> nodes = new ArrayList<>(state.lastVoterSet().voterNodes());
+        nodes.sort((one, other) -> Integer.compare(one.voterKey().id(), other.voterKey().id()));
+        for (VoterSet.VoterNode each : nodes) {
+            InetSocketAddress address = each.listeners().address(context.channel.listenerName()).orElse(null);
+            voters.append(" ").append(each.voterKey().id()).append("/").append(each.voterKey().directoryId().map(Uuid::toString).orElse("-"));
+            voters.append("@").append(address == null ? "-" : address.getHostString() + ":" + address.getPort());
+            SupportedVersionRange levels = (SupportedVersionRange) hidden(each, VoterSet.VoterNode.class, "supportedKRaftVersion");
+            voters.append("/").append(levels.min()).append("-").append(levels.max());
+        }
+        out.println(voters);
+    }
+
+    private static String hex(ByteBuffer buffer) {
+        if (buffer == null) {
+            return "-";
+        }
+        byte[] bytes = new byte[buffer.remaining()];
+        buffer.duplicate().get(bytes);
+        return HexFormat.of().formatHex(bytes);
+    }
+
     private ElectionState storedElection() {
+        return ((QuorumStateStore) hidden(context, RaftClientTestContext.class, "quorumStateStore")).readElectionState().get();
+    }
+
+    /** The value of a private field. */
+    private static Object hidden(Object object, Class<?> kind, String name) {
         try {
-            Field field = RaftClientTestContext.class.getDeclaredField("quorumStateStore");
+            Field field = kind.getDeclaredField(name);
             field.setAccessible(true);
-            return ((QuorumStateStore) field.get(context)).readElectionState().get();
+            return field.get(object);
         } catch (ReflectiveOperationException error) {
             throw new AssertionError(error);
         }

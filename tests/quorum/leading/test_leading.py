@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Leading an epoch: what is committed, which fetches wait, and what a leader does in time."""
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,8 +12,9 @@ from raftlog.quorum.roles.roles import Leader, Resigned
 from raftlog.quorum.seam.effects import FlushLog, ReadLog
 from raftlog.quorum.seam.identity import ReceivedRequest
 from raftlog.records.messages.raft.error_codes import ErrorCode
+from raftlog.records.messages.raft.fetch_messages import FetchRequestReplicaState
 from tests.quorum.leading.leaders import ENDS, EPOCH_START, LOG_END, answers, fetch, leader_of
-from tests.quorum.messages import vote_request
+from tests.quorum.messages import fetch_request, vote_request
 from tests.quorum.single_replica import LISTENER, replica_key
 
 # What is committed
@@ -51,6 +53,15 @@ def test_a_leader_that_is_slower_than_a_majority_does_not_delay_it() -> None:
     fetch(core, replica_key(2), ENDS[3])
     assert core.raft.high_watermark is None
     fetch(core, replica_key(3), ENDS[3])
+    assert core.raft.high_watermark == LOG_END
+
+
+def test_a_fetch_of_an_old_version_counts_too() -> None:
+    """Up to version 14 the replica's id is in another field."""
+    core = leader_of((1, 2))
+    request = fetch_request(replica_key(2), core.raft.role.epoch, ENDS[3])
+    old = attrs.evolve(request, replica_id=2, replica_state=FetchRequestReplicaState(replica_id=-1))
+    core.request("old", old, version=14)
     assert core.raft.high_watermark == LOG_END
 
 

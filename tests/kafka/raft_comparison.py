@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Brings what Kafka and raftlog did into forms that can be compared."""
+
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from raftlog.log.replicated_log import Isolation
+from raftlog.quorum.seam.effects import SendRequest
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.batches.record import Record
+from raftlog.records.limits import BATCH_OVERHEAD, LOG_OVERHEAD
+from raftlog.records.messages.control import ControlValue, LeaderChangeMessage, read_control_record
+from raftlog.records.messages.raft.fetch_messages import FetchResponse
+from raftlog.records.messages.raft.raft_messages import RaftResponse
+from raftlog.uuid_text import uuid_to_text
+from raftlog.voters.voter_set import ReplicaKey, VoterSet
+from tests.kafka.raft_oracle import SentByKafka
+from tests.quorum.single_replica import SingleReplica
+
+_MOCK_LOG_BATCHES = 2
+"""How many batches a read of Kafka's mock log returns at most."""
+
+
+def spelled(key: ReplicaKey) -> str:
+    """Return a key as the oracle reads it: "2", or "2/7" for another directory."""
+    number = 0 if key.directory_id is None else key.directory_id.int & (2**64 - 1)
+    return str(key.id) if number == key.id else f"{key.id}/{number}"
+
+
+def error_code(message: RaftResponse) -> int:
+    """Return the error of a response: for the whole request, or of its partition."""
+    topics = message.responses if isinstance(message, FetchResponse) else getattr(message, "topics", ())
+    code: int = topics[0].partitions[0].error_code if topics else getattr(message, "error_code", 0)
+    return code
+
+
+def mark_of(message: RaftResponse) -> int:
+    """Return the high watermark in a Fetch response; -1 in any other."""
+    if not isinstance(message, FetchResponse) or not message.responses:
+        return -1
+    return message.responses[0].partitions[0].high_watermark
+
+
+def with_mark(message: RaftResponse, present: int) -> RaftResponse:
+    """Return a Fetch response with a high watermark in the place of a lower one that it names."""
+    if not isinstance(message, FetchResponse) or not 0 <= mark_of(message) < present:
+        return message
+    topic = message.responses[0]
+    partition = attrs.evolve(topic.partitions[0], high_watermark=present)
+    return attrs.evolve(message, responses=(attrs.evolve(topic, partitions=(partition,)),))
+
+
+def comparable(message: RaftResponse) -> RaftResponse:
+    """Return a Fetch response with a text in the place of its records."""
+    if not isinstance(message, FetchResponse) or not message.responses:
+        return message
+    topic = message.responses[0]
+    partition = topic.partitions[0]
+    partition = attrs.evolve(partition, records=_shown_records(bytes(partition.records or b"")).encode())
+    return attrs.evolve(message, responses=(attrs.evolve(topic, partitions=(partition,)),))
+
+
+def _shown_records(records: bytes) -> str:
+    """Return what records hold: no more batches than Kafka's mock log reads, granting voters sorted, no CRC.
+
+    Kafka lists the voters that granted their vote in the order of a hash map.
+    """
+    shown: list[object] = []
+    position = 0
+    while len(shown) < _MOCK_LOG_BATCHES and position + BATCH_OVERHEAD <= len(records):
+        size = LOG_OVERHEAD + int.from_bytes(records[position + 8 : position + LOG_OVERHEAD])
+        data, position = records[position : position + size], position + size
+        if len(data) < size:
+            shown.append((size, len(data)))
+            continue
+        batch = RecordBatch(data)
+        batch.ensure_valid()
+        values = [_sorted_votes(each) if batch.is_control else each for each in batch.records()]
+        shown.append((batch, batch.max_timestamp, values))
+    return repr(shown)
+
+
+def _sorted_votes(record: Record) -> tuple[Record, ControlValue | None]:
+    return record._replace(value=None), _with_sorted_votes(read_control_record(record.key, record.value).value)
+
+
+def _with_sorted_votes(value: ControlValue | None) -> ControlValue | None:
+    if isinstance(value, LeaderChangeMessage):
+        return attrs.evolve(value, granting_voters=tuple(sorted(value.granting_voters, key=repr)))
+    return value
+
+
+def is_same(theirs: SentByKafka, ours: SendRequest) -> bool:
+    """Whether both sent the same request to the same place."""
+    return theirs.destination == tuple(ours.destination) and theirs.message == ours.message
+
+
+def shown_request(sent: SentByKafka) -> str:
+    """Return a request of Kafka's as text."""
+    return f"{sent.destination} {shown_message(sent.message)}"
+
+
+def shown_effect(sent: SendRequest) -> str:
+    """Return a request of raftlog's as text."""
+    return f"{tuple(sent.destination)} {shown_message(sent.message)}"
+
+
+def shown_message(value: object) -> str:
+    """Return a message as text, without what is at its default, and with batches as offsets and epochs."""
+    if isinstance(value, bytes | memoryview):
+        return _shown_batches(bytes(value))
+    if isinstance(value, tuple):
+        return "[" + ", ".join(map(shown_message, value)) + "]"
+    if isinstance(value, uuid.UUID):
+        return f"#{value.int & (2**64 - 1)}"
+    if not attrs.has(type(value)):
+        return str(value)
+    kind: type[Any] = type(value)
+    fields = [(each, getattr(value, each.name)) for each in attrs.fields(kind)]
+    shown = [f"{each.name}={shown_message(found)}" for each, found in fields if found not in (each.default, (), b"")]
+    return f"{type(value).__name__.split('Partition')[0]}({', '.join(shown)})"
+
+
+def _shown_batches(data: bytes) -> str:
+    words, position = [], 0
+    while position + BATCH_OVERHEAD <= len(data):
+        batch = RecordBatch(data[position:])
+        size = LOG_OVERHEAD + int.from_bytes(data[position + 8 : position + LOG_OVERHEAD])
+        kind = "control " if batch.is_control else ""
+        cut = ", cut" if position + size > len(data) else ""
+        words.append(f"{kind}{batch.base_offset}..{batch.last_offset}@{batch.partition_leader_epoch}{cut}")
+        position += size
+    return f"<{'; '.join(words)}; {len(data)} bytes>"
+
+
+def shown_log(core: SingleReplica) -> list[str]:
+    """Return every record of a replica's log, as the oracle prints them."""
+    words = [str(core.log.state.start_offset)]
+    for batch in core.log.batches(isolation=Isolation.UNCOMMITTED):
+        parts = [f"{batch.partition_leader_epoch}{'c' if batch.is_control else 'd'}"]
+        parts += [f"{each.offset},{each.timestamp},{_hex(each.key)},{_hex(each.value)}" for each in batch.records()]
+        words.append("|".join(parts))
+    return words
+
+
+def _hex(data: bytes | memoryview | None) -> str:
+    return "-" if data is None else bytes(data).hex()
+
+
+def readable_log(words: Sequence[str]) -> list[str]:
+    """Return a log as it is printed, with control records as values, and granting voters sorted."""
+    return [words[0], *map(_readable_batch, words[1:])]
+
+
+def _readable_batch(word: str) -> str:
+    head, *records = word.split("|")
+    if not head.endswith("c"):
+        return word
+    parts = [head]
+    for each in records:
+        offset, timestamp, key, data = each.split(",")
+        value = _with_sorted_votes(read_control_record(bytes.fromhex(key), bytes.fromhex(data)).value)
+        parts.append(f"{offset},{timestamp},{value}")
+    return "|".join(parts)
+
+
+def shown_voters(voters: VoterSet, kraft_version: int, listener: str) -> list[str]:
+    """Return the voters and kraft.version, as the oracle prints them."""
+    words = [str(int(kraft_version))]
+    for node in sorted(voters.voters.values(), key=lambda each: each.voter_key.id):
+        key, address, levels = node.voter_key, node.listeners.address(listener), node.supported_kraft_versions
+        where = "-" if address is None else f"{address.host}:{address.port}"
+        directory = "-" if key.directory_id is None else uuid_to_text(key.directory_id)
+        words.append(f"{key.id}/{directory}@{where}/{levels.minimum}-{levels.maximum}")
+    return words
