@@ -15,6 +15,7 @@
     ├─ SnapshotError       SnapshotFrozenError · SnapshotNotFoundError · InvalidSnapshotIdError
     │                      IncompleteSnapshotError (also a DecodeError) · SnapshotPositionError
     ├─ QuorumError         NotLeaderError · FencedEpochError · UnknownEpochError · IllegalTransitionError
+    │                      QueueFullError
     ├─ LogDirectoryError   DirectoryLockedError · NotFormattedError · AlreadyFormattedError · ForkedProcessError
     │  └─ ForeignDirectoryError (path, subject, found, expected)
     ├─ MissingExtraError (extra; also an ImportError) · NoJavaError (least_version, looked_at)
@@ -227,6 +228,10 @@ class FencedEpochError(QuorumError):
 
 class UnknownEpochError(QuorumError, ValueError):
     """The caller's epoch is ahead of this replica's, or above the highest possible."""
+
+
+class QueueFullError(QuorumError):
+    """A bounded queue of the consensus core has no place left. Try again later."""
 
 
 class IllegalTransitionError(QuorumError):

@@ -31,7 +31,7 @@ PUBLIC_NAMES = """
     LogDirectory LogDirectoryError LogError LogFetchInfo LogHistory LogOffsetMetadata LogState MemoryLog MemoryPool
     MetaProperties MissingExtraError MissingFileError NoOverlappingMajorityError NonContiguousAppendError
     NotFormattedError NotLeaderError OffsetAndEpoch OffsetOutOfRangeError OpenFile OutOfSpaceError Quarantine
-    QuarantinedLogError QuorumError QuorumStateData QuorumStateStore QuorumVotersError RaftLogError
+    QuarantinedLogError QueueFullError QuorumError QuorumStateData QuorumStateStore QuorumVotersError RaftLogError
     RawSnapshotReader RawSnapshotWriter Record RecordBatch RecordBatchBuilder RecordColumns RecordView
     RecordsSnapshotReader RecordsSnapshotWriter RecoveryAction RecoveryReport ReplicaKey ReplicatedLog Retention
     Segment SegmentPosition SnapshotError SnapshotFooterRecord SnapshotFrozenError SnapshotHeaderRecord

@@ -16,6 +16,8 @@ from raftlog.quorum.following.updating_voter import needs_update, update_voter
 from raftlog.quorum.leading.appending import end_uncommitted
 from raftlog.quorum.leading.leading_epoch import begin_leading, lead
 from raftlog.quorum.leading.serving import answer_expired, end_leading
+from raftlog.quorum.listening.delivering import deliver, next_resumption_ms
+from raftlog.quorum.listening.leader_changes import tell_leader
 from raftlog.quorum.replica import LocalReplica
 from raftlog.quorum.roles.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
 from raftlog.quorum.roles.transitions import MAX_EPOCH, ElectionTimedOut, FetchTimedOut
@@ -25,7 +27,7 @@ _MAX_ROLES_PER_INPUT: Final = 8
 
 
 def act(replica: LocalReplica) -> None:
-    """Let the role do what is due, and the roles that follow from it."""
+    """Let the role do what is due, and the roles that follow from it; then give the listeners what is new to them."""
     changes, is_changed = 0, True
     while is_changed and replica.halt_reason is None:
         before = replica.role
@@ -34,7 +36,10 @@ def act(replica: LocalReplica) -> None:
         is_changed = type(replica.role) is not type(before) or replica.epoch != before.epoch
         changes += is_changed
         invariant(changes <= _MAX_ROLES_PER_INPUT, "{} changes of the role, now {}", changes, replica.role)
-    if replica.halt_reason is not None and replica.leadership is not None:
+    if replica.halt_reason is None:
+        deliver(replica)
+        tell_leader(replica)
+    elif replica.leadership is not None:
         end_uncommitted(replica, replica.leadership)
 
 
@@ -42,8 +47,9 @@ def deadline_ms(replica: LocalReplica) -> int | None:
     """Return when something is due next, in monotonic ms; None if there is nothing to wait for."""
     if replica.halt_reason is not None:
         return None
-    due = (_role_deadline_ms(replica), replica.connections.next_change_ms(replica.now_ms))
-    return min((each for each in due if each is not None and each > replica.now_ms), default=None)
+    now_ms = replica.now_ms
+    due = (_role_deadline_ms(replica), replica.connections.next_change_ms(now_ms), next_resumption_ms(replica))
+    return min((each for each in due if each is not None and each > now_ms), default=None)
 
 
 def _act_in_role(replica: LocalReplica) -> None:

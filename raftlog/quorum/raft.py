@@ -20,6 +20,7 @@ from raftlog.quorum.leadership import PendingAppend
 from raftlog.quorum.leading.appending import append
 from raftlog.quorum.leading.leading_epoch import note_log_work
 from raftlog.quorum.leading.serving import answer_parked, answer_read
+from raftlog.quorum.listening.delivering import close_delivery, register, unregister
 from raftlog.quorum.quorum_config import QuorumConfig
 from raftlog.quorum.replica import LocalReplica
 from raftlog.quorum.responses import ResponseOutcome
@@ -198,6 +199,53 @@ class Raft:
         appended = append(self._replica, values, epoch, required_base_offset)
         act(self._replica)
         return appended
+
+    def register_listener(self) -> int:
+        """Add a listener of committed records, and return its number.
+
+        It is first given the newest snapshot, or else the log from its beginning, and then what is committed, in the
+        order of the offsets. Each delivery is an effect, and the next one follows when it is closed. It is also told of
+        epochs and leaders, by ``NotifyLeaderChange``.
+
+        Raises:
+            QueueFullError: there are 100 listeners already. Nothing has changed.
+
+        Source: RaftClient#register.
+        """
+        number = register(self._replica)
+        act(self._replica)
+        return number
+
+    def unregister_listener(self, number: int) -> None:
+        """Remove a listener: it is given nothing more. Close what it is reading, because that keeps its snapshot.
+
+        Removing a listener that is not registered changes nothing.
+
+        Source: RaftClient#unregister.
+        """
+        unregister(self._replica, number)
+        act(self._replica)
+
+    def delivery_closed(self, number: int, next_offset: int | None = None) -> None:
+        """Note that a listener has closed what it was given.
+
+        A listener that has taken nothing of it is given it again, after ``retry_backoff_ms``. Report a snapshot or
+        records that could not be read in the same way: what to deliver is then decided anew. A delivery that is not
+        open is ignored.
+
+        Args:
+            number: of the effect.
+            next_offset: the offset after the last record that the listener has processed; of a snapshot, its end
+                offset. None if it has taken nothing.
+
+        Raises:
+            ValueError: the delivery does not have that offset. Nothing has changed.
+
+        Source: KafkaRaftClient.ListenerContext#onClose.
+        """
+        if self._replica.halt_reason is None:
+            close_delivery(self._replica, number, next_offset)
+            act(self._replica)
 
     def request_failed(self, number: int, *, is_version_unsupported: bool = False) -> None:
         """Note that a request could not be sent, or that no response will come.

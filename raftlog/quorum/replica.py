@@ -15,6 +15,7 @@ import attrs
 from raftlog.invariants import invariant
 from raftlog.quorum.connections import Connections
 from raftlog.quorum.leadership import Leadership
+from raftlog.quorum.listener_context import ListenerContext
 from raftlog.quorum.quorum_config import QuorumConfig
 from raftlog.quorum.roles.draws import Draws
 from raftlog.quorum.roles.roles import (
@@ -74,6 +75,7 @@ class LocalReplica:
         sent: the requests that await a response, by the number of their effect.
         fetched_high_watermark: the leader's, from the last Fetch in this role; -1 if it is not known.
         leadership: what this replica knows as a leader; None if it is none.
+        listeners: by number, those that are still reading after they were unregistered included.
         halt_reason: why this replica has stopped for good, or None.
     """
 
@@ -94,6 +96,7 @@ class LocalReplica:
     sent: dict[int, SentRequest] = attrs.field(factory=dict, init=False)
     fetched_high_watermark: int = attrs.field(default=-1, init=False)
     leadership: Leadership | None = attrs.field(default=None, init=False)
+    listeners: dict[int, ListenerContext] = attrs.field(factory=dict, init=False)
     halt_reason: str | None = attrs.field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:

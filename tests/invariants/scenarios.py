@@ -328,6 +328,25 @@ LEADING: Final = Scenario(
         lambda core: core.sleep(3_000),
     ),
 )
+LISTENING: Final = Scenario(
+    lambda: SingleReplica(
+        ReplicaIdentity(
+            key=LOCAL, cluster_id=CLUSTER, endpoints=Endpoints.of({LISTENER: ("host", 1)}), listener=LISTENER
+        ),
+        QuorumConfig(),
+        log=log_with([(1, 3)], voter_set_of(map(replica_key, (1, 2, 3)))),
+    ),
+    (
+        lambda core: core.request("", begin_quorum_epoch_request(2, 2), version=1),
+        lambda core: core.raft.register_listener(),
+        lambda core: core.respond(core.requests[-1].number, fetch_response(2, 2, high_watermark=2)),
+        lambda core: core.close(core.deliveries[-1].number, 0),
+        lambda core: core.close(core.deliveries[-1].number, 1),
+        lambda core: core.close(core.deliveries[-1].number, 2),
+        lambda core: core.respond(core.requests[-1].number, fetch_response(2, 2, high_watermark=3)),
+        lambda core: core.close(core.deliveries[-1].number, 3),
+    ),
+)
 SPLITTING: Final = Scenario(
     lambda: None,
     (
@@ -346,6 +365,7 @@ SCENARIOS: Final = {
     "votes": VOTES,
     "the consensus core": CORE,
     "leading an epoch": LEADING,
+    "listening": LISTENING,
     "splitting": SPLITTING,
     "a log in files": FILE_LOG,
     "a log that often notes what is durable": OFTEN_NOTED,

@@ -15,10 +15,16 @@ from raftlog.quorum.raft import Raft, StartingPoint
 from raftlog.quorum.seam.effects import (
     AppendAsFollower,
     AppendAsLeader,
+    DeliverBatches,
+    DeliverBootstrap,
+    Delivering,
+    DeliverSnapshot,
     Effect,
     EndAppend,
     EnterEpoch,
     FlushLog,
+    Notice,
+    NotifyLeaderChange,
     RaiseHighWatermark,
     ReadLog,
     SendRequest,
@@ -114,6 +120,8 @@ class SingleReplica:
         requests: those that were sent and not taken.
         responses: those that were sent and not taken.
         ended: the appends that have ended.
+        deliveries: to listeners, in their order.
+        leader_changes: that listeners were told, in their order.
     """
 
     def __init__(
@@ -138,6 +146,8 @@ class SingleReplica:
         self.requests: list[SendRequest] = []
         self.responses: list[SendResponse] = []
         self.ended: list[EndAppend] = []
+        self.deliveries: list[Delivering] = []
+        self.leader_changes: list[NotifyLeaderChange] = []
         found = StartingPoint(log=self._view(), stored=stored, may_vote=may_vote)
         self.raft = Raft(identity, config, self.draws, found, monotonic_ms=0, wall_ms=wall_ms)
         self.settle()
@@ -158,8 +168,8 @@ class SingleReplica:
                 self.requests.append(effect)
             case SendResponse():
                 self.responses.append(effect)
-            case EndAppend():
-                self.ended.append(effect)
+            case EndAppend() | DeliverBatches() | DeliverSnapshot() | DeliverBootstrap() | NotifyLeaderChange():
+                self._tell(effect)
             case StoreElectionState():
                 self.stored = effect.state
                 self.raft.stored(effect.number)
@@ -183,6 +193,16 @@ class SingleReplica:
             case TruncateToEndOffset():
                 self.log.truncate_to_end_offset(effect.end_offset)
                 self._report(effect.number)
+
+    def _tell(self, effect: Notice | NotifyLeaderChange) -> None:
+        """Keep what the application is told."""
+        match effect:
+            case EndAppend():
+                self.ended.append(effect)
+            case NotifyLeaderChange():
+                self.leader_changes.append(effect)
+            case _:
+                self.deliveries.append(effect)
 
     def _report(self, number: int) -> None:
         self.raft.log_changed(number, self._view())
@@ -208,6 +228,11 @@ class SingleReplica:
         appended = self.raft.append(values, epoch=wanted, required_base_offset=at)
         self.settle()
         return appended
+
+    def close(self, number: int, next_offset: int | None = None) -> None:
+        """Let a listener close what it was given."""
+        self.raft.delivery_closed(number, next_offset)
+        self.settle()
 
     def respond(self, number: int, message: RaftResponse) -> None:
         """Deliver the response to a request."""

@@ -10,6 +10,7 @@ import pytest
 from tests.scenarios.playing import RECORD_OPTION, check, record
 from tests.scenarios.scenario_text import parse, write
 from tests.scenarios.world import World
+from tests.scenarios.worlds.application_world import APPLICATION_WORLDS
 from tests.scenarios.worlds.audit_world import AUDIT_WORLDS
 from tests.scenarios.worlds.election_world import ELECTION_WORLDS
 from tests.scenarios.worlds.log_world import LOG_WORLDS
@@ -22,6 +23,7 @@ WORLDS: Final[dict[str, dict[str, Callable[[], World]]]] = {
     "audit": AUDIT_WORLDS,
     "elections": ELECTION_WORLDS,
     "leading": ELECTION_WORLDS,
+    "listeners": APPLICATION_WORLDS,
     "log": LOG_WORLDS,
     "recovery": RECOVERY_WORLDS,
     "snapshots": SNAPSHOT_WORLDS,

@@ -202,5 +202,77 @@ class EndAppend:
     outcome: AppendOutcome
 
 
+# Effects on listeners
+
+
+@attrs.frozen
+class DeliverBatches:
+    """Let a listener read committed batches, control batches included. Report it with ``Raft.delivery_closed``.
+
+    Attributes:
+        number: of this effect.
+        listener: its number.
+        offset: of the first record, inclusive. The first batch may begin before it.
+        end_offset: of the records, exclusive. Read them from the log in parts that fit in memory.
+    """
+
+    number: int
+    listener: int
+    offset: int
+    end_offset: int
+
+
+@attrs.frozen
+class DeliverSnapshot:
+    """Let a listener load a snapshot, which replaces all that it has read. Report it with ``Raft.delivery_closed``.
+
+    Attributes:
+        number: of this effect.
+        listener: its number.
+        snapshot_id: of the snapshot. Its file stays until the delivery is closed.
+    """
+
+    number: int
+    listener: int
+    snapshot_id: OffsetAndEpoch
+
+
+@attrs.frozen
+class DeliverBootstrap:
+    """Let a listener read the bootstrap snapshot, which is no committed state. Report it as for ``DeliverSnapshot``.
+
+    Attributes:
+        number: of this effect.
+        listener: its number.
+        snapshot_id: 0-0.
+    """
+
+    number: int
+    listener: int
+    snapshot_id: OffsetAndEpoch
+
+
+@attrs.frozen
+class NotifyLeaderChange:
+    """Tell a listener of an epoch, or of its leader. There is nothing to report.
+
+    Attributes:
+        number: of this effect.
+        listener: its number.
+        epoch: the latest one.
+        leader_id: of its leader; None if it has none yet, as far as this replica knows.
+    """
+
+    number: int
+    listener: int
+    epoch: int
+    leader_id: int | None
+
+
+Delivering = DeliverBatches | DeliverSnapshot | DeliverBootstrap
 LogWork = EnterEpoch | AppendAsLeader | AppendAsFollower | FlushLog | TruncateToEndOffset
-Effect = StoreElectionState | LogWork | ReadLog | RaiseHighWatermark | SendRequest | SendResponse | EndAppend
+Notice = EndAppend | Delivering
+"""What is certain already, so that it waits for nothing."""
+HeldBack = SendRequest | SendResponse | NotifyLeaderChange
+"""What waits until the election state that it depends on is durable."""
+Effect = StoreElectionState | LogWork | ReadLog | RaiseHighWatermark | HeldBack | Notice

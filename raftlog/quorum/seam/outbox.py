@@ -2,7 +2,7 @@
 """Collects the effects of the consensus core, and holds back messages until the election state is durable.
 
 A replica must not promise anything that it may forget: no vote, no new epoch and no leader. So a message waits for all
-election states that were handed out before it.
+election states that were handed out before it, and so does what listeners are told of leaders.
 """
 
 from collections import deque
@@ -15,8 +15,10 @@ from raftlog.invariants import invariant
 from raftlog.quorum.seam.effects import (
     Destination,
     Effect,
-    EndAppend,
+    HeldBack,
     LogWork,
+    Notice,
+    NotifyLeaderChange,
     RaiseHighWatermark,
     ReadLog,
     SendRequest,
@@ -38,7 +40,7 @@ class Outbox:
 
     _last_number: int = 0
     _ready: list[Effect] = attrs.field(factory=list)
-    _held: deque[tuple[int, SendRequest | SendResponse]] = attrs.field(factory=deque)
+    _held: deque[tuple[int, HeldBack]] = attrs.field(factory=deque)
     _unstored: deque[int] = attrs.field(factory=deque)
 
     def store(self, state: QuorumStateData) -> int:
@@ -77,9 +79,13 @@ class Outbox:
         """Return a number for what is no effect yet."""
         return self._number()
 
-    def tell(self, effect: EndAppend) -> None:
+    def tell(self, effect: Notice) -> None:
         """Tell the application something that is certain already."""
         self._ready.append(effect)
+
+    def tell_when_stored(self, effect: NotifyLeaderChange) -> None:
+        """Tell the application something that the replica must not forget, since the application may act on it."""
+        self._send(effect)
 
     def stored(self, number: int) -> None:
         """Note that an election state is durable, and release the messages that waited for it.
@@ -104,7 +110,7 @@ class Outbox:
         """Forget the messages that are held back, because the state that they wait for will not be durable."""
         self._held.clear()
 
-    def _send(self, effect: SendRequest | SendResponse) -> None:
+    def _send(self, effect: HeldBack) -> None:
         if self._unstored:
             self._held.append((self._unstored[-1], effect))
         else:
