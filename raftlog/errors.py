@@ -234,6 +234,10 @@ class QueueFullError(QuorumError):
     """A bounded queue of the consensus core has no place left. Try again later."""
 
 
+class InvalidUpdateVersionError(QuorumError, ValueError):
+    """kraft.version cannot be set to a level: it is a lower one, or a voter does not support it, or is not known."""
+
+
 class IllegalTransitionError(QuorumError):
     """A change of the election state that raft does not allow."""
 

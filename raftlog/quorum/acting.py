@@ -12,6 +12,7 @@ from raftlog.invariants import invariant
 from raftlog.quorum.elections.announcements import announce_leadership, announce_resignation
 from raftlog.quorum.elections.standing import begin_election, stand_for_election
 from raftlog.quorum.following.fetching import fetch_from_bootstrap, fetch_from_leader
+from raftlog.quorum.following.joining import join_voters, may_join
 from raftlog.quorum.following.updating_voter import needs_update, update_voter
 from raftlog.quorum.leading.appending import end_uncommitted
 from raftlog.quorum.leading.leading_epoch import begin_leading, lead
@@ -89,12 +90,16 @@ def keep_leadership(replica: LocalReplica) -> None:
 
 
 def _follow(replica: LocalReplica, role: Follower) -> None:
-    """Fetch. If the leader may have to be told of a changed address, tell it first, once it can be sent a request."""
+    """Fetch. A request about the voters that is due goes first: no Fetch is sent until the leader can be sent that."""
     if role.update_deadline_ms <= replica.now_ms:
+        is_joining = may_join(replica)
         if needs_update(replica, role) and not update_voter(replica, role):
             return
-        deadline = replica.now_ms + replica.config.update_voter_period_ms
-        replica.role = role = attrs.evolve(role, update_deadline_ms=deadline)
+        if is_joining and not join_voters(replica, role):
+            return
+        if replica.is_voter or is_joining:
+            deadline = replica.now_ms + replica.config.update_voter_period_ms
+            replica.role = role = attrs.evolve(role, update_deadline_ms=deadline)
     fetch_from_leader(replica, role)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+from raftlog.quorum.describing.quorum_described import handle_describe_quorum_request
 from raftlog.quorum.elections.announcements import (
     handle_begin_quorum_epoch_request,
     handle_begin_quorum_epoch_response,
@@ -20,6 +21,7 @@ from raftlog.quorum.elections.announcements import (
 from raftlog.quorum.elections.standing import handle_vote_response
 from raftlog.quorum.elections.votes_asked import handle_vote_request
 from raftlog.quorum.following.fetching import handle_fetch_response
+from raftlog.quorum.following.joining import handle_add_voter_response, handle_remove_voter_response
 from raftlog.quorum.following.updating_voter import handle_update_voter_response
 from raftlog.quorum.leading.serving import handle_fetch_request
 from raftlog.quorum.leading.updating_voters import handle_update_voter_request
@@ -37,7 +39,15 @@ from raftlog.records.messages.raft.election_messages import (
 from raftlog.records.messages.raft.error_codes import ErrorCode
 from raftlog.records.messages.raft.fetch_messages import FetchRequest, FetchResponse
 from raftlog.records.messages.raft.raft_messages import RaftRequest, RaftResponse, error_response
-from raftlog.records.messages.raft.voter_messages import UpdateRaftVoterRequest, UpdateRaftVoterResponse
+from raftlog.records.messages.raft.voter_messages import (
+    AddRaftVoterRequest,
+    AddRaftVoterResponse,
+    DescribeQuorumRequest,
+    RemoveRaftVoterRequest,
+    RemoveRaftVoterResponse,
+    UpdateRaftVoterRequest,
+    UpdateRaftVoterResponse,
+)
 
 RequestHandler = Callable[[LocalReplica, ReceivedRequest, Any], RaftResponse | None]
 ResponseHandler = Callable[[LocalReplica, SentRequest, Any], ResponseOutcome]
@@ -49,6 +59,7 @@ _REQUESTS: Final[Mapping[type[RaftRequest], RequestHandler]] = MappingProxyType(
         EndQuorumEpochRequest: handle_end_quorum_epoch_request,
         FetchRequest: handle_fetch_request,
         UpdateRaftVoterRequest: handle_update_voter_request,
+        DescribeQuorumRequest: handle_describe_quorum_request,
     }
 )
 """By request: the function that handles it. It returns the answer, or None if it sees to the answer itself."""
@@ -59,6 +70,8 @@ _RESPONSES: Final[Mapping[type[RaftRequest], tuple[type[RaftResponse], ResponseH
         BeginQuorumEpochRequest: (BeginQuorumEpochResponse, handle_begin_quorum_epoch_response),
         EndQuorumEpochRequest: (EndQuorumEpochResponse, handle_end_quorum_epoch_response),
         FetchRequest: (FetchResponse, handle_fetch_response),
+        AddRaftVoterRequest: (AddRaftVoterResponse, handle_add_voter_response),
+        RemoveRaftVoterRequest: (RemoveRaftVoterResponse, handle_remove_voter_response),
         UpdateRaftVoterRequest: (UpdateRaftVoterResponse, handle_update_voter_response),
     }
 )

@@ -12,7 +12,8 @@ import attrs
 from raftlog.quorum.seam.identity import ReceivedRequest
 from raftlog.records.batches.accumulator import BatchAccumulator
 from raftlog.records.messages.raft.fetch_messages import FetchRequest, FetchResponse
-from raftlog.voters.voter_set import ReplicaKey, VoterNode
+from raftlog.voters.kraft_version import KRaftVersion
+from raftlog.voters.voter_set import ReplicaKey, VoterNode, VoterSet
 
 
 class ReplicaProgress(NamedTuple):
@@ -71,6 +72,20 @@ class PendingAppend(NamedTuple):
     last_offset: int
 
 
+class VersionUpgrade(NamedTuple):
+    """What a leader keeps for an upgrade of kraft.version: the voters until it is requested, the level from then on.
+
+    Attributes:
+        voters: while kraft.version is 0, the static voters with what they have told the leader of themselves.
+        requested: the level that the leader has written, or is writing; None if no upgrade was requested.
+
+    Source: KRaftVersionUpgrade.
+    """
+
+    voters: VoterSet | None = None
+    requested: KRaftVersion | None = None
+
+
 @attrs.define(eq=False)
 class Leadership:
     """The state of one leadership.
@@ -91,6 +106,7 @@ class Leadership:
         fetched_voters: ids of the voters that have fetched since a majority last did.
         parked: fetches that wait, at most one per replica.
         reading: fetches whose records are being read, by the number of the effect.
+        upgrade: of kraft.version.
         is_resignation_due: whether the leader is to resign.
     """
 
@@ -108,6 +124,7 @@ class Leadership:
     fetched_voters: set[int] = attrs.field(factory=set)
     parked: dict[ReplicaKey, ParkedFetch] = attrs.field(factory=dict)
     reading: dict[int, WaitingFetch] = attrs.field(factory=dict)
+    upgrade: VersionUpgrade = attrs.field(factory=VersionUpgrade)
     is_resignation_due: bool = False
 
     def progress_of(self, voter: VoterNode) -> ReplicaProgress | None:

@@ -13,6 +13,7 @@ import attrs
 
 from raftlog.quorum.acting import act, deadline_ms, keep_leadership
 from raftlog.quorum.connections import Connections
+from raftlog.quorum.describing.raft_status import RaftStatus, raft_status
 from raftlog.quorum.dispatch import check_response_type, handle_request, handle_response
 from raftlog.quorum.elections.standing import advance_election, begin_election
 from raftlog.quorum.following.fetching import learn_high_watermark
@@ -20,6 +21,7 @@ from raftlog.quorum.leadership import PendingAppend
 from raftlog.quorum.leading.appending import append
 from raftlog.quorum.leading.leading_epoch import note_log_work
 from raftlog.quorum.leading.serving import answer_parked, answer_read
+from raftlog.quorum.leading.upgrading import upgrade_kraft_version
 from raftlog.quorum.listening.delivering import close_delivery, register, unregister
 from raftlog.quorum.quorum_config import QuorumConfig
 from raftlog.quorum.replica import LocalReplica
@@ -37,6 +39,7 @@ from raftlog.records.messages.raft.election_messages import VoteRequest, VoteRes
 from raftlog.records.messages.raft.error_codes import ErrorCode
 from raftlog.records.messages.raft.raft_messages import RaftRequest, RaftResponse
 from raftlog.records.messages.raft.voter_messages import UpdateRaftVoterRequest
+from raftlog.voters.kraft_version import KRaftVersion
 
 
 @attrs.frozen(kw_only=True)
@@ -47,11 +50,14 @@ class StartingPoint:
         log: a view of its log.
         stored: its election state; None if it has never taken part in an election.
         may_vote: False if it may have forgotten a vote.
+        has_been_voter: whether it was a voter before, under this directory id, as ``RaftStatus`` said. A replica that
+            finds itself in a voter set of its log or snapshot knows that anyway.
     """
 
     log: LogView
     stored: QuorumStateData | None = None
     may_vote: bool = True
+    has_been_voter: bool = False
 
 
 class Raft:
@@ -94,6 +100,7 @@ class Raft:
             connections=Connections(config.request_timeout_ms, config.retry_backoff_ms),
             now_ms=monotonic_ms,
             wall_ms=wall_ms,
+            has_been_voter=found.has_been_voter,
             high_watermark=found.log.state.high_watermark or None,
         )
         self._replica.store_election_state()
@@ -117,6 +124,11 @@ class Raft:
     def halt_reason(self) -> str | None:
         """Why this replica has stopped for good, or None. A halted replica ignores all input."""
         return self._replica.halt_reason
+
+    @property
+    def status(self) -> RaftStatus:
+        """The replica as it is now: a value that does not change with it."""
+        return raft_status(self._replica)
 
     @property
     def deadline_ms(self) -> int | None:
@@ -246,6 +258,38 @@ class Raft:
         if self._replica.halt_reason is None:
             close_delivery(self._replica, number, next_offset)
             act(self._replica)
+
+    def upgrade_kraft_version(
+        self, version: KRaftVersion, *, epoch: int, validate_only: bool = False
+    ) -> PendingAppend | None:
+        """Upgrade kraft.version as the leader. It ends as an append does, by an ``EndAppend`` with the same number.
+
+        The voters must have told this leader their directory ids, and that they support the level. They do so by
+        themselves, within ``QuorumConfig.update_voter_period_ms`` of following it.
+
+        Args:
+            version: the level to be in force. A lower one than now is refused.
+            epoch: in which the caller believes this replica to be the leader.
+            validate_only: whether to check only if an upgrade is possible.
+
+        Returns:
+            the number of the append, and the offset of its last record; None if nothing is written, because the level
+            is in force or being written already, or only a check was asked for.
+
+        Raises:
+            NotLeaderError: this replica does not lead that epoch, or has not begun it in the log yet, or has halted.
+            UnknownEpochError: the epoch is a later one.
+            InvalidUpdateVersionError: the level is a lower one, or a voter has not told the leader that it supports
+                the level, or its directory id.
+            BufferExhaustedError: too many records wait for the disk. Try again after the next effects.
+
+            Nothing has changed then.
+
+        Source: RaftClient#upgradeKRaftVersion. Differs: DECISIONS.md 58.
+        """
+        appended = upgrade_kraft_version(self._replica, epoch, version, validate_only=validate_only)
+        act(self._replica)
+        return appended
 
     def request_failed(self, number: int, *, is_version_unsupported: bool = False) -> None:
         """Note that a request could not be sent, or that no response will come.

@@ -35,7 +35,8 @@ from raftlog.quorum.seam.log_view import LogView
 from raftlog.quorum.seam.outbox import Outbox
 from raftlog.records.files.quorum_state import QuorumStateData
 from raftlog.records.messages.raft.raft_messages import RaftRequest
-from raftlog.voters.voter_set import Endpoints, HostPort, VoterSet
+from raftlog.voters.kraft_version import KRaftVersion
+from raftlog.voters.voter_set import Endpoints, HostPort, VoterNode, VoterSet
 
 
 @attrs.frozen
@@ -76,6 +77,7 @@ class LocalReplica:
         fetched_high_watermark: the leader's, from the last Fetch in this role; -1 if it is not known.
         leadership: what this replica knows as a leader; None if it is none.
         listeners: by number, those that are still reading after they were unregistered included.
+        has_been_voter: whether this replica, with its directory id, is known to have been a committed voter.
         halt_reason: why this replica has stopped for good, or None.
     """
 
@@ -91,6 +93,7 @@ class LocalReplica:
     now_ms: int
     wall_ms: int
     high_watermark: int | None = None
+    has_been_voter: bool = False
     committed_offset: int = attrs.field(init=False)
     log_work: deque[int] = attrs.field(factory=deque, init=False)
     sent: dict[int, SentRequest] = attrs.field(factory=dict, init=False)
@@ -101,6 +104,7 @@ class LocalReplica:
 
     def __attrs_post_init__(self) -> None:
         self.committed_offset = self.high_watermark or 0
+        self._note_membership()
 
     @property
     def epoch(self) -> int:
@@ -116,6 +120,21 @@ class LocalReplica:
     def is_voter(self) -> bool:
         """Whether this replica is a voter."""
         return self.voters.is_voter(self.identity.key)
+
+    @property
+    def voter_node(self) -> VoterNode:
+        """This replica's entry in a voter set."""
+        identity = self.identity
+        return VoterNode(identity.key, identity.endpoints, identity.supported_kraft_versions)
+
+    @property
+    def kraft_version(self) -> KRaftVersion:
+        """The level in force at the log end, or that of an upgrade that this replica, as leader, is writing.
+
+        Source: KafkaRaftClient#kraftVersion.
+        """
+        requested = None if self.leadership is None else self.leadership.upgrade.requested
+        return self.log.control_records.kraft_version if requested is None else requested
 
     @property
     def may_stand(self) -> bool:
@@ -209,7 +228,15 @@ class LocalReplica:
         invariant(known <= end, "high watermark {}, log end {}", known, end)
         if known > self.committed_offset:
             self.committed_offset = known
+            self._note_membership()
             self.outbox.on_log(lambda number: RaiseHighWatermark(number, known))
+
+    def _note_membership(self) -> None:
+        """Remember that this replica is a committed voter, before a snapshot replaces the records that say so."""
+        if not self.has_been_voter:
+            sets = self.log.control_records.voter_sets
+            committed = (each.value for each in sets if each.offset < self.committed_offset)
+            self.has_been_voter = any(self.identity.key in each.voter_keys for each in committed)
 
     def forget_high_watermark(self) -> None:
         """Forget the high watermark, as Kafka does at a new leadership and after a resignation."""

@@ -18,6 +18,7 @@ from tests.mutants import (
     of_readers,
     of_recovery,
     of_snapshots,
+    of_upgrades,
     of_voter_changes,
 )
 from tests.mutants.planting import Mutant
@@ -33,6 +34,7 @@ _ALL: Final = (
     *of_quarantine.MUTANTS,
     *of_quorum.MUTANTS,
     *of_elections.MUTANTS,
+    *of_upgrades.MUTANTS,
     *of_quorum_state.MUTANTS,
     *of_listeners.MUTANTS,
     *of_snapshots.MUTANTS,

@@ -40,6 +40,9 @@ from raftlog.records.messages.raft.fetch_messages import (
     FetchResponsePartitionData,
 )
 from raftlog.records.messages.raft.voter_messages import (
+    DescribeQuorumRequest,
+    DescribeQuorumRequestPartitionData,
+    DescribeQuorumRequestTopicData,
     UpdateRaftVoterRequest,
     UpdateRaftVoterRequestKRaftVersionFeature,
 )
@@ -211,6 +214,12 @@ def update_voter_request(
 
 def _listeners(voter: ReplicaKey, listener: str, port: int | None) -> tuple[Listener, ...]:
     return (Listener(name=listener, host="localhost", port=9990 + voter.id if port is None else port),)
+
+
+def describe_quorum_request(topic: str = METADATA_TOPIC) -> DescribeQuorumRequest:
+    """Return a tool's question about the quorum."""
+    partition = DescribeQuorumRequestPartitionData(partition_index=0)
+    return DescribeQuorumRequest(topics=(DescribeQuorumRequestTopicData(topic_name=topic, partitions=(partition,)),))
 
 
 def _node_endpoints(leader: int) -> tuple[NodeEndpoint, ...]:

@@ -134,6 +134,7 @@ class SingleReplica:
         stored: QuorumStateData | None = None,
         draws: DictatedDraws | None = None,
         may_vote: bool = True,
+        has_been_voter: bool = False,
         wall_ms: int = 0,
     ) -> None:
         self.log = log or MemoryLog()
@@ -148,7 +149,7 @@ class SingleReplica:
         self.ended: list[EndAppend] = []
         self.deliveries: list[Delivering] = []
         self.leader_changes: list[NotifyLeaderChange] = []
-        found = StartingPoint(log=self._view(), stored=stored, may_vote=may_vote)
+        found = StartingPoint(log=self._view(), stored=stored, may_vote=may_vote, has_been_voter=has_been_voter)
         self.raft = Raft(identity, config, self.draws, found, monotonic_ms=0, wall_ms=wall_ms)
         self.settle()
 

@@ -3,6 +3,7 @@
 
 import random
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -40,7 +41,7 @@ from raftlog.records.messages.raft.election_messages import (
 from raftlog.records.messages.raft.error_codes import ErrorCode
 from raftlog.records.messages.raft.fetch_messages import FetchRequest
 from raftlog.records.messages.raft.raft_messages import RaftRequest, RaftResponse
-from raftlog.records.messages.raft.voter_messages import DescribeQuorumRequest, UpdateRaftVoterRequest
+from raftlog.records.messages.raft.voter_messages import UpdateRaftVoterRequest
 from raftlog.voters.voter_set import Endpoints, HostPort, ReplicaKey
 from tests.file_logs import make_snapshot
 from tests.quorum.messages import (
@@ -359,10 +360,11 @@ def test_a_response_of_another_kind_is_misuse() -> None:
         core.raft.receive_response(fetch.number, vote_response(is_granted=True, epoch=1))
 
 
-def test_a_request_that_the_core_does_not_answer_is_misuse() -> None:
+def test_a_message_that_is_no_request_is_misuse() -> None:
     """The error names its type."""
-    with pytest.raises(TypeError, match="DescribeQuorumRequest"):
-        replica(1, 2, 3).raft.receive_request(DescribeQuorumRequest(topics=()), RECEIVED)
+    response: Any = vote_response(is_granted=True, epoch=1)
+    with pytest.raises(TypeError, match="VoteResponse"):
+        replica(1, 2, 3).raft.receive_request(response, RECEIVED)
 
 
 def test_a_failed_disk_stops_the_replica_for_good() -> None:

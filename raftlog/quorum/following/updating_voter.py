@@ -18,7 +18,7 @@ from raftlog.records.messages.raft.voter_messages import (
     UpdateRaftVoterResponse,
 )
 from raftlog.uuid_text import ZERO_UUID
-from raftlog.voters.voter_set import Endpoints, VoterNode
+from raftlog.voters.voter_set import Endpoints
 
 
 def needs_update(replica: LocalReplica, role: Follower) -> bool:
@@ -30,9 +30,7 @@ def needs_update(replica: LocalReplica, role: Follower) -> bool:
         return False
     if not replica.log.control_records.kraft_version.is_reconfiguration_supported:
         return not role.has_updated_leader
-    identity = replica.identity
-    node = VoterNode(identity.key, identity.endpoints, identity.supported_kraft_versions)
-    return replica.voters.voter_node_needs_update(node)
+    return replica.voters.voter_node_needs_update(replica.voter_node)
 
 
 def update_voter(replica: LocalReplica, role: Follower) -> bool:

@@ -10,6 +10,7 @@ from raftlog.invariants import invariant
 from raftlog.quorum.high_watermark import advanced_high_watermark
 from raftlog.quorum.leadership import Leadership
 from raftlog.quorum.leading.appending import end_committed
+from raftlog.quorum.leading.upgrading import initial_upgrade
 from raftlog.quorum.leading.voter_change import note_written_voters
 from raftlog.quorum.replica import LocalReplica
 from raftlog.quorum.roles.roles import Leader
@@ -29,6 +30,7 @@ def begin_leading(replica: LocalReplica) -> None:
     replica.leadership = leadership = Leadership(
         replica.epoch, begin_deadline_ms=now_ms, check_quorum_deadline_ms=now_ms + config.check_quorum_timeout_ms
     )
+    leadership.upgrade = initial_upgrade(replica)
     leadership.entering = replica.work_on_log(lambda number: EnterEpoch(number, replica.epoch))
 
 
@@ -64,9 +66,7 @@ def _begin_epoch(replica: LocalReplica, leadership: Leadership, role: Leader) ->
         LeaderChangeMessage(role.id, tuple(map(Voter, role.voters)), tuple(map(Voter, role.granting_voters)))
     ]
     if known.kraft_version.is_reconfiguration_supported:
-        identity = replica.identity
-        node = VoterNode(identity.key, identity.endpoints, identity.supported_kraft_versions)
-        updated = known.last_voter_set.update_voter(node) or known.last_voter_set
+        updated = known.last_voter_set.update_voter(replica.voter_node) or known.last_voter_set
         if voter_set_change_problems(in_force, updated):
             updated = known.last_voter_set
         if known.last_voter_set_offset == -1 or updated != known.last_voter_set:

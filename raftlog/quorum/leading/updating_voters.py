@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Takes over what a voter reports of itself: where it listens, and which levels of kraft.version it supports.
 
-The answer does not wait until the new entry is committed.
+The answer does not wait until the new entry is committed. With kraft.version 0 the leader only keeps it in memory, for
+an upgrade.
 
 Kafka 4.3.1 does not ask the voter for its versions, as later versions do (DECISIONS.md 57).
 
@@ -10,7 +11,8 @@ Source: KafkaRaftClient#handleUpdateVoterRequest, UpdateVoterHandler; KIP-853.
 
 from raftlog.quorum.leadership import Leadership
 from raftlog.quorum.leading.leading_epoch import note_fetch_of_voter
-from raftlog.quorum.leading.voter_change import Refusal, leader_refusal, voters_refusal, write_voters
+from raftlog.quorum.leading.upgrading import update_voter_in_memory
+from raftlog.quorum.leading.voter_change import Refusal, leader_refusal, not_now, voters_refusal, write_voters
 from raftlog.quorum.leading.voter_requests import leader_error, requested_voter
 from raftlog.quorum.replica import LocalReplica
 from raftlog.quorum.requests import cluster_error, leader_and_epoch
@@ -21,6 +23,7 @@ from raftlog.records.messages.raft.voter_messages import (
     UpdateRaftVoterResponse,
     UpdateRaftVoterResponseCurrentLeader,
 )
+from raftlog.voters.kraft_version import KRaftVersion
 from raftlog.voters.voter_set import SupportedVersionRange, VoterNode
 
 
@@ -63,8 +66,10 @@ def _update(
     Source: UpdateVoterHandler#handleUpdateVoterRequest.
     """
     refusal = leader_refusal(replica, leadership)
-    if refusal is None:
+    if refusal is None and replica.log.control_records.kraft_version.is_reconfiguration_supported:
         refusal = _write_entry(replica, leadership, received, node)
+    elif refusal is None:
+        refusal = _keep_entry(leadership, node)
     if refusal is None:
         note_fetch_of_voter(replica, leadership, node.voter_key)
     return refusal
@@ -85,6 +90,20 @@ def _write_entry(
         return Refusal(ErrorCode.VOTER_NOT_FOUND, f"{node.voter_key} is not one of the voters {replica.voters}")
     written = write_voters(replica, leadership, after)
     return written if isinstance(written, Refusal) else None
+
+
+def _keep_entry(leadership: Leadership, node: VoterNode) -> Refusal | None:
+    """Keep the entry of a static voter in memory, for an upgrade of kraft.version.
+
+    Source: UpdateVoterHandler#storeUpdatedVoters.
+    """
+    if leadership.upgrade.voters is None:
+        return not_now("an upgrade of kraft.version is being written")
+    if not node.supported_kraft_versions.contains(KRaftVersion.KRAFT_VERSION_0):
+        return Refusal(ErrorCode.INVALID_REQUEST, f"voter {node.voter_key} does not support kraft.version 0")
+    if not update_voter_in_memory(leadership, node):
+        return Refusal(ErrorCode.VOTER_NOT_FOUND, f"{node.voter_key} is not one of the voters")
+    return None
 
 
 def _response(replica: LocalReplica, received: ReceivedRequest, error: ErrorCode) -> UpdateRaftVoterResponse:

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A wrong consensus core: what it tells of the quorum, when it joins the voters, and how kraft.version is upgraded."""
+
+from typing import Any, Final
+
+import attrs
+
+from raftlog.quorum.describing import quorum_described, raft_status
+from raftlog.quorum.following import joining
+from raftlog.quorum.leadership import VersionUpgrade
+from raftlog.quorum.leading import updating_voters, upgrading
+from raftlog.quorum.replica import LocalReplica
+from raftlog.voters.voter_set import VoterSet
+from tests.mutants.planting import Mutant, Wrong, instead, missing, swapped
+
+DESCRIBED: Final = "tests/quorum/describing/test_quorum_described.py"
+STATUS: Final = "tests/quorum/describing/test_raft_status.py"
+JOINING: Final = "tests/quorum/following/test_joining.py"
+UPGRADING: Final = "tests/quorum/leading/test_upgrading.py"
+
+
+def _though_it_was_removed(right: Wrong) -> Wrong:
+    def may_join(core: Any) -> Any:
+        core.has_been_voter = False
+        return right(core)
+
+    return may_join
+
+
+def _counting_what_is_not_committed(right: Wrong) -> Wrong:
+    def note_membership(core: Any) -> None:
+        committed, core.committed_offset = core.committed_offset, 2**63 - 1
+        right(core)
+        core.committed_offset = committed
+
+    return note_membership
+
+
+def _without_removing_first(_: Wrong) -> Wrong:
+    return lambda core, _: joining.add_voter_request(core)
+
+
+def _taking_any_answer(right: Wrong) -> Wrong:
+    return lambda core, *, is_expected: right(core, is_expected=True)
+
+
+def _whoever_has_not_told(_: Wrong) -> Wrong:
+    def upgradable_voters(core: Any, *_: Any) -> Any:
+        return core.voters.update_voter_ignoring_directory_id(core.voter_node)
+
+    return upgradable_voters
+
+
+def _leaving_the_voters_out(right: Wrong) -> Wrong:
+    def upgradable_voters(core: Any, leadership: Any, version: Any) -> Any:
+        right(core, leadership, version)
+        return core.voters
+
+    return upgradable_voters
+
+
+def _by_directory_id(right: Wrong) -> Wrong:
+    def update_voter_in_memory(leadership: Any, node: Any) -> Any:
+        voters = leadership.upgrade.voters
+        known = None if voters is None else voters.voters.get(node.voter_key.id)
+        return right(leadership, node if known is None else attrs.evolve(node, voter_key=known.voter_key))
+
+    return update_voter_in_memory
+
+
+def _while_it_is_written(right: Wrong) -> Wrong:
+    def keep_entry(leadership: Any, node: Any) -> Any:
+        leadership.upgrade = VersionUpgrade(leadership.upgrade.voters or VoterSet.of((node,)))
+        return right(leadership, node)
+
+    return keep_entry
+
+
+def _as_if_all_were_committed(right: Wrong) -> Wrong:
+    def committed_voters(core: Any) -> Any:
+        sets = core.log.control_records.voter_sets
+        return raft_status.VotersStatus(sets[-1].value, sets[-1].offset) if sets else right(core)
+
+    return committed_voters
+
+
+def _for_everyone(right: Wrong) -> Wrong:
+    def replica_state(key: Any, known: Any, _: int) -> Any:
+        return right(key, known, 2)
+
+    return replica_state
+
+
+MUTANTS: Final = (
+    Mutant(
+        "K-idle-observers",
+        "an observer that has not fetched for five minutes is not described",
+        "LeaderState#clearInactiveObservers",
+        missing(quorum_described, "forget_idle_observers"),
+        (DESCRIBED,),
+    ),
+    Mutant(
+        "K-described-directories",
+        "a version that has no directory ids gets none",
+        "RaftUtil#toReplicaState",
+        swapped(quorum_described, "_replica_state", _for_everyone),
+        (DESCRIBED,),
+    ),
+    Mutant(
+        "K-silent-voters",
+        "a voter that has never fetched is described",
+        "RaftUtil#singletonDescribeQuorumResponse",
+        instead(
+            quorum_described,
+            "_voter_state",
+            lambda core, *_: quorum_described._leader_state(core, core.identity.key, 2),
+        ),
+        (DESCRIBED,),
+    ),
+    Mutant(
+        "K-committed-voters",
+        "a voter set is called committed when it is",
+        "KIP-853",
+        swapped(raft_status, "_committed_voters", _as_if_all_were_committed),
+        (STATUS,),
+    ),
+    Mutant(
+        "K15",
+        "a voter that was removed does not join again by itself",
+        "KAFKA-19850",
+        swapped(joining, "may_join", _though_it_was_removed),
+        (JOINING,),
+    ),
+    Mutant(
+        "K15-truncated",
+        "a replica whose addition was truncated was not removed",
+        "KAFKA-19850",
+        swapped(LocalReplica, "_note_membership", _counting_what_is_not_committed),
+        (JOINING,),
+    ),
+    Mutant(
+        "K-old-entry",
+        "a replica with a new disk has its old entry removed before it is added",
+        "KAFKA-19078",
+        swapped(joining, "remove_voter_request", _without_removing_first),
+        (JOINING,),
+    ),
+    Mutant(
+        "K-join-answers",
+        "an unexpected answer to a request to join is followed by a pause",
+        "KAFKA-19078",
+        swapped(joining, "_wait", _taking_any_answer),
+        (JOINING,),
+    ),
+    Mutant(
+        "K-upgrade-support",
+        "an upgrade needs all voters to have told that they support the level",
+        "KAFKA-16538",
+        swapped(upgrading, "_upgradable_voters", _whoever_has_not_told),
+        (UPGRADING,),
+    ),
+    Mutant(
+        "K-upgrade-voters",
+        "an upgrade names the voters with their directory ids",
+        "KAFKA-16538",
+        swapped(upgrading, "_upgradable_voters", _leaving_the_voters_out),
+        (UPGRADING,),
+    ),
+    Mutant(
+        "K-told-directory",
+        "a static voter tells the leader its directory id, whatever it was before",
+        "KAFKA-16538",
+        swapped(upgrading, "update_voter_in_memory", _by_directory_id),
+        (UPGRADING,),
+    ),
+    Mutant(
+        "K-told-late",
+        "what a voter tells while an upgrade is written is refused, and it asks again",
+        "KAFKA-16538",
+        swapped(updating_voters, "_keep_entry", _while_it_is_written),
+        (UPGRADING,),
+    ),
+)
