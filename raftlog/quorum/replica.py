@@ -182,11 +182,14 @@ class LocalReplica:
     def change_role(self, event: RoleEvent) -> None:
         """Move to the role that follows from an event, and have the new election state stored if it has changed.
 
+        A replica that asks for pre-votes, or resigns, promises nothing new: what is stored stays as it is.
+
         Raises:
             IllegalTransitionError: the event must not happen in this role. Nothing has changed.
         """
         self.role = next_role(self.role, event, self.surroundings())
-        self.store_election_state()
+        if isinstance(event, VoteGiven) or not isinstance(self.role, Prospective | Resigned):
+            self.store_election_state()
         if not isinstance(event, VoteGiven):
             self.connections.reset()
             self.sent.clear()

@@ -12,7 +12,7 @@ from raftlog.quorum.seam.effects import SendRequest
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.batches.record import Record
 from raftlog.records.limits import BATCH_OVERHEAD, LOG_OVERHEAD
-from raftlog.records.messages.control import ControlValue, LeaderChangeMessage, read_control_record
+from raftlog.records.messages.control import ControlValue, LeaderChangeMessage, VotersRecord, read_control_record
 from raftlog.records.messages.raft.fetch_messages import FetchResponse
 from raftlog.records.messages.raft.raft_messages import RaftResponse
 from raftlog.uuid_text import uuid_to_text
@@ -64,9 +64,9 @@ def comparable(message: RaftResponse) -> RaftResponse:
 
 
 def _shown_records(records: bytes) -> str:
-    """Return what records hold: no more batches than Kafka's mock log reads, granting voters sorted, no CRC.
+    """Return what records hold: no more batches than Kafka's mock log reads, in one order, no CRC.
 
-    Kafka lists the voters that granted their vote in the order of a hash map.
+    Kafka lists granting voters, and endpoints of voters, in the order of a hash map.
     """
     shown: list[object] = []
     position = 0
@@ -84,12 +84,18 @@ def _shown_records(records: bytes) -> str:
 
 
 def _sorted_votes(record: Record) -> tuple[Record, ControlValue | None]:
-    return record._replace(value=None), _with_sorted_votes(read_control_record(record.key, record.value).value)
+    return record._replace(value=None), _in_one_order(read_control_record(record.key, record.value).value)
 
 
-def _with_sorted_votes(value: ControlValue | None) -> ControlValue | None:
+def _in_one_order(value: ControlValue | None) -> ControlValue | None:
     if isinstance(value, LeaderChangeMessage):
         return attrs.evolve(value, granting_voters=tuple(sorted(value.granting_voters, key=repr)))
+    if isinstance(value, VotersRecord):
+        voters = [
+            attrs.evolve(each, endpoints=tuple(sorted(each.endpoints, key=lambda endpoint: endpoint.name)))
+            for each in value.voters
+        ]
+        return attrs.evolve(value, voters=tuple(sorted(voters, key=lambda each: each.id)))
     return value
 
 
@@ -151,7 +157,7 @@ def _hex(data: bytes | memoryview | None) -> str:
 
 
 def readable_log(words: Sequence[str]) -> list[str]:
-    """Return a log as it is printed, with control records as values, and granting voters sorted."""
+    """Return a log as it is printed, with control records as values, in one order."""
     return [words[0], *map(_readable_batch, words[1:])]
 
 
@@ -162,7 +168,7 @@ def _readable_batch(word: str) -> str:
     parts = [head]
     for each in records:
         offset, timestamp, key, data = each.split(",")
-        value = _with_sorted_votes(read_control_record(bytes.fromhex(key), bytes.fromhex(data)).value)
+        value = _in_one_order(read_control_record(bytes.fromhex(key), bytes.fromhex(data)).value)
         parts.append(f"{offset},{timestamp},{value}")
     return "|".join(parts)
 

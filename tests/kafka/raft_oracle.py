@@ -20,7 +20,6 @@ from raftlog.records.messages.raft.raft_messages import (
     read_rpc,
     write_rpc,
 )
-from raftlog.records.messages.schema import message_types
 from tests.hang_limit import HANG_S
 from tests.kafka import dump_tool
 from tests.kafka.controller import NEWEST_RELEASE, install_jars
@@ -39,6 +38,7 @@ APIS = {
     "ADD_RAFT_VOTER": "AddRaftVoter",
     "REMOVE_RAFT_VOTER": "RemoveRaftVoter",
     "UPDATE_RAFT_VOTER": "UpdateRaftVoter",
+    "API_VERSIONS": "ApiVersions",
 }
 _KEYS = {name: key for key, name in APIS.items()}
 
@@ -48,15 +48,8 @@ def api_of(message: RaftMessage) -> str:
     return _KEYS[type(message).__name__.removesuffix("Request").removesuffix("Response")]
 
 
-def latest_version(message: RaftMessage | type[RaftMessage]) -> int:
-    """Return the latest version of a message."""
-    kind = message if isinstance(message, type) else type(message)
-    return message_types("raft-rpcs")[kind.__name__].versions.highest
-
-
-def _read(api: str, suffix: str, data: str) -> Any:
-    kind = RAFT_MESSAGES[APIS[api] + suffix]
-    return read_rpc(kind, bytes.fromhex(data), latest_version(kind))
+def _read(api: str, suffix: str, version: str, data: str) -> Any:
+    return read_rpc(RAFT_MESSAGES[APIS[api] + suffix], bytes.fromhex(data), int(version))
 
 
 @attrs.frozen
@@ -66,11 +59,13 @@ class SentByKafka:
     Attributes:
         correlation_id: names it in the response.
         destination: id, host and port.
+        version: in which it was sent.
         message: the request.
     """
 
     correlation_id: int
     destination: tuple[int, str, int]
+    version: int
     message: RaftRequest
 
 
@@ -84,7 +79,7 @@ class KafkaStep:
         responses: that it sent, with the tokens of their requests.
         fatal: the error that it died of, or None.
         config: the words of the configuration line, or empty.
-        appended: what came of an append: the last offset, or the name of an exception; or empty.
+        called: what came of a call of the application: "done", the last offset of an append, or an exception.
         log: the start of the log, and its batches, if it was asked for.
         voters: kraft.version, and the voters, if the log was asked for.
     """
@@ -94,7 +89,7 @@ class KafkaStep:
     responses: tuple[tuple[str, RaftResponse], ...] = ()
     fatal: str | None = None
     config: tuple[str, ...] = ()
-    appended: str = ""
+    called: str = ""
     log: tuple[str, ...] = ()
     voters: tuple[str, ...] = ()
 
@@ -147,9 +142,9 @@ class RaftOracle:
         """Deliver a request, encoded in a version."""
         return self.run("request", api, version, token, data.hex())
 
-    def respond(self, correlation_id: int, message: RaftResponse) -> KafkaStep:
+    def respond(self, sent: SentByKafka, message: RaftResponse) -> KafkaStep:
         """Deliver the response to a request of Kafka's."""
-        return self.run("response", correlation_id, write_rpc(message, latest_version(message)).hex())
+        return self.run("response", sent.correlation_id, sent.version, write_rpc(message, sent.version).hex())
 
     def run(self, *words: object) -> KafkaStep:
         """Run a command, and return what came of it."""
@@ -172,18 +167,18 @@ def _with_line(step: KafkaStep, words: list[str]) -> KafkaStep:
             return attrs.evolve(step, state=tuple(rest))
         case ["config", *rest]:
             return attrs.evolve(step, config=tuple(rest))
-        case ["appended", what]:
-            return attrs.evolve(step, appended=what)
+        case ["called", what]:
+            return attrs.evolve(step, called=what)
         case ["log", *rest]:
             return attrs.evolve(step, log=tuple(rest))
         case ["voters", *rest]:
             return attrs.evolve(step, voters=tuple(rest))
         case ["fatal", *rest]:
             return attrs.evolve(step, fatal=" ".join(rest))
-        case ["request", number, api, node, host, port, data]:
-            message = _read(api, "Request", data)
-            sent = SentByKafka(int(number), (int(node), host, int(port)), message)
+        case ["request", number, api, node, host, port, version, data]:
+            message = _read(api, "Request", version, data)
+            sent = SentByKafka(int(number), (int(node), host, int(port)), int(version), message)
             return attrs.evolve(step, requests=(*step.requests, sent))
-        case ["response", token, api, data]:
-            return attrs.evolve(step, responses=(*step.responses, (token, _read(api, "Response", data))))
+        case ["response", token, api, version, data]:
+            return attrs.evolve(step, responses=(*step.responses, (token, _read(api, "Response", version, data))))
     raise ValueError(words)

@@ -2,6 +2,7 @@
 """Makes responses to the requests of a replica, which answer what was asked."""
 
 from raftlog.quorum.roles.roles import Candidate, leader_id
+from raftlog.records.messages.raft.api_versions_messages import ApiVersionsRequest
 from raftlog.records.messages.raft.election_messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
@@ -33,14 +34,16 @@ from raftlog.records.messages.raft.voter_messages import (
     UpdateRaftVoterResponse,
     UpdateRaftVoterResponseCurrentLeader,
 )
-from tests.kafka.raft_draws import RaftDraws
+from tests.kafka.raft_voter_inputs import RaftVoterInputs
 
 
-class RaftResponses(RaftDraws):
+class RaftResponses(RaftVoterInputs):
     """Draws responses of peers and of bootstrap servers."""
 
     def response(self, request: RaftRequest) -> RaftResponse:
         """Return a response of a peer or a bootstrap server."""
+        if isinstance(request, ApiVersionsRequest):
+            return self.versions_response()
         is_calm = self.is_favoured and self.random.random() < 0.8
         epoch = self.core.raft.role.epoch if is_calm else self.epoch()
         leader = -1 if self.random.random() < 0.5 else self.leader_of(epoch)

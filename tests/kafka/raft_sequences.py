@@ -15,6 +15,7 @@ from raftlog.log.memory_log import MemoryLog
 from raftlog.quorum.leading.serving import sender_id
 from raftlog.quorum.quorum_config import QuorumConfig
 from raftlog.quorum.roles.roles import Follower, Leader
+from raftlog.quorum.seam.effects import DeliverBatches
 from raftlog.quorum.seam.identity import ReplicaIdentity
 from raftlog.records.files.quorum_state import UNKNOWN_ID, QuorumStateData
 from raftlog.records.messages.raft.error_codes import ErrorCode
@@ -47,6 +48,7 @@ FATAL = {
     "must be in the set of voters": False,
     "which is inconsistent with current leader": True,
     "Unknown leader endpoints": False,
+    "request from the leader itself": False,
 }
 """What Kafka's client may die of, by a part of the message, and whether raftlog's replica halts (DECISIONS.md, 54)."""
 
@@ -118,7 +120,7 @@ class SideBySide:
         epoch = max(least if has_voted else int(is_led), least + self.random.choice((-1, 0, 0, 0, 1, 2)))
         words = [f"local={spelled(LOCAL)}", f"voters={','.join(map(spelled, self.voters))}"]
         words += [f"epoch={epoch}", f"draw={draw}", f"kraft={int(self.is_dynamic)}"]
-        words.append(f"controller={int(self.is_controller)}")
+        words += [f"controller={int(self.is_controller)}", "join=0", "chunk=1048576"]
         words += [
             "protocol=KIP_1186_PROTOCOL",
             "bootstrap=" + ",".join(f"{each.host}:{each.port}" for each in BOOTSTRAP),
@@ -173,6 +175,7 @@ class SideBySide:
             wall_ms=self.wall_ms,
         )
         self.inputs = RaftInputs(self.random, self.core, identity)
+        self._register()
 
     def _configure(self, words: Sequence[str]) -> None:
         numbers = list(map(int, words[:7]))
@@ -197,8 +200,9 @@ class SideBySide:
             return
         self.outcome.steps += 1
         self.outcome.roles[theirs.state[0]] += 1
+        self._listen()
         ours = self._our_state()
-        self._check("state", self._with_directory(theirs.state, ours), ours)
+        self._check("state", list(theirs.state), ours)
         answers = [(str(each.token), comparable(each.message)) for each in self.core.take_responses()]
         self.outcome.errors.update(error_code(message) for _, message in answers)
         expected = self._with_present_mark(self._without_early(theirs.responses, answers), answers, int(ours[5]))
@@ -219,21 +223,13 @@ class SideBySide:
                 self.pending.append((each, twin.number))
         self._check("requests", [], [shown_effect(one) for one in left])
 
-    def _with_directory(self, theirs: Sequence[str], ours: Sequence[str]) -> list[str]:
-        """Return Kafka's state, with the voted directory that an upgrade of kraft.version lets raftlog store at once.
-
-        Kafka stores it with the next role that it stores (DECISIONS.md, 54).
-        """
-        is_upgraded = not self.is_dynamic and self.core.machine.last_kraft_version.is_reconfiguration_supported
-        voted, directory = theirs[4], ours[4]
-        if is_upgraded and voted.endswith("/-") and directory.startswith(voted[:-1]):
-            voted = directory
-        return [*theirs[:4], voted, *theirs[5:]]
-
     def _compare_logs(self) -> None:
         """Compare the logs record by record, and the voters that they name."""
         theirs, machine = self._oracle.run("log"), self.core.machine
-        self._check("log", readable_log(theirs.log), readable_log(shown_log(self.core)))
+        batches, ours = readable_log(theirs.log), readable_log(shown_log(self.core))
+        self._check("log end", len(batches), len(ours))
+        for each, one in zip(batches, ours, strict=True):
+            self._check("log", each, one)
         voters = shown_voters(machine.last_voter_set, machine.last_kraft_version, self.listener)
         self._check("voters", list(theirs.voters), voters)
 
@@ -290,7 +286,36 @@ class SideBySide:
         mark = -1 if raft.high_watermark is None else raft.high_watermark
         role = type(raft.role).__name__
         numbers = [raft.role.epoch, stored.leader_epoch, stored.leader_id, voted, mark, log.end_offset.offset]
-        return [role, *map(str, numbers), str(log.last_fetched_epoch)]
+        return [role, *map(str, numbers), str(log.last_fetched_epoch), *map(str, (*self.told, self.read_offset))]
+
+    def _listen(self) -> None:
+        """Let the listener read all that it is given, and note what it is told."""
+        while self.core.deliveries:
+            delivery = self.core.deliveries.pop(0)
+            if isinstance(delivery, DeliverBatches):
+                self.read_offset = delivery.end_offset - 1
+                self.core.close(delivery.number, delivery.end_offset)
+            else:
+                self.read_offset = -1
+                self.core.close(delivery.number, delivery.snapshot_id.offset)
+        for told in self.core.leader_changes:
+            if told.listener == self.listener_number:
+                self.told = told.epoch, -1 if told.leader_id is None else told.leader_id
+        self.core.leader_changes.clear()
+
+    def _register(self) -> None:
+        """Register a listener on raftlog's side."""
+        self.told, self.read_offset = (0, -1), -1
+        self.listener_number: int = self.core.raft.register_listener()
+        self.core.settle()
+
+    def _replace_listener(self) -> None:
+        self.history.append("another listener")
+        self.outcome.inputs["listener"] += 1
+        theirs = self._oracle.run("listen")
+        self.core.raft.unregister_listener(self.listener_number)
+        self._register()
+        self._compare(theirs)
 
     # Inputs
 
@@ -312,7 +337,9 @@ class SideBySide:
         choices: list[tuple[Callable[[], None], float]] = [(self._sleep, 2), (self._draw, 1)]
         choices += [(self._vote, 4 * disturbance), (self._begin, disturbance), (self._end, disturbance)]
         choices += [(self._fetch, 12 if is_leader else 1), (self._append, 5 if is_leader else 0.3)]
-        choices.append((self._restart, 0.15))
+        choices += [(self._restart, 0.15), (self._replace_listener, 0.2)]
+        if self.is_dynamic:
+            choices.append((lambda: self._request(self.inputs.update_voter()), 2 if is_leader else 0.2))
         if self.pending:
             choices += [(self._respond, 7), (self._fail, 0.5)]
         functions, weights = zip(*choices, strict=True)
@@ -396,7 +423,7 @@ class SideBySide:
         message = self.inputs.response(sent.message)
         self.outcome.inputs[type(message).__name__] += 1
         self.history.append(f"response to {sent.destination} {type(sent.message).__name__}: {shown_message(message)}")
-        theirs = self._oracle.respond(sent.correlation_id, message)
+        theirs = self._oracle.respond(sent, message)
         self.core.respond(number, message)
         if self.random.random() < 0.1:
             # Kafka's network cannot deliver a response twice; raftlog's core must not mind.
@@ -410,7 +437,7 @@ class SideBySide:
         self.history.append(f"append {epoch} {count}")
         self.outcome.inputs["append"] += 1
         theirs = self._oracle.run("append", epoch, count)
-        self._check("appended", theirs.appended, _append(self.core, epoch, count))
+        self._check("called", theirs.called, _append(self.core, epoch, count))
         self._compare(theirs)
 
     def _vote(self) -> None:

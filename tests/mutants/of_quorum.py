@@ -11,9 +11,10 @@ from raftlog.quorum.following import fetching
 from raftlog.quorum.leadership import Leadership
 from raftlog.quorum.leading import leading_epoch, serving
 from raftlog.quorum.roles import starting, transitions
-from raftlog.quorum.roles.roles import Leader, Resigned, Unattached
+from raftlog.quorum.roles.roles import Candidate, Leader, Resigned, Unattached
 from raftlog.quorum.seam.log_view import ControlRecordView
 from raftlog.quorum.seam.outbox import Outbox
+from raftlog.records.messages.raft.election_messages import VoteRequest
 from raftlog.records.messages.raft.error_codes import ErrorCode
 from raftlog.voters.voter_set import ReplicaKey
 from tests.mutants.planting import Mutant, Wrong, instead, instead_of_property, swapped
@@ -26,6 +27,14 @@ LEADING: Final = "tests/quorum/leading/test_leading.py"
 
 def _send_at_once(outbox: Any, effect: Any) -> None:
     outbox._ready.append(effect)
+
+
+def _storing_for_pre_votes() -> None:
+    setattr(replica, "Prospective", Candidate)  # noqa: B010
+
+
+def _pausing_after_any_failure() -> None:
+    setattr(raft, "UpdateRaftVoterRequest", VoteRequest)  # noqa: B010
 
 
 def _leading_again(right: Wrong) -> Wrong:
@@ -236,10 +245,17 @@ MUTANTS: Final = (
         (LEADING,),
     ),
     Mutant(
+        "R-pre-vote-stores",
+        "asking for pre-votes stores nothing",
+        "QuorumState#transitionToProspective",
+        _storing_for_pre_votes,
+        (RAFT,),
+    ),
+    Mutant(
         "R-failed-update",
         "no pause follows an UpdateRaftVoter that failed on the network",
         "KafkaRaftClient#handleUpdateVoterResponse",
-        instead(raft, "UpdateRaftVoterRequest", type(None)),
+        _pausing_after_any_failure,
         (RAFT,),
     ),
     Mutant(

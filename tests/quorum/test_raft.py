@@ -31,7 +31,9 @@ from raftlog.quorum.seam.effects import (
 )
 from raftlog.quorum.seam.identity import ReceivedRequest, ReplicaIdentity
 from raftlog.quorum.seam.log_view import LogView, control_record_view, log_view
+from raftlog.records.batches.control_batch import write_control_batch
 from raftlog.records.files.quorum_state import QuorumStateData
+from raftlog.records.messages.control import KRaftVersionRecord
 from raftlog.records.messages.raft.election_messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
@@ -42,6 +44,7 @@ from raftlog.records.messages.raft.error_codes import ErrorCode
 from raftlog.records.messages.raft.fetch_messages import FetchRequest
 from raftlog.records.messages.raft.raft_messages import RaftRequest, RaftResponse
 from raftlog.records.messages.raft.voter_messages import UpdateRaftVoterRequest
+from raftlog.records.messages.voters import voters_record
 from raftlog.voters.voter_set import Endpoints, HostPort, ReplicaKey
 from tests.file_logs import make_snapshot
 from tests.quorum.messages import (
@@ -438,6 +441,20 @@ def test_a_leader_resigned_by_a_restart_announces_it_until_acknowledged() -> Non
     core.settle()
     core.sleep(20)
     assert [each.destination.id for each in core.take_requests()] == [3]
+
+
+def test_asking_for_pre_votes_stores_nothing() -> None:
+    """Not even in the version of an upgrade that was fetched meanwhile: a truncation may undo it, and a vote stays."""
+    stored = QuorumStateData(0, leader_id=2, leader_epoch=1, voted_id=3, current_voters=(1, 2, 3))
+    voters = voter_set_of(ReplicaKey(each) for each in (1, 2, 3))
+    core = SingleReplica(IDENTITY, QuorumConfig(), static_voters=voters, stored=stored)
+    upgraded = voters_record(voter_set_of(map(replica_key, (1, 2, 3))))
+    records = write_control_batch([KRaftVersionRecord(1), upgraded], base_offset=0, epoch=1, timestamp=0)
+    core.respond(core.take_requests()[-1].number, fetch_response(1, 2, records=bytes(records)))
+    assert core.machine.last_kraft_version == 1
+    core.sleep(2000)
+    assert isinstance(core.raft.role, Prospective)
+    assert core.stored == stored
 
 
 @pytest.mark.parametrize("is_version_unsupported", [False, True])

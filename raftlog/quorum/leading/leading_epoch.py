@@ -138,10 +138,10 @@ def advance_high_watermark(replica: LocalReplica, leadership: Leadership) -> Non
 def note_fetch_of_voter(replica: LocalReplica, leadership: Leadership, key: ReplicaKey) -> None:
     """Note that a voter is in touch. A majority of them, the leader included, lets it lead on.
 
-    Source: LeaderState#updateCheckQuorumForFollowingVoter.
+    The leader counts once, whatever comes in its name. Source: LeaderState#updateCheckQuorumForFollowingVoter.
     """
     voters = replica.voters
-    if not voters.is_voter(key):
+    if key.id == replica.identity.key.id or not voters.is_voter(key):
         return
     leadership.fetched_voters.add(key.id)
     needed = voters.majority_size - (1 if replica.is_voter else 0)

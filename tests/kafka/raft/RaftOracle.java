@@ -15,6 +15,7 @@ import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
+import java.util.NoSuchElementException;
 import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.stream.Stream;
@@ -25,7 +26,12 @@ import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.common.protocol.ByteBufferAccessor;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.protocol.ObjectSerializationCache;
+import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.raft.internals.KRaftControlRecordStateMachine;
+import org.apache.kafka.raft.internals.StringSerde;
+import org.apache.kafka.server.common.KRaftVersion;
+import org.apache.kafka.server.common.OffsetAndEpoch;
+import org.apache.kafka.snapshot.RecordsSnapshotWriter;
 
 public final class RaftOracle {
     /** Draws the same number, reduced to the bound, until it is told another one. */
@@ -45,6 +51,7 @@ public final class RaftOracle {
     private final PrintStream out;
     private RaftClientTestContext.Builder builder;
     private RaftClientTestContext context;
+    private RaftClientTestContext.MockListener listener;
     private DictatedRandom random;
     private Map<Integer, RaftRequest.Outbound> sent;
     private boolean isDead;
@@ -71,10 +78,16 @@ public final class RaftOracle {
                 case "draw" -> random.value = Integer.parseInt(words[1]);
                 case "sleep" -> context.time.sleep(Long.parseLong(words[1]));
                 case "request" -> deliver(words[1], Short.parseShort(words[2]), words[3], words[4]);
-                case "response" -> respond(Integer.parseInt(words[1]), words[2]);
+                case "response" -> respond(Integer.parseInt(words[1]), Short.parseShort(words[2]), words[3]);
                 case "fail" -> fail(Integer.parseInt(words[1]), Errors.valueOf(words[2]));
                 case "restart" -> restart();
                 case "log" -> log();
+                case "listen" -> listen();
+                case "resign" -> call(() -> context.client.resign(Integer.parseInt(words[1])));
+                case "shutdown" -> call(() -> context.client.shutdown(Integer.parseInt(words[1])));
+                case "upgrade" -> call(() -> context.client.upgradeKRaftVersion(
+                    Integer.parseInt(words[1]), KRaftVersion.fromFeatureLevel(Short.parseShort(words[2])), words[3].equals("1")));
+                case "snapshot" -> snapshot(new OffsetAndEpoch(Long.parseLong(words[1]), Integer.parseInt(words[2])));
                 case "append" -> append(Integer.parseInt(words[1]), Integer.parseInt(words[2]));
                 case "poll" -> poll();
                 default -> throw new IllegalArgumentException(words[0]);
@@ -111,6 +124,8 @@ public final class RaftOracle {
         VoterSet voters = VoterSetTest.voterSet(Stream.of(options.get("voters").split(",")).map(RaftOracle::key));
         builder = new RaftClientTestContext.Builder(local.id(), local.directoryId().get())
             .withCanBecomeVoter(options.get("controller").equals("1"))
+            .withAutoJoin(options.get("join").equals("1"))
+            .withFetchSnapshotMaxBytes(Integer.parseInt(options.get("chunk")))
             .withRaftProtocol(RaftClientTestContext.RaftProtocol.valueOf(options.get("protocol")))
             .withBootstrapServers(Optional.of(servers(options.get("bootstrap"))));
         builder.withLocalListeners(Endpoints.fromInetSocketAddresses(
@@ -131,6 +146,15 @@ public final class RaftOracle {
                 builder.appendToLog(Integer.parseInt(parts[0]), Collections.nCopies(Integer.parseInt(parts[1]), "r"));
             }
         }
+        if (options.containsKey("snapshot")) {
+            String[] parts = options.get("snapshot").split("@");
+            OffsetAndEpoch id = new OffsetAndEpoch(Long.parseLong(parts[0]), Integer.parseInt(parts[1]));
+            boolean isDynamic = options.get("kraft").equals("1");
+            writeSnapshot(id, isDynamic ? Optional.of(voters) : Optional.empty());
+            if (options.containsKey("deleted")) {
+                builder.deleteBeforeSnapshot(id);
+            }
+        }
         int epoch = Integer.parseInt(options.get("epoch"));
         if (options.containsKey("leader")) {
             builder.withElectedLeader(epoch, Integer.parseInt(options.get("leader")));
@@ -140,6 +164,18 @@ public final class RaftOracle {
             builder.withUnknownLeader(epoch);
         }
         start();
+    }
+
+    private void writeSnapshot(OffsetAndEpoch id, Optional<VoterSet> voters) {
+        MockLog log = (MockLog) hidden(builder, RaftClientTestContext.Builder.class, "log");
+        RecordsSnapshotWriter.Builder snapshot = new RecordsSnapshotWriter.Builder()
+            .setTime((Time) hidden(builder, RaftClientTestContext.Builder.class, "time"))
+            .setKraftVersion(voters.isPresent() ? KRaftVersion.KRAFT_VERSION_1 : KRaftVersion.KRAFT_VERSION_0)
+            .setVoterSet(voters)
+            .setRawSnapshotWriter(log.createNewSnapshotUnchecked(id).get());
+        try (RecordsSnapshotWriter<String> writer = snapshot.build(new StringSerde())) {
+            writer.freeze();
+        }
     }
 
     /** Lose what was not flushed, and start again. */
@@ -152,6 +188,7 @@ public final class RaftOracle {
         isDead = false;
         sent = new HashMap<>();
         context = builder.build();
+        listener = context.listener;
         out.println("config " + context.electionTimeoutMs() + " " + context.fetchTimeoutMs + " " + context.requestTimeoutMs() + " "
             + context.retryBackoffMs + " " + context.electionBackoffMaxMs + " " + context.fetchMaxWaitMs + " "
             + context.fetchMaxBytes + " " + context.clusterId + " " + context.channel.listenerName().value() + " "
@@ -192,14 +229,43 @@ public final class RaftOracle {
         } catch (RuntimeException error) {
             answer = error.getClass().getSimpleName();
         }
-        out.println("appended " + answer);
+        out.println("called " + answer);
         poll();
     }
 
-    private void respond(int correlationId, String hex) {
+    /** Call the client as its application does; the answer is the name of the exception, or "done". */
+    private void call(Runnable what) {
+        String answer = "done";
+        try {
+            what.run();
+        } catch (RuntimeException error) {
+            answer = error.getClass().getSimpleName();
+        }
+        out.println("called " + answer);
+        poll();
+    }
+
+    /** Take the listener away, and register another one. */
+    private void listen() {
+        context.client.unregister(listener);
+        listener = new RaftClientTestContext.MockListener(context.client.nodeId());
+        context.client.register(listener);
+        poll();
+    }
+
+    private void snapshot(OffsetAndEpoch id) {
+        call(() -> context.client.createSnapshot(id, 0).ifPresentOrElse(writer -> {
+            try (writer) {
+                writer.freeze();
+            }
+        }, () -> {
+            throw new NoSuchElementException();
+        }));
+    }
+
+    private void respond(int correlationId, short version, String hex) {
         RaftRequest.Outbound request = sent.remove(correlationId);
         ApiMessage message = ApiKeys.forId(request.data().apiKey()).messageType.newResponse();
-        short version = message.highestSupportedVersion();
         message.read(new ByteBufferAccessor(ByteBuffer.wrap(HexFormat.of().parseHex(hex))), version);
         context.channel.mockReceive(new RaftResponse.Inbound(correlationId, message, request.destination()));
         poll();
@@ -215,10 +281,11 @@ public final class RaftOracle {
 
     private void poll() {
         int idle = 0;
-        for (int i = 0; i < 12 && idle < 3 && !isDead; i++) {
+        for (int i = 0; i < 30 && idle < 3 && !isDead; i++) {
+            int read = listener.numCommittedBatches();
             context.client.poll();
             rewind();
-            idle++;
+            idle = read == listener.numCommittedBatches() ? idle + 1 : 0;
             for (RaftRequest.Outbound each : context.channel.drainSendQueue()) {
                 idle = 0;
                 sent.put(each.correlationId(), each);
@@ -255,7 +322,9 @@ public final class RaftOracle {
         String voted = election.optionalVotedKey()
             .map(each -> each.id() + "/" + each.directoryId().map(Uuid::toString).orElse("-")).orElse("-");
         out.println("state " + role + " " + quorum.epoch() + " " + election.epoch() + " " + election.leaderIdOrSentinel() + " " + voted + " "
-            + context.client.highWatermark().orElse(-1) + " " + context.log.endOffset().offset() + " " + context.log.lastFetchedEpoch());
+            + context.client.highWatermark().orElse(-1) + " " + context.log.endOffset().offset() + " " + context.log.lastFetchedEpoch() + " "
+            + listener.currentLeaderAndEpoch().epoch() + " " + listener.currentLeaderAndEpoch().leaderId().orElse(-1) + " "
+            + listener.lastCommitOffset().orElse(-1));
     }
 
     /** Print every record, the voters and kraft.version. */
@@ -312,6 +381,6 @@ public final class RaftOracle {
         ObjectSerializationCache cache = new ObjectSerializationCache();
         ByteBuffer buffer = ByteBuffer.allocate(message.size(cache, version));
         message.write(new ByteBufferAccessor(buffer), cache, version);
-        return HexFormat.of().formatHex(buffer.array());
+        return version + " " + HexFormat.of().formatHex(buffer.array());
     }
 }

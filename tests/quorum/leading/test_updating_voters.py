@@ -4,6 +4,7 @@
 import attrs
 import pytest
 
+from raftlog.quorum.roles.roles import Resigned
 from raftlog.quorum.seam.effects import FlushLog
 from raftlog.records.messages.raft.endpoints import Listener
 from raftlog.records.messages.raft.error_codes import ErrorCode
@@ -67,3 +68,12 @@ def test_the_expected_offset_of_the_last_voters(expected: int, error: str) -> No
     core = fenced_leader()
     assert core.machine.last_voter_set_offset == 7
     assert ask(core, RIGHT, expected=expected) == [ErrorCode[error]]
+
+
+def test_a_report_in_the_name_of_the_leader_does_not_let_it_lead_on() -> None:
+    """It is written as any other; but the leader, which counts already, hears of no other voter."""
+    core = fenced_leader()
+    core.sleep(2_999)
+    assert ask(core, update_voter_request(replica_key(1), EPOCH, port=1)) == [ErrorCode.NONE]
+    core.sleep(1)
+    assert isinstance(core.raft.role, Resigned)
