@@ -22,6 +22,7 @@ from tests.mutants.planting import Mutant, Wrong, instead, instead_of_property, 
 SCENARIOS: Final = "tests/scenarios/test_scenarios.py::test_scenario"
 RAFT: Final = "tests/quorum/test_raft.py"
 APPENDING: Final = "tests/quorum/leading/test_appending.py"
+STATIC: Final = "tests/quorum/following/test_static_followers.py"
 LEADING: Final = "tests/quorum/leading/test_leading.py"
 
 
@@ -249,14 +250,14 @@ MUTANTS: Final = (
         "asking for pre-votes stores nothing",
         "QuorumState#transitionToProspective",
         _storing_for_pre_votes,
-        (RAFT,),
+        (STATIC,),
     ),
     Mutant(
         "R-failed-update",
         "no pause follows an UpdateRaftVoter that failed on the network",
         "KafkaRaftClient#handleUpdateVoterResponse",
         _pausing_after_any_failure,
-        (RAFT,),
+        (STATIC,),
     ),
     Mutant(
         "R-old-fetch",

@@ -31,9 +31,7 @@ from raftlog.quorum.seam.effects import (
 )
 from raftlog.quorum.seam.identity import ReceivedRequest, ReplicaIdentity
 from raftlog.quorum.seam.log_view import LogView, control_record_view, log_view
-from raftlog.records.batches.control_batch import write_control_batch
 from raftlog.records.files.quorum_state import QuorumStateData
-from raftlog.records.messages.control import KRaftVersionRecord
 from raftlog.records.messages.raft.election_messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
@@ -43,9 +41,7 @@ from raftlog.records.messages.raft.election_messages import (
 from raftlog.records.messages.raft.error_codes import ErrorCode
 from raftlog.records.messages.raft.fetch_messages import FetchRequest
 from raftlog.records.messages.raft.raft_messages import RaftRequest, RaftResponse
-from raftlog.records.messages.raft.voter_messages import UpdateRaftVoterRequest
-from raftlog.records.messages.voters import voters_record
-from raftlog.voters.voter_set import Endpoints, HostPort, ReplicaKey
+from raftlog.voters.voter_set import Endpoints, HostPort
 from tests.file_logs import make_snapshot
 from tests.quorum.messages import (
     CLUSTER,
@@ -441,37 +437,6 @@ def test_a_leader_resigned_by_a_restart_announces_it_until_acknowledged() -> Non
     core.settle()
     core.sleep(20)
     assert [each.destination.id for each in core.take_requests()] == [3]
-
-
-def test_asking_for_pre_votes_stores_nothing() -> None:
-    """Not even in the version of an upgrade that was fetched meanwhile: a truncation may undo it, and a vote stays."""
-    stored = QuorumStateData(0, leader_id=2, leader_epoch=1, voted_id=3, current_voters=(1, 2, 3))
-    voters = voter_set_of(ReplicaKey(each) for each in (1, 2, 3))
-    core = SingleReplica(IDENTITY, QuorumConfig(), static_voters=voters, stored=stored)
-    upgraded = voters_record(voter_set_of(map(replica_key, (1, 2, 3))))
-    records = write_control_batch([KRaftVersionRecord(1), upgraded], base_offset=0, epoch=1, timestamp=0)
-    core.respond(core.take_requests()[-1].number, fetch_response(1, 2, records=bytes(records)))
-    assert core.machine.last_kraft_version == 1
-    core.sleep(2000)
-    assert isinstance(core.raft.role, Prospective)
-    assert core.stored == stored
-
-
-@pytest.mark.parametrize("is_version_unsupported", [False, True])
-def test_after_a_failed_update_of_the_voter_the_leader_is_asked_at_once(*, is_version_unsupported: bool) -> None:
-    """As in Kafka, no pause follows: its network answers for the leader, with an epoch below every other."""
-    stored = QuorumStateData(0, leader_id=2, leader_epoch=1)
-    voters = voter_set_of(ReplicaKey(each) for each in (1, 2, 3))
-    core = SingleReplica(IDENTITY, QuorumConfig(), static_voters=voters, stored=stored)
-    update = core.take_requests()[-1]
-    while isinstance(update.message, FetchRequest):
-        core.sleep(1000)
-        core.respond(update.number, fetch_response(1, 2))
-        update = core.take_requests()[-1]
-    assert isinstance(update.message, UpdateRaftVoterRequest)
-    core.raft.request_failed(update.number, is_version_unsupported=is_version_unsupported)
-    core.settle()
-    assert [(each.destination.id, type(each.message)) for each in core.take_requests()] == [(2, FetchRequest)]
 
 
 def test_an_error_code_that_kafka_does_not_send_is_a_failure() -> None:

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Following a leader with kraft.version 0, and what an upgrade changes."""
+
+import pytest
+
+from raftlog.quorum.quorum_config import QuorumConfig
+from raftlog.quorum.roles.roles import Prospective
+from raftlog.quorum.seam.identity import ReplicaIdentity
+from raftlog.records.batches.control_batch import write_control_batch
+from raftlog.records.files.quorum_state import QuorumStateData
+from raftlog.records.messages.control import KRaftVersionRecord
+from raftlog.records.messages.raft.fetch_messages import FetchRequest
+from raftlog.records.messages.raft.voter_messages import UpdateRaftVoterRequest
+from raftlog.records.messages.voters import voters_record
+from raftlog.voters.voter_set import Endpoints, HostPort, ReplicaKey
+from tests.quorum.messages import CLUSTER, LOCAL, fetch_response
+from tests.quorum.single_replica import LISTENER, SingleReplica, replica_key, voter_set_of
+
+IDENTITY = ReplicaIdentity(
+    key=LOCAL,
+    cluster_id=CLUSTER,
+    endpoints=Endpoints.of({LISTENER: ("localhost", 9991)}),
+    listener=LISTENER,
+    bootstrap_servers=(HostPort("b1", 9990),),
+)
+
+
+def test_asking_for_pre_votes_stores_nothing() -> None:
+    """Not even in the version of an upgrade that was fetched meanwhile: a truncation may undo it, and a vote stays."""
+    stored = QuorumStateData(0, leader_id=2, leader_epoch=1, voted_id=3, current_voters=(1, 2, 3))
+    voters = voter_set_of(ReplicaKey(each) for each in (1, 2, 3))
+    core = SingleReplica(IDENTITY, QuorumConfig(), static_voters=voters, stored=stored)
+    upgraded = voters_record(voter_set_of(map(replica_key, (1, 2, 3))))
+    records = write_control_batch([KRaftVersionRecord(1), upgraded], base_offset=0, epoch=1, timestamp=0)
+    core.respond(core.take_requests()[-1].number, fetch_response(1, 2, records=bytes(records)))
+    assert core.machine.last_kraft_version == 1
+    core.sleep(2000)
+    assert isinstance(core.raft.role, Prospective)
+    assert core.stored == stored
+
+
+@pytest.mark.parametrize("is_version_unsupported", [False, True])
+def test_after_a_failed_update_of_the_voter_the_leader_is_asked_at_once(*, is_version_unsupported: bool) -> None:
+    """As in Kafka, no pause follows: its network answers for the leader, with an epoch below every other."""
+    stored = QuorumStateData(0, leader_id=2, leader_epoch=1)
+    voters = voter_set_of(ReplicaKey(each) for each in (1, 2, 3))
+    core = SingleReplica(IDENTITY, QuorumConfig(), static_voters=voters, stored=stored)
+    update = core.take_requests()[-1]
+    while isinstance(update.message, FetchRequest):
+        core.sleep(1000)
+        core.respond(update.number, fetch_response(1, 2))
+        update = core.take_requests()[-1]
+    assert isinstance(update.message, UpdateRaftVoterRequest)
+    core.raft.request_failed(update.number, is_version_unsupported=is_version_unsupported)
+    core.settle()
+    assert [(each.destination.id, type(each.message)) for each in core.take_requests()] == [(2, FetchRequest)]
