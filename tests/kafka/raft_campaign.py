@@ -20,8 +20,9 @@ import attrs
 
 from raftlog.records.messages.raft.error_codes import ErrorCode
 from tests.kafka import raft_coverage
+from tests.kafka.raft_both_replicas import DisagreementError, Outcome
 from tests.kafka.raft_oracle import RaftOracle
-from tests.kafka.raft_sequences import DisagreementError, Outcome, SideBySide
+from tests.kafka.raft_sequences import SideBySide
 
 INPUTS = 40
 """How many inputs a sequence has, unless Kafka's client dies of one."""

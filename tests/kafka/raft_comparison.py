@@ -15,6 +15,7 @@ from raftlog.records.limits import BATCH_OVERHEAD, LOG_OVERHEAD
 from raftlog.records.messages.control import ControlValue, LeaderChangeMessage, VotersRecord, read_control_record
 from raftlog.records.messages.raft.fetch_messages import FetchResponse
 from raftlog.records.messages.raft.raft_messages import RaftResponse
+from raftlog.records.messages.raft.voter_messages import DescribeQuorumResponse
 from raftlog.uuid_text import uuid_to_text
 from raftlog.voters.voter_set import ReplicaKey, VoterSet
 from tests.kafka.raft_oracle import SentByKafka
@@ -54,13 +55,33 @@ def with_mark(message: RaftResponse, present: int) -> RaftResponse:
 
 
 def comparable(message: RaftResponse) -> RaftResponse:
-    """Return a Fetch response with a text in the place of its records."""
+    """Return a Fetch response with a text in the place of its records, and a described quorum in one order."""
+    if isinstance(message, DescribeQuorumResponse):
+        return _described_in_one_order(message)
     if not isinstance(message, FetchResponse) or not message.responses:
         return message
     topic = message.responses[0]
     partition = topic.partitions[0]
     partition = attrs.evolve(partition, records=_shown_records(bytes(partition.records or b"")).encode())
     return attrs.evolve(message, responses=(attrs.evolve(topic, partitions=(partition,)),))
+
+
+def _described_in_one_order(message: DescribeQuorumResponse) -> DescribeQuorumResponse:
+    def in_order(states: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple(sorted(states, key=repr))
+
+    topics = tuple(
+        attrs.evolve(
+            topic,
+            partitions=tuple(
+                attrs.evolve(each, current_voters=in_order(each.current_voters), observers=in_order(each.observers))
+                for each in topic.partitions
+            ),
+        )
+        for topic in message.topics
+    )
+    nodes = in_order([attrs.evolve(each, listeners=in_order(each.listeners)) for each in message.nodes])
+    return attrs.evolve(message, topics=topics, nodes=nodes)
 
 
 def _shown_records(records: bytes) -> str:

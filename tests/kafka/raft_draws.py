@@ -29,6 +29,9 @@ class RaftDraws:
 
     Attributes:
         is_favoured: whether most voters vote for this replica, and few others act.
+        may_change_local: whether fetched records may make this replica a voter, or an observer.
+        has_directories: whether several directories may fetch with one id. With static voters, a leader counts all of
+            them for the voter, and after an upgrade of kraft.version Kafka does so for the one that the voter has told.
     """
 
     def __init__(self, seeded: random.Random, core: SingleReplica, identity: ReplicaIdentity) -> None:
@@ -36,6 +39,8 @@ class RaftDraws:
         self.core = core
         self.identity = identity
         self.is_favoured = seeded.random() < 0.5
+        self.may_change_local = True
+        self.has_directories = True
 
     @property
     def voters(self) -> VoterSet:
@@ -75,7 +80,8 @@ class RaftDraws:
         if is_known and self.random.random() < 0.99:
             assert known is not None
             return known
-        return self.random.choice([each for each in self.voter_ids if each != LOCAL.id] or [2])
+        # Kafka keeps connections in the order of a hash map, in which higher ids come after bootstrap servers.
+        return self.random.choice([each for each in self.voter_ids if LOCAL.id < each < 5] or [2])
 
     def batch_ends(self) -> list[int]:
         """Return where the log may be cut, or committed up to: Kafka's mock log holds whole batches."""
@@ -128,7 +134,7 @@ class RaftDraws:
     def changed_voters(self) -> VoterSet:
         """Return the voters after a change: one added, removed, in another directory, or at another address."""
         voters, listener = self.voters, self.identity.listener
-        chosen = self.random.choice([replica_key(each) for each in (1, 2, 3, 4, 5)])
+        chosen = replica_key(self.random.randint(1 if self.may_change_local else 2, 5))
         known = voters.voters.get(chosen.id)
         if known is None:
             return voters.add_voter(voter_node(chosen, listener)) or voters

@@ -30,6 +30,10 @@ from raftlog.records.messages.raft.fetch_messages import (
 )
 from raftlog.records.messages.raft.raft_messages import RaftRequest, RaftResponse
 from raftlog.records.messages.raft.voter_messages import (
+    AddRaftVoterRequest,
+    AddRaftVoterResponse,
+    RemoveRaftVoterRequest,
+    RemoveRaftVoterResponse,
     UpdateRaftVoterRequest,
     UpdateRaftVoterResponse,
     UpdateRaftVoterResponseCurrentLeader,
@@ -42,8 +46,17 @@ class RaftResponses(RaftVoterInputs):
 
     def response(self, request: RaftRequest) -> RaftResponse:
         """Return a response of a peer or a bootstrap server."""
-        if isinstance(request, ApiVersionsRequest):
-            return self.versions_response()
+        match request:
+            case ApiVersionsRequest():
+                return self.versions_response()
+            case AddRaftVoterRequest():
+                return AddRaftVoterResponse(throttle_time_ms=0, error_code=self.joining_error(), error_message=None)
+            case RemoveRaftVoterRequest():
+                return RemoveRaftVoterResponse(throttle_time_ms=0, error_code=self.joining_error(), error_message=None)
+        return self._replica_response(request)
+
+    def _replica_response(self, request: RaftRequest) -> RaftResponse:
+        """Return a response that says which epoch and which leader the peer knows."""
         is_calm = self.is_favoured and self.random.random() < 0.8
         epoch = self.core.raft.role.epoch if is_calm else self.epoch()
         leader = -1 if self.random.random() < 0.5 else self.leader_of(epoch)

@@ -9,6 +9,9 @@ from raftlog.records.messages.raft.endpoints import Listener
 from raftlog.records.messages.raft.error_codes import ErrorCode
 from raftlog.records.messages.raft.voter_messages import (
     AddRaftVoterRequest,
+    DescribeQuorumRequest,
+    DescribeQuorumRequestPartitionData,
+    DescribeQuorumRequestTopicData,
     RemoveRaftVoterRequest,
     UpdateRaftVoterRequest,
     UpdateRaftVoterRequestKRaftVersionFeature,
@@ -44,7 +47,7 @@ class RaftVoterInputs(RaftDraws):
         key = (
             known.voter_key if known is not None and known.voter_key.directory_id is not None else replica_key(voter_id)
         )
-        if draw.random() < 0.1:
+        if self.has_directories and draw.random() < 0.1:
             key = draw.choice((replica_key(2, 7), ReplicaKey(2), ReplicaKey(-1), replica_key(6)))
         least, most = draw.choice([(0, 1)] * 6 + [(1, 1), (0, 0), (-1, 1), (1, 0), (0, 2)])
         return UpdateRaftVoterRequest(
@@ -92,3 +95,16 @@ class RaftVoterInputs(RaftDraws):
         other = ApiVersionsResponseSupportedFeatureKey(name="metadata.version", min_version=7, max_version=29)
         features = (other,) if draw.random() < 0.05 else (other, feature)
         return ApiVersionsResponse(error_code=error, api_keys=(), supported_features=features)
+
+    def describe(self) -> DescribeQuorumRequest:
+        """Return the request of a tool."""
+        index = 0 if self.random.random() < 0.95 else 1
+        topic = DescribeQuorumRequestTopicData(
+            topic_name=self.topic_name(), partitions=(DescribeQuorumRequestPartitionData(partition_index=index),)
+        )
+        return DescribeQuorumRequest(topics=(topic,))
+
+    def joining_error(self) -> ErrorCode:
+        """Return the error in a leader's response to a replica that asks to join."""
+        usual = (ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.DUPLICATE_VOTER, ErrorCode.VOTER_NOT_FOUND)
+        return self.random.choice((*usual, ErrorCode.INVALID_REQUEST, ErrorCode.NOT_LEADER_OR_FOLLOWER))

@@ -5,8 +5,8 @@ import pytest
 
 from raftlog.records.messages.raft.error_codes import ErrorCode
 from tests.kafka import dump_tool
+from tests.kafka.raft_both_replicas import FATAL
 from tests.kafka.raft_campaign import INPUTS, PROCESSES, run_campaign, shown_disagreement
-from tests.kafka.raft_sequences import FATAL
 
 pytestmark = [
     pytest.mark.kafka,
@@ -36,7 +36,9 @@ def test_a_replica_does_what_kafkas_does() -> None:
     assert min(roles[role] for role in ("Unattached", "Prospective", "Candidate", "Follower", "Resigned")) > 500
     assert roles["Leader"] > 10_000
     assert inputs["append"] > 5_000
-    assert min(inputs[each] for each in ("restart", "failure", "listener", "UpdateRaftVoterRequest")) > 1_000
+    often = ("restart", "failure", "listener", "upgrade", "UpdateRaftVoterRequest", "DescribeQuorumRequest")
+    assert min(inputs[each] for each in often) > 1_000
+    assert inputs["AddRaftVoterResponse"] > 100
     answered = {
         ErrorCode.NONE,
         ErrorCode.INVALID_REQUEST,

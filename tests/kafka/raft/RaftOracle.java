@@ -213,7 +213,7 @@ public final class RaftOracle {
         RaftClientTestContext receiver = context;
         inbound.completion.whenComplete((response, error) -> {
             if (response != null && receiver == context) {
-                out.println("response " + token + " " + ApiKeys.forId(response.data().apiKey()) + " " + encode(response.data()));
+                out.println("response " + token + " " + ApiKeys.forId(response.data().apiKey()) + " " + encode(response.data(), version));
             }
         });
         context.client.handle(inbound);
@@ -290,7 +290,7 @@ public final class RaftOracle {
                 idle = 0;
                 sent.put(each.correlationId(), each);
                 out.println("request " + each.correlationId() + " " + ApiKeys.forId(each.data().apiKey()) + " "
-                    + each.destination().id() + " " + each.destination().host() + " " + each.destination().port() + " " + encode(each.data()));
+                    + each.destination().id() + " " + each.destination().host() + " " + each.destination().port() + " " + encode(each.data(), each.data().highestSupportedVersion()));
             }
             if (!context.messageQueue.isEmpty()) {
                 idle = 0;
@@ -376,8 +376,7 @@ public final class RaftOracle {
         }
     }
 
-    private static String encode(ApiMessage message) {
-        short version = message.highestSupportedVersion();
+    private static String encode(ApiMessage message, short version) {
         ObjectSerializationCache cache = new ObjectSerializationCache();
         ByteBuffer buffer = ByteBuffer.allocate(message.size(cache, version));
         message.write(new ByteBufferAccessor(buffer), cache, version);
