@@ -16,6 +16,7 @@ from raftlog.quorum.following.joining import join_voters, may_join
 from raftlog.quorum.following.updating_voter import needs_update, update_voter
 from raftlog.quorum.leading.appending import end_uncommitted
 from raftlog.quorum.leading.leading_epoch import begin_leading, lead
+from raftlog.quorum.leading.reading import advance_reads, end_reads
 from raftlog.quorum.leading.serving import answer_expired, end_leading
 from raftlog.quorum.listening.delivering import deliver, next_resumption_ms
 from raftlog.quorum.listening.leader_changes import tell_leader
@@ -42,6 +43,7 @@ def act(replica: LocalReplica) -> None:
         tell_leader(replica)
     elif replica.leadership is not None:
         end_uncommitted(replica, replica.leadership)
+        end_reads(replica, replica.leadership)
 
 
 def deadline_ms(replica: LocalReplica) -> int | None:
@@ -73,6 +75,7 @@ def _act_in_role(replica: LocalReplica) -> None:
             answer_expired(replica, replica.leadership)
             lead(replica, replica.leadership)
             if isinstance(replica.role, Leader):
+                advance_reads(replica, replica.leadership)
                 announce_leadership(replica, replica.leadership)
         case Resigned():
             announce_resignation(replica, role)
@@ -114,11 +117,12 @@ def _role_deadline_ms(replica: LocalReplica) -> int | None:
 
 
 def _leader_deadline_ms(replica: LocalReplica) -> int | None:
-    """Return when a leader has something to do: resign, announce itself, write, or answer a Fetch."""
+    """Return when a leader has something to do: resign, announce itself, write, or answer a Fetch or a read."""
     leadership = replica.leadership
     if leadership is None:
         return None
     due = [leadership.begin_deadline_ms, *(each.deadline_ms for each in leadership.parked.values())]
+    due += [each.deadline_ms for each in leadership.reads.pending]
     if not replica.voters.is_only_voter(replica.identity.key):
         due.append(leadership.check_quorum_deadline_ms)
     batches = leadership.batches

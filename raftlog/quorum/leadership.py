@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import attrs
 
+from raftlog.quorum.pending_reads import PendingReads
 from raftlog.quorum.seam.identity import ReceivedRequest
 from raftlog.records.batches.accumulator import BatchAccumulator
 from raftlog.records.messages.raft.fetch_messages import FetchRequest, FetchResponse
@@ -105,6 +106,7 @@ class Leadership:
         progress: of the replicas that have fetched in this epoch, the one that fetched last at the end.
         fetched_voters: ids of the voters that have fetched since a majority last did.
         parked: fetches that wait, at most one per replica.
+        reads: the reads that wait for a majority.
         reading: fetches whose records are being read, by the number of the effect.
         upgrade: of kraft.version.
         is_resignation_due: whether the leader is to resign.
@@ -123,6 +125,7 @@ class Leadership:
     progress: dict[ReplicaKey, ReplicaProgress] = attrs.field(factory=dict)
     fetched_voters: set[int] = attrs.field(factory=set)
     parked: dict[ReplicaKey, ParkedFetch] = attrs.field(factory=dict)
+    reads: PendingReads = attrs.field(factory=PendingReads)
     reading: dict[int, WaitingFetch] = attrs.field(factory=dict)
     upgrade: VersionUpgrade = attrs.field(factory=VersionUpgrade)
     is_resignation_due: bool = False

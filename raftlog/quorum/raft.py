@@ -20,6 +20,7 @@ from raftlog.quorum.following.fetching import learn_high_watermark
 from raftlog.quorum.leadership import PendingAppend
 from raftlog.quorum.leading.appending import append
 from raftlog.quorum.leading.leading_epoch import note_log_work
+from raftlog.quorum.leading.reading import begin_read
 from raftlog.quorum.leading.serving import answer_parked, answer_read
 from raftlog.quorum.leading.upgrading import upgrade_kraft_version
 from raftlog.quorum.listening.delivering import close_delivery, register, unregister
@@ -30,7 +31,7 @@ from raftlog.quorum.roles.draws import Draws
 from raftlog.quorum.roles.roles import Candidate, Role
 from raftlog.quorum.roles.starting import starting_role
 from raftlog.quorum.roles.transitions import MAX_EPOCH, ElectionTimedOut, Surroundings
-from raftlog.quorum.seam.effects import Effect
+from raftlog.quorum.seam.effects import Effect, ReadPolicy
 from raftlog.quorum.seam.identity import ReceivedRequest, ReplicaIdentity
 from raftlog.quorum.seam.log_view import LogView
 from raftlog.quorum.seam.outbox import Outbox
@@ -211,6 +212,31 @@ class Raft:
         appended = append(self._replica, values, epoch, required_base_offset)
         act(self._replica)
         return appended
+
+    def read_barrier(self, policy: ReadPolicy = ReadPolicy.MAJORITY, *, timeout_ms: int | None = None) -> int:
+        """Begin a linearizable read, and return its number. What becomes of it is told once, by an ``EndRead``.
+
+        A confirmed read names an offset. Answer it from a state that has all records before that: it then has all that
+        was committed, by any leader, when this was called.
+
+        Args:
+            policy: MAJORITY. Reads by a lease are refused.
+            timeout_ms: after which the read ends; ``request_timeout_ms`` if it is None.
+
+        Raises:
+            UnsafeReadError: the read is one by a lease.
+            NotLeaderError: this replica does not lead, or has halted.
+            QueueFullError: 1,000 reads wait already. Try again after the next effects.
+            ValueError: the timeout is negative.
+
+            Nothing has changed then.
+
+        Differs: Kafka has no such reads. DECISIONS.md 59.
+        """
+        limit_ms = self._replica.config.request_timeout_ms if timeout_ms is None else timeout_ms
+        number = begin_read(self._replica, policy, limit_ms)
+        act(self._replica)
+        return number
 
     def register_listener(self) -> int:
         """Add a listener of committed records, and return its number.

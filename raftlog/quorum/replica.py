@@ -44,11 +44,13 @@ class SentRequest:
     """A request that awaits its response.
 
     Attributes:
+        number: of its effect.
         destination: where it was sent.
         message: the request.
         epoch: of the sender at that time.
     """
 
+    number: int
     destination: Destination
     message: RaftRequest
     epoch: int
@@ -207,7 +209,7 @@ class LocalReplica:
         """Send a request to a replica that is ready for it."""
         number = self.outbox.request(destination, message)
         self.connections.sent(destination.id, number, self.now_ms)
-        self.sent[number] = SentRequest(destination, message, self.epoch)
+        self.sent[number] = SentRequest(number, destination, message, self.epoch)
 
     @property
     def is_log_at_rest(self) -> bool:

@@ -21,6 +21,7 @@ from raftlog.quorum.seam.effects import (
     DeliverSnapshot,
     Effect,
     EndAppend,
+    EndRead,
     EnterEpoch,
     FlushLog,
     Notice,
@@ -120,6 +121,7 @@ class SingleReplica:
         requests: those that were sent and not taken.
         responses: those that were sent and not taken.
         ended: the appends that have ended.
+        reads: that have ended.
         deliveries: to listeners, in their order.
         leader_changes: that listeners were told, in their order.
     """
@@ -147,6 +149,7 @@ class SingleReplica:
         self.requests: list[SendRequest] = []
         self.responses: list[SendResponse] = []
         self.ended: list[EndAppend] = []
+        self.reads: list[EndRead] = []
         self.deliveries: list[Delivering] = []
         self.leader_changes: list[NotifyLeaderChange] = []
         found = StartingPoint(log=self._view(), stored=stored, may_vote=may_vote, has_been_voter=has_been_voter)
@@ -169,7 +172,14 @@ class SingleReplica:
                 self.requests.append(effect)
             case SendResponse():
                 self.responses.append(effect)
-            case EndAppend() | DeliverBatches() | DeliverSnapshot() | DeliverBootstrap() | NotifyLeaderChange():
+            case (
+                EndAppend()
+                | EndRead()
+                | DeliverBatches()
+                | DeliverSnapshot()
+                | DeliverBootstrap()
+                | NotifyLeaderChange()
+            ):
                 self._tell(effect)
             case StoreElectionState():
                 self.stored = effect.state
@@ -200,6 +210,8 @@ class SingleReplica:
         match effect:
             case EndAppend():
                 self.ended.append(effect)
+            case EndRead():
+                self.reads.append(effect)
             case NotifyLeaderChange():
                 self.leader_changes.append(effect)
             case _:

@@ -25,6 +25,7 @@ WORLDS: Final[dict[str, dict[str, Callable[[], World]]]] = {
     "leading": ELECTION_WORLDS,
     "listeners": APPLICATION_WORLDS,
     "log": LOG_WORLDS,
+    "reads": APPLICATION_WORLDS,
     "recovery": RECOVERY_WORLDS,
     "snapshots": SNAPSHOT_WORLDS,
     "voters": VOTER_WORLDS,

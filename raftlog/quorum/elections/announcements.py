@@ -157,22 +157,25 @@ def resignation_pause_ms(place: int | None, count: int, replica: LocalReplica) -
 
 
 def announce_leadership(replica: LocalReplica, leadership: Leadership) -> None:
-    """Tell the voters that have not fetched of late who leads.
+    """Tell the voters that have not fetched of late who leads, and those that a read waits for.
 
     Source: KafkaRaftClient#maybeSendBeginQuorumEpochRequests.
     """
     interval_ms = replica.config.begin_quorum_epoch_interval_ms
-    if replica.now_ms < leadership.begin_deadline_ms:
+    is_due = replica.now_ms >= leadership.begin_deadline_ms
+    if not is_due and not leadership.reads.pending:
         return
     for node in replica.voters.voters.values():
         key, known = node.voter_key, leadership.progress_of(node)
         is_recent = known is not None and replica.now_ms - known.fetched_ms < interval_ms
+        is_wanted = (is_due and not is_recent) or leadership.reads.is_awaited(key)
         destination = replica.voter_destination(key.id)
-        if key.id == replica.identity.key.id or is_recent or destination is None:
+        if key.id == replica.identity.key.id or not is_wanted or destination is None:
             continue
         if replica.connections.is_ready(key.id, replica.now_ms):
             replica.send(destination, begin_quorum_epoch_request(replica, key))
-    leadership.begin_deadline_ms = replica.now_ms + interval_ms
+    if is_due:
+        leadership.begin_deadline_ms = replica.now_ms + interval_ms
 
 
 def begin_quorum_epoch_request(replica: LocalReplica, voter: ReplicaKey) -> BeginQuorumEpochRequest:
@@ -197,13 +200,22 @@ def begin_quorum_epoch_request(replica: LocalReplica, voter: ReplicaKey) -> Begi
 def handle_begin_quorum_epoch_response(
     replica: LocalReplica, sent: SentRequest, response: BeginQuorumEpochResponse
 ) -> ResponseOutcome:
-    """Learn from a voter that there is a later epoch; otherwise the voter has taken notice."""
+    """Learn from a voter that there is a later epoch; otherwise the voter has taken notice, and confirms reads.
+
+    It has found itself to be the voter that the request names, with that directory: otherwise its answer is an error.
+    """
     answer: BeginQuorumEpochResponsePartitionData | None = only_answer(replica, response.topics)
     if response.error_code or answer is None:
         return ResponseOutcome.FAILED
     endpoints = endpoints_of(replica, response.node_endpoints, answer.leader_id)
     outcome = handle_common(replica, answer.error_code, answer.leader_epoch, answer.leader_id, endpoints)
-    return ResponseOutcome.DONE if outcome is ResponseOutcome.CONTINUE else outcome
+    if outcome is not ResponseOutcome.CONTINUE:
+        return outcome
+    if replica.leadership is not None and answer.leader_id == replica.identity.key.id:
+        named = sent.message.topics[0].partitions[0].voter_directory_id  # type: ignore[union-attr]
+        key = ReplicaKey(sent.destination.id, None if named == ZERO_UUID else named)
+        replica.leadership.reads.note_answer(key, sent.number)
+    return ResponseOutcome.DONE
 
 
 def announce_resignation(replica: LocalReplica, role: Resigned) -> None:

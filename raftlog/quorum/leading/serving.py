@@ -14,6 +14,7 @@ from raftlog.offsets import ValidationKind
 from raftlog.quorum.leadership import Leadership, ParkedFetch, ReplicaProgress, WaitingFetch
 from raftlog.quorum.leading.appending import end_uncommitted
 from raftlog.quorum.leading.leading_epoch import advance_high_watermark, note_fetch_of_voter
+from raftlog.quorum.leading.reading import end_reads
 from raftlog.quorum.replica import LocalReplica
 from raftlog.quorum.requests import cluster_error, leader_and_epoch
 from raftlog.quorum.seam.effects import ReadLog
@@ -161,6 +162,9 @@ def note_fetch(replica: LocalReplica, leadership: Leadership, key: ReplicaKey, e
     leadership.progress[key] = ReplicaProgress(end_offset, replica.now_ms, replica.wall_ms, leader_end, caught_up)
     _forget_observers(replica, leadership)
     note_fetch_of_voter(replica, leadership, key)
+    node = replica.voters.voters.get(key.id)
+    if node is not None and node.is_voter(key):
+        leadership.reads.note_fetch(node.voter_key, end_offset)
     known = replica.high_watermark
     advance_high_watermark(replica, leadership)
     if replica.high_watermark != known:
@@ -210,6 +214,7 @@ def end_leading(replica: LocalReplica) -> None:
     for fetch in [*waiting, *leadership.reading.values()]:
         _respond(replica, fetch, error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
     end_uncommitted(replica, leadership)
+    end_reads(replica, leadership)
     if leadership.batches is not None:
         leadership.batches.close()
 

@@ -202,6 +202,42 @@ class EndAppend:
     outcome: AppendOutcome
 
 
+class ReadPolicy(enum.Enum):
+    """How a leader makes sure that a read is not outdated."""
+
+    MAJORITY = "majority"
+    """A majority of voters confirms, after the read has arrived, that this replica leads."""
+    LEASE = "lease"
+    """Without asking, while no other leader could have been elected. It is refused: DECISIONS.md 59."""
+
+
+class ReadOutcome(enum.Enum):
+    """What became of a read."""
+
+    CONFIRMED = "confirmed"
+    """The state up to the offset is up to date: it has all that was committed when the read arrived."""
+    FAILED = "failed"
+    """The leadership ended. Ask the next leader."""
+    TIMED_OUT = "timed_out"
+    """No majority has answered in time."""
+
+
+@attrs.frozen
+class EndRead:
+    """Tell the application what became of a read. There is nothing to report.
+
+    Attributes:
+        number: that ``Raft.read_barrier`` returned.
+        outcome: final.
+        offset: of a confirmed read: answer it from a state that has all records before this offset, exclusive, such as
+            that of a listener whose next offset is not below it. 0 otherwise.
+    """
+
+    number: int
+    outcome: ReadOutcome
+    offset: int = 0
+
+
 # Effects on listeners
 
 
@@ -271,7 +307,7 @@ class NotifyLeaderChange:
 
 Delivering = DeliverBatches | DeliverSnapshot | DeliverBootstrap
 LogWork = EnterEpoch | AppendAsLeader | AppendAsFollower | FlushLog | TruncateToEndOffset
-Notice = EndAppend | Delivering
+Notice = EndAppend | EndRead | Delivering
 """What is certain already, so that it waits for nothing."""
 HeldBack = SendRequest | SendResponse | NotifyLeaderChange
 """What waits until the election state that it depends on is durable."""

@@ -1,14 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The world of an application: the consensus core of replica 1, as in the world of elections, and its listeners.
+"""The world of an application: replica 1, as in the world of elections, with listeners and reads.
 
-Listeners are numbered in the order in which they were registered: 1, 2 and so on.
+Listeners and reads are numbered in the order in which they began: 1, 2 and so on.
 """
 
 from collections.abc import Callable
 from typing import Final
 
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.quorum.seam.effects import DeliverBatches, DeliverBootstrap, Delivering, DeliverSnapshot
+from raftlog.quorum.seam.effects import (
+    DeliverBatches,
+    DeliverBootstrap,
+    Delivering,
+    DeliverSnapshot,
+    ReadOutcome,
+    ReadPolicy,
+)
 from raftlog.snapshot.writer import RecordsSnapshotWriter
 from raftlog.voters.kraft_version import KRaftVersion
 from tests.scenarios.world import CommandError, World, command
@@ -21,11 +28,12 @@ class ApplicationWorld(ElectionWorld):
     def __init__(self) -> None:
         self._listeners: list[int] = []
         self._reading: dict[int, Delivering] = {}
+        self._reads: list[int] = []
 
     @command
     def restart(self) -> str:
         """Start again with what is durable. There are no listeners then."""
-        self._listeners, self._reading = [], {}
+        self._listeners, self._reading, self._reads = [], {}, []
         return super().restart()
 
     @command
@@ -51,6 +59,20 @@ class ApplicationWorld(ElectionWorld):
         end = delivery.end_offset if isinstance(delivery, DeliverBatches) else delivery.snapshot_id.offset
         reached = end if next_offset is None else next_offset
         self._replica.close(delivery.number, reached if taken else None)
+        return self._what_happened()
+
+    @command
+    def read(self, timeout: int | None = None, lease: bool = False) -> str:
+        """Begin a linearizable read."""
+        policy = ReadPolicy.LEASE if lease else ReadPolicy.MAJORITY
+        self._reads.append(self._replica.raft.read_barrier(policy, timeout_ms=timeout))
+        self._replica.settle()
+        return self._what_happened()
+
+    @command
+    def append(self, values: int = 1) -> str:
+        """Append records, which are written after the linger, 25 ms."""
+        self._replica.append(*[b"v"] * values)
         return self._what_happened()
 
     @command
@@ -82,6 +104,13 @@ class ApplicationWorld(ElectionWorld):
         for change in replica.leader_changes:
             leader = "no leader" if change.leader_id is None else f"leader {change.leader_id}"
             lines.append(f"listener {self._place(change.listener)} is told: epoch {change.epoch}, {leader}")
+        for read in replica.reads:
+            up_to = f" up to {read.offset}" if read.outcome is ReadOutcome.CONFIRMED else ""
+            lines.append(f"read {self._reads.index(read.number) + 1}: {read.outcome.name}{up_to}")
+        for ended in replica.ended:
+            lines.append(f"append up to offset {ended.last_offset}: {ended.outcome.name}")
+        replica.reads.clear()
+        replica.ended.clear()
         replica.deliveries.clear()
         replica.leader_changes.clear()
         return "\n".join(lines)
