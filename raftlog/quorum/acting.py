@@ -18,11 +18,12 @@ from raftlog.quorum.leading.appending import end_uncommitted
 from raftlog.quorum.leading.leading_epoch import begin_leading, lead
 from raftlog.quorum.leading.reading import advance_reads, end_reads
 from raftlog.quorum.leading.serving import answer_expired, end_leading
-from raftlog.quorum.listening.delivering import deliver, next_resumption_ms
+from raftlog.quorum.listening.delivering import deliver, next_resumption_ms, snapshots_being_read
 from raftlog.quorum.listening.leader_changes import tell_leader
 from raftlog.quorum.replica import LocalReplica
 from raftlog.quorum.roles.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
 from raftlog.quorum.roles.transitions import MAX_EPOCH, ElectionTimedOut, FetchTimedOut
+from raftlog.quorum.snapshots.cleaning import clean, cleaning_deadline_ms
 
 _MAX_ROLES_PER_INPUT: Final = 8
 """How many roles an input can lead through: from follower to leader, for the only voter, are three."""
@@ -34,6 +35,7 @@ def act(replica: LocalReplica) -> None:
     while is_changed and replica.halt_reason is None:
         before = replica.role
         keep_leadership(replica)
+        clean(replica, snapshots_being_read(replica))
         _act_in_role(replica)
         is_changed = type(replica.role) is not type(before) or replica.epoch != before.epoch
         changes += is_changed
@@ -51,7 +53,13 @@ def deadline_ms(replica: LocalReplica) -> int | None:
     if replica.halt_reason is not None:
         return None
     now_ms = replica.now_ms
-    due = (_role_deadline_ms(replica), replica.connections.next_change_ms(now_ms), next_resumption_ms(replica))
+    due = (
+        _role_deadline_ms(replica),
+        replica.connections.next_change_ms(now_ms),
+        next_resumption_ms(replica),
+        cleaning_deadline_ms(replica),
+        replica.snapshots.pause_until_ms,
+    )
     return min((each for each in due if each is not None and each > now_ms), default=None)
 
 
@@ -62,7 +70,7 @@ def _act_in_role(replica: LocalReplica) -> None:
         case Unattached():
             if may_begin and role.election_deadline_ms is not None and role.election_deadline_ms <= replica.now_ms:
                 begin_election(replica, ElectionTimedOut())
-            else:
+            elif not replica.is_fetching_paused:
                 fetch_from_bootstrap(replica)
         case Prospective() | Candidate():
             stand_for_election(replica)
@@ -103,7 +111,8 @@ def _follow(replica: LocalReplica, role: Follower) -> None:
         if replica.is_voter or is_joining:
             deadline = replica.now_ms + replica.config.update_voter_period_ms
             replica.role = role = attrs.evolve(role, update_deadline_ms=deadline)
-    fetch_from_leader(replica, role)
+    if not replica.is_fetching_paused:
+        fetch_from_leader(replica, role)
 
 
 def _role_deadline_ms(replica: LocalReplica) -> int | None:

@@ -21,9 +21,11 @@ from raftlog.quorum.elections.announcements import (
 from raftlog.quorum.elections.standing import handle_vote_response
 from raftlog.quorum.elections.votes_asked import handle_vote_request
 from raftlog.quorum.following.fetching import handle_fetch_response
+from raftlog.quorum.following.fetching_snapshot import handle_fetch_snapshot_response
 from raftlog.quorum.following.joining import handle_add_voter_response, handle_remove_voter_response
 from raftlog.quorum.following.updating_voter import handle_update_voter_response
 from raftlog.quorum.leading.serving import handle_fetch_request
+from raftlog.quorum.leading.serving_snapshots import handle_fetch_snapshot_request
 from raftlog.quorum.leading.updating_voters import handle_update_voter_request
 from raftlog.quorum.replica import LocalReplica, SentRequest
 from raftlog.quorum.responses import ResponseOutcome
@@ -37,7 +39,12 @@ from raftlog.records.messages.raft.election_messages import (
     VoteResponse,
 )
 from raftlog.records.messages.raft.error_codes import ErrorCode
-from raftlog.records.messages.raft.fetch_messages import FetchRequest, FetchResponse
+from raftlog.records.messages.raft.fetch_messages import (
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+)
 from raftlog.records.messages.raft.raft_messages import RaftRequest, RaftResponse, error_response
 from raftlog.records.messages.raft.voter_messages import (
     AddRaftVoterRequest,
@@ -60,6 +67,7 @@ _REQUESTS: Final[Mapping[type[RaftRequest], RequestHandler]] = MappingProxyType(
         FetchRequest: handle_fetch_request,
         UpdateRaftVoterRequest: handle_update_voter_request,
         DescribeQuorumRequest: handle_describe_quorum_request,
+        FetchSnapshotRequest: handle_fetch_snapshot_request,
     }
 )
 """By request: the function that handles it. It returns the answer, or None if it sees to the answer itself."""
@@ -72,6 +80,7 @@ _RESPONSES: Final[Mapping[type[RaftRequest], tuple[type[RaftResponse], ResponseH
         FetchRequest: (FetchResponse, handle_fetch_response),
         AddRaftVoterRequest: (AddRaftVoterResponse, handle_add_voter_response),
         RemoveRaftVoterRequest: (RemoveRaftVoterResponse, handle_remove_voter_response),
+        FetchSnapshotRequest: (FetchSnapshotResponse, handle_fetch_snapshot_response),
         UpdateRaftVoterRequest: (UpdateRaftVoterResponse, handle_update_voter_response),
     }
 )

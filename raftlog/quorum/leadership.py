@@ -12,7 +12,11 @@ import attrs
 from raftlog.quorum.pending_reads import PendingReads
 from raftlog.quorum.seam.identity import ReceivedRequest
 from raftlog.records.batches.accumulator import BatchAccumulator
-from raftlog.records.messages.raft.fetch_messages import FetchRequest, FetchResponse
+from raftlog.records.messages.raft.fetch_messages import (
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequestPartitionSnapshot,
+)
 from raftlog.voters.kraft_version import KRaftVersion
 from raftlog.voters.voter_set import ReplicaKey, VoterNode, VoterSet
 
@@ -59,6 +63,20 @@ class ParkedFetch(NamedTuple):
     fetch: WaitingFetch
     response: FetchResponse
     deadline_ms: int
+
+
+class WaitingSnapshotRead(NamedTuple):
+    """A FetchSnapshot whose bytes are being read.
+
+    Attributes:
+        received: how it arrived.
+        asked: which bytes of which snapshot.
+        key: of the replica that asks.
+    """
+
+    received: ReceivedRequest
+    asked: FetchSnapshotRequestPartitionSnapshot
+    key: ReplicaKey
 
 
 class PendingAppend(NamedTuple):
@@ -109,6 +127,7 @@ class Leadership:
         reads: the reads that wait for a majority.
         reading: fetches whose records are being read, by the number of the effect.
         upgrade: of kraft.version.
+        reading_snapshots: fetches of snapshots whose bytes are being read, by the number of the effect.
         is_resignation_due: whether the leader is to resign.
     """
 
@@ -128,6 +147,7 @@ class Leadership:
     reads: PendingReads = attrs.field(factory=PendingReads)
     reading: dict[int, WaitingFetch] = attrs.field(factory=dict)
     upgrade: VersionUpgrade = attrs.field(factory=VersionUpgrade)
+    reading_snapshots: dict[int, WaitingSnapshotRead] = attrs.field(factory=dict)
     is_resignation_due: bool = False
 
     def progress_of(self, voter: VoterNode) -> ReplicaProgress | None:

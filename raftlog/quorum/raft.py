@@ -17,11 +17,13 @@ from raftlog.quorum.describing.raft_status import RaftStatus, raft_status
 from raftlog.quorum.dispatch import check_response_type, handle_request, handle_response
 from raftlog.quorum.elections.standing import advance_election, begin_election
 from raftlog.quorum.following.fetching import learn_high_watermark
+from raftlog.quorum.following.fetching_snapshot import may_be_refused, note_snapshot_work, refuse_fetched_snapshot
 from raftlog.quorum.leadership import PendingAppend
 from raftlog.quorum.leading.appending import append
 from raftlog.quorum.leading.leading_epoch import note_log_work
 from raftlog.quorum.leading.reading import begin_read
 from raftlog.quorum.leading.serving import answer_parked, answer_read
+from raftlog.quorum.leading.serving_snapshots import answer_snapshot_read
 from raftlog.quorum.leading.upgrading import upgrade_kraft_version
 from raftlog.quorum.listening.delivering import close_delivery, register, unregister
 from raftlog.quorum.quorum_config import QuorumConfig
@@ -35,6 +37,16 @@ from raftlog.quorum.seam.effects import Effect, ReadPolicy
 from raftlog.quorum.seam.identity import ReceivedRequest, ReplicaIdentity
 from raftlog.quorum.seam.log_view import LogView
 from raftlog.quorum.seam.outbox import Outbox
+from raftlog.quorum.seam.snapshot_effects import SnapshotChunk
+from raftlog.quorum.snapshot_work import SnapshotWork
+from raftlog.quorum.snapshots.cleaning import CLEANING_INTERVAL_MS, note_cleaned
+from raftlog.quorum.snapshots.creating import (
+    abandon_snapshot,
+    create_snapshot,
+    freeze_snapshot,
+    note_frozen,
+    note_refused,
+)
 from raftlog.records.files.quorum_state import QuorumStateData
 from raftlog.records.messages.raft.election_messages import VoteRequest, VoteResponse
 from raftlog.records.messages.raft.error_codes import ErrorCode
@@ -102,6 +114,7 @@ class Raft:
             now_ms=monotonic_ms,
             wall_ms=wall_ms,
             has_been_voter=found.has_been_voter,
+            snapshots=SnapshotWork(monotonic_ms + CLEANING_INTERVAL_MS),
             high_watermark=found.log.state.high_watermark or None,
         )
         self._replica.store_election_state()
@@ -130,6 +143,11 @@ class Raft:
     def status(self) -> RaftStatus:
         """The replica as it is now: a value that does not change with it."""
         return raft_status(self._replica)
+
+    @property
+    def snapshot_refusal(self) -> str | None:
+        """Why the last snapshot that was fetched was refused, so that it is fetched again; None if none was."""
+        return self._replica.snapshots.refusal_reason
 
     @property
     def deadline_ms(self) -> int | None:
@@ -360,6 +378,8 @@ class Raft:
             raise ValueError(f"effect {number} is not the work on the log to be done next: {list(replica.log_work)}")
         replica.log_work.popleft()
         before, replica.log = replica.log, log
+        note_snapshot_work(replica, number)
+        note_cleaned(replica, number, before)
         learn_high_watermark(replica)
         keep_leadership(replica)
         end_offset = log.state.end_offset
@@ -374,6 +394,94 @@ class Raft:
         """Note what was read of the log. A read that is no longer needed is ignored."""
         if self._replica.halt_reason is None:
             answer_read(self._replica, number, records)
+            act(self._replica)
+
+    # Snapshots
+
+    def create_snapshot(self, end_offset: int) -> int | None:
+        """Begin a snapshot of the application's state after the records below an offset, in any role.
+
+        One is written at a time. The application writes it while the core goes on, and then calls ``freeze_snapshot``
+        or ``abandon_snapshot``. The log refuses it unless a batch ends at the offset.
+
+        Args:
+            end_offset: exclusive.
+
+        Returns:
+            The number of the snapshot; None if there is one already, if the log starts at the offset or above, or if
+            this replica has halted.
+
+        Raises:
+            SnapshotError: another one is being written.
+            InvalidSnapshotIdError: the offset is not known to be committed, or is below the latest snapshot's.
+
+            Nothing has changed then.
+
+        Source: RaftClient#createSnapshot.
+        """
+        return None if self._replica.halt_reason is not None else create_snapshot(self._replica, end_offset)
+
+    def freeze_snapshot(self, number: int) -> None:
+        """Have a snapshot, which the application has written, verified and made durable.
+
+        Raises:
+            ValueError: it is not the number of the snapshot that is being written. Nothing has changed.
+        """
+        if self._replica.halt_reason is None:
+            freeze_snapshot(self._replica, number)
+
+    def abandon_snapshot(self, number: int) -> None:
+        """Have what was written of a snapshot removed.
+
+        Raises:
+            ValueError: it is not the number of the snapshot that is being written. Nothing has changed.
+        """
+        if self._replica.halt_reason is None:
+            abandon_snapshot(self._replica, number)
+
+    def snapshot_frozen(self, number: int) -> None:
+        """Note that the application's snapshot is durable.
+
+        Raises:
+            ValueError: it is not the number of the snapshot that is being frozen. Nothing has changed.
+        """
+        if self._replica.halt_reason is None:
+            note_frozen(self._replica, number)
+            act(self._replica)
+
+    def snapshot_refused(self, number: int, reason: str) -> None:
+        """Note that the log has refused a snapshot, and has removed what was written of it.
+
+        For the application's snapshot: it must not be taken at that offset. For one that was fetched: its bytes are
+        bad, or the disk has no room for it; it is fetched again after a pause. If the disk itself has failed, call
+        ``effect_failed``.
+
+        Args:
+            number: of the effect that was refused.
+            reason: what is wrong.
+
+        Raises:
+            ValueError: it is neither the number of the application's snapshot, nor that of the next work on a fetched
+                snapshot. Nothing has changed.
+        """
+        replica = self._replica
+        if replica.halt_reason is not None:
+            return
+        if may_be_refused(replica, number):
+            refuse_fetched_snapshot(replica, reason)
+        else:
+            note_refused(replica, number)
+        act(replica)
+
+    def snapshot_read(self, number: int, chunk: SnapshotChunk | None) -> None:
+        """Note what was read of a snapshot. A read that is no longer needed is ignored.
+
+        Args:
+            number: of the effect.
+            chunk: what was read; None if there is no such snapshot any more.
+        """
+        if self._replica.halt_reason is None:
+            answer_snapshot_read(self._replica, number, chunk)
             act(self._replica)
 
     def effect_failed(self, number: int, reason: str) -> None:

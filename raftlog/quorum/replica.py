@@ -33,6 +33,8 @@ from raftlog.quorum.seam.effects import Destination, LogWork, RaiseHighWatermark
 from raftlog.quorum.seam.identity import ReplicaIdentity
 from raftlog.quorum.seam.log_view import LogView
 from raftlog.quorum.seam.outbox import Outbox
+from raftlog.quorum.seam.snapshot_effects import AbandonFetchedSnapshot
+from raftlog.quorum.snapshot_work import SnapshotWork
 from raftlog.records.files.quorum_state import QuorumStateData
 from raftlog.records.messages.raft.raft_messages import RaftRequest
 from raftlog.voters.kraft_version import KRaftVersion
@@ -72,6 +74,7 @@ class LocalReplica:
         connections: which replicas may be sent a request.
         now_ms: monotonic time.
         wall_ms: time of day, in ms since the Unix epoch.
+        snapshots: which snapshots must stay, and what is being made of them.
         high_watermark: exclusive; None while it is not known, as for a leader that has committed nothing yet.
         committed_offset: the highest high watermark that this replica has known, exclusive.
         log_work: the numbers of effects on the log that have not been reported yet, in their order.
@@ -94,6 +97,7 @@ class LocalReplica:
     connections: Connections
     now_ms: int
     wall_ms: int
+    snapshots: SnapshotWork
     high_watermark: int | None = None
     has_been_voter: bool = False
     committed_offset: int = attrs.field(init=False)
@@ -137,6 +141,11 @@ class LocalReplica:
         """
         requested = None if self.leadership is None else self.leadership.upgrade.requested
         return self.log.control_records.kraft_version if requested is None else requested
+
+    @property
+    def fetching_id(self) -> int:
+        """The id in requests for records and snapshots: -1, which no leader counts, if the log has lost records."""
+        return -1 if self.log.is_quarantined else self.identity.key.id
 
     @property
     def may_stand(self) -> bool:
@@ -189,7 +198,9 @@ class LocalReplica:
         Raises:
             IllegalTransitionError: the event must not happen in this role. Nothing has changed.
         """
-        self.role = next_role(self.role, event, self.surroundings())
+        role = next_role(self.role, event, self.surroundings())
+        self.abandon_snapshot_fetch()
+        self.role = role
         if isinstance(event, VoteGiven) or not isinstance(self.role, Prospective | Resigned):
             self.store_election_state()
         if not isinstance(event, VoteGiven):
@@ -216,11 +227,22 @@ class LocalReplica:
         """Whether the view of the log is up to date, because no work on the log is under way."""
         return not self.log_work
 
+    @property
+    def is_fetching_paused(self) -> bool:
+        """Whether nothing is to be fetched for now, because a snapshot was refused."""
+        return self.now_ms < self.snapshots.pause_until_ms
+
     def work_on_log(self, make: Callable[[int], LogWork]) -> int:
         """Have something done to the log, and return the effect's number; the driver reports it with a new view."""
         number = self.outbox.on_log(make).number
         self.log_work.append(number)
         return number
+
+    def abandon_snapshot_fetch(self) -> None:
+        """Have what was fetched of a snapshot removed, if one is being fetched."""
+        if isinstance(self.role, Follower) and self.role.fetching_snapshot is not None:
+            self.role = attrs.evolve(self.role, fetching_snapshot=None)
+            self.work_on_log(AbandonFetchedSnapshot)
 
     def raise_high_watermark(self, offset: int) -> None:
         """Raise the high watermark to an offset, exclusive, but not above the log end; a lower one is ignored."""

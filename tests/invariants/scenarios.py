@@ -42,6 +42,7 @@ from tests.file_logs import (
 )
 from tests.invariants.planting import Operation, Scenario
 from tests.log.control_batches import voters
+from tests.quorum.following.followers import DATA, FollowerOfTwo
 from tests.quorum.messages import (
     CLUSTER,
     LOCAL,
@@ -347,6 +348,17 @@ LISTENING: Final = Scenario(
         lambda core: core.close(core.deliveries[-1].number, 3),
     ),
 )
+FETCHING: Final = Scenario(
+    FollowerOfTwo,
+    (
+        lambda core: core.name(),
+        lambda core: core.send_chunk(0, DATA[:-1] + b"x"),
+        lambda core: core.sleep(20),
+        lambda core: core.name(),
+        lambda core: core.send_chunk(0, DATA[:100]),
+        lambda core: core.send_chunk(100, DATA[100:]),
+    ),
+)
 SPLITTING: Final = Scenario(
     lambda: None,
     (
@@ -364,6 +376,7 @@ SCENARIOS: Final = {
     **RECOVERY,
     "votes": VOTES,
     "the consensus core": CORE,
+    "a snapshot that is fetched": FETCHING,
     "leading an epoch": LEADING,
     "listening": LISTENING,
     "splitting": SPLITTING,

@@ -9,6 +9,8 @@ from collections.abc import Callable
 import attrs
 
 from raftlog.errors import InvalidUpdateVersionError, NotLeaderError, UnknownEpochError, UnsupportedVersionError
+from raftlog.invariants import instance_of
+from raftlog.log.memory_log import MemoryLog
 from raftlog.quorum.leading.serving import sender_id
 from raftlog.quorum.roles.roles import Follower, Leader
 from raftlog.records.messages.raft.fetch_messages import FetchRequest
@@ -91,8 +93,9 @@ class SideBySide(BothReplicas):
             self._note_fatal(theirs.fatal)
             return
         self._configure(theirs.config)
-        self.core.log.crash()
-        self._start(self.core.log, self.core.stored, self.core.draws.value)
+        log = instance_of(self.core.log, MemoryLog)
+        log.crash()
+        self._start(log, self.core.stored, self.core.draws.value)
         self._compare(theirs)
 
     def _request(self, message: RaftRequest | None) -> None:

@@ -26,7 +26,7 @@ from raftlog.records.messages.raft.election_messages import (
     VoteResponsePartitionData,
     VoteResponseTopicData,
 )
-from raftlog.records.messages.raft.endpoints import LeaderEndpoint, Listener, NodeEndpoint
+from raftlog.records.messages.raft.endpoints import LeaderEndpoint, Listener, NodeEndpoint, SnapshotId
 from raftlog.records.messages.raft.fetch_messages import (
     FetchRequest,
     FetchRequestFetchPartition,
@@ -38,6 +38,14 @@ from raftlog.records.messages.raft.fetch_messages import (
     FetchResponseLeaderIdAndEpoch,
     FetchResponseNodeEndpoint,
     FetchResponsePartitionData,
+    FetchResponseSnapshotId,
+    FetchSnapshotRequest,
+    FetchSnapshotRequestPartitionSnapshot,
+    FetchSnapshotRequestTopicSnapshot,
+    FetchSnapshotResponse,
+    FetchSnapshotResponseLeaderIdAndEpoch,
+    FetchSnapshotResponsePartitionSnapshot,
+    FetchSnapshotResponseTopicSnapshot,
 )
 from raftlog.records.messages.raft.voter_messages import (
     DescribeQuorumRequest,
@@ -169,9 +177,12 @@ def fetch_response(
     records: bytes = b"",
     high_watermark: int = -1,
     diverging: OffsetAndEpoch | None = None,
+    snapshot_id: OffsetAndEpoch | None = None,
 ) -> FetchResponse:
     """Return a response to a Fetch; the peer knows where the leader listens."""
-    end = FetchResponseEpochEndOffset()
+    end, named = FetchResponseEpochEndOffset(), FetchResponseSnapshotId()
+    if snapshot_id is not None:
+        named = FetchResponseSnapshotId(end_offset=snapshot_id.offset, epoch=snapshot_id.epoch)
     if diverging is not None:
         end = FetchResponseEpochEndOffset(epoch=diverging.epoch, end_offset=diverging.offset)
     partition = FetchResponsePartitionData(
@@ -180,6 +191,7 @@ def fetch_response(
         high_watermark=high_watermark,
         log_start_offset=0,
         diverging_epoch=end,
+        snapshot_id=named,
         current_leader=FetchResponseLeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch),
         aborted_transactions=(),
         records=records,
@@ -220,6 +232,52 @@ def describe_quorum_request(topic: str = METADATA_TOPIC) -> DescribeQuorumReques
     """Return a tool's question about the quorum."""
     partition = DescribeQuorumRequestPartitionData(partition_index=0)
     return DescribeQuorumRequest(topics=(DescribeQuorumRequestTopicData(topic_name=topic, partitions=(partition,)),))
+
+
+def fetch_snapshot_request(
+    replica: ReplicaKey,
+    epoch: int,
+    snapshot_id: OffsetAndEpoch,
+    position: int = 0,
+    *,
+    max_bytes: int = 2**31 - 1,
+    cluster_id: str | None = CLUSTER,
+) -> FetchSnapshotRequest:
+    """Return the request of a replica for bytes of a snapshot."""
+    partition = FetchSnapshotRequestPartitionSnapshot(
+        partition=0,
+        current_leader_epoch=epoch,
+        snapshot_id=SnapshotId(end_offset=snapshot_id.offset, epoch=snapshot_id.epoch),
+        position=position,
+        replica_directory_id=replica.directory_id or ZERO_UUID,
+    )
+    topic = FetchSnapshotRequestTopicSnapshot(name=METADATA_TOPIC, partitions=(partition,))
+    return FetchSnapshotRequest(cluster_id=cluster_id, replica_id=replica.id, max_bytes=max_bytes, topics=(topic,))
+
+
+def fetch_snapshot_response(
+    epoch: int,
+    leader: int,
+    snapshot_id: OffsetAndEpoch,
+    position: int = 0,
+    data: bytes = b"",
+    size: int = 0,
+    *,
+    error: int = 0,
+) -> FetchSnapshotResponse:
+    """Return a leader's response with bytes of a snapshot of some size, or with an error."""
+    partition = FetchSnapshotResponsePartitionSnapshot(
+        index=0,
+        error_code=error,
+        snapshot_id=SnapshotId(end_offset=snapshot_id.offset, epoch=snapshot_id.epoch),
+        current_leader=FetchSnapshotResponseLeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch),
+        size=size,
+        position=position,
+        unaligned_records=data,
+    )
+    topic = FetchSnapshotResponseTopicSnapshot(name=METADATA_TOPIC, partitions=(partition,))
+    endpoints = _node_endpoints(leader)
+    return FetchSnapshotResponse(throttle_time_ms=0, error_code=0, topics=(topic,), node_endpoints=endpoints)
 
 
 def _node_endpoints(leader: int) -> tuple[NodeEndpoint, ...]:

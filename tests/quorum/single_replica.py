@@ -6,9 +6,14 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
+from raftlog.errors import DecodeError, InvalidSnapshotIdError, OutOfSpaceError
+from raftlog.invariants import present
 from raftlog.log.control_records import KRaftControlRecordStateMachine, update_state
 from raftlog.log.memory_log import MemoryLog
-from raftlog.log.replicated_log import Isolation
+from raftlog.log.replicated_log import Isolation, ReplicatedLog
+from raftlog.log.retention import Retention
+from raftlog.log.snapshots import begin_snapshot
+from raftlog.offsets import OffsetAndEpoch
 from raftlog.quorum.leadership import PendingAppend
 from raftlog.quorum.quorum_config import QuorumConfig
 from raftlog.quorum.raft import Raft, StartingPoint
@@ -35,10 +40,26 @@ from raftlog.quorum.seam.effects import (
 )
 from raftlog.quorum.seam.identity import ReceivedRequest, ReplicaIdentity
 from raftlog.quorum.seam.log_view import LogView, control_record_view, log_view
+from raftlog.quorum.seam.snapshot_effects import (
+    AbandonFetchedSnapshot,
+    AbandonSnapshot,
+    AppendToFetchedSnapshot,
+    BeginFetchedSnapshot,
+    BeginSnapshot,
+    CleanLog,
+    FetchedSnapshotWork,
+    FreezeFetchedSnapshot,
+    FreezeSnapshot,
+    ReadSnapshot,
+    RestartAtLatestSnapshot,
+    SnapshotChunk,
+    SnapshotEffect,
+)
 from raftlog.records.batches.accumulator import BatchAccumulator
 from raftlog.records.files.quorum_state import QuorumStateData
 from raftlog.records.messages.raft.raft_messages import RaftRequest, RaftResponse
 from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID
+from raftlog.snapshot.raw import RawSnapshotWriter
 from raftlog.snapshot.writer import RecordsSnapshotWriter
 from raftlog.voters.kraft_version import KRaftVersion
 from raftlog.voters.voter_set import Endpoints, ReplicaKey, SupportedVersionRange, VoterNode, VoterSet
@@ -79,7 +100,10 @@ class DictatedDraws:
 
 
 def log_with(
-    runs: Sequence[tuple[int, int]], bootstrap_voters: VoterSet | None = None, timestamp_ms: int = 0
+    runs: Sequence[tuple[int, int]],
+    bootstrap_voters: VoterSet | None = None,
+    timestamp_ms: int = 0,
+    retention: Retention | None = None,
 ) -> MemoryLog:
     """Return a flushed log with one batch per run: an epoch, and a number of records.
 
@@ -87,19 +111,11 @@ def log_with(
         runs: in the order of the log.
         bootstrap_voters: of a snapshot with end offset 0 and kraft.version 1, or None for no such snapshot.
         timestamp_ms: of the records.
+        retention: what cleaning keeps.
     """
-    log = MemoryLog()
+    log = MemoryLog(retention)
     if bootstrap_voters is not None:
-        raw = log.create_snapshot_unchecked(BOOTSTRAP_SNAPSHOT_ID)
-        assert raw is not None
-        with RecordsSnapshotWriter(
-            raw,
-            0,
-            last_contained_log_timestamp=0,
-            kraft_version=KRaftVersion.KRAFT_VERSION_1,
-            voter_set=bootstrap_voters,
-        ) as writer:
-            writer.freeze(0)
+        write_bootstrap(log, bootstrap_voters)
     for epoch, count in runs:
         batches = BatchAccumulator(epoch, log.end_offset.offset)
         batches.append(epoch, [b"r"] * count, timestamp_ms)
@@ -109,6 +125,16 @@ def log_with(
                 log.append_as_leader(batch.data, epoch)
     log.flush()
     return log
+
+
+def write_bootstrap(log: ReplicatedLog, voters: VoterSet) -> None:
+    """Write the snapshot of an empty log that has voters at kraft.version 1."""
+    raw = log.create_snapshot_unchecked(BOOTSTRAP_SNAPSHOT_ID)
+    assert raw is not None
+    with RecordsSnapshotWriter(
+        raw, 0, last_contained_log_timestamp=0, kraft_version=KRaftVersion.KRAFT_VERSION_1, voter_set=voters
+    ) as writer:
+        writer.freeze(0)
 
 
 class SingleReplica:
@@ -124,6 +150,9 @@ class SingleReplica:
         reads: that have ended.
         deliveries: to listeners, in their order.
         leader_changes: that listeners were told, in their order.
+        fetched: the snapshot that is being fetched, or None.
+        writer: the application's snapshot, or None.
+        refused: numbers of snapshots of the application that were refused.
     """
 
     def __init__(
@@ -132,14 +161,14 @@ class SingleReplica:
         config: QuorumConfig,
         *,
         static_voters: VoterSet | None = None,
-        log: MemoryLog | None = None,
+        log: ReplicatedLog | None = None,
         stored: QuorumStateData | None = None,
         draws: DictatedDraws | None = None,
         may_vote: bool = True,
         has_been_voter: bool = False,
         wall_ms: int = 0,
     ) -> None:
-        self.log = log or MemoryLog()
+        self.log: ReplicatedLog = MemoryLog() if log is None else log
         self.machine = KRaftControlRecordStateMachine(static_voters or VoterSet())
         self.stored = stored
         self.identity = identity
@@ -152,6 +181,9 @@ class SingleReplica:
         self.reads: list[EndRead] = []
         self.deliveries: list[Delivering] = []
         self.leader_changes: list[NotifyLeaderChange] = []
+        self.fetched: RawSnapshotWriter | None = None
+        self.writer: RecordsSnapshotWriter | None = None
+        self.refused: list[int] = []
         found = StartingPoint(log=self._view(), stored=stored, may_vote=may_vote, has_been_voter=has_been_voter)
         self.raft = Raft(identity, config, self.draws, found, monotonic_ms=0, wall_ms=wall_ms)
         self.settle()
@@ -168,10 +200,8 @@ class SingleReplica:
 
     def _carry_out(self, effect: Effect) -> None:
         match effect:
-            case SendRequest():
-                self.requests.append(effect)
-            case SendResponse():
-                self.responses.append(effect)
+            case SendRequest() | SendResponse():
+                self._send(effect)
             case (
                 EndAppend()
                 | EndRead()
@@ -204,6 +234,68 @@ class SingleReplica:
             case TruncateToEndOffset():
                 self.log.truncate_to_end_offset(effect.end_offset)
                 self._report(effect.number)
+            case ReadSnapshot() | BeginSnapshot() | FreezeSnapshot() | AbandonSnapshot():
+                self._carry_out_on_snapshot(effect)
+            case _:
+                self._carry_out_on_fetched_snapshot(effect)
+
+    def _send(self, effect: SendRequest | SendResponse) -> None:
+        if isinstance(effect, SendRequest):
+            self.requests.append(effect)
+        else:
+            self.responses.append(effect)
+
+    def _carry_out_on_fetched_snapshot(self, effect: FetchedSnapshotWork | CleanLog) -> None:
+        try:
+            match effect:
+                case BeginFetchedSnapshot():
+                    self.fetched = self.log.create_snapshot_unchecked(effect.snapshot_id)
+                case AppendToFetchedSnapshot():
+                    present(self.fetched, "the fetched snapshot").append_at(effect.position, effect.data)
+                case FreezeFetchedSnapshot():
+                    present(self.fetched, "the fetched snapshot").freeze()
+                    self._drop_fetched()
+                case AbandonFetchedSnapshot():
+                    self._drop_fetched()
+                case CleanLog():
+                    self.log.prepare_clean(effect.wall_ms).complete()
+                case RestartAtLatestSnapshot():
+                    self.log.truncate_to_latest_snapshot()
+        except (DecodeError, OutOfSpaceError) as error:
+            self._drop_fetched()
+            self.raft.snapshot_refused(effect.number, str(error))
+        else:
+            self._report(effect.number)
+
+    def _drop_fetched(self) -> None:
+        if self.fetched is not None:
+            self.fetched.close()
+        self.fetched = None
+
+    def _carry_out_on_snapshot(self, effect: SnapshotEffect) -> None:
+        match effect:
+            case ReadSnapshot():
+                self.raft.snapshot_read(effect.number, self._read_snapshot(effect))
+            case BeginSnapshot():
+                try:
+                    self.writer = begin_snapshot(
+                        self.log, self.machine, effect.snapshot_id.offset, now_ms=effect.wall_ms
+                    )
+                except InvalidSnapshotIdError as error:
+                    self.refused.append(effect.number)
+                    self.raft.snapshot_refused(effect.number, str(error))
+            case FreezeSnapshot():
+                present(self.writer, "the application's snapshot").freeze(effect.wall_ms)
+                self.raft.snapshot_frozen(effect.number)
+            case AbandonSnapshot():
+                present(self.writer, "the application's snapshot").close()
+
+    def _read_snapshot(self, effect: ReadSnapshot) -> SnapshotChunk | None:
+        reader = self.log.read_snapshot(effect.snapshot_id)
+        if reader is None:
+            return None
+        with reader:
+            return SnapshotChunk(reader.size(), bytes(reader.read_at(effect.position, effect.max_size_bytes)))
 
     def _tell(self, effect: Notice | NotifyLeaderChange) -> None:
         """Keep what the application is told."""
@@ -246,6 +338,17 @@ class SingleReplica:
         """Let a listener close what it was given."""
         self.raft.delivery_closed(number, next_offset)
         self.settle()
+
+    def take_snapshot(self, end_offset: int, *values: bytes) -> OffsetAndEpoch | None:
+        """Take a snapshot with some records, and return the id of the latest one."""
+        number = self.raft.create_snapshot(end_offset)
+        self.settle()
+        if number is not None and number not in self.refused:
+            if values:
+                present(self.writer, "the application's snapshot").append(values, self.now_ms)
+            self.raft.freeze_snapshot(number)
+            self.settle()
+        return self.log.latest_snapshot_id
 
     def respond(self, number: int, message: RaftResponse) -> None:
         """Deliver the response to a request."""

@@ -15,6 +15,7 @@ from tests.scenarios.worlds.audit_world import AUDIT_WORLDS
 from tests.scenarios.worlds.election_world import ELECTION_WORLDS
 from tests.scenarios.worlds.log_world import LOG_WORLDS
 from tests.scenarios.worlds.recovery_world import RECOVERY_WORLDS
+from tests.scenarios.worlds.snapshot_fetch_world import SNAPSHOT_FETCH_WORLDS
 from tests.scenarios.worlds.snapshot_world import SNAPSHOT_WORLDS
 from tests.scenarios.worlds.voter_world import VOTER_WORLDS
 
@@ -27,6 +28,7 @@ WORLDS: Final[dict[str, dict[str, Callable[[], World]]]] = {
     "log": LOG_WORLDS,
     "reads": APPLICATION_WORLDS,
     "recovery": RECOVERY_WORLDS,
+    "snapshot-fetch": SNAPSHOT_FETCH_WORLDS,
     "snapshots": SNAPSHOT_WORLDS,
     "voters": VOTER_WORLDS,
 }

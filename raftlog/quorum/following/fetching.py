@@ -7,10 +7,10 @@ Fetch also tells the leader what this replica has; because the log is at rest th
 Source: KafkaRaftClient#maybeSendFetchToBestNode, #buildFetchRequest, #handleFetchResponse.
 """
 
-import attrs
-
 from raftlog.log.decisions import proven_end_offset, truncation_offset
 from raftlog.offsets import OffsetAndEpoch
+from raftlog.quorum.following.contact import note_success
+from raftlog.quorum.following.fetching_snapshot import fetch_snapshot_request, turn_to_snapshot
 from raftlog.quorum.replica import LocalReplica, SentRequest
 from raftlog.quorum.responses import ResponseOutcome, handle_common
 from raftlog.quorum.roles.roles import Follower
@@ -45,7 +45,7 @@ def fetch_from_bootstrap(replica: LocalReplica) -> None:
 
 
 def fetch_from_leader(replica: LocalReplica, role: Follower) -> None:
-    """Fetch from the leader; from a bootstrap server if the leader does not answer.
+    """Fetch records, or a snapshot, from the leader; records from a bootstrap server if the leader does not answer.
 
     Source: KafkaRaftClient#maybeSendFetchToBestNode.
     """
@@ -54,7 +54,9 @@ def fetch_from_leader(replica: LocalReplica, role: Follower) -> None:
     if address is None or connections.has_timed_out(leader.id, now_ms) or connections.is_backing_off(leader.id, now_ms):
         fetch_from_bootstrap(replica)
     elif replica.is_log_at_rest and not connections.has_request_in_flight(now_ms):
-        replica.send(Destination(leader.id, address.host, address.port), fetch_request(replica))
+        snapshot = role.fetching_snapshot
+        message = fetch_request(replica) if snapshot is None else fetch_snapshot_request(replica, snapshot)
+        replica.send(Destination(leader.id, address.host, address.port), message)
 
 
 def fetch_request(replica: LocalReplica) -> FetchRequest:
@@ -74,7 +76,7 @@ def fetch_request(replica: LocalReplica) -> FetchRequest:
     )
     return FetchRequest(
         cluster_id=identity.cluster_id,
-        replica_state=FetchRequestReplicaState(replica_id=identity.key.id),
+        replica_state=FetchRequestReplicaState(replica_id=replica.fetching_id),
         max_wait_ms=replica.config.fetch_max_wait_ms,
         min_bytes=0,
         max_bytes=replica.config.fetch_max_bytes,
@@ -100,6 +102,9 @@ def handle_fetch_response(replica: LocalReplica, sent: SentRequest, response: Fe
         return ResponseOutcome.DONE
     if answer.diverging_epoch.epoch >= 0:
         return _truncate(replica, role, answer)
+    named = answer.snapshot_id
+    if max(named.epoch, named.end_offset) >= 0:
+        return turn_to_snapshot(replica, role, OffsetAndEpoch(named.end_offset, named.epoch))
     _append(replica, role, answer)
     return ResponseOutcome.DONE
 
@@ -130,7 +135,7 @@ def _truncate(replica: LocalReplica, role: Follower, answer: FetchResponsePartit
         replica.halt(f"leader {role.leader.id} asks to truncate to {end_offset}, but {least} is committed")
         return ResponseOutcome.FAILED
     replica.work_on_log(lambda number: TruncateToEndOffset(number, diverging))
-    _note_success(replica, role)
+    note_success(replica, role)
     return ResponseOutcome.DONE
 
 
@@ -138,21 +143,16 @@ def _append(replica: LocalReplica, role: Follower, answer: FetchResponsePartitio
     """Append the records, and learn how far the leader's log is committed once they are in the log.
 
     Source: KafkaRaftClient#appendAsFollower. Voters flush, and so do replicas that may become voters, because a leader
-    counts them as soon as they are.
+    counts them as soon as they are. A quarantine ends by a flush.
     """
     records = answer.records
     if records:
         replica.work_on_log(lambda number: AppendAsFollower(number, records, role.epoch))
-        if replica.is_voter or replica.identity.can_become_voter:
+        if replica.is_voter or replica.identity.can_become_voter or replica.log.is_quarantined:
             replica.work_on_log(FlushLog)
-    _note_success(replica, role)
+    note_success(replica, role)
     replica.fetched_high_watermark = answer.high_watermark
     learn_high_watermark(replica)
-
-
-def _note_success(replica: LocalReplica, role: Follower) -> None:
-    deadline = replica.now_ms + replica.config.fetch_timeout_ms
-    replica.role = attrs.evolve(role, fetch_deadline_ms=deadline, has_fetched=True)
 
 
 def learn_high_watermark(replica: LocalReplica) -> None:

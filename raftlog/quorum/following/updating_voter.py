@@ -24,9 +24,12 @@ from raftlog.voters.voter_set import Endpoints
 def needs_update(replica: LocalReplica, role: Follower) -> bool:
     """Whether the voter set has an outdated entry for this voter, and the leader's address is known.
 
-    With kraft.version 0 the leader keeps such entries in memory, so that every leader needs to be told once.
+    With kraft.version 0 the leader keeps such entries in memory, so that every leader needs to be told once. A voter in
+    quarantine tells nothing, because a leader of Kafka's takes the request as a sign that the voter follows it.
     """
-    if not replica.is_voter or role.leader.endpoints.address(replica.identity.listener) is None:
+    if not replica.is_voter or replica.log.is_quarantined:
+        return False
+    if role.leader.endpoints.address(replica.identity.listener) is None:
         return False
     if not replica.log.control_records.kraft_version.is_reconfiguration_supported:
         return not role.has_updated_leader

@@ -15,6 +15,8 @@ from raftlog.quorum.leadership import Leadership, ParkedFetch, ReplicaProgress, 
 from raftlog.quorum.leading.appending import end_uncommitted
 from raftlog.quorum.leading.leading_epoch import advance_high_watermark, note_fetch_of_voter
 from raftlog.quorum.leading.reading import end_reads
+from raftlog.quorum.leading.serving_snapshots import end_snapshot_reads
+from raftlog.quorum.leading.voter_requests import leader_error
 from raftlog.quorum.replica import LocalReplica
 from raftlog.quorum.requests import cluster_error, leader_and_epoch
 from raftlog.quorum.seam.effects import ReadLog
@@ -90,11 +92,7 @@ def request_error(replica: LocalReplica, request: FetchRequest, asked: FetchRequ
     least = min(request.max_wait_ms, asked.fetch_offset, asked.last_fetched_epoch, asked.current_leader_epoch)
     if least < 0 or asked.last_fetched_epoch > asked.current_leader_epoch:
         return ErrorCode.INVALID_REQUEST
-    if asked.current_leader_epoch < replica.epoch:
-        return ErrorCode.FENCED_LEADER_EPOCH
-    if asked.current_leader_epoch > replica.epoch:
-        return ErrorCode.UNKNOWN_LEADER_EPOCH
-    return ErrorCode.NONE if replica.leadership is not None else ErrorCode.NOT_LEADER_OR_FOLLOWER
+    return leader_error(replica, asked.current_leader_epoch)
 
 
 def _serve(replica: LocalReplica, fetch: WaitingFetch, *, may_park: bool) -> None:
@@ -213,6 +211,7 @@ def end_leading(replica: LocalReplica) -> None:
     waiting = [each.fetch for each in leadership.parked.values()]
     for fetch in [*waiting, *leadership.reading.values()]:
         _respond(replica, fetch, error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    end_snapshot_reads(replica, leadership)
     end_uncommitted(replica, leadership)
     end_reads(replica, leadership)
     if leadership.batches is not None:

@@ -109,6 +109,19 @@ class Leader:
 
 
 @attrs.frozen
+class SnapshotFetch:
+    """A snapshot that is being fetched.
+
+    Attributes:
+        snapshot_id: end offset (exclusive) and epoch.
+        size_bytes: how many bytes have been fetched: the position of the next one.
+    """
+
+    snapshot_id: OffsetAndEpoch
+    size_bytes: int = 0
+
+
+@attrs.frozen
 class Follower:
     """Fetches from a leader.
 
@@ -121,7 +134,7 @@ class Follower:
         update_deadline_ms: when a voter checks if the leader must be told of changed endpoints, and an observer if it
             should join the voters.
         has_updated_leader: whether the leader of a quorum with kraft.version 0 knows this replica's endpoints.
-        fetching_snapshot: the id of the snapshot that is fetched instead of records, or None.
+        fetching_snapshot: the snapshot that is fetched instead of records, or None.
     """
 
     epoch: int
@@ -131,7 +144,7 @@ class Follower:
     has_fetched: bool = False
     update_deadline_ms: int = 0
     has_updated_leader: bool = False
-    fetching_snapshot: OffsetAndEpoch | None = None
+    fetching_snapshot: SnapshotFetch | None = None
 
 
 @attrs.frozen

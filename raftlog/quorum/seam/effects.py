@@ -11,6 +11,7 @@ from typing import NamedTuple
 import attrs
 
 from raftlog.offsets import OffsetAndEpoch
+from raftlog.quorum.seam.snapshot_effects import CleanLog, FetchedSnapshotWork, SnapshotEffect
 from raftlog.records.files.quorum_state import QuorumStateData
 from raftlog.records.messages.raft.raft_messages import RaftRequest, RaftResponse
 
@@ -306,9 +307,11 @@ class NotifyLeaderChange:
 
 
 Delivering = DeliverBatches | DeliverSnapshot | DeliverBootstrap
-LogWork = EnterEpoch | AppendAsLeader | AppendAsFollower | FlushLog | TruncateToEndOffset
+LogWork = (
+    EnterEpoch | AppendAsLeader | AppendAsFollower | FlushLog | TruncateToEndOffset | FetchedSnapshotWork | CleanLog
+)
 Notice = EndAppend | EndRead | Delivering
 """What is certain already, so that it waits for nothing."""
 HeldBack = SendRequest | SendResponse | NotifyLeaderChange
 """What waits until the election state that it depends on is durable."""
-Effect = StoreElectionState | LogWork | ReadLog | RaiseHighWatermark | HeldBack | Notice
+Effect = StoreElectionState | LogWork | ReadLog | RaiseHighWatermark | SnapshotEffect | HeldBack | Notice

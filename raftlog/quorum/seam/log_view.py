@@ -5,7 +5,7 @@ import attrs
 
 from raftlog.log.control_records import KRaftControlRecordStateMachine
 from raftlog.log.replicated_log import ReplicatedLog
-from raftlog.log.state import LogState
+from raftlog.log.state import LogState, snapshot_ids_of
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.voters.history import HistoryEntry
 from raftlog.voters.kraft_version import KRaftVersion
@@ -35,6 +35,14 @@ class ControlRecordView:
     def last_voter_set_offset(self) -> int | None:
         """The offset of the last VotersRecord: None for the static set, -1 for that of the bootstrap snapshot."""
         return self.voter_sets[-1].offset if self.voter_sets else None
+
+    def trimmed(self, end_offset: int) -> "ControlRecordView":
+        """Return the view after a snapshot with an end offset, exclusive: nothing before its last offset is known.
+
+        Source: KRaftControlRecordStateMachine#truncateOldEntries.
+        """
+        first = max((i for i, each in enumerate(self.voter_sets) if each.offset < end_offset), default=0)
+        return attrs.evolve(self, voter_sets=self.voter_sets[first:])
 
     def voter_set_before(self, offset: int) -> VoterSet | None:
         """Return the set of the last VotersRecord below an offset, or None if there is none."""
@@ -69,6 +77,15 @@ class LogView:
     def end(self) -> OffsetAndEpoch:
         """The log end, exclusive, with the epoch of the last record or snapshot: how up to date the log is."""
         return OffsetAndEpoch(self.state.end_offset, self.state.last_fetched_epoch)
+
+    def with_snapshot(self, snapshot_id: OffsetAndEpoch) -> "LogView":
+        """Return the view after a snapshot of this log's own records was frozen."""
+        snapshot_ids = snapshot_ids_of((*self.state.snapshot_ids, snapshot_id))
+        return attrs.evolve(
+            self,
+            state=attrs.evolve(self.state, snapshot_ids=snapshot_ids),
+            control_records=self.control_records.trimmed(snapshot_id.offset),
+        )
 
 
 def log_view(log: ReplicatedLog, control_records: ControlRecordView) -> LogView:

@@ -25,13 +25,14 @@ from raftlog.quorum.seam.effects import (
     SendResponse,
     StoreElectionState,
 )
+from raftlog.quorum.seam.snapshot_effects import SnapshotEffect
 from raftlog.records.files.quorum_state import QuorumStateData
 from raftlog.records.messages.raft.raft_messages import RaftRequest, RaftResponse
 
 MAX_HELD_MESSAGES: Final = 1000
 """How many messages may be held back. While they are, further requests are refused (``dispatch.handle_request``)."""
 
-OnLog = TypeVar("OnLog", bound=LogWork | ReadLog | RaiseHighWatermark)
+OnLog = TypeVar("OnLog", bound=LogWork | ReadLog | RaiseHighWatermark | SnapshotEffect)
 
 
 @attrs.define(eq=False)
@@ -79,8 +80,8 @@ class Outbox:
         """Return a number for what is no effect yet."""
         return self._number()
 
-    def tell(self, effect: Notice) -> None:
-        """Tell the application something that is certain already."""
+    def tell(self, effect: Notice | SnapshotEffect) -> None:
+        """Hand out an effect that has the number of something that was asked for before, such as an append."""
         self._ready.append(effect)
 
     def tell_when_stored(self, effect: NotifyLeaderChange) -> None:

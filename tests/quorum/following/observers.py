@@ -3,7 +3,7 @@
 
 from collections.abc import Iterable
 
-from raftlog.log.memory_log import MemoryLog
+from raftlog.log.replicated_log import ReplicatedLog
 from raftlog.quorum.quorum_config import QuorumConfig
 from raftlog.quorum.seam.effects import SendRequest
 from raftlog.quorum.seam.identity import ReplicaIdentity
@@ -21,7 +21,7 @@ LEADER = 2
 
 
 def observer_of(
-    log: MemoryLog | None = None,
+    log: ReplicatedLog | None = None,
     *,
     static_voters: VoterSet | None = None,
     auto_join: bool = True,

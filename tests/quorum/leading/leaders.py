@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.quorum.quorum_config import QuorumConfig
 from raftlog.quorum.roles.roles import Leader
-from raftlog.quorum.seam.effects import AppendAsLeader, Effect, FlushLog, LogWork, ReadLog
+from raftlog.quorum.seam.effects import Effect, LogWork
 from raftlog.quorum.seam.identity import ReplicaIdentity
 from raftlog.records.messages.raft.fetch_messages import FetchResponse, FetchResponsePartitionData
 from raftlog.voters.voter_set import Endpoints, ReplicaKey
@@ -26,7 +26,7 @@ class SlowDisk(SingleReplica):
     """A replica whose flushes, or reads, wait until they are let go, and the work on the log behind them."""
 
     held: Sequence[Effect] = ()
-    slow: type[AppendAsLeader | FlushLog | ReadLog] | None = None
+    slow: type[Effect] | None = None
 
     def _carry_out(self, effect: Effect) -> None:
         waits = self.slow is not None and isinstance(effect, self.slow)
@@ -44,7 +44,7 @@ class SlowDisk(SingleReplica):
 
 
 def leader_of(
-    voter_ids: Sequence[int], slow: type[FlushLog | ReadLog] | None = None, *, config: QuorumConfig | None = None
+    voter_ids: Sequence[int], slow: type[Effect] | None = None, *, config: QuorumConfig | None = None
 ) -> SlowDisk:
     """Return replica 1 as the leader of epoch 3: all other voters have voted for it."""
     identity = ReplicaIdentity(

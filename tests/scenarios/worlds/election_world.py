@@ -219,15 +219,21 @@ class ElectionWorld(World):
     # What is printed
 
     def _what_happened(self) -> str:
-        lines = [_answer_text(each) for each in self._replica.take_responses()]
+        lines = [self._text_of_answer(each) for each in self._replica.take_responses()]
         for each in self._replica.take_requests():
             self._sent[each.destination.id] = each
-            lines.append(f"-> {each.destination.id}: {_request_text(each.message)}")
+            lines.append(f"-> {each.destination.id}: {self._text_of_request(each.message)}")
         lines.append(self._role_text())
         stored = self._replica.stored
         if stored is not None:
             lines.append(f"stored: {_stored_text(stored)}")
         return "\n".join(lines)
+
+    def _text_of_answer(self, sent: SendResponse) -> str:
+        return _answer_text(sent)
+
+    def _text_of_request(self, message: RaftRequest) -> str:
+        return _request_text(message)
 
     def _role_text(self) -> str:
         raft, log = self._replica.raft, self._replica.log

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decides when old snapshots, and the records that they cover, may be deleted.
+
+What exceeds the retention is the log's to say, one snapshot at a time. The log then starts at its second oldest
+snapshot, so a log with one snapshot has nothing to clean, and neither is done as long as a reader needs what is older.
+
+Source: KafkaRaftClient.RaftMetadataLogCleanerManager, KafkaRaftLog#maybeClean.
+"""
+
+from collections.abc import Collection
+from typing import Final
+
+from raftlog.offsets import OffsetAndEpoch
+from raftlog.quorum.replica import LocalReplica
+from raftlog.quorum.seam.log_view import LogView
+from raftlog.quorum.seam.snapshot_effects import CleanLog
+
+CLEANING_INTERVAL_MS: Final = 60_000
+"""How long after a cleaning the next one follows."""
+
+
+def clean(replica: LocalReplica, being_read: Collection[OffsetAndEpoch]) -> None:
+    """Have the log cleaned, if it is time to. The time of day decides which records are old; it does not say when.
+
+    Args:
+        replica: this replica.
+        being_read: the snapshots that listeners are reading.
+    """
+    work, ids = replica.snapshots, replica.log.state.snapshot_ids
+    if work.cleaning is not None or replica.now_ms < work.clean_ms or len(ids) < 2:
+        return
+    if work.pins.allow(ids[1], replica.now_ms) and all(ids[1] <= each for each in being_read):
+        work.cleaning = replica.work_on_log(lambda number: CleanLog(number, replica.wall_ms))
+    else:
+        work.clean_ms = replica.now_ms + CLEANING_INTERVAL_MS
+
+
+def note_cleaned(replica: LocalReplica, number: int, before: LogView) -> None:
+    """Go on with the next snapshot if the oldest one was deleted, and is not the last but one; otherwise wait."""
+    work, log = replica.snapshots, replica.log.state
+    if number != work.cleaning:
+        return
+    work.cleaning = None
+    if log.snapshot_ids[:1] == before.state.snapshot_ids[:1] or len(log.snapshot_ids) < 2:
+        work.clean_ms = replica.now_ms + CLEANING_INTERVAL_MS
+
+
+def cleaning_deadline_ms(replica: LocalReplica) -> int | None:
+    """Return when the log is cleaned next, in monotonic ms; None if there is nothing to clean."""
+    work, ids = replica.snapshots, replica.log.state.snapshot_ids
+    return work.clean_ms if work.cleaning is None and len(ids) > 1 else None
