@@ -16,13 +16,13 @@ from tests.checkout import ROOT
 
 FOR_USERS: Final = {
     "raftlog.__main__": "python -m raftlog",
-    "raftlog.quorum.raft": "the driver of the consensus core, which comes next",
     "raftlog.records.messages.rpc": "reading RPCs off a wire",
     "raftlog.records.reference": "the plain form of all readers, which tests compare with",
     "raftlog.testing.contracts.file_system": "tests of users",
     "raftlog.testing.contracts.replicated_log": "tests of users",
     "raftlog.testing.crash_points": "tests of users",
     "raftlog.testing.log_stories": "tests of users",
+    "raftlog.testing.simulator.simulation": "tests of users",
     "raftlog.tools.pyspark_raftlog": "Spark looks for it by name",
 }
 """Modules that none of ours imports, and who does."""

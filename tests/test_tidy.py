@@ -30,7 +30,7 @@ LIBRARY = r"(raftlog|records|snapshot)/.*\.py"
 TESTS = r"tests/.*\.py"
 UNTIMED_TESTS = (
     r"tests/(?!benchmarks/|faults/campaign\.py|kafka/controller\.py|records/(fuzz|sanitize)_kernel\.py"
-    r"|mutants/kill_matrix\.py).*\.py"
+    r"|mutants/kill_matrix\.py|testing/simulator/run\.py).*\.py"
 )
 """All but those that say how long something took, and the one that waits for a server which tells nobody."""
 PYTHON = r".*\.py"

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What clients were told, compared with what is committed.
+
+An append that was acknowledged is committed once, at the offset that its client was told. One that failed is never
+committed. One whose outcome is unknown, because the client was told so or because its leader crashed, is committed at
+most once.
+"""
+
+import enum
+import struct
+from typing import Final
+
+import attrs
+
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.testing.simulator.checks.ledger import StoredBatch
+from raftlog.testing.simulator.violation import check
+
+_VALUE: Final = struct.Struct(">Q")
+
+
+def value_of(number: int) -> bytes:
+    """Return the record value that stands for a number."""
+    return _VALUE.pack(number)
+
+
+class Told(enum.Enum):
+    """What a client knows of an append."""
+
+    NOTHING = "nothing"
+    OK = "ok"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+
+
+@attrs.define(eq=False)
+class ClientAppend:
+    """One append of a client.
+
+    Attributes:
+        first: the number of its first value; the others follow it.
+        count: of the values.
+        last_offset: that the leader gave to the last record, inclusive.
+        told: what the client knows.
+    """
+
+    first: int
+    count: int
+    last_offset: int
+    told: Told = Told.NOTHING
+
+
+@attrs.define(eq=False)
+class ClientOracle:
+    """All values that clients have appended, and where they are committed.
+
+    Attributes:
+        acknowledged: how many appends were.
+        outcomes: how many appends ended in each way.
+    """
+
+    outcomes: dict[Told, int] = attrs.field(factory=lambda: dict.fromkeys(Told, 0))
+    _next_value: int = 0
+    _offsets: dict[int, int] = attrs.field(factory=dict)
+    _failed: set[int] = attrs.field(factory=set)
+
+    @property
+    def acknowledged(self) -> int:
+        """How many appends were acknowledged."""
+        return self.outcomes[Told.OK]
+
+    def next_values(self, count: int) -> tuple[int, list[bytes]]:
+        """Return values that no client has appended yet, and the number of the first."""
+        first = self._next_value
+        self._next_value += count
+        return first, [value_of(number) for number in range(first, first + count)]
+
+    def committed(self, _: StoredBatch, content: RecordBatch) -> None:
+        """Note a batch that is committed now."""
+        if content.is_control:
+            return
+        for record in content.records():
+            number = _VALUE.unpack(record.value or b"")[0]
+            before = self._offsets.setdefault(number, record.offset)
+            check(before == record.offset, "value-once", "value {} at {} and {}", number, before, record.offset)
+            check(number not in self._failed, "failed-never", "value {} failed; it is at {}", number, record.offset)
+
+    def ended(self, append: ClientAppend, told: Told) -> None:
+        """Note what a client was told of an append. It is told so once."""
+        check(append.told is Told.NOTHING, "one-outcome", "{}, and now {}", append, told)
+        append.told = told
+        self.outcomes[told] += 1
+        numbers = range(append.first, append.first + append.count)
+        if told is Told.OK:
+            base_offset = append.last_offset - append.count + 1
+            expected = list(range(base_offset, base_offset + append.count))
+            found = [self._offsets.get(number) for number in numbers]
+            check(found == expected, "acknowledged-is-committed", "{}: committed at {}", append, found)
+        elif told is Told.FAILED:
+            self._failed.update(numbers)
+            found = [self._offsets.get(number) for number in numbers]
+            check(found.count(None) == len(found), "failed-never", "{}: committed at {}", append, found)

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Watches what disks are given, and what they have synced."""
+
+import itertools
+from collections.abc import Sequence
+
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.files.quorum_state import UNKNOWN_ID, QuorumStateData
+from raftlog.records.messages.control import VotersRecord, read_control_record
+from raftlog.testing.simulator.checks.committed_history import CommittedHistory
+from raftlog.testing.simulator.checks.ledger import Ledger, NamedVoters, StoredBatch
+from raftlog.testing.simulator.violation import check
+from raftlog.voters.voter_set import ReplicaKey
+
+
+class DiskWitness:
+    """The ledgers of all directories. Simulated disks tell it what they do, as they do it.
+
+    Args:
+        history: gets what is written and synced.
+    """
+
+    def __init__(self, history: CommittedHistory) -> None:
+        self.history = history
+        self.ledgers: dict[ReplicaKey, Ledger] = {}
+        self._votes: dict[tuple[ReplicaKey, int], object] = {}
+
+    def add(self, key: ReplicaKey, voters: frozenset[ReplicaKey]) -> Ledger:
+        """Begin a ledger for an empty directory, whose log names no other voters than these."""
+        ledger = self.ledgers[key] = Ledger(key, voter_sets=[NamedVoters(-1, voters)])
+        return ledger
+
+    # The log
+
+    def entered_epoch(self, ledger: Ledger, epoch: int) -> None:
+        """Note that a leader has begun its epoch in its log."""
+        self.history.note_leader(ledger, epoch)
+
+    def appended(self, ledger: Ledger, batches: Sequence[RecordBatch], *, is_leader: bool) -> None:
+        """Note batches that are at the end of a log now; they are not durable yet."""
+        for content in batches:
+            before = ledger.batches[-1] if ledger.batches else None
+            base_offset, next_offset = content.base_offset, content.next_offset
+            assert base_offset == ledger.end_offset
+            batch = StoredBatch(base_offset, content.partition_leader_epoch, next_offset, content.crc)
+            self.history.note_batch(batch, before, content)
+            ledger.batches.append(batch)
+            if content.is_control:
+                self._note_voters(ledger, content, is_leader=is_leader)
+
+    def _note_voters(self, ledger: Ledger, content: RecordBatch, *, is_leader: bool) -> None:
+        for record in content.records():
+            value = read_control_record(record.key, record.value).value
+            if isinstance(value, VotersRecord):
+                keys = frozenset(ReplicaKey(each.id, each.directory_id) for each in value.voters)
+                named = NamedVoters(record.offset, keys)
+                if is_leader:
+                    self._check_change(ledger, named)
+                ledger.voter_sets.append(named)
+                if is_leader:
+                    self.history.advance(content.partition_leader_epoch)
+
+    def _check_change(self, ledger: Ledger, named: NamedVoters) -> None:
+        """Check that the voter set in force is committed when a leader names another, and that majorities overlap."""
+        before = ledger.voter_sets[-1]
+        is_committed = before.offset < self.history.end_offset
+        check(is_committed, "one-uncommitted-voter-set", "{} after {}, which is not committed", named, before)
+        check(majorities_meet(before.keys, named.keys), "voter-sets-overlap", "{} after {}", named, before)
+
+    def synced(self, ledger: Ledger, end_offset: int) -> None:
+        """Note that a log is durable up to an offset, exclusive."""
+        ledger.durable_end = end_offset
+        self.history.note_synced(ledger)
+
+    def truncated(self, ledger: Ledger, end_offset: int) -> None:
+        """Note that a log was truncated, at the wish of a leader."""
+        check(end_offset >= ledger.high_watermark, "high-watermark-is-kept", "{} truncated to {}", ledger, end_offset)
+        index = ledger.index_of(end_offset)
+        if index < len(ledger.batches):
+            dropped = ledger.batches[index]
+            is_lost = self.history.is_committed(dropped)
+            check(not is_lost, "committed-prefix", "{} is committed, and {} drops it", dropped, ledger.key)
+        ledger.cut(end_offset)
+
+    def lost(self, ledger: Ledger, end_offset: int) -> None:
+        """Note that a log has lost what was not durable, in a crash."""
+        assert end_offset >= ledger.durable_end
+        ledger.cut(end_offset)
+
+    def raised_high_watermark(self, ledger: Ledger, offset: int) -> None:
+        """Note that a replica believes that records below an offset are committed."""
+        before, log_end = ledger.high_watermark, ledger.end_offset
+        check(offset <= log_end, "high-watermark-in-log", "{}: {}, log end {}", ledger.key, offset, log_end)
+        check(before <= offset, "high-watermark-rises", "{}: {} after {}", ledger.key, offset, before)
+        ledger.high_watermark = offset
+        end = self.history.end_offset
+        check(offset <= end, "high-watermark-is-committed", "{}: {}, committed {}", ledger.key, offset, end)
+        found = ledger.batch_before(offset)
+        if found is not None:
+            is_right = self.history.is_committed(found)
+            check(is_right, "committed-prefix", "{} takes {} for committed", ledger.key, found)
+
+    def reopened(self, ledger: Ledger, end_offset: int, high_watermark: int) -> None:
+        """Note that a directory was opened again: all that is in its log is durable."""
+        ledger.high_watermark = high_watermark
+        ledger.requested_epoch = 0 if ledger.state is None else ledger.state.leader_epoch
+        assert end_offset == ledger.end_offset
+        self.synced(ledger, end_offset)
+
+    # The election state
+
+    def asked_to_store(self, ledger: Ledger, state: QuorumStateData) -> None:
+        """Note that the disk was given an election state to store."""
+        epoch, before = state.leader_epoch, ledger.requested_epoch
+        check(epoch >= before, "epochs-rise", "{}: epoch {} after {}", ledger.key, epoch, before)
+        ledger.requested_epoch = epoch
+
+    def stored(self, ledger: Ledger, state: QuorumStateData) -> None:
+        """Note that an election state is durable."""
+        ledger.state = state
+        if state.leader_id == ledger.key.id:
+            self.history.note_leader(ledger, state.leader_epoch)
+        voted = ledger.key.id if state.leader_id == ledger.key.id else state.voted_id
+        if voted != UNKNOWN_ID:
+            self.voted(ledger, state.leader_epoch, voted)
+
+    def voted(self, ledger: Ledger, epoch: int, candidate_id: int) -> None:
+        """Note a vote, stored or sent."""
+        known = self._votes.setdefault((ledger.key, epoch), candidate_id)
+        check(known == candidate_id, "one-vote-per-epoch", "{}, epoch {}: {}", ledger.key, epoch, (known, candidate_id))
+
+
+def majorities_meet(one: frozenset[ReplicaKey], other: frozenset[ReplicaKey]) -> bool:
+    """Whether no majority of one set is disjoint from a majority of the other, by trying them all."""
+    return all(
+        set(first) & set(second)
+        for first in itertools.combinations(sorted(one), len(one) // 2 + 1)
+        for second in itertools.combinations(sorted(other), len(other) // 2 + 1)
+    )

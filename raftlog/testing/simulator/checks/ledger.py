@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one directory holds, written down as its disk was told: batches, what is durable, and the election state."""
+
+from bisect import bisect_right
+from typing import NamedTuple
+
+import attrs
+
+from raftlog.records.files.quorum_state import QuorumStateData
+from raftlog.voters.voter_set import ReplicaKey
+
+
+class StoredBatch(NamedTuple):
+    """A batch in a log. Two batches with equal fields are the same one.
+
+    Attributes:
+        base_offset: of its first record.
+        epoch: of the leader that wrote it.
+        next_offset: the offset after its last record.
+        crc: of its bytes.
+    """
+
+    base_offset: int
+    epoch: int
+    next_offset: int
+    crc: int
+
+
+class NamedVoters(NamedTuple):
+    """A voter set that a record of a log has named.
+
+    Attributes:
+        offset: of the record; -1 if a snapshot has named the set before the first offset.
+        keys: of the voters.
+    """
+
+    offset: int
+    keys: frozenset[ReplicaKey]
+
+
+@attrs.define(eq=False)
+class Ledger:
+    """One directory.
+
+    Attributes:
+        key: the node id and the directory id.
+        batches: of the log, in order.
+        voter_sets: the one in force at the log start, and those that the batches name.
+        durable_end: exclusive: the batches below survive a crash.
+        high_watermark: of the log in this run of the process, exclusive.
+        requested_epoch: of the latest election state that the disk was given to store, in this run or before.
+        state: the election state that is durable.
+    """
+
+    key: ReplicaKey
+    batches: list[StoredBatch] = attrs.field(factory=list)
+    voter_sets: list[NamedVoters] = attrs.field(factory=list)
+    start_offset: int = 0
+    durable_end: int = 0
+    high_watermark: int = 0
+    requested_epoch: int = 0
+    state: QuorumStateData | None = None
+
+    @property
+    def end_offset(self) -> int:
+        """The end of the log, exclusive."""
+        return self.batches[-1].next_offset if self.batches else self.start_offset
+
+    def index_of(self, offset: int) -> int:
+        """Return the index of the batch that holds an offset, or the number of batches."""
+        if self.batches and self.batches[-1].base_offset <= offset < self.batches[-1].next_offset:
+            return len(self.batches) - 1
+        return bisect_right(self.batches, offset, key=_next_offset)
+
+    def batch_before(self, end_offset: int) -> StoredBatch | None:
+        """Return the batch that holds the record before an end offset; None if the log has no such record."""
+        if self.batches and self.batches[-1].next_offset == end_offset:
+            return self.batches[-1]
+        index = self.index_of(end_offset - 1)
+        return self.batches[index] if index < len(self.batches) and end_offset > self.start_offset else None
+
+    def cut(self, end_offset: int) -> None:
+        """Drop all batches from an offset on."""
+        del self.batches[self.index_of(end_offset) :]
+        while len(self.voter_sets) > 1 and self.voter_sets[-1].offset >= end_offset:
+            del self.voter_sets[-1]
+        self.durable_end = min(self.durable_end, end_offset)
+
+
+def _next_offset(batch: StoredBatch) -> int:
+    return batch.next_offset

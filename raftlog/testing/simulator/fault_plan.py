@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which faults a schedule has, and how many of them: drawn per seed, each on or off, so that none hides the others."""
+
+from typing import Final
+
+import attrs
+
+from raftlog.testing.simulator.chance import Chance
+
+_APPEND_INTERVALS_MS: Final = {2: 120, 3: 320, 4: 450, 5: 550, 6: 650}
+"""By the number of replicas: an append costs about four messages for each follower."""
+_VOTERS: Final = (3,) * 14 + (5, 5, 4, 2, 2, 1)
+
+
+@attrs.frozen(kw_only=True)
+class FaultPlan:
+    """The faults of one schedule. A rate of 0 switches a fault off; intervals are means, in ms of virtual time.
+
+    Attributes:
+        voters: how many voters there are at the start.
+        observers: how many other replicas.
+        delay_ms: of a message, on average.
+        is_delay_even: whether all messages take about as long, so that few overtake others.
+        loss: the share of messages that are lost.
+        duplication: the share of messages that arrive twice.
+        cut_interval_ms: between cuts of the network.
+        is_cut_one_way: whether a cut stops messages in one direction only.
+        crash_interval_ms: between crashes.
+        armed_crashes: the share of crashes that wait until the replica has records that are not synced.
+        pause_interval_ms: between pauses of a process.
+        clock_error_ppm: by how much clocks are too fast or too slow, at most.
+        sync_ms: of a sync, on average.
+        slow_sync: the share of syncs that take fifty times as long.
+        append_interval_ms: between the times at which clients append, one to four of them at once.
+        do_voters_ask_bootstrap: whether voters know bootstrap servers, which they ask as fast as the network answers
+            while there is no leader; other replicas always do.
+    """
+
+    voters: int
+    observers: int
+    delay_ms: float
+    is_delay_even: bool
+    loss: float
+    duplication: float
+    cut_interval_ms: int
+    is_cut_one_way: bool
+    crash_interval_ms: int
+    armed_crashes: float
+    pause_interval_ms: int
+    clock_error_ppm: int
+    sync_ms: float
+    slow_sync: float
+    append_interval_ms: int
+    do_voters_ask_bootstrap: bool
+
+
+def draw_fault_plan(chance: Chance) -> FaultPlan:
+    """Draw the faults of a schedule."""
+
+    def is_on(probability: float = 0.5) -> bool:
+        return chance.random() < probability
+
+    voters = chance.choice(_VOTERS)
+    observers = 1 if voters <= 2 or is_on(0.25) else 0
+    return FaultPlan(
+        voters=voters,
+        observers=observers,
+        delay_ms=chance.choice((3.0, 6.0, 15.0)),
+        is_delay_even=is_on(),
+        loss=chance.choice((0.01, 0.03, 0.06)) if is_on() else 0.0,
+        duplication=chance.choice((0.02, 0.06, 0.15)) if is_on() else 0.0,
+        cut_interval_ms=chance.choice((6_000, 15_000)) if is_on(0.6) else 0,
+        is_cut_one_way=is_on(),
+        crash_interval_ms=chance.choice((5_000, 9_000, 14_000)),
+        armed_crashes=chance.choice((0.6, 0.95)),
+        pause_interval_ms=chance.choice((5_000, 15_000)) if is_on(0.4) else 0,
+        clock_error_ppm=chance.choice((1_000, 100_000)) if is_on() else 0,
+        sync_ms=chance.choice((1.0, 5.0, 20.0)),
+        slow_sync=0.01 if is_on(0.3) else 0.0,
+        append_interval_ms=_APPEND_INTERVALS_MS[voters + observers],
+        do_voters_ask_bootstrap=is_on(0.2),
+    )

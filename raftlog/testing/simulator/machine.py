@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A machine of the quorum: its process is started, crashed, paused, and given messages and time."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+from raftlog.quorum.quorum_config import QuorumConfig
+from raftlog.quorum.seam.effects import EndAppend, SendRequest, SendResponse
+from raftlog.quorum.seam.identity import ReceivedRequest
+from raftlog.records.messages.raft.raft_messages import RaftRequest, RaftResponse
+from raftlog.testing.simulator.chance import Chance, exponential_ms
+from raftlog.testing.simulator.checks.promises import PromiseCheck
+from raftlog.testing.simulator.fault_plan import FaultPlan
+from raftlog.testing.simulator.network import Network
+from raftlog.testing.simulator.replica_process import Directory, ReplicaProcess, SimulatedClock
+from raftlog.testing.simulator.timeline import Timeline
+from raftlog.testing.simulator.violation import check
+
+FIRST_PORT = 9990
+"""A replica listens at this port plus its id."""
+REQUEST_VERSION = 17
+WALL_MS = 1_700_000_000_000
+
+
+class Envelope(NamedTuple):
+    """A request on its way, to which the response will find back.
+
+    Attributes:
+        sender: the machine.
+        process: the process on it that has sent the request; one that was started later gets no response.
+        number: of the effect.
+        request: the request.
+    """
+
+    sender: "Machine"
+    process: ReplicaProcess
+    number: int
+    request: RaftRequest
+
+
+class MachineOwner(Protocol):
+    """Is told what is not the machine's own business."""
+
+    def crashed(self, machine: "Machine", process: ReplicaProcess) -> None:
+        """Note that the process of a machine has crashed."""
+        ...
+
+    def append_ended(self, process: ReplicaProcess, effect: EndAppend) -> None:
+        """Note what became of an append."""
+        ...
+
+
+class Machine:
+    """One machine with one directory.
+
+    Attributes:
+        id: of the replica.
+        directory: what survives a crash.
+        process: that runs; None after a crash.
+        is_paused: whether the process gets no time and no messages for a while.
+        is_crash_armed: whether it crashes as soon as it has records that are not synced.
+        crash_count: how often it has crashed.
+        lossy_crash_count: how often it has lost records by a crash.
+    """
+
+    def __init__(
+        self,
+        directory: Directory,
+        machines: dict[int, "Machine"],
+        timeline: Timeline,
+        network: Network,
+        chance: Chance,
+        plan: FaultPlan,
+        config: QuorumConfig,
+        promises: PromiseCheck,
+        owner: MachineOwner,
+    ) -> None:
+        self.id = directory.identity.key.id
+        self.directory = directory
+        self.process: ReplicaProcess | None = None
+        self.is_paused = False
+        self.is_crash_armed = False
+        self.crash_count = 0
+        self.lossy_crash_count = 0
+        self._machines = machines
+        self._timeline = timeline
+        self._network = network
+        self._chance = chance
+        self._plan = plan
+        self._config = config
+        self._promises = promises
+        self._owner = owner
+        self._deferred: list[Callable[[], None]] = []
+        self._tick_ms: int | None = None
+
+    # The process
+
+    def start(self) -> None:
+        """Start a process on what the directory holds."""
+        if self.process is not None:
+            return
+        error = self._plan.clock_error_ppm
+        rate = 1_000_000 + (self._chance.randrange(-error, error + 1) if error else 0)
+        now_ms = self._timeline.now_ms
+        clock = SimulatedClock(now_ms, rate, WALL_MS + now_ms + (rate - 1_000_000) // 100)
+        self.is_paused, self._tick_ms = False, None
+        self._deferred.clear()
+        self.process = ReplicaProcess(self.directory, self, self._config, self._chance, clock, now_ms)
+        self._settle(self.process)
+
+    def crash(self) -> None:
+        """Crash the process: all that is not durable is lost."""
+        process, self.process = self.process, None
+        self.is_crash_armed = False
+        if process is not None:
+            self.crash_count += 1
+            self.lossy_crash_count += process.crash(self._chance) > 0
+            self._timeline.note(self.id, self.directory.ledger.end_offset)
+            self._owner.crashed(self, process)
+
+    def pause(self) -> None:
+        """Give the process no time, and no messages."""
+        self.is_paused = self.process is not None
+
+    def resume(self) -> None:
+        """Let the process go on with what has come meanwhile."""
+        self.is_paused = False
+        deferred, self._deferred = self._deferred, []
+        for event in deferred:
+            event()
+
+    def _give(self, process: ReplicaProcess, event: Callable[..., None], *arguments: Any) -> None:
+        """Give something to a process, unless it has crashed; later, if it is paused."""
+        if process is not self.process:
+            return
+        if self.is_paused:
+            self._deferred.append(lambda: self._give(process, event, *arguments))
+            return
+        event(*arguments)
+        self._settle(process)
+
+    def settle(self) -> None:
+        """Carry out what the core wants after a call from outside."""
+        if self.process is not None:
+            self._settle(self.process)
+
+    def _settle(self, process: ReplicaProcess) -> None:
+        process.settle()
+        raft = process.raft
+        check(raft.halt_reason is None, "no-halt", "{}: {}", self.id, raft.halt_reason)
+        ledger = self.directory.ledger
+        self._timeline.note(self.id, ledger.end_offset, ledger.durable_end, ledger.high_watermark, raft.role.epoch)
+        if self.is_crash_armed and ledger.durable_end < ledger.end_offset:
+            self.crash()
+        else:
+            self._plan_tick(process)
+
+    # Time
+
+    def _plan_tick(self, process: ReplicaProcess) -> None:
+        deadline_ms = process.raft.deadline_ms
+        if deadline_ms is None:
+            return
+        due_ms = process.clock.true_ms(deadline_ms)
+        if self._tick_ms is None or due_ms < self._tick_ms:
+            self._tick_ms = due_ms
+            self._timeline.after(max(0, due_ms - self._timeline.now_ms), self._tick_due, process, due_ms)
+
+    def _tick_due(self, process: ReplicaProcess, due_ms: int) -> None:
+        if process is self.process and self._tick_ms == due_ms:
+            self._give(process, self._tick, process)
+
+    def _tick(self, process: ReplicaProcess) -> None:
+        self._tick_ms = None
+        now_ms, deadline_ms = self._timeline.now_ms, process.raft.deadline_ms
+        if deadline_ms is not None and process.clock.monotonic_ms(now_ms) >= deadline_ms:
+            self._let_time_pass(process)
+
+    def _let_time_pass(self, process: ReplicaProcess) -> None:
+        now_ms, clock = self._timeline.now_ms, process.clock
+        process.raft.tick(clock.monotonic_ms(now_ms), clock.wall_ms(now_ms))
+
+    # Messages and syncs
+
+    def send_request(self, process: ReplicaProcess, effect: SendRequest) -> None:
+        """Send a request to the machine that listens at its destination."""
+        self._promises.request_sent(self.directory.ledger, effect.message)
+        receiver = self._machines[effect.destination.port - FIRST_PORT]
+        envelope = Envelope(self, process, effect.number, effect.message)
+        self._network.send(self.id, receiver.id, receiver.request_arrived, envelope)
+
+    def request_arrived(self, envelope: Envelope) -> None:
+        """Give a request to the process; a machine without one refuses it."""
+        if self.process is None:
+            sender = envelope.sender
+            self._network.send(self.id, sender.id, sender.request_failed, envelope)
+            return
+        self._give(self.process, self._receive_request, self.process, envelope)
+
+    def _receive_request(self, process: ReplicaProcess, envelope: Envelope) -> None:
+        self._let_time_pass(process)
+        listener = self.directory.identity.listener
+        process.raft.receive_request(envelope.request, ReceivedRequest(envelope, REQUEST_VERSION, listener))
+
+    def send_response(self, process: ReplicaProcess, effect: SendResponse) -> None:
+        """Send a response to the machine that has sent the request."""
+        envelope = effect.token
+        assert isinstance(envelope, Envelope)
+        self._promises.response_sent(self.directory.ledger, envelope.request, effect.message)
+        sender = envelope.sender
+        self._network.send(self.id, sender.id, sender.response_arrived, envelope, effect.message)
+
+    def response_arrived(self, envelope: Envelope, response: RaftResponse) -> None:
+        """Give a response to the process that has sent the request."""
+        self._give(envelope.process, self._receive_response, envelope, response)
+
+    def _receive_response(self, envelope: Envelope, response: RaftResponse) -> None:
+        self._let_time_pass(envelope.process)
+        envelope.process.raft.receive_response(envelope.number, response)
+
+    def request_failed(self, envelope: Envelope) -> None:
+        """Tell the process that its request was refused."""
+        self._give(envelope.process, envelope.process.raft.request_failed, envelope.number)
+
+    def sync(self, process: ReplicaProcess, done: Callable[[], None]) -> None:
+        """Begin a sync."""
+        duration_ms = 1 + exponential_ms(self._chance, self._plan.sync_ms)
+        if self._plan.slow_sync and self._chance.random() < self._plan.slow_sync:
+            duration_ms *= 50
+        self._timeline.after(duration_ms, self._give, process, done)
+
+    def append_ended(self, process: ReplicaProcess, effect: EndAppend) -> None:
+        """Tell the clients what became of an append."""
+        self._owner.append_ended(process, effect)

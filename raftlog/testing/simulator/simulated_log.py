@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A log in memory that tells a witness what it does, as it does it."""
+
+from raftlog.disk_work import DiskResult, DiskWork
+from raftlog.log.append_validation import CheckedBatch
+from raftlog.log.memory_log import MemoryLog
+from raftlog.log.replicated_log import LogAppendInfo
+from raftlog.log.retention import Retention
+from raftlog.testing.simulator.checks.disk_witness import DiskWitness
+from raftlog.testing.simulator.checks.ledger import Ledger
+
+
+class SimulatedLog(MemoryLog):
+    """A ``MemoryLog`` that is watched.
+
+    Args:
+        witness: to be told.
+        ledger: of this log's directory.
+        retention: what ``clean`` keeps.
+    """
+
+    def __init__(self, witness: DiskWitness, ledger: Ledger, retention: Retention | None = None) -> None:
+        self._witness = witness
+        self._ledger = ledger
+        self._is_leader = False
+        self._is_crashing = False
+        super().__init__(retention)
+
+    def append_as_leader(self, batches: bytes | memoryview, epoch: int) -> LogAppendInfo:
+        """Append what this replica has built as leader."""
+        self._is_leader = True
+        try:
+            return super().append_as_leader(batches, epoch)
+        finally:
+            self._is_leader = False
+
+    def _keep(self, data: bytes | memoryview, batches: list[CheckedBatch], next_offset: int) -> None:
+        super()._keep(data, batches, next_offset)
+        self._witness.appended(self._ledger, self._batches[-len(batches) :], is_leader=self._is_leader)
+
+    def _keep_first(self, count: int) -> None:
+        super()._keep_first(count)
+        if self._is_crashing:
+            self._witness.lost(self._ledger, self._end_offset)
+        else:
+            self._witness.truncated(self._ledger, self._end_offset)
+
+    def prepare_flush(self) -> DiskWork[DiskResult[int]]:
+        """Prepare ``flush``."""
+        return super().prepare_flush().then(self._note_synced)
+
+    def _note_synced(self, result: DiskResult[int]) -> DiskResult[int]:
+        self._witness.synced(self._ledger, self._flushed_offset)
+        return result
+
+    def prepare_leader_epoch(self, epoch: int) -> DiskWork[DiskResult[None]]:
+        """Prepare ``initialize_leader_epoch``."""
+
+        def note(result: DiskResult[None]) -> DiskResult[None]:
+            self._witness.entered_epoch(self._ledger, epoch)
+            return result
+
+        return super().prepare_leader_epoch(epoch).then(note)
+
+    def update_high_watermark(self, offset: int) -> None:
+        """Raise the high watermark."""
+        self._witness.raised_high_watermark(self._ledger, offset)
+        super().update_high_watermark(offset)
+
+    def crash(self, kept_batch_count: int = 0) -> None:
+        """Lose what a disk would lose in a crash, and open the log again."""
+        self._is_crashing = True
+        super().crash(kept_batch_count)
+        self._is_crashing = False
+        self._witness.reopened(self._ledger, self._end_offset, self._high_watermark)
+
+    @property
+    def unsynced_batch_count(self) -> int:
+        """How many batches a crash may lose."""
+        return len(self._batches) - self._batch_holding(self._flushed_offset)

@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A quorum of machines with faults and clients, for some time, and then without faults until all is well again."""
+
+import traceback
+import uuid
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import attrs
+
+from raftlog.quorum.quorum_config import QuorumConfig
+from raftlog.quorum.roles.roles import Leader
+from raftlog.quorum.seam.effects import EndAppend
+from raftlog.quorum.seam.identity import ReplicaIdentity
+from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID
+from raftlog.snapshot.writer import RecordsSnapshotWriter
+from raftlog.testing.simulator.chance import Chance, exponential_ms
+from raftlog.testing.simulator.checks.client_oracle import ClientAppend, ClientOracle, Told
+from raftlog.testing.simulator.checks.committed_history import CommittedHistory
+from raftlog.testing.simulator.checks.disk_witness import DiskWitness
+from raftlog.testing.simulator.checks.promises import PromiseCheck
+from raftlog.testing.simulator.fault_plan import FaultPlan, draw_fault_plan
+from raftlog.testing.simulator.machine import FIRST_PORT, Machine
+from raftlog.testing.simulator.network import Network
+from raftlog.testing.simulator.replica_process import Directory, ReplicaProcess
+from raftlog.testing.simulator.timeline import Timeline
+from raftlog.testing.simulator.violation import ViolationError
+from raftlog.testing.simulator.workload import Workload
+from raftlog.voters.kraft_version import KRaftVersion
+from raftlog.voters.voter_set import (
+    Endpoints,
+    HostPort,
+    ReplicaKey,
+    SupportedVersionRange,
+    VoterNode,
+    VoterSet,
+)
+
+Fault = Callable[[], None]
+LISTENER: Final = "CONTROLLER"
+SCHEDULE_MS: Final = 60_000
+"""How long faults last."""
+HEALING_MS: Final = 20_000
+"""How long a quorum without faults may take until it has one leader, equal logs and a fresh write."""
+CONFIG: Final = QuorumConfig(
+    election_timeout_ms=300,
+    fetch_timeout_ms=600,
+    election_backoff_max_ms=200,
+    append_linger_ms=5,
+    request_timeout_ms=400,
+    retry_backoff_ms=100,
+    fetch_max_wait_ms=450,
+)
+
+
+def replica_key(replica_id: int, generation: int = 0) -> ReplicaKey:
+    """Return a replica with its directory; another generation is another directory."""
+    return ReplicaKey(replica_id, uuid.UUID(int=(replica_id << 64) | (generation + 1)))
+
+
+def voter_node(key: ReplicaKey) -> VoterNode:
+    """Return a replica as a voter."""
+    endpoints = Endpoints.of({LISTENER: ("localhost", FIRST_PORT + key.id)})
+    return VoterNode(key, endpoints, SupportedVersionRange(0, 1))
+
+
+@attrs.frozen
+class ScheduleOutcome:
+    """What happened in a schedule.
+
+    Attributes:
+        violation: the error; None if all invariants held.
+        delivered: how many messages arrived.
+        lost: how many did not.
+        acknowledged: how many appends were.
+        unknown: how many appends have an unknown outcome.
+        leaders: how many epochs had a leader.
+        crashes: how many processes crashed.
+        lossy_crashes: how many of them lost records that were not synced.
+        events: how many events there were.
+        healed_ms: how long the quorum took to recover when the faults had ended.
+        trace: equal for all runs of a seed.
+    """
+
+    violation: ViolationError | None
+    delivered: int
+    lost: int
+    acknowledged: int
+    unknown: int
+    leaders: int
+    crashes: int
+    lossy_crashes: int
+    events: int
+    healed_ms: int
+    trace: int
+
+    @property
+    def counts(self) -> bool:
+        """Whether enough happened for the schedule to prove something."""
+        is_busy = self.delivered >= 1500 and self.acknowledged >= 100
+        return is_busy and self.leaders >= 3 and self.lossy_crashes >= 1
+
+
+class Simulation:
+    """A quorum, with its faults.
+
+    Args:
+        chance: all randomness, and nothing else, comes from it.
+    """
+
+    def __init__(self, chance: Chance) -> None:
+        self._chance = chance
+        self.plan: FaultPlan = draw_fault_plan(chance)
+        self.timeline = Timeline()
+        self.oracle = ClientOracle()
+        self.history = CommittedHistory(self.oracle.committed)
+        self.witness = DiskWitness(self.history)
+        self.network = Network(self.timeline, chance, self.plan)
+        self.workload = Workload(self.oracle, chance)
+        self.machines: dict[int, Machine] = {}
+        self._is_healing = False
+        self._fresh: ClientAppend | None = None
+        self._voters = VoterSet.of(voter_node(replica_key(each)) for each in range(1, self.plan.voters + 1))
+        promises = PromiseCheck(self.witness)
+        for each in range(1, self.plan.voters + self.plan.observers + 1):
+            directory = Directory(self.witness, self._identity(replica_key(each)), self._voters)
+            _bootstrap(directory, self._voters)
+            self.machines[each] = Machine(
+                directory, self.machines, self.timeline, self.network, chance, self.plan, CONFIG, promises, self
+            )
+
+    def _identity(self, key: ReplicaKey) -> ReplicaIdentity:
+        voters, asks = self.plan.voters, self.plan.do_voters_ask_bootstrap
+        servers = tuple(HostPort("localhost", FIRST_PORT + each) for each in range(1, voters + 1))
+        return ReplicaIdentity(
+            key=key,
+            cluster_id="simulated",
+            endpoints=voter_node(key).listeners,
+            listener=LISTENER,
+            bootstrap_servers=servers if asks or key.id > voters else (),
+        )
+
+    @property
+    def running(self) -> Iterable[ReplicaProcess]:
+        """The processes that run, and are not paused."""
+        return (each.process for each in self.machines.values() if each.process is not None and not each.is_paused)
+
+    def run(self) -> ScheduleOutcome:
+        """Run the schedule, and let the quorum recover."""
+        violation, healed_ms = None, 0
+        try:
+            for machine in self.machines.values():
+                machine.start()
+            self._begin_faults()
+            self.timeline.run(SCHEDULE_MS)
+            healed_ms = self._heal()
+        except ViolationError as error:
+            violation = ViolationError(error.invariant, error.description)
+        except Exception as error:  # Whatever comes out of the core is a violation.
+            violation = ViolationError("no-error", "".join(traceback.format_exception(error)))
+        return ScheduleOutcome(
+            violation,
+            delivered=self.network.delivered,
+            lost=self.network.lost,
+            acknowledged=self.oracle.acknowledged,
+            unknown=self.oracle.outcomes[Told.UNKNOWN],
+            leaders=len(self.history.leaders),
+            crashes=sum(each.crash_count for each in self.machines.values()),
+            lossy_crashes=sum(each.lossy_crash_count for each in self.machines.values()),
+            events=self.timeline.event_count,
+            healed_ms=healed_ms,
+            trace=self.timeline.trace,
+        )
+
+    # Clients
+
+    def _append(self) -> None:
+        leader = self.workload.leader_among(self.running)
+        if leader is not None:
+            for _ in range(self._chance.randrange(1, 5)):
+                append = self.workload.append(leader)
+                if self._is_healing and append is not None and self._fresh is None:
+                    self._fresh = append
+            self.machines[leader.directory.identity.key.id].settle()
+        self.timeline.after(1 + exponential_ms(self._chance, self.plan.append_interval_ms), self._append)
+
+    def append_ended(self, process: ReplicaProcess, effect: EndAppend) -> None:
+        """Tell the clients what became of an append."""
+        self.workload.append_ended(process, effect)
+
+    # Faults
+
+    def _begin_faults(self) -> None:
+        plan, after = self.plan, self._after
+        self._append()
+        for interval_ms, fault in (
+            (plan.crash_interval_ms, self._crash),
+            (plan.cut_interval_ms, self._cut),
+            (plan.pause_interval_ms, self._pause),
+        ):
+            if interval_ms:
+                after(interval_ms, fault)
+
+    def _after(self, mean_ms: int, fault: Fault) -> None:
+        self.timeline.after(1 + exponential_ms(self._chance, mean_ms), self._unless_healing, fault)
+
+    def _unless_healing(self, fault: Fault) -> None:
+        if not self._is_healing:
+            fault()
+
+    def _victim(self) -> Machine:
+        """Return a machine, the leader half of the time."""
+        leader = self.history.leaders.get(self.history.latest_epoch)
+        if leader is not None and self._chance.random() < 0.5:
+            return self.machines[leader.key.id]
+        return self._chance.choice(list(self.machines.values()))
+
+    def _crash(self) -> None:
+        machine, chance = self._victim(), self._chance
+        if chance.random() < self.plan.armed_crashes:
+            machine.is_crash_armed = True
+        else:
+            machine.crash()
+        self._after(self.plan.crash_interval_ms, self._crash)
+
+    def crashed(self, machine: Machine, process: ReplicaProcess) -> None:
+        """Have a machine that has crashed started again, soon or after a while."""
+        self.workload.crashed(process)
+        down_ms = exponential_ms(self._chance, self._chance.choice((50, 1000)))
+        self.timeline.after(1 + down_ms, machine.start)
+
+    def _cut(self) -> None:
+        ids = list(self.machines)
+        one_side = {each for each in ids if self._chance.random() < 0.4} or {self._chance.choice(ids)}
+        other_side = set(ids) - one_side
+        self.network.cut(one_side, other_side, is_one_way=self.plan.is_cut_one_way and self._chance.random() < 0.7)
+        self._after(2000, self.network.heal)
+        self._after(self.plan.cut_interval_ms, self._cut)
+
+    def _pause(self) -> None:
+        machine = self._victim()
+        machine.pause()
+        self._after(700, machine.resume)
+        self._after(self.plan.pause_interval_ms, self._pause)
+
+    # Recovery
+
+    def _heal(self) -> int:
+        """End all faults, and return how long the quorum takes to recover."""
+        self._is_healing = self.network.is_healed = True
+        self.network.heal()
+        for machine in self.machines.values():
+            machine.is_crash_armed = False
+            machine.resume()
+            machine.start()
+        began_ms = self.timeline.now_ms
+        self.timeline.run(began_ms + HEALING_MS, self._has_recovered)
+        if not self._has_recovered():
+            raise ViolationError("recovery", f"after {HEALING_MS} ms without faults: {self._description()}")
+        return self.timeline.now_ms - began_ms
+
+    def _has_recovered(self) -> bool:
+        """Whether a fresh write is acknowledged, there is one leader, and all logs are equal."""
+        if self._fresh is None or self._fresh.told is not Told.OK:
+            if self._fresh is not None and self._fresh.told is not Told.NOTHING:
+                self._fresh = None
+            return False
+        ledgers = [each.directory.ledger for each in self.machines.values()]
+        leaders = [each for each in self.running if isinstance(each.raft.role, Leader)]
+        first = ledgers[0]
+        return len(leaders) == 1 and all(
+            each.batches == first.batches and each.durable_end == first.end_offset == each.high_watermark
+            for each in ledgers
+        )
+
+    def _description(self) -> str:
+        return "; ".join(
+            f"{each.id}: {each.process.raft.role if each.process else None}, log end {each.directory.ledger.end_offset}"
+            for each in self.machines.values()
+        )
+
+
+def _bootstrap(directory: Directory, voters: VoterSet) -> None:
+    """Write the snapshot that names the first voters."""
+    raw = directory.log.create_snapshot_unchecked(BOOTSTRAP_SNAPSHOT_ID)
+    assert raw is not None
+    with RecordsSnapshotWriter(
+        raw, 0, last_contained_log_timestamp=0, kraft_version=KRaftVersion.KRAFT_VERSION_1, voter_set=voters
+    ) as writer:
+        writer.freeze(0)

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clients that append to whatever replica says that it leads, and an oracle that checks what they are told."""
+
+from collections.abc import Iterable
+
+from raftlog.errors import BufferExhaustedError, NotLeaderError
+from raftlog.quorum.roles.roles import Leader
+from raftlog.quorum.seam.effects import AppendOutcome, EndAppend
+from raftlog.testing.simulator.chance import Chance
+from raftlog.testing.simulator.checks.client_oracle import ClientAppend, ClientOracle, Told
+from raftlog.testing.simulator.replica_process import ReplicaProcess
+from raftlog.testing.simulator.violation import check
+
+_TOLD = {
+    AppendOutcome.COMMITTED: Told.OK,
+    AppendOutcome.FAILED: Told.FAILED,
+    AppendOutcome.UNKNOWN: Told.UNKNOWN,
+}
+
+
+class Workload:
+    """All clients.
+
+    Args:
+        oracle: is told what the clients are told.
+        chance: chooses.
+    """
+
+    def __init__(self, oracle: ClientOracle, chance: Chance) -> None:
+        self.oracle = oracle
+        self._chance = chance
+        self._waiting: dict[ReplicaProcess, dict[int, ClientAppend]] = {}
+
+    def append(self, process: ReplicaProcess) -> ClientAppend | None:
+        """Append some records at a replica that believes to lead; None if it refuses."""
+        first, values = self.oracle.next_values(1 + int(3 * self._chance.random() ** 3))
+        try:
+            appended = process.raft.append(values, epoch=process.raft.role.epoch)
+        except (NotLeaderError, BufferExhaustedError):
+            return None
+        append = ClientAppend(first, len(values), appended.last_offset)
+        waiting = self._waiting.setdefault(process, {})
+        last = next(reversed(waiting.values())).last_offset if waiting else -1
+        check(last < append.last_offset - append.count + 1, "offsets-in-order", "{} after {}", append, last)
+        waiting[appended.number] = append
+        return append
+
+    def append_ended(self, process: ReplicaProcess, effect: EndAppend) -> None:
+        """Tell a client what became of its append: those of one leader end in the order of their offsets."""
+        waiting = self._waiting.get(process, {})
+        check(effect.number in waiting, "one-outcome", "an append that nobody waits for: {}", effect)
+        check(next(iter(waiting)) == effect.number, "offsets-in-order", "{} before {}", effect, waiting)
+        append = waiting.pop(effect.number)
+        check(append.last_offset == effect.last_offset, "offsets-in-order", "{} for {}", effect, append)
+        self.oracle.ended(append, _TOLD[effect.outcome])
+
+    def crashed(self, process: ReplicaProcess) -> None:
+        """Leave the clients of a process without an answer."""
+        for append in self._waiting.pop(process, {}).values():
+            self.oracle.ended(append, Told.UNKNOWN)
+
+    def leader_among(self, processes: Iterable[ReplicaProcess]) -> ReplicaProcess | None:
+        """Return a replica that believes to lead: any of them, if there are several."""
+        leaders = [each for each in processes if isinstance(each.raft.role, Leader)]
+        return self._chance.choice(leaders) if leaders else None

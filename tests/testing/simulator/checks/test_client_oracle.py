@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The oracle finds clients that were told what is not so."""
+
+import pytest
+
+from raftlog.records.batches.accumulator import BatchAccumulator
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.testing.simulator.checks.client_oracle import ClientAppend, ClientOracle, Told
+from raftlog.testing.simulator.checks.ledger import StoredBatch
+from raftlog.testing.simulator.violation import ViolationError
+
+
+def commit(oracle: ClientOracle, offset: int, values: list[bytes]) -> None:
+    """Commit a batch."""
+    batches = BatchAccumulator(1, offset)
+    batches.append(1, values, 0)
+    batches.force_drain()
+    with batches.drain() as drained:
+        batch = RecordBatch(bytes(drained[0].data))
+    oracle.committed(StoredBatch(offset, 1, batch.next_offset, batch.crc), batch)
+
+
+def test_an_acknowledged_append() -> None:
+    """All its values are committed, at the offsets that the client was told."""
+    oracle = ClientOracle()
+    first, values = oracle.next_values(2)
+    commit(oracle, 5, values)
+    oracle.ended(ClientAppend(first, 2, last_offset=6), Told.OK)
+    assert oracle.acknowledged == 1
+
+
+@pytest.mark.parametrize(("offset", "count"), [(4, 2), (6, 2), (5, 1)])
+def test_an_append_that_is_not_committed_as_told(offset: int, count: int) -> None:
+    """Other offsets, and values that are missing, are a violation."""
+    oracle = ClientOracle()
+    first, values = oracle.next_values(2)
+    commit(oracle, offset, values[:count])
+    with pytest.raises(ViolationError, match="acknowledged-is-committed"):
+        oracle.ended(ClientAppend(first, 2, last_offset=6), Told.OK)
+
+
+def test_a_failed_append_is_never_committed() -> None:
+    """Whether it is committed before or after the client is told that it failed."""
+    for is_first in (True, False):
+        oracle = ClientOracle()
+        first, values = oracle.next_values(1)
+        append = ClientAppend(first, 1, last_offset=0)
+        (lambda: commit(oracle, 0, values))() if is_first else oracle.ended(append, Told.FAILED)
+        with pytest.raises(ViolationError, match="failed-never"):
+            oracle.ended(append, Told.FAILED) if is_first else commit(oracle, 0, values)
+
+
+def test_an_unknown_append_is_committed_at_most_once() -> None:
+    """It may be committed later, and not twice."""
+    oracle = ClientOracle()
+    first, values = oracle.next_values(1)
+    oracle.ended(ClientAppend(first, 1, last_offset=0), Told.UNKNOWN)
+    commit(oracle, 3, values)
+    with pytest.raises(ViolationError, match="value-once"):
+        commit(oracle, 4, values)
+
+
+def test_an_append_ends_once() -> None:
+    """A second outcome is a violation, even the same one."""
+    oracle = ClientOracle()
+    append = ClientAppend(*oracle.next_values(1)[:1], 1, last_offset=0)
+    oracle.ended(append, Told.UNKNOWN)
+    with pytest.raises(ViolationError, match="one-outcome"):
+        oracle.ended(append, Told.UNKNOWN)

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The witness finds what a disk must not be given."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.batches.control_batch import write_control_batch
+from raftlog.records.files.quorum_state import QuorumStateData
+from raftlog.records.messages.voters import voters_record
+from raftlog.testing.simulator.checks.disk_witness import majorities_meet
+from raftlog.testing.simulator.violation import ViolationError
+from tests.quorum.single_replica import replica_key, voter_set_of
+from tests.testing.simulator.checks.quorum_disks import QuorumDisks
+
+KEYS = [replica_key(each) for each in range(1, 6)]
+
+
+@given(st.sets(st.sampled_from(KEYS), min_size=1), st.sets(st.sampled_from(KEYS), min_size=1))
+def test_majorities_meet_as_voter_sets_say(one: set[object], other: set[object]) -> None:
+    """Trying all majorities gives what the formula of voter sets gives."""
+    first, second = (frozenset(each for each in KEYS if each in some) for some in (one, other))
+    assert majorities_meet(first, second) == voter_set_of(first).has_overlapping_majority(voter_set_of(second))
+
+
+def committed_disks() -> QuorumDisks:
+    """Return three disks with two batches, of which the first is committed; the leader knows it."""
+    disks = QuorumDisks(3)
+    disks.lead(1, 1)
+    disks.append((1, 2), 1)
+    disks.sync(1, 2)
+    disks.append((1, 2), 1)
+    return disks
+
+
+def test_a_high_watermark_is_committed() -> None:
+    """A high watermark at the end of what is committed is right, and one above is a violation."""
+    disks = committed_disks()
+    disks.witness.raised_high_watermark(disks.ledgers[1], 1)
+    with pytest.raises(ViolationError, match="high-watermark-is-committed"):
+        disks.witness.raised_high_watermark(disks.ledgers[1], 2)
+
+
+def test_a_high_watermark_is_in_the_log() -> None:
+    """A high watermark above the log end is a violation, even if it is committed elsewhere."""
+    disks = committed_disks()
+    with pytest.raises(ViolationError, match="high-watermark-in-log"):
+        disks.witness.raised_high_watermark(disks.ledgers[3], 1)
+
+
+def test_a_high_watermark_rises() -> None:
+    """A lower high watermark in the same run is a violation; after a restart it is none."""
+    disks = committed_disks()
+    ledger = disks.ledgers[1]
+    disks.witness.raised_high_watermark(ledger, 1)
+    with pytest.raises(ViolationError, match="high-watermark-rises"):
+        disks.witness.raised_high_watermark(ledger, 0)
+    disks.witness.reopened(ledger, 2, 0)
+    disks.witness.raised_high_watermark(ledger, 0)
+
+
+def test_a_log_that_diverges_knows_no_high_watermark() -> None:
+    """A high watermark over a batch that is not the committed one is a violation."""
+    disks = committed_disks()
+    disks.append((3,), 0)
+    with pytest.raises(ViolationError, match="committed-prefix"):
+        disks.witness.raised_high_watermark(disks.ledgers[3], 1)
+
+
+def test_truncations() -> None:
+    """Batches that are not committed may be truncated; committed ones, and those below a high watermark, may not."""
+    disks = committed_disks()
+    disks.witness.truncated(disks.ledgers[2], 1)
+    with pytest.raises(ViolationError, match="committed-prefix"):
+        disks.witness.truncated(disks.ledgers[2], 0)
+    disks.witness.raised_high_watermark(disks.ledgers[1], 1)
+    with pytest.raises(ViolationError, match="high-watermark-is-kept"):
+        disks.witness.truncated(disks.ledgers[1], 0)
+
+
+def test_a_crash_may_take_what_is_not_synced() -> None:
+    """What is lost is forgotten, and the rest is durable when the log is open again."""
+    disks = committed_disks()
+    ledger = disks.ledgers[1]
+    disks.witness.lost(ledger, 1)
+    disks.witness.reopened(ledger, 1, 0)
+    assert (ledger.end_offset, ledger.durable_end) == (1, 1)
+
+
+def test_epochs_rise() -> None:
+    """A disk is given no older epoch, unless the later one was not durable before a crash."""
+    disks = QuorumDisks(1)
+    ledger = disks.ledgers[1]
+    disks.witness.stored(ledger, QuorumStateData(1, leader_epoch=1))
+    disks.enter(1, 3)
+    with pytest.raises(ViolationError, match="epochs-rise"):
+        disks.enter(1, 2)
+    disks.witness.reopened(ledger, 0, 0)
+    disks.enter(1, 2)
+
+
+def test_votes_do_not_change() -> None:
+    """A vote is for one candidate in an epoch; to lead is to have voted for oneself."""
+    disks = QuorumDisks(3)
+    ledger, stored = disks.ledgers[1], disks.witness.stored
+    stored(ledger, QuorumStateData(1, leader_epoch=1, voted_id=2))
+    stored(ledger, QuorumStateData(1, leader_epoch=1, leader_id=2))
+    stored(ledger, QuorumStateData(1, leader_epoch=2, voted_id=3))
+    with pytest.raises(ViolationError, match="one-vote-per-epoch"):
+        stored(ledger, QuorumStateData(1, leader_epoch=2, leader_id=1))
+
+
+def name_voters(disks: QuorumDisks, ids: range) -> None:
+    """Let the leader, replica 1, write a voter set."""
+    ledger = disks.ledgers[1]
+    voters = voters_record(voter_set_of(map(replica_key, ids)))
+    data = write_control_batch([voters], base_offset=ledger.end_offset, epoch=1, timestamp=0)
+    disks.witness.appended(ledger, [RecordBatch(data)], is_leader=True)
+
+
+def test_a_voter_change_waits_for_the_one_before() -> None:
+    """A leader that names the next voters before the last ones are committed is a violation."""
+    disks = QuorumDisks(3)
+    disks.lead(1, 1)
+    name_voters(disks, range(1, 3))
+    with pytest.raises(ViolationError, match="one-uncommitted-voter-set"):
+        name_voters(disks, range(1, 2))
+
+
+def test_new_voters_commit_their_own_record() -> None:
+    """A voter set is in force from its own record on: both of two voters have to sync it."""
+    disks = QuorumDisks(3)
+    disks.lead(1, 1)
+    name_voters(disks, range(1, 3))
+    disks.sync(1)
+    assert disks.committed_end == 0
+    disks.witness.appended(disks.ledgers[2], [_batch_of(disks)], is_leader=False)
+    disks.sync(2)
+    assert disks.committed_end == 1
+    name_voters(disks, range(1, 2))
+
+
+def _batch_of(disks: QuorumDisks) -> RecordBatch:
+    return disks.witness.history.content_of(disks.ledgers[1].batches[0])
+
+
+def test_majorities_of_successive_voter_sets_meet() -> None:
+    """A set with majorities that are disjoint from those of the set before it is a violation."""
+    disks = QuorumDisks(3)
+    disks.lead(1, 1)
+    with pytest.raises(ViolationError, match="voter-sets-overlap"):
+        name_voters(disks, range(3, 6))

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bugs to plant in the core and its log, so that each invariant of the simulator is seen to find something."""
+
+from typing import Any, Final
+
+import attrs
+
+from raftlog.log import decisions
+from raftlog.offsets import OffsetAndEpoch, ValidOffsetAndEpoch
+from raftlog.quorum import acting
+from raftlog.quorum.elections import votes_asked
+from raftlog.quorum.following import fetching
+from raftlog.quorum.leading import appending, leading_epoch
+from raftlog.quorum.replica import LocalReplica
+from raftlog.quorum.roles import starting, votes
+from raftlog.quorum.roles.roles import Prospective, Resigned, Unattached
+from raftlog.quorum.seam.effects import AppendOutcome, EndAppend, RaiseHighWatermark
+from raftlog.records.batches.accumulator import BatchAccumulator
+from tests.mutants.catalogue import MUTANTS
+from tests.mutants.planting import Mutant, Wrong, instead, instead_of_property, swapped
+
+
+def _changing_the_vote(right: Wrong) -> Wrong:
+    def may_grant_vote(core: Any, *arguments: Any, **options: Any) -> Any:
+        if isinstance(core.role, Unattached | Prospective):
+            core.role = attrs.evolve(core.role, voted_key=None)
+        return right(core, *arguments, **options)
+
+    return may_grant_vote
+
+
+def _with_half_of_the_votes(right: Any) -> Wrong:
+    return lambda self: len(self.granted) >= max(1, len(self.voters) // 2)
+
+
+def _forgetting_the_epoch(right: Wrong) -> Wrong:
+    def starting_role(stored: Any, last_epoch: int, around: Any, *, may_stand: bool) -> Any:
+        older = None if stored is None else attrs.evolve(stored, leader_epoch=max(0, stored.leader_epoch - 1))
+        role = right(older, 0, around, may_stand=may_stand)
+        return Unattached(role.epoch, election_deadline_ms=300) if isinstance(role, Resigned) else role
+
+    return starting_role
+
+
+def _at_any_offset(right: Wrong) -> Wrong:
+    def may_grant_vote(core: Any, candidate: Any, log_end: Any, *, is_pre_vote: bool) -> bool:
+        return bool(right(core, candidate, attrs.evolve(log_end, offset=10**9, epoch=10**6), is_pre_vote=is_pre_vote))
+
+    return may_grant_vote
+
+
+def _and_back_again(right: Wrong) -> Wrong:
+    def raise_high_watermark(core: Any, offset: int) -> None:
+        right(core, offset)
+        core.outbox.on_log(lambda number: RaiseHighWatermark(number, max(0, offset - 1)))
+
+    return raise_high_watermark
+
+
+def _with_a_minority(right: Wrong) -> Wrong:
+    return lambda before, ends, majority_size, start: right(before, ends, max(1, majority_size - 1), start)
+
+
+def _when_handed_over(right: Wrong) -> Wrong:
+    def end_committed(core: Any, leadership: Any) -> None:
+        known = core.high_watermark
+        core.high_watermark = leadership.handed_end_offset
+        right(core, leadership)
+        core.high_watermark = known
+
+    return end_committed
+
+
+def _telling_twice(right: Wrong) -> Wrong:
+    def end_committed(core: Any, leadership: Any) -> None:
+        pending = list(leadership.pending)[:1]
+        right(core, leadership)
+        if pending and pending[0] not in leadership.pending:
+            outcome = AppendOutcome.COMMITTED
+            core.outbox.tell(EndAppend(pending[0].number, pending[0].last_offset, outcome))
+
+    return end_committed
+
+
+def _the_last_first(right: Wrong) -> Wrong:
+    def end_committed(core: Any, leadership: Any) -> None:
+        leadership.pending.reverse()
+        right(core, leadership)
+        leadership.pending.reverse()
+
+    return end_committed
+
+
+def _writing_twice(right: Wrong) -> Wrong:
+    def append(batches: Any, epoch: int, values: Any, now_ms: int, **options: Any) -> Any:
+        right(batches, epoch, values, now_ms, **options)
+        return right(batches, epoch, values, now_ms, **options)
+
+    return append
+
+
+def _without_flushing(right: Wrong) -> Wrong:
+    def append(core: Any, role: Any, answer: Any) -> None:
+        identity = core.identity
+        core.identity = attrs.evolve(identity, can_become_voter=False)
+        right(_Observer(core), role, answer)
+        core.identity = identity
+
+    return append
+
+
+class _Observer:
+    """A replica that takes itself for an observer."""
+
+    is_voter = False
+
+    def __init__(self, core: Any) -> None:
+        object.__setattr__(self, "_core", core)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._core, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._core, name, value)
+
+
+def _always_valid(right: Wrong) -> Wrong:
+    def validate(log: Any, offset: int, epoch: int) -> Any:
+        return ValidOffsetAndEpoch.valid(OffsetAndEpoch(offset, epoch))
+
+    return validate
+
+
+def _to_the_start(right: Wrong) -> Wrong:
+    return lambda log, end_offset: 0
+
+
+def _plant_truncating_anything() -> None:
+    instead(decisions, "check_truncation", lambda *_: None)()
+    instead(decisions, "proven_end_offset", lambda log: log.start_offset)()
+    swapped(fetching, "_truncate", _forgetting_what_is_committed)()
+    swapped(decisions, "truncation_offset", _one_batch_too_far)()
+
+
+def _forgetting_what_is_committed(right: Wrong) -> Wrong:
+    def truncate(core: Any, role: Any, answer: Any) -> Any:
+        core.committed_offset, core.high_watermark = 0, None
+        return right(core, role, answer)
+
+    return truncate
+
+
+def _one_batch_too_far(right: Wrong) -> Wrong:
+    return lambda log, end_offset: max(0, right(log, end_offset) - 1)
+
+
+def _never(_: Any) -> None:
+    return None
+
+
+def _at_once(right: Wrong) -> Wrong:
+    return lambda core: core.now_ms
+
+
+def _but_not_followers(right: Wrong) -> Wrong:
+    def deadline_ms(core: Any) -> int | None:
+        return None if type(core.role).__name__ in ("Follower", "Unattached") else right(core)
+
+    return deadline_ms
+
+
+def _bug(name: str, rule: str, plant: Any) -> Mutant:
+    return Mutant(name, rule, "", plant, ())
+
+
+_OWN: Final = (
+    _bug("votes-again", "a voter votes once in an epoch", swapped(votes_asked, "may_grant_vote", _changing_the_vote)),
+    _bug(
+        "half-wins",
+        "a majority of votes wins an election",
+        instead_of_property(votes.Votes, "is_won", _with_half_of_the_votes(None)),
+    ),
+    _bug("epoch-back", "the epoch never falls", swapped(starting, "starting_role", _forgetting_the_epoch)),
+    _bug(
+        "any-candidate",
+        "a vote is for a candidate whose log is up to date",
+        swapped(votes_asked, "may_grant_vote", _at_any_offset),
+    ),
+    _bug(
+        "minority-commits",
+        "a majority commits",
+        swapped(leading_epoch, "advanced_high_watermark", _with_a_minority),
+    ),
+    _bug(
+        "told-when-written",
+        "an append is acknowledged when it is committed",
+        swapped(appending, "end_committed", _when_handed_over),
+    ),
+    _bug(
+        "high-watermark-back",
+        "the high watermark rises",
+        swapped(LocalReplica, "raise_high_watermark", _and_back_again),
+    ),
+    _bug("told-twice", "an append ends once", swapped(appending, "end_committed", _telling_twice)),
+    _bug(
+        "told-out-of-order",
+        "appends end in the order of their offsets",
+        swapped(appending, "end_committed", _the_last_first),
+    ),
+    _bug("written-twice", "records are written once", swapped(BatchAccumulator, "append", _writing_twice)),
+    _bug("unflushed-fetch", "a Fetch names what is durable", swapped(fetching, "_append", _without_flushing)),
+    _bug(
+        "no-divergence",
+        "a leader finds out where a follower's log diverges",
+        swapped(decisions, "validate_offset_and_epoch", _always_valid),
+    ),
+    _bug("truncates-committed", "committed records are not truncated", _plant_truncating_anything),
+    _bug(
+        "no-elections",
+        "a follower without a leader begins an election",
+        swapped(acting, "deadline_ms", _but_not_followers),
+    ),
+    _bug("no-pause", "what is due is done once", swapped(acting, "deadline_ms", _at_once)),
+)
+_OF_CATALOGUE: Final = (
+    "R-unknown",
+    "R-acknowledged",
+    "R-unflushed",
+    "R2",
+    "K23",
+    "R12-told",
+    "K1-core",
+    "K2-core",
+    "R-longer-log-votes",
+    "R30-core",
+    "K24-core",
+)
+BUGS: Final[dict[str, Mutant]] = {each.name: each for each in (*_OWN, *map(MUTANTS.__getitem__, _OF_CATALOGUE))}
+"""The bugs by name."""

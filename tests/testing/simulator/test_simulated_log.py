@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The log of the simulator keeps the contract of a log, and tells its witness what it does."""
+
+from typing import Any, cast
+
+from raftlog.log.replicated_log import ReplicatedLog
+from raftlog.log.retention import Retention
+from raftlog.testing.contracts.log_harness import LogHarness
+from raftlog.testing.contracts.made_batches import raft_batch
+from raftlog.testing.contracts.replicated_log import ReplicatedLogContract
+from raftlog.testing.simulator.simulated_log import SimulatedLog
+from tests.testing.simulator.checks.quorum_disks import QuorumDisks
+
+
+class Recorder:
+    """A witness that only writes down what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, Any]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        def note(_: object, *arguments: Any, **options: Any) -> None:
+            self.told.append((name, arguments[0] if arguments else None))
+
+        return note
+
+
+class SimulatedHarness:
+    """A log of the simulator, whose witness has no objections."""
+
+    def __init__(self, retention: Retention) -> None:
+        self.recorder = Recorder()
+        ledger = QuorumDisks(1).ledgers[1]
+        self.simulated = SimulatedLog(cast("Any", self.recorder), ledger, retention)
+
+    @property
+    def log(self) -> ReplicatedLog:
+        """The log."""
+        return self.simulated
+
+    def reopen(self) -> None:
+        """Close the log, and open it again."""
+        self.simulated.close()
+        self.simulated.reopen()
+
+    def crash(self) -> None:
+        """Lose what is not durable, and open the log again."""
+        self.simulated.crash()
+
+
+class TestSimulatedLog(ReplicatedLogContract):
+    """The log of the simulator."""
+
+    def make_harness(self, retention: Retention) -> LogHarness:
+        """Make an empty log."""
+        return SimulatedHarness(retention)
+
+
+def test_the_witness_is_told() -> None:
+    """Appends, syncs, epochs, truncations, high watermarks, losses and openings, in the order in which they happen."""
+    harness = SimulatedHarness(Retention())
+    log = harness.simulated
+    log.initialize_leader_epoch(1)
+    log.append_as_leader(raft_batch(0, 1, 2), 1)
+    flush = log.prepare_flush()
+    assert log.unsynced_batch_count == 1
+    flush.complete()
+    log.append_as_follower(raft_batch(2, 1, 1), 1)
+    log.truncate_to(2)
+    log.update_high_watermark(1)
+    log.append_as_follower(raft_batch(2, 1, 1), 1)
+    log.crash()
+    assert [name for name, _ in harness.recorder.told] == [
+        "entered_epoch",
+        "appended",
+        "synced",
+        "appended",
+        "truncated",
+        "raised_high_watermark",
+        "appended",
+        "lost",
+        "reopened",
+    ]
+    assert [what for name, what in harness.recorder.told if name in ("synced", "truncated", "lost")] == [2, 2, 2]

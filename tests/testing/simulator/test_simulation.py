@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Schedules hold all invariants, are replayed exactly by their seeds, and find the bugs that they should."""
+
+import os
+import re
+import subprocess
+import sys
+
+import attrs
+import pytest
+
+from raftlog.testing.simulator.simulation import ScheduleOutcome
+from raftlog.testing.simulator.violation import ViolationError
+from tests.checkout import ROOT
+from tests.testing.simulator import run
+from tests.testing.simulator.killer_seeds import KILLERS, Killer, run_killer
+from tests.testing.simulator.planted_bugs import BUGS
+from tests.testing.simulator.run import Totals, outcomes, run_seed
+
+TRACES = "from tests.testing.simulator.run import run_seed; print([run_seed(each).trace for each in range(3)])"
+
+
+def test_some_schedules() -> None:
+    """No invariant is violated, and the quorum recovers after each schedule."""
+    totals = Totals()
+    for seed, outcome in outcomes(range(8), processes=1):
+        totals.add(seed, outcome)
+    assert totals.violations == {}
+    assert totals.counting >= 6
+
+
+@pytest.mark.parametrize("hash_seed", ["0", "4711"])
+def test_a_seed_is_replayed_exactly(hash_seed: str) -> None:
+    """Other processes, with other hashes of texts, do the same, event by event."""
+    environment = os.environ | {"PYTHONHASHSEED": hash_seed}
+    done = subprocess.run(
+        [sys.executable, "-c", TRACES], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == str([run_seed(each).trace for each in range(3)])
+
+
+def test_seeds_differ() -> None:
+    """Another seed is another schedule."""
+    assert len({run_seed(each).trace for each in range(3)}) == 3
+
+
+def test_a_violation_is_printed_with_its_command(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command that replays the seed is printed, and the exit code is 1; without a violation it is 0."""
+    monkeypatch.setattr(run, "run_seed", lambda seed: run_seed(seed) if seed else broken())
+    assert run.main(["--seeds", "0..2", "--processes", "1"]) == 1
+    printed = capsys.readouterr().out
+    assert "python -m tests.testing.simulator.run --seeds 0..1 --processes 1" in printed
+    assert "1 violations" in printed
+    assert run.main(["--seeds", "1", "--processes", "1"]) == 0
+
+
+def broken() -> ScheduleOutcome:
+    """Return the outcome of a schedule with a violation."""
+    violation = ViolationError("test", "something is wrong")
+    return attrs.evolve(run_seed(0), violation=violation)
+
+
+@pytest.mark.slow
+def test_many_schedules() -> None:
+    """No invariant is violated in 500 schedules, of which nine in ten count."""
+    command = [sys.executable, "-m", "tests.testing.simulator.run", "--seeds", "0..500", "--processes", "2"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    counting = re.search(r"^(\d+) schedules count; 0 violations$", done.stdout, re.MULTILINE)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert counting is not None
+    assert int(counting[1]) >= 450
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("killer", KILLERS, ids=lambda each: f"{each.invariant}-{each.bug}")
+def test_an_invariant_finds_a_planted_bug(killer: Killer) -> None:
+    """Each invariant finds the bug beside it within so many seeds."""
+    done = run_killer(killer)
+    assert done.returncode == 1, f"{killer} finds nothing: {done.stdout}{done.stderr}"
+    assert "1 violations" in done.stdout
+
+
+def test_each_planted_bug_has_a_killer() -> None:
+    """The table names each bug, and no bug that does not exist."""
+    assert {each.bug for each in KILLERS} == set(BUGS)
