@@ -134,6 +134,8 @@ def _leader_deadline_ms(replica: LocalReplica) -> int | None:
     due += [each.deadline_ms for each in leadership.reads.pending]
     if not replica.voters.is_only_voter(replica.identity.key):
         due.append(leadership.check_quorum_deadline_ms)
+    if leadership.voter_change is not None:
+        due.append(leadership.voter_change.deadline_ms)
     batches = leadership.batches
     left = None if batches is None else batches.time_until_drain_ms(replica.wall_ms)
     if left is not None:

@@ -24,12 +24,15 @@ from raftlog.quorum.following.fetching import handle_fetch_response
 from raftlog.quorum.following.fetching_snapshot import handle_fetch_snapshot_response
 from raftlog.quorum.following.joining import handle_add_voter_response, handle_remove_voter_response
 from raftlog.quorum.following.updating_voter import handle_update_voter_response
+from raftlog.quorum.leading.adding_voters import handle_add_voter_request, handle_api_versions_response
+from raftlog.quorum.leading.removing_voters import handle_remove_voter_request
 from raftlog.quorum.leading.serving import handle_fetch_request
 from raftlog.quorum.leading.serving_snapshots import handle_fetch_snapshot_request
 from raftlog.quorum.leading.updating_voters import handle_update_voter_request
 from raftlog.quorum.replica import LocalReplica, SentRequest
 from raftlog.quorum.responses import ResponseOutcome
 from raftlog.quorum.seam.identity import ReceivedRequest
+from raftlog.records.messages.raft.api_versions_messages import ApiVersionsRequest, ApiVersionsResponse
 from raftlog.records.messages.raft.election_messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
@@ -65,6 +68,8 @@ _REQUESTS: Final[Mapping[type[RaftRequest], RequestHandler]] = MappingProxyType(
         BeginQuorumEpochRequest: handle_begin_quorum_epoch_request,
         EndQuorumEpochRequest: handle_end_quorum_epoch_request,
         FetchRequest: handle_fetch_request,
+        AddRaftVoterRequest: handle_add_voter_request,
+        RemoveRaftVoterRequest: handle_remove_voter_request,
         UpdateRaftVoterRequest: handle_update_voter_request,
         DescribeQuorumRequest: handle_describe_quorum_request,
         FetchSnapshotRequest: handle_fetch_snapshot_request,
@@ -82,6 +87,7 @@ _RESPONSES: Final[Mapping[type[RaftRequest], tuple[type[RaftResponse], ResponseH
         RemoveRaftVoterRequest: (RemoveRaftVoterResponse, handle_remove_voter_response),
         FetchSnapshotRequest: (FetchSnapshotResponse, handle_fetch_snapshot_response),
         UpdateRaftVoterRequest: (UpdateRaftVoterResponse, handle_update_voter_response),
+        ApiVersionsRequest: (ApiVersionsResponse, handle_api_versions_response),
     }
 )
 """By the request that was sent: the response to it, and the function that handles that."""

@@ -18,7 +18,7 @@ from raftlog.records.messages.raft.fetch_messages import (
     FetchSnapshotRequestPartitionSnapshot,
 )
 from raftlog.voters.kraft_version import KRaftVersion
-from raftlog.voters.voter_set import ReplicaKey, VoterNode, VoterSet
+from raftlog.voters.voter_set import Endpoints, ReplicaKey, VoterNode, VoterSet
 
 
 class ReplicaProgress(NamedTuple):
@@ -30,6 +30,8 @@ class ReplicaProgress(NamedTuple):
         fetched_wall_ms: time of day of the Fetch.
         leader_end_offset: of the leader's log at that time, exclusive.
         caught_up_wall_ms: when the replica last had all of the leader's log; -1 if it never had.
+        caught_up_ms: the same in monotonic time.
+        steady_since_ms: monotonic time since when the replica has been in touch and has not lagged; -1 if it does lag.
     """
 
     end_offset: int
@@ -37,6 +39,8 @@ class ReplicaProgress(NamedTuple):
     fetched_wall_ms: int
     leader_end_offset: int
     caught_up_wall_ms: int
+    caught_up_ms: int = -1
+    steady_since_ms: int = -1
 
 
 class WaitingFetch(NamedTuple):
@@ -105,6 +109,38 @@ class VersionUpgrade(NamedTuple):
     requested: KRaftVersion | None = None
 
 
+class Joiner(NamedTuple):
+    """A replica that is to become a voter.
+
+    Attributes:
+        key: of the replica.
+        endpoints: where it listens.
+        ack_when_committed: whether the answer waits for the commit.
+    """
+
+    key: ReplicaKey
+    endpoints: Endpoints
+    ack_when_committed: bool
+
+
+class PendingVoterChange(NamedTuple):
+    """A request to add or remove a voter that is under way.
+
+    Attributes:
+        received: how the request arrived.
+        deadline_ms: monotonic time at which the request is answered at the latest.
+        joiner: the voter to be added; None for a removal.
+        offset: of the VotersRecord; None as long as it is not written.
+        is_answered: whether the request is answered already.
+    """
+
+    received: ReceivedRequest
+    deadline_ms: int
+    joiner: Joiner | None = None
+    offset: int | None = None
+    is_answered: bool = False
+
+
 @attrs.define(eq=False)
 class Leadership:
     """The state of one leadership.
@@ -119,10 +155,11 @@ class Leadership:
         batches: the records to be appended; None until then.
         voters_offset: offset of the last VotersRecord that this leader has written, in its log or not yet; None if it
             has written none.
+        voter_change: the request to add or remove a voter that is under way, or None.
         handed_end_offset: the end, exclusive, of the records that were handed to the log.
         pending: the appends that are not committed yet, in the order of their offsets.
         progress: of the replicas that have fetched in this epoch, the one that fetched last at the end.
-        fetched_voters: ids of the voters that have fetched since a majority last did.
+        fetched_voters: the voters that have fetched since a majority last did.
         parked: fetches that wait, at most one per replica.
         reads: the reads that wait for a majority.
         reading: fetches whose records are being read, by the number of the effect.
@@ -139,10 +176,11 @@ class Leadership:
     epoch_start_offset: int | None = None
     batches: BatchAccumulator | None = None
     voters_offset: int | None = None
+    voter_change: PendingVoterChange | None = None
     handed_end_offset: int = 0
     pending: deque[PendingAppend] = attrs.field(factory=deque)
     progress: dict[ReplicaKey, ReplicaProgress] = attrs.field(factory=dict)
-    fetched_voters: set[int] = attrs.field(factory=set)
+    fetched_voters: set[ReplicaKey] = attrs.field(factory=set)
     parked: dict[ReplicaKey, ParkedFetch] = attrs.field(factory=dict)
     reads: PendingReads = attrs.field(factory=PendingReads)
     reading: dict[int, WaitingFetch] = attrs.field(factory=dict)

@@ -29,6 +29,12 @@ class QuorumConfig:
         request_timeout_ms: how long the answer to a request is waited for, and a change of voters may take.
         retry_backoff_ms: how long no request is sent to a replica after a failed one.
         auto_join: whether an observer that may be a voter asks to become one.
+        new_voter_max_lag_ms: how long ago, at most, a replica that is to become a voter may have fetched, and may have
+            had all of the leader's log. The default is Kafka's fetch timeout: a voter that lags more would soon stand
+            for election.
+        new_voter_stabilization_ms: how long a replica must have kept to that before it becomes a voter. 0 means Kafka's
+            check: the replica has had all of the leader's log at any time, and has fetched within the hour. Then it is
+            also not checked if a majority of the new voters is in touch.
         fetch_max_bytes: the most bytes of records in one Fetch.
         fetch_snapshot_max_bytes: the most bytes of a snapshot in one FetchSnapshot.
         max_uncommitted_appends: how many appends of the application may wait to be committed; one more is refused.
@@ -45,6 +51,8 @@ class QuorumConfig:
     request_timeout_ms: int = attrs.field(default=2000, validator=_at_least(0))
     retry_backoff_ms: int = attrs.field(default=20, validator=_at_least(0))
     auto_join: bool = False
+    new_voter_max_lag_ms: int = attrs.field(default=2000, validator=_at_least(0))
+    new_voter_stabilization_ms: int = attrs.field(default=2000, validator=_at_least(0))
     fetch_max_bytes: int = attrs.field(default=1024 * 1024, validator=_at_least(1))
     fetch_snapshot_max_bytes: int = attrs.field(default=1024 * 1024, validator=_at_least(1))
     max_uncommitted_appends: int = attrs.field(default=100_000, validator=_at_least(1))

@@ -48,6 +48,7 @@ from raftlog.quorum.snapshots.creating import (
     note_refused,
 )
 from raftlog.records.files.quorum_state import QuorumStateData
+from raftlog.records.messages.raft.api_versions_messages import ApiVersionsRequest, ApiVersionsResponse
 from raftlog.records.messages.raft.election_messages import VoteRequest, VoteResponse
 from raftlog.records.messages.raft.error_codes import ErrorCode
 from raftlog.records.messages.raft.raft_messages import RaftRequest, RaftResponse
@@ -345,6 +346,8 @@ class Raft:
         sent = self._replica.sent.get(number)
         if sent is not None and is_version_unsupported and isinstance(sent.message, VoteRequest):
             self.receive_response(number, VoteResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, topics=()))
+        elif sent is not None and isinstance(sent.message, ApiVersionsRequest):
+            self.receive_response(number, ApiVersionsResponse(error_code=ErrorCode.BROKER_NOT_AVAILABLE, api_keys=()))
         elif self._replica.sent.pop(number, None) is not None and sent is not None:
             # Kafka's network answers for the peer, here with an epoch below all others, which is no reason to pause.
             replica, is_update = self._replica, isinstance(sent.message, UpdateRaftVoterRequest)

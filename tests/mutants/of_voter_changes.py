@@ -1,13 +1,106 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A leader that changes its voters too early, or to a set that must not follow."""
+"""A leader that changes its voters too early, to a set that must not follow, or without the consequences."""
 
-from typing import Final
+from typing import Any, Final
 
-from raftlog.quorum.leading import voter_change
-from tests.mutants.planting import Mutant, instead, missing
+import attrs
 
-RECONFIG: Final = "tests/behaviour/test_raft_client_reconfig.py"
+from raftlog.quorum.leadership import Leadership
+from raftlog.quorum.leading import adding_voters, caught_up, leading_epoch, removing_voters, voter_change
+from raftlog.quorum.replica import LocalReplica
+from raftlog.records.messages.raft.error_codes import ErrorCode
+from tests.mutants.planting import Mutant, Wrong, instead, missing, swapped
+
+RECONFIG: Final = "tests/behaviour/test_raft_client_reconfig_requests.py"
+ADDING: Final = "tests/quorum/leading/test_adding_voters.py"
+REMOVING: Final = "tests/quorum/leading/test_removing_voters.py"
 UPDATING: Final = "tests/quorum/leading/test_updating_voters.py"
+
+
+def _counting_itself(right: Wrong) -> Wrong:
+    def advance_high_watermark(replica: LocalReplica, leadership: Leadership) -> None:
+        right(replica, leadership)
+        if not replica.is_voter:
+            known = filter(None, map(leadership.progress_of, replica.voters.voters.values()))
+            ends = sorted([replica.log.flushed_offset, *(each.end_offset for each in known)], reverse=True)
+            replica.raise_high_watermark(ends[min(replica.voters.majority_size, len(ends)) - 1])
+
+    return advance_high_watermark
+
+
+def _though_uncommitted(right: Wrong) -> Wrong:
+    def voters_refusal(*arguments: Any) -> Any:
+        refusal = right(*arguments)
+        return None if refusal is not None and refusal.error == ErrorCode.REQUEST_TIMED_OUT else refusal
+
+    return voters_refusal
+
+
+def _waiting_for_ever(right: Wrong) -> Wrong:
+    def end_change(replica: LocalReplica, leadership: Leadership, refusal: Any = None) -> None:
+        if refusal is None or refusal.error != ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            right(replica, leadership, refusal)
+
+    return end_change
+
+
+def _without_the_last_voters(right: Wrong) -> Wrong:
+    def is_caught_up(replica: LocalReplica, leadership: Leadership, key: Any) -> Any:
+        known = leadership.progress.get(key)
+        if known is not None:
+            leadership.progress[key] = known._replace(end_offset=2**62)
+        answer = right(replica, leadership, key)
+        if known is not None:
+            leadership.progress[key] = known
+        return answer
+
+    return is_caught_up
+
+
+def _as_kafka(right: Wrong) -> Wrong:
+    def is_caught_up(replica: LocalReplica, leadership: Leadership, key: Any) -> Any:
+        config = replica.config
+        replica.config = attrs.evolve(config, new_voter_stabilization_ms=0)
+        answer = right(replica, leadership, key)
+        replica.config = config
+        return answer
+
+    return is_caught_up
+
+
+def _from_a_single_fetch(right: Wrong) -> Wrong:
+    def steady_since_ms(replica: LocalReplica, before: Any, caught_up_ms: int) -> Any:
+        found = right(replica, before, caught_up_ms)
+        return found if before is None or found < 0 or before.steady_since_ms < 0 else before.steady_since_ms
+
+    return steady_since_ms
+
+
+def _staying(right: Wrong) -> Wrong:
+    def note_committed_voters(replica: LocalReplica, leadership: Leadership) -> None:
+        right(replica, leadership)
+        leadership.is_resignation_due = False
+
+    return note_committed_voters
+
+
+def _resigning_with_the_request(right: Wrong) -> Wrong:
+    def note_committed_voters(replica: LocalReplica, leadership: Leadership) -> None:
+        change = leadership.voter_change
+        right(replica, leadership)
+        leadership.is_resignation_due = leadership.is_resignation_due and change is not None
+
+    return note_committed_voters
+
+
+def _without_a_second_voters_time(right: Wrong) -> Wrong:
+    def lead(replica: LocalReplica, leadership: Leadership) -> None:
+        deadline_ms = leadership.check_quorum_deadline_ms
+        right(replica, leadership)
+        leadership.check_quorum_deadline_ms = deadline_ms
+
+    return lead
+
 
 MUTANTS: Final = (
     Mutant(
@@ -22,6 +115,104 @@ MUTANTS: Final = (
         "a leader commits a record of its own epoch before it changes voters",
         "Ongaro, raft-dev, 2015",
         instead(voter_change, "leader_refusal", lambda *_: None),
+        (RECONFIG,),
+    ),
+    Mutant(
+        "R4-core",
+        "one change of voters at a time: a new voter that is asked for its versions delays others",
+        "redpanda 17675",
+        instead(voter_change, "pending_refusal", lambda _: None),
+        (RECONFIG,),
+    ),
+    Mutant(
+        "R4-uncommitted",
+        "a voter set that is not committed delays the next change, after its request has expired too",
+        "redpanda 17675",
+        swapped(voter_change, "voters_refusal", _though_uncommitted),
+        (RECONFIG,),
+    ),
+    Mutant(
+        "R31-core",
+        "a voter set that the log would refuse is not written",
+        "check_leaders_control_batch",
+        instead(voter_change, "voters_problem", lambda _: None),
+        (ADDING,),
+    ),
+    Mutant(
+        "K9",
+        "a leader that is no voter does not count itself",
+        "KAFKA-16530",
+        swapped(leading_epoch, "advance_high_watermark", _counting_itself),
+        (REMOVING,),
+    ),
+    Mutant(
+        "K9-resigns",
+        "a leader resigns once its removal is committed",
+        "KAFKA-16530",
+        swapped(voter_change, "note_committed_voters", _staying),
+        (RECONFIG,),
+    ),
+    Mutant(
+        "K18-resigns",
+        "a leader resigns once its removal is committed, after the request has expired too",
+        "RemoveVoterHandler#highWatermarkUpdated",
+        swapped(voter_change, "note_committed_voters", _resigning_with_the_request),
+        (REMOVING,),
+    ),
+    Mutant(
+        "K6-second",
+        "the check of quorum begins anew with the second voter",
+        "KAFKA-16144",
+        swapped(leading_epoch, "lead", _without_a_second_voters_time),
+        (ADDING,),
+    ),
+    Mutant(
+        "K16",
+        "a new voter has the last VotersRecord",
+        "KAFKA-19933",
+        swapped(caught_up, "is_caught_up", _without_the_last_voters),
+        (ADDING,),
+    ),
+    Mutant(
+        "R-caught-up",
+        "a new voter has kept up for some time",
+        "LeaderState#isReplicaCaughtUp",
+        swapped(caught_up, "is_caught_up", _as_kafka),
+        (ADDING,),
+    ),
+    Mutant(
+        "R-caught-up-anew",
+        "a replica that was out of touch must keep up anew",
+        "LeaderState#isReplicaCaughtUp",
+        swapped(caught_up, "steady_since_ms", _from_a_single_fetch),
+        (ADDING,),
+    ),
+    Mutant(
+        "R11-adding",
+        "with a new voter, a majority is in touch",
+        "etcd 12359",
+        instead(adding_voters, "is_majority_in_touch", lambda *_: True),
+        (ADDING,),
+    ),
+    Mutant(
+        "R11-removing",
+        "without a voter, a majority is in touch",
+        "etcd 12359",
+        instead(removing_voters, "is_majority_in_touch", lambda *_: True),
+        (REMOVING,),
+    ),
+    Mutant(
+        "K18",
+        "a change that takes too long is answered",
+        "KafkaRaftClientReconfigTest#testAddVoterTimeout",
+        missing(leading_epoch, "expire_change"),
+        (RECONFIG,),
+    ),
+    Mutant(
+        "K18-lost",
+        "the end of a leadership answers the change that is under way",
+        "LeaderState#close",
+        swapped(voter_change, "end_change", _waiting_for_ever),
         (RECONFIG,),
     ),
 )

@@ -5,6 +5,10 @@ from raftlog.offsets import OffsetAndEpoch
 from raftlog.quorum.seam.identity import METADATA_TOPIC_ID
 from raftlog.records.batches.accumulator import BatchAccumulator
 from raftlog.records.files.file_names import METADATA_TOPIC
+from raftlog.records.messages.raft.api_versions_messages import (
+    ApiVersionsResponse,
+    ApiVersionsResponseSupportedFeatureKey,
+)
 from raftlog.records.messages.raft.election_messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochRequestPartitionData,
@@ -48,9 +52,11 @@ from raftlog.records.messages.raft.fetch_messages import (
     FetchSnapshotResponseTopicSnapshot,
 )
 from raftlog.records.messages.raft.voter_messages import (
+    AddRaftVoterRequest,
     DescribeQuorumRequest,
     DescribeQuorumRequestPartitionData,
     DescribeQuorumRequestTopicData,
+    RemoveRaftVoterRequest,
     UpdateRaftVoterRequest,
     UpdateRaftVoterRequestKRaftVersionFeature,
 )
@@ -199,6 +205,41 @@ def fetch_response(
     topic = FetchResponseFetchableTopicResponse(topic_id=METADATA_TOPIC_ID, partitions=(partition,))
     endpoints = () if leader < 0 else (FetchResponseNodeEndpoint(node_id=leader, host="localhost", port=9990 + leader),)
     return FetchResponse(throttle_time_ms=0, responses=(topic,), node_endpoints=endpoints)
+
+
+def add_voter_request(
+    voter: ReplicaKey,
+    *,
+    port: int | None = None,
+    listener: str = LISTENER,
+    cluster_id: str | None = CLUSTER,
+    ack_when_committed: bool = True,
+) -> AddRaftVoterRequest:
+    """Return a request to add a voter. The leader does not look at its timeout."""
+    return AddRaftVoterRequest(
+        cluster_id=cluster_id,
+        timeout_ms=1,
+        voter_id=voter.id,
+        voter_directory_id=voter.directory_id or ZERO_UUID,
+        listeners=_listeners(voter, listener, port),
+        ack_when_committed=ack_when_committed,
+    )
+
+
+def remove_voter_request(voter: ReplicaKey, *, cluster_id: str | None = CLUSTER) -> RemoveRaftVoterRequest:
+    """Return a request to remove a voter."""
+    directory_id = voter.directory_id or ZERO_UUID
+    return RemoveRaftVoterRequest(cluster_id=cluster_id, voter_id=voter.id, voter_directory_id=directory_id)
+
+
+def api_versions_response(levels: tuple[int, int] | None = (0, 1), error: int = 0) -> ApiVersionsResponse:
+    """Return a node's answer: the levels of kraft.version that it supports, if any, and no APIs."""
+    features: tuple[ApiVersionsResponseSupportedFeatureKey, ...] = ()
+    if levels is not None:
+        features = (
+            ApiVersionsResponseSupportedFeatureKey(name="kraft.version", min_version=levels[0], max_version=levels[1]),
+        )
+    return ApiVersionsResponse(error_code=error, api_keys=(), supported_features=features)
 
 
 def update_voter_request(

@@ -11,7 +11,7 @@ from raftlog.quorum.high_watermark import advanced_high_watermark
 from raftlog.quorum.leadership import Leadership
 from raftlog.quorum.leading.appending import end_committed
 from raftlog.quorum.leading.upgrading import initial_upgrade
-from raftlog.quorum.leading.voter_change import note_written_voters
+from raftlog.quorum.leading.voter_change import expire_change, note_committed_voters, note_written_voters
 from raftlog.quorum.replica import LocalReplica
 from raftlog.quorum.roles.roles import Leader
 from raftlog.quorum.roles.transitions import LeadershipResigned
@@ -84,11 +84,15 @@ def lead(replica: LocalReplica, leadership: Leadership) -> None:
     disk are bounded by those that the accumulator holds.
     """
     is_alone = replica.voters.is_only_voter(replica.identity.key)
+    if is_alone:
+        # A second voter, when there is one, gets all of the time.
+        leadership.check_quorum_deadline_ms = replica.now_ms + replica.config.check_quorum_timeout_ms
     is_expired = not is_alone and leadership.check_quorum_deadline_ms <= replica.now_ms
     if leadership.is_resignation_due or is_expired:
         replica.change_role(LeadershipResigned(preferred_candidates(replica, leadership)))
         replica.forget_high_watermark()
         return
+    expire_change(replica, leadership)
     batches = leadership.batches
     if batches is not None and leadership.flushing is None and batches.needs_drain(replica.wall_ms):
         _append(replica, leadership, batches)
@@ -133,18 +137,19 @@ def advance_high_watermark(replica: LocalReplica, leadership: Leadership) -> Non
     if reached > before:
         replica.raise_high_watermark(reached)
         end_committed(replica, leadership)
+        note_committed_voters(replica, leadership)
 
 
 def note_fetch_of_voter(replica: LocalReplica, leadership: Leadership, key: ReplicaKey) -> None:
-    """Note that a voter is in touch. A majority of them, the leader included, lets it lead on.
+    """Note that a voter is in touch. A majority of those in force, the leader included, lets it lead on.
 
     The leader counts once, whatever comes in its name. Source: LeaderState#updateCheckQuorumForFollowingVoter.
     """
     voters = replica.voters
     if key.id == replica.identity.key.id or not voters.is_voter(key):
         return
-    leadership.fetched_voters.add(key.id)
+    leadership.fetched_voters.add(key)
     needed = voters.majority_size - (1 if replica.is_voter else 0)
-    if len(leadership.fetched_voters) >= needed:
+    if sum(map(voters.is_voter, leadership.fetched_voters)) >= needed:
         leadership.fetched_voters.clear()
         leadership.check_quorum_deadline_ms = replica.now_ms + replica.config.check_quorum_timeout_ms

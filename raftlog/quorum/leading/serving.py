@@ -13,9 +13,11 @@ from raftlog.log.decisions import validate_offset_and_epoch
 from raftlog.offsets import ValidationKind
 from raftlog.quorum.leadership import Leadership, ParkedFetch, ReplicaProgress, WaitingFetch
 from raftlog.quorum.leading.appending import end_uncommitted
+from raftlog.quorum.leading.caught_up import steady_since_ms
 from raftlog.quorum.leading.leading_epoch import advance_high_watermark, note_fetch_of_voter
 from raftlog.quorum.leading.reading import end_reads
 from raftlog.quorum.leading.serving_snapshots import end_snapshot_reads
+from raftlog.quorum.leading.voter_change import Refusal, end_change
 from raftlog.quorum.leading.voter_requests import leader_error
 from raftlog.quorum.replica import LocalReplica
 from raftlog.quorum.requests import cluster_error, leader_and_epoch
@@ -152,12 +154,15 @@ def note_fetch(replica: LocalReplica, leadership: Leadership, key: ReplicaKey, e
     Source: LeaderState#updateReplicaState.
     """
     before, leader_end = leadership.progress.pop(key, None), replica.log.state.end_offset
-    caught_up = -1 if before is None else before.caught_up_wall_ms
+    caught_up, caught_up_wall = (-1, -1) if before is None else (before.caught_up_ms, before.caught_up_wall_ms)
     if end_offset >= leader_end:
-        caught_up = replica.wall_ms
+        caught_up, caught_up_wall = replica.now_ms, replica.wall_ms
     elif before is not None and end_offset >= before.leader_end_offset:
-        caught_up = before.fetched_wall_ms
-    leadership.progress[key] = ReplicaProgress(end_offset, replica.now_ms, replica.wall_ms, leader_end, caught_up)
+        caught_up, caught_up_wall = before.fetched_ms, before.fetched_wall_ms
+    since = steady_since_ms(replica, before, caught_up)
+    leadership.progress[key] = ReplicaProgress(
+        end_offset, replica.now_ms, replica.wall_ms, leader_end, caught_up_wall, caught_up, since
+    )
     _forget_observers(replica, leadership)
     note_fetch_of_voter(replica, leadership, key)
     node = replica.voters.voters.get(key.id)
@@ -214,6 +219,7 @@ def end_leading(replica: LocalReplica) -> None:
     end_snapshot_reads(replica, leadership)
     end_uncommitted(replica, leadership)
     end_reads(replica, leadership)
+    end_change(replica, leadership, Refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the leadership has ended"))
     if leadership.batches is not None:
         leadership.batches.close()
 

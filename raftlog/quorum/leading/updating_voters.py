@@ -12,7 +12,14 @@ Source: KafkaRaftClient#handleUpdateVoterRequest, UpdateVoterHandler; KIP-853.
 from raftlog.quorum.leadership import Leadership
 from raftlog.quorum.leading.leading_epoch import note_fetch_of_voter
 from raftlog.quorum.leading.upgrading import update_voter_in_memory
-from raftlog.quorum.leading.voter_change import Refusal, leader_refusal, not_now, voters_refusal, write_voters
+from raftlog.quorum.leading.voter_change import (
+    Refusal,
+    leader_refusal,
+    not_now,
+    pending_refusal,
+    voters_refusal,
+    write_voters,
+)
 from raftlog.quorum.leading.voter_requests import leader_error, requested_voter
 from raftlog.quorum.replica import LocalReplica
 from raftlog.quorum.requests import cluster_error, leader_and_epoch
@@ -65,7 +72,9 @@ def _update(
 
     Source: UpdateVoterHandler#handleUpdateVoterRequest.
     """
-    refusal = leader_refusal(replica, leadership)
+    refusal = pending_refusal(leadership)
+    if refusal is None:
+        refusal = leader_refusal(replica, leadership)
     if refusal is None and replica.log.control_records.kraft_version.is_reconfiguration_supported:
         refusal = _write_entry(replica, leadership, received, node)
     elif refusal is None:

@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 from raftlog.errors import BatchTooLargeError, BufferExhaustedError, InvalidRecordError
 from raftlog.invariants import invariant
-from raftlog.quorum.leadership import Leadership
+from raftlog.quorum.leadership import Leadership, PendingVoterChange
 from raftlog.quorum.replica import LocalReplica
 from raftlog.quorum.seam.identity import ReceivedRequest
 from raftlog.records.messages.raft.error_codes import ErrorCode
+from raftlog.records.messages.raft.voter_messages import AddRaftVoterResponse, RemoveRaftVoterResponse
 from raftlog.records.messages.voters import voters_problem, voters_record
 from raftlog.voters.voter_set import VoterSet
 from raftlog.voters.voter_set_change import change_text, voter_set_change_problems
@@ -36,6 +37,19 @@ class Refusal(NamedTuple):
 def not_now(reason: str) -> Refusal:
     """Return a refusal after which the same request may succeed later."""
     return Refusal(ErrorCode.REQUEST_TIMED_OUT, reason)
+
+
+def change_refusal(replica: LocalReplica, leadership: Leadership, received: ReceivedRequest) -> Refusal | None:
+    """Refuse if voters cannot be added or removed now."""
+    refusal = pending_refusal(leadership)
+    if refusal is None:
+        refusal = leader_refusal(replica, leadership)
+    return voters_refusal(replica, leadership, received) if refusal is None else refusal
+
+
+def pending_refusal(leadership: Leadership) -> Refusal | None:
+    """Refuse if a request to add or remove a voter is under way."""
+    return None if leadership.voter_change is None else not_now("another change of voters is under way")
 
 
 def leader_refusal(replica: LocalReplica, leadership: Leadership) -> Refusal | None:
@@ -93,3 +107,53 @@ def note_written_voters(leadership: Leadership, offset: int, next_offset: int) -
     invariant(before is None or before < offset, "voters at offset {}, now at {}", before, offset)
     leadership.voters_offset = offset
     invariant(offset < next_offset, "voters at offset {}, but the next offset is {}", offset, next_offset)
+
+
+def end_change(replica: LocalReplica, leadership: Leadership, refusal: Refusal | None = None) -> None:
+    """End the change that is under way, if there is one, and answer its request unless that has been done."""
+    change, leadership.voter_change = leadership.voter_change, None
+    if change is not None:
+        answer_change(replica, change, refusal)
+
+
+def answer_change(replica: LocalReplica, change: PendingVoterChange, refusal: Refusal | None = None) -> None:
+    """Answer the request of a change, once."""
+    if not change.is_answered:
+        answer = remove_voter_response(refusal) if change.joiner is None else add_voter_response(refusal)
+        replica.outbox.respond(change.received.token, answer)
+
+
+def add_voter_response(refusal: Refusal | None) -> AddRaftVoterResponse:
+    """Return the answer to a request to add a voter."""
+    error, reason = (ErrorCode.NONE, None) if refusal is None else refusal
+    return AddRaftVoterResponse(throttle_time_ms=0, error_code=error, error_message=reason)
+
+
+def remove_voter_response(refusal: Refusal | None) -> RemoveRaftVoterResponse:
+    """Return the answer to a request to remove a voter."""
+    error, reason = (ErrorCode.NONE, None) if refusal is None else refusal
+    return RemoveRaftVoterResponse(throttle_time_ms=0, error_code=error, error_message=reason)
+
+
+def expire_change(replica: LocalReplica, leadership: Leadership) -> None:
+    """Answer the change that is under way if its time is over. A voter set that was written may still be committed.
+
+    Source: LeaderState#maybeExpirePendingOperation.
+    """
+    change = leadership.voter_change
+    if change is not None and change.deadline_ms <= replica.now_ms:
+        end_change(replica, leadership, not_now("the change was not committed in time, and may be committed later"))
+
+
+def note_committed_voters(replica: LocalReplica, leadership: Leadership) -> None:
+    """Answer the change whose record is committed. A leader that is no voter any more resigns.
+
+    Source: AddVoterHandler#highWatermarkUpdated, RemoveVoterHandler#highWatermarkUpdated. Differs: a leader resigns too
+    if the request to remove it has expired before (DECISIONS.md 57).
+    """
+    known, change = replica.high_watermark or 0, leadership.voter_change
+    if change is not None and change.offset is not None and change.offset < known:
+        end_change(replica, leadership)
+    offset = replica.log.control_records.last_voter_set_offset
+    if offset is not None and offset < known and not replica.is_voter:
+        leadership.is_resignation_due = True

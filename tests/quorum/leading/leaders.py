@@ -44,13 +44,28 @@ class SlowDisk(SingleReplica):
 
 
 def leader_of(
-    voter_ids: Sequence[int], slow: type[Effect] | None = None, *, config: QuorumConfig | None = None
+    voter_ids: Sequence[int],
+    slow: type[Effect] | None = None,
+    *,
+    config: QuorumConfig | None = None,
+    port: int = 9991,
+    is_static: bool = False,
 ) -> SlowDisk:
-    """Return replica 1 as the leader of epoch 3: all other voters have voted for it."""
+    """Return replica 1 as the leader of epoch 3: all other voters have voted for it.
+
+    Args:
+        voter_ids: of the voters, which listen at ``localhost:9990 + id``.
+        slow: what its disk does not do before it is told to.
+        config: its settings.
+        port: where it listens.
+        is_static: whether the voters are fixed by kraft.version 0, and not those of a bootstrap snapshot.
+    """
     identity = ReplicaIdentity(
-        key=LOCAL, cluster_id=CLUSTER, endpoints=Endpoints.of({LISTENER: ("localhost", 9991)}), listener=LISTENER
+        key=LOCAL, cluster_id=CLUSTER, endpoints=Endpoints.of({LISTENER: ("localhost", port)}), listener=LISTENER
     )
-    core = SlowDisk(identity, config or QuorumConfig(), log=log_with(RUNS, voter_set_of(map(replica_key, voter_ids))))
+    voters = voter_set_of(map(replica_key, voter_ids))
+    log = log_with(RUNS, None if is_static else voters)
+    core = SlowDisk(identity, config or QuorumConfig(), static_voters=voters if is_static else None, log=log)
     core.slow = slow
     if voter_ids != (1,):
         core.sleep(1000)
