@@ -23,6 +23,7 @@ MODULES: Final = {
     "BatchAccumulatorTest": "test_batch_accumulator.py",
     "KafkaRaftClientReconfigTest": "test_raft_client_reconfig_*.py",
     "KafkaMetadataLogTest": "test_metadata_log.py",
+    "KafkaRaftClientSnapshotTest": "test_raft_client_snapshot.py",
     "FileRawSnapshotTest": "test_snapshot_files.py",
     "NotifyingRawSnapshotWriterTest": "test_snapshot_files.py",
     "RecordsSnapshotWriterTest": "test_snapshot_files.py",

@@ -282,17 +282,18 @@ def fetch_snapshot_request(
     position: int = 0,
     *,
     max_bytes: int = 2**31 - 1,
+    partition: int = 0,
     cluster_id: str | None = CLUSTER,
 ) -> FetchSnapshotRequest:
     """Return the request of a replica for bytes of a snapshot."""
-    partition = FetchSnapshotRequestPartitionSnapshot(
-        partition=0,
+    asked = FetchSnapshotRequestPartitionSnapshot(
+        partition=partition,
         current_leader_epoch=epoch,
         snapshot_id=SnapshotId(end_offset=snapshot_id.offset, epoch=snapshot_id.epoch),
         position=position,
         replica_directory_id=replica.directory_id or ZERO_UUID,
     )
-    topic = FetchSnapshotRequestTopicSnapshot(name=METADATA_TOPIC, partitions=(partition,))
+    topic = FetchSnapshotRequestTopicSnapshot(name=METADATA_TOPIC, partitions=(asked,))
     return FetchSnapshotRequest(cluster_id=cluster_id, replica_id=replica.id, max_bytes=max_bytes, topics=(topic,))
 
 
