@@ -23,7 +23,7 @@ from raftlog.quorum.listening.leader_changes import tell_leader
 from raftlog.quorum.replica import LocalReplica
 from raftlog.quorum.roles.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
 from raftlog.quorum.roles.transitions import MAX_EPOCH, ElectionTimedOut, FetchTimedOut
-from raftlog.quorum.snapshots.cleaning import clean, cleaning_deadline_ms
+from raftlog.quorum.snapshots.cleaning import clean, cleaning_deadline_ms, is_cleaning_due
 
 _MAX_ROLES_PER_INPUT: Final = 8
 """How many roles an input can lead through: from follower to leader, for the only voter, are three."""
@@ -35,7 +35,8 @@ def act(replica: LocalReplica) -> None:
     while is_changed and replica.halt_reason is None:
         before = replica.role
         keep_leadership(replica)
-        clean(replica, snapshots_being_read(replica))
+        if is_cleaning_due(replica):
+            clean(replica, snapshots_being_read(replica))
         _act_in_role(replica)
         is_changed = type(replica.role) is not type(before) or replica.epoch != before.epoch
         changes += is_changed

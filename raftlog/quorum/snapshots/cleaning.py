@@ -19,16 +19,20 @@ CLEANING_INTERVAL_MS: Final = 60_000
 """How long after a cleaning the next one follows."""
 
 
+def is_cleaning_due(replica: LocalReplica) -> bool:
+    """Whether it is time to clean, and there is something to clean."""
+    work = replica.snapshots
+    return work.clean_ms <= replica.now_ms and work.cleaning is None and len(replica.log.state.snapshot_ids) > 1
+
+
 def clean(replica: LocalReplica, being_read: Collection[OffsetAndEpoch]) -> None:
-    """Have the log cleaned, if it is time to. The time of day decides which records are old; it does not say when.
+    """Have the log cleaned. The time of day decides which records are old; it does not say when they are deleted.
 
     Args:
-        replica: this replica.
+        replica: this replica, whose cleaning is due.
         being_read: the snapshots that listeners are reading.
     """
     work, ids = replica.snapshots, replica.log.state.snapshot_ids
-    if work.cleaning is not None or replica.now_ms < work.clean_ms or len(ids) < 2:
-        return
     if work.pins.allow(ids[1], replica.now_ms) and all(ids[1] <= each for each in being_read):
         work.cleaning = replica.work_on_log(lambda number: CleanLog(number, replica.wall_ms))
     else:
