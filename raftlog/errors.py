@@ -15,7 +15,7 @@
     ├─ SnapshotError       SnapshotFrozenError · SnapshotNotFoundError · InvalidSnapshotIdError
     │                      IncompleteSnapshotError (also a DecodeError) · SnapshotPositionError
     ├─ QuorumError         NotLeaderError · FencedEpochError · UnknownEpochError · IllegalTransitionError
-    │                      QueueFullError · UnsafeReadError
+    │                      QueueFullError · TransferTargetError · UnsafeReadError
     ├─ LogDirectoryError   DirectoryLockedError · NotFormattedError · AlreadyFormattedError · ForkedProcessError
     │  └─ ForeignDirectoryError (path, subject, found, expected)
     ├─ MissingExtraError (extra; also an ImportError) · NoJavaError (least_version, looked_at)
@@ -236,6 +236,10 @@ class QueueFullError(QuorumError):
 
 class InvalidUpdateVersionError(QuorumError, ValueError):
     """kraft.version cannot be set to a level: it is a lower one, or a voter does not support it, or is not known."""
+
+
+class TransferTargetError(QuorumError, ValueError):
+    """A replica that leadership cannot be transferred to: it is no other voter, or lacks committed records."""
 
 
 class UnsafeReadError(QuorumError, ValueError):

@@ -36,14 +36,14 @@ PUBLIC_NAMES = """
     RecordsSnapshotReader RecordsSnapshotWriter RecoveryAction RecoveryReport ReplicaKey ReplicatedLog Retention
     Segment SegmentPosition SnapshotError SnapshotFooterRecord SnapshotFrozenError SnapshotHeaderRecord
     SnapshotNotFoundError SnapshotPositionError StorageError SupportedVersionRange TimestampType
-    TooManyOpenFilesError TooManyVoterChangesError TornTail Transactions TreeMapLogHistory TruncatedBatchError
-    TruncationBelowHighWatermarkError UnknownEpochError UnsafeReadError UnsupportedCompressionError
-    UnsupportedMagicError UnsupportedVersionError ValidOffsetAndEpoch ValidationKind Voter VoterNode
-    VoterNotFoundError VoterSet VoterSetError VoterSetHistory VoterSetProblem VoterSetViolation VotersRecord
-    VotersRecordEndpoint VotersRecordVoter WorkUnderWayError ZeroPadding begin_snapshot check_voter_set_change
-    format_log_directory lead_epoch map_segments open_quorum_state open_segment parse_controller_quorum_voters
-    prepare_to_lead read_columns read_control_record read_records split static_voter_set update_state
-    voter_set_change_problems
+    TooManyOpenFilesError TooManyVoterChangesError TornTail Transactions TransferTargetError TreeMapLogHistory
+    TruncatedBatchError TruncationBelowHighWatermarkError UnknownEpochError UnsafeReadError
+    UnsupportedCompressionError UnsupportedMagicError UnsupportedVersionError ValidOffsetAndEpoch ValidationKind
+    Voter VoterNode VoterNotFoundError VoterSet VoterSetError VoterSetHistory VoterSetProblem VoterSetViolation
+    VotersRecord VotersRecordEndpoint VotersRecordVoter WorkUnderWayError ZeroPadding begin_snapshot
+    check_voter_set_change format_log_directory lead_epoch map_segments open_quorum_state open_segment
+    parse_controller_quorum_voters prepare_to_lead read_columns read_control_record read_records split
+    static_voter_set update_state voter_set_change_problems
 """
 
 

@@ -10,6 +10,7 @@ import attrs
 
 from raftlog.invariants import invariant
 from raftlog.quorum.elections.announcements import announce_leadership, announce_resignation
+from raftlog.quorum.elections.shutting_down import complete_shutdown
 from raftlog.quorum.elections.standing import begin_election, stand_for_election
 from raftlog.quorum.following.fetching import fetch_from_bootstrap, fetch_from_leader
 from raftlog.quorum.following.joining import join_voters, may_join
@@ -38,6 +39,7 @@ def act(replica: LocalReplica) -> None:
         if is_cleaning_due(replica):
             clean(replica, snapshots_being_read(replica))
         _act_in_role(replica)
+        complete_shutdown(replica)
         is_changed = type(replica.role) is not type(before) or replica.epoch != before.epoch
         changes += is_changed
         invariant(changes <= _MAX_ROLES_PER_INPUT, "{} changes of the role, now {}", changes, replica.role)
@@ -54,20 +56,24 @@ def deadline_ms(replica: LocalReplica) -> int | None:
     if replica.halt_reason is not None:
         return None
     now_ms = replica.now_ms
+    stop_ms = None if replica.shutdown is None else replica.shutdown.deadline_ms
     due = (
         _role_deadline_ms(replica),
         replica.connections.next_change_ms(now_ms),
         next_resumption_ms(replica),
         cleaning_deadline_ms(replica),
         replica.snapshots.pause_until_ms,
+        stop_ms,
     )
     return min((each for each in due if each is not None and each > now_ms), default=None)
 
 
 def _act_in_role(replica: LocalReplica) -> None:
     """Do what a role does by itself: time out, ask for votes, fetch, announce a resignation."""
-    role, may_begin = replica.role, replica.may_begin_election
+    role, may_begin, is_shutting_down = replica.role, replica.may_begin_election, replica.shutdown is not None
     match role:
+        case Unattached() | Follower() if is_shutting_down:
+            return
         case Unattached():
             if may_begin and role.election_deadline_ms is not None and role.election_deadline_ms <= replica.now_ms:
                 begin_election(replica, ElectionTimedOut())
@@ -88,7 +94,7 @@ def _act_in_role(replica: LocalReplica) -> None:
                 announce_leadership(replica, replica.leadership)
         case Resigned():
             announce_resignation(replica, role)
-            if role.election_deadline_ms <= replica.now_ms and role.epoch < MAX_EPOCH:
+            if role.election_deadline_ms <= replica.now_ms and role.epoch < MAX_EPOCH and not is_shutting_down:
                 replica.change_role(ElectionTimedOut())
 
 

@@ -93,6 +93,11 @@ _RESPONSES: Final[Mapping[type[RaftRequest], tuple[type[RaftResponse], ResponseH
 """By the request that was sent: the response to it, and the function that handles that."""
 
 
+def refuse_request(replica: LocalReplica, received: ReceivedRequest, request: RaftRequest) -> None:
+    """Refuse a request as if the connection were lost: the peer pauses, or asks another replica."""
+    replica.outbox.refuse(received.token, error_response(request, ErrorCode.BROKER_NOT_AVAILABLE))
+
+
 def handle_request(replica: LocalReplica, received: ReceivedRequest, request: RaftRequest) -> None:
     """Handle a request, and answer it now or later.
 
@@ -106,7 +111,7 @@ def handle_request(replica: LocalReplica, received: ReceivedRequest, request: Ra
     if handler is None:
         raise TypeError(f"not a request of raft: {type(request).__name__}")
     if replica.outbox.is_full:
-        replica.outbox.refuse(received.token, error_response(request, ErrorCode.BROKER_NOT_AVAILABLE))
+        refuse_request(replica, received, request)
         return
     response = handler(replica, received, request)
     if response is not None and replica.halt_reason is None:

@@ -166,6 +166,7 @@ class Leadership:
         upgrade: of kraft.version.
         reading_snapshots: fetches of snapshots whose bytes are being read, by the number of the effect.
         is_resignation_due: whether the leader is to resign.
+        preferred_successor: the voter that is to be the next leader, or None.
     """
 
     epoch: int
@@ -187,6 +188,7 @@ class Leadership:
     upgrade: VersionUpgrade = attrs.field(factory=VersionUpgrade)
     reading_snapshots: dict[int, WaitingSnapshotRead] = attrs.field(factory=dict)
     is_resignation_due: bool = False
+    preferred_successor: ReplicaKey | None = None
 
     def progress_of(self, voter: VoterNode) -> ReplicaProgress | None:
         """Return the progress of a voter; of a voter without a directory id, that of its last Fetch."""

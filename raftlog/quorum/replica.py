@@ -58,6 +58,25 @@ class SentRequest:
     epoch: int
 
 
+@attrs.frozen
+class Shutdown:
+    """A shutdown that was asked for.
+
+    Attributes:
+        number: that ``Raft.shutdown`` returned.
+        deadline_ms: when the replica stops, whatever its quorum needs.
+        is_complete: whether it has stopped.
+    """
+
+    number: int
+    deadline_ms: int
+    is_complete: bool = False
+
+    def completed(self) -> "Shutdown":
+        """Return this shutdown as a complete one."""
+        return attrs.evolve(self, is_complete=True)
+
+
 @attrs.define(eq=False)
 class LocalReplica:
     """One replica. Use it from one thread at a time: it takes no locks.
@@ -83,6 +102,7 @@ class LocalReplica:
         leadership: what this replica knows as a leader; None if it is none.
         listeners: by number, those that are still reading after they were unregistered included.
         has_been_voter: whether this replica, with its directory id, is known to have been a committed voter.
+        shutdown: the one that was asked for, or None.
         halt_reason: why this replica has stopped for good, or None.
     """
 
@@ -106,6 +126,7 @@ class LocalReplica:
     fetched_high_watermark: int = attrs.field(default=-1, init=False)
     leadership: Leadership | None = attrs.field(default=None, init=False)
     listeners: dict[int, ListenerContext] = attrs.field(factory=dict, init=False)
+    shutdown: Shutdown | None = attrs.field(default=None, init=False)
     halt_reason: str | None = attrs.field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -154,8 +175,12 @@ class LocalReplica:
 
     @property
     def may_begin_election(self) -> bool:
-        """Whether this replica may ask for votes now: it is a voter, there are epochs left, and its log is at rest."""
-        return self.may_stand and self.is_voter and self.epoch < MAX_EPOCH and self.is_log_at_rest
+        """Whether this replica may ask for votes now: it is a voter, there are epochs left, and its log is at rest.
+
+        Not while it shuts down.
+        """
+        is_possible = self.may_stand and self.is_voter and self.epoch < MAX_EPOCH
+        return is_possible and self.is_log_at_rest and self.shutdown is None
 
     @property
     def leader_id(self) -> int | None:

@@ -27,10 +27,12 @@ from raftlog.quorum.seam.effects import (
     Effect,
     EndAppend,
     EndRead,
+    EndShutdown,
     EnterEpoch,
     FlushLog,
     Notice,
     NotifyLeaderChange,
+    NotifyShutdown,
     RaiseHighWatermark,
     ReadLog,
     SendRequest,
@@ -148,6 +150,7 @@ class SingleReplica:
         responses: those that were sent and not taken.
         ended: the appends that have ended.
         reads: that have ended.
+        shutdowns: that listeners were told of, or that are complete.
         deliveries: to listeners, in their order.
         leader_changes: that listeners were told, in their order.
         fetched: the snapshot that is being fetched, or None.
@@ -178,6 +181,7 @@ class SingleReplica:
         self.requests: list[SendRequest] = []
         self.responses: list[SendResponse] = []
         self.ended: list[EndAppend] = []
+        self.shutdowns: list[EndShutdown | NotifyShutdown] = []
         self.reads: list[EndRead] = []
         self.deliveries: list[Delivering] = []
         self.leader_changes: list[NotifyLeaderChange] = []
@@ -204,6 +208,8 @@ class SingleReplica:
                 self._send(effect)
             case (
                 EndAppend()
+                | EndShutdown()
+                | NotifyShutdown()
                 | EndRead()
                 | DeliverBatches()
                 | DeliverSnapshot()
@@ -304,6 +310,8 @@ class SingleReplica:
                 self.ended.append(effect)
             case EndRead():
                 self.reads.append(effect)
+            case EndShutdown() | NotifyShutdown():
+                self.shutdowns.append(effect)
             case NotifyLeaderChange():
                 self.leader_changes.append(effect)
             case _:

@@ -21,6 +21,7 @@ from tests.quorum.single_replica import LISTENER, DictatedDraws, SingleReplica, 
 
 IDS: Final = (1, 2, 3)
 _CONFIG: Final = QuorumConfig(append_linger_ms=0)
+_MOST_DELIVERIES: Final = 200
 _VERSIONS: Final = {"FetchRequest": 18, "VoteRequest": 2}
 
 
@@ -95,6 +96,15 @@ class ThreeReplicas:
             message = ready[0] if self.random.random() < 0.7 else self.random.choice(ready)
             self.messages.remove(message)
             self._deliver(message)
+
+    def deliver_all(self) -> None:
+        """Deliver what is under way, oldest first, until only fetches wait at a leader."""
+        for _ in range(_MOST_DELIVERIES):
+            for each in IDS:
+                self._collect(each)
+            if not self.messages:
+                return
+            self._deliver(self.messages.pop(0))
 
     def repeat(self) -> None:
         """Deliver a message, which will be delivered again."""

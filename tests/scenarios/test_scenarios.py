@@ -29,6 +29,7 @@ WORLDS: Final[dict[str, dict[str, Callable[[], World]]]] = {
     "reads": APPLICATION_WORLDS,
     "recovery": RECOVERY_WORLDS,
     "snapshot-fetch": SNAPSHOT_FETCH_WORLDS,
+    "resigning": APPLICATION_WORLDS,
     "snapshots": SNAPSHOT_WORLDS,
     "voters": VOTER_WORLDS,
 }

@@ -42,7 +42,7 @@ def stand_for_election(replica: LocalReplica) -> None:
     role = replica.role
     if isinstance(role, Prospective) and role.votes.is_lost:
         replica.change_role(ElectionLost())
-    elif isinstance(role, Prospective) and role.election_deadline_ms <= replica.now_ms:
+    elif isinstance(role, Prospective) and role.election_deadline_ms <= replica.now_ms and replica.shutdown is None:
         replica.change_role(ElectionTimedOut())
     elif isinstance(role, Candidate) and role.election_deadline_ms <= replica.now_ms and replica.may_begin_election:
         begin_election(replica, ElectionTimedOut())

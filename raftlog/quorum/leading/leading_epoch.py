@@ -88,7 +88,7 @@ def lead(replica: LocalReplica, leadership: Leadership) -> None:
         # A second voter, when there is one, gets all of the time.
         leadership.check_quorum_deadline_ms = replica.now_ms + replica.config.check_quorum_timeout_ms
     is_expired = not is_alone and leadership.check_quorum_deadline_ms <= replica.now_ms
-    if leadership.is_resignation_due or is_expired:
+    if leadership.is_resignation_due or is_expired or replica.shutdown is not None:
         replica.change_role(LeadershipResigned(preferred_candidates(replica, leadership)))
         replica.forget_high_watermark()
         return
@@ -110,14 +110,15 @@ def _append(replica: LocalReplica, leadership: Leadership, batches: BatchAccumul
 
 
 def preferred_candidates(replica: LocalReplica, leadership: Leadership) -> tuple[ReplicaKey, ...]:
-    """Return the other voters, those with the longest logs first."""
+    """Return the other voters: the one that is to be the next leader, and then those with the longest logs first."""
     others = [node for node in replica.voters.voters.values() if node.voter_key.id != replica.identity.key.id]
 
-    def end_offset(node: VoterNode) -> int:
+    def place(node: VoterNode) -> tuple[bool, int, ReplicaKey]:
         known = leadership.progress_of(node)
-        return -1 if known is None else known.end_offset
+        end_offset = -1 if known is None else known.end_offset
+        return node.voter_key != leadership.preferred_successor, -end_offset, node.voter_key
 
-    return tuple(node.voter_key for node in sorted(others, key=lambda each: (-end_offset(each), each.voter_key)))
+    return tuple(node.voter_key for node in sorted(others, key=place))
 
 
 def advance_high_watermark(replica: LocalReplica, leadership: Leadership) -> None:

@@ -306,11 +306,37 @@ class NotifyLeaderChange:
     leader_id: int | None
 
 
+@attrs.frozen
+class NotifyShutdown:
+    """Tell a listener that this replica begins to shut down. There is nothing to report.
+
+    Attributes:
+        number: of this effect.
+        listener: its number.
+    """
+
+    number: int
+    listener: int
+
+
+@attrs.frozen
+class EndShutdown:
+    """Tell the application that the replica has stopped. There is nothing to report.
+
+    Attributes:
+        number: that ``Raft.shutdown`` returned.
+        has_timed_out: whether the quorum may have no other leader yet.
+    """
+
+    number: int
+    has_timed_out: bool
+
+
 Delivering = DeliverBatches | DeliverSnapshot | DeliverBootstrap
 LogWork = (
     EnterEpoch | AppendAsLeader | AppendAsFollower | FlushLog | TruncateToEndOffset | FetchedSnapshotWork | CleanLog
 )
-Notice = EndAppend | EndRead | Delivering
+Notice = EndAppend | EndRead | Delivering | NotifyShutdown | EndShutdown
 """What is certain already, so that it waits for nothing."""
 HeldBack = SendRequest | SendResponse | NotifyLeaderChange
 """What waits until the election state that it depends on is durable."""

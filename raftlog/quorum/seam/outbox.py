@@ -76,6 +76,11 @@ class Outbox:
         """Whether so many messages are held back that no more requests should be handled."""
         return len(self._held) >= MAX_HELD_MESSAGES
 
+    @property
+    def is_holding(self) -> bool:
+        """Whether any message is held back."""
+        return bool(self._held)
+
     def new_number(self) -> int:
         """Return a number for what is no effect yet."""
         return self._number()

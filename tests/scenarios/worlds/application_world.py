@@ -13,11 +13,14 @@ from raftlog.quorum.seam.effects import (
     DeliverBootstrap,
     Delivering,
     DeliverSnapshot,
+    EndShutdown,
+    NotifyShutdown,
     ReadOutcome,
     ReadPolicy,
 )
 from raftlog.snapshot.writer import RecordsSnapshotWriter
 from raftlog.voters.kraft_version import KRaftVersion
+from tests.quorum.single_replica import replica_key
 from tests.scenarios.world import CommandError, World, command
 from tests.scenarios.worlds.election_world import ElectionWorld
 
@@ -70,6 +73,20 @@ class ApplicationWorld(ElectionWorld):
         return self._what_happened()
 
     @command
+    def resign(self, epoch: int, preferred: int | None = None) -> str:
+        """Resign, in favour of a voter or of none."""
+        self._replica.raft.resign(epoch, None if preferred is None else replica_key(preferred))
+        self._replica.settle()
+        return self._what_happened()
+
+    @command
+    def shutdown(self, timeout: int) -> str:
+        """Shut down."""
+        self._replica.raft.shutdown(timeout)
+        self._replica.settle()
+        return self._what_happened()
+
+    @command
     def append(self, values: int = 1) -> str:
         """Append records, which are written after the linger, 25 ms."""
         self._replica.append(*[b"v"] * values)
@@ -109,6 +126,13 @@ class ApplicationWorld(ElectionWorld):
             lines.append(f"read {self._reads.index(read.number) + 1}: {read.outcome.name}{up_to}")
         for ended in replica.ended:
             lines.append(f"append up to offset {ended.last_offset}: {ended.outcome.name}")
+        for stop in replica.shutdowns:
+            match stop:
+                case NotifyShutdown():
+                    lines.append(f"listener {self._place(stop.listener)} is told: shutting down")
+                case EndShutdown():
+                    lines.append("stopped, without a successor" if stop.has_timed_out else "stopped")
+        replica.shutdowns.clear()
         replica.reads.clear()
         replica.ended.clear()
         replica.deliveries.clear()

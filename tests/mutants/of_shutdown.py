@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wrong ends: leaders that resign for the wrong voter or epoch, or stop too early, too late, or not at all."""
+
+from typing import Any, Final
+
+from raftlog.quorum import acting, dispatch
+from raftlog.quorum.elections import shutting_down
+from raftlog.quorum.leading import leading_epoch, resigning
+from raftlog.quorum.replica import LocalReplica
+from raftlog.quorum.roles.transitions import MAX_EPOCH
+from raftlog.quorum.seam.outbox import Outbox
+from tests.mutants.planting import Mutant, Wrong, instead, instead_of_property, missing, swapped
+
+RESIGNING: Final = "tests/quorum/leading/test_resigning.py"
+SHUTTING_DOWN: Final = "tests/quorum/elections/test_shutting_down.py"
+SCENARIOS: Final = "tests/scenarios/test_scenarios.py::test_scenario"
+
+
+def _of_the_current_epoch(right: Wrong) -> Wrong:
+    return lambda core, epoch, preferred: right(core, core.epoch, preferred)
+
+
+def _without_preference(right: Wrong) -> Wrong:
+    def preferred_candidates(core: Any, leadership: Any) -> Any:
+        leadership.preferred_successor = None
+        return right(core, leadership)
+
+    return preferred_candidates
+
+
+def _by_a_leader_too(right: Wrong) -> Wrong:
+    def may_go(core: Any) -> bool:
+        return right(core) or core.leader_id is not None
+
+    return may_go
+
+
+def _leaving_the_epoch(right: Wrong) -> Wrong:
+    def act_in_role(core: Any) -> None:
+        kept, core.shutdown = core.shutdown, None
+        right(core)
+        core.shutdown = kept
+
+    return act_in_role
+
+
+def _beginning_elections(core: Any) -> bool:
+    return bool(core.may_stand and core.is_voter and core.epoch < MAX_EPOCH and core.is_log_at_rest)
+
+
+MUTANTS: Final = (
+    Mutant(
+        "K-resign-epoch",
+        "a leader resigns the epoch that it is asked to",
+        "KafkaRaftClient#resign",
+        swapped(resigning, "request_resignation", _of_the_current_epoch),
+        (RESIGNING, SCENARIOS),
+    ),
+    Mutant(
+        "K-resign-preferred",
+        "the preferred voter stands for election first",
+        "KIP-853, preferred candidates",
+        swapped(leading_epoch, "preferred_candidates", _without_preference),
+        (RESIGNING, SCENARIOS),
+    ),
+    Mutant(
+        "R-transfer-target",
+        "leadership is handed to a voter with all committed records",
+        "etcd raft, transfer to a learner or a node that is gone",
+        missing(resigning, "check_target"),
+        (RESIGNING, SCENARIOS),
+    ),
+    Mutant(
+        "K-shutdown-waits",
+        "a leader that shuts down waits for its successor",
+        "KafkaRaftClient#maybeCompleteShutdown",
+        swapped(shutting_down, "_may_go", _by_a_leader_too),
+        (SHUTTING_DOWN, SCENARIOS),
+    ),
+    Mutant(
+        "K-shutdown-resigned",
+        "a leader that shuts down stays resigned",
+        "KafkaRaftClient#pollResigned",
+        swapped(acting, "_act_in_role", _leaving_the_epoch),
+        (SHUTTING_DOWN, SCENARIOS),
+    ),
+    Mutant(
+        "K-shutdown-election",
+        "a replica that shuts down begins no election",
+        "KafkaRaftClient#pollUnattachedAsVoter",
+        instead_of_property(LocalReplica, "may_begin_election", _beginning_elections),
+        (SHUTTING_DOWN, SCENARIOS),
+    ),
+    Mutant(
+        "K-shutdown-answers",
+        "a replica answers its peers before it stops",
+        "KafkaRaftClient#poll",
+        instead_of_property(Outbox, "is_holding", lambda _: False),
+        (SHUTTING_DOWN,),
+    ),
+    Mutant(
+        "K-shutdown-refuses",
+        "requests after a shutdown are refused, and change nothing",
+        "KafkaRaftClient#validateLeaderOnlyRequest",
+        instead(dispatch, "refuse_request", dispatch.handle_request),
+        (SHUTTING_DOWN, SCENARIOS),
+    ),
+)
