@@ -22,6 +22,7 @@ MODULES: Final = {
     "RecordsIteratorTest": "test_records_iterator.py",
     "BatchAccumulatorTest": "test_batch_accumulator.py",
     "KafkaRaftClientReconfigTest": "test_raft_client_reconfig_*.py",
+    "KafkaRaftClientAutoJoinTest": "test_raft_client_auto_join.py",
     "KafkaMetadataLogTest": "test_metadata_log.py",
     "KafkaRaftClientSnapshotTest": "test_raft_client_snapshot.py",
     "FileRawSnapshotTest": "test_snapshot_files.py",

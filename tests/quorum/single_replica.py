@@ -174,7 +174,7 @@ class SingleReplica:
         self.log: ReplicatedLog = MemoryLog() if log is None else log
         self.machine = KRaftControlRecordStateMachine(static_voters or VoterSet())
         self.stored = stored
-        self.identity = identity
+        self.identity, self.config = identity, config
         self.draws = draws or DictatedDraws()
         self.now_ms = 0
         self.started_wall_ms = wall_ms

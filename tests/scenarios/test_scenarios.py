@@ -17,12 +17,14 @@ from tests.scenarios.worlds.log_world import LOG_WORLDS
 from tests.scenarios.worlds.recovery_world import RECOVERY_WORLDS
 from tests.scenarios.worlds.snapshot_fetch_world import SNAPSHOT_FETCH_WORLDS
 from tests.scenarios.worlds.snapshot_world import SNAPSHOT_WORLDS
+from tests.scenarios.worlds.upgrade_world import UPGRADE_WORLDS
 from tests.scenarios.worlds.voter_world import VOTER_WORLDS
 
 HERE: Final = Path(__file__).parent
 WORLDS: Final[dict[str, dict[str, Callable[[], World]]]] = {
     "audit": AUDIT_WORLDS,
     "elections": ELECTION_WORLDS,
+    "joining": UPGRADE_WORLDS,
     "leading": ELECTION_WORLDS,
     "listeners": APPLICATION_WORLDS,
     "log": LOG_WORLDS,
@@ -31,6 +33,7 @@ WORLDS: Final[dict[str, dict[str, Callable[[], World]]]] = {
     "snapshot-fetch": SNAPSHOT_FETCH_WORLDS,
     "resigning": APPLICATION_WORLDS,
     "snapshots": SNAPSHOT_WORLDS,
+    "upgrade": UPGRADE_WORLDS,
     "voters": VOTER_WORLDS,
 }
 """By the folder of a scenario: the forms of its world, by name. The first one records."""

@@ -4,7 +4,7 @@
 Source: KafkaRaftClient#handleDescribeQuorumRequest, RaftUtil#singletonDescribeQuorumResponse.
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from raftlog.quorum.leadership import Leadership, ReplicaProgress
 from raftlog.quorum.replica import LocalReplica
@@ -28,8 +28,6 @@ OBSERVER_SESSION_TIMEOUT_MS: Final = 300_000
 
 _VERSION_WITH_DIRECTORIES: Final = 2
 """From this version on, the response has directory ids, addresses of the voters, and texts of errors."""
-
-_NOT_FETCHED: Final = ReplicaProgress(-1, -1, -1, -1, -1)
 
 _TEXTS: Final = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
@@ -84,12 +82,21 @@ def forget_idle_observers(replica: LocalReplica, leadership: Leadership) -> None
             del leadership.progress[key]
 
 
+class _Described(NamedTuple):
+    """What is said of a replica: the end of its log, exclusive, and times of day; -1 is unknown."""
+
+    end_offset: int = -1
+    fetched_wall_ms: int = -1
+    caught_up_wall_ms: int = -1
+
+
 def _voter_state(
     replica: LocalReplica, leadership: Leadership, node: VoterNode, version: int
 ) -> DescribeQuorumResponseReplicaState:
     if node.is_voter(replica.identity.key):
         return _leader_state(replica, node.voter_key, version)
-    return _replica_state(node.voter_key, leadership.progress_of(node) or _NOT_FETCHED, version)
+    known = leadership.progress_of(node)
+    return _replica_state(node.voter_key, _Described() if known is None else _described(known), version)
 
 
 def _observer_states(
@@ -97,19 +104,23 @@ def _observer_states(
 ) -> tuple[DescribeQuorumResponseReplicaState, ...]:
     """Return the replicas that fetch and are no voters; a leader that is to be removed is one of them."""
     observers = sorted((key, known) for key, known in leadership.progress.items() if not replica.voters.is_voter(key))
-    states = [_replica_state(key, known, version) for key, known in observers]
+    states = [_replica_state(key, _described(known), version) for key, known in observers]
     if not replica.is_voter:
         states.append(_leader_state(replica, replica.identity.key, version))
     return tuple(states)
 
 
+def _described(known: ReplicaProgress) -> _Described:
+    return _Described(known.end_offset, known.fetched_wall_ms, known.caught_up_wall_ms)
+
+
 def _leader_state(replica: LocalReplica, key: ReplicaKey, version: int) -> DescribeQuorumResponseReplicaState:
     """Return the leader's own state: it has all of its log, now."""
     end, wall_ms = replica.log.state.end_offset, replica.wall_ms
-    return _replica_state(key, ReplicaProgress(end, replica.now_ms, wall_ms, end, wall_ms), version)
+    return _replica_state(key, _Described(end, wall_ms, wall_ms), version)
 
 
-def _replica_state(key: ReplicaKey, known: ReplicaProgress, version: int) -> DescribeQuorumResponseReplicaState:
+def _replica_state(key: ReplicaKey, known: _Described, version: int) -> DescribeQuorumResponseReplicaState:
     directory_id = key.directory_id if version >= _VERSION_WITH_DIRECTORIES else None
     return DescribeQuorumResponseReplicaState(
         replica_id=key.id,

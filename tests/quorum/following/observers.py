@@ -71,7 +71,8 @@ def fetched(core: SingleReplica, keys: Iterable[ReplicaKey] = (), high_watermark
     sent = last_request(core)
     assert isinstance(sent.message, FetchRequest)
     records = voters_batch(core.log.end_offset.offset, keys) if keys else b""
-    core.respond(sent.number, fetch_response(EPOCH, LEADER, records=records, high_watermark=high_watermark))
+    epoch = core.raft.role.epoch
+    core.respond(sent.number, fetch_response(epoch, LEADER, records=records, high_watermark=high_watermark))
 
 
 def last_request(core: SingleReplica) -> SendRequest:

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Replays a recorded leadership: our core leads the epoch, and writes what Kafka wrote, with the same bytes."""
+
+from collections import deque
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from raftlog.log.memory_log import MemoryLog
+from raftlog.log.replicated_log import ReplicatedLog
+from raftlog.offsets import OffsetAndEpoch
+from raftlog.quorum.quorum_config import QuorumConfig
+from raftlog.quorum.roles.roles import Leader
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.files.quorum_state import QuorumStateData
+from raftlog.records.messages.control import KRaftVersionRecord, LeaderChangeMessage, read_control_record
+from raftlog.snapshot.paths import snapshot_name
+from raftlog.voters.kraft_version import KRaftVersion
+from tests.quorum.messages import vote_response
+from tests.quorum.recorded.recording import RecordedQuorum, batches
+from tests.quorum.single_replica import SingleReplica
+
+CONFIG: Final = QuorumConfig(fetch_timeout_ms=800, append_linger_ms=0)
+
+
+class LeaderReplay:
+    """Our core as the leader of a recorded epoch.
+
+    Attributes:
+        core: the leader.
+        left: the batches that Kafka wrote in the epoch, and our core has not written yet.
+    """
+
+    def __init__(self, quorum: RecordedQuorum, leader_id: int, epoch: int, log_start: int = 0) -> None:
+        self.directory = quorum.whole_log
+        whole = batches(self.directory)
+        before = [each for each in whole if each.partition_leader_epoch < epoch and each.base_offset >= log_start]
+        self.left = deque(each for each in whole if each.partition_leader_epoch == epoch)
+        self.core = SingleReplica(
+            quorum.identity(leader_id),
+            CONFIG,
+            static_voters=quorum.static_voters,
+            log=recorded_log(self.directory, before, log_start),
+            stored=QuorumStateData(0 if quorum.is_static else 1, -1, epoch - 1, -1, None),
+        )
+        self._elect(epoch)
+
+    def _elect(self, epoch: int) -> None:
+        """Win the election with the votes that the recorded leader had when it had a majority."""
+        core, first = self.core, self.left.popleft()
+        granting = {each.id for each in leader_change(first).granting_voters}
+        core.sleep(CONFIG.election_timeout_ms)
+        self._set_wall(first.base_timestamp)
+        for _ in range(2):
+            for each in core.take_requests():
+                if each.destination.id in granting:
+                    core.respond(each.number, vote_response(is_granted=True, epoch=core.raft.role.epoch))
+        assert isinstance(core.raft.role, Leader)
+        assert core.raft.role.epoch == epoch
+        self.start_ms = core.now_ms
+
+    def _set_wall(self, wall_ms: int) -> None:
+        self.core.started_wall_ms = wall_ms - self.core.now_ms
+        self.core.tick()
+
+    def pass_time(self, ms: int, wall_ms: int) -> None:
+        """Let the time come that is so many ms after the election."""
+        self.core.now_ms = max(self.core.now_ms, self.start_ms + ms)
+        self._set_wall(wall_ms)
+        self.core.take_requests()
+
+    def write_up_to(self, end_offset: int) -> None:
+        """Write what Kafka wrote, up to an offset, exclusive, and take the snapshots that it took.
+
+        A batch that our core has written by itself, because a request asked for it, is left out.
+        """
+        core = self.core
+        wall_ms = core.started_wall_ms + core.now_ms
+        while self.left and self.left[0].base_offset < end_offset:
+            batch = self.left.popleft()
+            if core.log.end_offset.offset == batch.base_offset:
+                self._set_wall(batch.base_timestamp)
+                self._write(batch)
+            freeze_snapshot(self.directory, core.log, OffsetAndEpoch(batch.next_offset, batch.partition_leader_epoch))
+        self._set_wall(wall_ms)
+
+    def prepare_voters(self) -> None:
+        """Write what Kafka wrote before its next VotersRecord, and let the time come at which it wrote that."""
+        batch = next(each for each in self.left if each.is_control)
+        self.write_up_to(batch.base_offset)
+        self._set_wall(batch.base_timestamp)
+
+    def _write(self, batch: RecordBatch) -> None:
+        core, epoch = self.core, batch.partition_leader_epoch
+        if not batch.is_control:
+            core.append(*(each.value or b"" for each in batch.records()), at=batch.base_offset)
+            return
+        record = next(iter(batch.records()))
+        assert read_control_record(record.key, record.value).value == KRaftVersionRecord(1)
+        core.raft.upgrade_kraft_version(KRaftVersion.KRAFT_VERSION_1, epoch=epoch)
+        core.settle()
+
+
+def comparable_batch(batch: RecordBatch) -> object:
+    """Return a batch's bytes; of one that starts an epoch, its content, because granted votes are in no order."""
+    if not batch.is_control:
+        return bytes(batch.buffer)
+    first, *others = [(each.key, each.value) for each in batch.records()]
+    message = read_control_record(*first).value
+    if isinstance(message, LeaderChangeMessage):
+        granting = frozenset(message.granting_voters)
+        header = batch.base_offset, batch.partition_leader_epoch, batch.base_timestamp, batch.max_timestamp
+        return header, message.leader_id, message.voters, granting, others
+    return bytes(batch.buffer)
+
+
+def leader_change(batch: RecordBatch) -> LeaderChangeMessage:
+    """Return the first record of a batch that starts an epoch."""
+    record = next(iter(batch.records()))
+    message = read_control_record(record.key, record.value).value
+    assert isinstance(message, LeaderChangeMessage)
+    return message
+
+
+def recorded_log(directory: Path, recorded: Iterable[RecordBatch], log_start: int) -> MemoryLog:
+    """Return a flushed log of recorded batches, which starts with a recorded snapshot."""
+    log = MemoryLog()
+    freeze_snapshot(directory, log, OffsetAndEpoch(log_start, 1 if log_start else 0))
+    if log_start:
+        assert log.truncate_to_latest_snapshot()
+    for each in recorded:
+        log.append_as_follower(bytes(each.buffer), each.partition_leader_epoch)
+    log.flush()
+    return log
+
+
+def freeze_snapshot(directory: Path, log: ReplicatedLog, snapshot_id: OffsetAndEpoch) -> None:
+    """Put a recorded snapshot into a log, if there is one with this id."""
+    path = directory / snapshot_name(snapshot_id)
+    if path.is_file():
+        raw = log.create_snapshot_unchecked(snapshot_id)
+        assert raw is not None
+        with raw:
+            raw.append(path.read_bytes())
+            raw.freeze()
