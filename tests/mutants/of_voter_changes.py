@@ -5,10 +5,12 @@ from typing import Any, Final
 
 import attrs
 
+from raftlog.errors import NotLeaderError
 from raftlog.quorum.leadership import Leadership
-from raftlog.quorum.leading import adding_voters, caught_up, leading_epoch, removing_voters, voter_change
+from raftlog.quorum.leading import adding_voters, caught_up, leading_epoch, removing_voters, resigning, voter_change
 from raftlog.quorum.replica import LocalReplica
 from raftlog.records.messages.raft.error_codes import ErrorCode
+from raftlog.voters.voter_set import VoterSet
 from tests.mutants.planting import Mutant, Wrong, instead, missing, swapped
 
 RECONFIG: Final = "tests/behaviour/test_raft_client_reconfig_requests.py"
@@ -102,7 +104,34 @@ def _without_a_second_voters_time(right: Wrong) -> Wrong:
     return lead
 
 
+def _as_a_voter_alone(right: Wrong) -> Wrong:
+    def request_resignation(replica: LocalReplica, *arguments: Any) -> None:
+        if not replica.is_voter:
+            raise NotLeaderError("this replica is no voter")
+        right(replica, *arguments)
+
+    return request_resignation
+
+
+def _making_voters(right: Wrong) -> Wrong:
+    return lambda voters, node: right(voters, node) or voters.add_voter(node)
+
+
 MUTANTS: Final = (
+    Mutant(
+        "K11",
+        "a leader that is no voter any more can be asked to resign",
+        "KAFKA-17332",
+        swapped(resigning, "request_resignation", _as_a_voter_alone),
+        (REMOVING,),
+    ),
+    Mutant(
+        "R27",
+        "an update of an observer's entry does not make it a voter",
+        "etcd 21694",
+        swapped(VoterSet, "update_voter", _making_voters),
+        (RECONFIG,),
+    ),
     Mutant(
         "K17-leader",
         "a voter set that waits in the accumulator delays the next change",

@@ -33,6 +33,13 @@ def test_killers_are_there(name: str) -> None:
         assert "slow" not in {mark.name for mark in getattr(killer_of(killer), "pytestmark", ())}
 
 
+def test_every_bug_of_the_catalogue_is_planted() -> None:
+    """Bugs K1 to K34 of Kafka, and R1 to R31 of raft systems in general: each has a mutant of its number."""
+    planted = {number[0] for name in MUTANTS if (number := re.match("[KR][0-9]+", name))}
+    wanted = {f"K{number}" for number in range(1, 35)} | {f"R{number}" for number in range(1, 32)}
+    assert wanted - planted == set()
+
+
 @pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit.name)
 def test_kernel_edits_apply(edit: KernelEdit) -> None:
     """Their original text occurs once in the kernel: this test fails if it was changed, before mutants are planted."""

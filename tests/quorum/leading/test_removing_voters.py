@@ -99,6 +99,18 @@ def test_a_removed_leader_resigns_even_if_its_request_has_expired() -> None:
     assert (errors(core), type(core.raft.role)) == ([], Resigned)
 
 
+def test_a_removed_leader_may_be_asked_to_resign() -> None:
+    """Before the removal is committed it still leads, though it is no voter (KAFKA-17332)."""
+    core = fenced_leader()
+    assert ask(core, remove_voter_request(LOCAL)) == []
+    core.raft.resign(core.raft.role.epoch)
+    core.settle()
+    role = core.raft.role
+    assert isinstance(role, Resigned)
+    assert {each.id for each in role.preferred_candidates} == {2, 3}
+    assert errors(core) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+
+
 def test_a_truncated_removal_of_the_leader_makes_it_a_voter_again() -> None:
     """Another leader, elected by the voters before, lacks the record. Later, this replica begins an election."""
     core = fenced_leader()
