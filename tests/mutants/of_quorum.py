@@ -114,6 +114,10 @@ def _flushing_voters_alone(right: Wrong) -> Wrong:
     return append
 
 
+def _though_its_log_is_written(core: Any) -> bool:
+    return bool(core.may_stand and core.is_voter and core.epoch < transitions.MAX_EPOCH)
+
+
 def _though_the_log_is_written(right: Wrong) -> Wrong:
     def fetch_from_leader(core: Any, role: Any) -> None:
         work, core.log_work = core.log_work, type(core.log_work)()
@@ -405,6 +409,13 @@ MUTANTS: Final = (
         "found with a simulator",
         swapped(raft.Raft, "receive_response", _repeating),
         (SCENARIOS,),
+    ),
+    Mutant(
+        "R-standing-at-rest",
+        "no election begins while the log is written",
+        "found with the model: a candidate goes on after a crash",
+        instead_of_property(replica.LocalReplica, "may_begin_election", _though_its_log_is_written),
+        (f"{RAFT}::test_no_election_begins_while_the_log_is_written",),
     ),
     Mutant(
         "R16-core",

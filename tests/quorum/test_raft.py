@@ -121,13 +121,14 @@ class SlowDisk:
                     self.waiting.append(effect)
 
     def check_request(self, message: RaftRequest) -> None:
-        """A candidate's vote for itself is durable, and so is all that a Fetch claims."""
+        """A candidate's vote for itself is durable, and so are the log that it claims, and all that a Fetch claims."""
         durable_epoch = -1 if self.durable is None else self.durable.leader_epoch
         match message:
             case VoteRequest():
                 asked = message.topics[0].partitions[0]
                 assert asked.replica_epoch <= durable_epoch
                 if not asked.pre_vote:
+                    assert asked.last_offset == self.twin.log.flushed_offset == self.twin.log.end_offset.offset
                     assert self.durable is not None
                     assert asked.replica_epoch < durable_epoch or self.durable.voted_id == 1
             case FetchRequest():
@@ -283,6 +284,25 @@ def _is_granted(sent: SendResponse, epoch: int) -> bool:
     assert isinstance(message, VoteResponse)
     answer = message.topics[0].partitions[0]
     return answer.vote_granted and answer.leader_epoch == epoch
+
+
+def test_no_election_begins_while_the_log_is_written() -> None:
+    """A candidate goes on after a crash, so it may ask for votes only with a log that a crash cannot shorten."""
+    core = replica(1, 2, 3, stored=QuorumStateData(1, leader_id=2, leader_epoch=1))
+    fetch = core.take_requests()[-1]
+    core.raft.receive_response(fetch.number, fetch_response(1, 2, records=records_at(3, 1, 2)))
+    append, flush = core.raft.take_effects()
+    assert isinstance(append, AppendAsFollower)
+    assert isinstance(flush, FlushLog)
+    core.raft.tick(10_000, 0)
+    assert isinstance(core.raft.role, Follower)
+    core.log.append_as_follower(append.records, append.epoch)
+    core.raft.log_changed(append.number, log_view(core.log, control_record_view(core.machine)))
+    core.raft.tick(20_000, 0)
+    assert isinstance(core.raft.role, Follower)
+    core.log.flush()
+    core.raft.log_changed(flush.number, log_view(core.log, control_record_view(core.machine)))
+    assert isinstance(core.raft.role, Prospective)
 
 
 def test_no_fetch_is_sent_while_the_log_is_written() -> None:
