@@ -242,10 +242,18 @@ def test_what_a_voter_tells_last_is_kept() -> None:
 
 
 def test_a_voter_that_comes_while_an_upgrade_is_written_may_come_again() -> None:
-    """What it tells can no longer be part of the upgrade."""
-    core = leader_that_was_told((1, 2))
+    """What it tells can no longer be part of the upgrade: neither while that waits for the disk, nor in the log."""
+    core = leader_that_was_told((1, 2), slow=FlushLog)
+    core.append(b"x")
+    core.sleep(25)
     upgrade(core)
+    assert core.raft.status.uncommitted_voters is None
     assert tell(core, replica_key(2, 9)) is ErrorCode.REQUEST_TIMED_OUT
+    core.let_go()
+    core.let_go()
+    assert core.raft.status.uncommitted_voters is not None
+    assert tell(core, replica_key(2, 9)) is ErrorCode.REQUEST_TIMED_OUT
+    assert core.machine.last_voter_set.voter_keys == {LOCAL, replica_key(2)}
 
 
 def test_a_new_leader_has_been_told_nothing() -> None:

@@ -12,15 +12,22 @@ from raftlog.offsets import OffsetAndEpoch
 from raftlog.quorum.quorum_config import QuorumConfig
 from raftlog.quorum.roles.roles import Leader
 from raftlog.records.batches.batch import RecordBatch
+from raftlog.records.batches.control_batch import named_voters
 from raftlog.records.files.quorum_state import QuorumStateData
 from raftlog.records.messages.control import KRaftVersionRecord, LeaderChangeMessage, read_control_record
+from raftlog.records.messages.raft.api_versions_messages import ApiVersionsRequest
+from raftlog.records.messages.raft.endpoints import Listener
+from raftlog.records.messages.raft.voter_messages import AddRaftVoterRequest, RemoveRaftVoterRequest
 from raftlog.snapshot.paths import snapshot_name
+from raftlog.uuid_text import ZERO_UUID
 from raftlog.voters.kraft_version import KRaftVersion
-from tests.quorum.messages import vote_response
-from tests.quorum.recorded.recording import RecordedQuorum, batches
+from raftlog.voters.voter_set import ReplicaKey, VoterNode, VoterSet
+from tests.quorum.messages import api_versions_response, fetch_request, vote_response
+from tests.quorum.recorded.recording import LISTENER, RecordedQuorum, batches
 from tests.quorum.single_replica import SingleReplica
 
-CONFIG: Final = QuorumConfig(fetch_timeout_ms=800, append_linger_ms=0)
+CONFIG: Final = QuorumConfig(fetch_timeout_ms=800, append_linger_ms=0, new_voter_stabilization_ms=0)
+"""The recorded quorums' timeouts, and Kafka's rule for new voters."""
 
 
 class LeaderReplay:
@@ -29,6 +36,7 @@ class LeaderReplay:
     Attributes:
         core: the leader.
         left: the batches that Kafka wrote in the epoch, and our core has not written yet.
+        voter_ids: of the voters at the start of the epoch.
     """
 
     def __init__(self, quorum: RecordedQuorum, leader_id: int, epoch: int, log_start: int = 0) -> None:
@@ -48,6 +56,7 @@ class LeaderReplay:
     def _elect(self, epoch: int) -> None:
         """Win the election with the votes that the recorded leader had when it had a majority."""
         core, first = self.core, self.left.popleft()
+        self.voter_ids = tuple(each.id for each in leader_change(first).voters)
         granting = {each.id for each in leader_change(first).granting_voters}
         core.sleep(CONFIG.election_timeout_ms)
         self._set_wall(first.base_timestamp)
@@ -96,9 +105,46 @@ class LeaderReplay:
             core.append(*(each.value or b"" for each in batch.records()), at=batch.base_offset)
             return
         record = next(iter(batch.records()))
-        assert read_control_record(record.key, record.value).value == KRaftVersionRecord(1)
-        core.raft.upgrade_kraft_version(KRaftVersion.KRAFT_VERSION_1, epoch=epoch)
-        core.settle()
+        if read_control_record(record.key, record.value).value == KRaftVersionRecord(1):
+            core.raft.upgrade_kraft_version(KRaftVersion.KRAFT_VERSION_1, epoch=epoch)
+            core.settle()
+        else:
+            (voters,) = named_voters(batch)
+            self._change_voters(voters)
+
+    def _change_voters(self, after: VoterSet) -> None:
+        """Ask to add the new voter, or to remove the one that is gone; all replicas are caught up."""
+        core, before = self.core, self.core.machine.last_voter_set
+        for key in sorted((before.voter_keys | after.voter_keys) - {core.identity.key}):
+            self.fetch_end(key)
+        for node in after.voters.values():
+            if node.voter_key not in before.voter_keys:
+                core.request("", add_request(node), 1, LISTENER)
+                (asked,) = [each for each in core.take_requests() if isinstance(each.message, ApiVersionsRequest)]
+                core.respond(asked.number, api_versions_response())
+        for key in before.voter_keys - after.voter_keys:
+            directory_id = key.directory_id or ZERO_UUID
+            message = RemoveRaftVoterRequest(cluster_id=None, voter_id=key.id, voter_directory_id=directory_id)
+            core.request("", message, 0, LISTENER)
+
+    def fetch_end(self, key: ReplicaKey) -> None:
+        """Let a replica have all of the leader's log."""
+        end = OffsetAndEpoch(self.core.log.end_offset.offset, self.core.raft.role.epoch)
+        message = fetch_request(key, end.epoch, end, max_wait_ms=0, cluster_id=None)
+        self.core.request("", message, 18, LISTENER)
+
+
+def add_request(node: VoterNode) -> AddRaftVoterRequest:
+    """Return the request to add a voter, which is answered when the new set is committed."""
+    return AddRaftVoterRequest(
+        cluster_id=None,
+        timeout_ms=1000,
+        voter_id=node.voter_key.id,
+        voter_directory_id=node.voter_key.directory_id or ZERO_UUID,
+        listeners=tuple(
+            Listener(name=name, host=at.host, port=at.port) for name, at in node.listeners.listeners.items()
+        ),
+    )
 
 
 def comparable_batch(batch: RecordBatch) -> object:

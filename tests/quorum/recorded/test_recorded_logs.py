@@ -12,7 +12,6 @@ import pytest
 from raftlog.log.control_records import KRaftControlRecordStateMachine, update_state
 from raftlog.log.epochs import LeaderEpochs
 from raftlog.log.replicated_log import Isolation
-from raftlog.offsets import OffsetAndEpoch
 from raftlog.quorum.raft import Raft, StartingPoint
 from raftlog.quorum.roles.roles import Unattached
 from raftlog.quorum.seam.identity import ReplicaIdentity
@@ -28,7 +27,7 @@ from raftlog.storage.log.file_log import FileLog
 from raftlog.uuid_text import ZERO_UUID, uuid_from_text
 from raftlog.voters.kraft_version import KRaftVersion
 from raftlog.voters.voter_set import ReplicaKey, VoterSet
-from tests.quorum.messages import describe_quorum_request, fetch_request
+from tests.quorum.messages import describe_quorum_request
 from tests.quorum.recorded.leader_replay import CONFIG, LeaderReplay, comparable_batch
 from tests.quorum.recorded.recording import DYNAMIC, LISTENER, STATIC, WIRE, RecordedQuorum, batches, batches_of
 from tests.quorum.single_replica import DictatedDraws
@@ -126,13 +125,6 @@ def described_by(replayed: LeaderReplay) -> Any:
     return answer.message
 
 
-def fetch_end(replayed: LeaderReplay, key: ReplicaKey) -> None:
-    """Let a replica have all of the leader's log."""
-    core = replayed.core
-    end = OffsetAndEpoch(core.log.end_offset.offset, core.raft.role.epoch)
-    core.request("", fetch_request(key, end.epoch, end, max_wait_ms=0, cluster_id=None), 18, LISTENER)
-
-
 def told_by(identity: ReplicaIdentity, epoch: int) -> UpdateRaftVoterRequest:
     """Return what a voter tells its leader of itself."""
     return UpdateRaftVoterRequest(
@@ -150,7 +142,13 @@ def told_by(identity: ReplicaIdentity, epoch: int) -> UpdateRaftVoterRequest:
 
 
 @pytest.mark.parametrize(
-    ("quorum", "output"), [(DYNAMIC, "quorum-1-start"), (STATIC, "quorum-1-static"), (STATIC, "quorum-2-upgraded")]
+    ("quorum", "output"),
+    [
+        (DYNAMIC, "quorum-1-start"),
+        (DYNAMIC, "quorum-3-removed"),
+        (STATIC, "quorum-1-static"),
+        (STATIC, "quorum-2-upgraded"),
+    ],
 )
 def test_a_leader_describes_what_kafkas_tool_has_printed(quorum: RecordedQuorum, output: str) -> None:
     """Our leader has written the bytes of Kafka's, and its replicas have fetched them: it describes the same quorum."""
@@ -158,14 +156,14 @@ def test_a_leader_describes_what_kafkas_tool_has_printed(quorum: RecordedQuorum,
     leader, epoch, mark = (int(said[name]) for name in ("LeaderId", "LeaderEpoch", "HighWatermark"))
     observers = [ReplicaKey(each["id"], _directory(each)) for each in json.loads(said["CurrentObservers"])]
     replayed = LeaderReplay(quorum, leader, epoch)
-    others = [quorum.identity(each) for each in (1, 2, 3) if each != leader]
+    others = [quorum.identity(each) for each in replayed.voter_ids if each != leader]
     for other in others:
-        fetch_end(replayed, other.key)
+        replayed.fetch_end(other.key)
         if replayed.core.raft.status.kraft_version is KRaftVersion.KRAFT_VERSION_0:
             replayed.core.request("", told_by(other, epoch), 0, LISTENER)
     replayed.write_up_to(mark)
-    for key in (*(each.key for each in others), *observers):
-        fetch_end(replayed, key)
+    for key in {*(each.key for each in others), *observers}:
+        replayed.fetch_end(key)
 
     answer = described_by(replayed)
 
@@ -177,8 +175,30 @@ def test_a_leader_describes_what_kafkas_tool_has_printed(quorum: RecordedQuorum,
         for each in found.current_voters
     ]
     assert voters == voters_of(said)
-    assert [ReplicaKey(each.replica_id, each.replica_directory_id) for each in found.observers] == observers
+    assert {ReplicaKey(each.replica_id, each.replica_directory_id) for each in found.observers} == set(observers)
     assert {each.log_end_offset for each in (*found.current_voters, *found.observers)} == {mark}
     written = batches_of(replayed.core.log.read(0, Isolation.UNCOMMITTED).records)
     recorded = [each for each in batches(quorum.whole_log) if each.base_offset < mark]
     assert list(map(comparable_batch, written)) == list(map(comparable_batch, recorded))
+
+
+def test_a_leader_describes_what_kafkas_table_has_printed() -> None:
+    """After a voter was added: who is a voter, who an observer, and how far each of them is."""
+    lines = (DYNAMIC.folder / "expected" / "quorum-2-added.txt").read_text("utf-8").splitlines()[1:]
+    rows = [line.split() for line in lines]
+    said = {(int(row[0]), uuid_from_text(row[1]), int(row[2]), row[-1] == "Observer") for row in rows}
+    (leader,) = [int(row[0]) for row in rows if row[-1] == "Leader"]
+    replayed = LeaderReplay(DYNAMIC, leader, 3)
+
+    replayed.write_up_to(117)
+    for replica_id, directory_id, _, _ in said:
+        if replica_id != leader:
+            replayed.fetch_end(ReplicaKey(replica_id, directory_id))
+    found = described_by(replayed).topics[0].partitions[0]
+
+    assert found.high_watermark == 117
+    assert said == {
+        (each.replica_id, each.replica_directory_id, each.log_end_offset, is_observer)
+        for is_observer, side in ((False, found.current_voters), (True, found.observers))
+        for each in side
+    }
