@@ -10,7 +10,7 @@ import attrs
 
 from raftlog.invariants import invariant
 from raftlog.quorum.elections.announcements import announce_leadership, announce_resignation
-from raftlog.quorum.elections.shutting_down import complete_shutdown
+from raftlog.quorum.elections.shutting_down import abandon_shutdown, complete_shutdown
 from raftlog.quorum.elections.standing import begin_election, stand_for_election
 from raftlog.quorum.following.fetching import fetch_from_bootstrap, fetch_from_leader
 from raftlog.quorum.following.joining import join_voters, may_join
@@ -36,19 +36,22 @@ def act(replica: LocalReplica) -> None:
     while is_changed and replica.halt_reason is None:
         before = replica.role
         keep_leadership(replica)
+        if complete_shutdown(replica):
+            break
         if is_cleaning_due(replica):
             clean(replica, snapshots_being_read(replica))
         _act_in_role(replica)
-        complete_shutdown(replica)
         is_changed = type(replica.role) is not type(before) or replica.epoch != before.epoch
         changes += is_changed
         invariant(changes <= _MAX_ROLES_PER_INPUT, "{} changes of the role, now {}", changes, replica.role)
     if replica.halt_reason is None:
         deliver(replica)
         tell_leader(replica)
-    elif replica.leadership is not None:
+        return
+    if replica.leadership is not None:
         end_uncommitted(replica, replica.leadership)
         end_reads(replica, replica.leadership)
+    abandon_shutdown(replica)
 
 
 def deadline_ms(replica: LocalReplica) -> int | None:

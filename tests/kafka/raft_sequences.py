@@ -35,7 +35,7 @@ class SideBySide(BothReplicas):
         Raises:
             DisagreementError: they did different things.
         """
-        while self.outcome.steps < count and self.outcome.fatal is None:
+        while self.outcome.steps < count and self.outcome.fatal is None and not self.core.shutdowns:
             self._give_input()
         if self.outcome.fatal is None:
             self._compare_logs()
@@ -50,6 +50,7 @@ class SideBySide(BothReplicas):
         choices += [(self._restart, 0.15), (self._replace_listener, 0.2)]
         choices.append((lambda: self._request(self.inputs.update_voter()), 2 if is_leader else 0.2))
         choices.append((lambda: self._request(self.inputs.describe()), 1 if is_leader else 0.1))
+        choices += [(self._resign, 0.3 if is_leader else 0.1), (self._shut_down, 0.05)]
         choices.append((self._upgrade, (0.2 if self.is_dynamic else 2) if is_leader else 0.1))
         if self.pending:
             choices += [(self._respond, 7), (self._fail, 0.5)]
@@ -176,6 +177,34 @@ class SideBySide(BothReplicas):
             theirs = attrs.evolve(theirs, called=theirs.called.replace("IllegalStateException", called))
         self._check("called", theirs.called, called)
         self._compare(theirs)
+
+    def _resign(self) -> None:
+        epoch = self.core.raft.role.epoch + self.random.choice((-1, 0, 0, 0, 1))
+        self.history.append(f"resign {epoch}")
+        self.outcome.inputs["resign"] += 1
+        theirs = self._oracle.run("resign", epoch)
+        called = "done"
+        try:
+            self.core.raft.resign(epoch)
+        except (NotLeaderError, ValueError):
+            called = "IllegalArgumentException"
+        self.core.settle()
+        self._check("called", theirs.called, called)
+        self._compare(theirs)
+
+    def _shut_down(self) -> None:
+        """Begin to shut down. The sequence ends when raftlog's replica has stopped.
+
+        A leader that stops at once resigns first, unlike Kafka's (DECISIONS.md, 54).
+        """
+        timeout_ms, is_leader = self.random.randrange(20_000), isinstance(self.core.raft.role, Leader)
+        self.history.append(f"shutdown {timeout_ms}")
+        self.outcome.inputs["shutdown"] += 1
+        theirs = self._oracle.run("shutdown", timeout_ms)
+        self.core.raft.shutdown(timeout_ms)
+        self.core.settle()
+        if not (is_leader and self.core.shutdowns):
+            self._compare(theirs)
 
     def _vote(self) -> None:
         self._request(self.inputs.vote())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kafka's own raft client and raftlog's core do the same: elections, following, leading, appends, restarts."""
+"""Kafka's own raft client and raftlog's core do the same: elections, following, leading, appends, restarts, ends."""
 
 import pytest
 
@@ -39,6 +39,7 @@ def test_a_replica_does_what_kafkas_does() -> None:
     often = ("restart", "failure", "listener", "upgrade", "UpdateRaftVoterRequest", "DescribeQuorumRequest")
     assert min(inputs[each] for each in often) > 1_000
     assert inputs["AddRaftVoterResponse"] > 100
+    assert min(inputs["resign"], inputs["shutdown"]) > 300
     answered = {
         ErrorCode.NONE,
         ErrorCode.INVALID_REQUEST,

@@ -28,26 +28,35 @@ def begin_shutdown(replica: LocalReplica, timeout_ms: int) -> int:
     for listener in replica.listeners.values():
         if listener.is_registered:
             replica.outbox.tell(NotifyShutdown(replica.outbox.new_number(), listener.number))
-    if replica.halt_reason is not None:
-        replica.outbox.tell(EndShutdown(number, has_timed_out=False))
     return number
 
 
-def complete_shutdown(replica: LocalReplica) -> None:
-    """Stop for good, if the quorum does not need this replica and all peers were answered, or its time is over."""
+def complete_shutdown(replica: LocalReplica) -> bool:
+    """Stop for good, if the quorum does not need this replica and all peers were answered, or its time is over.
+
+    Return whether it has stopped. A leader must resign before.
+    """
     shutdown = replica.shutdown
-    if shutdown is None:
-        return
+    if shutdown is None or isinstance(replica.role, Leader):
+        return False
     has_timed_out = shutdown.deadline_ms <= replica.now_ms
-    if has_timed_out or (_may_go(replica) and not replica.outbox.is_holding):
+    is_over = has_timed_out or (_may_go(replica) and not replica.outbox.is_holding)
+    if is_over:
         replica.halt("it was shut down")
         replica.shutdown = shutdown.completed()
         replica.outbox.tell(EndShutdown(shutdown.number, has_timed_out))
+    return is_over
+
+
+def abandon_shutdown(replica: LocalReplica) -> None:
+    """End the shutdown of a replica that has halted. Unlike one that was shut down, it does not refuse requests."""
+    shutdown = replica.shutdown
+    if shutdown is not None and not shutdown.is_complete:
+        replica.shutdown = None
+        replica.outbox.tell(EndShutdown(shutdown.number, has_timed_out=False))
 
 
 def _may_go(replica: LocalReplica) -> bool:
     """Whether the quorum does not need this replica: another one leads, or it is an observer, or there is no other."""
-    if isinstance(replica.role, Leader):
-        return False
     is_needed = replica.is_voter and not replica.voters.is_only_voter(replica.identity.key)
     return not is_needed or replica.leader_id not in (None, replica.identity.key.id)

@@ -233,6 +233,20 @@ def test_a_halted_replica_is_shut_down_at_once() -> None:
     assert core.take_responses() == []
 
 
+def test_a_shutdown_ends_when_the_replica_halts() -> None:
+    """The application must not wait for ever; a halted replica answers nothing."""
+    core = leader_of((1, 2, 3))
+    shut_down(core)
+    core.take_responses()
+    core.raft.effect_failed(1, "input/output error")
+    core.settle()
+    assert end(core) is False
+    core.request("", fetch_request(replica_key(2), 3, ENDS[3]), version=17)
+    assert core.take_responses() == []
+    core.sleep(TIMEOUT_MS)
+    assert end(core) is False
+
+
 def test_a_negative_timeout_is_misuse() -> None:
     """Nothing has changed then."""
     core = leader_of((1, 2))
