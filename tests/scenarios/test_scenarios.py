@@ -18,6 +18,7 @@ from tests.scenarios.worlds.recovery_world import RECOVERY_WORLDS
 from tests.scenarios.worlds.snapshot_fetch_world import SNAPSHOT_FETCH_WORLDS
 from tests.scenarios.worlds.snapshot_world import SNAPSHOT_WORLDS
 from tests.scenarios.worlds.upgrade_world import UPGRADE_WORLDS
+from tests.scenarios.worlds.voter_change_world import VOTER_CHANGE_WORLDS
 from tests.scenarios.worlds.voter_world import VOTER_WORLDS
 
 HERE: Final = Path(__file__).parent
@@ -34,6 +35,7 @@ WORLDS: Final[dict[str, dict[str, Callable[[], World]]]] = {
     "resigning": APPLICATION_WORLDS,
     "snapshots": SNAPSHOT_WORLDS,
     "upgrade": UPGRADE_WORLDS,
+    "voter-changes": VOTER_CHANGE_WORLDS,
     "voters": VOTER_WORLDS,
 }
 """By the folder of a scenario: the forms of its world, by name. The first one records."""
