@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Three real cores, and a network that delays, reorders, repeats and loses messages: a seed determines what happens.
 
-Each replica has a clock of its own, which may stand still for a long time. Of what the cores answer, only what an
-application sees is judged: a read must not miss a record whose append was acknowledged before the read began.
+Each replica has a clock of its own, which may stand still for a long time. Voters are removed and added. Of what the
+cores answer, only what an application sees is judged: a read must not miss a record whose append was acknowledged
+before the read began.
 """
 
 import random
@@ -10,14 +11,23 @@ from collections import Counter
 from typing import Final, NamedTuple
 
 from raftlog.errors import NotLeaderError, RaftLogError
+from raftlog.quorum.leading.voter_change import Refusal, change_refusal, write_voters
 from raftlog.quorum.quorum_config import QuorumConfig
 from raftlog.quorum.roles.roles import Leader
 from raftlog.quorum.seam.effects import AppendOutcome, ReadOutcome
-from raftlog.quorum.seam.identity import ReplicaIdentity
+from raftlog.quorum.seam.identity import ReceivedRequest, ReplicaIdentity
 from raftlog.records.messages.raft.raft_messages import RaftRequest, RaftResponse
 from raftlog.voters.voter_set import Endpoints
 from tests.quorum.messages import CLUSTER
-from tests.quorum.single_replica import LISTENER, DictatedDraws, SingleReplica, log_with, replica_key, voter_set_of
+from tests.quorum.single_replica import (
+    LISTENER,
+    DictatedDraws,
+    SingleReplica,
+    log_with,
+    replica_key,
+    voter_node,
+    voter_set_of,
+)
 
 IDS: Final = (1, 2, 3)
 _CONFIG: Final = QuorumConfig(append_linger_ms=0)
@@ -82,6 +92,7 @@ class ThreeReplicas:
             self.lose: 1,
             self.change_links: 0.7,
             self.restart: 0.3,
+            self.change_voters: 1,
         }
         for action in self.random.choices(list(actions), list(actions.values()), k=steps):
             action()
@@ -143,6 +154,19 @@ class ThreeReplicas:
         self.replicas[chosen] = SingleReplica(
             old.identity, _CONFIG, log=old.log, stored=old.stored, draws=self.draws[chosen]
         )
+
+    def change_voters(self) -> None:
+        """Add a voter, or remove one, at a replica that believes that it leads; its own checks may refuse that."""
+        core = self.replicas[self.random.choice(IDS)]
+        replica, leadership = core.raft._replica, core.raft._replica.leadership
+        received = ReceivedRequest("change", 1, LISTENER)
+        if leadership is None or change_refusal(replica, leadership, received) is not None:
+            return
+        node, voters = voter_node(replica_key(self.random.choice(IDS))), replica.voters
+        changed = voters.remove_voter(node.voter_key) if voters.is_voter(node.voter_key) else voters.add_voter(node)
+        if changed is not None and not isinstance(write_voters(replica, leadership, changed), Refusal):
+            self.counts["changes"] += 1
+            core.tick()
 
     def append(self) -> None:
         """Append at a replica that believes that it leads."""
