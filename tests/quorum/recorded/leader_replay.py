@@ -40,15 +40,15 @@ class LeaderReplay:
     """
 
     def __init__(self, quorum: RecordedQuorum, leader_id: int, epoch: int, log_start: int = 0) -> None:
-        self.directory = quorum.whole_log
-        whole = batches(self.directory)
+        self.own_directory = quorum.log_of(leader_id)
+        whole = batches(quorum.whole_log)
         before = [each for each in whole if each.partition_leader_epoch < epoch and each.base_offset >= log_start]
         self.left = deque(each for each in whole if each.partition_leader_epoch == epoch)
         self.core = SingleReplica(
             quorum.identity(leader_id),
             CONFIG,
             static_voters=quorum.static_voters,
-            log=recorded_log(self.directory, before, log_start),
+            log=recorded_log(quorum.whole_log, before, log_start),
             stored=QuorumStateData(0 if quorum.is_static else 1, -1, epoch - 1, -1, None),
         )
         self._elect(epoch)
@@ -90,7 +90,9 @@ class LeaderReplay:
             if core.log.end_offset.offset == batch.base_offset:
                 self._set_wall(batch.base_timestamp)
                 self._write(batch)
-            freeze_snapshot(self.directory, core.log, OffsetAndEpoch(batch.next_offset, batch.partition_leader_epoch))
+            freeze_snapshot(
+                self.own_directory, core.log, OffsetAndEpoch(batch.next_offset, batch.partition_leader_epoch)
+            )
         self._set_wall(wall_ms)
 
     def prepare_voters(self) -> None:
