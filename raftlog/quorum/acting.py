@@ -111,8 +111,11 @@ def keep_leadership(replica: LocalReplica) -> None:
 
 
 def _follow(replica: LocalReplica, role: Follower) -> None:
-    """Fetch. A request about the voters that is due goes first: no Fetch is sent until the leader can be sent that."""
-    if role.update_deadline_ms <= replica.now_ms:
+    """Fetch. A request about the voters that is due goes first: no Fetch is sent until the leader can be sent that.
+
+    While the log is worked on, neither is sent: the leader may have been silent for too long, which is looked at after.
+    """
+    if role.update_deadline_ms <= replica.now_ms and replica.is_log_at_rest:
         is_joining = may_join(replica)
         if needs_update(replica, role) and not update_voter(replica, role):
             return

@@ -9,6 +9,7 @@ python -m tests.kafka.raft_campaign --seeds 0..999 --coverage  which branches of
 import argparse
 import sys
 import tempfile
+import traceback
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -43,7 +44,7 @@ class Figures:
         roles: how often Kafka was in each role after an input.
         errors: how often each error code was in a response of the replica.
         fatal: how often Kafka's client died, by a part of the message.
-        disagreements: the seed and the text of each; a share of the seeds ends after 20 of them.
+        disagreements: the seed and the text of each, or of an exception; a share of the seeds ends after 20 of them.
     """
 
     sequences: int = 0
@@ -93,8 +94,10 @@ def run_share(seeds: Sequence[int], inputs: int, coverage: Path | None) -> Figur
                 figures.add(SideBySide(oracle, seed).run(inputs))
             except DisagreementError as error:
                 figures.disagreements.append((seed, str(error)))
-                if len(figures.disagreements) == _MAX_DISAGREEMENTS:
-                    break
+            except Exception:
+                figures.disagreements.append((seed, traceback.format_exc()))
+            if len(figures.disagreements) == _MAX_DISAGREEMENTS:
+                break
     return figures
 
 

@@ -13,9 +13,14 @@ from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.batches.record import Record
 from raftlog.records.limits import BATCH_OVERHEAD, LOG_OVERHEAD
 from raftlog.records.messages.control import ControlValue, LeaderChangeMessage, VotersRecord, read_control_record
-from raftlog.records.messages.raft.fetch_messages import FetchResponse
+from raftlog.records.messages.raft.api_versions_messages import ApiVersionsRequest
+from raftlog.records.messages.raft.fetch_messages import FetchRequest, FetchResponse
 from raftlog.records.messages.raft.raft_messages import RaftResponse
-from raftlog.records.messages.raft.voter_messages import DescribeQuorumResponse
+from raftlog.records.messages.raft.voter_messages import (
+    AddRaftVoterResponse,
+    DescribeQuorumResponse,
+    RemoveRaftVoterResponse,
+)
 from raftlog.uuid_text import uuid_to_text
 from raftlog.voters.voter_set import ReplicaKey, VoterSet
 from tests.kafka.raft_oracle import SentByKafka
@@ -47,7 +52,7 @@ def mark_of(message: RaftResponse) -> int:
 
 def with_mark(message: RaftResponse, present: int) -> RaftResponse:
     """Return a Fetch response with a high watermark in the place of a lower one that it names."""
-    if not isinstance(message, FetchResponse) or not 0 <= mark_of(message) < present:
+    if not isinstance(message, FetchResponse) or mark_of(message) >= present:
         return message
     topic = message.responses[0]
     partition = attrs.evolve(topic.partitions[0], high_watermark=present)
@@ -58,6 +63,8 @@ def comparable(message: RaftResponse) -> RaftResponse:
     """Return a Fetch response with a text in the place of its records, and a described quorum in one order."""
     if isinstance(message, DescribeQuorumResponse):
         return _described_in_one_order(message)
+    if isinstance(message, AddRaftVoterResponse | RemoveRaftVoterResponse) and message.error_code:
+        return attrs.evolve(message, error_message=None)  # A text for people.
     if not isinstance(message, FetchResponse) or not message.responses:
         return message
     topic = message.responses[0]
@@ -120,9 +127,27 @@ def _in_one_order(value: ControlValue | None) -> ControlValue | None:
     return value
 
 
-def is_same(theirs: SentByKafka, ours: SendRequest) -> bool:
-    """Whether both sent the same request to the same place."""
-    return theirs.destination == tuple(ours.destination) and theirs.message == ours.message
+def is_same(theirs: SentByKafka, ours: SendRequest, started_mark: int | None = None) -> bool:
+    """Whether both sent the same request to the same place; software has different names and versions.
+
+    Args:
+        theirs: Kafka's.
+        ours: raftlog's.
+        started_mark: the high watermark that raftlog's replica has just started with, and Kafka's does not know.
+    """
+    if theirs.destination != tuple(ours.destination):
+        return False
+    if isinstance(theirs.message, ApiVersionsRequest):
+        return isinstance(ours.message, ApiVersionsRequest)
+    if isinstance(ours.message, FetchRequest) and started_mark is not None:
+        return theirs.message == _without_mark(ours.message)
+    return theirs.message == ours.message
+
+
+def _without_mark(request: FetchRequest) -> FetchRequest:
+    topic = request.topics[0]
+    partition = attrs.evolve(topic.partitions[0], high_watermark=-1)
+    return attrs.evolve(request, topics=(attrs.evolve(topic, partitions=(partition,)),))
 
 
 def shown_request(sent: SentByKafka) -> str:

@@ -6,6 +6,7 @@ import random
 import attrs
 
 from raftlog.log.replicated_log import Isolation
+from raftlog.offsets import OffsetAndEpoch
 from raftlog.quorum.roles.roles import leader_id
 from raftlog.quorum.seam.identity import ReplicaIdentity
 from raftlog.records.batches.accumulator import BatchAccumulator
@@ -32,6 +33,7 @@ class RaftDraws:
         may_change_local: whether fetched records may make this replica a voter, or an observer.
         has_directories: whether several directories may fetch with one id. With static voters, a leader counts all of
             them for the voter, and after an upgrade of kraft.version Kafka does so for the one that the voter has told.
+        offered: the snapshots that leaders have offered to this replica.
     """
 
     def __init__(self, seeded: random.Random, core: SingleReplica, identity: ReplicaIdentity) -> None:
@@ -41,6 +43,7 @@ class RaftDraws:
         self.is_favoured = seeded.random() < 0.5
         self.may_change_local = True
         self.has_directories = True
+        self.offered: dict[OffsetAndEpoch, bytes] = {}
 
     @property
     def voters(self) -> VoterSet:
@@ -88,6 +91,14 @@ class RaftDraws:
         log = self.core.log
         ends = [each.next_offset for each in log.batches(isolation=Isolation.UNCOMMITTED)]
         return [log.state.start_offset, *ends]
+
+    def epoch_before(self, offset: int) -> int:
+        """Return the epoch of the last record before an offset: in the log, or in its snapshot."""
+        log = self.core.log
+        if offset > log.state.start_offset:
+            return log.epoch_at_offset(offset - 1)
+        earliest = log.state.earliest_snapshot_id
+        return 0 if earliest is None else earliest.epoch
 
     def records(self, offset: int, least_epoch: int, epoch: int) -> bytes:
         """Return records that a leader of ``epoch`` may send: some batches, of data or of control records."""
@@ -145,4 +156,8 @@ class RaftDraws:
             moved = Endpoints.of({listener: ("elsewhere", 9000 + chosen.id)})
             return voters.update_voter(attrs.evolve(known, listeners=moved)) or voters
         others = voters.remove_voter(known.voter_key)
-        return voters if others is None else others.add_voter(voter_node(replica_key(chosen.id, 7), listener)) or voters
+        return (
+            voters
+            if others is None
+            else others.add_voter(voter_node(replica_key(chosen.id, 17 + chosen.id), listener)) or voters
+        )

@@ -107,22 +107,24 @@ class RaftInputs(RaftResponses):
 
     def fetch(self) -> FetchRequest:
         """Return the Fetch of a replica that is near this one's log end."""
-        log, draw = self.core.log, self.random
+        draw = self.random
         others = [each for each in self.voter_ids if each != LOCAL.id] or [2]
         key = replica_key(draw.choice(others))
         if draw.random() < 0.2:
             key = draw.choice([*(replica_key(each) for each in (1, 2, 3, 4, 5)), ReplicaKey(-1)])
         if self.has_directories and draw.random() < 0.03:
             key = replica_key(2, 7)
+        if draw.random() < 0.15:
+            key = self.joiner()
         ends = self.batch_ends()
-        offset = draw.choice([*ends, *ends[-2:], *[ends[-1]] * 4, ends[-1] + 1])
+        offset = draw.choice([*ends, *ends[-2:], *[ends[-1]] * 4, ends[-1] + 1, max(0, ends[0] - 1), 0])
         if draw.random() < 0.04:
             # In the middle of a batch, which replicas with an id do not ask for (DECISIONS.md, 54).
             key, offset = ReplicaKey(-1), draw.randint(ends[0], ends[-1])
-        fetched_epoch = log.epoch_at_offset(min(offset, ends[-1]) - 1) if offset > 0 and ends[-1] else 0
+        fetched_epoch = self.epoch_before(min(offset, ends[-1]))
         if draw.random() < 0.15:
             # Below the log's first epoch, Kafka's mock log answers otherwise than its real one.
-            first = log.epoch_at_offset(0) if ends[-1] else 0
+            first = self.epoch_before(min(ends[0] + 1, ends[-1]))
             fetched_epoch = max(first, fetched_epoch + draw.choice((-1, 1)))
         epoch = self.core.raft.role.epoch
         if draw.random() < 0.1:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes responses to the requests of a replica, which answer what was asked."""
 
-from raftlog.quorum.roles.roles import Candidate, leader_id
+from raftlog.quorum.roles.roles import Candidate, Follower, leader_id
 from raftlog.records.messages.raft.api_versions_messages import ApiVersionsRequest
 from raftlog.records.messages.raft.election_messages import (
     BeginQuorumEpochRequest,
@@ -27,6 +27,8 @@ from raftlog.records.messages.raft.fetch_messages import (
     FetchResponseLeaderIdAndEpoch,
     FetchResponseNodeEndpoint,
     FetchResponsePartitionData,
+    FetchResponseSnapshotId,
+    FetchSnapshotRequest,
 )
 from raftlog.records.messages.raft.raft_messages import RaftRequest, RaftResponse
 from raftlog.records.messages.raft.voter_messages import (
@@ -38,10 +40,10 @@ from raftlog.records.messages.raft.voter_messages import (
     UpdateRaftVoterResponse,
     UpdateRaftVoterResponseCurrentLeader,
 )
-from tests.kafka.raft_voter_inputs import RaftVoterInputs
+from tests.kafka.raft_snapshot_inputs import RaftSnapshotInputs
 
 
-class RaftResponses(RaftVoterInputs):
+class RaftResponses(RaftSnapshotInputs):
     """Draws responses of peers and of bootstrap servers."""
 
     def response(self, request: RaftRequest) -> RaftResponse:
@@ -49,6 +51,8 @@ class RaftResponses(RaftVoterInputs):
         match request:
             case ApiVersionsRequest():
                 return self.versions_response()
+            case FetchSnapshotRequest():
+                return self.snapshot_response(request)
             case AddRaftVoterRequest():
                 return AddRaftVoterResponse(throttle_time_ms=0, error_code=self.joining_error(), error_message=None)
             case RemoveRaftVoterRequest():
@@ -127,18 +131,24 @@ class RaftResponses(RaftVoterInputs):
 
     def _fetch_response(self, epoch: int, leader: int, error: int, *, has_endpoint: bool) -> FetchResponse:
         role, log = self.core.raft.role, self.core.log
-        diverging, records, mark = FetchResponseEpochEndOffset(), b"", -1
+        diverging, records, mark, snapshot_id = FetchResponseEpochEndOffset(), b"", -1, FetchResponseSnapshotId()
         is_leader = type(role).__name__ == "Follower" and epoch == role.epoch and error == ErrorCode.NONE
         if is_leader:
             leader, has_endpoint = leader_id(role) or 0, True
             ends = self.batch_ends()
             known = log.state.high_watermark
             mark = self.random.choice([-1, *(each for each in ends if each >= known)])
+            # A snapshot that is fetched must still be ahead of the log when it is there.
+            is_restarting = isinstance(role, Follower) and role.fetching_snapshot is not None
             choice, cuts = self.random.random(), [each for each in ends if each > 0 and known <= each]
             if choice < 0.2 and cuts:
                 cut = self.random.choice(cuts)
-                diverging = FetchResponseEpochEndOffset(epoch=log.epoch_at_offset(cut - 1), end_offset=cut)
-            elif choice < 0.7:
+                diverging = FetchResponseEpochEndOffset(epoch=self.epoch_before(cut), end_offset=cut)
+            elif choice < 0.23:
+                offered = self.offered_snapshot(epoch)
+                if offered is not None:
+                    snapshot_id = FetchResponseSnapshotId(end_offset=offered.offset, epoch=offered.epoch)
+            elif choice < 0.7 and not is_restarting:
                 records = self.records(log.end_offset.offset, max(log.last_fetched_epoch, 1), epoch)
         elif error == ErrorCode.NONE:
             error = ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -148,6 +158,7 @@ class RaftResponses(RaftVoterInputs):
             high_watermark=mark,
             log_start_offset=0,
             diverging_epoch=diverging,
+            snapshot_id=snapshot_id,
             current_leader=FetchResponseLeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch),
             aborted_transactions=(),
             records=records,

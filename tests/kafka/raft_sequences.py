@@ -5,6 +5,7 @@
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import attrs
 
@@ -44,13 +45,16 @@ class SideBySide(BothReplicas):
     def _give_input(self) -> None:
         is_leader = isinstance(self.core.raft.role, Leader)
         disturbance = 0.2 if self.inputs.is_favoured else 1
+        to_leaders: list[tuple[Callable[[], RaftRequest], float]]
         choices: list[tuple[Callable[[], None], float]] = [(self._sleep, 2), (self._draw, 1)]
         choices += [(self._vote, 4 * disturbance), (self._begin, disturbance), (self._end, disturbance)]
         choices += [(self._fetch, 12 if is_leader else 1), (self._append, 5 if is_leader else 0.3)]
         choices += [(self._restart, 0.15), (self._replace_listener, 0.2)]
-        choices.append((lambda: self._request(self.inputs.update_voter()), 2 if is_leader else 0.2))
-        choices.append((lambda: self._request(self.inputs.describe()), 1 if is_leader else 0.1))
         choices += [(self._resign, 0.3 if is_leader else 0.1), (self._shut_down, 0.05)]
+        to_leaders = [(self.inputs.update_voter, 2), (self.inputs.describe, 1), (self.inputs.fetch_snapshot, 1)]
+        to_leaders += [(self.inputs.add_voter, 2.5), (self.inputs.remove_voter, 1.2)]
+        for draw, weight in to_leaders:
+            choices.append((partial(self._request_drawn, draw), weight if is_leader else 0.1))
         choices.append((self._upgrade, (0.2 if self.is_dynamic else 2) if is_leader else 0.1))
         if self.pending:
             choices += [(self._respond, 7), (self._fail, 0.5)]
@@ -98,6 +102,9 @@ class SideBySide(BothReplicas):
         log.crash()
         self._start(log, self.core.stored, self.core.draws.value)
         self._compare(theirs)
+
+    def _request_drawn(self, draw: Callable[[], RaftRequest]) -> None:
+        self._request(draw())
 
     def _request(self, message: RaftRequest | None) -> None:
         """Deliver a request, mostly in its latest version; one that cannot be written in another version is not."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kafka's own raft client and raftlog's core do the same: elections, following, leading, appends, restarts, ends."""
+"""Kafka's own raft client and raftlog's core do the same, whatever they are asked, told, or have to suffer."""
 
 import pytest
 
@@ -36,9 +36,20 @@ def test_a_replica_does_what_kafkas_does() -> None:
     assert min(roles[role] for role in ("Unattached", "Prospective", "Candidate", "Follower", "Resigned")) > 500
     assert roles["Leader"] > 10_000
     assert inputs["append"] > 5_000
-    often = ("restart", "failure", "listener", "upgrade", "UpdateRaftVoterRequest", "DescribeQuorumRequest")
+    often = (
+        "restart",
+        "failure",
+        "listener",
+        "upgrade",
+        "UpdateRaftVoterRequest",
+        "AddRaftVoterRequest",
+        "RemoveRaftVoterRequest",
+        "DescribeQuorumRequest",
+        "FetchSnapshotRequest",
+        "FetchSnapshotResponse",
+    )
     assert min(inputs[each] for each in often) > 1_000
-    assert inputs["AddRaftVoterResponse"] > 100
+    assert min(inputs[each] for each in ("AddRaftVoterResponse", "ApiVersionsResponse")) > 200
     assert min(inputs["resign"], inputs["shutdown"]) > 300
     answered = {
         ErrorCode.NONE,
@@ -50,5 +61,8 @@ def test_a_replica_does_what_kafkas_does() -> None:
         ErrorCode.INVALID_VOTER_KEY,
         ErrorCode.REQUEST_TIMED_OUT,
         ErrorCode.VOTER_NOT_FOUND,
+        ErrorCode.SNAPSHOT_NOT_FOUND,
+        ErrorCode.UNSUPPORTED_VERSION,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
     assert all(errors[code] > 100 for code in answered)

@@ -257,6 +257,13 @@ MUTANTS: Final = (
         (STATIC,),
     ),
     Mutant(
+        "R-silent-leader",
+        "while the log is worked on, a leader that is silent for too long is told nothing of the voter",
+        "KafkaRaftClient#pollFollowerAsVoter",
+        instead_of_property(replica.LocalReplica, "is_log_at_rest", lambda _: True),
+        (STATIC,),
+    ),
+    Mutant(
         "R-failed-update",
         "no pause follows an UpdateRaftVoter that failed on the network",
         "KafkaRaftClient#handleUpdateVoterResponse",

@@ -46,7 +46,11 @@ def stand_for_election(replica: LocalReplica) -> None:
         replica.change_role(ElectionTimedOut())
     elif isinstance(role, Candidate) and role.election_deadline_ms <= replica.now_ms and replica.may_begin_election:
         begin_election(replica, ElectionTimedOut())
-    elif isinstance(role, Prospective | Candidate) and not role.votes.is_lost:
+    elif (
+        isinstance(role, Prospective | Candidate)
+        and not role.votes.is_lost
+        and (replica.now_ms < role.election_deadline_ms or replica.is_log_at_rest)
+    ):
         for voter in role.votes.unrecorded:
             destination = replica.voter_destination(voter.id)
             if destination is not None and replica.connections.is_ready(voter.id, replica.now_ms):

@@ -4,7 +4,8 @@
 import pytest
 
 from raftlog.quorum.quorum_config import QuorumConfig
-from raftlog.quorum.roles.roles import Prospective
+from raftlog.quorum.roles.roles import Candidate, Follower, Prospective
+from raftlog.quorum.seam.effects import FlushLog, SendRequest
 from raftlog.quorum.seam.identity import ReplicaIdentity
 from raftlog.records.batches.control_batch import write_control_batch
 from raftlog.records.files.quorum_state import QuorumStateData
@@ -54,3 +55,16 @@ def test_after_a_failed_update_of_the_voter_the_leader_is_asked_at_once(*, is_ve
     core.raft.request_failed(update.number, is_version_unsupported=is_version_unsupported)
     core.settle()
     assert [(each.destination.id, type(each.message)) for each in core.take_requests()] == [(2, FetchRequest)]
+
+
+@pytest.mark.parametrize(
+    "stored", [QuorumStateData(0, leader_id=2, leader_epoch=1), QuorumStateData(0, leader_epoch=2, voted_id=1)]
+)
+def test_while_the_log_is_worked_on_nothing_is_sent_after_the_time_is_over(stored: QuorumStateData) -> None:
+    """A follower whose leader is silent, or a candidate, waits with its next election until it knows its log."""
+    voters = voter_set_of(ReplicaKey(each) for each in (1, 2, 3))
+    core = SingleReplica(IDENTITY, QuorumConfig(), static_voters=voters, stored=stored)
+    assert isinstance(core.raft.role, Follower | Candidate)
+    core.raft._replica.work_on_log(FlushLog)
+    core.raft.tick(5_000, 0)
+    assert not any(isinstance(each, SendRequest) for each in core.raft.take_effects())
