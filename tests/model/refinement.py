@@ -191,6 +191,9 @@ class RefinementCheck:
             if view.log[:end] == before.log[:end]:
                 survivor = before._replace(log=before.log[:end], flushed=end, high_watermark=before.start)
                 yield restarts(survivor, SOUND)
+                if before.role == FOLLOWER and before.vote == before.me:
+                    # It lost the election to its leader. Like Kafka, it goes on with that; its voters know better.
+                    yield enters(survivor, before.epoch, CANDIDATE)
 
     def _steps(self, replica: Replica, view: View) -> Iterator[Replica]:
         """Yield what one step may make of a replica that is on its way to a view."""
@@ -218,10 +221,8 @@ class RefinementCheck:
         yield from self._candidacies(replica)
         if replica.role == LEADER and view.role == RESIGNED:
             yield enters(replica, replica.epoch, RESIGNED)
-        facts = self._epochs.get(view.epoch)
-        if facts is None:
-            return
-        if view.epoch > replica.epoch:
+        facts = self._epochs.get(view.epoch, _Epoch())
+        if view.epoch > replica.epoch and view.epoch in self._epochs:
             yield enters(replica, view.epoch)
         for request in facts.requests.values():
             step = delivery(replica, request, self._bounds, SOUND)
