@@ -233,13 +233,13 @@ class Raft(ApplicationInputs):
             log: the log as it is now.
 
         Raises:
-            ValueError: it is not the number of the oldest work that is not done yet. Nothing has changed.
+            ValueError: it is not the number of the oldest work that is not done yet, or the view is older than the last
+                one (DECISIONS.md 61). Nothing has changed.
         """
         replica = self._replica
         if replica.halt_reason is not None:
             return
-        if not replica.log_work or replica.log_work[0] != number:
-            raise ValueError(f"effect {number} is not the work on the log to be done next: {list(replica.log_work)}")
+        replica.check_log_report(number, log)
         replica.log_work.popleft()
         before, replica.log = replica.log, log
         note_snapshot_work(replica, number)
@@ -351,4 +351,9 @@ class Raft(ApplicationInputs):
     def effect_failed(self, number: int, reason: str) -> None:
         """Note that an effect on the disk has failed: the disk may hold anything, so this replica stops for good."""
         self._replica.halt(f"effect {number}: {reason}")
+        act(self._replica)
+
+    def stop(self, reason: str) -> None:
+        """Stop for good, because the process ends: appends end, and input is ignored. Nothing is announced."""
+        self._replica.halt(reason)
         act(self._replica)

@@ -257,6 +257,17 @@ class LocalReplica:
         """Whether nothing is to be fetched for now, because a snapshot was refused."""
         return self.now_ms < self.snapshots.pause_until_ms
 
+    def check_log_report(self, number: int, log: LogView) -> None:
+        """Check that a report on the log is the one that is due, with a view of the log as it is now.
+
+        Raises:
+            ValueError: it is late, or too early.
+        """
+        if not self.log_work or self.log_work[0] != number:
+            raise ValueError(f"effect {number} is not the work on the log to be done next: {list(self.log_work)}")
+        if log.is_older_than(self.log):
+            raise ValueError(f"effect {number} is reported with a view that is older than the last one: {log}")
+
     def work_on_log(self, make: Callable[[int], LogWork]) -> int:
         """Have something done to the log, and return the effect's number; the driver reports it with a new view."""
         number = self.outbox.on_log(make).number

@@ -14,6 +14,7 @@ from raftlog.invariants import instance_of
 from raftlog.log.memory_log import MemoryLog
 from raftlog.quorum.leading.serving import sender_id
 from raftlog.quorum.roles.roles import Follower, Leader
+from raftlog.records.files.quorum_state import UNKNOWN_ID
 from raftlog.records.messages.raft.fetch_messages import FetchRequest
 from raftlog.records.messages.raft.raft_messages import RaftRequest, read_rpc, write_rpc
 from raftlog.records.messages.schema import message_types
@@ -88,7 +89,11 @@ class SideBySide(BothReplicas):
         self._compare(theirs)
 
     def _restart(self) -> None:
-        """Crash both, and start them again on what was flushed."""
+        """Crash both, and start them again on what was flushed; not where they differ as decided (DECISIONS.md 54)."""
+        stored = self.core.stored
+        own_id = self.core.identity.key.id
+        if stored is not None and stored.voted_id == own_id and stored.leader_id not in (own_id, UNKNOWN_ID):
+            return
         self._compare_logs()
         self.history.append("restart")
         self.outcome.inputs["restart"] += 1

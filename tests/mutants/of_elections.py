@@ -12,6 +12,7 @@ from raftlog.quorum.roles import starting
 from raftlog.quorum.roles.roles import Follower, KnownLeader, Leader, Prospective
 from raftlog.quorum.roles.transitions import ElectionWon
 from raftlog.quorum.roles.votes import Votes
+from raftlog.records.files.quorum_state import UNKNOWN_ID
 from raftlog.voters.voter_set import Endpoints, VoterSet
 from tests.mutants.of_quorum import RAFT, SCENARIOS
 from tests.mutants.planting import Mutant, Wrong, instead, swapped
@@ -58,6 +59,15 @@ def _for_itself_in_any_case(right: Wrong) -> Wrong:
     return begin
 
 
+def _candidate_again(right: Wrong) -> Wrong:
+    def starting_role(stored: Any, last_epoch: int, around: Any, **options: Any) -> Any:
+        if stored is not None and stored.voted_id == around.local_key.id:
+            stored = attrs.evolve(stored, leader_id=UNKNOWN_ID)
+        return right(stored, last_epoch, around, **options)
+
+    return starting_role
+
+
 def _without_asking_first(right: Wrong) -> Wrong:
     def begin_election(replica: Any, event: Any) -> None:
         right(replica, event)
@@ -96,6 +106,13 @@ MUTANTS: Final = (
         "a replica follows no leader without an address",
         "KAFKA-16529",
         swapped(starting, "starting_role", _following_without_an_address),
+        (SCENARIOS,),
+    ),
+    Mutant(
+        "K-lost-candidate",
+        "a candidate that has lost follows the leader after a restart",
+        "DECISIONS.md 54",
+        swapped(starting, "starting_role", _candidate_again),
         (SCENARIOS,),
     ),
     Mutant(

@@ -2,61 +2,33 @@
 """One replica's consensus core over a log in memory, whose disk is as fast as a call: effects are done at once."""
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import attrs
 
-from raftlog.errors import DecodeError, InvalidSnapshotIdError, OutOfSpaceError
+from raftlog.disk_work import DiskResult, DiskStep, DiskWork, nothing
 from raftlog.invariants import present
-from raftlog.log.control_records import KRaftControlRecordStateMachine, update_state
 from raftlog.log.memory_log import MemoryLog
-from raftlog.log.replicated_log import Isolation, ReplicatedLog
+from raftlog.log.replicated_log import ReplicatedLog
 from raftlog.log.retention import Retention
-from raftlog.log.snapshots import begin_snapshot
 from raftlog.offsets import OffsetAndEpoch
+from raftlog.quorum.driving.ports import Executor
+from raftlog.quorum.driving.replica_driver import ReplicaDriver
+from raftlog.quorum.election_states import check_transition
 from raftlog.quorum.leadership import PendingAppend
 from raftlog.quorum.quorum_config import QuorumConfig
-from raftlog.quorum.raft import Raft, StartingPoint
 from raftlog.quorum.seam.effects import (
-    AppendAsFollower,
-    AppendAsLeader,
-    DeliverBatches,
-    DeliverBootstrap,
     Delivering,
-    DeliverSnapshot,
-    Effect,
     EndAppend,
     EndRead,
     EndShutdown,
-    EnterEpoch,
-    FlushLog,
     Notice,
     NotifyLeaderChange,
     NotifyShutdown,
-    RaiseHighWatermark,
-    ReadLog,
     SendRequest,
     SendResponse,
-    StoreElectionState,
-    TruncateToEndOffset,
 )
 from raftlog.quorum.seam.identity import ReceivedRequest, ReplicaIdentity
-from raftlog.quorum.seam.log_view import LogView, control_record_view, log_view
-from raftlog.quorum.seam.snapshot_effects import (
-    AbandonFetchedSnapshot,
-    AbandonSnapshot,
-    AppendToFetchedSnapshot,
-    BeginFetchedSnapshot,
-    BeginSnapshot,
-    CleanLog,
-    FetchedSnapshotWork,
-    FreezeFetchedSnapshot,
-    FreezeSnapshot,
-    ReadSnapshot,
-    RestartAtLatestSnapshot,
-    SnapshotChunk,
-    SnapshotEffect,
-)
 from raftlog.records.batches.accumulator import BatchAccumulator
 from raftlog.records.files.quorum_state import QuorumStateData
 from raftlog.records.messages.raft.raft_messages import RaftRequest, RaftResponse
@@ -139,13 +111,34 @@ def write_bootstrap(log: ReplicatedLog, voters: VoterSet) -> None:
         writer.freeze(0)
 
 
-class SingleReplica:
+@attrs.define(eq=False)
+class MemoryElectionState:
+    """An election state in memory, with the rules of the one in files.
+
+    Attributes:
+        state: the one that was written last.
+        may_vote: whether no vote may have been forgotten.
+    """
+
+    state: QuorumStateData | None = None
+    may_vote: bool = True
+
+    def prepare_write(self, state: QuorumStateData) -> DiskWork[DiskResult[QuorumStateData]]:
+        """Prepare to keep a state, which is there once the work is finished."""
+        check_transition(state, self.state, may_vote=self.may_vote)
+
+        def take() -> DiskResult[QuorumStateData]:
+            self.state = state
+            return DiskResult(state, state.leader_epoch)
+
+        return DiskWork([DiskStep(nothing)], take)
+
+
+class SingleReplica(ReplicaDriver):
     """A core, its log and its stored election state. Effects on the network are collected.
 
     Attributes:
-        raft: the core.
         log: its log.
-        stored: its election state.
         requests: those that were sent and not taken.
         responses: those that were sent and not taken.
         ended: the appends that have ended.
@@ -153,7 +146,6 @@ class SingleReplica:
         shutdowns: that listeners were told of, or that are complete.
         deliveries: to listeners, in their order.
         leader_changes: that listeners were told, in their order.
-        fetched: the snapshot that is being fetched, or None.
         writer: the application's snapshot, or None.
         refused: numbers of snapshots of the application that were refused.
     """
@@ -170,10 +162,10 @@ class SingleReplica:
         may_vote: bool = True,
         has_been_voter: bool = False,
         wall_ms: int = 0,
+        executor: Executor | None = None,
+        wake: Callable[[], object] = nothing,
     ) -> None:
         self.log: ReplicatedLog = MemoryLog() if log is None else log
-        self.machine = KRaftControlRecordStateMachine(static_voters or VoterSet())
-        self.stored = stored
         self.identity, self.config = identity, config
         self.draws = draws or DictatedDraws()
         self.now_ms = 0
@@ -185,125 +177,44 @@ class SingleReplica:
         self.reads: list[EndRead] = []
         self.deliveries: list[Delivering] = []
         self.leader_changes: list[NotifyLeaderChange] = []
-        self.fetched: RawSnapshotWriter | None = None
         self.writer: RecordsSnapshotWriter | None = None
         self.refused: list[int] = []
-        found = StartingPoint(log=self._view(), stored=stored, may_vote=may_vote, has_been_voter=has_been_voter)
-        self.raft = Raft(identity, config, self.draws, found, monotonic_ms=0, wall_ms=wall_ms)
+        self._election_state = MemoryElectionState(stored, may_vote)
+        super().__init__(
+            self.log,
+            self._election_state,
+            identity=identity,
+            config=config,
+            draws=self.draws,
+            network=self,
+            application=self,
+            static_voters=static_voters,
+            has_been_voter=has_been_voter,
+            executor=executor,
+            wake=wake,
+            monotonic_ms=0,
+            wall_ms=wall_ms,
+        )
         self.settle()
 
-    def _view(self) -> LogView:
-        update_state(self.machine, self.log)
-        return log_view(self.log, control_record_view(self.machine))
+    @property
+    def stored(self) -> QuorumStateData | None:
+        """The election state that was written last."""
+        return self._election_state.state
 
-    def settle(self) -> None:
-        """Carry out effects until there are no more."""
-        while effects := self.raft.take_effects():
-            for effect in effects:
-                self._carry_out(effect)
+    @property
+    def fetched(self) -> RawSnapshotWriter | None:
+        """The snapshot that is being fetched."""
+        return self._driven.fetched
 
-    def _carry_out(self, effect: Effect) -> None:
-        match effect:
-            case SendRequest() | SendResponse():
-                self._send(effect)
-            case (
-                EndAppend()
-                | EndShutdown()
-                | NotifyShutdown()
-                | EndRead()
-                | DeliverBatches()
-                | DeliverSnapshot()
-                | DeliverBootstrap()
-                | NotifyLeaderChange()
-            ):
-                self._tell(effect)
-            case StoreElectionState():
-                self.stored = effect.state
-                self.raft.stored(effect.number)
-            case RaiseHighWatermark():
-                self.log.update_high_watermark(effect.offset)
-            case EnterEpoch():
-                self.log.initialize_leader_epoch(effect.epoch)
-                self._report(effect.number)
-            case AppendAsLeader():
-                self.log.append_as_leader(effect.batches, effect.epoch)
-                self._report(effect.number)
-            case ReadLog():
-                read = self.log.read(effect.offset, Isolation.UNCOMMITTED, effect.max_size_bytes)
-                self.raft.log_read(effect.number, bytes(read.records))
-            case AppendAsFollower():
-                self.log.append_as_follower(effect.records, effect.epoch)
-                self._report(effect.number)
-            case FlushLog():
-                self.log.flush()
-                self._report(effect.number)
-            case TruncateToEndOffset():
-                self.log.truncate_to_end_offset(effect.end_offset)
-                self._report(effect.number)
-            case ReadSnapshot() | BeginSnapshot() | FreezeSnapshot() | AbandonSnapshot():
-                self._carry_out_on_snapshot(effect)
-            case _:
-                self._carry_out_on_fetched_snapshot(effect)
-
-    def _send(self, effect: SendRequest | SendResponse) -> None:
+    def send(self, effect: SendRequest | SendResponse) -> None:
+        """Collect a message."""
         if isinstance(effect, SendRequest):
             self.requests.append(effect)
         else:
             self.responses.append(effect)
 
-    def _carry_out_on_fetched_snapshot(self, effect: FetchedSnapshotWork | CleanLog) -> None:
-        try:
-            match effect:
-                case BeginFetchedSnapshot():
-                    self.fetched = self.log.create_snapshot_unchecked(effect.snapshot_id)
-                case AppendToFetchedSnapshot():
-                    present(self.fetched, "the fetched snapshot").append_at(effect.position, effect.data)
-                case FreezeFetchedSnapshot():
-                    present(self.fetched, "the fetched snapshot").freeze()
-                    self._drop_fetched()
-                case AbandonFetchedSnapshot():
-                    self._drop_fetched()
-                case CleanLog():
-                    self.log.prepare_clean(effect.wall_ms).complete()
-                case RestartAtLatestSnapshot():
-                    self.log.truncate_to_latest_snapshot()
-        except (DecodeError, OutOfSpaceError) as error:
-            self._drop_fetched()
-            self.raft.snapshot_refused(effect.number, str(error))
-        else:
-            self._report(effect.number)
-
-    def _drop_fetched(self) -> None:
-        if self.fetched is not None:
-            self.fetched.close()
-        self.fetched = None
-
-    def _carry_out_on_snapshot(self, effect: SnapshotEffect) -> None:
-        match effect:
-            case ReadSnapshot():
-                self.raft.snapshot_read(effect.number, self._read_snapshot(effect))
-            case BeginSnapshot():
-                try:
-                    self.writer = begin_snapshot(
-                        self.log, self.machine, effect.snapshot_id.offset, now_ms=effect.wall_ms
-                    )
-                except InvalidSnapshotIdError as error:
-                    self.refused.append(effect.number)
-                    self.raft.snapshot_refused(effect.number, str(error))
-            case FreezeSnapshot():
-                present(self.writer, "the application's snapshot").freeze(effect.wall_ms)
-                self.raft.snapshot_frozen(effect.number)
-            case AbandonSnapshot():
-                present(self.writer, "the application's snapshot").close()
-
-    def _read_snapshot(self, effect: ReadSnapshot) -> SnapshotChunk | None:
-        reader = self.log.read_snapshot(effect.snapshot_id)
-        if reader is None:
-            return None
-        with reader:
-            return SnapshotChunk(reader.size(), bytes(reader.read_at(effect.position, effect.max_size_bytes)))
-
-    def _tell(self, effect: Notice | NotifyLeaderChange) -> None:
+    def tell(self, effect: Notice | NotifyLeaderChange) -> None:
         """Keep what the application is told."""
         match effect:
             case EndAppend():
@@ -317,8 +228,13 @@ class SingleReplica:
             case _:
                 self.deliveries.append(effect)
 
-    def _report(self, number: int) -> None:
-        self.raft.log_changed(number, self._view())
+    def write_snapshot(self, number: int, writer: RecordsSnapshotWriter) -> None:
+        """Keep the writer."""
+        self.writer = writer
+
+    def snapshot_refused(self, number: int, reason: str) -> None:
+        """Keep the number."""
+        self.refused.append(number)
 
     def sleep(self, ms: int) -> None:
         """Let time pass."""

@@ -365,6 +365,7 @@ def test_a_result_that_is_not_due_is_misuse() -> None:
         core.raft.stored(77)
     with pytest.raises(ValueError, match="effect 77 is not the work on the log"):
         core.raft.log_changed(77, log_view(core.log, control_record_view(core.machine)))
+    core.raft.log_read(77, b"")
     core.raft.receive_response(77, vote_response(is_granted=True, epoch=1))
     core.raft.request_failed(77)
     assert core.raft.role == role

@@ -23,7 +23,8 @@ def starting_role(stored: QuorumStateData | None, last_epoch: int, around: Surro
         around: what the role depends on.
         may_stand: whether this replica may stand for election.
 
-    Differs: a replica that was a candidate, and is no voter, is unattached; Kafka does not start.
+    Differs: a replica that was a candidate, and is no voter, is unattached; Kafka does not start. One that voted for
+    itself, and then learned of the leader that was elected, follows it (DECISIONS.md 54).
     """
     deadline = around.new_election_deadline_ms() if around.is_voter else None
     if stored is None or stored.leader_epoch < last_epoch:
@@ -33,7 +34,7 @@ def starting_role(stored: QuorumStateData | None, last_epoch: int, around: Surro
     if leader == key.id and not around.voters.is_only_voter(key):
         return Resigned(epoch, key.id, (), _others(around), around.new_election_deadline_ms())
     voted = stored.voted_key
-    if voted is not None and _is_same(voted, key) and may_stand and around.is_voter:
+    if leader is None and voted is not None and _is_same(voted, key) and may_stand and around.is_voter:
         votes = Votes.begin(around.voters.voter_keys, key.id)
         return Candidate(epoch, key, votes, around.new_election_deadline_ms())
     endpoints = around.voters.listeners(leader) if leader not in (None, key.id) else None

@@ -87,6 +87,12 @@ class LogView:
             control_records=self.control_records.trimmed(snapshot_id.offset),
         )
 
+    def is_older_than(self, other: "LogView") -> bool:
+        """Whether this is an earlier view of the same log: the log has grown since, or was truncated."""
+        if self.generation != other.generation:
+            return self.generation < other.generation
+        return self.state.end_offset < other.state.end_offset or self.flushed_offset < other.flushed_offset
+
 
 def log_view(log: ReplicatedLog, control_records: ControlRecordView) -> LogView:
     """Return the view of a log whose control records were read to the end."""

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the functions that carry out effects share: the core, its log, its store, and the disk work that is queued."""
+
+import contextlib
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from raftlog.disk_work import DiskWork
+from raftlog.errors import QuarantinedLogError, RaftLogError
+from raftlog.log.control_records import KRaftControlRecordStateMachine, update_state
+from raftlog.log.replicated_log import ReplicatedLog
+from raftlog.quorum.driving.disk_queue import DiskQueue, Job
+from raftlog.quorum.driving.ports import Application, ElectionStateStore, Transport
+from raftlog.quorum.raft import Raft
+from raftlog.quorum.seam.log_view import LogView, control_record_view, log_view
+from raftlog.snapshot.raw import RawSnapshotWriter
+from raftlog.snapshot.writer import RecordsSnapshotWriter
+
+
+def view_of(log: ReplicatedLog, machine: KRaftControlRecordStateMachine) -> LogView:
+    """Let a state machine read what is new in a log, and return the view.
+
+    Of a log in quarantine, the control records below the damage are known.
+
+    Raises:
+        RaftLogError: as ``update_state``, but not QuarantinedLogError.
+    """
+    with contextlib.suppress(QuarantinedLogError):
+        update_state(machine, log)
+    return log_view(log, control_record_view(machine))
+
+
+@attrs.define(eq=False)
+class Driven:
+    """A replica that is driven.
+
+    Attributes:
+        raft: the core.
+        log: its log.
+        machine: the log's control records, read up to its end.
+        election_state: where the election state is kept.
+        network: carries the messages.
+        application: is told what becomes of its appends.
+        log_queue: work on the log.
+        state_queue: election states to be written.
+        snapshot_queue: the application's snapshot, to be frozen.
+        fetched: the snapshot that is being fetched from a leader, or None.
+        writer: of the application's snapshot, or None.
+    """
+
+    raft: Raft
+    log: ReplicatedLog
+    machine: KRaftControlRecordStateMachine
+    election_state: ElectionStateStore
+    network: Transport
+    application: Application
+    log_queue: DiskQueue
+    state_queue: DiskQueue
+    snapshot_queue: DiskQueue
+    fetched: RawSnapshotWriter | None = None
+    writer: RecordsSnapshotWriter | None = None
+
+    @property
+    def queues(self) -> tuple[DiskQueue, DiskQueue, DiskQueue]:
+        """The queues of the log, of election states, and of the application's snapshot."""
+        return self.log_queue, self.state_queue, self.snapshot_queue
+
+    def work_on_log(self, number: int, prepare: Callable[[], DiskWork[Any]]) -> None:
+        """Do something to the log in its turn, and report it with a new view."""
+        report, failed = functools.partial(self.report_log, number), functools.partial(self.fail, number)
+        self.log_queue.add(Job(number, prepare, report, failed))
+
+    def report_log(self, number: int) -> None:
+        """Report work on the log with a new view; if the log cannot be read, as failed."""
+        try:
+            view = view_of(self.log, self.machine)
+        except RaftLogError as error:
+            self.fail(number, error)
+        else:
+            self.raft.log_changed(number, view)
+
+    def fail(self, number: int, error: RaftLogError) -> None:
+        """Report that an effect has failed."""
+        self.raft.effect_failed(number, f"{type(error).__name__}: {error}")

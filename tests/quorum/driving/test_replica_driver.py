@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A driver does work for the disk one piece at a time, in order, on the threads of an executor, and stops cleanly."""
+
+import concurrent.futures
+import random
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from raftlog.disk_work import DiskStep
+from raftlog.errors import StorageError, WorkUnderWayError
+from raftlog.quorum.roles.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
+from raftlog.quorum.seam.effects import (
+    AppendOutcome,
+    EndAppend,
+    EnterEpoch,
+    SendRequest,
+    SendResponse,
+    StoreElectionState,
+    TruncateToEndOffset,
+)
+from tests.quorum.driving.driven_replicas import ByHand, Recorded, some_input
+from tests.quorum.messages import begin_quorum_epoch_request, vote_response
+from tests.quorum.single_replica import MemoryElectionState
+
+STEPS = 60
+
+
+@pytest.fixture(scope="module")
+def threads() -> Iterator[concurrent.futures.ThreadPoolExecutor]:
+    """Two threads."""
+    with concurrent.futures.ThreadPoolExecutor(2) as executor:
+        yield executor
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=50)
+def test_threads_change_nothing_but_the_time(threads: concurrent.futures.ThreadPoolExecutor, seed: int) -> None:
+    """The same inputs give the same effects, log, election state and role, whether a call waits for the disk or not."""
+    blocking, threaded = Recorded(), Recorded(executor=threads)
+    for core in (blocking, threaded):
+        core.wait()
+        draw = random.Random(seed)
+        for _ in range(STEPS):
+            some_input(core, draw)
+            core.wait()
+    assert threaded.effects == blocking.effects
+    assert threaded.raft.role == blocking.raft.role
+    assert threaded.raft.halt_reason == blocking.raft.halt_reason
+    assert threaded.stored == blocking.stored
+    assert threaded.log.state == blocking.log.state
+    assert [bytes(each.buffer) for each in threaded.log.batches()] == [
+        bytes(each.buffer) for each in blocking.log.batches()
+    ]
+
+
+def _run_slowly(seed: int) -> Iterator[Recorded]:
+    """Yield a replica after each input and each work of a disk that may be slow."""
+    draw, disk = random.Random(seed), ByHand()
+    core = Recorded(executor=disk)
+    for _ in range(STEPS):
+        if draw.random() < 0.5:
+            disk.run()
+            core.settle()
+        else:
+            some_input(core, draw)
+        assert len(disk.waiting) <= 2
+        yield core
+    while disk.waiting:
+        disk.run()
+        core.settle()
+    assert core.is_settled
+    yield core
+
+
+@given(st.integers(0, 2**32))
+def test_a_log_is_never_in_an_epoch_that_the_election_state_does_not_know(seed: int) -> None:
+    """However slow the disk is; and in the end all work is done, unless the replica has halted."""
+    for core in _run_slowly(seed):
+        stored = 0 if core.stored is None else core.stored.leader_epoch
+        assert core.log.last_fetched_epoch <= max(2, stored)
+        assert core.log.state.high_watermark <= core.log.end_offset.offset
+
+
+def test_the_slow_runs_reach_every_role_and_effect() -> None:
+    """The properties above would prove nothing of what their runs never reach."""
+    roles, effects = set(), set()
+    for seed in range(150):
+        core = None
+        for core in _run_slowly(seed):
+            roles.add(type(core.raft.role))
+        assert core is not None
+        effects |= {type(each) for each in core.effects}
+    assert roles == {Unattached, Prospective, Candidate, Leader, Follower, Resigned}
+    assert effects >= {EnterEpoch, TruncateToEndOffset, EndAppend, StoreElectionState, SendResponse}
+
+
+def _leader(disk: ByHand) -> Recorded:
+    """Return a leader whose disk has nothing to do."""
+    core = Recorded(executor=disk)
+    core.sleep(1000)
+    for _ in range(2):
+        _work(core, disk)
+        for each in core.take_requests():
+            core.respond(each.number, vote_response(is_granted=True, epoch=core.raft.role.epoch))
+    _work(core, disk)
+    assert isinstance(core.raft.role, Leader)
+    return core
+
+
+def _work(core: Recorded, disk: ByHand) -> None:
+    while disk.waiting:
+        disk.run()
+        core.settle()
+
+
+def test_work_on_the_log_waits_for_the_election_state_before_it() -> None:
+    """The vote and the leader first: after a crash in between, the replica would seem to have forgotten its vote."""
+    disk = ByHand()
+    core = Recorded(executor=disk)
+    core.sleep(1000)
+    for _ in range(2):
+        _work(core, disk)
+        for each in core.take_requests():
+            core.respond(each.number, vote_response(is_granted=True, epoch=core.raft.role.epoch))
+    before = core.log.last_fetched_epoch
+    assert isinstance(core.raft.role, Leader)
+    assert any(isinstance(each, EnterEpoch) for each in core.effects)
+    assert len(disk.waiting) == 1  # The leader's election state; the log has not begun.
+    assert core.log.last_fetched_epoch == before
+
+
+def test_an_election_state_is_written_beside_work_on_the_log() -> None:
+    """A flush that takes long delays no vote."""
+    disk = ByHand()
+    core = _leader(disk)
+    core.append(b"a")
+    core.sleep(25)
+    assert len(disk.waiting) == 1
+    core.request(None, begin_quorum_epoch_request(2, core.raft.role.epoch + 1), version=1)
+    assert len(disk.waiting) == 2
+    flush, store = disk.waiting
+    disk.waiting.clear()
+    store()
+    core.settle()
+    assert core.stored is not None
+    assert core.stored.leader_id == 2
+    assert not core.is_settled
+    flush()
+    core.settle()
+    assert core.is_settled
+
+
+@pytest.mark.parametrize("failing", ["log", "election state"])
+def test_a_failure_of_the_disk_stops_the_replica(failing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was queued after it is dropped, and appends end."""
+    disk = ByHand()
+    core = _leader(disk)
+    appended = core.append(b"a")
+
+    def fail(*_: object) -> object:
+        raise StorageError("disk", "sync", "EIO")
+
+    if failing == "log":
+        monkeypatch.setattr(core.log, "prepare_flush", fail)
+        core.sleep(25)
+    else:
+        monkeypatch.setattr(MemoryElectionState, "prepare_write", fail)
+        core.request(None, begin_quorum_epoch_request(2, core.raft.role.epoch + 1), version=1)
+    assert core.raft.halt_reason is not None
+    assert "EIO" in core.raft.halt_reason
+    assert core.ended[-1].number == appended.number
+    assert core.ended[-1].outcome is not AppendOutcome.COMMITTED
+    assert core.is_settled
+
+
+def test_a_call_out_of_the_network_is_carried_out_after_what_is_under_way() -> None:
+    """A network that delivers at once may answer within ``send``: the pre-votes go out before the votes."""
+    core, order = Recorded(), []
+
+    def send(effect: SendRequest | SendResponse) -> None:
+        order.append(effect.number)
+        if isinstance(effect, SendRequest) and len(order) == 1:
+            core.respond(effect.number, vote_response(is_granted=True, epoch=core.raft.role.epoch))
+
+    core.send = send  # type: ignore[method-assign]
+    core.sleep(1000)
+    assert isinstance(core.raft.role, Candidate)
+    assert len(order) == 4
+    assert order == sorted(order)
+
+
+@pytest.mark.parametrize("has_run", [False, True])
+def test_a_driver_stops_in_the_middle_of_work(has_run: bool) -> None:
+    """Work that has not begun is cancelled, and work that has run is finished; the appends end, unknown."""
+    disk = ByHand()
+    core = _leader(disk)
+    appended = core.append(b"a")
+    core.sleep(25)
+    flushed = core.log.flushed_offset
+    if has_run:
+        disk.run()
+    core.stop()
+    core.stop()
+    assert core.is_settled
+    assert core.ended == [EndAppend(appended.number, appended.last_offset, AppendOutcome.UNKNOWN)]
+    assert core.log.flushed_offset == (core.log.end_offset.offset if has_run else flushed)
+    core.sleep(10_000)
+    assert core.is_settled
+    core.log.flush()
+
+
+def test_a_driver_does_not_stop_while_its_work_is_being_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The caller waits for its threads, and stops again."""
+    disk = ByHand()
+    core = _leader(disk)
+    core.append(b"a")
+    refused: list[WorkUnderWayError] = []
+
+    def stop_meanwhile() -> None:
+        try:
+            core.stop()
+        except WorkUnderWayError as error:
+            refused.append(error)
+
+    prepare = core.log.prepare_flush
+    monkeypatch.setattr(core.log, "prepare_flush", lambda: prepare().precede(DiskStep(stop_meanwhile)))
+    core.sleep(25)
+    disk.run()
+    assert len(refused) == 1
+    core.stop()
+    assert core.is_settled
+    assert core.log.flushed_offset == core.log.end_offset.offset
