@@ -78,6 +78,7 @@ def _act_in_role(replica: LocalReplica) -> None:
         case Unattached() | Follower() if is_shutting_down:
             return
         case Unattached():
+            role = _with_election_deadline(replica, role)
             if may_begin and role.election_deadline_ms is not None and role.election_deadline_ms <= replica.now_ms:
                 begin_election(replica, ElectionTimedOut())
             elif not replica.is_fetching_paused:
@@ -99,6 +100,14 @@ def _act_in_role(replica: LocalReplica) -> None:
             announce_resignation(replica, role)
             if role.election_deadline_ms <= replica.now_ms and role.epoch < MAX_EPOCH and not is_shutting_down:
                 replica.change_role(ElectionTimedOut())
+
+
+def _with_election_deadline(replica: LocalReplica, role: Unattached) -> Unattached:
+    """Give a voter without an election deadline one: it has lost its leader before it knew that it is a voter."""
+    if role.election_deadline_ms is None and replica.is_voter:
+        deadline_ms = replica.surroundings().new_election_deadline_ms()
+        replica.role = role = attrs.evolve(role, election_deadline_ms=deadline_ms)
+    return role
 
 
 def keep_leadership(replica: LocalReplica) -> None:
