@@ -48,8 +48,12 @@ FATAL = {
     "request from the leader itself": False,
     "fetch snapshot response with an invalid": False,
     "Unexpected acknowledgement from non-voter": False,
+    "leads on as an observer": True,
 }
-"""What Kafka's client may die of, by a part of the message, and whether raftlog's replica halts (DECISIONS.md, 54)."""
+"""What ends a sequence: Kafka's client dies, or the two go different ways; and whether raftlog's replica stops.
+
+By a part of Kafka's message; each is in DECISIONS.md, 54.
+"""
 
 
 class DisagreementError(AssertionError):
@@ -227,6 +231,9 @@ class BothReplicas:
         self.outcome.steps += 1
         self.outcome.roles[theirs.state[0]] += 1
         self._listen()
+        if theirs.state[0] == "Leader" and isinstance(self.core.raft.role, Resigned) and not self._is_voter():
+            self.outcome.fatal = "leads on as an observer"  # After a removal whose request has expired.
+            return
         ours = self._our_state()
         if ours[5] == "-1":
             # A leader that resigns as it commits its own removal: Kafka's listener has read that already.
@@ -319,6 +326,9 @@ class BothReplicas:
         if theirs != ours:
             history = "\n".join(self.history)
             raise DisagreementError(f"{history}\n{what}:\n  Kafka   {theirs}\n  raftlog {ours}")
+
+    def _is_voter(self) -> bool:
+        return self.core.machine.last_voter_set.is_voter(LOCAL)
 
     def _our_state(self) -> list[str]:
         raft, stored, log = self.core.raft, self.core.stored, self.core.log

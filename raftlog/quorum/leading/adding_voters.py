@@ -80,6 +80,8 @@ def handle_api_versions_response(
     joiner = None if change is None else change.joiner
     if leadership is None or change is None or joiner is None or change.offset is not None:
         return ResponseOutcome.DONE
+    if sent.destination.id != joiner.key.id:
+        return ResponseOutcome.DONE  # It answers an earlier change, which has expired.
     if response.error_code:
         end_change(replica, leadership, not_now(f"{joiner.key} answers with error {response.error_code}"))
         return ResponseOutcome.FAILED

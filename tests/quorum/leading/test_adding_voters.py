@@ -203,6 +203,21 @@ def test_a_late_answer_of_a_new_voter_is_ignored() -> None:
     assert (errors(core), voter_ids(core)) == ([], {1, 2, 3})
 
 
+def test_a_late_answer_of_another_voter_is_ignored() -> None:
+    """It says nothing of the one that is being added now."""
+    core, other = fenced_leader(), replica_key(5)
+    catch_up(core, JOINER)
+    assert ask(core, add_voter_request(JOINER)) == []
+    late = question(core)
+    core.sleep(1_999)
+    catch_up(core, other)
+    core.sleep(1)
+    assert errors(core) == [ErrorCode.REQUEST_TIMED_OUT]
+    assert ask(core, add_voter_request(other)) == []
+    core.respond(late.number, api_versions_response(error=ErrorCode.INVALID_REQUEST))
+    assert (errors(core), voter_ids(core)) == ([], {1, 2, 3})
+
+
 def test_a_second_voter_of_a_leader_that_was_alone() -> None:
     """The only voter has led long with nobody in touch. The check of quorum begins with the second (KAFKA-16144)."""
     core = fenced_leader((1,))
