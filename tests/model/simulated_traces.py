@@ -59,7 +59,7 @@ class TracedSimulation:
     """
 
     def __init__(self, seed: int) -> None:
-        self.simulation = Simulation(random.Random(seed))
+        self.simulation = Simulation(random.Random(seed), changes_voters=False)
         self.events: list[Event] = []
         machines = self.simulation.machines
         keys = [machine.directory.identity.key for machine in machines.values()]

@@ -28,6 +28,7 @@ class FaultPlan:
         crash_interval_ms: between crashes.
         armed_crashes: the share of crashes that wait until the replica has records that are not synced.
         pause_interval_ms: between pauses of a process.
+        change_interval_ms: between changes of the voters.
         clock_error_ppm: by how much clocks are too fast or too slow, at most.
         sync_ms: of a sync, on average.
         slow_sync: the share of syncs that take fifty times as long.
@@ -47,6 +48,7 @@ class FaultPlan:
     crash_interval_ms: int
     armed_crashes: float
     pause_interval_ms: int
+    change_interval_ms: int
     clock_error_ppm: int
     sync_ms: float
     slow_sync: float
@@ -61,7 +63,8 @@ def draw_fault_plan(chance: Chance) -> FaultPlan:
         return chance.random() < probability
 
     voters = chance.choice(_VOTERS)
-    observers = 1 if voters <= 2 or is_on(0.25) else 0
+    change_interval_ms = chance.choice((1_500, 5_000)) if is_on() else 0
+    observers = 1 if voters <= 2 or change_interval_ms or is_on(0.25) else 0
     return FaultPlan(
         voters=voters,
         observers=observers,
@@ -74,6 +77,7 @@ def draw_fault_plan(chance: Chance) -> FaultPlan:
         crash_interval_ms=chance.choice((5_000, 9_000, 14_000)),
         armed_crashes=chance.choice((0.6, 0.95)),
         pause_interval_ms=chance.choice((5_000, 15_000)) if is_on(0.4) else 0,
+        change_interval_ms=change_interval_ms,
         clock_error_ppm=chance.choice((1_000, 100_000)) if is_on() else 0,
         sync_ms=chance.choice((1.0, 5.0, 20.0)),
         slow_sync=0.01 if is_on(0.3) else 0.0,

@@ -5,8 +5,13 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 from raftlog.quorum.quorum_config import QuorumConfig
-from raftlog.quorum.seam.effects import EndAppend, SendRequest, SendResponse
+from raftlog.quorum.seam.effects import EndAppend, EndRead, SendRequest, SendResponse
 from raftlog.quorum.seam.identity import ReceivedRequest
+from raftlog.records.messages.raft.api_versions_messages import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    ApiVersionsResponseSupportedFeatureKey,
+)
 from raftlog.records.messages.raft.raft_messages import RaftRequest, RaftResponse
 from raftlog.testing.simulator.chance import Chance, exponential_ms
 from raftlog.testing.simulator.checks.promises import PromiseCheck
@@ -19,6 +24,14 @@ from raftlog.testing.simulator.violation import check
 FIRST_PORT = 9990
 """A replica listens at this port plus its id."""
 REQUEST_VERSION = 17
+ADMIN = "admin"
+"""The token of requests that come from no replica."""
+_API_VERSIONS = ApiVersionsResponse(
+    error_code=0,
+    api_keys=(),
+    supported_features=(ApiVersionsResponseSupportedFeatureKey(name="kraft.version", min_version=0, max_version=1),),
+)
+"""The answer of the server of a process, which does not ask its core."""
 WALL_MS = 1_700_000_000_000
 
 
@@ -43,6 +56,10 @@ class MachineOwner(Protocol):
 
     def crashed(self, machine: "Machine", process: ReplicaProcess) -> None:
         """Note that the process of a machine has crashed."""
+        ...
+
+    def read_ended(self, process: ReplicaProcess, effect: EndRead) -> None:
+        """Note what became of a read."""
         ...
 
     def append_ended(self, process: ReplicaProcess, effect: EndAppend) -> None:
@@ -118,6 +135,12 @@ class Machine:
             self._timeline.note(self.id, self.directory.ledger.end_offset)
             self._owner.crashed(self, process)
 
+    def replace_disk(self, directory: Directory) -> None:
+        """Stop the process, and start another one on an empty directory."""
+        self.crash()
+        self.directory = directory
+        self.start()
+
     def pause(self) -> None:
         """Give the process no time, and no messages."""
         self.is_paused = self.process is not None
@@ -190,10 +213,14 @@ class Machine:
         self._network.send(self.id, receiver.id, receiver.request_arrived, envelope)
 
     def request_arrived(self, envelope: Envelope) -> None:
-        """Give a request to the process; a machine without one refuses it."""
+        """Give a request to the process; a machine without one refuses it. Its server answers ApiVersions."""
         if self.process is None:
             sender = envelope.sender
             self._network.send(self.id, sender.id, sender.request_failed, envelope)
+            return
+        if isinstance(envelope.request, ApiVersionsRequest):
+            sender = envelope.sender
+            self._network.send(self.id, sender.id, sender.response_arrived, envelope, _API_VERSIONS)
             return
         self._give(self.process, self._receive_request, self.process, envelope)
 
@@ -205,6 +232,8 @@ class Machine:
     def send_response(self, process: ReplicaProcess, effect: SendResponse) -> None:
         """Send a response to the machine that has sent the request."""
         envelope = effect.token
+        if envelope == ADMIN:
+            return
         assert isinstance(envelope, Envelope)
         self._promises.response_sent(self.directory.ledger, envelope.request, effect.message)
         sender = envelope.sender
@@ -232,3 +261,7 @@ class Machine:
     def append_ended(self, process: ReplicaProcess, effect: EndAppend) -> None:
         """Tell the clients what became of an append."""
         self._owner.append_ended(process, effect)
+
+    def read_ended(self, process: ReplicaProcess, effect: EndRead) -> None:
+        """Tell the clients what became of a read."""
+        self._owner.read_ended(process, effect)

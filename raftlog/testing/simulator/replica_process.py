@@ -14,6 +14,7 @@ from raftlog.quorum.seam.effects import (
     AppendAsLeader,
     Effect,
     EndAppend,
+    EndRead,
     EnterEpoch,
     FlushLog,
     RaiseHighWatermark,
@@ -45,6 +46,10 @@ class Host(Protocol):
 
     def append_ended(self, process: "ReplicaProcess", effect: EndAppend) -> None:
         """Tell a client what became of its append."""
+        ...
+
+    def read_ended(self, process: "ReplicaProcess", effect: EndRead) -> None:
+        """Tell a client what became of its read."""
         ...
 
     def sync(self, process: "ReplicaProcess", done: Callable[[], None]) -> None:
@@ -140,6 +145,8 @@ class ReplicaProcess:
                         host.send_response(self, effect)
                     case EndAppend():
                         host.append_ended(self, effect)
+                    case EndRead():
+                        host.read_ended(self, effect)
                     case ReadLog():
                         read = self._log.read(effect.offset, Isolation.UNCOMMITTED, effect.max_size_bytes)
                         raft.log_read(effect.number, read.records)

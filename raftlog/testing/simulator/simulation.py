@@ -3,6 +3,7 @@
 
 import traceback
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Final
 
@@ -10,7 +11,7 @@ import attrs
 
 from raftlog.quorum.quorum_config import QuorumConfig
 from raftlog.quorum.roles.roles import Leader
-from raftlog.quorum.seam.effects import EndAppend
+from raftlog.quorum.seam.effects import EndAppend, EndRead
 from raftlog.quorum.seam.identity import ReplicaIdentity
 from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID
 from raftlog.snapshot.writer import RecordsSnapshotWriter
@@ -21,6 +22,7 @@ from raftlog.testing.simulator.checks.disk_witness import DiskWitness
 from raftlog.testing.simulator.checks.promises import PromiseCheck
 from raftlog.testing.simulator.fault_plan import FaultPlan, draw_fault_plan
 from raftlog.testing.simulator.machine import FIRST_PORT, Machine
+from raftlog.testing.simulator.membership import Membership
 from raftlog.testing.simulator.network import Network
 from raftlog.testing.simulator.replica_process import Directory, ReplicaProcess
 from raftlog.testing.simulator.timeline import Timeline
@@ -74,7 +76,9 @@ class ScheduleOutcome:
         lost: how many did not.
         acknowledged: how many appends were.
         unknown: how many appends have an unknown outcome.
+        reads: how many reads were confirmed.
         leaders: how many epochs had a leader.
+        voter_changes: how many voter sets leaders have written that differ from those before.
         crashes: how many processes crashed.
         lossy_crashes: how many of them lost records that were not synced.
         events: how many events there were.
@@ -87,7 +91,9 @@ class ScheduleOutcome:
     lost: int
     acknowledged: int
     unknown: int
+    reads: int
     leaders: int
+    voter_changes: int
     crashes: int
     lossy_crashes: int
     events: int
@@ -106,11 +112,14 @@ class Simulation:
 
     Args:
         chance: all randomness, and nothing else, comes from it.
+        changes_voters: whether schedules may have an operator that changes the voters.
     """
 
-    def __init__(self, chance: Chance) -> None:
+    def __init__(self, chance: Chance, *, changes_voters: bool = True) -> None:
         self._chance = chance
         self.plan: FaultPlan = draw_fault_plan(chance)
+        if not changes_voters:
+            self.plan = attrs.evolve(self.plan, change_interval_ms=0)
         self.timeline = Timeline()
         self.oracle = ClientOracle()
         self.history = CommittedHistory(self.oracle.committed)
@@ -121,17 +130,28 @@ class Simulation:
         self._is_healing = False
         self._fresh: ClientAppend | None = None
         self._voters = VoterSet.of(voter_node(replica_key(each)) for each in range(1, self.plan.voters + 1))
+        self._directories: Counter[int] = Counter()
+        self._membership = Membership(self.machines, chance, self._new_directory)
         promises = PromiseCheck(self.witness)
         for each in range(1, self.plan.voters + self.plan.observers + 1):
-            directory = Directory(self.witness, self._identity(replica_key(each)), self._voters)
-            _bootstrap(directory, self._voters)
+            directory = self._new_directory(each)
             self.machines[each] = Machine(
                 directory, self.machines, self.timeline, self.network, chance, self.plan, CONFIG, promises, self
             )
 
+    def _new_directory(self, replica_id: int) -> Directory:
+        """Return an empty directory for a replica, which names the first voters."""
+        key = replica_key(replica_id, self._directories[replica_id])
+        self._directories[replica_id] += 1
+        directory = Directory(self.witness, self._identity(key), self._voters)
+        _bootstrap(directory, self._voters)
+        return directory
+
     def _identity(self, key: ReplicaKey) -> ReplicaIdentity:
-        voters, asks = self.plan.voters, self.plan.do_voters_ask_bootstrap
-        servers = tuple(HostPort("localhost", FIRST_PORT + each) for each in range(1, voters + 1))
+        voters, asks, count = self.plan.voters, self.plan.do_voters_ask_bootstrap, self.plan.voters
+        if self.plan.change_interval_ms:
+            asks, count = True, voters + self.plan.observers
+        servers = tuple(HostPort("localhost", FIRST_PORT + each) for each in range(1, count + 1))
         return ReplicaIdentity(
             key=key,
             cluster_id="simulated",
@@ -164,7 +184,9 @@ class Simulation:
             lost=self.network.lost,
             acknowledged=self.oracle.acknowledged,
             unknown=self.oracle.outcomes[Told.UNKNOWN],
+            reads=self.oracle.confirmed_reads,
             leaders=len(self.history.leaders),
+            voter_changes=self.witness.voter_changes,
             crashes=sum(each.crash_count for each in self.machines.values()),
             lossy_crashes=sum(each.lossy_crash_count for each in self.machines.values()),
             events=self.timeline.event_count,
@@ -181,12 +203,18 @@ class Simulation:
                 append = self.workload.append(leader)
                 if self._is_healing and append is not None and self._fresh is None:
                     self._fresh = append
+            if self._chance.random() < 0.3:
+                self.workload.read(leader)
             self.machines[leader.directory.identity.key.id].settle()
         self.timeline.after(1 + exponential_ms(self._chance, self.plan.append_interval_ms), self._append)
 
     def append_ended(self, process: ReplicaProcess, effect: EndAppend) -> None:
         """Tell the clients what became of an append."""
         self.workload.append_ended(process, effect)
+
+    def read_ended(self, process: ReplicaProcess, effect: EndRead) -> None:
+        """Tell the clients what became of a read."""
+        self.workload.read_ended(process, effect, self.history.end_offset)
 
     # Faults
 
@@ -197,6 +225,7 @@ class Simulation:
             (plan.crash_interval_ms, self._crash),
             (plan.cut_interval_ms, self._cut),
             (plan.pause_interval_ms, self._pause),
+            (plan.change_interval_ms, self._change_voters),
         ):
             if interval_ms:
                 after(interval_ms, fault)
@@ -240,8 +269,25 @@ class Simulation:
     def _pause(self) -> None:
         machine = self._victim()
         machine.pause()
-        self._after(700, machine.resume)
+        self._after(1200, lambda: self._resume(machine))
         self._after(self.plan.pause_interval_ms, self._pause)
+
+    def _change_voters(self) -> None:
+        leader = self.workload.leader_among(self.running)
+        if leader is not None:
+            self._membership.change(leader, self.timeline.now_ms)
+        if self._chance.random() < 0.1:
+            epochs = sorted(self.history.leaders)[-3:]
+            recent_leaders = frozenset(self.history.leaders[each].key.id for each in epochs)
+            self._membership.replace_disk(self.timeline.now_ms, recent_leaders)
+        self._after(self.plan.change_interval_ms, self._change_voters)
+
+    def _resume(self, machine: Machine) -> None:
+        """End a pause. A client may read at once, before the replica learns what has happened meanwhile."""
+        process = machine.process
+        if process is not None and machine.is_paused and isinstance(process.raft.role, Leader):
+            self.workload.read(process)
+        machine.resume()
 
     # Recovery
 

@@ -11,9 +11,12 @@ class ViolationError(Exception):
     """
 
     def __init__(self, invariant: str, description: str) -> None:
-        super().__init__(f"{invariant}: {description}")
+        super().__init__(invariant, description)
         self.invariant = invariant
         self.description = description
+
+    def __str__(self) -> str:
+        return f"{self.invariant}: {self.description}"
 
 
 def check(holds: bool, invariant: str, description: str, *values: object) -> None:

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clients that append to whatever replica says that it leads, and an oracle that checks what they are told."""
 
+import contextlib
 from collections.abc import Iterable
 
 from raftlog.errors import BufferExhaustedError, NotLeaderError
 from raftlog.quorum.roles.roles import Leader
-from raftlog.quorum.seam.effects import AppendOutcome, EndAppend
+from raftlog.quorum.seam.effects import AppendOutcome, EndAppend, EndRead, ReadOutcome
 from raftlog.testing.simulator.chance import Chance
 from raftlog.testing.simulator.checks.client_oracle import ClientAppend, ClientOracle, Told
 from raftlog.testing.simulator.replica_process import ReplicaProcess
@@ -30,6 +31,7 @@ class Workload:
         self.oracle = oracle
         self._chance = chance
         self._waiting: dict[ReplicaProcess, dict[int, ClientAppend]] = {}
+        self._reads: dict[tuple[ReplicaProcess, int], int] = {}
 
     def append(self, process: ReplicaProcess) -> ClientAppend | None:
         """Append some records at a replica that believes to lead; None if it refuses."""
@@ -53,6 +55,19 @@ class Workload:
         append = waiting.pop(effect.number)
         check(append.last_offset == effect.last_offset, "offsets-in-order", "{} for {}", effect, append)
         self.oracle.ended(append, _TOLD[effect.outcome])
+
+    def read(self, process: ReplicaProcess) -> None:
+        """Begin a read at a replica that believes to lead; it may refuse."""
+        acknowledged_end = self.oracle.acknowledged_end
+        with contextlib.suppress(NotLeaderError):
+            self._reads[process, process.raft.read_barrier()] = acknowledged_end
+
+    def read_ended(self, process: ReplicaProcess, effect: EndRead, committed_end: int) -> None:
+        """Answer a read, or give it up."""
+        acknowledged_end = self._reads.pop((process, effect.number), None)
+        check(acknowledged_end is not None, "one-outcome", "a read that nobody waits for: {}", effect)
+        if effect.outcome is ReadOutcome.CONFIRMED and acknowledged_end is not None:
+            self.oracle.read_confirmed(acknowledged_end, effect.offset, committed_end)
 
     def crashed(self, process: ReplicaProcess) -> None:
         """Leave the clients of a process without an answer."""

@@ -44,6 +44,8 @@ KILLERS: Final = (
     Killer("acknowledged-is-committed", "told-when-written", 5),
     Killer("failed-never", "R-unknown", 15),
     Killer("value-once", "written-twice", 5),
+    Killer("reads-are-linearizable", "reads-unconfirmed", 40),
+    Killer("reads-are-committed", "reads-uncommitted", 5),
     Killer("one-outcome", "told-twice", 5),
     Killer("offsets-in-order", "told-out-of-order", 5),
     Killer("no-error", "R30-core", 15),

@@ -10,7 +10,7 @@ from raftlog.offsets import OffsetAndEpoch, ValidOffsetAndEpoch
 from raftlog.quorum import acting
 from raftlog.quorum.elections import votes_asked
 from raftlog.quorum.following import fetching
-from raftlog.quorum.leading import appending, leading_epoch
+from raftlog.quorum.leading import appending, leading_epoch, reading
 from raftlog.quorum.replica import LocalReplica
 from raftlog.quorum.roles import starting, votes
 from raftlog.quorum.roles.roles import Prospective, Resigned, Unattached
@@ -169,6 +169,20 @@ def _but_not_followers(right: Wrong) -> Wrong:
     return deadline_ms
 
 
+def _at_its_word(right: Wrong) -> Wrong:
+    return lambda core, leadership: leadership.reads.newest
+
+
+def _up_to_the_log_end(right: Wrong) -> Wrong:
+    def begin(core: Any, leadership: Any) -> None:
+        right(core, leadership)
+        pending, end = leadership.reads.pending, core.log.state.end_offset
+        for index, each in enumerate(pending):
+            pending[index] = each._replace(offset=end + 1)
+
+    return begin
+
+
 def _bug(name: str, rule: str, plant: Any) -> Mutant:
     return Mutant(name, rule, "", plant, ())
 
@@ -201,6 +215,12 @@ _OWN: Final = (
         "the high watermark rises",
         swapped(LocalReplica, "raise_high_watermark", _and_back_again),
     ),
+    _bug(
+        "reads-unconfirmed",
+        "a read is confirmed by a majority after it began",
+        swapped(reading, "_confirmed_by_majority", _at_its_word),
+    ),
+    _bug("reads-uncommitted", "a read is of what is committed", swapped(reading, "_begin", _up_to_the_log_end)),
     _bug("told-twice", "an append ends once", swapped(appending, "end_committed", _telling_twice)),
     _bug(
         "told-out-of-order",

@@ -7,6 +7,7 @@ there was a violation.
 
 import argparse
 import concurrent.futures
+import contextlib
 import gc
 import multiprocessing
 import os
@@ -58,7 +59,18 @@ class Totals:
             self.violations[seed] = str(outcome.violation)
         self.counting += outcome.counts
         self.sums["schedules"] += 1
-        for name in ("delivered", "lost", "acknowledged", "unknown", "leaders", "crashes", "lossy_crashes", "events"):
+        for name in (
+            "delivered",
+            "lost",
+            "acknowledged",
+            "unknown",
+            "reads",
+            "leaders",
+            "voter_changes",
+            "crashes",
+            "lossy_crashes",
+            "events",
+        ):
             self.sums[name] += getattr(outcome, name)
 
 
@@ -79,6 +91,12 @@ def outcomes(seeds: range, processes: int) -> Iterator[tuple[int, ScheduleOutcom
             yield from some
 
 
+def _until_interrupted(some: Iterator[tuple[int, ScheduleOutcome]]) -> Iterator[tuple[int, ScheduleOutcome]]:
+    """Yield what comes before an interrupt, so that the totals so far can be printed."""
+    with contextlib.suppress(KeyboardInterrupt):
+        yield from some
+
+
 def _seeds(text: str) -> range:
     first, _, end = text.partition("..")
     return range(int(first), int(end) if end else int(first) + 1)
@@ -95,7 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.plant is not None:
         BUGS[options.plant].plant()
     totals, started, cpu_before_s = Totals(), time.monotonic(), sum(os.times()[:4])
-    for seed, outcome in outcomes(options.seeds, options.processes):
+    for seed, outcome in _until_interrupted(outcomes(options.seeds, options.processes)):
         if options.until is not None and outcome.violation is not None:
             if outcome.violation.invariant != options.until:
                 continue

@@ -55,11 +55,14 @@ class ClientOracle:
     """All values that clients have appended, and where they are committed.
 
     Attributes:
-        acknowledged: how many appends were.
         outcomes: how many appends ended in each way.
+        acknowledged_end: the end, exclusive, of all records that were acknowledged.
+        confirmed_reads: how many reads were.
     """
 
     outcomes: dict[Told, int] = attrs.field(factory=lambda: dict.fromkeys(Told, 0))
+    acknowledged_end: int = 0
+    confirmed_reads: int = 0
     _next_value: int = 0
     _offsets: dict[int, int] = attrs.field(factory=dict)
     _failed: set[int] = attrs.field(factory=set)
@@ -96,7 +99,26 @@ class ClientOracle:
             expected = list(range(base_offset, base_offset + append.count))
             found = [self._offsets.get(number) for number in numbers]
             check(found == expected, "acknowledged-is-committed", "{}: committed at {}", append, found)
+            self.acknowledged_end = max(self.acknowledged_end, append.last_offset + 1)
         elif told is Told.FAILED:
             self._failed.update(numbers)
             found = [self._offsets.get(number) for number in numbers]
             check(found.count(None) == len(found), "failed-never", "{}: committed at {}", append, found)
+
+    def read_confirmed(self, acknowledged_end: int, offset: int, committed_end: int) -> None:
+        """Note that a read is to be answered from the records below an offset.
+
+        Args:
+            acknowledged_end: that of this oracle when the read began.
+            offset: exclusive.
+            committed_end: of what is committed now, exclusive.
+        """
+        self.confirmed_reads += 1
+        check(
+            acknowledged_end <= offset,
+            "reads-are-linearizable",
+            "{} is acknowledged, read {}",
+            acknowledged_end,
+            offset,
+        )
+        check(offset <= committed_end, "reads-are-committed", "a read of {}, committed {}", offset, committed_end)

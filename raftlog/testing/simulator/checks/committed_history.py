@@ -34,6 +34,7 @@ class CommittedHistory:
         self._batches: dict[tuple[int, int], tuple[StoredBatch, StoredBatch | None, RecordBatch]] = {}
         self._synced: dict[int, dict[ReplicaKey, tuple[int, Ledger]]] = {}
         self._committed: list[StoredBatch] = []
+        self._commits: list[StoredBatch] = []  # The last batch of each commit: of the epoch of the leader that commits.
         self._by_base_offset: dict[int, StoredBatch] = {}
         self.end_offset = 0
         self.leaders: dict[int, Ledger] = {}
@@ -64,7 +65,7 @@ class CommittedHistory:
             return
         self.leaders[epoch] = leader
         self.latest_epoch = max(self.latest_epoch, epoch)
-        last = next((each for each in reversed(self._committed) if each.epoch < epoch), None)
+        last = next((each for each in reversed(self._commits) if each.epoch < epoch), None)
         if last is not None and last.next_offset > leader.start_offset:
             found = leader.batch_before(last.next_offset)
             check(found == last, "leader-completeness", "leader {} of epoch {}: {}", leader.key, epoch, found)
@@ -108,8 +109,10 @@ class CommittedHistory:
             self.end_offset = batch.next_offset
             self._on_commit(batch, self.content_of(batch))
             index += 1
-        if self.latest_epoch > self._committed[-1].epoch:
-            self._check_later_leaders(self._committed[-1])
+        last = self._committed[-1]
+        self._commits.append(last)
+        if self.latest_epoch > last.epoch:
+            self._check_later_leaders(last)
 
     def _check_later_leaders(self, batch: StoredBatch) -> None:
         """Check that leaders of later epochs, elected before a batch was known to be committed, have no other."""

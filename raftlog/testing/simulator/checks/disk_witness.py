@@ -23,6 +23,7 @@ class DiskWitness:
     def __init__(self, history: CommittedHistory) -> None:
         self.history = history
         self.ledgers: dict[ReplicaKey, Ledger] = {}
+        self.voter_changes = 0
         self._votes: dict[tuple[ReplicaKey, int], object] = {}
 
     def add(self, key: ReplicaKey, voters: frozenset[ReplicaKey]) -> Ledger:
@@ -63,6 +64,7 @@ class DiskWitness:
     def _check_change(self, ledger: Ledger, named: NamedVoters) -> None:
         """Check that the voter set in force is committed when a leader names another, and that majorities overlap."""
         before = ledger.voter_sets[-1]
+        self.voter_changes += before.keys != named.keys
         is_committed = before.offset < self.history.end_offset
         check(is_committed, "one-uncommitted-voter-set", "{} after {}, which is not committed", named, before)
         check(majorities_meet(before.keys, named.keys), "voter-sets-overlap", "{} after {}", named, before)

@@ -66,6 +66,11 @@ class Ledger:
         """The end of the log, exclusive."""
         return self.batches[-1].next_offset if self.batches else self.start_offset
 
+    @property
+    def leader_id(self) -> int:
+        """The leader that the durable election state names, or -1."""
+        return -1 if self.state is None else self.state.leader_id
+
     def index_of(self, offset: int) -> int:
         """Return the index of the batch that holds an offset, or the number of batches."""
         if self.batches and self.batches[-1].base_offset <= offset < self.batches[-1].next_offset:

@@ -67,3 +67,18 @@ def test_an_append_ends_once() -> None:
     oracle.ended(append, Told.UNKNOWN)
     with pytest.raises(ViolationError, match="one-outcome"):
         oracle.ended(append, Told.UNKNOWN)
+
+
+def test_a_read_sees_what_was_acknowledged_before() -> None:
+    """A read below that is a violation, and so is one above what is committed; at both limits it is right."""
+    oracle = ClientOracle()
+    first, values = oracle.next_values(1)
+    commit(oracle, 5, values)
+    oracle.ended(ClientAppend(first, 1, last_offset=5), Told.OK)
+    assert oracle.acknowledged_end == 6
+    oracle.read_confirmed(6, 6, committed_end=6)
+    assert oracle.confirmed_reads == 1
+    with pytest.raises(ViolationError, match="reads-are-linearizable"):
+        oracle.read_confirmed(6, 5, committed_end=6)
+    with pytest.raises(ViolationError, match="reads-are-committed"):
+        oracle.read_confirmed(6, 7, committed_end=6)

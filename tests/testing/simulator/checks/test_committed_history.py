@@ -77,6 +77,22 @@ def test_a_leader_without_committed_records() -> None:
         disks.lead(3, 3)
 
 
+def test_a_leader_without_what_later_leaders_have_committed() -> None:
+    """A batch of an older epoch that a later leader commits may be missing in a log that was elected in between."""
+    disks = QuorumDisks(3)
+    disks.lead(1, 1)
+    disks.append((1, 2), 1)
+    disks.sync(1)
+    disks.lead(1, 3)
+    disks.append((1, 2), 3)
+    disks.enter(2, 3)
+    disks.sync(1, 2)
+    assert disks.committed_end == 2
+    disks.lead(3, 2)
+    with pytest.raises(ViolationError, match="leader-completeness"):
+        disks.lead(3, 4)
+
+
 def test_what_is_committed_after_the_next_election() -> None:
     """A batch that is committed although a later leader, elected before, has another one is a violation."""
     disks = QuorumDisks(3)
