@@ -54,7 +54,7 @@ class Observed:
         self.core, self.asked, self.answered = core, 0, 0
         end = core.log.end_offset.offset
         self._ends = dict.fromkeys(core.machine.last_voter_set.voter_keys, end)
-        self._committed = end
+        self._committed, self._in_force = end, core.machine.last_voter_set
 
     def do(self, step: str | ReplicaKey) -> None:
         """Let something happen between two requests."""
@@ -87,14 +87,23 @@ class Observed:
         assert self.answered <= self.asked
         in_force = core.machine.last_voter_set
         self._ends[LOCAL] = core.log.flushed_offset
-        flushed = sorted((self._ends.get(each, -1) for each in in_force.voter_keys), reverse=True)
-        self._committed = max(self._committed, flushed[len(in_force) // 2])
+        reached = self._reached_by_majority_of(in_force)
         if isinstance(core.raft.role, Leader):
-            assert core.raft.high_watermark == self._committed
+            mark = core.raft.high_watermark
+            assert mark is not None
+            # One step may commit with the set before, and then write the next one.
+            assert reached <= mark <= max(reached, self._reached_by_majority_of(self._in_force))
+            self._committed = mark
+        self._in_force = in_force
         sets = list(core.machine.voter_sets())
         assert sum(each.offset >= self._committed for each in sets) <= 1
         for one, other in itertools.pairwise(each.value for each in sets):
             assert all(left & right for left in majorities(one) for right in majorities(other))
+
+    def _reached_by_majority_of(self, voters: VoterSet) -> int:
+        """Return what a majority of voters has flushed, if that is above what is committed."""
+        flushed = sorted((self._ends.get(each, -1) for each in voters.voter_keys), reverse=True)
+        return max(self._committed, flushed[len(voters) // 2])
 
 
 @given(
