@@ -47,7 +47,13 @@ class _Seen:
     view: View
     is_down: bool = True
     has_run: bool = False
+    forgotten_mark: int = 0
     log: tuple[list[StoredBatch], Log] = attrs.field(factory=lambda: ([], ()))
+
+
+def _has_begun(log: Log, epoch: int) -> bool:
+    """Whether a log has an entry of an epoch at its end."""
+    return bool(log) and log[-1] >> 8 == epoch
 
 
 class TracedSimulation:
@@ -95,14 +101,28 @@ class TracedSimulation:
         if machine.process is None:
             if not seen.is_down:
                 self._note_unseen(machine, seen)
-            seen.is_down = True
+            seen.is_down, seen.forgotten_mark = True, 0
             return
         view = self._view(machine, seen, ledger)
+        if not seen.is_down and seen.view.role == LEADER and view.role != LEADER:
+            self._note_unwritten(machine, seen)
+            view = self._view(machine, seen, ledger)
         if seen.is_down and seen.has_run:
             self.events.append(Event(self._indexes[ledger.key], view, is_crash=True))
         elif view != seen.view:
             self.events.append(Event(self._indexes[ledger.key], view))
         seen.view, seen.is_down, seen.has_run = view, False, True
+
+    def _note_unwritten(self, machine: Machine, seen: _Seen) -> None:
+        """Note that a leader has lost its epoch before it wrote its LeaderChange, which the trace has already.
+
+        To all others that is a leader which has crashed before its first flush.
+        """
+        log, view = self._log(seen, machine.directory.ledger), seen.view
+        if not _has_begun(log, view.epoch):
+            seen.forgotten_mark = view.high_watermark  # Until it rises, which the model can follow.
+            seen.view = view._replace(role=RESIGNED, log=log, flushed=len(log), high_watermark=0)
+            self.events.append(Event(self._index(machine.directory.ledger.key), seen.view, is_crash=True))
 
     def _note_unseen(self, machine: Machine, seen: _Seen) -> None:
         """Note what became durable at the last moment, before the process was told: it shapes the restart."""
@@ -142,10 +162,11 @@ class TracedSimulation:
             vote = UNKNOWN if state.voted_id < 0 else self._index(state.voted_key)
             if shown in (LEADER, RESIGNED):
                 vote = self._indexes[ledger.key]
-            if shown == LEADER and (not log or log[-1] >> 8 < epoch):
-                log = (*log, entry(epoch, LEADER_CHANGE))  # It is about to write it, and announces itself already.
+        if shown == LEADER and not _has_begun(log, epoch):
+            log = (*log, entry(epoch, LEADER_CHANGE))  # It is about to write it, and announces itself already.
         # The core tells its peers before the log is told.
         told = max(ledger.high_watermark, process.raft.high_watermark or 0)
+        told = 0 if told <= seen.forgotten_mark else told
         high_watermark = told if seen.is_down else max(told, seen.view.high_watermark)
         return View(shown, epoch, vote, log, ledger.durable_end, 0, high_watermark)
 
