@@ -35,7 +35,7 @@ class ReplicaDriver:
     The two are independent, except that work on the log waits for the election states that were handed out before it:
     a log must not be in an epoch that the election state does not know (DECISIONS.md 18).
 
-    The driver changes log and store from now on; nobody else may. It closes neither.
+    The driver changes log and store from now on; no other code may. It closes neither.
 
     Args:
         log: of the replica.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decides whether a replica may become a voter, and whether the voters after a change could go on committing.
 
-A voter that lags, or that nobody hears of, counts in the majority and does not help to reach it: until it has all
+A voter that lags, or that is out of touch, counts in the majority and does not help to reach it: until it has all
 records, nothing may be committed.
 
 Source: LeaderState#isReplicaCaughtUp. Differs: DECISIONS.md 57.

@@ -50,7 +50,7 @@ class Workload:
     def append_ended(self, process: ReplicaProcess, effect: EndAppend) -> None:
         """Tell a client what became of its append: those of one leader end in the order of their offsets."""
         waiting = self._waiting.get(process, {})
-        check(effect.number in waiting, "one-outcome", "an append that nobody waits for: {}", effect)
+        check(effect.number in waiting, "one-outcome", "an append that no client waits for: {}", effect)
         check(next(iter(waiting)) == effect.number, "offsets-in-order", "{} before {}", effect, waiting)
         append = waiting.pop(effect.number)
         check(append.last_offset == effect.last_offset, "offsets-in-order", "{} for {}", effect, append)
@@ -65,7 +65,7 @@ class Workload:
     def read_ended(self, process: ReplicaProcess, effect: EndRead, committed_end: int) -> None:
         """Answer a read, or give it up."""
         acknowledged_end = self._reads.pop((process, effect.number), None)
-        check(acknowledged_end is not None, "one-outcome", "a read that nobody waits for: {}", effect)
+        check(acknowledged_end is not None, "one-outcome", "a read that no client waits for: {}", effect)
         if effect.outcome is ReadOutcome.CONFIRMED and acknowledged_end is not None:
             self.oracle.read_confirmed(acknowledged_end, effect.offset, committed_end)
 

@@ -58,7 +58,7 @@ class CommittedHistory:
             check(known[1] == before, "log-matching", "{} follows {}, and elsewhere {}", batch, before, known[1])
 
     def note_leader(self, leader: Ledger, epoch: int) -> None:
-        """Note that a replica leads an epoch: nobody else does, and it has what earlier leaders have committed."""
+        """Note that a replica leads an epoch: no other replica does, and it has what earlier leaders have committed."""
         known = self.leaders.get(epoch)
         if known is not None:
             check(known is leader, "one-leader-per-epoch", "epoch {}: {} and {}", epoch, known.key, leader.key)
