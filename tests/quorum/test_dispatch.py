@@ -6,17 +6,12 @@ import pytest
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.quorum.quorum_config import QuorumConfig
 from raftlog.quorum.seam.effects import Effect, SendResponse, StoreElectionState
-from raftlog.quorum.seam.identity import ReplicaIdentity
 from raftlog.quorum.seam.outbox import MAX_HELD_MESSAGES
 from raftlog.records.messages.raft.election_messages import VoteResponse
 from raftlog.records.messages.raft.error_codes import ErrorCode
-from raftlog.voters.voter_set import Endpoints
-from tests.quorum.messages import CLUSTER, LOCAL, vote_request
-from tests.quorum.single_replica import LISTENER, SingleReplica, log_with, replica_key, voter_set_of
-
-IDENTITY = ReplicaIdentity(
-    key=LOCAL, cluster_id=CLUSTER, endpoints=Endpoints.of({LISTENER: ("localhost", 9991)}), listener=LISTENER
-)
+from tests.quorum.driving.driven_replicas import IDENTITY
+from tests.quorum.messages import vote_request
+from tests.quorum.single_replica import SingleReplica, log_with, replica_key, voter_set_of
 
 
 class SlowToStore(SingleReplica):

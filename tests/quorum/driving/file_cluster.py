@@ -22,6 +22,7 @@ from raftlog.snapshot.writer import RecordsSnapshotWriter
 from raftlog.storage.log.file_log import FileLog
 from raftlog.storage.segments.log_config import LogConfig
 from raftlog.storage.state.leading import open_quorum_state
+from raftlog.testing.simulator.chance import RandomDraws
 from raftlog.voters.voter_set import Endpoints
 from tests.hang_limit import HANG_S
 from tests.quorum.driving.driven_replicas import ByHand
@@ -30,21 +31,6 @@ from tests.quorum.single_replica import LISTENER, replica_key, voter_set_of, wri
 
 STEP_MS = 10
 SMALL = LogConfig(segment_size_bytes=2_000, index_interval_bytes=0)
-
-
-class RandomDraws:
-    """Draws from a seeded generator."""
-
-    def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)
-
-    def election_timeout_ms(self, election_timeout_ms: int) -> int:
-        """Return the timeout, or up to twice as much."""
-        return election_timeout_ms + self._random.randrange(election_timeout_ms)
-
-    def bootstrap_index(self, count: int) -> int:
-        """Return one of them."""
-        return self._random.randrange(count)
 
 
 def in_bytes(message: RaftMessage) -> tuple[RaftMessage, int]:
@@ -80,7 +66,7 @@ class FileReplica:
                 listener=LISTENER,
             ),
             config=QuorumConfig(append_linger_ms=0),
-            draws=RandomDraws(replica_id),
+            draws=RandomDraws(random.Random(replica_id)),
             network=self,
             application=self,
             executor=executor,
