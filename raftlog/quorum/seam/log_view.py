@@ -44,10 +44,6 @@ class ControlRecordView:
         first = max((i for i, each in enumerate(self.voter_sets) if each.offset < end_offset), default=0)
         return attrs.evolve(self, voter_sets=self.voter_sets[first:])
 
-    def voter_set_before(self, offset: int) -> VoterSet | None:
-        """Return the set of the last VotersRecord below an offset, or None if there is none."""
-        return next((each.value for each in reversed(self.voter_sets) if each.offset < offset), None)
-
 
 def control_record_view(machine: KRaftControlRecordStateMachine) -> ControlRecordView:
     """Return the view of a state machine that has read its log to the end."""
