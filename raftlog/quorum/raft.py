@@ -349,7 +349,12 @@ class Raft(ApplicationInputs):
             act(self._replica)
 
     def effect_failed(self, number: int, reason: str) -> None:
-        """Note that an effect on the disk has failed: the disk may hold anything, so this replica stops for good."""
+        """Note that an effect on the disk has failed: the disk may hold anything, so this replica stops for good.
+
+        Raises:
+            ValueError: no such effect was handed out. Nothing has changed.
+        """
+        self._replica.outbox.check_handed_out(number)
         self._replica.halt(f"effect {number}: {reason}")
         act(self._replica)
 

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A wrong driver: effects in another order, and results of a log as it was before."""
+"""A wrong driver, or a core that trusts it: effects in another order, and results that are late or come twice."""
 
 from typing import Any, Final
 
 from raftlog.quorum.driving import carrying_out
 from raftlog.quorum.driving.disk_queue import DiskQueue
 from raftlog.quorum.driving.replica_driver import ReplicaDriver
+from raftlog.quorum.leading import serving
+from raftlog.quorum.listening import delivering
 from raftlog.quorum.seam.log_view import LogView
-from tests.mutants.planting import Mutant, Wrong, instead, swapped
+from raftlog.quorum.seam.outbox import Outbox
+from tests.mutants.planting import Mutant, Wrong, instead, missing, swapped
 
 DRIVER: Final = "tests/quorum/driving/test_replica_driver.py"
 EFFECTS: Final = "tests/quorum/driving/test_carrying_out.py"
@@ -20,6 +23,25 @@ def _nested(right: Wrong) -> Wrong:
         right(driver)
 
     return settle
+
+
+def _as_often_as_it_comes(right: Wrong) -> Wrong:
+    def answer_read(core: Any, number: int, records: Any) -> None:
+        fetch = None if core.leadership is None else core.leadership.reading.get(number)
+        right(core, number, records)
+        if fetch is not None:
+            core.leadership.reading[number] = fetch
+
+    return answer_read
+
+
+def _with_another_pause(right: Wrong) -> Wrong:
+    def close_delivery(core: Any, number: int, next_offset: Any) -> None:
+        right(core, number, next_offset)
+        for listener in core.listeners.values():
+            listener.resume_ms = (listener.resume_ms or core.now_ms) + 1
+
+    return close_delivery
 
 
 MUTANTS: Final = (
@@ -42,6 +64,27 @@ MUTANTS: Final = (
         "a report with a view that is older than the last one is refused",
         "etcd-io/raft async_storage_writes_append_aba_race",
         instead(LogView, "is_older_than", lambda *_: False),
+        (LATE,),
+    ),
+    Mutant(
+        "R24-twice",
+        "the result of a read is taken once",
+        "DECISIONS.md 61",
+        swapped(serving, "answer_read", _as_often_as_it_comes),
+        (LATE,),
+    ),
+    Mutant(
+        "R24-delivery",
+        "a delivery is closed once",
+        "DECISIONS.md 60",
+        swapped(delivering, "close_delivery", _with_another_pause),
+        (LATE,),
+    ),
+    Mutant(
+        "R24-failed",
+        "the failure of an effect that never was does not stop a replica",
+        "DECISIONS.md 61",
+        missing(Outbox, "check_handed_out"),
         (LATE,),
     ),
     Mutant(

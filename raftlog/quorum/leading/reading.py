@@ -80,7 +80,7 @@ def advance_reads(replica: LocalReplica, leadership: Leadership) -> None:
 def _begin(replica: LocalReplica, leadership: Leadership) -> None:
     """Let the reads begin, once a record of this epoch is committed: all that was committed before is known then."""
     known, pending = replica.high_watermark, leadership.reads.pending
-    if known is None:
+    if known is None or pending[-1].begun is not None:
         return
     begun, end = replica.outbox.new_number(), max(replica.log.state.end_offset, leadership.handed_end_offset)
     for index in range(len(pending) - 1, -1, -1):

@@ -85,6 +85,15 @@ class Outbox:
         """Return a number for what is no effect yet."""
         return self._number()
 
+    def check_handed_out(self, number: int) -> None:
+        """Check that a number is one of those that were given so far.
+
+        Raises:
+            ValueError: it was never given.
+        """
+        if not 0 < number <= self._last_number:
+            raise ValueError(f"there was no effect {number}")
+
     def tell(self, effect: Notice | SnapshotEffect) -> None:
         """Hand out an effect that has the number of something that was asked for before, such as an append."""
         self._ready.append(effect)

@@ -79,8 +79,8 @@ def test_why_a_replica_does_not_stand_for_election_is_told() -> None:
         assert isinstance(status.role, Unattached)
         assert (status.is_out_of_epochs, status.may_vote, status.is_quarantined) == (is_out, True, False)
     core = leader_of((1,))
-    core.raft.effect_failed(99, "the disk is gone")
-    assert core.raft.status.halt_reason == "effect 99: the disk is gone"
+    core.raft.effect_failed(1, "the disk is gone")
+    assert core.raft.status.halt_reason == "effect 1: the disk is gone"
     assert isinstance(core.raft.status.role, Leader)
 
 

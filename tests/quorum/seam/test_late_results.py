@@ -1,123 +1,203 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A result that comes late changes nothing, whatever effect it is of (DECISIONS.md 61)."""
+"""A result that is late, comes twice, or is of an effect that there never was, changes nothing (DECISIONS.md 61, R24).
 
-from collections.abc import Callable
-from typing import Final
+Every kind of effect is covered: a new one must be carried out in one of the lives, or a test here fails.
+"""
 
-import attrs
+import functools
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from types import MappingProxyType
+from typing import Any, Final, get_args
+
 import pytest
 
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.quorum.roles.roles import Leader
+from raftlog.quorum.raft import Raft
+from raftlog.quorum.roles.roles import Follower
 from raftlog.quorum.seam.effects import (
-    AppendAsFollower,
-    AppendAsLeader,
+    AppendOutcome,
+    DeliverBatches,
+    DeliverBootstrap,
+    DeliverSnapshot,
     Effect,
-    EnterEpoch,
     FlushLog,
+    LogWork,
     ReadLog,
     SendRequest,
     StoreElectionState,
-    TruncateToEndOffset,
 )
 from raftlog.quorum.seam.log_view import LogView, control_record_view, log_view
-from tests.quorum.driving.driven_replicas import ByHand, Recorded
-from tests.quorum.leading.leaders import ENDS
+from raftlog.quorum.seam.snapshot_effects import BeginSnapshot, FreezeSnapshot, ReadSnapshot, SnapshotChunk
+from tests.quorum.driving.driven_replicas import Recorded
+from tests.quorum.leading.leaders import ENDS, SlowDisk, fetch, leader_of
 from tests.quorum.messages import (
     begin_quorum_epoch_request,
+    begin_quorum_epoch_response,
     fetch_request,
-    fetch_response,
-    records_at,
-    vote_response,
+    fetch_snapshot_request,
 )
-from tests.quorum.single_replica import replica_key
+from tests.quorum.seam.lives import EFFECTS, LIVES, REPORTS, ReportedTwice, nothing_changes
+from tests.quorum.single_replica import SingleReplica, replica_key
+
+REPORTED: Final[frozenset[type[Effect]]] = frozenset(
+    {
+        StoreElectionState,
+        *get_args(LogWork),
+        ReadLog,
+        ReadSnapshot,
+        BeginSnapshot,
+        FreezeSnapshot,
+        DeliverBatches,
+        DeliverSnapshot,
+        DeliverBootstrap,
+        SendRequest,
+    }
+)
+"""The effects that have a result. Of the others there is nothing to report."""
 
 
-def view(core: Recorded) -> LogView:
+def view(core: SingleReplica) -> LogView:
     """Return the view of a replica's log."""
     return log_view(core.log, control_record_view(core.machine))
 
 
-def leader_that_served_and_lost() -> Recorded:
-    """Return a replica that led epoch 3, has served a Fetch, and follows the leader of epoch 4."""
-    core = Recorded()
-    core.sleep(1000)
-    for _ in range(2):
-        for each in core.take_requests():
-            core.respond(each.number, vote_response(is_granted=True, epoch=core.raft.role.epoch))
-    assert isinstance(core.raft.role, Leader)
-    core.append(b"a")
-    core.sleep(25)
-    core.request(None, fetch_request(replica_key(2), 3, ENDS[1]), version=17)
-    core.request(None, begin_quorum_epoch_request(2, 4), version=1)
-    (sent,) = core.take_requests()[-1:]
-    core.respond(sent.number, fetch_response(4, 2, diverging=OffsetAndEpoch(5, 2)))
-    (sent,) = core.take_requests()
-    core.respond(sent.number, fetch_response(4, 2, records=records_at(5, 4, 2)))
+ARGUMENTS: Final[Mapping[str, Callable[[Recorded], tuple[Any, ...]]]] = MappingProxyType(
+    {
+        "stored": lambda _: (),
+        "log_changed": lambda core: (view(core),),
+        "log_read": lambda _: (b"late",),
+        "snapshot_read": lambda _: (SnapshotChunk(4, b"late"),),
+        "snapshot_frozen": lambda _: (),
+        "snapshot_refused": lambda _: ("late",),
+        "delivery_closed": lambda core: (core.log.end_offset.offset,),
+        "receive_response": lambda _: (begin_quorum_epoch_response(9, 3),),
+        "request_failed": lambda _: (),
+    }
+)
+"""By the input that reports a result: what is reported."""
+
+
+@functools.cache
+def lived(name: str) -> ReportedTwice:
+    """Return a replica after its life, in which every result was reported twice."""
+    return LIVES[name]()
+
+
+@pytest.mark.parametrize("kind", EFFECTS)
+def test_every_effect_is_carried_out_and_its_result_reported_twice(kind: type[Effect]) -> None:
+    """The second report changed nothing: it was refused if the driver must know that it is one, or else ignored."""
+    cores = list(map(lived, LIVES))
+    assert any(kind in map(type, core.effects) for core in cores)
+    assert any(kind in core.twice for core in cores) == (kind in REPORTED)
+
+
+@pytest.mark.parametrize("kind", get_args(LogWork))
+def test_every_change_of_the_log_is_refused_with_an_older_view(kind: type[Effect]) -> None:
+    """By generation, flushed offset, or end: it may have records that are not there any more, at the same offsets."""
+    assert any(kind in lived(name).outdated for name in LIVES)
+
+
+# Numbers
+
+
+def _open_numbers(core: Recorded) -> set[int]:
+    """Return the numbers of the effects whose results are still awaited."""
+    replica = core.raft._replica
+    read = {each.delivery.number for each in replica.listeners.values() if each.delivery is not None}
+    return {*replica.sent, *read}
+
+
+@pytest.mark.parametrize("report", REPORTS)
+@pytest.mark.parametrize("life", LIVES)
+def test_a_report_of_another_effect_or_of_none_changes_nothing(life: str, report: str) -> None:
+    """By whatever input it comes, with the number of an effect that is done, needs no report, or never was."""
+    core = lived(life)
+    last = max(each.number for each in core.effects)
+    for number in sorted({-1, 0, *range(1, last + 2), 2**40} - _open_numbers(core)):
+        with nothing_changes(core.raft), suppress(ValueError):
+            getattr(Raft, report)(core.raft, number, *ARGUMENTS[report](core))
+
+
+@pytest.mark.parametrize("number", [-1, 0, 2**40])
+@pytest.mark.parametrize("name", ["effect_failed", "freeze_snapshot", "abandon_snapshot"])
+def test_a_number_that_never_was_is_misuse(name: str, number: int) -> None:
+    """A failure that is reported of no effect does not stop the replica; no snapshot is finished or removed."""
+    core = leader_of((1, 2, 3))
+    options = ("no disk",) if name == "effect_failed" else ()
+    with pytest.raises(ValueError, match=str(number)), nothing_changes(core.raft):
+        getattr(core.raft, name)(number, *options)
+    assert core.raft.halt_reason is None
+
+
+# Results that come in a later epoch
+
+
+def _leader_that_reads(kind: type[ReadLog] | type[ReadSnapshot]) -> SlowDisk:
+    """Return a leader whose disk reads for a follower."""
+    core = leader_of((1, 2, 3))
+    fetch(core, replica_key(2), ENDS[3])
+    core.take_snapshot(5, b"x")
+    core.slow = kind
+    if kind is ReadLog:
+        core.request("", fetch_request(replica_key(2), 3, ENDS[1]), version=17)
+    else:
+        core.request("", fetch_snapshot_request(replica_key(2), 3, OffsetAndEpoch(5, 2)), version=1)
     return core
 
 
-def observed(core: Recorded) -> object:
-    """Return all that a core knows, and forget its effects."""
-    core.raft.take_effects()
-    return repr(core.raft._replica)
-
-
-LATE: Final[dict[type[Effect], Callable[[Recorded, int], object]]] = {
-    StoreElectionState: lambda core, number: core.raft.stored(number),
-    EnterEpoch: lambda core, number: core.raft.log_changed(number, view(core)),
-    AppendAsLeader: lambda core, number: core.raft.log_changed(number, view(core)),
-    AppendAsFollower: lambda core, number: core.raft.log_changed(number, view(core)),
-    FlushLog: lambda core, number: core.raft.log_changed(number, view(core)),
-    TruncateToEndOffset: lambda core, number: core.raft.log_changed(number, view(core)),
-    ReadLog: lambda core, number: core.raft.log_read(number, b"late"),
-    SendRequest: lambda core, number: core.raft.receive_response(number, fetch_response(9, 3)),
-}
-IGNORED = (ReadLog, SendRequest)
-
-
-@pytest.mark.parametrize("kind", list(LATE))
-def test_a_late_result_changes_nothing(kind: type[Effect]) -> None:
-    """A second result of each effect of a kind: of a read or a request it is ignored, and else it is misuse."""
-    core = leader_that_served_and_lost()
-    unanswered = {each.number for each in core.requests}
-    numbers = [each.number for each in core.effects if type(each) is kind and each.number not in unanswered]
-    assert numbers
-    before = observed(core)
-    for number in numbers:
-        if kind in IGNORED:
-            LATE[kind](core, number)
+@pytest.mark.parametrize("kind", [ReadLog, ReadSnapshot])
+def test_a_read_of_an_earlier_leadership_answers_no_one(kind: type[ReadLog] | type[ReadSnapshot]) -> None:
+    """The Fetch that it was for has been answered, with the end of the leadership."""
+    core = _leader_that_reads(kind)
+    (read,) = core.held
+    core.request("", begin_quorum_epoch_request(2, 4), version=1)
+    assert isinstance(core.raft.role, Follower)
+    assert len(core.take_responses()) == 2
+    with nothing_changes(core.raft):
+        if kind is ReadLog:
+            core.raft.log_read(read.number, b"late")
         else:
-            with pytest.raises(ValueError, match=f"effect {number} is not"):
-                LATE[kind](core, number)
-        assert observed(core) == before
-        assert core.raft.take_effects() == []
+            core.raft.snapshot_read(read.number, SnapshotChunk(4, b"late"))
 
 
-def _older(now: LogView) -> list[LogView]:
-    return [
-        attrs.evolve(now, generation=now.generation - 1),
-        attrs.evolve(now, flushed_offset=now.flushed_offset - 1),
-        attrs.evolve(now, state=attrs.evolve(now.state, end_offset=now.state.end_offset - 1)),
-    ]
+def test_an_answer_to_a_request_of_an_earlier_epoch_is_ignored() -> None:
+    """Also if it names a later epoch: what it says may be outdated, and the next answer will say it again."""
+    core = leader_of((1, 2, 3))
+    late = core.take_requests()
+    assert late
+    core.request("", begin_quorum_epoch_request(2, 4), version=1)
+    for each in late:
+        with nothing_changes(core.raft):
+            core.raft.receive_response(each.number, begin_quorum_epoch_response(9, 3))
+            core.raft.request_failed(each.number)
 
 
-def test_a_report_with_an_older_view_is_misuse() -> None:
-    """A view that was made before a truncation may have records that are not there any more, at the same offsets."""
-    disk = ByHand()
-    core = Recorded(executor=disk)
-    core.request(None, begin_quorum_epoch_request(2, 3), version=1)
-    while not core.requests:
-        disk.run()
-        core.settle()
-    (sent,) = core.take_requests()
-    core.respond(sent.number, fetch_response(3, 2, records=records_at(5, 3, 2)))
-    (flush,) = [each for each in core.effects if isinstance(each, FlushLog)]
-    now = view(core)
-    before = observed(core)
-    for older in _older(now):
-        with pytest.raises(ValueError, match="older than the last one"):
-            core.raft.log_changed(flush.number, older)
-        assert observed(core) == before
-    core.raft.log_changed(flush.number, now)
-    assert observed(core) != before
+def test_a_flush_that_ends_after_the_leadership_commits_nothing() -> None:
+    """It is reported in its turn, and the log is known to be flushed; but this replica does not count any more."""
+    core = leader_of((1, 2, 3))
+    fetch(core, replica_key(2), ENDS[3])
+    core.slow = FlushLog
+    core.append(b"a")
+    core.sleep(25)
+    fetch(core, replica_key(2), OffsetAndEpoch(9, 3))
+    core.request("", begin_quorum_epoch_request(2, 4), version=1)
+    assert [each.outcome for each in core.ended] == [AppendOutcome.UNKNOWN]
+    mark = core.raft.high_watermark
+    core.let_go()
+    assert core.raft._replica.log.flushed_offset == 9
+    assert (core.raft.high_watermark, len(core.ended), core.raft.status.leader_id) == (mark, 1, 2)
+
+
+def test_election_states_are_stored_in_their_order() -> None:
+    """The report of the second before the first would release messages that the first must not be forgotten for."""
+    core = leader_of((1, 2, 3))
+    core.slow = StoreElectionState
+    core.request("", begin_quorum_epoch_request(2, 4), version=1)
+    core.request("", begin_quorum_epoch_request(3, 5), version=1)
+    first, second = core.held
+    with pytest.raises(ValueError, match=f"effect {second.number} is not"), nothing_changes(core.raft):
+        core.raft.stored(second.number)
+    core.raft.stored(first.number)
+    core.raft.stored(second.number)
+    assert core.raft._replica.outbox.take()
