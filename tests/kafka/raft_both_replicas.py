@@ -26,10 +26,12 @@ from tests.kafka.raft_comparison import (
     is_same,
     mark_of,
     readable_log,
+    readable_snapshots,
     shown_effect,
     shown_log,
     shown_message,
     shown_request,
+    shown_snapshots,
     shown_voters,
     spelled,
     with_mark,
@@ -41,6 +43,7 @@ from tests.kafka.raft_snapshot_inputs import write_snapshot
 from tests.quorum.single_replica import DictatedDraws, SingleReplica, log_with, replica_key, voter_set_of
 
 BOOTSTRAP = (HostPort("b1", 9990), HostPort("b2", 9991))
+NEVER_MS = 2**62
 FATAL = {
     "must be in the set of voters": False,
     "which is inconsistent with current leader": True,
@@ -160,7 +163,7 @@ class BothReplicas:
         )
         bootstrap = voter_set_of(self.voters, self.listener) if self.is_dynamic else None
         log = log_with(runs, bootstrap, self.wall_ms)
-        log._retention = Retention(max_bytes=None, max_age_ms=None)  # Kafka's mock log cleans nothing.
+        log._retention = Retention(max_bytes=0)
         if snapshot_id is not None:
             log.update_high_watermark(snapshot_id.offset)
             write_snapshot(log, snapshot_id, bootstrap, self.wall_ms)
@@ -197,8 +200,10 @@ class BothReplicas:
             draws=DictatedDraws(draw),
             wall_ms=self.wall_ms,
         )
+        # Cleaning is an input: Kafka's mock log does nothing when the client asks it to clean.
+        self.core.raft._replica.snapshots.clean_ms = NEVER_MS
         # Kafka's client does not know at the start how far the log is committed (DECISIONS.md, 54).
-        self.started_mark = self.core.raft.high_watermark
+        self.started_mark, self.kafkas_mark = self.core.raft.high_watermark, 0
         if not isinstance(self.core.raft.role, Leader):
             self.core.raft._replica.forget_high_watermark()
         self.inputs = RaftInputs(self.random, self.core, identity)
@@ -230,6 +235,7 @@ class BothReplicas:
             return
         self.outcome.steps += 1
         self.outcome.roles[theirs.state[0]] += 1
+        self.kafkas_mark = max(self.kafkas_mark, int(theirs.state[5]))
         self._listen()
         if theirs.state[0] == "Leader" and isinstance(self.core.raft.role, Resigned) and not self._is_voter():
             self.outcome.fatal = "leads on as an observer"  # After a removal whose request has expired.
@@ -267,7 +273,7 @@ class BothReplicas:
         return token, comparable(read_rpc(type(message), write_rpc(message, version), version))
 
     def _compare_logs(self) -> None:
-        """Compare the logs record by record, and the voters that they name."""
+        """Compare the logs record by record, the voters that they name, and their snapshots."""
         theirs, machine = self._oracle.run("log"), self.core.machine
         batches, ours = readable_log(theirs.log), readable_log(shown_log(self.core))
         self._check("log end", len(batches), len(ours))
@@ -275,6 +281,8 @@ class BothReplicas:
             self._check("log", each, one)
         voters = shown_voters(machine.last_voter_set, machine.last_kraft_version, self.listener)
         self._check("voters", list(theirs.voters), voters)
+        snapshots = readable_snapshots(theirs.snapshots), readable_snapshots(shown_snapshots(self.core.log))
+        self._check("snapshots", *snapshots)
 
     def _without_early(
         self, theirs: Sequence[tuple[str, RaftResponse]], ours: list[tuple[str, RaftResponse]]

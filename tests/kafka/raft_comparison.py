@@ -7,20 +7,22 @@ from typing import Any
 
 import attrs
 
-from raftlog.log.replicated_log import Isolation
+from raftlog.log.replicated_log import Isolation, ReplicatedLog
+from raftlog.offsets import OffsetAndEpoch
 from raftlog.quorum.seam.effects import SendRequest
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.batches.record import Record
 from raftlog.records.limits import BATCH_OVERHEAD, LOG_OVERHEAD
 from raftlog.records.messages.control import ControlValue, LeaderChangeMessage, VotersRecord, read_control_record
 from raftlog.records.messages.raft.api_versions_messages import ApiVersionsRequest
-from raftlog.records.messages.raft.fetch_messages import FetchRequest, FetchResponse
+from raftlog.records.messages.raft.fetch_messages import FetchRequest, FetchResponse, FetchSnapshotResponse
 from raftlog.records.messages.raft.raft_messages import RaftResponse
 from raftlog.records.messages.raft.voter_messages import (
     AddRaftVoterResponse,
     DescribeQuorumResponse,
     RemoveRaftVoterResponse,
 )
+from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID
 from raftlog.uuid_text import uuid_to_text
 from raftlog.voters.voter_set import ReplicaKey, VoterSet
 from tests.kafka.raft_oracle import SentByKafka
@@ -39,7 +41,8 @@ def spelled(key: ReplicaKey) -> str:
 def error_code(message: RaftResponse) -> int:
     """Return the error of a response: for the whole request, or of its partition."""
     topics = message.responses if isinstance(message, FetchResponse) else getattr(message, "topics", ())
-    code: int = topics[0].partitions[0].error_code if topics else getattr(message, "error_code", 0)
+    partitions = topics[0].partitions if topics else ()
+    code: int = partitions[0].error_code if partitions else getattr(message, "error_code", 0)
     return code
 
 
@@ -60,7 +63,16 @@ def with_mark(message: RaftResponse, present: int) -> RaftResponse:
 
 
 def comparable(message: RaftResponse) -> RaftResponse:
-    """Return a Fetch response with a text in the place of its records, and a described quorum in one order."""
+    """Return a response without what Kafka leaves open.
+
+    That is: a Fetch response with a text in the place of its records; a part of a snapshot, which has voters in the
+    order of a hash map, as the size of the part; and a described quorum in one order.
+    """
+    if isinstance(message, FetchSnapshotResponse) and message.topics:
+        part = message.topics[0].partitions[0]
+        size = len(part.unaligned_records or b"").to_bytes(4)
+        named = attrs.evolve(message.topics[0], partitions=(attrs.evolve(part, unaligned_records=size),))
+        return attrs.evolve(message, topics=(named,))
     if isinstance(message, DescribeQuorumResponse):
         return _described_in_one_order(message)
     if isinstance(message, AddRaftVoterResponse | RemoveRaftVoterResponse) and message.error_code:
@@ -91,14 +103,14 @@ def _described_in_one_order(message: DescribeQuorumResponse) -> DescribeQuorumRe
     return attrs.evolve(message, topics=topics, nodes=nodes)
 
 
-def _shown_records(records: bytes) -> str:
-    """Return what records hold: no more batches than Kafka's mock log reads, in one order, no CRC.
+def _shown_records(records: bytes, most: int = _MOCK_LOG_BATCHES) -> str:
+    """Return what records hold: no more batches than Kafka's mock log reads, or than wanted, in one order, no CRC.
 
-    Kafka lists granting voters, and endpoints of voters, in the order of a hash map.
+    Kafka lists granting voters, voters and their endpoints in the order of a hash map.
     """
     shown: list[object] = []
     position = 0
-    while len(shown) < _MOCK_LOG_BATCHES and position + BATCH_OVERHEAD <= len(records):
+    while len(shown) < most and position + BATCH_OVERHEAD <= len(records):
         size = LOG_OVERHEAD + int.from_bytes(records[position + 8 : position + LOG_OVERHEAD])
         data, position = records[position : position + size], position + size
         if len(data) < size:
@@ -228,3 +240,22 @@ def shown_voters(voters: VoterSet, kraft_version: int, listener: str) -> list[st
         directory = "-" if key.directory_id is None else uuid_to_text(key.directory_id)
         words.append(f"{key.id}/{directory}@{where}/{levels.minimum}-{levels.maximum}")
     return words
+
+
+def shown_snapshots(log: ReplicatedLog) -> list[str]:
+    """Return the snapshots of a log with their bytes, as the oracle prints them; without the bootstrap snapshot."""
+    ids = [each for each in log.snapshot_ids if each != BOOTSTRAP_SNAPSHOT_ID]
+    return [f"{each.offset}@{each.epoch}:{snapshot_bytes(log, each).hex()}" for each in ids]
+
+
+def readable_snapshots(words: Sequence[str]) -> list[str]:
+    """Return snapshots as they are printed, with every batch and record, and control records in one order."""
+    split = [word.split(":") for word in words]
+    return [f"{name} {_shown_records(bytes.fromhex(data), len(data))}" for name, data in split]
+
+
+def snapshot_bytes(log: ReplicatedLog, snapshot_id: OffsetAndEpoch) -> bytes:
+    """Return the bytes of a snapshot that a log has."""
+    reader = log.read_snapshot(snapshot_id)
+    assert reader is not None
+    return bytes(reader.read_at(0, reader.size()))

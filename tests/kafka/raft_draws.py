@@ -2,6 +2,7 @@
 """What requests to a replica and responses to its requests have in common: epochs, leaders and records near its own."""
 
 import random
+from typing import Any, TypeVar
 
 import attrs
 
@@ -12,10 +13,13 @@ from raftlog.quorum.seam.identity import ReplicaIdentity
 from raftlog.records.batches.accumulator import BatchAccumulator
 from raftlog.records.batches.control_batch import write_control_batch
 from raftlog.records.messages.control import ControlValue, KRaftVersionRecord, LeaderChangeMessage, Voter
+from raftlog.records.messages.raft.fetch_messages import FetchResponse, FetchSnapshotRequest, FetchSnapshotResponse
+from raftlog.records.messages.raft.raft_messages import RaftMessage
 from raftlog.records.messages.voters import voters_record
 from raftlog.voters.voter_set import Endpoints, ReplicaKey, VoterSet
 from tests.quorum.single_replica import SingleReplica, replica_key, voter_node
 
+Message = TypeVar("Message", bound=RaftMessage)
 TOPIC = "metadata"
 LOCAL = replica_key(1)
 
@@ -161,3 +165,17 @@ class RaftDraws:
             if others is None
             else others.add_voter(voter_node(replica_key(chosen.id, 17 + chosen.id), listener)) or voters
         )
+
+    def misshapen(self, message: Message) -> Message:
+        """Return a message, very seldom with a topic or a partition twice, or without any."""
+        name = "responses" if isinstance(message, FetchResponse) else "topics"
+        topics = getattr(message, name, ())
+        if not topics or self.random.random() >= 0.02:
+            return message
+        shapes = [(*topics, topics[0]), (attrs.evolve(topics[0], partitions=topics[0].partitions * 2),)]
+        if not isinstance(message, FetchSnapshotRequest | FetchSnapshotResponse):
+            # Kafka's client dies of a FetchSnapshot, or the answer to one, that has no topics.
+            shapes += [(), (attrs.evolve(topics[0], partitions=()),)]
+        whole: Any = message
+        misshapen: Message = attrs.evolve(whole, **{name: self.random.choice(shapes)})
+        return misshapen

@@ -82,6 +82,7 @@ class KafkaStep:
         called: what came of a call of the application: "done", the last offset of an append, or an exception.
         log: the start of the log, and its batches, if it was asked for.
         voters: kraft.version, and the voters, if the log was asked for.
+        snapshots: the snapshots with their bytes, if the log was asked for.
     """
 
     state: tuple[str, ...] = ()
@@ -92,6 +93,7 @@ class KafkaStep:
     called: str = ""
     log: tuple[str, ...] = ()
     voters: tuple[str, ...] = ()
+    snapshots: tuple[str, ...] = ()
 
 
 class RaftOracle:
@@ -173,6 +175,8 @@ def _with_line(step: KafkaStep, words: list[str]) -> KafkaStep:
             return attrs.evolve(step, log=tuple(rest))
         case ["voters", *rest]:
             return attrs.evolve(step, voters=tuple(rest))
+        case ["snapshots", *rest]:
+            return attrs.evolve(step, snapshots=tuple(rest))
         case ["fatal", *rest]:
             return attrs.evolve(step, fatal=" ".join(rest))
         case ["request", number, api, node, host, port, version, data]:

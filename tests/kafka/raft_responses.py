@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes responses to the requests of a replica, which answer what was asked."""
 
+import uuid
+
 from raftlog.quorum.roles.roles import Candidate, Follower, leader_id
 from raftlog.records.messages.raft.api_versions_messages import ApiVersionsRequest
 from raftlog.records.messages.raft.election_messages import (
@@ -148,6 +150,9 @@ class RaftResponses(RaftSnapshotInputs):
                 offered = self.offered_snapshot(epoch)
                 if offered is not None:
                     snapshot_id = FetchResponseSnapshotId(end_offset=offered.offset, epoch=offered.epoch)
+            elif choice < 0.24:
+                end, last = self.random.choice(((log.end_offset.offset + 1, -1), (-1, epoch)))
+                snapshot_id = FetchResponseSnapshotId(end_offset=end, epoch=last)
             elif choice < 0.7 and not is_restarting:
                 records = self.records(log.end_offset.offset, max(log.last_fetched_epoch, 1), epoch)
         elif error == ErrorCode.NONE:
@@ -163,7 +168,8 @@ class RaftResponses(RaftSnapshotInputs):
             aborted_transactions=(),
             records=records,
         )
-        topic = FetchResponseFetchableTopicResponse(topic_id=self.identity.topic_id, partitions=(partition,))
+        topic_id = self.identity.topic_id if self.random.random() < 0.98 else uuid.UUID(int=7)
+        topic = FetchResponseFetchableTopicResponse(topic_id=topic_id, partitions=(partition,))
         endpoints = (
             (FetchResponseNodeEndpoint(node_id=leader, host="localhost", port=9990 + leader),) if has_endpoint else ()
         )

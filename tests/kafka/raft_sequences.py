@@ -9,18 +9,26 @@ from functools import partial
 
 import attrs
 
-from raftlog.errors import InvalidUpdateVersionError, NotLeaderError, UnknownEpochError, UnsupportedVersionError
+from raftlog.errors import (
+    InvalidSnapshotIdError,
+    InvalidUpdateVersionError,
+    NotLeaderError,
+    UnknownEpochError,
+    UnsupportedVersionError,
+)
 from raftlog.invariants import instance_of
 from raftlog.log.memory_log import MemoryLog
+from raftlog.log.replicated_log import Isolation
 from raftlog.quorum.leading.serving import sender_id
 from raftlog.quorum.roles.roles import Follower, Leader
+from raftlog.quorum.snapshot_work import Pins
 from raftlog.records.files.quorum_state import UNKNOWN_ID
 from raftlog.records.messages.raft.fetch_messages import FetchRequest
 from raftlog.records.messages.raft.raft_messages import RaftRequest, read_rpc, write_rpc
 from raftlog.records.messages.schema import message_types
 from raftlog.voters.kraft_version import KRaftVersion
 from raftlog.voters.voter_set import ReplicaKey
-from tests.kafka.raft_both_replicas import BothReplicas, Outcome
+from tests.kafka.raft_both_replicas import NEVER_MS, BothReplicas, Outcome
 from tests.kafka.raft_comparison import (
     shown_message,
 )
@@ -52,10 +60,11 @@ class SideBySide(BothReplicas):
         choices += [(self._fetch, 12 if is_leader else 1), (self._append, 5 if is_leader else 0.3)]
         choices += [(self._restart, 0.15), (self._replace_listener, 0.2)]
         choices += [(self._resign, 0.3 if is_leader else 0.1), (self._shut_down, 0.05)]
-        to_leaders = [(self.inputs.update_voter, 2), (self.inputs.describe, 1), (self.inputs.fetch_snapshot, 1)]
+        to_leaders = [(self.inputs.update_voter, 2), (self.inputs.describe, 1), (self.inputs.fetch_snapshot, 2)]
         to_leaders += [(self.inputs.add_voter, 2.5), (self.inputs.remove_voter, 1.2)]
         for draw, weight in to_leaders:
             choices.append((partial(self._request_drawn, draw), weight if is_leader else 0.1))
+        choices += [(self._take_snapshot, 1.2), (self._clean, 0.4)]
         choices.append((self._upgrade, (0.2 if self.is_dynamic else 2) if is_leader else 0.1))
         if self.pending:
             choices += [(self._respond, 7), (self._fail, 0.5)]
@@ -71,7 +80,9 @@ class SideBySide(BothReplicas):
         raft, now_ms = self.core.raft, self.core.now_ms
         until = raft.deadline_ms
         choices = [1, self.config.retry_backoff_ms, self.random.randrange(30_000)]
-        if until is not None:
+        if self.random.random() < 0.03:
+            choices = [60_000, 300_000, 300_001]  # A leader forgets observers after five minutes.
+        if until is not None and until < NEVER_MS:
             choices += [max(0, until - now_ms - 1), until - now_ms, until - now_ms]
         if (
             isinstance(raft.role, Follower)
@@ -115,6 +126,7 @@ class SideBySide(BothReplicas):
         """Deliver a request, mostly in its latest version; one that cannot be written in another version is not."""
         if message is None:
             return
+        message = self.inputs.misshapen(message)
         versions = message_types("raft-rpcs")[type(message).__name__].versions
         version = versions.highest
         if isinstance(message, FetchRequest) and message.replica_id >= 0:
@@ -132,7 +144,7 @@ class SideBySide(BothReplicas):
         token = str(len(self.history))
         self.versions[token] = version
         self.history.append(f"request {token} version {version} {shown_message(message)}")
-        if isinstance(message, FetchRequest) and message.topics:
+        if isinstance(message, FetchRequest) and message.topics and message.topics[0].partitions:
             directory = message.topics[0].partitions[0].replica_directory_id
             self.fetching[token] = ReplicaKey(sender_id(message), directory)
         theirs = self._oracle.request(token, api_of(message), version, data)
@@ -152,7 +164,7 @@ class SideBySide(BothReplicas):
 
     def _respond(self) -> None:
         sent, number = self.pending.pop(self.random.randrange(len(self.pending)))
-        message = self.inputs.response(sent.message)
+        message = self.inputs.misshapen(self.inputs.response(sent.message))
         self.outcome.inputs[type(message).__name__] += 1
         self.history.append(f"response to {sent.destination} {type(sent.message).__name__}: {shown_message(message)}")
         theirs = self._oracle.respond(sent, message)
@@ -188,6 +200,64 @@ class SideBySide(BothReplicas):
             # Kafka throws another exception if a voter has not told its directory id.
             theirs = attrs.evolve(theirs, called=theirs.called.replace("IllegalStateException", called))
         self._check("called", theirs.called, called)
+        self._compare(theirs)
+
+    def _take_snapshot(self) -> None:
+        """Let the application take a snapshot: mostly of what is committed, and with some records, or none."""
+        log, draw, known = self.core.log, self.random, self.core.raft._replica.committed_offset
+        ends = self.inputs.batch_ends()
+        offset = draw.choice(ends if draw.random() < 0.15 else [each for each in ends if each <= known][-3:])
+        if self._is_decided(offset):
+            return
+        stamps = {each.next_offset: each.max_timestamp for each in log.batches(isolation=Isolation.UNCOMMITTED)}
+        epoch, count = self.inputs.epoch_before(offset), self.random.choice((0, 1, 1, 30))
+        self.history.append(f"snapshot {offset}@{epoch} {count}")
+        self.outcome.inputs["snapshot"] += 1
+        theirs = self._oracle.run("snapshot", offset, epoch, stamps.get(offset, 0), count)
+        self._check("called", theirs.called, self._our_snapshot(offset, count))
+        self._compare(theirs)
+
+    def _is_decided(self, offset: int) -> bool:
+        """Whether the two differ on a snapshot there, as decided (DECISIONS.md, 54).
+
+        It would hold nothing, be older than the latest one, be committed, as Kafka does not know yet, or end where the
+        record of a voter set is: then Kafka forgets the set before, and has none if that record is truncated.
+        """
+        log = self.core.log
+        latest = 0 if log.latest_snapshot_id is None else log.latest_snapshot_id.offset
+        is_empty = offset == log.state.start_offset and all(each.offset != offset for each in log.snapshot_ids)
+        known = self.core.raft._replica.log.control_records
+        is_record_next = any(each.offset == offset for each in known.voter_sets)
+        is_unusual = is_empty or is_record_next or offset < latest
+        return is_unusual or self.kafkas_mark < offset <= self.core.raft._replica.committed_offset
+
+    def _our_snapshot(self, offset: int, count: int) -> str:
+        before = self.core.log.snapshot_ids
+        try:
+            self.core.take_snapshot(offset, *[b"s"] * count)
+        except InvalidSnapshotIdError:
+            return "IllegalArgumentException"
+        return "done" if self.core.log.snapshot_ids != before else "NoSuchElementException"
+
+    def _clean(self) -> None:
+        """Let both delete all snapshots but the newest, and what that covers, unless it may not be committed yet.
+
+        A snapshot that a replica fetches stays in raftlog's log (DECISIONS.md, 56). While this replica fetches one, its
+        log must not become empty: Kafka's mock log would not be restarted at it.
+        """
+        log, work, role = self.core.log, self.core.raft._replica.snapshots, self.core.raft.role
+        mark, latest = self.core.raft.high_watermark, log.latest_snapshot_id
+        if latest is None or len(log.snapshot_ids) < 2 or mark is None or mark < latest.offset:
+            return
+        if isinstance(role, Follower) and role.fetching_snapshot is not None:
+            return
+        self.history.append("clean")
+        self.outcome.inputs["clean"] += 1
+        theirs = self._oracle.run("clean")
+        work.pins = Pins()
+        work.clean_ms = self.core.now_ms
+        self.core.tick()
+        work.clean_ms = NEVER_MS
         self._compare(theirs)
 
     def _resign(self) -> None:

@@ -2,7 +2,6 @@
 """Makes requests for snapshots, and responses with parts of one."""
 
 from raftlog.log.memory_log import MemoryLog
-from raftlog.log.replicated_log import ReplicatedLog
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.quorum.roles.roles import leader_id
 from raftlog.records.messages.raft.endpoints import NodeEndpoint, SnapshotId
@@ -20,6 +19,7 @@ from raftlog.snapshot.writer import RecordsSnapshotWriter
 from raftlog.uuid_text import ZERO_UUID
 from raftlog.voters.kraft_version import KRaftVersion
 from raftlog.voters.voter_set import ReplicaKey, VoterSet
+from tests.kafka.raft_comparison import snapshot_bytes
 from tests.kafka.raft_draws import LOCAL
 from tests.kafka.raft_voter_inputs import RaftVoterInputs
 from tests.quorum.single_replica import replica_key
@@ -36,12 +36,6 @@ def write_snapshot(log: MemoryLog, snapshot_id: OffsetAndEpoch, voters: VoterSet
         writer.freeze(now_ms)
 
 
-def _snapshot_bytes(log: ReplicatedLog, snapshot_id: OffsetAndEpoch) -> bytes:
-    reader = log.read_snapshot(snapshot_id)
-    assert reader is not None
-    return bytes(reader.read_at(0, reader.size()))
-
-
 class RaftSnapshotInputs(RaftVoterInputs):
     """Draws requests for snapshots, and parts of a snapshot that a leader has."""
 
@@ -55,7 +49,7 @@ class RaftSnapshotInputs(RaftVoterInputs):
         snapshot_id, position = OffsetAndEpoch(0, 0), 0
         if known:
             snapshot_id = draw.choice(known)
-            size = len(_snapshot_bytes(log, snapshot_id))
+            size = len(snapshot_bytes(log, snapshot_id))
             position = draw.choice((0, 0, 0, size // 2, size - 1, size, size + 1, -1))
         if draw.random() < 0.2:
             snapshot_id = OffsetAndEpoch(draw.randint(0, 9), draw.randint(0, 4))
@@ -91,7 +85,7 @@ class RaftSnapshotInputs(RaftVoterInputs):
             scratch = MemoryLog()
             is_dynamic = self.core.machine.last_kraft_version.is_reconfiguration_supported
             write_snapshot(scratch, snapshot_id, self.changed_voters() if is_dynamic else None, self.core.now_ms)
-            self.offered[snapshot_id] = _snapshot_bytes(scratch, snapshot_id)
+            self.offered[snapshot_id] = snapshot_bytes(scratch, snapshot_id)
         return snapshot_id
 
     def snapshot_response(self, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
@@ -113,6 +107,8 @@ class RaftSnapshotInputs(RaftVoterInputs):
         if error:
             part, position = b"", 0
         found = asked.snapshot_id if not error else SnapshotId(end_offset=0, epoch=0)
+        if not error and draw.random() < 0.03:
+            found = draw.choice((SnapshotId(end_offset=-1, epoch=0), SnapshotId(end_offset=0, epoch=-1)))
         partition = FetchSnapshotResponsePartitionSnapshot(
             index=0,
             error_code=error,

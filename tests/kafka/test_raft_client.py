@@ -23,8 +23,8 @@ def test_a_replica_does_what_kafkas_does() -> None:
     """Answers, requests, roles, stored election states, log ends and high watermarks are equal after every input.
 
     So is what a listener was told, and has read. At the end, and before each restart, the logs are equal record by
-    record, but for the order of the voters that granted their vote; so are the voter sets. A sequence ends early when
-    Kafka's client dies of an input, which loses at most a tenth of them.
+    record, but for the order of the voters that granted their vote; so are the voter sets and the snapshots. A sequence
+    ends early when Kafka's client dies of an input, which loses at most a tenth of them.
     """
     figures = run_campaign(range(SEQUENCES), INPUTS, processes=PROCESSES)
     print(figures)
@@ -41,6 +41,7 @@ def test_a_replica_does_what_kafkas_does() -> None:
         "failure",
         "listener",
         "upgrade",
+        "snapshot",
         "UpdateRaftVoterRequest",
         "AddRaftVoterRequest",
         "RemoveRaftVoterRequest",
@@ -51,6 +52,7 @@ def test_a_replica_does_what_kafkas_does() -> None:
     assert min(inputs[each] for each in often) > 1_000
     assert min(inputs[each] for each in ("AddRaftVoterResponse", "ApiVersionsResponse")) > 200
     assert min(inputs["resign"], inputs["shutdown"]) > 300
+    assert inputs["clean"] > 200
     answered = {
         ErrorCode.NONE,
         ErrorCode.INVALID_REQUEST,
@@ -62,6 +64,7 @@ def test_a_replica_does_what_kafkas_does() -> None:
         ErrorCode.REQUEST_TIMED_OUT,
         ErrorCode.VOTER_NOT_FOUND,
         ErrorCode.SNAPSHOT_NOT_FOUND,
+        ErrorCode.POSITION_OUT_OF_RANGE,
         ErrorCode.UNSUPPORTED_VERSION,
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }

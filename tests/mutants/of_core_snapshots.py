@@ -178,6 +178,21 @@ def _going_on(right: Wrong) -> Wrong:
     return note_cleaned
 
 
+def _before_the_log_restarts(right: Wrong) -> Wrong:
+    def restart(core: Any) -> None:
+        core.raise_high_watermark(2**62)
+        right(core)
+
+    return restart
+
+
+def _of_one_topic_alone(right: Wrong) -> Wrong:
+    def answer(core: Any, response: Any) -> Any:
+        return right(core, response) if len(response.topics) == 1 else None
+
+    return answer
+
+
 MUTANTS: Final = (
     Mutant(
         "K-chunk-position",
@@ -213,6 +228,20 @@ MUTANTS: Final = (
         "KafkaMetadataLogTest#testCreateReplicatedLogTruncatesFully",
         missing(fetching_snapshot, "_restart"),
         (SCENARIOS, FETCHING),
+    ),
+    Mutant(
+        "K31-high-watermark",
+        "the high watermark rises to a fetched snapshot only once the log has restarted at it",
+        "KafkaRaftClient#handleFetchSnapshotResponse",
+        swapped(fetching_snapshot, "_restart", _before_the_log_restarts),
+        (f"{FETCHING}::test_records_that_a_snapshot_replaces_are_never_committed",),
+    ),
+    Mutant(
+        "K-chunk-topics",
+        "a part of a snapshot is found among other topics, as Kafka finds it",
+        "FetchSnapshotResponse#forTopicPartition",
+        swapped(fetching_snapshot, "_answer", _of_one_topic_alone),
+        (f"{FETCHING}::test_a_part_is_found_among_other_topics_as_kafka_finds_it",),
     ),
     Mutant(
         "R29-pause",

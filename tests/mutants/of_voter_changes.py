@@ -6,9 +6,11 @@ from typing import Any, Final
 import attrs
 
 from raftlog.errors import NotLeaderError
+from raftlog.quorum import dispatch
 from raftlog.quorum.leadership import Leadership
 from raftlog.quorum.leading import adding_voters, caught_up, leading_epoch, removing_voters, resigning, voter_change
 from raftlog.quorum.replica import LocalReplica
+from raftlog.records.messages.raft.api_versions_messages import ApiVersionsRequest
 from raftlog.records.messages.raft.error_codes import ErrorCode
 from raftlog.voters.voter_set import VoterSet
 from tests.mutants.planting import Mutant, Wrong, instead, missing, swapped
@@ -115,6 +117,25 @@ def _as_a_voter_alone(right: Wrong) -> Wrong:
 
 def _making_voters(right: Wrong) -> Wrong:
     return lambda voters, node: right(voters, node) or voters.add_voter(node)
+
+
+def _whoever_reports(right: Wrong) -> Wrong:
+    def note_fetch_of_voter(replica: LocalReplica, leadership: Leadership, key: Any) -> None:
+        right(replica, leadership, key)
+        if key == replica.identity.key:
+            leadership.check_quorum_deadline_ms = replica.now_ms + replica.config.check_quorum_timeout_ms
+
+    return note_fetch_of_voter
+
+
+def _whoever_answers(right: Wrong) -> Wrong:
+    def handle_response(replica: LocalReplica, sent: Any, response: Any) -> Any:
+        change = None if replica.leadership is None else replica.leadership.voter_change
+        if isinstance(sent.message, ApiVersionsRequest) and change is not None and change.joiner is not None:
+            sent = attrs.evolve(sent, destination=sent.destination._replace(id=change.joiner.key.id))
+        return right(replica, sent, response)
+
+    return handle_response
 
 
 MUTANTS: Final = (
@@ -243,5 +264,19 @@ MUTANTS: Final = (
         "LeaderState#close",
         swapped(voter_change, "end_change", _waiting_for_ever),
         (RECONFIG,),
+    ),
+    Mutant(
+        "K-own-report",
+        "an UpdateRaftVoter in the leader's own name is no sign of another voter",
+        "LeaderState#updateCheckQuorumForFollowingVoter",
+        swapped(leading_epoch, "note_fetch_of_voter", _whoever_reports),
+        (f"{UPDATING}::test_a_report_in_the_name_of_the_leader_does_not_let_it_lead_on",),
+    ),
+    Mutant(
+        "K-late-versions",
+        "an ApiVersions answer counts only for the replica that was asked",
+        "AddVoterHandlerState#expectingApiResponse",
+        swapped(dispatch, "handle_response", _whoever_answers),
+        (f"{ADDING}::test_a_late_answer_of_another_voter_is_ignored",),
     ),
 )

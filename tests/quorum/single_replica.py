@@ -269,7 +269,7 @@ class SingleReplica(ReplicaDriver):
         self.settle()
         if number is not None and number not in self.refused:
             if values:
-                present(self.writer, "the application's snapshot").append(values, self.now_ms)
+                present(self.writer, "the application's snapshot").append(values, self.started_wall_ms + self.now_ms)
             self.raft.freeze_snapshot(number)
             self.settle()
         return self.log.latest_snapshot_id

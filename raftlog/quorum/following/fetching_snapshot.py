@@ -110,7 +110,7 @@ def handle_fetch_snapshot_response(
 
     Source: KafkaRaftClient#handleFetchSnapshotResponse.
     """
-    answer = _only_answer(replica, response)
+    answer = _answer(replica, response)
     if response.error_code or answer is None:
         return ResponseOutcome.FAILED
     is_gone = answer.error_code == ErrorCode.SNAPSHOT_NOT_FOUND
@@ -132,14 +132,13 @@ def handle_fetch_snapshot_response(
     return _append(replica, role, role.fetching_snapshot, answer)
 
 
-def _only_answer(
-    replica: LocalReplica, response: FetchSnapshotResponse
-) -> FetchSnapshotResponsePartitionSnapshot | None:
+def _answer(replica: LocalReplica, response: FetchSnapshotResponse) -> FetchSnapshotResponsePartitionSnapshot | None:
+    """Return what a response says of this replica's log, the first of it, as Kafka takes it; None if it is nothing."""
     topics = response.topics
-    if len(topics) != 1 or len(topics[0].partitions) != 1 or topics[0].name != replica.identity.topic_name:
+    if len(topics) > 1 and len(topics[0].partitions) != 1:
         return None
-    answer = topics[0].partitions[0]
-    return answer if answer.index == 0 else None
+    ours = (each for each in topics if each.name == replica.identity.topic_name)
+    return next((part for topic in ours for part in topic.partitions if part.index == 0), None)
 
 
 def _append(

@@ -34,6 +34,7 @@ import org.apache.kafka.raft.internals.StringSerde;
 import org.apache.kafka.server.common.KRaftVersion;
 import org.apache.kafka.server.common.OffsetAndEpoch;
 import org.apache.kafka.snapshot.RecordsSnapshotWriter;
+import org.apache.kafka.snapshot.Snapshots;
 
 public final class RaftOracle {
     /** Draws the same number, reduced to the bound, until it is told another one. */
@@ -89,7 +90,9 @@ public final class RaftOracle {
                 case "shutdown" -> call(() -> context.client.shutdown(Integer.parseInt(words[1])));
                 case "upgrade" -> call(() -> context.client.upgradeKRaftVersion(
                     Integer.parseInt(words[1]), KRaftVersion.fromFeatureLevel(Short.parseShort(words[2])), words[3].equals("1")));
-                case "snapshot" -> snapshot(new OffsetAndEpoch(Long.parseLong(words[1]), Integer.parseInt(words[2])));
+                case "snapshot" -> snapshot(
+                    new OffsetAndEpoch(Long.parseLong(words[1]), Integer.parseInt(words[2])), Long.parseLong(words[3]), Integer.parseInt(words[4]));
+                case "clean" -> clean();
                 case "append" -> append(Integer.parseInt(words[1]), Integer.parseInt(words[2]));
                 case "poll" -> poll();
                 default -> throw new IllegalArgumentException(words[0]);
@@ -180,9 +183,14 @@ public final class RaftOracle {
         }
     }
 
-    /** Lose what was not flushed, and start again. */
+    /** Lose what was not flushed, and start again, as Kafka's log does: at the latest snapshot if the log ends before it. */
     private void restart() throws Exception {
         context.log.reopen();
+        MockLog log = context.log;
+        boolean isEmpty = ((List<?>) hidden(log, MockLog.class, "batches")).isEmpty();
+        if (log.latestSnapshotId().filter(id -> isEmpty || id.offset() > log.endOffset().offset()).isPresent()) {
+            log.truncateToLatestSnapshot();
+        }
         start();
     }
 
@@ -256,14 +264,24 @@ public final class RaftOracle {
         poll();
     }
 
-    private void snapshot(OffsetAndEpoch id) {
-        call(() -> context.client.createSnapshot(id, 0).ifPresentOrElse(writer -> {
+    /** Take a snapshot of the application's state, with some records. */
+    private void snapshot(OffsetAndEpoch id, long lastTimestamp, int count) {
+        call(() -> context.client.createSnapshot(id, lastTimestamp).ifPresentOrElse(writer -> {
             try (writer) {
+                if (count > 0) {
+                    writer.append(Collections.nCopies(count, "s"));
+                }
                 writer.freeze();
             }
         }, () -> {
             throw new NoSuchElementException();
         }));
+    }
+
+    /** Do what the client's cleaner asks of its log once a minute, and the log of Kafka's tests does not do. */
+    private void clean() {
+        context.log.latestSnapshotId().ifPresent(context.log::deleteBeforeSnapshot);
+        poll();
     }
 
     private void respond(int correlationId, short version, String hex) {
@@ -330,7 +348,8 @@ public final class RaftOracle {
             + listener.lastCommitOffset().orElse(-1));
     }
 
-    /** Print every record, the voters and kraft.version. */
+    /** Print every record, the voters and kraft.version, and every snapshot but the bootstrap one, with its bytes. */
+    @SuppressWarnings("unchecked")
     private void log() {
         StringBuilder text = new StringBuilder("log " + context.log.startOffset());
         for (MockLog.LogBatch batch : context.log.readBatches(context.log.startOffset(), OptionalLong.empty())) {
@@ -353,6 +372,15 @@ public final class RaftOracle {
             voters.append("/").append(levels.min()).append("-").append(levels.max());
         }
         out.println(voters);
+        StringBuilder snapshots = new StringBuilder("snapshots");
+        for (OffsetAndEpoch each : ((Map<OffsetAndEpoch, ?>) hidden(context.log, MockLog.class, "snapshots")).keySet()) {
+            if (each.equals(Snapshots.BOOTSTRAP_SNAPSHOT_ID)) {
+                continue;
+            }
+            ByteBuffer bytes = ((MemoryRecords) context.log.readSnapshot(each).get().records()).buffer();
+            snapshots.append(" ").append(each.offset()).append("@").append(each.epoch()).append(":").append(hex(bytes));
+        }
+        out.println(snapshots);
     }
 
     private static String hex(ByteBuffer buffer) {

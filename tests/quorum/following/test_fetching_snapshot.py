@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fetching a snapshot: which chunks are written, and what is left of a fetch that does not end."""
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -227,6 +228,21 @@ def test_negative_ids_are_none() -> None:
         assert (core.asked_offset, core.fetched) == (3, None)
 
 
+def test_a_part_is_found_among_other_topics_as_kafka_finds_it() -> None:
+    """The first part of this replica's log counts, unless the first topic has several parts."""
+    core = fetching()
+    right = fetch_snapshot_response(2, 2, SNAPSHOT, 0, DATA, len(DATA))
+    (mine,) = right.topics
+    other, twice = attrs.evolve(mine, name="other"), attrs.evolve(mine, partitions=mine.partitions * 2)
+    for topics in ((), (other,), (twice, mine)):
+        core.respond(core.requests[-1].number, attrs.evolve(right, topics=topics))
+        assert core.stored_bytes() is None
+        core.sleep(CONFIG.retry_backoff_ms)
+        assert core.asked_position == 0
+    core.respond(core.requests[-1].number, attrs.evolve(right, topics=(other, mine)))
+    assert core.stored_bytes() == DATA
+
+
 # The end of a fetch
 
 
@@ -277,6 +293,20 @@ def test_records_of_the_snapshot_are_committed_once() -> None:
     core.send_chunk(0, DATA)
     core.respond(core.requests[-1].number, fetch_response(2, 2, records=records_at(10, 2, 2), high_watermark=50))
     assert (core.raft.high_watermark, core.log.high_watermark.offset) == (12, 12)
+
+
+def test_records_that_a_snapshot_replaces_are_never_committed() -> None:
+    """The log has records that diverge; between the freezing of the snapshot and the restart they are still there."""
+    core = FollowerOfTwo(log_with([(1, 4)], VOTERS))
+    core.name()
+    core.is_slow = True
+    core.send_chunk(0, DATA)
+    core.work()
+    core.work()
+    assert [type(each) for each in core.waiting] == [RestartAtLatestSnapshot]
+    assert (core.raft.high_watermark, core.raft.status.log_end.offset) == (None, 4)
+    core.work()
+    assert (core.raft.high_watermark, core.raft.status.log_end.offset) == (10, 10)
 
 
 @pytest.mark.parametrize(
