@@ -11,7 +11,6 @@ import random
 import attrs
 
 from raftlog.quorum.roles.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
-from raftlog.quorum.seam.effects import StoreElectionState
 from raftlog.testing.simulator.checks.ledger import Ledger, StoredBatch
 from raftlog.testing.simulator.machine import Machine
 from raftlog.testing.simulator.simulation import Simulation
@@ -151,7 +150,7 @@ class TracedSimulation:
         process, state = machine.process, ledger.state
         assert process is not None
         log, role = self._log(seen, ledger), process.raft.role
-        is_stored = not any(isinstance(each, StoreElectionState) for each in process._disk)
+        is_stored = process.last_state in (None, state)
         epoch, vote, shown = seen.view.epoch, seen.view.vote, seen.view.role
         if seen.is_down and seen.has_run:  # Until its first state is stored, it is what a restart makes of the old one.
             has_stood = shown == FOLLOWER and vote == self._index(ledger.key)

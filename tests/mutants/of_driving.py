@@ -44,6 +44,17 @@ def _with_another_pause(right: Wrong) -> Wrong:
     return close_delivery
 
 
+def _watched_late(right: Wrong) -> Wrong:
+    def settle(driver: Any) -> None:
+        watch, carry_out = driver._watch, driver._carry_out
+        if watch is not None:
+            driver._watch, driver._carry_out = None, lambda effect: (carry_out(effect), watch(effect))
+        right(driver)
+        driver._watch = watch
+
+    return settle
+
+
 MUTANTS: Final = (
     Mutant(
         "K-log-before-vote",
@@ -57,6 +68,13 @@ MUTANTS: Final = (
         "effects are carried out in order, also if the network answers at once",
         "DECISIONS.md 61",
         swapped(ReplicaDriver, "settle", _nested),
+        (DRIVER,),
+    ),
+    Mutant(
+        "S-watched-late",
+        "an effect is watched before it is carried out",
+        "DECISIONS.md 61",
+        swapped(ReplicaDriver, "settle", _watched_late),
         (DRIVER,),
     ),
     Mutant(

@@ -19,6 +19,7 @@ from raftlog.quorum.leadership import PendingAppend
 from raftlog.quorum.quorum_config import QuorumConfig
 from raftlog.quorum.seam.effects import (
     Delivering,
+    Effect,
     EndAppend,
     EndRead,
     EndShutdown,
@@ -164,6 +165,7 @@ class SingleReplica(ReplicaDriver):
         wall_ms: int = 0,
         executor: Executor | None = None,
         wake: Callable[[], object] = nothing,
+        watch: Callable[[Effect], object] | None = None,
     ) -> None:
         self.log: ReplicatedLog = MemoryLog() if log is None else log
         self.identity, self.config = identity, config
@@ -192,6 +194,7 @@ class SingleReplica(ReplicaDriver):
             has_been_voter=has_been_voter,
             executor=executor,
             wake=wake,
+            watch=watch,
             monotonic_ms=0,
             wall_ms=wall_ms,
         )

@@ -49,6 +49,8 @@ class ReplicaDriver:
         has_been_voter: as for ``StartingPoint``.
         executor: runs work for the disk. Without one, every call waits for its disk.
         wake: called on a thread of the executor when ``settle`` has something to do.
+        watch: called with each effect, in order, before it is carried out or queued: for traces and checks. It must
+            call neither the core nor the driver.
         monotonic_ms: a clock that never goes back.
         wall_ms: time of day, in ms since the Unix epoch.
 
@@ -76,6 +78,7 @@ class ReplicaDriver:
         has_been_voter: bool = False,
         executor: Executor | None = None,
         wake: Callable[[], object] = nothing,
+        watch: Callable[[Effect], object] | None = None,
     ) -> None:
         self.machine = machine = KRaftControlRecordStateMachine(static_voters or VoterSet())
         found = StartingPoint(
@@ -97,6 +100,7 @@ class ReplicaDriver:
             state_queue=DiskQueue(runs, wake),
             snapshot_queue=DiskQueue(runs, wake),
         )
+        self._watch = watch
         self._is_settling = False
 
     @property
@@ -117,6 +121,8 @@ class ReplicaDriver:
             self._advance()
             while effects := self.raft.take_effects():
                 for effect in effects:
+                    if self._watch is not None:
+                        self._watch(effect)
                     self._carry_out(effect)
                     self._advance()
         finally:

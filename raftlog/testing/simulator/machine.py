@@ -4,6 +4,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
+from raftlog.disk_work import nothing
 from raftlog.quorum.quorum_config import QuorumConfig
 from raftlog.quorum.seam.effects import EndAppend, EndRead, SendRequest, SendResponse
 from raftlog.quorum.seam.identity import ReceivedRequest
@@ -15,9 +16,10 @@ from raftlog.records.messages.raft.api_versions_messages import (
 from raftlog.records.messages.raft.raft_messages import RaftRequest, RaftResponse
 from raftlog.testing.simulator.chance import Chance, exponential_ms
 from raftlog.testing.simulator.checks.promises import PromiseCheck
+from raftlog.testing.simulator.directory import Directory
 from raftlog.testing.simulator.fault_plan import FaultPlan
 from raftlog.testing.simulator.network import Network
-from raftlog.testing.simulator.replica_process import Directory, ReplicaProcess, SimulatedClock
+from raftlog.testing.simulator.replica_process import DiskJob, ReplicaProcess, SimulatedClock
 from raftlog.testing.simulator.timeline import Timeline
 from raftlog.testing.simulator.violation import check
 
@@ -203,7 +205,7 @@ class Machine:
         now_ms, clock = self._timeline.now_ms, process.clock
         process.raft.tick(clock.monotonic_ms(now_ms), clock.wall_ms(now_ms))
 
-    # Messages and syncs
+    # Messages, and work for the disk
 
     def send_request(self, process: ReplicaProcess, effect: SendRequest) -> None:
         """Send a request to the machine that listens at its destination."""
@@ -251,12 +253,18 @@ class Machine:
         """Tell the process that its request was refused."""
         self._give(envelope.process, envelope.process.raft.request_failed, envelope.number)
 
-    def sync(self, process: ReplicaProcess, done: Callable[[], None]) -> None:
-        """Begin a sync."""
+    def work_begun(self, process: ReplicaProcess, job: DiskJob) -> None:
+        """Begin some work for the disk."""
         duration_ms = 1 + exponential_ms(self._chance, self._plan.sync_ms)
         if self._plan.slow_sync and self._chance.random() < self._plan.slow_sync:
             duration_ms *= 50
-        self._timeline.after(duration_ms, self._give, process, done)
+        self._timeline.after(duration_ms, self._work_ended, process, job)
+
+    def _work_ended(self, process: ReplicaProcess, job: DiskJob) -> None:
+        """Do the work, unless the process has crashed. A paused process learns of it later."""
+        if process is self.process:
+            process.do_work(job)
+            self._give(process, nothing)
 
     def append_ended(self, process: ReplicaProcess, effect: EndAppend) -> None:
         """Tell the clients what became of an append."""

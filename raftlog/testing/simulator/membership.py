@@ -8,8 +8,9 @@ from raftlog.quorum.seam.identity import ReceivedRequest
 from raftlog.records.messages.raft.endpoints import Listener
 from raftlog.records.messages.raft.voter_messages import AddRaftVoterRequest, RemoveRaftVoterRequest
 from raftlog.testing.simulator.chance import Chance
+from raftlog.testing.simulator.directory import Directory
 from raftlog.testing.simulator.machine import ADMIN, Machine
-from raftlog.testing.simulator.replica_process import Directory, ReplicaProcess
+from raftlog.testing.simulator.replica_process import ReplicaProcess
 from raftlog.uuid_text import ZERO_UUID
 from raftlog.voters.voter_set import ReplicaKey
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A log in memory that tells a witness what it does, as it does it."""
 
-from raftlog.disk_work import DiskResult, DiskWork
+from raftlog.disk_work import DiskResult, DiskStep, DiskWork
 from raftlog.log.append_validation import CheckedBatch
 from raftlog.log.memory_log import MemoryLog
 from raftlog.log.replicated_log import LogAppendInfo
@@ -46,12 +46,9 @@ class SimulatedLog(MemoryLog):
             self._witness.truncated(self._ledger, self._end_offset)
 
     def prepare_flush(self) -> DiskWork[DiskResult[int]]:
-        """Prepare ``flush``."""
-        return super().prepare_flush().then(self._note_synced)
-
-    def _note_synced(self, result: DiskResult[int]) -> DiskResult[int]:
-        self._witness.synced(self._ledger, self._flushed_offset)
-        return result
+        """Prepare ``flush``. The witness is told as the work is run, before the owner of the log knows."""
+        end_offset = self._end_offset
+        return super().prepare_flush().add(DiskStep(lambda: self._witness.synced(self._ledger, end_offset)))
 
     def prepare_leader_epoch(self, epoch: int) -> DiskWork[DiskResult[None]]:
         """Prepare ``initialize_leader_epoch``."""
@@ -68,11 +65,16 @@ class SimulatedLog(MemoryLog):
         super().update_high_watermark(offset)
 
     def crash(self, kept_batch_count: int = 0) -> None:
-        """Lose what a disk would lose in a crash, and open the log again."""
+        """Lose what a disk would lose in a crash, and open the log again. Work that was run is done."""
+        self.end_work()
         self._is_crashing = True
         super().crash(kept_batch_count)
         self._is_crashing = False
         self._witness.reopened(self._ledger, self._end_offset, self._high_watermark)
+
+    def end_work(self) -> None:
+        """Finish the work that was run, and forget the work that was not, because the process has ended."""
+        self._end_work("memory")
 
     @property
     def unsynced_batch_count(self) -> int:

@@ -20,11 +20,12 @@ from raftlog.testing.simulator.checks.client_oracle import ClientAppend, ClientO
 from raftlog.testing.simulator.checks.committed_history import CommittedHistory
 from raftlog.testing.simulator.checks.disk_witness import DiskWitness
 from raftlog.testing.simulator.checks.promises import PromiseCheck
+from raftlog.testing.simulator.directory import Directory
 from raftlog.testing.simulator.fault_plan import FaultPlan, draw_fault_plan
 from raftlog.testing.simulator.machine import FIRST_PORT, Machine
 from raftlog.testing.simulator.membership import Membership
 from raftlog.testing.simulator.network import Network
-from raftlog.testing.simulator.replica_process import Directory, ReplicaProcess
+from raftlog.testing.simulator.replica_process import ReplicaProcess
 from raftlog.testing.simulator.timeline import Timeline
 from raftlog.testing.simulator.violation import ViolationError
 from raftlog.testing.simulator.workload import Workload

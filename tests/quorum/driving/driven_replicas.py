@@ -58,7 +58,7 @@ class ByHand:
 
 
 class Recorded(SingleReplica):
-    """A replica that records the effects in the order in which they are carried out."""
+    """A replica that records its effects in their order."""
 
     def __init__(self, log: MemoryLog | None = None, executor: Executor | None = None) -> None:
         self.effects: list[Effect] = []
@@ -69,11 +69,8 @@ class Recorded(SingleReplica):
             log=log or log_with(RUNS, VOTERS),
             executor=executor,
             wake=lambda: self.wakes.put(None),
+            watch=self.effects.append,
         )
-
-    def _carry_out(self, effect: Effect) -> None:
-        self.effects.append(effect)
-        super()._carry_out(effect)
 
     def wait(self) -> None:
         """Settle until the disk is at rest, whatever thread does its work."""

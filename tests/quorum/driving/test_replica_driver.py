@@ -14,6 +14,7 @@ from raftlog.errors import StorageError, WorkUnderWayError
 from raftlog.quorum.roles.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
 from raftlog.quorum.seam.effects import (
     AppendOutcome,
+    Effect,
     EndAppend,
     EnterEpoch,
     SendRequest,
@@ -130,6 +131,26 @@ def test_work_on_the_log_waits_for_the_election_state_before_it() -> None:
     assert any(isinstance(each, EnterEpoch) for each in core.effects)
     assert len(disk.waiting) == 1  # The leader's election state; the log has not begun.
     assert core.log.last_fetched_epoch == before
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=20)
+def test_effects_are_watched_before_they_are_carried_out(seed: int) -> None:
+    """Also if the disk is as fast as a call: an election state is not stored yet, and a message not sent."""
+    core, draw = Recorded(), random.Random(seed)
+    watched: list[Effect] = []
+
+    def watch(effect: Effect) -> None:
+        if isinstance(effect, StoreElectionState):
+            assert core.stored != effect.state
+        elif isinstance(effect, SendRequest):
+            assert effect not in core.requests
+        watched.append(effect)
+
+    core._watch = watch
+    for _ in range(STEPS):
+        some_input(core, draw)
+    assert watched
 
 
 def test_an_election_state_is_written_beside_work_on_the_log() -> None:

@@ -48,7 +48,7 @@ KILLERS: Final = (
     Killer("reads-are-committed", "reads-uncommitted", 5),
     Killer("one-outcome", "told-twice", 5),
     Killer("offsets-in-order", "told-out-of-order", 5),
-    Killer("no-error", "R30-core", 15),
+    Killer("no-error", "late-answer", 10),
     Killer("no-halt", "K2-core", 30),
     Killer("no-busy-loop", "no-pause", 5),
     Killer("recovery", "no-elections", 10),

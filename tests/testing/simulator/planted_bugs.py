@@ -7,7 +7,7 @@ import attrs
 
 from raftlog.log import decisions
 from raftlog.offsets import OffsetAndEpoch, ValidOffsetAndEpoch
-from raftlog.quorum import acting
+from raftlog.quorum import acting, raft
 from raftlog.quorum.elections import votes_asked
 from raftlog.quorum.following import fetching
 from raftlog.quorum.leading import appending, leading_epoch, reading
@@ -183,6 +183,15 @@ def _up_to_the_log_end(right: Wrong) -> Wrong:
     return begin
 
 
+def _expecting_each_answer(right: Wrong) -> Wrong:
+    def receive_response(core: Any, number: int, response: Any) -> None:
+        if core.halt_reason is None:
+            core._replica.sent[number]
+        right(core, number, response)
+
+    return receive_response
+
+
 def _bug(name: str, rule: str, plant: Any) -> Mutant:
     return Mutant(name, rule, "", plant, ())
 
@@ -240,6 +249,11 @@ _OWN: Final = (
         "a follower without a leader begins an election",
         swapped(acting, "deadline_ms", _but_not_followers),
     ),
+    _bug(
+        "late-answer",
+        "a late answer, or a second one, is ignored",
+        swapped(raft.Raft, "receive_response", _expecting_each_answer),
+    ),
     _bug("no-pause", "what is due is done once", swapped(acting, "deadline_ms", _at_once)),
 )
 _OF_CATALOGUE: Final = (
@@ -252,7 +266,6 @@ _OF_CATALOGUE: Final = (
     "K1-core",
     "K2-core",
     "R-longer-log-votes",
-    "R30-core",
     "K24-core",
 )
 BUGS: Final[dict[str, Mutant]] = {each.name: each for each in (*_OWN, *map(MUTANTS.__getitem__, _OF_CATALOGUE))}

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What survives a crash of a simulated replica: its log and its election state, with the ledger of the witness."""
+
+from typing import Any
+
+from raftlog.disk_work import DiskResult, DiskStep, DiskWork
+from raftlog.errors import LogDirectoryError
+from raftlog.quorum.seam.identity import ReplicaIdentity
+from raftlog.records.files.quorum_state import QuorumStateData
+from raftlog.testing.simulator.checks.disk_witness import DiskWitness
+from raftlog.testing.simulator.checks.ledger import Ledger
+from raftlog.testing.simulator.simulated_log import SimulatedLog
+from raftlog.voters.voter_set import VoterSet
+
+
+class SimulatedElectionState:
+    """An ``ElectionStateStore`` that tells a witness of each state as it becomes durable.
+
+    Args:
+        witness: to be told.
+        ledger: of the directory, which has the state.
+    """
+
+    may_vote = True
+
+    def __init__(self, witness: DiskWitness, ledger: Ledger) -> None:
+        self._witness = witness
+        self._ledger = ledger
+        self._work: DiskWork[Any] | None = None
+
+    @property
+    def state(self) -> QuorumStateData | None:
+        """The state that is durable; None before the first."""
+        return self._ledger.state
+
+    def prepare_write(self, state: QuorumStateData) -> DiskWork[DiskResult[QuorumStateData]]:
+        """Prepare to make a state durable; it is as soon as the work is run."""
+        step = DiskStep(lambda: self._witness.stored(self._ledger, state))
+        self._work = work = DiskWork([step], lambda: DiskResult(state, state.leader_epoch))
+        return work
+
+    def end_work(self) -> None:
+        """Forget the work that was not run, because the process has ended.
+
+        Raises:
+            ViolationError: what was made durable must not be.
+        """
+        if self._work is not None:
+            self._work.end(LogDirectoryError("the process has ended"))
+            self._work = None
+
+
+class Directory:
+    """What survives a crash of a replica.
+
+    Attributes:
+        identity: of the replica.
+        witness: watches the directory.
+        ledger: what the witness knows of this directory, with the durable election state.
+        log: the log.
+        election_state: the election state.
+    """
+
+    def __init__(self, witness: DiskWitness, identity: ReplicaIdentity, voters: VoterSet) -> None:
+        self.identity = identity
+        self.witness = witness
+        self.ledger: Ledger = witness.add(identity.key, voters.voter_keys)
+        self.log = SimulatedLog(witness, self.ledger)
+        self.election_state = SimulatedElectionState(witness, self.ledger)
+
+    def end_work(self) -> None:
+        """Finish the work that was run, and forget the work that was not, because the process has ended."""
+        self.election_state.end_work()
+        self.log.end_work()
