@@ -12,9 +12,10 @@ import sys
 from tests.model.broken_rules import BROKEN_RULES
 from tests.model.counterexamples import path_text
 from tests.model.explorer import explore
+from tests.model.making import make_run
 from tests.model.protocol import Protocol
 from tests.model.runs import RUNS, Run
-from tests.model.table import rule_line, run_line, write_rules, write_runs
+from tests.model.table import rule_line, write_rules, write_runs
 
 
 def main() -> int:
@@ -46,15 +47,6 @@ def make_runs(runs: list[Run], processes: int) -> tuple[list[str], bool]:
             if not is_right:
                 print(f"{run.bounds.name}: stopped, or an invariant is broken", flush=True)
     return lines, is_sound
-
-
-def make_run(run: Run) -> tuple[str, bool]:
-    """Return the row of a run, and whether all is as it should be. A counterexample is printed."""
-    protocol = Protocol(run.bounds)
-    found = explore(protocol)
-    if found.fault is not None:
-        print(f"{run.bounds.name}: {found.fault}\n{path_text(protocol, found.path)}", flush=True)
-    return run_line(run, found), found.is_complete
 
 
 def rule_lines() -> list[str]:

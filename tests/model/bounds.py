@@ -24,6 +24,8 @@ class Bounds:
         timeouts: number of fetches that are given up by their sender; they remain in the network.
         resignations: number of leaders that resign.
         has_flush: whether appends are flushed in a step of their own; else at once.
+        has_queue: whether a log is written in a step of its own, after the replica has decided that it shall be; else
+            at once.
         has_duplicates: whether requests stay in the network after they were handled, so that they may be again.
         has_pre_vote: whether a replica asks for pre-votes before it stands.
         entries_per_fetch: the most that an answer has.
@@ -42,6 +44,7 @@ class Bounds:
     timeouts: int = 0
     resignations: int = 0
     has_flush: bool = False
+    has_queue: bool = False
     has_duplicates: bool = False
     has_pre_vote: bool = False
     entries_per_fetch: int = 9
@@ -67,6 +70,7 @@ class Bounds:
         counts = [f"{getattr(self, name)} {name}" for name in BUDGETS if getattr(self, name)]
         switches = {
             "flush": self.has_flush,
+            "queue": self.has_queue,
             "duplicates": self.has_duplicates,
             "pre-vote": self.has_pre_vote,
             f"{self.entries_per_fetch} entries per fetch": self.entries_per_fetch < 9,

@@ -16,6 +16,7 @@ from tests.model.replica import (
     appends,
     enters,
     is_up_to_date,
+    learns,
     truncates,
 )
 from tests.model.steps import Step
@@ -97,20 +98,17 @@ def _takes(follower: Replica, answer: Answer, bounds: Bounds, broken: Rules) -> 
     if answer.kind == DIVERGING:
         end = truncation_offset(follower.log, follower.start, answer.diverging_epoch, answer.diverging_end)
         if "the high watermark is taken from a diverging answer" in broken:
-            follower = _learns(follower, answer.high_watermark, broken)
-        return Step(f"cuts its log at {end}", truncates(follower, end), is_consumed=is_consumed)
+            follower = learns(follower, answer.high_watermark, broken)
+        return Step(f"cuts its log at {end}", truncates(follower, end, bounds), is_consumed=is_consumed)
     if answer.kind == SNAPSHOT:
         label = f"begins with a snapshot to {len(answer.entries)}"
         return Step(label, _installs(follower, answer.entries, broken), is_consumed=is_consumed)
-    longer = _learns(appends(follower, answer.entries, bounds), answer.high_watermark, broken)
+    if bounds.has_queue:
+        longer = appends(follower, answer.entries, bounds, answer.high_watermark)
+    else:
+        longer = learns(appends(follower, answer.entries, bounds), answer.high_watermark, broken)
     label = f"takes {len(answer.entries)} entries, high watermark {answer.high_watermark}"
     return Step(label, longer, is_consumed=is_consumed)
-
-
-def _learns(follower: Replica, high_watermark: int, broken: Rules) -> Replica:
-    is_limited = "a high watermark beyond the log is taken" not in broken
-    reached = min(len(follower.log), high_watermark) if is_limited else high_watermark
-    return follower._replace(high_watermark=max(follower.high_watermark, reached))
 
 
 def _installs(follower: Replica, entries: tuple[int, ...], broken: Rules) -> Replica:

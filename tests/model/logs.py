@@ -10,9 +10,9 @@ from typing import Final
 Log = tuple[int, ...]
 
 LEADER_CHANGE: Final = 0
-VOTERS: Final = 64
-"""With the bits of the voters: a voter set."""
-_SHIFT: Final = 8
+VOTERS: Final = 1 << 24
+"""With the bits of the voters, of which there are 24 at most: a voter set."""
+_SHIFT: Final = 25
 
 VALID: Final = "valid"
 DIVERGING: Final = "diverging"

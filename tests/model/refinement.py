@@ -6,6 +6,9 @@ the high watermark. Messages are not in it. So the check keeps the facts that fo
 asked for votes with which log, who has voted, who leads, what leaders' logs had, what followers may have fetched) and
 takes each message that they allow as one that is in the network: none is ever lost, and each may arrive again.
 
+Work on a log that was in line for the disk when its replica left a role is done later, and is in the trace then: it is
+accepted if the replica could have decided on it in that role. To all others, it has not happened before.
+
 An event is accepted if some few steps of the model, taken by the same functions that the explorer uses, lead from the
 replica's state to its new view. What only the leader knows, its acknowledgements, is chosen from the facts. So what is
 checked is: no vote, candidacy, leadership, entry, truncation, flush, high watermark, voter set or restart but one that
@@ -23,10 +26,12 @@ from tests.model.bounds import Bounds
 from tests.model.deliveries import delivery
 from tests.model.logs import (
     DIVERGING,
+    LEADER_CHANGE,
     SNAPSHOT,
     VALID,
     VOTERS,
     Log,
+    entry,
     epoch_of,
     is_voters,
     last_epoch,
@@ -49,10 +54,11 @@ from tests.model.replica import (
     Rules,
     advances,
     appends,
+    begins_epoch,
     enters,
     initial_replica,
 )
-from tests.model.steps import changed_voters, follows, restarts, stands, tally
+from tests.model.steps import changed_voters, follows, restarts, stands, survivor, tally
 
 SOUND: Final[Rules] = frozenset()
 MOST_STEPS: Final = 7
@@ -148,8 +154,10 @@ class RefinementCheck:
         self._bounds = attrs.evolve(
             Bounds("trace", count, 0, 1 << 30, has_flush=True, has_pre_vote=True), voters=initial_voters.bit_length()
         )
+        self._queued = attrs.evolve(self._bounds, has_queue=True)
         assert self._bounds.initial_voters == initial_voters, "the first replicas are the voters"
         self.replicas = [initial_replica(each) for each in range(count)]
+        self._left: list[list[Replica]] = [[] for _ in range(count)]
         self._epochs: dict[int, _Epoch] = defaultdict(_Epoch)
         self.steps = 0
 
@@ -167,6 +175,7 @@ class RefinementCheck:
                 f"from {view_text(view_of(before))} to {view_text(event.view)}"
             )
         self.replicas[event.mover] = found
+        self._note_left(before, found, is_crash=event.is_crash)
         self._note(found)
 
     def _explain(self, before: Replica, event: Event) -> Replica | None:
@@ -189,11 +198,7 @@ class RefinementCheck:
         """The restart that leaves as much of the log as can be left of it, given what it is then."""
         for end in range(max(before.flushed, before.start), len(before.log) + 1):
             if view.log[:end] == before.log[:end]:
-                survivor = before._replace(log=before.log[:end], flushed=end, high_watermark=before.start)
-                yield restarts(survivor, SOUND)
-                if before.role == FOLLOWER and before.vote == before.me:
-                    # It lost the election to its leader. Like Kafka, it goes on with that; its voters know better.
-                    yield enters(survivor, before.epoch, CANDIDATE)
+                yield from restarts(survivor(before, end), SOUND)
 
     def _steps(self, replica: Replica, view: View) -> Iterator[Replica]:
         """Yield what one step may make of a replica that is on its way to a view."""
@@ -205,6 +210,8 @@ class RefinementCheck:
             yield from self._leads(replica, view)
         elif replica.role == FOLLOWER:
             yield from self._fetches(replica, view)
+        if view.log != replica.log:
+            yield from self._late_writes(replica, view)
         if view.role == GONE:
             yield enters(replica, replica.epoch, GONE)
         if view.start > replica.start and view.start <= min(replica.high_watermark, replica.flushed):
@@ -231,7 +238,7 @@ class RefinementCheck:
         if facts.leader is not None and (following := follows(replica, view.epoch, facts.leader)):
             yield following.replica
         if replica.role == CANDIDATE and replica.epoch == view.epoch:
-            elected = tally(replica, facts.votes[replica.me], self._bounds, SOUND)
+            elected = tally(replica, facts.votes[replica.me], self._queued, SOUND)
             if elected is not None:
                 yield elected.replica
 
@@ -258,8 +265,11 @@ class RefinementCheck:
             yield from self._acknowledged(leader, view.high_watermark)
 
     def _appended(self, leader: Replica, log: Log) -> Replica | None:
-        """Append the next entries of its own epoch: values up to a voter set, or one voter set."""
+        """Append the next entries of its own epoch: the first one, values up to a voter set, or one voter set."""
         end = len(leader.log)
+        if not leader.has_begun:
+            is_first = log[end] == entry(leader.epoch, LEADER_CHANGE)
+            return advances(begins_epoch(leader, self._bounds), self._bounds, SOUND) if is_first else None
         if is_voters(log[end]):
             if epoch_of(log[end]) != leader.epoch or (log[end] & (VOTERS - 1)) not in changed_voters(
                 leader, self._bounds, SOUND
@@ -267,7 +277,7 @@ class RefinementCheck:
                 return None
             return advances(appends(leader, log[end : end + 1], self._bounds), self._bounds, SOUND)
         while end < len(log) and not is_voters(log[end]):
-            if log[end] & 0xFF == 0 or epoch_of(log[end]) != leader.epoch:
+            if log[end] == entry(leader.epoch, LEADER_CHANGE) or epoch_of(log[end]) != leader.epoch:
                 return None
             end += 1
         return advances(appends(leader, log[len(leader.log) : end], self._bounds), self._bounds, SOUND)
@@ -312,6 +322,23 @@ class RefinementCheck:
             step = delivery(asking, answer, self._bounds, SOUND)
             if step is not None:
                 yield step.replica
+
+    def _late_writes(self, replica: Replica, view: View) -> Iterator[Replica]:
+        """Yield what becomes of the log by work that was in line when the replica was something else."""
+        for left in self._left[replica.me]:
+            if left.log == replica.log:
+                decided = self._leads(left, view) if left.role == LEADER else self._fetches(left, view)
+                for after in decided:
+                    if after.log != left.log and after.start == left.start:
+                        yield replica._replace(log=after.log, flushed=min(replica.flushed, len(after.log)))
+
+    def _note_left(self, before: Replica, now: Replica, *, is_crash: bool) -> None:
+        """Note what a replica was, as long as work may be in line for its disk on which it has decided then."""
+        left = self._left[now.me]
+        if is_crash or now.log != before.log or now.role == CANDIDATE:
+            left.clear()
+        elif before.role in (LEADER, FOLLOWER) and (now.role, now.epoch) != (before.role, before.epoch):
+            left.append(before)
 
     def _note(self, replica: Replica) -> None:
         """Note the facts that follow from what a replica is now."""

@@ -35,6 +35,20 @@ Rules = frozenset[str]
 """Names of the rules that are broken in a run; none, if the protocol is as it should be."""
 
 
+class Writing(NamedTuple):
+    """What a replica has decided to do to its log, and its disk has not done.
+
+    Attributes:
+        end: where the log is cut.
+        entries: which are then appended.
+        high_watermark: that a follower learns after it; UNKNOWN for none.
+    """
+
+    end: int
+    entries: Log
+    high_watermark: int
+
+
 class Replica(NamedTuple):
     """One replica.
 
@@ -50,6 +64,7 @@ class Replica(NamedTuple):
         is_fetching: whether a Fetch waits for its answer.
         epoch_start: of a leader: the offset of its LeaderChange; else 0.
         acks: of a leader: the offset of each replica's last valid fetch, or UNKNOWN; else empty.
+        writing: what waits to be done to the log; None if nothing does.
     """
 
     me: int
@@ -63,6 +78,17 @@ class Replica(NamedTuple):
     is_fetching: bool
     epoch_start: int
     acks: tuple[int, ...]
+    writing: Writing | None = None
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether all that was decided is in the log, and durable."""
+        return self.flushed == len(self.log) and self.writing is None
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a leader's log has the entry that begins its epoch."""
+        return len(self.log) > self.epoch_start
 
 
 def initial_replica(me: int) -> Replica:
@@ -70,20 +96,49 @@ def initial_replica(me: int) -> Replica:
 
 
 def enters(replica: Replica, epoch: int, role: int = UNATTACHED, vote: int = UNKNOWN) -> Replica:
-    """Return the replica in another role, or a later epoch: what only a leader or a fetcher has is gone."""
+    """Return the replica in another role, or a later epoch: what only a leader or a fetcher has is gone.
+
+    Its log is still written as it had decided before.
+    """
     if epoch == replica.epoch and vote == UNKNOWN:
         vote = replica.vote
-    return replica._replace(role=role, epoch=epoch, vote=vote, is_fetching=False, epoch_start=0, acks=())
+    writing = replica.writing and replica.writing._replace(high_watermark=UNKNOWN)
+    return replica._replace(
+        role=role, epoch=epoch, vote=vote, is_fetching=False, epoch_start=0, acks=(), writing=writing
+    )
 
 
-def appends(replica: Replica, entries: Log, bounds: Bounds) -> Replica:
-    """Return the replica with more entries at the end of its log."""
-    log = replica.log + entries
-    return replica._replace(log=log, flushed=replica.flushed if bounds.has_flush else len(log))
+def appends(replica: Replica, entries: Log, bounds: Bounds, high_watermark: int = UNKNOWN) -> Replica:
+    """Return the replica with more entries at the end of its log, now or once its disk has done it."""
+    return _changes_log(replica, Writing(len(replica.log), entries, high_watermark), bounds)
 
 
-def truncates(replica: Replica, end: int) -> Replica:
-    return replica._replace(log=replica.log[:end], flushed=min(replica.flushed, end))
+def truncates(replica: Replica, end: int, bounds: Bounds) -> Replica:
+    """Return the replica without the entries from an offset on, now or once its disk has done it."""
+    return _changes_log(replica, Writing(end, (), UNKNOWN), bounds)
+
+
+def _changes_log(replica: Replica, writing: Writing, bounds: Bounds) -> Replica:
+    if bounds.has_queue:
+        assert replica.writing is None, "one thing at a time"
+        return replica._replace(writing=writing)
+    return written(replica._replace(writing=writing), bounds)
+
+
+def written(replica: Replica, bounds: Bounds) -> Replica:
+    """Return the replica whose disk has done what it was to do."""
+    writing = replica.writing
+    assert writing is not None
+    log = replica.log[: writing.end] + writing.entries
+    flushed = min(replica.flushed, writing.end) if bounds.has_flush else len(log)
+    return learns(replica._replace(log=log, flushed=flushed, writing=None), writing.high_watermark)
+
+
+def learns(follower: Replica, high_watermark: int, broken: Rules = frozenset()) -> Replica:
+    """Return the follower that was told a high watermark: it takes what of it is in its log."""
+    is_limited = "a high watermark beyond the log is taken" not in broken
+    reached = min(len(follower.log), high_watermark) if is_limited else high_watermark
+    return follower._replace(high_watermark=max(follower.high_watermark, reached))
 
 
 def is_up_to_date(replica: Replica, epoch: int, offset: int) -> bool:
@@ -97,11 +152,16 @@ def votes_needed(replica: Replica, bounds: Bounds, broken: Rules) -> int:
 
 
 def begins_leading(replica: Replica, bounds: Bounds, broken: Rules) -> Replica:
-    """Return the replica as the leader of its epoch, with the entry that begins it."""
+    """Return the replica as the leader of its epoch, with the entry that begins it, unless its disk must wait."""
     leader = replica._replace(
         role=LEADER, is_fetching=False, epoch_start=len(replica.log), acks=(UNKNOWN,) * bounds.replicas
     )
-    return advances(appends(leader, (entry(replica.epoch, LEADER_CHANGE),), bounds), bounds, broken)
+    return leader if bounds.has_queue else advances(begins_epoch(leader, bounds), bounds, broken)
+
+
+def begins_epoch(leader: Replica, bounds: Bounds) -> Replica:
+    """Return the leader that appends the entry that begins its epoch."""
+    return appends(leader, (entry(leader.epoch, LEADER_CHANGE),), bounds)
 
 
 def offsets_that_count(leader: Replica, voters: int, broken: Rules) -> list[int]:
@@ -140,5 +200,12 @@ def replica_text(replica: Replica, log: str) -> str:
     return (
         f"replica {replica.me}: {ROLES[replica.role]}, epoch {replica.epoch}{vote}, log {log}, "
         f"high watermark {replica.high_watermark}{', fetching' if replica.is_fetching else ''}"
-        f"{', acknowledged' + acks if acks else ''}"
+        f"{', acknowledged' + acks if acks else ''}{writing_text(replica.writing)}"
     )
+
+
+def writing_text(writing: Writing | None) -> str:
+    """Return what waits to be done to a log, in words."""
+    if writing is None:
+        return ""
+    return f", its log is to be cut at {writing.end} and get {len(writing.entries)} entries"

@@ -50,6 +50,12 @@ RUNS: Final = (
         _QUICK,
     ),
     Run(Bounds("one-two-one", 2, 1, 2, changes=2, crashes=1, has_flush=True), _QUICK),
+    # Work on a log that is done after it was decided on, maybe in another role; and candidates that are it once more.
+    Run(
+        Bounds("two-queue", 2, 2, 2, values=1, resignations=1, crashes=1, has_flush=True, has_queue=True),
+        _QUICK,
+    ),
+    Run(Bounds("two-pre-vote-and-crashes", 2, 2, 2, crashes=2, has_flush=True, has_pre_vote=True), _QUICK),
     Run(
         Bounds(
             "two-all",
@@ -78,11 +84,14 @@ RUNS: Final = (
     Run(Bounds("three-duplicates", 3, 3, 2, has_duplicates=True), _SLOW),
     Run(Bounds("three-pre-vote", 3, 3, 2, has_pre_vote=True), _SLOW),
     Run(Bounds("three-one-removed", 3, 3, 2, changes=1), _SLOW),
+    Run(Bounds("three-queue", 3, 3, 2, has_flush=True, has_queue=True), _SLOW),
     Run(Bounds("two-and-a-third", 3, 2, 2, changes=1), _QUICK),
+    Run(Bounds("two-and-a-third-queue", 3, 2, 2, changes=1, has_queue=True), _SLOW),
     Run(Bounds("disk-wiped-and-replaced", 3, 2, 1, values=1, changes=2, wipes=1), _SLOW),
     # More than is visited on each change.
     Run(Bounds("two-changed", 2, 2, 2, values=1, changes=1, crashes=1, snapshots=1, has_flush=True), _LARGE),
     Run(Bounds("three-removed-and-value", 3, 3, 1, values=1, changes=1), _LARGE),
     Run(Bounds("three-and-a-fourth", 4, 3, 1, changes=1), _LARGE),
     Run(Bounds("three-duplicates-and-value", 3, 3, 2, values=1, has_duplicates=True), _LARGE),
+    Run(Bounds("three-queue-and-value", 3, 3, 2, values=1, has_flush=True, has_queue=True), _LARGE),
 )

@@ -1,25 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
 """Traces of simulated replicas, as the refinement check reads them.
 
-A view has what is durable. The core moves at once and its messages wait for the disk (DECISIONS.md, 53), so a new role
-is in the trace when the election state that it needs is stored: nothing can depend on it before. A leader announces
-itself as it writes its LeaderChange, so the trace has that from the beginning of its leadership.
+A view has what is durable. The core moves at once and its messages wait for the disk (DECISIONS.md, 53), so a role is
+in the trace from the moment on at which the election state that it needs is stored: nothing can depend on it before.
+Each election state that becomes durable is in the trace, also if the core has left its role by then. It has asked for
+votes as a candidate then, for instance, and the requests leave as the state is stored.
+
+What a log gets while an election state waits for the disk is in the trace after that state: the core decided on the
+state, such as a vote, without it. A directory that replaces a lost one is another replica.
 """
 
 import random
+from typing import Final
 
 import attrs
 
-from raftlog.quorum.roles.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
+from raftlog.quorum.roles.roles import (
+    Candidate,
+    Follower,
+    Leader,
+    Prospective,
+    Resigned,
+    Role,
+    Unattached,
+    leader_id,
+    voted_key,
+)
+from raftlog.records.files.quorum_state import UNKNOWN_ID, QuorumStateData
 from raftlog.testing.simulator.checks.ledger import Ledger, StoredBatch
 from raftlog.testing.simulator.machine import Machine
 from raftlog.testing.simulator.simulation import Simulation
 from raftlog.voters.voter_set import ReplicaKey
-from tests.model.logs import LEADER_CHANGE, VOTERS, Log, entry
-from tests.model.refinement import Event, View
+from tests.model.logs import LEADER_CHANGE, VOTERS, Log, entry, epoch_of
+from tests.model.refinement import Event, View, view_of
 from tests.model.replica import (
     CANDIDATE,
     FOLLOWER,
+    GONE,
     LEADER,
     PROSPECTIVE,
     RESIGNED,
@@ -28,7 +45,7 @@ from tests.model.replica import (
     initial_replica,
 )
 
-_ROLES = {
+_ROLES: Final = {
     Unattached: UNATTACHED,
     Prospective: PROSPECTIVE,
     Candidate: CANDIDATE,
@@ -36,27 +53,39 @@ _ROLES = {
     Follower: FOLLOWER,
     Resigned: RESIGNED,
 }
-_VALUE = 1
+_RESTARTED: Final = {LEADER: RESIGNED, FOLLOWER: UNATTACHED, PROSPECTIVE: UNATTACHED}
+"""What a restart makes of a role until the first election state is stored after it; others stay."""
+_VALUE: Final = 1
 
 
 @attrs.define
 class _Seen:
-    """What the trace says of a machine last."""
+    """What the trace says of a directory last.
 
+    Attributes:
+        ledger: of the directory.
+        index: of the replica in the trace.
+        view: the last one.
+        state: the election state that the view is of.
+        is_down: whether no process runs.
+        has_run: whether one has.
+        log: the batches of the log, and its entries.
+    """
+
+    ledger: Ledger
+    index: int
     view: View
+    state: QuorumStateData | None = None
     is_down: bool = True
     has_run: bool = False
-    forgotten_mark: int = 0
     log: tuple[list[StoredBatch], Log] = attrs.field(factory=lambda: ([], ()))
-
-
-def _has_begun(log: Log, epoch: int) -> bool:
-    """Whether a log has an entry of an epoch at its end."""
-    return bool(log) and log[-1] >> 8 == epoch
 
 
 class TracedSimulation:
     """A simulation of which a trace is written.
+
+    Args:
+        seed: of all random choices.
 
     Attributes:
         simulation: the quorum.
@@ -64,27 +93,31 @@ class TracedSimulation:
     """
 
     def __init__(self, seed: int) -> None:
-        self.simulation = Simulation(random.Random(seed), changes_voters=False)
+        self.simulation = Simulation(random.Random(seed))
         self.events: list[Event] = []
-        machines = self.simulation.machines
-        keys = [machine.directory.identity.key for machine in machines.values()]
-        self._indexes = {key: index for index, key in enumerate(keys)}
-        start = initial_replica(0)
-        first = View(start.role, start.epoch, start.vote, start.log, start.flushed, start.start, start.high_watermark)
-        self._seen = {each: _Seen(first) for each in machines}
+        self._indexes: dict[ReplicaKey, int] = {}
+        self._seen: dict[int, _Seen] = {}
+        for machine in self.simulation.machines.values():
+            self._begin(machine)
+        self.simulation.witness.watch = self._note_stored
         timeline = self.simulation.timeline
         timeline_note = timeline.note
 
         def note(*numbers: int) -> None:
             timeline_note(*numbers)
-            self._note(machines[numbers[0]])
+            self._note(self.simulation.machines[numbers[0]])
 
         timeline.note = note  # type: ignore[method-assign]
 
     @property
     def count(self) -> int:
-        """How many replicas there are."""
+        """How many directories there have been."""
         return len(self._indexes)
+
+    @property
+    def first_voters(self) -> int:
+        """The first voter set, as bits."""
+        return (1 << self.simulation.plan.voters) - 1
 
     def run(self, duration_ms: int) -> list[Event]:
         """Let the quorum run with its faults for a while, and return the trace."""
@@ -95,87 +128,96 @@ class TracedSimulation:
         simulation.timeline.run(duration_ms)
         return self.events
 
-    def _note(self, machine: Machine) -> None:
-        seen, ledger = self._seen[machine.id], machine.directory.ledger
-        if machine.process is None:
-            if not seen.is_down:
-                self._note_unseen(machine, seen)
-            seen.is_down, seen.forgotten_mark = True, 0
-            return
-        view = self._view(machine, seen, ledger)
-        if not seen.is_down and seen.view.role == LEADER and view.role != LEADER:
-            self._note_unwritten(machine, seen)
-            view = self._view(machine, seen, ledger)
-        if seen.is_down and seen.has_run:
-            self.events.append(Event(self._indexes[ledger.key], view, is_crash=True))
-        elif view != seen.view:
-            self.events.append(Event(self._indexes[ledger.key], view))
-        seen.view, seen.is_down, seen.has_run = view, False, True
-
-    def _note_unwritten(self, machine: Machine, seen: _Seen) -> None:
-        """Note that a leader has lost its epoch before it wrote its LeaderChange, which the trace has already.
-
-        To all others that is a leader which has crashed before its first flush.
-        """
-        log, view = self._log(seen, machine.directory.ledger), seen.view
-        if not _has_begun(log, view.epoch):
-            seen.forgotten_mark = view.high_watermark  # Until it rises, which the model can follow.
-            seen.view = view._replace(role=RESIGNED, log=log, flushed=len(log), high_watermark=0)
-            self.events.append(Event(self._index(machine.directory.ledger.key), seen.view, is_crash=True))
-
-    def _note_unseen(self, machine: Machine, seen: _Seen) -> None:
-        """Note what became durable at the last moment, before the process was told: it shapes the restart."""
-        ledger, view = machine.directory.ledger, seen.view
-        log, state = self._log(seen, ledger), ledger.state
-        if len(log) < view.flushed:
-            view = view._replace(log=log, flushed=len(log))
-        if state is not None:
-            vote = UNKNOWN if state.voted_id < 0 else self._index(state.voted_key)
-            if state.leader_id == machine.id:
-                is_new = view.epoch != state.leader_epoch or view.role not in (LEADER, RESIGNED)
-                if is_new:
-                    longer = (*view.log, entry(state.leader_epoch, LEADER_CHANGE))
-                    view = view._replace(
-                        role=LEADER, epoch=state.leader_epoch, vote=self._index(ledger.key), log=longer
-                    )
-            elif (state.leader_epoch, vote) != (view.epoch, view.vote):
-                role = CANDIDATE if vote == self._index(ledger.key) else UNATTACHED
-                role = FOLLOWER if state.leader_id >= 0 else role
-                view = view._replace(role=role, epoch=state.leader_epoch, vote=vote)
-        if view != seen.view:
-            self.events.append(Event(self._index(ledger.key), view))
-            seen.view = view
-
-    def _view(self, machine: Machine, seen: _Seen, ledger: Ledger) -> View:
-        process, state = machine.process, ledger.state
-        assert process is not None
-        log, role = self._log(seen, ledger), process.raft.role
-        is_stored = process.last_state in (None, state)
-        epoch, vote, shown = seen.view.epoch, seen.view.vote, seen.view.role
-        if seen.is_down and seen.has_run:  # Until its first state is stored, it is what a restart makes of the old one.
-            has_stood = shown == FOLLOWER and vote == self._index(ledger.key)
-            shown = {LEADER: RESIGNED, FOLLOWER: CANDIDATE if has_stood else UNATTACHED}.get(shown, shown)
-            shown = UNATTACHED if shown == PROSPECTIVE else shown
-        if is_stored and state is not None:
-            epoch, shown = state.leader_epoch, _ROLES[type(role)]
-            vote = UNKNOWN if state.voted_id < 0 else self._index(state.voted_key)
-            if shown in (LEADER, RESIGNED):
-                vote = self._indexes[ledger.key]
-        if shown == LEADER and not _has_begun(log, epoch):
-            log = (*log, entry(epoch, LEADER_CHANGE))  # It is about to write it, and announces itself already.
-        # The core tells its peers before the log is told.
-        told = max(ledger.high_watermark, process.raft.high_watermark or 0)
-        told = 0 if told <= seen.forgotten_mark else told
-        high_watermark = told if seen.is_down else max(told, seen.view.high_watermark)
-        return View(shown, epoch, vote, log, ledger.durable_end, 0, high_watermark)
+    def _begin(self, machine: Machine) -> _Seen:
+        """Begin the trace of a directory in which nothing has happened."""
+        ledger = machine.directory.ledger
+        index = self._index(ledger.key)
+        seen = self._seen[machine.id] = _Seen(ledger, index, view_of(initial_replica(index)))
+        return seen
 
     def _index(self, key: ReplicaKey | None) -> int:
         assert key is not None
-        return self._indexes[key]
+        return self._indexes.setdefault(key, len(self._indexes))
 
-    def _log(self, seen: _Seen, ledger: Ledger) -> Log:
+    # What happens
+
+    def _note(self, machine: Machine) -> None:
+        """Note what a machine is after an event."""
+        seen = self._seen[machine.id]
+        if machine.process is None:
+            if not seen.is_down:
+                self._note_kept(seen)
+            seen.is_down = True
+            return
+        if machine.directory.ledger is not seen.ledger:
+            self._add(seen, seen.view._replace(role=GONE))
+            seen = self._begin(machine)
+        if seen.is_down:
+            if seen.has_run:
+                self._add(seen, self._view(machine, seen), is_crash=True)
+            seen.is_down, seen.has_run = False, True
+        self._add(seen, self._view(machine, seen))
+
+    def _note_kept(self, seen: _Seen) -> None:
+        """Note what the disk has kept in a crash of what is not in the trace yet."""
+        log, view = self._log(seen), seen.view
+        if log[: len(view.log)] == view.log:
+            self._add(seen, view._replace(log=log))
+
+    def _note_stored(self, ledger: Ledger) -> None:
+        """Note an election state or a truncation that is durable now. The replica learns of it next, or crashes."""
+        machine = self.simulation.machines[ledger.key.id]
+        seen, state = self._seen[machine.id], ledger.state
+        view = seen.view
+        if state is not None and state != seen.state:
+            role = None if machine.process is None else machine.process.raft.role
+            shown, vote = self._named(machine.id, role, state), self._vote(seen, state)
+            view = view._replace(role=shown, epoch=state.leader_epoch, vote=vote)
+            seen.state = state
+        log = self._log(seen)
+        if len(log) < len(view.log):
+            view = view._replace(log=log, flushed=min(view.flushed, len(log)))
+        self._add(seen, view)
+
+    def _add(self, seen: _Seen, view: View, *, is_crash: bool = False) -> None:
+        if is_crash or view != seen.view:
+            self.events.append(Event(seen.index, view, is_crash))
+            seen.view = view
+
+    # What a replica is
+
+    def _view(self, machine: Machine, seen: _Seen) -> View:
+        """Return the view of a replica that runs."""
+        assert machine.process is not None
+        raft, ledger, view = machine.process.raft, seen.ledger, seen.view
+        is_stored = _needs(raft.role, ledger.state)
+        if seen.is_down and seen.has_run:
+            view = view._replace(role=_RESTARTED.get(view.role, view.role))
+        if is_stored:
+            view = view._replace(role=_ROLES[type(raft.role)])
+        if is_stored or seen.is_down:
+            view = view._replace(log=self._log(seen), flushed=ledger.durable_end)
+        # It tells its peers before its log, also if it resigns with that.
+        return view._replace(high_watermark=raft.status.committed_offset)
+
+    def _named(self, replica_id: int, role: Role | None, state: QuorumStateData) -> int:
+        """Return the role that an election state is of, which a replica may have left by now."""
+        if state.leader_id == replica_id:
+            return LEADER
+        if state.leader_id != UNKNOWN_ID:  # It follows, or it knows a leader, but not its address.
+            knows_no_address = role is not None and not isinstance(role, Follower) and _needs(role, state)
+            return UNATTACHED if knows_no_address else FOLLOWER
+        return CANDIDATE if state.voted_id == replica_id else UNATTACHED
+
+    def _vote(self, seen: _Seen, state: QuorumStateData) -> int:
+        if state.leader_id == seen.ledger.key.id:
+            return seen.index
+        return UNKNOWN if state.voted_id == UNKNOWN_ID else self._index(state.voted_key)
+
+    def _log(self, seen: _Seen) -> Log:
         """Return the entries of a log: the first of an epoch is its LeaderChange; voter sets are those that differ."""
         batches, known = seen.log
+        ledger = seen.ledger
         if batches == ledger.batches:
             return known
         entries, last = [], 0
@@ -186,7 +228,19 @@ class TracedSimulation:
             last = batch.epoch
         for before, named in zip(ledger.voter_sets, ledger.voter_sets[1:], strict=False):
             if named.keys != before.keys:
-                bits = sum(1 << self._indexes[key] for key in named.keys)
-                entries[named.offset] = entry(entries[named.offset] >> 8, VOTERS | bits)
+                bits = sum(1 << self._index(key) for key in named.keys)
+                entries[named.offset] = entry(epoch_of(entries[named.offset]), VOTERS | bits)
         seen.log = list(ledger.batches), tuple(entries)
         return seen.log[1]
+
+
+def _needs(role: Role, state: QuorumStateData | None) -> bool:
+    """Whether an election state is the one that a role needs: no later one waits for the disk."""
+    if state is None:
+        return role.epoch == 0 and leader_id(role) is None and voted_key(role) is None
+    leader, voted = leader_id(role), voted_key(role)
+    return (role.epoch, UNKNOWN_ID if leader is None else leader, UNKNOWN_ID if voted is None else voted.id) == (
+        state.leader_epoch,
+        state.leader_id,
+        state.voted_id,
+    )

@@ -20,10 +20,12 @@ from tests.model.replica import (
     Rules,
     advances,
     appends,
+    begins_epoch,
     begins_leading,
     enters,
     initial_replica,
     votes_needed,
+    written,
 )
 
 VALUES, CHANGES, CRASHES, WIPES, SNAPSHOTS, TIMEOUTS, RESIGNATIONS = range(len(BUDGETS))
@@ -54,6 +56,9 @@ def own_steps(replica: Replica, used: tuple[int, ...], bounds: Bounds, broken: R
         return
     left = [limit - count for limit, count in zip(bounds.limits, used, strict=True)]
     yield from _stands(replica, bounds, broken)
+    if replica.writing is not None:
+        done = written(replica, bounds)
+        yield Step("writes its log", advances(done, bounds, broken) if replica.role == LEADER else done)
     if replica.flushed < len(replica.log):
         flushed = replica._replace(flushed=len(replica.log))
         yield Step("flushes", advances(flushed, bounds, broken) if replica.role == LEADER else flushed)
@@ -74,7 +79,7 @@ def _stands(replica: Replica, bounds: Bounds, broken: Rules) -> Iterator[Step]:
 
     What it says of its log must survive a crash, because a candidate goes on after one, and votes may come late.
     """
-    is_durable = replica.flushed == len(replica.log) or "a candidate claims what is not flushed" in broken
+    is_durable = replica.is_at_rest or "a candidate claims what is not flushed" in broken
     is_voter = voters_in_force(replica.log, bounds.initial_voters) >> replica.me & 1
     if replica.role == LEADER or not is_voter or not is_durable:
         return
@@ -126,12 +131,16 @@ def follows(replica: Replica, epoch: int, leader: int) -> Step | None:
 
 
 def _leads(leader: Replica, used: tuple[int, ...], left: list[int], bounds: Bounds, broken: Rules) -> Iterator[Step]:
-    if left[VALUES]:
+    has_begun = leader.has_begun or not bounds.has_queue
+    if not has_begun and leader.writing is None:
+        yield Step("begins its epoch", begins_epoch(leader, bounds))
+    may_append = has_begun and leader.writing is None
+    if left[VALUES] and may_append:
         value = entry(leader.epoch, used[VALUES] + 1)
         yield Step(
             f"appends value {used[VALUES] + 1}", advances(appends(leader, (value,), bounds), bounds, broken), (), VALUES
         )
-    if left[CHANGES]:
+    if left[CHANGES] and may_append:
         for voters in changed_voters(leader, bounds, broken):
             longer = appends(leader, (entry(leader.epoch, VOTERS | voters),), bounds)
             yield Step(f"changes voters to {members(voters)}", advances(longer, bounds, broken), (), CHANGES)
@@ -158,7 +167,7 @@ def changed_voters(leader: Replica, bounds: Bounds, broken: Rules) -> list[int]:
 
 
 def _follows(follower: Replica, left: list[int], bounds: Bounds, broken: Rules) -> Iterator[Step]:
-    is_durable = follower.flushed == len(follower.log) or "a follower fetches before it has flushed" in broken
+    is_durable = follower.is_at_rest or "a follower fetches before it has flushed" in broken
     if not follower.is_fetching and is_durable:
         yield Step("fetches", follower._replace(is_fetching=True), FETCHES)
     elif follower.is_fetching and left[TIMEOUTS]:
@@ -183,27 +192,36 @@ def fetch_of(follower: Replica, leader: int) -> Fetch:
 def _crashes(replica: Replica, broken: Rules) -> Iterator[Step]:
     """A crash loses any part of what is not flushed; the restart takes what is left as durable."""
     for end in range(max(replica.flushed, replica.start), len(replica.log) + 1):
-        survivor = replica._replace(log=replica.log[:end], flushed=end, high_watermark=replica.start)
-        yield Step(f"crashes, and restarts with a log to {end}", restarts(survivor, broken), (), CRASHES)
+        for restarted in restarts(survivor(replica, end), broken):
+            yield Step(f"crashes, and restarts with a log to {end}", restarted, (), CRASHES)
 
 
-def restarts(replica: Replica, broken: Rules) -> Replica:
-    """Return the role after a restart: a leader is Resigned, a candidate goes on, others know no leader.
+def survivor(replica: Replica, end: int) -> Replica:
+    """Return what a crash leaves of a replica whose log is then cut at an offset: what its disk was to do is lost."""
+    return replica._replace(log=replica.log[:end], flushed=end, high_watermark=replica.start, writing=None)
 
-    A replica that followed may learn of its leader again at once.
+
+def restarts(replica: Replica, broken: Rules) -> Iterator[Replica]:
+    """Yield the roles after a restart: a leader is Resigned, a candidate goes on, others know no leader.
+
+    A replica that followed may learn of its leader again at once. One that has voted for itself, and has stopped to
+    ask for votes, is a candidate again, unless it has learned of a leader meanwhile; that is not in the model's state.
     """
     if replica.role in (LEADER, RESIGNED):
         if "a leader goes on leading after a restart" in broken and replica.role == LEADER:
-            return replica._replace(acks=(UNKNOWN,) * len(replica.acks), high_watermark=replica.start)
-        if "leadership is not durable" in broken and replica.role == LEADER:
-            return enters(replica, replica.epoch, CANDIDATE)
-        if "a leader forgets its vote in a restart" in broken:
-            return replica._replace(role=UNATTACHED, vote=UNKNOWN, acks=(), epoch_start=0)
-        return enters(replica, replica.epoch, RESIGNED)
-    if replica.role == CANDIDATE:
-        return replica
-    restarted = enters(replica, replica.epoch)
-    return restarted._replace(vote=UNKNOWN) if "a vote is not durable" in broken else restarted
+            yield replica._replace(acks=(UNKNOWN,) * len(replica.acks), high_watermark=replica.start)
+        elif "leadership is not durable" in broken and replica.role == LEADER:
+            yield enters(replica, replica.epoch, CANDIDATE)
+        elif "a leader forgets its vote in a restart" in broken:
+            yield replica._replace(role=UNATTACHED, vote=UNKNOWN, acks=(), epoch_start=0)
+        else:
+            yield enters(replica, replica.epoch, RESIGNED)
+        return
+    if replica.vote == replica.me and replica.role != FOLLOWER:
+        yield enters(replica, replica.epoch, CANDIDATE)
+    if replica.role != CANDIDATE:
+        restarted = enters(replica, replica.epoch)
+        yield restarted._replace(vote=UNKNOWN) if "a vote is not durable" in broken else restarted
 
 
 def _wipes(replica: Replica, broken: Rules) -> Iterator[Step]:

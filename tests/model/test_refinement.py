@@ -17,6 +17,7 @@ BOUNDS = (
     Bounds("changes", 4, 2, 5, values=2, crashes=1, changes=4, has_flush=True),
     Bounds("pre-votes", 3, 3, 4, values=3, crashes=2, has_flush=True, has_pre_vote=True),
     Bounds("alone", 2, 1, 4, values=3, crashes=2, changes=2, snapshots=1, has_flush=True),
+    Bounds("queue", 3, 3, 6, values=4, crashes=2, resignations=2, has_flush=True, has_queue=True),
 )
 
 RARE = ("stands", "asks", "gives up", "crashes", "resigns", "enters")
@@ -87,6 +88,45 @@ def test_wrong_events_are_refused(prefix: int, wrong: Event) -> None:
     """After a sound beginning, one event that is none of the model."""
     assert accepted(TWO, *SOUND[:prefix])
     assert not accepted(TWO, *SOUND[:prefix], wrong)
+
+
+THREE = Bounds("three", 3, 3, 3)
+SECOND = Event(1, View(CANDIDATE, 2, 1, (), 0, 0, 0))
+LOSES = Event(0, View(UNATTACHED, 2, UNKNOWN, (), 0, 0, 0))
+VOTES_TOO = Event(0, LOSES.view._replace(vote=1))
+BEGUN = LOSES.view._replace(log=(entry(1, 0),))
+LEARNS = Event(2, View(FOLLOWER, 1, UNKNOWN, (), 0, 0, 0))
+LEAVES = Event(2, LEARNS.view._replace(role=UNATTACHED, epoch=2))
+
+
+@pytest.mark.parametrize(
+    ("is_accepted", "events"),
+    [
+        (True, (VOTES_TOO, Event(0, VOTES_TOO.view._replace(log=BEGUN.log, flushed=1)))),
+        (True, (Event(0, BEGUN),)),
+        (True, (Event(0, BEGUN), Event(0, BEGUN._replace(flushed=1)))),
+        (False, (Event(0, BEGUN._replace(log=(entry(1, 1),))),)),  # Not how the epoch begins.
+        (False, (Event(0, BEGUN._replace(log=(entry(2, 0),))),)),  # It does not lead that epoch.
+        (False, (Event(0, BEGUN), Event(0, BEGUN._replace(log=(*BEGUN.log, entry(1, 1)))))),  # One thing at a time.
+        (False, (Event(0, BEGUN), Event(0, VOTES_TOO.view._replace(log=BEGUN.log)))),  # That is in its log already.
+        (False, (Event(0, LOSES.view, is_crash=True), Event(0, BEGUN))),  # The crash has lost it.
+        (False, (Event(0, View(CANDIDATE, 3, 0, (), 0, 0, 0)), Event(0, BEGUN._replace(epoch=3)))),  # It was at rest.
+        (False, (Event(1, View(CANDIDATE, 2, 1, BEGUN.log, 0, 0, 0)),)),  # It has never led.
+    ],
+)
+def test_a_log_is_written_late_as_it_was_decided_before(is_accepted: bool, events: tuple[Event, ...]) -> None:
+    """A leader loses its epoch before the first entry of it is in its log, and votes for another replica."""
+    before = (STANDS, VOTES, Event(0, View(LEADER, 1, 0, (), 0, 0, 0)), SECOND, LOSES)
+    assert accepted(THREE, *before)
+    assert accepted(THREE, *before, *events) is is_accepted
+
+
+def test_a_follower_that_has_left_its_epoch_writes_what_it_has_fetched() -> None:
+    """The entries of its leader, and no others."""
+    before = (STANDS, VOTES, LEADS, LEARNS, SECOND, LEAVES)
+    assert accepted(THREE, *before, Event(2, LEAVES.view._replace(log=(entry(1, 0),))))
+    assert not accepted(THREE, *before, Event(2, LEAVES.view._replace(log=(entry(1, 0), entry(1, 1)))))
+    assert not accepted(THREE, *(before[:3]), *before[4:], Event(2, LEAVES.view._replace(log=(entry(1, 0),))))
 
 
 @pytest.mark.parametrize("bounds", BOUNDS, ids=lambda bounds: bounds.name)

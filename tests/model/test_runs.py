@@ -3,10 +3,13 @@
 
 import concurrent.futures
 import multiprocessing
+import subprocess
+import sys
 
 import attrs
 import pytest
 
+from tests.checkout import ROOT
 from tests.model.bounds import BUDGETS, Bounds
 from tests.model.explorer import Exploration, explore
 from tests.model.messages import Answer
@@ -55,10 +58,20 @@ def test_the_document_has_every_run_and_what_was_stopped_is_not_complete() -> No
     assert sum(row.states for row in tested) <= MOST_STATES
 
 
+def test_a_run_is_made_by_its_name() -> None:
+    """The command prints the row of the run, as the document has it but for time and memory."""
+    command = [sys.executable, "-m", "tests.model", "one"]
+    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    name, bounds, tier, states = (part.strip() for part in found.stdout.split("|")[1:5])
+    expected = next(run for run in RUNS if run.bounds.name == "one")
+    assert (name, bounds, tier) == ("`one`", str(expected.bounds), "make test")
+    assert states == f"{read_runs()['one'].states:,}"
+
+
 def test_every_feature_is_in_a_run_that_tests_make() -> None:
     """Each fault, each size from 1 to 3 and each switch is in a quick or slow run."""
     bounds = [run.bounds for run in (*QUICK, *SLOW)]
-    for name in (*BUDGETS, "has_flush", "has_duplicates", "has_pre_vote"):
+    for name in (*BUDGETS, "has_flush", "has_queue", "has_duplicates", "has_pre_vote"):
         assert any(getattr(each, name) for each in bounds), name
     assert {each.voters for each in bounds} == {1, 2, 3}
 

@@ -2,7 +2,7 @@
 """Watches what disks are given, and what they have synced."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.files.quorum_state import UNKNOWN_ID, QuorumStateData
@@ -18,10 +18,15 @@ class DiskWitness:
 
     Args:
         history: gets what is written and synced.
+
+    Attributes:
+        watch: is called with the ledger of a directory whose election state or truncation has just become durable,
+            before its replica learns of it; a trace can be written from that.
     """
 
     def __init__(self, history: CommittedHistory) -> None:
         self.history = history
+        self.watch: Callable[[Ledger], None] | None = None
         self.ledgers: dict[ReplicaKey, Ledger] = {}
         self.voter_changes = 0
         self._votes: dict[tuple[ReplicaKey, int], object] = {}
@@ -83,6 +88,8 @@ class DiskWitness:
             is_lost = self.history.is_committed(dropped)
             check(not is_lost, "committed-prefix", "{} is committed, and {} drops it", dropped, ledger.key)
         ledger.cut(end_offset)
+        if self.watch is not None:
+            self.watch(ledger)
 
     def lost(self, ledger: Ledger, end_offset: int) -> None:
         """Note that a log has lost what was not durable, in a crash."""
@@ -125,6 +132,8 @@ class DiskWitness:
         voted = ledger.key.id if state.leader_id == ledger.key.id else state.voted_id
         if voted != UNKNOWN_ID:
             self.voted(ledger, state.leader_epoch, voted)
+        if self.watch is not None:
+            self.watch(ledger)
 
     def voted(self, ledger: Ledger, epoch: int, candidate_id: int) -> None:
         """Note a vote, stored or sent."""
