@@ -63,7 +63,8 @@ def only_answer(replica: LocalReplica, topics: Sequence[Any]) -> Any | None:
     """Return the one partition of a response by topic names; None if it is not this replica's log."""
     if len(topics) != 1 or len(topics[0].partitions) != 1 or topics[0].topic_name != replica.identity.topic_name:
         return None
-    return topics[0].partitions[0]
+    answer = topics[0].partitions[0]
+    return answer if answer.partition_index == 0 else None
 
 
 def endpoints_of(replica: LocalReplica, endpoints: Sequence[NodeEndpoint], leader_id: int) -> Endpoints:

@@ -75,6 +75,10 @@ class RaftDraws:
         """Return the topic's name, very seldom another."""
         return TOPIC if self.random.random() < 0.98 else "another"
 
+    def partition_index(self) -> int:
+        """Return the partition's index, very seldom another."""
+        return 0 if self.random.random() < 0.99 else 1
+
     def addressee(self) -> tuple[int, ReplicaKey]:
         """Return the id and the key in a request for a voter: mostly this replica's."""
         choices = [(LOCAL.id, LOCAL)] * 10 + [(-1, ReplicaKey(1)), (LOCAL.id, ReplicaKey(1)), (2, LOCAL)]

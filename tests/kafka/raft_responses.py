@@ -86,7 +86,7 @@ class RaftResponses(RaftSnapshotInputs):
                 return self._fetch_response(epoch, leader, error, has_endpoint=has_endpoint)
             case BeginQuorumEpochRequest():
                 begin_partition = BeginQuorumEpochResponsePartitionData(
-                    partition_index=0, error_code=error, leader_id=leader, leader_epoch=epoch
+                    partition_index=self.partition_index(), error_code=error, leader_id=leader, leader_epoch=epoch
                 )
                 begin_topic = BeginQuorumEpochResponseTopicData(
                     topic_name=self.topic_name(), partitions=(begin_partition,)
@@ -96,7 +96,7 @@ class RaftResponses(RaftSnapshotInputs):
                 )
             case EndQuorumEpochRequest():
                 partition = EndQuorumEpochResponsePartitionData(
-                    partition_index=0, error_code=error, leader_id=leader, leader_epoch=epoch
+                    partition_index=self.partition_index(), error_code=error, leader_id=leader, leader_epoch=epoch
                 )
                 topic = EndQuorumEpochResponseTopicData(topic_name=self.topic_name(), partitions=(partition,))
                 return EndQuorumEpochResponse(
@@ -125,7 +125,11 @@ class RaftResponses(RaftSnapshotInputs):
         if is_granted:
             leader, has_endpoint = -1, False
         partition = VoteResponsePartitionData(
-            partition_index=0, error_code=error, leader_id=leader, leader_epoch=epoch, vote_granted=is_granted
+            partition_index=self.partition_index(),
+            error_code=error,
+            leader_id=leader,
+            leader_epoch=epoch,
+            vote_granted=is_granted,
         )
         topic = VoteResponseTopicData(topic_name=self.topic_name(), partitions=(partition,))
         endpoints = self._endpoints(leader, is_there=has_endpoint)
@@ -158,7 +162,7 @@ class RaftResponses(RaftSnapshotInputs):
         elif error == ErrorCode.NONE:
             error = ErrorCode.NOT_LEADER_OR_FOLLOWER
         partition = FetchResponsePartitionData(
-            partition_index=0,
+            partition_index=self.partition_index(),
             error_code=error,
             high_watermark=mark,
             log_start_offset=0,

@@ -110,7 +110,7 @@ class RaftSnapshotInputs(RaftVoterInputs):
         if not error and draw.random() < 0.03:
             found = draw.choice((SnapshotId(end_offset=-1, epoch=0), SnapshotId(end_offset=0, epoch=-1)))
         partition = FetchSnapshotResponsePartitionSnapshot(
-            index=0,
+            index=self.partition_index(),
             error_code=error,
             snapshot_id=found,
             current_leader=FetchSnapshotResponseLeaderIdAndEpoch(

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import attrs
 
-from raftlog.quorum import raft, replica, requests
+from raftlog.quorum import raft, replica, requests, responses
 from raftlog.quorum.elections import votes_asked
 from raftlog.quorum.following import fetching
 from raftlog.quorum.leadership import Leadership
@@ -23,6 +23,7 @@ SCENARIOS: Final = "tests/scenarios/test_scenarios.py::test_scenario"
 RAFT: Final = "tests/quorum/test_raft.py"
 APPENDING: Final = "tests/quorum/leading/test_appending.py"
 STATIC: Final = "tests/quorum/following/test_static_followers.py"
+BAD_RESPONSES: Final = "tests/quorum/bad_input/test_bad_responses.py"
 LEADING: Final = "tests/quorum/leading/test_leading.py"
 
 
@@ -225,6 +226,22 @@ def _when_it_is_flushed(right: Wrong) -> Wrong:
         core.high_watermark = known
 
     return end_committed
+
+
+def _of_any_partition(right: Wrong) -> Wrong:
+    def only_answer(core: Any, response: Any) -> Any:
+        topics = response.responses if hasattr(response, "responses") else response
+        answer = right(core, response)
+        is_one = len(topics) == 1 and len(topics[0].partitions) == 1
+        return topics[0].partitions[0] if answer is None and is_one and _is_ours(core, topics[0]) else answer
+
+    return only_answer
+
+
+def _is_ours(core: Any, topic: Any) -> bool:
+    return core.identity.topic_name == getattr(topic, "topic_name", None) or (
+        core.identity.topic_id == getattr(topic, "topic_id", None)
+    )
 
 
 MUTANTS: Final = (
@@ -444,5 +461,19 @@ MUTANTS: Final = (
         "QuorumState#transitionToUnattached",
         _plant_putting_off,
         ("tests/quorum/roles/test_transitions.py",),
+    ),
+    Mutant(
+        "K-response-partition",
+        "a response for another partition is not taken",
+        "RaftUtil#hasValidTopicPartition",
+        swapped(responses, "only_answer", _of_any_partition),
+        (BAD_RESPONSES,),
+    ),
+    Mutant(
+        "K-fetch-response-partition",
+        "a response to a Fetch for another partition is not taken",
+        "RaftUtil#hasValidTopicPartition",
+        swapped(fetching, "_only_answer", _of_any_partition),
+        (BAD_RESPONSES,),
     ),
 )

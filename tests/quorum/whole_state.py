@@ -16,6 +16,21 @@ def whole_state(raft: Raft) -> object:
     return _copied(raft._replica, {})
 
 
+def state_without_numbers(raft: Raft) -> object:
+    """Return the state without the number that the last effect had: answering a request uses one up."""
+    outbox = raft._replica.outbox
+    last, outbox._last_number = outbox._last_number, 0
+    found = whole_state(raft)
+    outbox._last_number = last
+    return found
+
+
+def state_without(raft: Raft, *names: str) -> object:
+    """Return the state without some attributes of the replica."""
+    replica = raft._replica
+    return [(name, _copied(getattr(replica, name), {})) for name in _names(replica) if name not in names]
+
+
 def _copied(value: Any, seen: dict[int, int]) -> object:
     if isinstance(value, _PLAIN):
         return value

@@ -113,7 +113,8 @@ def _only_answer(replica: LocalReplica, response: FetchResponse) -> FetchRespons
     topics = response.responses
     if len(topics) != 1 or len(topics[0].partitions) != 1 or topics[0].topic_id != replica.identity.topic_id:
         return None
-    return topics[0].partitions[0]
+    answer = topics[0].partitions[0]
+    return answer if answer.partition_index == 0 else None
 
 
 def _endpoints(replica: LocalReplica, endpoints: tuple[FetchResponseNodeEndpoint, ...], leader_id: int) -> Endpoints:
