@@ -106,8 +106,20 @@ class Frame:
 
 
 def frames() -> Iterator[Frame]:
-    """Yield the frames of raft's messages in the order of the recording; some responses come before their requests."""
-    return _frames(RAFT_KEYS)
+    """Yield the frames of raft's messages in the order of the recording.
+
+    Some responses are recorded before their requests; such a request is yielded just before its response.
+    """
+    recorded = list(_frames(RAFT_KEYS))
+    asked = {each.token: each for each in recorded if each.is_request}
+    seen = set()
+    for each in recorded:
+        request = asked.get(each.token, each)
+        if request.token not in seen:
+            seen.add(request.token)
+            yield request
+        if each is not request:
+            yield each
 
 
 def api_versions_responses(replica_id: int) -> Iterator[ApiVersionsResponse]:
