@@ -239,9 +239,8 @@ def _of_any_partition(right: Wrong) -> Wrong:
 
 
 def _is_ours(core: Any, topic: Any) -> bool:
-    return core.identity.topic_name == getattr(topic, "topic_name", None) or (
-        core.identity.topic_id == getattr(topic, "topic_id", None)
-    )
+    names = core.identity.topic_name, core.identity.topic_id
+    return getattr(topic, "topic_name", None) in names or getattr(topic, "topic_id", None) in names
 
 
 MUTANTS: Final = (
