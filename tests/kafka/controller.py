@@ -26,7 +26,7 @@ POM = Path(__file__).resolve().parent / "server" / "pom.xml"
 NEWEST_RELEASE = "4.3.1"
 METADATA_DIRECTORY = "__cluster_metadata-0"
 POLL_S = 0.05
-"""Kafka tells nobody when it has written to its log, so that is looked at, so often."""
+"""Kafka does not say when it has written to its log, so that is looked at, so often."""
 
 
 def install_server(release: str = NEWEST_RELEASE) -> Path:

@@ -363,6 +363,13 @@ MUTANTS: Final = (
         (f"{CREATING}::test_control_records_are_trimmed_to_a_snapshot",),
     ),
     Mutant(
+        "K-histories-at-the-end",
+        "a voter set that begins where a snapshot ends does not replace the one before in the history",
+        "KRaftControlRecordStateMachine#truncateOldEntries",
+        swapped(log_view.ControlRecordView, "trimmed", lambda right: lambda view, end: right(view, end + 1)),
+        (f"{CREATING}::test_voters_of_a_record_that_begins_where_a_snapshot_ends_can_be_truncated",),
+    ),
+    Mutant(
         "R17-fetch",
         "a replica in quarantine fetches without an id, so that no leader counts it",
         "Jepsen, NATS 2.12.1",

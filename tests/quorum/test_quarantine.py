@@ -139,11 +139,11 @@ def test_a_damaged_voter_does_not_update_its_entry(is_repaired: bool) -> None:
 
 def test_a_fetch_without_an_id_counts_for_nothing() -> None:
     """The leader serves it, but neither commits nor leads on for it."""
-    core, nobody = leader_of((1, 2)), ReplicaKey(-1, replica_key(2).directory_id)
-    (answer,) = fetch(core, nobody, ENDS[0])
+    core, nameless = leader_of((1, 2)), ReplicaKey(-1, replica_key(2).directory_id)
+    (answer,) = fetch(core, nameless, ENDS[0])
     assert answer.records
     core.sleep(2999)
-    fetch(core, nobody, ENDS[-1])
+    fetch(core, nameless, ENDS[-1])
     assert core.raft.high_watermark is None
     assert core.log.end_offset.offset == LOG_END
     core.sleep(1)

@@ -125,7 +125,7 @@ def test_another_log_is_not_known(version: int) -> None:
 
 
 def test_only_the_leader_describes_the_quorum() -> None:
-    """A follower answers with the error for the partition, and does not say who leads."""
+    """A follower answers with the error for the partition, and does not name the leader."""
     core = leader_of((1, 2))
     core.request("", begin_quorum_epoch_request(2, 9), version=1)
     core.take_responses()

@@ -50,9 +50,9 @@ def observer_of(
     return core
 
 
-def voters_batch(offset: int, keys: Iterable[ReplicaKey]) -> bytes:
+def voters_batch(offset: int, keys: Iterable[ReplicaKey], epoch: int = EPOCH) -> bytes:
     """Return the batch in which the leader names voters."""
-    batches = BatchAccumulator(EPOCH, offset, voters_in_force=VoterSet())
+    batches = BatchAccumulator(epoch, offset, voters_in_force=VoterSet())
     batches.append_voters(voters_record(voter_set_of(keys)), 0)
     with batches.drain() as drained:
         return b"".join(bytes(each.data) for each in drained)

@@ -40,7 +40,7 @@ def fetching() -> FollowerOfTwo:
 
 
 def damaged(data: bytes) -> bytes:
-    """Return bytes of which one has changed."""
+    """Return bytes with one changed."""
     return data[:100] + bytes([data[100] ^ 1]) + data[101:]
 
 

@@ -23,7 +23,7 @@ KNOWS_ALL = 2**63 - 1
 
 
 class SlowDisk(SingleReplica):
-    """A replica whose flushes, or reads, wait until they are let go, and the work on the log behind them."""
+    """A replica whose flushes, or reads, wait until the test carries them out, and the work on the log after them."""
 
     held: Sequence[Effect] = ()
     slow: type[Effect] | None = None

@@ -219,7 +219,7 @@ def test_a_late_answer_of_another_voter_is_ignored() -> None:
 
 
 def test_a_second_voter_of_a_leader_that_was_alone() -> None:
-    """The only voter has led long with nobody in touch. The check of quorum begins with the second (KAFKA-16144)."""
+    """The only voter has led long without any other voter. The check of quorum begins with the second (KAFKA-16144)."""
     core = fenced_leader((1,))
     core.sleep(100_000)
     catch_up(core, JOINER)

@@ -112,7 +112,7 @@ def test_a_request_without_a_cluster_id_is_of_this_cluster() -> None:
 
 
 def test_another_topic_or_partition_is_unknown() -> None:
-    """It is named in the answer, which does not say who leads."""
+    """It is named in the answer, which does not name the leader."""
     core = leader()
     topic = request().topics[0]
     other_topic = attrs.evolve(topic, name="other")
@@ -151,7 +151,7 @@ def test_our_partition_is_found_among_others() -> None:
     ],
 )
 def test_errors_of_the_partition(epoch: int, snapshot_id: OffsetAndEpoch, error: ErrorCode) -> None:
-    """The epoch is checked first; the answer says who leads, and where."""
+    """The epoch is checked first; the answer names the leader, and where it listens."""
     (answer,) = ask(leader(), fetch_snapshot_request(OTHER, epoch, snapshot_id))
     part = answer.topics[0].partitions[0]
     assert part.error_code == error

@@ -183,7 +183,7 @@ def test_a_leader_describes_what_kafkas_tool_has_printed(quorum: RecordedQuorum,
 
 
 def test_a_leader_describes_what_kafkas_table_has_printed() -> None:
-    """After a voter was added: who is a voter, who an observer, and how far each of them is."""
+    """After a voter was added: the voters, the observers, and how far each of them is."""
     lines = (DYNAMIC.folder / "expected" / "quorum-2-added.txt").read_text("utf-8").splitlines()[1:]
     rows = [line.split() for line in lines]
     said = {(int(row[0]), uuid_from_text(row[1]), int(row[2]), row[-1] == "Observer") for row in rows}

@@ -12,8 +12,10 @@ from raftlog.quorum.seam.log_view import control_record_view
 from raftlog.quorum.seam.snapshot_effects import AbandonSnapshot, BeginSnapshot, FreezeSnapshot
 from raftlog.voters.voter_set import VoterSet
 from tests.quorum.following.followers import DATA, FollowerOfTwo
+from tests.quorum.following.observers import voters_batch
 from tests.quorum.leading.leaders import LOG_END, leader_of
 from tests.quorum.messages import fetch_response
+from tests.quorum.single_replica import replica_key
 
 BATCH_ENDS = {3: 1, 5: 2, LOG_END: 3}
 """Where the batches of a leader's log end, with their epochs."""
@@ -109,3 +111,17 @@ def test_control_records_are_trimmed_to_a_snapshot(offset: int) -> None:
     fresh = KRaftControlRecordStateMachine(VoterSet())
     update_state(fresh, core.log)
     assert view.last_voter_set == fresh.last_voter_set
+
+
+def test_voters_of_a_record_that_begins_where_a_snapshot_ends_can_be_truncated() -> None:
+    """The set before is in force again. The snapshot does not have the record; Kafka forgets the set before it."""
+    core = FollowerOfTwo()
+    before = core.machine.last_voter_set
+    added = voters_batch(3, map(replica_key, (1, 2, 3, 4)), epoch=2)
+    core.respond(core.requests[-1].number, fetch_response(2, 2, records=added, high_watermark=3))
+    assert core.raft._replica.voters == core.machine.last_voter_set != before
+    assert core.take_snapshot(3) == OffsetAndEpoch(3, 1)
+    assert core.raft._replica.log.control_records == control_record_view(core.machine)
+    core.respond(core.requests[-1].number, fetch_response(2, 2, diverging=OffsetAndEpoch(3, 1)))
+    assert core.log.end_offset.offset == 3
+    assert core.raft._replica.voters == core.machine.last_voter_set == before
