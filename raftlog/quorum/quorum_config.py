@@ -5,6 +5,8 @@ from typing import Any, Final
 
 import attrs
 
+CLEANING_INTERVAL_MS: Final = 60_000
+"""How often Kafka cleans a log."""
 _INT32_MAX: Final = 2**31 - 1
 
 
@@ -39,6 +41,8 @@ class QuorumConfig:
         fetch_snapshot_max_bytes: the most bytes of a snapshot in one FetchSnapshot.
         max_uncommitted_appends: how many appends of the application may wait to be committed; one more is refused.
         fetch_max_wait_ms: how long a leader may hold back a Fetch until there are new records.
+        cleaning_interval_ms: how long after a start, or after a cleaning, the log is cleaned next. In Kafka this is no
+            setting.
 
     Raises:
         ValueError: a number is out of range.
@@ -57,6 +61,7 @@ class QuorumConfig:
     fetch_snapshot_max_bytes: int = attrs.field(default=1024 * 1024, validator=_at_least(1))
     max_uncommitted_appends: int = attrs.field(default=100_000, validator=_at_least(1))
     fetch_max_wait_ms: int = attrs.field(default=500, validator=_at_least(0))
+    cleaning_interval_ms: int = attrs.field(default=CLEANING_INTERVAL_MS, validator=_at_least(1))
 
     @property
     def begin_quorum_epoch_interval_ms(self) -> int:

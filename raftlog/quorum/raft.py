@@ -33,7 +33,7 @@ from raftlog.quorum.seam.log_view import LogView
 from raftlog.quorum.seam.outbox import Outbox
 from raftlog.quorum.seam.snapshot_effects import SnapshotChunk
 from raftlog.quorum.snapshot_work import SnapshotWork
-from raftlog.quorum.snapshots.cleaning import CLEANING_INTERVAL_MS, note_cleaned
+from raftlog.quorum.snapshots.cleaning import note_cleaned
 from raftlog.quorum.snapshots.creating import (
     abandon_snapshot,
     create_snapshot,
@@ -108,7 +108,7 @@ class Raft(ApplicationInputs):
             now_ms=monotonic_ms,
             wall_ms=wall_ms,
             has_been_voter=found.has_been_voter,
-            snapshots=SnapshotWork(monotonic_ms + CLEANING_INTERVAL_MS),
+            snapshots=SnapshotWork(monotonic_ms + config.cleaning_interval_ms),
             high_watermark=found.log.state.high_watermark or None,
         )
         self._replica.store_election_state()

@@ -11,10 +11,9 @@ from raftlog.invariants import instance_of
 from raftlog.log.memory_log import MemoryLog
 from raftlog.log.retention import Retention
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.quorum.quorum_config import QuorumConfig
+from raftlog.quorum.quorum_config import CLEANING_INTERVAL_MS, QuorumConfig
 from raftlog.quorum.roles.roles import Follower, Leader, Prospective, Unattached
 from raftlog.quorum.seam.effects import DeliverBatches, DeliverBootstrap, Delivering, DeliverSnapshot
-from raftlog.quorum.snapshots.cleaning import CLEANING_INTERVAL_MS
 from raftlog.records.messages.raft.error_codes import ErrorCode
 from raftlog.records.messages.raft.fetch_messages import (
     FetchResponsePartitionData,

@@ -28,6 +28,7 @@ from raftlog.quorum.roles.roles import (
 )
 from raftlog.records.files.quorum_state import UNKNOWN_ID, QuorumStateData
 from raftlog.testing.simulator.checks.ledger import Ledger, StoredBatch
+from raftlog.testing.simulator.fault_plan import draw_fault_plan
 from raftlog.testing.simulator.machine import Machine
 from raftlog.testing.simulator.simulation import Simulation
 from raftlog.voters.voter_set import ReplicaKey
@@ -93,7 +94,9 @@ class TracedSimulation:
     """
 
     def __init__(self, seed: int) -> None:
-        self.simulation = Simulation(random.Random(seed))
+        chance = random.Random(seed)
+        plan = attrs.evolve(draw_fault_plan(chance), snapshot_interval=0)  # A trace has whole logs.
+        self.simulation = Simulation(chance, plan)
         self.events: list[Event] = []
         self._indexes: dict[ReplicaKey, int] = {}
         self._seen: dict[int, _Seen] = {}

@@ -11,10 +11,9 @@ from raftlog.log.memory_log import MemoryLog
 from raftlog.log.replicated_log import Isolation
 from raftlog.log.retention import Retention
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.quorum.quorum_config import QuorumConfig
+from raftlog.quorum.quorum_config import CLEANING_INTERVAL_MS, QuorumConfig
 from raftlog.quorum.roles.roles import Leader
 from raftlog.quorum.seam.identity import ReplicaIdentity
-from raftlog.quorum.snapshots.cleaning import CLEANING_INTERVAL_MS
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.files.quorum_state import QuorumStateData
 from raftlog.records.messages.raft.raft_messages import RaftRequest, RaftResponse

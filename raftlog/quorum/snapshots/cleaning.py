@@ -8,15 +8,11 @@ Source: KafkaRaftClient.RaftMetadataLogCleanerManager, KafkaRaftLog#maybeClean.
 """
 
 from collections.abc import Collection
-from typing import Final
 
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.quorum.replica import LocalReplica
 from raftlog.quorum.seam.log_view import LogView
 from raftlog.quorum.seam.snapshot_effects import CleanLog
-
-CLEANING_INTERVAL_MS: Final = 60_000
-"""How long after a cleaning the next one follows."""
 
 
 def is_cleaning_due(replica: LocalReplica) -> bool:
@@ -36,7 +32,7 @@ def clean(replica: LocalReplica, being_read: Collection[OffsetAndEpoch]) -> None
     if work.pins.allow(ids[1], replica.now_ms) and all(ids[1] <= each for each in being_read):
         work.cleaning = replica.work_on_log(lambda number: CleanLog(number, replica.wall_ms))
     else:
-        work.clean_ms = replica.now_ms + CLEANING_INTERVAL_MS
+        work.clean_ms = replica.now_ms + replica.config.cleaning_interval_ms
 
 
 def note_cleaned(replica: LocalReplica, number: int, before: LogView) -> None:
@@ -46,7 +42,7 @@ def note_cleaned(replica: LocalReplica, number: int, before: LogView) -> None:
         return
     work.cleaning = None
     if log.snapshot_ids[:1] == before.state.snapshot_ids[:1] or len(log.snapshot_ids) < 2:
-        work.clean_ms = replica.now_ms + CLEANING_INTERVAL_MS
+        work.clean_ms = replica.now_ms + replica.config.cleaning_interval_ms
 
 
 def cleaning_deadline_ms(replica: LocalReplica) -> int | None:

@@ -5,6 +5,7 @@ from typing import Any
 
 from raftlog.disk_work import DiskResult, DiskStep, DiskWork
 from raftlog.errors import LogDirectoryError
+from raftlog.log.retention import Retention
 from raftlog.quorum.seam.identity import ReplicaIdentity
 from raftlog.records.files.quorum_state import QuorumStateData
 from raftlog.testing.simulator.checks.disk_witness import DiskWitness
@@ -53,6 +54,12 @@ class SimulatedElectionState:
 class Directory:
     """What survives a crash of a replica.
 
+    Args:
+        witness: to be told of all that is done to the directory.
+        identity: of the replica.
+        voters: the first ones.
+        retention: what cleaning keeps.
+
     Attributes:
         identity: of the replica.
         witness: watches the directory.
@@ -61,11 +68,11 @@ class Directory:
         election_state: the election state.
     """
 
-    def __init__(self, witness: DiskWitness, identity: ReplicaIdentity, voters: VoterSet) -> None:
+    def __init__(self, witness: DiskWitness, identity: ReplicaIdentity, voters: VoterSet, retention: Retention) -> None:
         self.identity = identity
         self.witness = witness
         self.ledger: Ledger = witness.add(identity.key, voters.voter_keys)
-        self.log = SimulatedLog(witness, self.ledger)
+        self.log = SimulatedLog(witness, self.ledger, retention)
         self.election_state = SimulatedElectionState(witness, self.ledger)
 
     def end_work(self) -> None:

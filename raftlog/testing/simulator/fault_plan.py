@@ -33,6 +33,10 @@ class FaultPlan:
         sync_ms: of a sync, on average.
         slow_sync: the share of syncs that take fifty times as long.
         append_interval_ms: between the times at which clients append, one to four of them at once.
+        listeners: how many state machines each replica has.
+        listener_delay_ms: how long one waits before it reads what it is given, and before it writes a snapshot.
+        snapshot_interval: after so many records a state machine writes a snapshot, and the log is cleaned.
+        retention_bytes: of the log and its snapshots, above which cleaning deletes what a snapshot has.
         do_voters_ask_bootstrap: whether voters know bootstrap servers, which they ask as fast as the network answers
             while there is no leader; other replicas always do.
     """
@@ -53,6 +57,10 @@ class FaultPlan:
     sync_ms: float
     slow_sync: float
     append_interval_ms: int
+    listeners: int
+    listener_delay_ms: float
+    snapshot_interval: int
+    retention_bytes: int
     do_voters_ask_bootstrap: bool
 
 
@@ -81,6 +89,10 @@ def draw_fault_plan(chance: Chance) -> FaultPlan:
         clock_error_ppm=chance.choice((1_000, 100_000)) if is_on() else 0,
         sync_ms=chance.choice((1.0, 5.0, 20.0)),
         slow_sync=0.01 if is_on(0.3) else 0.0,
+        listeners=2 if is_on(0.2) else 1,
+        listener_delay_ms=chance.choice((30.0, 300.0, 1500.0)),
+        snapshot_interval=chance.choice((40, 150)) if is_on(0.6) else 0,
+        retention_bytes=chance.choice((0, 5_000, 15_000)),
         append_interval_ms=_APPEND_INTERVALS_MS[voters + observers],
         do_voters_ask_bootstrap=is_on(0.2),
     )

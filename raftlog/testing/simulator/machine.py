@@ -124,7 +124,7 @@ class Machine:
         clock = SimulatedClock(now_ms, rate, WALL_MS + now_ms + (rate - 1_000_000) // 100)
         self.is_paused, self._tick_ms = False, None
         self._deferred.clear()
-        self.process = ReplicaProcess(self.directory, self, self._config, self._chance, clock, now_ms)
+        self.process = ReplicaProcess(self.directory, self, self._config, self._chance, self._plan, clock, now_ms)
         self._settle(self.process)
 
     def crash(self) -> None:
@@ -173,6 +173,7 @@ class Machine:
         process.settle()
         raft = process.raft
         check(raft.halt_reason is None, "no-halt", "{}: {}", self.id, raft.halt_reason)
+        process.check_voter_history()
         ledger = self.directory.ledger
         self._timeline.note(self.id, ledger.end_offset, ledger.durable_end, ledger.high_watermark, raft.role.epoch)
         if self.is_crash_armed and ledger.durable_end < ledger.end_offset:
@@ -252,6 +253,10 @@ class Machine:
     def request_failed(self, envelope: Envelope) -> None:
         """Tell the process that its request was refused."""
         self._give(envelope.process, envelope.process.raft.request_failed, envelope.number)
+
+    def later(self, process: ReplicaProcess, delay_ms: int, event: Callable[..., None], *arguments: Any) -> None:
+        """Call a function of a process after a while, unless it has crashed by then."""
+        self._timeline.after(delay_ms, self._give, process, event, *arguments)
 
     def work_begun(self, process: ReplicaProcess, job: DiskJob) -> None:
         """Begin some work for the disk."""

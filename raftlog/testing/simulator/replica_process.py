@@ -2,7 +2,7 @@
 """One run of a replica's process: its core, which is driven over a simulated disk, from a start to a crash."""
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 from raftlog.quorum.driving.replica_driver import ReplicaDriver
 from raftlog.quorum.quorum_config import QuorumConfig
@@ -10,16 +10,22 @@ from raftlog.quorum.seam.effects import (
     Effect,
     EndAppend,
     EndRead,
+    EndShutdown,
     Notice,
     NotifyLeaderChange,
+    NotifyShutdown,
     SendRequest,
     SendResponse,
     StoreElectionState,
 )
 from raftlog.records.files.quorum_state import QuorumStateData
 from raftlog.snapshot.writer import RecordsSnapshotWriter
+from raftlog.testing.simulator.application import SimulatedApplication
 from raftlog.testing.simulator.chance import Chance, RandomDraws
+from raftlog.testing.simulator.checks.ledger import NamedVoters
+from raftlog.testing.simulator.checks.voter_history import check_voter_history
 from raftlog.testing.simulator.directory import Directory
+from raftlog.testing.simulator.fault_plan import FaultPlan
 
 DiskJob = Callable[[], object]
 """A piece of work for the disk, which makes something durable when it is called."""
@@ -42,6 +48,10 @@ class Host(Protocol):
 
     def read_ended(self, process: "ReplicaProcess", effect: EndRead) -> None:
         """Tell a client what became of its read."""
+        ...
+
+    def later(self, process: "ReplicaProcess", delay_ms: int, event: Callable[..., None], *arguments: Any) -> None:
+        """Call a function after a while, unless the process has crashed by then."""
         ...
 
     def work_begun(self, process: "ReplicaProcess", job: DiskJob) -> None:
@@ -85,17 +95,27 @@ class ReplicaProcess:
         raft: the core.
         directory: of its log.
         clock: of its machine.
+        application: listens to the core.
         last_state: the election state that the core has given to the disk last, in this run; None before the first.
     """
 
     def __init__(
-        self, directory: Directory, host: Host, config: QuorumConfig, chance: Chance, clock: SimulatedClock, now_ms: int
+        self,
+        directory: Directory,
+        host: Host,
+        config: QuorumConfig,
+        chance: Chance,
+        plan: FaultPlan,
+        clock: SimulatedClock,
+        now_ms: int,
     ) -> None:
         self.directory = directory
         self.clock = clock
         self._host = host
         self.last_state: QuorumStateData | None = None
+        self.application = SimulatedApplication(directory, chance, plan, self._later)
         self._under_way: list[DiskJob] = []
+        self._seen_voters: tuple[object, ...] = ()
         self._driver = ReplicaDriver(
             directory.log,
             directory.election_state,
@@ -110,10 +130,21 @@ class ReplicaProcess:
             watch=self._watch,
         )
         self.raft = self._driver.raft
+        self.application.begin(self.raft)
 
     def settle(self) -> None:
         """Carry out the effects of the core, as far as the disk is fast enough."""
         self._driver.settle()
+
+    def check_voter_history(self) -> None:
+        """Check the voters that the replica has found in its log, if the log or they have changed."""
+        machine, ledger = self._driver.machine, self.directory.ledger
+        last, start = ledger.voter_sets[-1].offset, machine.start_offset
+        seen = last, len(ledger.voter_sets), machine.last_voter_set_offset, start, ledger.levels[-1]
+        if seen != self._seen_voters and machine.next_offset == ledger.end_offset:
+            self._seen_voters = seen
+            found = [NamedVoters(each.offset, each.value.voter_keys) for each in machine.voter_sets()]
+            check_voter_history(ledger, start, found, int(machine.last_kraft_version))
 
     # What the driver asks for
 
@@ -136,19 +167,24 @@ class ReplicaProcess:
             self._host.send_response(self, effect)
 
     def tell(self, effect: Notice | NotifyLeaderChange) -> None:
-        """Tell a client what became of its append or read."""
+        """Tell a client what became of its append or read, or a state machine of what is committed, and who leads."""
         if isinstance(effect, EndAppend):
             self._host.append_ended(self, effect)
         elif isinstance(effect, EndRead):
             self._host.read_ended(self, effect)
+        elif not isinstance(effect, NotifyShutdown | EndShutdown):
+            self.application.told(effect)
 
     def write_snapshot(self, number: int, writer: RecordsSnapshotWriter) -> None:
-        """Refuse: no snapshots are asked for."""
-        raise AssertionError(f"snapshot {number} was asked for: {writer}")
+        """Let the application write a snapshot."""
+        self.application.write_snapshot(number, writer)
 
     def snapshot_refused(self, number: int, reason: str) -> None:
-        """Refuse: no snapshots are asked for."""
-        raise AssertionError(f"snapshot {number} was asked for: {reason}")
+        """Tell the application that there is no such snapshot."""
+        self.application.snapshot_refused(number)
+
+    def _later(self, delay_ms: int, event: Callable[..., None], *arguments: Any) -> None:
+        self._host.later(self, delay_ms, event, *arguments)
 
     # What the disk and the machine do
 

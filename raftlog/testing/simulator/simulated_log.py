@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A log in memory that tells a witness what it does, as it does it."""
 
+from collections.abc import Callable
+
 from raftlog.disk_work import DiskResult, DiskStep, DiskWork
 from raftlog.log.append_validation import CheckedBatch
 from raftlog.log.memory_log import MemoryLog
 from raftlog.log.replicated_log import LogAppendInfo
 from raftlog.log.retention import Retention
+from raftlog.offsets import OffsetAndEpoch
+from raftlog.snapshot.raw import RawSnapshotWriter
 from raftlog.testing.simulator.checks.disk_witness import DiskWitness
 from raftlog.testing.simulator.checks.ledger import Ledger
 
@@ -24,6 +28,7 @@ class SimulatedLog(MemoryLog):
         self._ledger = ledger
         self._is_leader = False
         self._is_crashing = False
+        self._writers: list[RawSnapshotWriter] = []
         super().__init__(retention)
 
     def append_as_leader(self, batches: bytes | memoryview, epoch: int) -> LogAppendInfo:
@@ -75,6 +80,39 @@ class SimulatedLog(MemoryLog):
     def end_work(self) -> None:
         """Finish the work that was run, and forget the work that was not, because the process has ended."""
         self._end_work("memory")
+        for writer in self._writers:
+            writer.close()
+        self._writers.clear()
+
+    # Snapshots
+
+    def _snapshot_writer(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotWriter:
+        writer = super()._snapshot_writer(snapshot_id)
+        self._writers.append(writer)
+        return writer
+
+    def _take_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
+        super()._take_snapshot(snapshot_id)
+        if snapshot_id in self._snapshots:
+            self._witness.snapshot_taken(self._ledger, snapshot_id, self._snapshots[snapshot_id])
+
+    def _keep_snapshots(self, is_kept: Callable[[OffsetAndEpoch], bool]) -> None:
+        super()._keep_snapshots(is_kept)
+        self._witness.snapshots_kept(self._ledger, self._snapshot_ids)
+
+    def _restart_at(self, offset: int) -> None:
+        super()._restart_at(offset)
+        self._witness.restarted(self._ledger, offset)
+
+    def prepare_delete_before_snapshot(self, snapshot_id: OffsetAndEpoch) -> DiskWork[DiskResult[bool]]:
+        """Prepare ``delete_before_snapshot``."""
+
+        def note(result: DiskResult[bool]) -> DiskResult[bool]:
+            if result.value:
+                self._witness.started_at(self._ledger, self._start_offset)
+            return result
+
+        return super().prepare_delete_before_snapshot(snapshot_id).then(note)
 
     @property
     def unsynced_batch_count(self) -> int:

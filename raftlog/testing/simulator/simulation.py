@@ -9,17 +9,21 @@ from typing import Final
 
 import attrs
 
+from raftlog.log.retention import Retention
 from raftlog.quorum.quorum_config import QuorumConfig
 from raftlog.quorum.roles.roles import Leader
 from raftlog.quorum.seam.effects import EndAppend, EndRead
 from raftlog.quorum.seam.identity import ReplicaIdentity
+from raftlog.records.batches.batch import RecordBatch
 from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID
 from raftlog.snapshot.writer import RecordsSnapshotWriter
 from raftlog.testing.simulator.chance import Chance, exponential_ms
 from raftlog.testing.simulator.checks.client_oracle import ClientAppend, ClientOracle, Told
 from raftlog.testing.simulator.checks.committed_history import CommittedHistory
 from raftlog.testing.simulator.checks.disk_witness import DiskWitness
+from raftlog.testing.simulator.checks.ledger import StoredBatch
 from raftlog.testing.simulator.checks.promises import PromiseCheck
+from raftlog.testing.simulator.checks.replay import Replay, VotersAt
 from raftlog.testing.simulator.directory import Directory
 from raftlog.testing.simulator.fault_plan import FaultPlan, draw_fault_plan
 from raftlog.testing.simulator.machine import FIRST_PORT, Machine
@@ -53,6 +57,8 @@ CONFIG: Final = QuorumConfig(
     request_timeout_ms=400,
     retry_backoff_ms=100,
     fetch_max_wait_ms=450,
+    fetch_snapshot_max_bytes=300,
+    cleaning_interval_ms=2_000,
 )
 
 
@@ -80,6 +86,9 @@ class ScheduleOutcome:
         reads: how many reads were confirmed.
         leaders: how many epochs had a leader.
         voter_changes: how many voter sets leaders have written that differ from those before.
+        snapshots: how many were frozen, by applications or after a fetch.
+        cleanings: how often the log start moved to a snapshot.
+        restarts: how often a log was replaced by a snapshot that was fetched.
         crashes: how many processes crashed.
         lossy_crashes: how many of them lost records that were not synced.
         events: how many events there were.
@@ -95,6 +104,9 @@ class ScheduleOutcome:
     reads: int
     leaders: int
     voter_changes: int
+    snapshots: int
+    cleanings: int
+    restarts: int
     crashes: int
     lossy_crashes: int
     events: int
@@ -113,24 +125,23 @@ class Simulation:
 
     Args:
         chance: all randomness, and nothing else, comes from it.
-        changes_voters: whether schedules may have an operator that changes the voters.
+        plan: the faults; None draws them.
     """
 
-    def __init__(self, chance: Chance, *, changes_voters: bool = True) -> None:
+    def __init__(self, chance: Chance, plan: FaultPlan | None = None) -> None:
         self._chance = chance
-        self.plan: FaultPlan = draw_fault_plan(chance)
-        if not changes_voters:
-            self.plan = attrs.evolve(self.plan, change_interval_ms=0)
+        self.plan = draw_fault_plan(chance) if plan is None else plan
         self.timeline = Timeline()
         self.oracle = ClientOracle()
-        self.history = CommittedHistory(self.oracle.committed)
-        self.witness = DiskWitness(self.history)
+        self.history = CommittedHistory(self._committed)
         self.network = Network(self.timeline, chance, self.plan)
         self.workload = Workload(self.oracle, chance)
         self.machines: dict[int, Machine] = {}
         self._is_healing = False
         self._fresh: ClientAppend | None = None
         self._voters = VoterSet.of(voter_node(replica_key(each)) for each in range(1, self.plan.voters + 1))
+        self.replay = Replay(VotersAt(-1, 1, self._voters.voter_keys))
+        self.witness = DiskWitness(self.history, self.replay)
         self._directories: Counter[int] = Counter()
         self._membership = Membership(self.machines, chance, self._new_directory)
         promises = PromiseCheck(self.witness)
@@ -144,7 +155,8 @@ class Simulation:
         """Return an empty directory for a replica, which names the first voters."""
         key = replica_key(replica_id, self._directories[replica_id])
         self._directories[replica_id] += 1
-        directory = Directory(self.witness, self._identity(key), self._voters)
+        retention = Retention(self.plan.retention_bytes, None)
+        directory = Directory(self.witness, self._identity(key), self._voters, retention)
         _bootstrap(directory, self._voters)
         return directory
 
@@ -188,12 +200,19 @@ class Simulation:
             reads=self.oracle.confirmed_reads,
             leaders=len(self.history.leaders),
             voter_changes=self.witness.voter_changes,
+            snapshots=self.witness.counts["snapshots"],
+            cleanings=self.witness.counts["cleanings"],
+            restarts=self.witness.counts["restarts"],
             crashes=sum(each.crash_count for each in self.machines.values()),
             lossy_crashes=sum(each.lossy_crash_count for each in self.machines.values()),
             events=self.timeline.event_count,
             healed_ms=healed_ms,
             trace=self.timeline.trace,
         )
+
+    def _committed(self, batch: StoredBatch, content: RecordBatch) -> None:
+        self.oracle.committed(batch, content)
+        self.replay.committed(batch, content)
 
     # Clients
 
@@ -307,17 +326,20 @@ class Simulation:
         return self.timeline.now_ms - began_ms
 
     def _has_recovered(self) -> bool:
-        """Whether a fresh write is acknowledged, there is one leader, and all logs are equal."""
+        """Whether a fresh write is acknowledged, there is one leader, logs are equal, and listeners have read all."""
         if self._fresh is None or self._fresh.told is not Told.OK:
             if self._fresh is not None and self._fresh.told is not Told.NOTHING:
                 self._fresh = None
             return False
         ledgers = [each.directory.ledger for each in self.machines.values()]
         leaders = [each for each in self.running if isinstance(each.raft.role, Leader)]
-        first = ledgers[0]
-        return len(leaders) == 1 and all(
-            each.batches == first.batches and each.durable_end == first.end_offset == each.high_watermark
-            for each in ledgers
+        end_offset, start_offset = ledgers[0].end_offset, max(each.start_offset for each in ledgers)
+        is_level = all(each.durable_end == end_offset == each.end_offset == each.high_watermark for each in ledgers)
+        if len(leaders) != 1 or not is_level:
+            return False
+        known = ledgers[0].batches[ledgers[0].index_of(start_offset) :]
+        return all(each.batches[each.index_of(start_offset) :] == known for each in ledgers) and all(
+            each.application.has_read(self._fresh.last_offset + 1) for each in self.running
         )
 
     def _description(self) -> str:

@@ -7,10 +7,9 @@ from raftlog.invariants import instance_of
 from raftlog.log.memory_log import MemoryLog
 from raftlog.log.retention import Retention
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.quorum.quorum_config import QuorumConfig
+from raftlog.quorum.quorum_config import CLEANING_INTERVAL_MS, QuorumConfig
 from raftlog.quorum.seam.effects import DeliverSnapshot
 from raftlog.quorum.seam.snapshot_effects import CleanLog
-from raftlog.quorum.snapshots.cleaning import CLEANING_INTERVAL_MS
 from tests.quorum.leading.leaders import LOG_END, SlowDisk, leader_of
 from tests.quorum.single_replica import replica_key
 
@@ -54,6 +53,22 @@ def test_a_cleaning_that_deletes_nothing_is_followed_by_a_pause(monkeypatch: pyt
     for _ in range(10):
         core.sleep(CLEANING_INTERVAL_MS // 2)
     assert asked == [each * CLEANING_INTERVAL_MS for each in (1, 2, 3, 4, 5)]
+
+
+@pytest.mark.parametrize("interval_ms", [5000, CLEANING_INTERVAL_MS + 1])
+def test_the_interval_can_be_chosen(interval_ms: int) -> None:
+    """One millisecond before it is over, nothing is deleted; neither from the start, nor after a cleaning."""
+    core = leader_of((1,), config=QuorumConfig(cleaning_interval_ms=interval_ms))
+    instance_of(core.log, MemoryLog)._retention = KEEPS_NOTHING
+    core.take_snapshot(LOG_END, b"x")
+    for end in (1, 2):
+        core.sleep(end * interval_ms - core.now_ms - 1)
+        assert len(core.log.snapshot_ids) == 2
+        core.sleep(1)
+        assert len(core.log.snapshot_ids) == 1
+        core.append(b"y")
+        core.sleep(CONFIG.append_linger_ms)
+        core.take_snapshot(core.log.end_offset.offset, b"y")
 
 
 @pytest.mark.parametrize(("age_ms", "is_deleted"), [(-1, False), (0, False), (1, True)])

@@ -48,12 +48,25 @@ KILLERS: Final = (
     Killer("reads-are-committed", "reads-uncommitted", 5),
     Killer("one-outcome", "told-twice", 5),
     Killer("offsets-in-order", "told-out-of-order", 5),
+    Killer("one-uncommitted-voter-set", "voters-uncommitted", 40),
+    Killer("voter-sets-overlap", "two-removed", 10),
+    Killer("high-watermark-in-log", "high-watermark-past-end", 10),
+    Killer("voter-history", "snapshot-without-voters", 5),
+    Killer("log-start-is-covered", "snapshots-all-deleted", 10),
+    Killer("snapshot-is-replay", "snapshot-voters", 20),
+    Killer("snapshot-is-committed", "snapshot-epoch", 10),
+    Killer("listener-is-replay", "wrong-snapshot", 10),
+    Killer("listener-in-order", "delivered-twice", 5),
+    Killer("listener-is-committed", "delivered-early", 5),
+    Killer("leader-told-once", "leader-told-again", 5),
+    Killer("leader-told-rightly", "leader-told-wrong", 5),
+    Killer("leader-told-late", "leader-told-early", 5),
     Killer("no-error", "late-answer", 10),
     Killer("no-halt", "K2-core", 30),
     Killer("no-busy-loop", "no-pause", 5),
     Killer("recovery", "no-elections", 10),
 )
-"""Each invariant at least once. Those of voter sets are seen to find something in ``checks/test_disk_witness.py``."""
+"""Each invariant at least once."""
 
 
 def run_killer(killer: Killer) -> subprocess.CompletedProcess[str]:

@@ -18,6 +18,7 @@ from raftlog.quorum.seam.effects import AppendOutcome, EndAppend, RaiseHighWater
 from raftlog.records.batches.accumulator import BatchAccumulator
 from tests.mutants.catalogue import MUTANTS
 from tests.mutants.planting import Mutant, Wrong, instead, instead_of_property, swapped
+from tests.testing.simulator.planted_life import LIFE
 
 
 def _changing_the_vote(right: Wrong) -> Wrong:
@@ -268,5 +269,5 @@ _OF_CATALOGUE: Final = (
     "R-longer-log-votes",
     "K24-core",
 )
-BUGS: Final[dict[str, Mutant]] = {each.name: each for each in (*_OWN, *map(MUTANTS.__getitem__, _OF_CATALOGUE))}
+BUGS: Final[dict[str, Mutant]] = {each.name: each for each in (*_OWN, *LIFE, *map(MUTANTS.__getitem__, _OF_CATALOGUE))}
 """The bugs by name."""

@@ -3,10 +3,12 @@
 
 import pytest
 
+from raftlog.log.retention import Retention
 from raftlog.quorum.seam.identity import ReplicaIdentity
 from raftlog.records.files.quorum_state import QuorumStateData
 from raftlog.testing.simulator.checks.committed_history import CommittedHistory
 from raftlog.testing.simulator.checks.disk_witness import DiskWitness
+from raftlog.testing.simulator.checks.replay import Replay, VotersAt
 from raftlog.testing.simulator.directory import Directory
 from raftlog.testing.simulator.simulation import LISTENER, replica_key, voter_node
 from raftlog.testing.simulator.violation import ViolationError
@@ -17,7 +19,9 @@ def directory() -> Directory:
     """Return the empty directory of a quorum of one."""
     node = voter_node(replica_key(1))
     identity = ReplicaIdentity(key=node.voter_key, cluster_id="simulated", endpoints=node.listeners, listener=LISTENER)
-    return Directory(DiskWitness(CommittedHistory(lambda *_: None)), identity, VoterSet.of([node]))
+    replay = Replay(VotersAt(-1, 1, frozenset([node.voter_key])))
+    witness = DiskWitness(CommittedHistory(replay.committed), replay)
+    return Directory(witness, identity, VoterSet.of([node]), Retention())
 
 
 def vote(epoch: int, candidate: int = 2) -> QuorumStateData:

@@ -3,12 +3,16 @@
 
 from typing import Any, cast
 
+from raftlog.disk_work import DiskWork
 from raftlog.log.replicated_log import ReplicatedLog
 from raftlog.log.retention import Retention
+from raftlog.offsets import OffsetAndEpoch
+from raftlog.snapshot.writer import RecordsSnapshotWriter
 from raftlog.testing.contracts.log_harness import LogHarness
 from raftlog.testing.contracts.made_batches import raft_batch
 from raftlog.testing.contracts.replicated_log import ReplicatedLogContract
 from raftlog.testing.simulator.simulated_log import SimulatedLog
+from raftlog.voters.kraft_version import KRaftVersion
 from tests.testing.simulator.checks.quorum_disks import QuorumDisks
 
 
@@ -71,6 +75,7 @@ def test_the_witness_is_told() -> None:
     log.append_as_follower(raft_batch(2, 1, 1), 1)
     log.crash()
     assert [name for name, _ in harness.recorder.told] == [
+        "restarted",
         "entered_epoch",
         "appended",
         "synced",
@@ -79,6 +84,46 @@ def test_the_witness_is_told() -> None:
         "raised_high_watermark",
         "appended",
         "lost",
+        "snapshots_kept",
         "reopened",
     ]
     assert [what for name, what in harness.recorder.told if name in ("synced", "truncated", "lost")] == [2, 2, 2]
+
+
+def test_the_witness_is_told_of_snapshots() -> None:
+    """When one is frozen, which ones are left, and where the log starts then; not of one that was not frozen."""
+    harness = SimulatedHarness(Retention(max_bytes=0, max_age_ms=None))
+    log = harness.simulated
+    log.append_as_leader(raft_batch(0, 1, 2), 1)
+    log.append_as_leader(raft_batch(2, 1, 2), 1)
+    log.update_high_watermark(4)
+    for end in (2, 4):
+        freeze(log, OffsetAndEpoch(end, 1)).complete()
+    harness.recorder.told.clear()
+    assert log.clean(0)
+    log.crash()
+    freeze(log, OffsetAndEpoch(9, 2)).run()
+    log.crash()
+    freeze(log, OffsetAndEpoch(10, 2))
+    log.crash()
+    names = ("snapshot_taken", "snapshots_kept", "started_at", "restarted")
+    told = [each for each in harness.recorder.told if each[0] in names]
+    fourth, ninth = OffsetAndEpoch(4, 1), OffsetAndEpoch(9, 2)
+    assert told == [
+        ("snapshots_kept", (fourth,)),
+        ("started_at", 4),
+        ("snapshots_kept", (fourth,)),
+        ("snapshot_taken", ninth),
+        ("snapshots_kept", (fourth, ninth)),
+        ("restarted", 9),
+        ("snapshots_kept", (ninth,)),
+        ("snapshots_kept", (ninth,)),
+    ]
+
+
+def freeze(log: SimulatedLog, snapshot_id: OffsetAndEpoch) -> DiskWork[int]:
+    """Return the work that freezes a snapshot without records."""
+    raw = log.create_snapshot_unchecked(snapshot_id)
+    assert raw is not None
+    level = KRaftVersion.KRAFT_VERSION_0
+    return RecordsSnapshotWriter(raw, 0, last_contained_log_timestamp=0, kraft_version=level).prepare_freeze(0)

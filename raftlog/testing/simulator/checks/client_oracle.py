@@ -24,6 +24,11 @@ def value_of(number: int) -> bytes:
     return _VALUE.pack(number)
 
 
+def number_of(value: bytes | None) -> int:
+    """Return the number that a record value stands for."""
+    return int(_VALUE.unpack(value or b"")[0])
+
+
 class Told(enum.Enum):
     """What a client knows of an append."""
 
@@ -83,7 +88,7 @@ class ClientOracle:
         if content.is_control:
             return
         for record in content.records():
-            number = _VALUE.unpack(record.value or b"")[0]
+            number = number_of(record.value)
             before = self._offsets.setdefault(number, record.offset)
             check(before == record.offset, "value-once", "value {} at {} and {}", number, before, record.offset)
             check(number not in self._failed, "failed-never", "value {} failed; it is at {}", number, record.offset)

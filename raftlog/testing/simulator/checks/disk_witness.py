@@ -2,13 +2,16 @@
 """Watches what disks are given, and what they have synced."""
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Sequence
 
+from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.files.quorum_state import UNKNOWN_ID, QuorumStateData
-from raftlog.records.messages.control import VotersRecord, read_control_record
+from raftlog.records.messages.control import KRaftVersionRecord, VotersRecord, read_control_record
 from raftlog.testing.simulator.checks.committed_history import CommittedHistory
 from raftlog.testing.simulator.checks.ledger import Ledger, NamedVoters, StoredBatch
+from raftlog.testing.simulator.checks.replay import Replay
 from raftlog.testing.simulator.violation import check
 from raftlog.voters.voter_set import ReplicaKey
 
@@ -18,28 +21,33 @@ class DiskWitness:
 
     Args:
         history: gets what is written and synced.
+        replay: of what is committed, with which snapshots are compared.
 
     Attributes:
         watch: is called with the ledger of a directory whose election state or truncation has just become durable,
             before its replica learns of it; a trace can be written from that.
     """
 
-    def __init__(self, history: CommittedHistory) -> None:
+    def __init__(self, history: CommittedHistory, replay: Replay) -> None:
         self.history = history
         self.watch: Callable[[Ledger], None] | None = None
+        self.replay = replay
         self.ledgers: dict[ReplicaKey, Ledger] = {}
         self.voter_changes = 0
+        self.counts: Counter[str] = Counter()
         self._votes: dict[tuple[ReplicaKey, int], object] = {}
 
-    def add(self, key: ReplicaKey, voters: frozenset[ReplicaKey]) -> Ledger:
+    def add(self, key: ReplicaKey, voters: frozenset[ReplicaKey], kraft_version: int = 1) -> Ledger:
         """Begin a ledger for an empty directory, whose log names no other voters than these."""
-        ledger = self.ledgers[key] = Ledger(key, voter_sets=[NamedVoters(-1, voters)])
+        first = NamedVoters(-1, voters)
+        ledger = self.ledgers[key] = Ledger(key, voter_sets=[first], levels=[(-1, kraft_version)])
         return ledger
 
     # The log
 
     def entered_epoch(self, ledger: Ledger, epoch: int) -> None:
         """Note that a leader has begun its epoch in its log."""
+        ledger.epoch_start = epoch, ledger.end_offset
         self.history.note_leader(ledger, epoch)
 
     def appended(self, ledger: Ledger, batches: Sequence[RecordBatch], *, is_leader: bool) -> None:
@@ -57,6 +65,8 @@ class DiskWitness:
     def _note_voters(self, ledger: Ledger, content: RecordBatch, *, is_leader: bool) -> None:
         for record in content.records():
             value = read_control_record(record.key, record.value).value
+            if isinstance(value, KRaftVersionRecord):
+                ledger.levels.append((record.offset, value.kraft_version))
             if isinstance(value, VotersRecord):
                 keys = frozenset(ReplicaKey(each.id, each.directory_id) for each in value.voters)
                 named = NamedVoters(record.offset, keys)
@@ -115,6 +125,44 @@ class DiskWitness:
         ledger.requested_epoch = 0 if ledger.state is None else ledger.state.leader_epoch
         assert end_offset == ledger.end_offset
         self.synced(ledger, end_offset)
+
+    # Snapshots
+
+    def snapshot_taken(self, ledger: Ledger, snapshot_id: OffsetAndEpoch, content: bytes) -> None:
+        """Note that a snapshot is durable: it must be what replaying the committed records gives."""
+        self.replay.check_snapshot(snapshot_id, content)
+        self.counts["snapshots"] += snapshot_id.offset > 0
+        ledger.snapshots = tuple(sorted({*ledger.snapshots, snapshot_id}))
+
+    def snapshots_kept(self, ledger: Ledger, snapshot_ids: Sequence[OffsetAndEpoch]) -> None:
+        """Note that all other snapshots are deleted. One that reaches the log start must be kept."""
+        ledger.snapshots = tuple(snapshot_ids)
+        self._check_start(ledger)
+
+    def started_at(self, ledger: Ledger, offset: int) -> None:
+        """Note that the records below an offset are deleted: a snapshot has them."""
+        self.counts["cleanings"] += 1
+        ledger.start_at(offset, ledger.batch_before(offset))
+        self._check_start(ledger)
+
+    def restarted(self, ledger: Ledger, offset: int) -> None:
+        """Note that a log is empty, and starts at the end of a snapshot, or at 0."""
+        before = ledger.high_watermark
+        check(offset >= before, "high-watermark-is-kept", "{}: {}, restarted at {}", ledger.key, before, offset)
+        ledger.batches.clear()
+        ledger.start_at(offset, self.replay.batch_before(offset))
+        if offset:
+            self.counts["restarts"] += 1
+            in_force = self.replay.in_force_before(offset)
+            ledger.voter_sets = [NamedVoters(offset - 1, in_force.keys)]
+            ledger.levels = [(offset - 1, in_force.kraft_version)]
+        ledger.durable_end = ledger.high_watermark = offset
+        self._check_start(ledger)
+
+    def _check_start(self, ledger: Ledger) -> None:
+        start, ids = ledger.start_offset, ledger.snapshots
+        is_covered = start == 0 or (any(each.offset >= start for each in ids) and start <= ledger.high_watermark)
+        check(is_covered, "log-start-is-covered", "{} starts at {}, with snapshots {}", ledger.key, start, ids)
 
     # The election state
 

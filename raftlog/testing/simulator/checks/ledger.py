@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import attrs
 
+from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.files.quorum_state import QuorumStateData
 from raftlog.voters.voter_set import ReplicaKey
 
@@ -46,6 +47,11 @@ class Ledger:
         key: the node id and the directory id.
         batches: of the log, in order.
         voter_sets: the one in force at the log start, and those that the batches name.
+        levels: offsets and levels of kraft.version, in the same way.
+        start_offset: where the log starts, inclusive.
+        before_start: the committed batch that ends where the log starts; None at offset 0.
+        snapshots: the ids of those that the directory has, in order.
+        epoch_start: the last epoch that this replica has begun as leader, and the log end at that time.
         durable_end: exclusive: the batches below survive a crash.
         high_watermark: of the log in this run of the process, exclusive.
         requested_epoch: of the latest election state that the disk was given to store, in this run or before.
@@ -55,7 +61,11 @@ class Ledger:
     key: ReplicaKey
     batches: list[StoredBatch] = attrs.field(factory=list)
     voter_sets: list[NamedVoters] = attrs.field(factory=list)
+    levels: list[tuple[int, int]] = attrs.field(factory=lambda: [(-1, 1)])
     start_offset: int = 0
+    before_start: StoredBatch | None = None
+    snapshots: tuple[OffsetAndEpoch, ...] = ()
+    epoch_start: tuple[int, int] = (-1, 0)
     durable_end: int = 0
     high_watermark: int = 0
     requested_epoch: int = 0
@@ -81,6 +91,8 @@ class Ledger:
         """Return the batch that holds the record before an end offset; None if the log has no such record."""
         if self.batches and self.batches[-1].next_offset == end_offset:
             return self.batches[-1]
+        if end_offset == self.start_offset:
+            return self.before_start
         index = self.index_of(end_offset - 1)
         return self.batches[index] if index < len(self.batches) and end_offset > self.start_offset else None
 
@@ -89,7 +101,27 @@ class Ledger:
         del self.batches[self.index_of(end_offset) :]
         while len(self.voter_sets) > 1 and self.voter_sets[-1].offset >= end_offset:
             del self.voter_sets[-1]
+        while len(self.levels) > 1 and self.levels[-1][0] >= end_offset:
+            del self.levels[-1]
         self.durable_end = min(self.durable_end, end_offset)
+
+    def start_at(self, offset: int, before: StoredBatch | None) -> None:
+        """Drop all batches below an offset, after which the log starts with the batch there.
+
+        Args:
+            offset: where a batch begins, or the log ends.
+            before: the committed batch that ends there.
+        """
+        del self.batches[: self.index_of(offset)]
+        self.start_offset, self.before_start = offset, before
+        while len(self.voter_sets) > 1 and self.voter_sets[1].offset < offset:
+            del self.voter_sets[0]
+        while len(self.levels) > 1 and self.levels[1][0] < offset:
+            del self.levels[0]
+
+    def voters_before(self, end_offset: int) -> NamedVoters:
+        """Return the voter set in force at the last record below an offset."""
+        return next(each for each in reversed(self.voter_sets) if each.offset < max(end_offset, 0))
 
 
 def _next_offset(batch: StoredBatch) -> int:

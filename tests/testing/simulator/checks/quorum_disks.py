@@ -8,6 +8,7 @@ from raftlog.records.files.quorum_state import QuorumStateData
 from raftlog.testing.simulator.checks.committed_history import CommittedHistory
 from raftlog.testing.simulator.checks.disk_witness import DiskWitness
 from raftlog.testing.simulator.checks.ledger import Ledger, StoredBatch
+from raftlog.testing.simulator.checks.replay import Replay, VotersAt
 from tests.quorum.messages import records_at
 from tests.quorum.single_replica import replica_key
 
@@ -19,13 +20,19 @@ class QuorumDisks:
         committed: the batches that were committed, in that order.
         witness: of all disks.
         ledgers: by replica id.
+        replay: of what is committed.
     """
 
     def __init__(self, count: int) -> None:
         self.committed: list[StoredBatch] = []
-        self.witness = DiskWitness(CommittedHistory(lambda batch, _: self.committed.append(batch)))
         keys = frozenset(map(replica_key, range(1, count + 1)))
+        self.replay = Replay(VotersAt(-1, 1, keys))
+        self.witness = DiskWitness(CommittedHistory(self._committed), self.replay)
         self.ledgers: dict[int, Ledger] = {key.id: self.witness.add(key, keys) for key in sorted(keys)}
+
+    def _committed(self, batch: StoredBatch, content: RecordBatch) -> None:
+        self.committed.append(batch)
+        self.replay.committed(batch, content)
 
     @property
     def committed_end(self) -> int:
