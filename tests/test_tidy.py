@@ -23,7 +23,7 @@ NOT_OURS = {"__pycache__", "golden", "target"}
 TEXTS = {"", ".in", ".java", ".json", ".md", ".py", ".toml", ".txt", ".xml"}
 
 CODE = r"(raftlog|records|snapshot|tools)/.*\.py"
-CODE_BUT_GENERATED = rf"(?!records/messages/schema_json\.py){CODE}"
+CODE_BUT_GENERATED = rf"(?!records/messages/generated_source\.py){CODE}"
 CODE_BUT_TESTING = rf"(?!raftlog/testing/){CODE}"
 PURE = r"(raftlog/([^/]*|(log|voters)/.*)|records/.*|snapshot/.*)\.py"
 LIBRARY = r"(raftlog|records|snapshot)/.*\.py"

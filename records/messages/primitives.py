@@ -122,12 +122,12 @@ def read_uuid(buffer: Buffer, position: int) -> tuple[uuid.UUID, int]:
     data = bytes(buffer[position:end])
     if len(data) < 16:
         raise ended(position)
-    return _uuid(data), end
+    return cached_uuid(data), end
 
 
 @functools.lru_cache(maxsize=4096)
-def _uuid(data: bytes) -> uuid.UUID:
-    """Return a uuid, cached since those of topics and directories recur."""
+def cached_uuid(data: bytes) -> uuid.UUID:
+    """Return the uuid of 16 bytes, cached since those of topics and directories recur."""
     return uuid.UUID(int=int.from_bytes(data, "big"))
 
 

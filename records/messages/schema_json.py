@@ -31,56 +31,42 @@ import json
 import struct
 import uuid
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Final
 
-from raftlog.errors import DecodeError
+from raftlog.records.messages.generated_source import (
+    FORMATS,
+    NOT_USUAL,
+    SourceGenerator,
+    UnusualError,
+    indented,
+    long_string_length,
+    unsigned,
+)
 from raftlog.records.messages.java_text import json_bytes, json_double, json_string, json_uuid
 from raftlog.records.messages.message_json import render_default
-from raftlog.records.messages.primitives import (
-    FIXED_FORMATS,
-    MAX_STRING_SIZE,
-    Buffer,
-    read_compact_length,
-    read_unsigned,
-)
+from raftlog.records.messages.primitives import FIXED_FORMATS, read_compact_length, read_unsigned
 from raftlog.records.messages.schema_text import Field, MessageSchema, Struct, knows
 
 JsonReader = Callable[[bytes, int], tuple[str, int] | None]
 """``read(data, position) -> (JSON, position after the message)``, or None if the message is not a usual one."""
 
 
-class _UnusualError(Exception):
-    """The message must be read by ``schema_reader``."""
-
-
-_NOT_USUAL: Final = (_UnusualError, DecodeError, IndexError, ValueError, struct.error)
-
-
 def compile_json_reader(schema: MessageSchema, version: int, level: str) -> JsonReader:
     """Make the function for one version of a message, which readers of the level must know."""
-    read_message = _Generator(schema, version, level).compiled()
+    read_message = _Generator(schema, version, level).message_reader()
 
     def read(data: bytes, position: int) -> tuple[str, int] | None:
         try:
             text, end = read_message(data, position)
-        except _NOT_USUAL:
+        except NOT_USUAL:
             return None
         return (text, end) if end <= len(data) else None
 
     return read
 
 
-_FORMATS: Final = {**FIXED_FORMATS, "uuid": "16s"}
-"""The types of a fixed size, and their struct formats."""
 _FUNCTIONS: Final = {"bool": "boolean", "float64": "double", "uuid": "uuid"}
 """Functions that make text of fixed-size types, for types that a format string does not render as Kafka does."""
-
-
-def _long_string_length(data: Buffer, position: int) -> tuple[int, int]:
-    size, position = read_compact_length(data, position)
-    if size > MAX_STRING_SIZE:
-        raise _UnusualError
-    return size, position
 
 
 _quoted: Final = json.JSONEncoder(ensure_ascii=False).encode
@@ -121,13 +107,13 @@ def _boolean(value: bool) -> str:
 
 
 _NAMES: Final[dict[str, object]] = {
-    "Unusual": _UnusualError,
+    "Unusual": UnusualError,
     "base64": json_bytes,
     "boolean": _boolean,
     "compact_length": read_compact_length,
     "double": json_double,
     "integers": _integers,
-    "long_string_length": _long_string_length,
+    "long_string_length": long_string_length,
     "string": _string,
     "unpack": struct.unpack_from,
     "unsigned": read_unsigned,
@@ -137,42 +123,28 @@ _NAMES: Final[dict[str, object]] = {
 """The names that generated functions may use."""
 
 
-class _Generator:
+class _Generator(SourceGenerator):
     """Generates the functions of a message. Methods that return lines return statements that advance ``at``."""
 
     def __init__(self, schema: MessageSchema, version: int, level: str) -> None:
-        self._schema = schema
-        self._version = version
+        super().__init__(schema, version, _NAMES)
         self._level = level
-        self._is_flexible = version in schema.flexible
-        self._functions: list[str] = []
-        self._names: dict[str, Any] = dict(_NAMES)
 
-    def compiled(self) -> Callable[[bytes, int], tuple[str, int]]:
+    def message_reader(self) -> Callable[[bytes, int], tuple[str, int]]:
         """Compile all functions, and return the one for the message."""
-        name = self._struct_function(self._schema.struct)
-        source = "\n".join(self._functions)
-        code = compile(source, f"<JSON of {self._schema.name}, version {self._version}>", "exec")
-        exec(code, self._names)  # noqa: S102 - only names and numbers of our schemas are in it
-        function: Callable[[bytes, int], tuple[str, int]] = self._names[name]
-        return function
+        return self.compiled(self._struct_function(self.schema.struct), "JSON")
 
     def _struct_function(self, layout: Struct) -> str:
         """Generate the function of a struct, after those that it calls, and return its name."""
         variables = {field.name: f"v{index}" for index, field in enumerate(layout.fields)}
         lines = [*self._plain_fields(layout, variables)]
-        if self._is_flexible:
+        if self.is_flexible:
             lines += self._tags(layout, variables)
         lines.append(f"return {self._text(layout, variables)}, at")
-        name = f"read_{len(self._functions)}"
-        self._functions.append("\n".join([f"def {name}(data, at):", *_indented(lines)]))
-        return name
+        return self.add_function("read", "data, at", lines)
 
     def _is_present(self, field: Field) -> bool:
-        return self._version in field.versions and knows(self._level, field.since)
-
-    def _is_tagged(self, field: Field) -> bool:
-        return self._version in field.tagged
+        return self.version in field.versions and knows(self._level, field.since)
 
     # Reading
 
@@ -180,29 +152,20 @@ class _Generator:
         """Read untagged fields. Adjacent fields of a fixed size are read at once, and become text at the end."""
         together: list[Field] = []
         for field in layout.fields:
-            if not self._is_present(field) or self._is_tagged(field):
+            if not self._is_present(field) or self.is_tagged(field):
                 continue
-            if field.type in _FORMATS and not field.is_array:
+            if field.type in FORMATS and not field.is_array:
                 together.append(field)
                 continue
-            yield from self._fixed_fields(together, variables)
+            yield from self.read_fixed(together, variables)
             together = []
             yield from self._field(field, variables[field.name])
-        yield from self._fixed_fields(together, variables)
-
-    def _fixed_fields(self, fields: list[Field], variables: dict[str, str]) -> list[str]:
-        if not fields:
-            return []
-        layout = struct.Struct(">" + "".join(_FORMATS[field.type] for field in fields))
-        unpack = f"unpack_{layout.format[1:].replace('?', 't')}"
-        self._names[unpack] = layout.unpack_from
-        targets = "".join(f"{variables[field.name]}, " for field in fields)
-        return [f"({targets.rstrip()}) = {unpack}(data, at)", f"at += {layout.size}"]
+        yield from self.read_fixed(together, variables)
 
     def _field(self, field: Field, variable: str) -> list[str]:
         if field.is_array:
             return self._array(field, variable)
-        return self._value(field, variable, is_nullable=self._version in field.nullable)
+        return self._value(field, variable, is_nullable=self.version in field.nullable)
 
     def _value(self, field: Field, variable: str, *, is_nullable: bool) -> list[str]:
         """Read a field of variable size, or one such item of an array."""
@@ -210,9 +173,9 @@ class _Generator:
         if field.struct is not None:
             lines = [f"{variable}, at = {self._struct_function(field.struct)}(data, at)"]
             return ["mark = data[at]", "at += 1", *_unless("mark > 127", variable, null, lines)] if null else lines
-        length = self._length("size", field, "i", "compact_length")
+        length = self.read_length("size", field, "i", "compact_length")
         if field.type == "string":
-            length = self._length("size", field, "h", "long_string_length")
+            length = self.read_length("size", field, "h", "long_string_length")
             shown = "string(str(data[at : at + size], 'utf-8'))"
         elif field.type == "bytes":
             shown = "base64(data[at : at + size])"
@@ -226,57 +189,47 @@ class _Generator:
         if field.type == "uuid":
             lines.append(f"{variable} = uuids(count, data, at)")
         elif field.type in FIXED_FORMATS:
-            lines.append(f"{variable} = integers('{_FORMATS[field.type]}', count, data, at)")
+            lines.append(f"{variable} = integers('{FORMATS[field.type]}', count, data, at)")
         else:
             read_item = self._value(field, "item", is_nullable=False)
-            lines += ["items = []", "for _ in range(count):", *_indented([*read_item, "items.append(item)"])]
+            lines += ["items = []", "for _ in range(count):", *indented([*read_item, "items.append(item)"])]
             lines.append(f"{variable} = '[' + ','.join(items) + ']'")
-        if field.type in _FORMATS:
-            lines.append(f"at += {struct.calcsize(_FORMATS[field.type])} * count")
-        null = "null" if self._version in field.nullable else None
-        length = self._length("count", field, "i", "compact_length")
+        if field.type in FORMATS:
+            lines.append(f"at += {struct.calcsize(FORMATS[field.type])} * count")
+        null = "null" if self.version in field.nullable else None
+        length = self.read_length("count", field, "i", "compact_length")
         return [*length, *_unless("count < 0", variable, null, lines)]
-
-    def _length(self, target: str, field: Field, classic: str, long_length: str) -> list[str]:
-        if not self._is_flexible or not field.flexible:
-            return [f"({target},) = unpack('>{classic}', data, at)", f"at += {struct.calcsize('>' + classic)}"]
-        return [
-            f"{target} = data[at] - 1",
-            "at += 1",
-            f"if {target} > 126:",
-            f"    {target}, at = {long_length}(data, at - 1)",
-        ]
 
     def _tags(self, layout: Struct, variables: dict[str, str]) -> list[str]:
         """Read tagged fields: the variable of each is its label and text, or empty if it is at its default."""
-        shown = [field for field in layout.fields if self._version in field.versions and self._is_tagged(field)]
+        shown = [field for field in layout.fields if self.version in field.versions and self.is_tagged(field)]
         known = [field for field in layout.fields if field.tag is not None and knows(self._level, field.since)]
-        tag = [*_unsigned("tag"), *_unsigned("size")]
+        tag = [*unsigned("tag"), *unsigned("size")]
         for field in known:
             tag += [
                 f"if tag == {field.tag}:",
-                *_indented([*self._tagged_field(field, variables[field.name]), "continue"]),
+                *indented([*self._tagged_field(field, variables[field.name]), "continue"]),
             ]
         unknown = ["if size < 0:", "    raise Unusual", "at += size"]
         return [
             *(f"{variables[field.name]} = ''" for field in shown),
-            *_unsigned("tags"),
+            *unsigned("tags"),
             "for _ in range(tags):",
-            *_indented([*tag, *unknown]),
+            *indented([*tag, *unknown]),
         ]
 
     def _tagged_field(self, field: Field, variable: str) -> list[str]:
         is_default_by_text = field.is_array or (field.struct is None and field.type not in ("float64", "records"))
-        if not (self._is_present(field) and self._is_tagged(field) and is_default_by_text):
+        if not (self._is_present(field) and self.is_tagged(field) and is_default_by_text):
             return ["raise Unusual"]
-        if field.type in _FORMATS and not field.is_array:
+        if field.type in FORMATS and not field.is_array:
             read = [
-                *self._fixed_fields([field], {field.name: variable}),
+                *self.read_fixed([field], {field.name: variable}),
                 f"{variable} = str({_shown(field, variable)})",
             ]
         else:
             read = self._field(field, variable)
-        default = render_default(field, self._version)
+        default = render_default(field, self.version)
         label = repr(f',"{field.name}":')
         return [*read, f"{variable} = {label} + {variable} if {variable} != {default!r} else ''"]
 
@@ -284,17 +237,17 @@ class _Generator:
 
     def _text(self, layout: Struct, variables: dict[str, str]) -> str:
         """Return the expression of the JSON: all fields of the version, also those that the level does not read."""
-        shown = [field for field in layout.fields if self._version in field.versions]
+        shown = [field for field in layout.fields if self.version in field.versions]
         parts = "".join(self._part(field, variables[field.name]) for field in shown)
-        if shown and self._is_tagged(shown[0]):  # Known only at run time: whether a comma comes first.
+        if shown and self.is_tagged(shown[0]):  # Known only at run time: whether a comma comes first.
             return f"'{{' + f{parts!r}[1:] + '}}'"
         return f"f{'{{' + parts[1:] + '}}'!r}"
 
     def _part(self, field: Field, variable: str) -> str:
-        if self._is_tagged(field):
+        if self.is_tagged(field):
             return f"{{{variable}}}"
         if not self._is_present(field):
-            default = render_default(field, self._version)
+            default = render_default(field, self.version)
             return f',"{field.name}":{default.replace("{", "{{").replace("}", "}}")}'
         if field.type == "records":
             return f",{{{variable}}}"
@@ -311,17 +264,4 @@ def _unless(condition: str, variable: str, null: str | None, lines: list[str]) -
     """Wrap lines in a check for null, which becomes the text ``null``, or is refused if there is none."""
     if null is None:
         return [f"if {condition}:", "    raise Unusual", *lines]
-    return [f"if {condition}:", f"    {variable} = {null!r}", "else:", *_indented(lines)]
-
-
-def _unsigned(target: str) -> list[str]:
-    return [
-        f"{target} = data[at]",
-        "at += 1",
-        f"if {target} > 127:",
-        f"    {target}, at = unsigned(data, at - 1)",
-    ]
-
-
-def _indented(lines: Iterable[str]) -> list[str]:
-    return [f"    {line}" for line in lines]
+    return [f"if {condition}:", f"    {variable} = {null!r}", "else:", *indented(lines)]

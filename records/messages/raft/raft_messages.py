@@ -40,6 +40,12 @@ from raftlog.records.messages.raft.fetch_messages import (
     FetchSnapshotRequest,
     FetchSnapshotResponse,
 )
+from raftlog.records.messages.raft.typed_codecs import (
+    TypedReader,
+    TypedWriter,
+    compile_typed_reader,
+    compile_typed_writer,
+)
 from raftlog.records.messages.raft.typed_structs import StructConversion, struct_conversion
 from raftlog.records.messages.raft.voter_messages import (
     AddRaftVoterRequest,
@@ -86,6 +92,10 @@ RAFT_MESSAGES: Final[Mapping[str, type[RaftMessage]]] = MappingProxyType(
 
 _M = TypeVar("_M", bound=RaftMessage)
 
+_WRITERS: Final[dict[tuple[type, int], TypedWriter]] = {}
+_READERS: Final[dict[tuple[type, int], TypedReader]] = {}
+"""By class and version, compiled on first use."""
+
 
 def to_message(value: RaftMessage) -> Message:
     """Convert a typed message to a generic one, with every field of the schema.
@@ -127,8 +137,8 @@ def write_rpc(value: RaftMessage, version: int) -> bytes:
         InvalidRecordError: an attribute has a value that its field does not accept.
         LookupError: the value is not a message of raft.
     """
-    message = to_message(value)
-    return _message_type(type(value).__name__).write(message, version=version)
+    written = _writer(type(value), version)(value)
+    return _message_type(type(value).__name__).write(to_message(value), version=version) if written is None else written
 
 
 def read_rpc(kind: type[_M], buffer: Buffer, version: int) -> _M:
@@ -140,7 +150,8 @@ def read_rpc(kind: type[_M], buffer: Buffer, version: int) -> _M:
         TruncatedBatchError: the bytes end inside the message.
         LookupError: the class is no message of raft.
     """
-    return from_message(kind, _message_type(_name(kind)).decode(buffer, version=version))
+    value: _M | None = _reader(kind, version)(buffer)
+    return from_message(kind, _message_type(_name(kind)).decode(buffer, version=version)) if value is None else value
 
 
 def _name(kind: type) -> str:
@@ -151,6 +162,30 @@ def _name(kind: type) -> str:
 
 def _message_type(name: str) -> MessageType:
     return message_types("raft-rpcs")[name]
+
+
+def _writer(kind: type, version: int) -> TypedWriter:
+    found = _WRITERS.get((kind, version))
+    if found is None:
+        of = _message_type(_name(kind))
+        if version not in of.versions:
+            return _unusual
+        found = _WRITERS[kind, version] = compile_typed_writer(kind, of.schema, version)
+    return found
+
+
+def _reader(kind: type, version: int) -> TypedReader:
+    found = _READERS.get((kind, version))
+    if found is None:
+        of = _message_type(_name(kind))
+        if version not in of.versions:
+            return _unusual
+        found = _READERS[kind, version] = compile_typed_reader(kind, of.schema, version)
+    return found
+
+
+def _unusual(_: object) -> None:
+    """Read or write nothing: the version is not known."""
 
 
 @functools.cache
