@@ -10,7 +10,7 @@ Source: BatchAccumulator, BatchBuilder.
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import attrs
 
@@ -194,12 +194,13 @@ class BatchAccumulator:
         required_base_offset: int | None,
         delay_drain: bool,
     ) -> int:
-        self._check_epoch(epoch)
+        if self._is_closed or epoch != self.epoch:
+            self._refuse_epoch(epoch)
         if len(self._completed) >= self.max_undrained_batches:
             raise BufferExhaustedError(f"{len(self._completed)} batches have not been drained")
         if not rows:
             raise ValueError("an append needs a record")
-        if required_base_offset not in (None, self._next_offset):
+        if required_base_offset is not None and required_base_offset != self._next_offset:
             raise NonContiguousAppendError(f"the next offset is {self._next_offset}, not {required_base_offset}")
         self._check_place(len(rows), now_ms)
         batch, size_bytes = self._batch_for(rows, now_ms)
@@ -210,26 +211,26 @@ class BatchAccumulator:
             self._open = batch
         if delay_drain and self._drain_offset is None:
             self._drain_offset = self._next_offset
-        batch.add(rows)
+        batch.add_staged()
         if not 0 < size_bytes <= self.max_batch_size_bytes:
             raise InvariantViolation(f"epoch {self.epoch}: {size_bytes} bytes in a batch at {self._next_offset}")
         self._next_offset += len(rows)
         return self._next_offset - 1
 
     def _batch_for(self, rows: "list[Row]", now_ms: int) -> tuple[OpenBatch, int]:
-        """Return the open batch if the records fit in it, else a new one, and its size once they are added."""
+        """Stage the records in the open batch if they fit in it, else in a new one; return it, and its size then."""
         count = len(rows)
         if count > self.max_batch_records:
             raise BatchTooLargeError(f"{count} records are more than the {self.max_batch_records} of a batch")
         if self._open is not None and self._open.record_count + count <= self.max_batch_records:
-            size_bytes = self._open.size_with(rows)
+            size_bytes = self._open.stage(rows)
             if size_bytes <= self.max_batch_size_bytes:
                 return self._open, size_bytes
         builder = RecordBatchBuilder(
             self._next_offset, partition_leader_epoch=self.epoch, compression_type=self.compression_type
         )
         batch = OpenBatch(builder, now_ms, self.memory.lease())
-        size_bytes = batch.size_with(rows)
+        size_bytes = batch.stage(rows)
         self._check_size(size_bytes)
         return batch, size_bytes
 
@@ -419,12 +420,11 @@ class BatchAccumulator:
         if self._is_closed:
             raise NotLeaderError(f"the leadership of epoch {self.epoch} is over")
 
-    def _check_epoch(self, epoch: int) -> None:
+    def _refuse_epoch(self, epoch: int) -> NoReturn:
         self._check_open()
         if epoch < self.epoch:
             raise NotLeaderError(f"epoch {epoch} is over: it is {self.epoch}")
-        if epoch > self.epoch:
-            raise UnknownEpochError(f"epoch {epoch} is not known: it is {self.epoch}")
+        raise UnknownEpochError(f"epoch {epoch} is not known: it is {self.epoch}")
 
     def _check_place(self, count: int, now_ms: int) -> None:
         _check_range("time", now_ms, 0, _INT64_MAX)

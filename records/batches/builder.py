@@ -8,7 +8,7 @@ Source: MemoryRecordsBuilder, BatchBuilder.
 import operator
 import struct
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import attrs
 
@@ -40,6 +40,10 @@ if TYPE_CHECKING:
 
 MAGIC: Final = 2
 _INT32_MAX: Final = 2**31 - 1
+
+
+_Staged: TypeAlias = "tuple[Prepared, int, int, int, int, int]"
+"""Records in the kernel's form; their size, largest timestamp, base timestamp, number and first offset."""
 
 
 @attrs.define
@@ -80,6 +84,7 @@ class RecordBatchBuilder:
     _largest_timestamp: int = attrs.field(default=NO_TIMESTAMP, init=False)
     _last_offset: int | None = attrs.field(default=None, init=False)
     _record_count: int = attrs.field(default=0, init=False)
+    _staged: "_Staged | None" = attrs.field(default=None, init=False, repr=False, eq=False)
 
     def __attrs_post_init__(self) -> None:
         if self.is_transactional and self.producer_id == NO_PRODUCER_ID:
@@ -113,8 +118,11 @@ class RecordBatchBuilder:
             TypeError: the timestamp is not an integer, a header is not a pair, a header key is not bytes, or any other
                 key or value is neither bytes nor None.
         """
-        offset = self.next_offset if offset is None else offset
-        self._add(((timestamp, key, value, tuple(headers)),), offset)
+        if offset is None:
+            offset = self.next_offset
+        elif offset < self.next_offset:
+            raise self._cannot_follow(offset)
+        self._add(self._prepare(((timestamp, key, value, tuple(headers)),), offset))
         return offset
 
     def extend(self, rows: "Sequence[Row]") -> None:
@@ -130,7 +138,12 @@ class RecordBatchBuilder:
         """
         rows = _stable(rows)
         if rows:
-            self._add(rows, self.next_offset)
+            self._add(self._prepare(rows, self.next_offset))
+
+    @property
+    def record_count(self) -> int:
+        """How many records were added so far."""
+        return self._record_count
 
     @property
     def size_bytes(self) -> int:
@@ -147,11 +160,35 @@ class RecordBatchBuilder:
         rows = _stable(rows)
         return self.size_bytes + (self._prepare(rows, self.next_offset)[1] if rows else 0)
 
-    def _add(self, rows: "Sequence[Row]", offset: int) -> None:
-        prepared, size, largest, base_timestamp, count = self._prepare(rows, offset)
+    def stage(self, rows: "Sequence[Row]") -> int:
+        """Encode one or more records, and return what ``size_bytes`` will be once ``add_staged`` has added them.
+
+        Raises:
+            ValueError: as for ``extend``, or there are no rows.
+            TypeError: as for ``extend``.
+        """
+        rows = _stable(rows)
+        if not rows:
+            raise ValueError("no records")
+        self._staged = staged = self._prepare(rows, self.next_offset)
+        return limits.BATCH_OVERHEAD + self._area_size + staged[1]
+
+    def add_staged(self) -> None:
+        """Add the records that were staged last.
+
+        Raises:
+            ValueError: none were staged since records were added last. Nothing has changed.
+        """
+        if self._staged is None:
+            raise ValueError("no records are staged")
+        self._add(self._staged)
+
+    def _add(self, staged: _Staged) -> None:
+        prepared, size, largest, base_timestamp, count, offset = staged
         if count < 1 or size < count:
             raise InvariantViolation(f"offset {offset}: {count} records were encoded in {size} bytes")
         # What may fail has not: from here on, things change.
+        self._staged = None
         self._base_timestamp = base_timestamp
         self._prepared.append(prepared)
         self._area_size += size
@@ -160,11 +197,10 @@ class RecordBatchBuilder:
         self._last_offset = offset + count - 1
         self._record_count += count
 
-    def _prepare(self, rows: "Sequence[Row]", offset: int) -> "tuple[Prepared, int, int, int, int]":
-        """Return rows in the kernel's form, and their size, largest timestamp, base timestamp and number."""
+    def _prepare(self, rows: "Sequence[Row]", offset: int) -> _Staged:
         last_offset = offset + len(rows) - 1
-        if offset < self.next_offset or last_offset - self.base_offset > _INT32_MAX:
-            raise ValueError(f"offset {last_offset} cannot follow {self.next_offset - 1} from {self.base_offset} on")
+        if last_offset - self.base_offset > _INT32_MAX:
+            raise self._cannot_follow(last_offset)
         base_timestamp = self._base_timestamp
         if base_timestamp is None:
             base_timestamp = self.delete_horizon_ms
@@ -177,7 +213,10 @@ class RecordBatchBuilder:
             raise ValueError(f"not a 64-bit timestamp: {error}") from None
         if smallest < NO_TIMESTAMP or self._area_size + size > _INT32_MAX:
             raise ValueError(f"a timestamp of {smallest}, or too many bytes: {self._area_size + size}")
-        return prepared, size, largest, base_timestamp, count
+        return prepared, size, largest, base_timestamp, count, offset
+
+    def _cannot_follow(self, offset: int) -> ValueError:
+        return ValueError(f"offset {offset} cannot follow {self.next_offset - 1} from {self.base_offset} on")
 
     def build(self) -> bytes:
         """Write the batch.

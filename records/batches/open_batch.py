@@ -106,21 +106,20 @@ class OpenBatch:
     @property
     def record_count(self) -> int:
         """How many records it has so far."""
-        return self.builder.next_offset - self.builder.base_offset
+        return self.builder.record_count
 
-    def size_with(self, rows: "Sequence[Row]") -> int:
-        """Return the uncompressed size of the batch with one or more further records, all of one time."""
-        return self.builder.size_with(self._timed(rows))
+    def stage(self, rows: "Sequence[Row]") -> int:
+        """Encode one or more further records, all of one time, and return the uncompressed size of the batch with them.
 
-    def add(self, rows: "Sequence[Row]") -> None:
-        """Append records with the batch's time. The caller has already leased the memory for them."""
-        self.builder.extend(self._timed(rows))
+        They get the batch's time, and are added by ``add_staged``.
+        """
+        if rows[0][0] != self.timestamp:
+            rows = cast("list[Row]", [(self.timestamp, *row[1:]) for row in rows])
+        return self.builder.stage(rows)
 
-    def _timed(self, rows: "Sequence[Row]") -> "Sequence[Row]":
-        """Return records with the batch's time."""
-        if rows[0][0] == self.timestamp:
-            return rows
-        return cast("list[Row]", [(self.timestamp, *row[1:]) for row in rows])
+    def add_staged(self) -> None:
+        """Add the records that were staged last. The caller has already leased the memory for them."""
+        self.builder.add_staged()
 
     def complete(self) -> CompletedBatch:
         """Encode the batch, compressed only if that makes it smaller and Kafka's raft readers can still read it."""

@@ -342,6 +342,46 @@ def test_extending_is_appending_many_times(plan: PlannedBatch, cuts: list[int]) 
     assert together.build() == one_by_one.build()
 
 
+@given(planned_batches(), st.lists(st.booleans(), min_size=1))
+def test_staging_tells_the_size_and_adds_nothing(plan: PlannedBatch, is_added: list[bool]) -> None:
+    """A batch has the size that staging told, once the records are added; those that are not added leave no trace."""
+    staged, plain = (
+        attrs.evolve(plan.builder, last_offset_delta=None),
+        attrs.evolve(plan.builder, last_offset_delta=None),
+    )
+    for record, adds in zip(plan.records, itertools.cycle(is_added)):
+        rows: list[Row] = [(record.timestamp, record.key, record.value, record.headers)]
+        before = staged.size_bytes, staged.record_count, staged.next_offset
+        size_bytes = staged.stage(rows)
+        assert size_bytes == staged.size_with(rows)
+        assert (staged.size_bytes, staged.record_count, staged.next_offset) == before
+        if adds:
+            staged.add_staged()
+            plain.extend(rows)
+            assert (staged.size_bytes, staged.record_count) == (size_bytes, before[1] + 1)
+    if plain.record_count:
+        assert staged.build() == plain.build()
+
+
+def test_what_is_not_staged_cannot_be_added() -> None:
+    """Nothing is staged at first, after it was added, and after other records were."""
+    builder = RecordBatchBuilder(0)
+    rows: list[Row] = [(TIMESTAMP, b"k", b"v")]
+    with pytest.raises(ValueError, match="no records are staged"):
+        builder.add_staged()
+    with pytest.raises(ValueError, match="no records"):
+        builder.stage([])
+    builder.stage(rows)
+    builder.add_staged()
+    with pytest.raises(ValueError, match="no records are staged"):
+        builder.add_staged()
+    builder.stage(rows)
+    builder.extend(rows)
+    with pytest.raises(ValueError, match="no records are staged"):
+        builder.add_staged()
+    assert builder.record_count == 2
+
+
 def test_extending_adds_all_or_nothing() -> None:
     """Rows that are refused leave the builder as it was, whichever of them is wrong; no rows change nothing."""
     builder = RecordBatchBuilder(2**40)
