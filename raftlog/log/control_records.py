@@ -69,6 +69,12 @@ class KRaftControlRecordStateMachine:
         self._sets_by_bytes: weakref.WeakValueDictionary[bytes | None, VoterSet] = weakref.WeakValueDictionary()
         self._start_offset = NOTHING_READ
         self._next_offset = NOTHING_READ
+        self._changes = 0
+
+    @property
+    def changes(self) -> int:
+        """How often entries were added or forgotten: as long as this is equal, so are the histories."""
+        return self._changes
 
     @property
     def next_offset(self) -> int:
@@ -225,15 +231,16 @@ class KRaftControlRecordStateMachine:
         header = snapshot.header
         self._begin(snapshot.snapshot_id.offset)
         if header.kraft_version:
-            self._kraft_versions.add(self._start_offset, header.kraft_version)
+            self._add(self._start_offset, header.kraft_version)
         if header.voter_set is not None:
-            self._voter_sets.add(self._start_offset, header.voter_set)
+            self._add(self._start_offset, header.voter_set)
 
     def handle_no_snapshot(self) -> None:
         """Forget everything, and begin at offset 0, with the static voters."""
         self._begin(0)
 
     def _forget(self) -> None:
+        self._changes += 1
         self._voter_sets.clear()
         self._kraft_versions.clear()
         self._start_offset = self._next_offset = NOTHING_READ
@@ -277,6 +284,7 @@ class KRaftControlRecordStateMachine:
         """
         if start_offset > self._next_offset:
             raise OffsetOutOfRangeError(f"a snapshot to {start_offset}, but the log is read to {self._next_offset}")
+        self._changes += 1
         self._start_offset = max(self._start_offset, start_offset - 1)
         self._voter_sets.truncate_old_entries(self._start_offset)
         self._kraft_versions.truncate_old_entries(self._start_offset)
@@ -287,10 +295,12 @@ class KRaftControlRecordStateMachine:
         return max(self._next_offset, 0)
 
     def _truncate_histories(self, end_offset: int) -> None:
+        self._changes += 1
         self._voter_sets.truncate_new_entries(end_offset)
         self._kraft_versions.truncate_new_entries(end_offset)
 
     def _add(self, offset: int, state: VoterSet | KRaftVersion) -> None:
+        self._changes += 1
         if isinstance(state, VoterSet):
             self._voter_sets.add(offset, state)
         else:
@@ -343,6 +353,8 @@ def update_state(machine: KRaftControlRecordStateMachine, log: ReplicatedLog) ->
     read, Kafka keeps what it has read.
     """
     end_offset = log.end_offset.offset
+    if machine.next_offset == end_offset > log.start_offset:
+        return
     machine.truncate_new_entries(end_offset)
     if machine.next_offset < max(log.start_offset, 0) or log.start_offset == end_offset:
         _load_latest_snapshot(machine, log)

@@ -8,7 +8,6 @@ Source: MockLog.
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from operator import attrgetter
 
 from raftlog.disk_work import DiskResult, DiskStep, DiskWork, nothing
 from raftlog.errors import OffsetOutOfRangeError
@@ -43,8 +42,6 @@ from raftlog.snapshot.notifying import NotifyingRawSnapshotWriter
 from raftlog.snapshot.raw import RawSnapshotReader, RawSnapshotWriter
 from raftlog.snapshot.verifying import VerifyingRawSnapshotWriter
 
-_next_offset = attrgetter("next_offset")
-
 
 class MemoryLog(LogQueries):
     """A ``ReplicatedLog`` in memory. The protocol documents the methods; docstrings here add what is special.
@@ -56,6 +53,7 @@ class MemoryLog(LogQueries):
     def __init__(self, retention: Retention | None = None) -> None:
         self._retention = retention or Retention()
         self._batches: list[RecordBatch] = []
+        self._next_offsets: list[int] = []  # After each batch: looked up for every read.
         self._snapshot_ids: SnapshotIds = ()
         self._snapshots: dict[OffsetAndEpoch, bytes] = {}
         self._generation = 0
@@ -63,6 +61,7 @@ class MemoryLog(LogQueries):
 
     def _restart_at(self, offset: int) -> None:
         self._batches.clear()
+        self._next_offsets.clear()
         self._epochs = LeaderEpochs()
         self._segment_base_offset = offset
         self._start_offset = self._end_offset = self._high_watermark = self._flushed_offset = offset
@@ -83,7 +82,7 @@ class MemoryLog(LogQueries):
 
     def _batch_holding(self, offset: int) -> int:
         """Return the index of the batch that holds an offset; one past the last batch if the offset is the log end."""
-        return bisect_right(self._batches, offset, key=_next_offset)
+        return bisect_right(self._next_offsets, offset)
 
     def _located(self, offset: int, index: int) -> LogOffsetMetadata:
         position = self._batches[index].position if index < len(self._batches) else self._end_position
@@ -149,9 +148,11 @@ class MemoryLog(LogQueries):
         is_next = batches[0].base_offset == self._end_offset < next_offset == batches[-1].last_offset + 1
         invariant(is_next, "memory: {}..{} appended at log end {}", batches[0], batches[-1], self._end_offset)
         held, start = memoryview(bytes(data)), 0
-        for *_, size_bytes in batches:
+        for batch in batches:
+            size_bytes = batch.size_bytes
             end = start + size_bytes
             self._batches.append(RecordBatch(held[start:end], self._end_position, crc_is_checked=True))
+            self._next_offsets.append(batch.last_offset + 1)
             self._end_position += size_bytes
             start = end
         invariant(start == len(held), "memory: {} bytes kept, {} given", start, len(held))
@@ -241,7 +242,7 @@ class MemoryLog(LogQueries):
             least <= base_offset < self._end_offset, "memory: truncated at {}, end {}", base_offset, self._end_offset
         )
         invariant(0 <= position < self._end_position, "memory: truncated at {}, end {}", position, self._end_position)
-        del self._batches[count:]
+        del self._batches[count:], self._next_offsets[count:]
         self._end_offset, self._end_position = base_offset, position
         self._flushed_offset = min(self._flushed_offset, base_offset)
 
@@ -283,7 +284,7 @@ class MemoryLog(LogQueries):
 
     def _ends_batch(self, offset: int) -> bool:
         index = self._batch_holding(offset - 1)
-        return index < len(self._batches) and bool(self._batches[index].next_offset == offset)
+        return index < len(self._batches) and self._next_offsets[index] == offset
 
     def create_snapshot_unchecked(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotWriter | None:
         """Begin a snapshot that is fetched from the leader, whatever the offsets of this log."""
@@ -324,7 +325,8 @@ class MemoryLog(LogQueries):
             self._start_offset = offset
             self._flushed_offset = max(self._flushed_offset, self._start_offset)
             self._epochs = self._epochs.truncated_from_start(self._start_offset)
-            del self._batches[: self._batch_holding(self._start_offset)]
+            count = self._batch_holding(self._start_offset)
+            del self._batches[:count], self._next_offsets[:count]
             self._delete_snapshots_before(snapshot_id)
             self._check_invariants()
             return True

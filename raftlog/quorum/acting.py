@@ -4,6 +4,8 @@
 Source: KafkaRaftClient#pollCurrentState.
 """
 
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Final
 
 import attrs
@@ -22,7 +24,7 @@ from raftlog.quorum.leading.serving import answer_expired, end_leading
 from raftlog.quorum.listening.delivering import deliver, next_resumption_ms, snapshots_being_read
 from raftlog.quorum.listening.leader_changes import tell_leader
 from raftlog.quorum.replica import LocalReplica
-from raftlog.quorum.roles.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
+from raftlog.quorum.roles.roles import Candidate, Follower, Leader, Prospective, Resigned, Role, Unattached
 from raftlog.quorum.roles.transitions import MAX_EPOCH, ElectionTimedOut, FetchTimedOut
 from raftlog.quorum.snapshots.cleaning import clean, cleaning_deadline_ms, is_cleaning_due
 
@@ -36,17 +38,19 @@ def act(replica: LocalReplica) -> None:
     while is_changed and replica.halt_reason is None:
         before = replica.role
         keep_leadership(replica)
-        if complete_shutdown(replica):
+        if replica.shutdown is not None and complete_shutdown(replica):
             break
         if is_cleaning_due(replica):
             clean(replica, snapshots_being_read(replica))
-        _act_in_role(replica)
-        is_changed = type(replica.role) is not type(before) or replica.epoch != before.epoch
+        _ACTIONS[type(replica.role)](replica)
+        after = replica.role
+        is_changed = after is not before and (type(after) is not type(before) or after.epoch != before.epoch)
         changes += is_changed
-        invariant(changes <= _MAX_ROLES_PER_INPUT, "{} changes of the role, now {}", changes, replica.role)
+        invariant(changes <= _MAX_ROLES_PER_INPUT, "{} changes of the role, now {}", changes, after)
     if replica.halt_reason is None:
-        deliver(replica)
-        tell_leader(replica)
+        if replica.listeners:
+            deliver(replica)
+            tell_leader(replica)
         return
     if replica.leadership is not None:
         end_uncommitted(replica, replica.leadership)
@@ -71,37 +75,6 @@ def deadline_ms(replica: LocalReplica) -> int | None:
     return min((each for each in due if each is not None and each > now_ms), default=None)
 
 
-def _act_in_role(replica: LocalReplica) -> None:
-    """Do what a role does by itself: time out, ask for votes, fetch, announce a resignation."""
-    role, may_begin, is_shutting_down = replica.role, replica.may_begin_election, replica.shutdown is not None
-    match role:
-        case Unattached() | Follower() if is_shutting_down:
-            return
-        case Unattached():
-            role = _with_election_deadline(replica, role)
-            if may_begin and role.election_deadline_ms is not None and role.election_deadline_ms <= replica.now_ms:
-                begin_election(replica, ElectionTimedOut())
-            elif not replica.is_fetching_paused:
-                fetch_from_bootstrap(replica)
-        case Prospective() | Candidate():
-            stand_for_election(replica)
-        case Follower():
-            if may_begin and role.fetch_deadline_ms <= replica.now_ms:
-                begin_election(replica, FetchTimedOut())
-            else:
-                _follow(replica, role)
-        case Leader() if replica.leadership is not None:
-            answer_expired(replica, replica.leadership)
-            lead(replica, replica.leadership)
-            if isinstance(replica.role, Leader):
-                advance_reads(replica, replica.leadership)
-                announce_leadership(replica, replica.leadership)
-        case Resigned():
-            announce_resignation(replica, role)
-            if role.election_deadline_ms <= replica.now_ms and role.epoch < MAX_EPOCH and not is_shutting_down:
-                replica.change_role(ElectionTimedOut())
-
-
 def _with_election_deadline(replica: LocalReplica, role: Unattached) -> Unattached:
     """Give a voter without an election deadline one: it has lost its leader before it knew that it is a voter."""
     if role.election_deadline_ms is None and replica.is_voter:
@@ -119,7 +92,7 @@ def keep_leadership(replica: LocalReplica) -> None:
         begin_leading(replica)
 
 
-def _follow(replica: LocalReplica, role: Follower) -> None:
+def _fetch(replica: LocalReplica, role: Follower) -> None:
     """Fetch. A request about the voters that is due goes first: no Fetch is sent until the leader can be sent that.
 
     While the log is worked on, neither is sent: the leader may have been silent for too long, which is looked at after.
@@ -137,6 +110,65 @@ def _follow(replica: LocalReplica, role: Follower) -> None:
         fetch_from_leader(replica, role)
 
 
+def _look_for_leader(replica: LocalReplica) -> None:
+    """Begin an election, if the time has come, or ask bootstrap servers for a leader."""
+    role = replica.role
+    if replica.shutdown is not None or not isinstance(role, Unattached):
+        return
+    role = _with_election_deadline(replica, role)
+    deadline_ms = role.election_deadline_ms
+    if deadline_ms is not None and deadline_ms <= replica.now_ms and replica.may_begin_election:
+        begin_election(replica, ElectionTimedOut())
+    elif not replica.is_fetching_paused:
+        fetch_from_bootstrap(replica)
+
+
+def _follow(replica: LocalReplica) -> None:
+    """Begin an election, if the leader was silent for too long, or fetch."""
+    role = replica.role
+    if replica.shutdown is not None or not isinstance(role, Follower):
+        return
+    if role.fetch_deadline_ms <= replica.now_ms and replica.may_begin_election:
+        begin_election(replica, FetchTimedOut())
+    else:
+        _fetch(replica, role)
+
+
+def _lead(replica: LocalReplica) -> None:
+    """Answer, write, commit and announce what is due; resign if that is due."""
+    leadership = replica.leadership
+    if leadership is None:
+        return
+    answer_expired(replica, leadership)
+    lead(replica, leadership)
+    if isinstance(replica.role, Leader):
+        advance_reads(replica, leadership)
+        announce_leadership(replica, leadership)
+
+
+def _resign(replica: LocalReplica) -> None:
+    """Tell the voters that they need a new leader, and take part in its election after a while."""
+    role = replica.role
+    if not isinstance(role, Resigned):
+        return
+    announce_resignation(replica, role)
+    if role.election_deadline_ms <= replica.now_ms and role.epoch < MAX_EPOCH and replica.shutdown is None:
+        replica.change_role(ElectionTimedOut())
+
+
+_ACTIONS: Final[Mapping[type[Role], Callable[[LocalReplica], None]]] = MappingProxyType(
+    {
+        Unattached: _look_for_leader,
+        Prospective: stand_for_election,
+        Candidate: stand_for_election,
+        Follower: _follow,
+        Leader: _lead,
+        Resigned: _resign,
+    }
+)
+"""By role: what it does by itself."""
+
+
 def _role_deadline_ms(replica: LocalReplica) -> int | None:
     """Return when the role times out; None if it does not."""
     match replica.role:
@@ -152,8 +184,8 @@ def _leader_deadline_ms(replica: LocalReplica) -> int | None:
     leadership = replica.leadership
     if leadership is None:
         return None
-    due = [leadership.begin_deadline_ms, *(each.deadline_ms for each in leadership.parked.values())]
-    due += [each.deadline_ms for each in leadership.reads.pending]
+    due = [leadership.begin_deadline_ms]
+    due += [each for each in (leadership.parked_until_ms, leadership.reads.next_timeout_ms) if each is not None]
     if not replica.voters.is_only_voter(replica.identity.key):
         due.append(leadership.check_quorum_deadline_ms)
     if leadership.voter_change is not None:

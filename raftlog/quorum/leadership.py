@@ -14,7 +14,6 @@ from raftlog.quorum.seam.identity import ReceivedRequest
 from raftlog.records.batches.accumulator import BatchAccumulator
 from raftlog.records.messages.raft.fetch_messages import (
     FetchRequest,
-    FetchResponse,
     FetchSnapshotRequestPartitionSnapshot,
 )
 from raftlog.voters.kraft_version import KRaftVersion
@@ -60,12 +59,12 @@ class ParkedFetch(NamedTuple):
 
     Attributes:
         fetch: the request.
-        response: the answer if nothing comes until the deadline.
+        log_start_offset: for the answer if nothing comes until the deadline.
         deadline_ms: monotonic time.
     """
 
     fetch: WaitingFetch
-    response: FetchResponse
+    log_start_offset: int
     deadline_ms: int
 
 
@@ -161,6 +160,7 @@ class Leadership:
         progress: of the replicas that have fetched in this epoch, the one that fetched last at the end.
         fetched_voters: the voters that have fetched since a majority last did.
         parked: fetches that wait, at most one per replica.
+        parked_until_ms: when the next of them may have to be answered, or an earlier time; None if none waits.
         reads: the reads that wait for a majority.
         reading: fetches whose records are being read, by the number of the effect.
         upgrade: of kraft.version.
@@ -183,6 +183,7 @@ class Leadership:
     progress: dict[ReplicaKey, ReplicaProgress] = attrs.field(factory=dict)
     fetched_voters: set[ReplicaKey] = attrs.field(factory=set)
     parked: dict[ReplicaKey, ParkedFetch] = attrs.field(factory=dict)
+    parked_until_ms: int | None = None
     reads: PendingReads = attrs.field(factory=PendingReads)
     reading: dict[int, WaitingFetch] = attrs.field(factory=dict)
     upgrade: VersionUpgrade = attrs.field(factory=VersionUpgrade)
@@ -192,4 +193,6 @@ class Leadership:
 
     def progress_of(self, voter: VoterNode) -> ReplicaProgress | None:
         """Return the progress of a voter; of a voter without a directory id, that of its last Fetch."""
+        if voter.voter_key.directory_id is not None:
+            return self.progress.get(voter.voter_key)
         return next((self.progress[key] for key in reversed(self.progress) if voter.is_voter(key)), None)

@@ -38,17 +38,39 @@ class PendingReads:
     """The reads of one leadership.
 
     Attributes:
-        pending: in the order of their numbers. Those that have begun come first.
+        pending: in the order of their numbers. Those that have begun come first, in the order of their offsets.
+        next_timeout_ms: when the next of them may time out, or an earlier time; None if none waits.
         confirmed: by voter, the highest ``begun`` of the reads that it has confirmed, or a higher number.
     """
 
     pending: deque[PendingRead] = attrs.field(factory=deque)
+    next_timeout_ms: int | None = None
     confirmed: dict[ReplicaKey, int] = attrs.field(factory=dict)
 
     @property
     def newest(self) -> int | None:
         """The highest ``begun`` of the reads; None if none waits for voters."""
         return next((each.begun for each in reversed(self.pending) if each.begun is not None), None)
+
+    def add(self, read: PendingRead) -> None:
+        """Let a read wait."""
+        self.pending.append(read)
+        known = self.next_timeout_ms
+        self.next_timeout_ms = read.deadline_ms if known is None else min(known, read.deadline_ms)
+
+    def take_timed_out(self, now_ms: int) -> list[PendingRead]:
+        """Return the reads whose time is over, and forget them."""
+        if self.next_timeout_ms is None or self.next_timeout_ms > now_ms:
+            return []
+        over = [each for each in self.pending if each.deadline_ms <= now_ms]
+        self.pending = deque(each for each in self.pending if each.deadline_ms > now_ms)
+        self.next_timeout_ms = min((each.deadline_ms for each in self.pending), default=None)
+        return over
+
+    def clear(self) -> None:
+        """Forget who has confirmed what: no read waits."""
+        self.confirmed.clear()
+        self.next_timeout_ms = None
 
     def is_awaited(self, voter_key: ReplicaKey) -> bool:
         """Whether a voter has not confirmed the newest read."""
@@ -61,9 +83,13 @@ class PendingReads:
 
     def note_fetch(self, voter_key: ReplicaKey, end_offset: int) -> None:
         """Note that a voter has all records before an offset. It confirms the reads that began before some of them."""
-        begun = [each.begun for each in self.pending if each.begun is not None and each.log_end_offset < end_offset]
-        if begun:
-            self._confirm(voter_key, begun[-1])
+        first = self.pending[0]
+        if first.begun is None or first.log_end_offset >= end_offset:
+            return
+        for each in reversed(self.pending):
+            if each.begun is not None and each.log_end_offset < end_offset:
+                self._confirm(voter_key, each.begun)
+                return
 
     def _confirm(self, voter_key: ReplicaKey, number: int) -> None:
         if self.pending:

@@ -257,8 +257,7 @@ class Raft(ApplicationInputs):
     def log_read(self, number: int, records: bytes | memoryview) -> None:
         """Note what was read of the log. A read that is no longer needed is ignored."""
         if self._replica.halt_reason is None:
-            answer_read(self._replica, number, records)
-            act(self._replica)
+            answer_read(self._replica, number, records)  # Nothing else becomes due by it.
 
     # Snapshots
 

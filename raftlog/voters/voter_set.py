@@ -31,7 +31,7 @@ def _signed_halves(value: uuid.UUID) -> tuple[int, int]:
 
 
 @functools.total_ordering
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
 class ReplicaKey:
     """A replica: its node id and, unless it is unknown, the id of the directory that holds its log.
 
@@ -147,7 +147,9 @@ class VoterNode:
     def is_voter(self, key: ReplicaKey) -> bool:
         """Return whether a replica is this voter: the same id, and the same directory id unless this voter has none."""
         mine = self.voter_key
-        return mine.id == key.id and mine.directory_id in (None, key.directory_id)
+        if mine is key:
+            return True
+        return mine.id == key.id and (mine.directory_id is None or mine.directory_id == key.directory_id)
 
 
 @attrs.frozen(repr=False)

@@ -111,7 +111,7 @@ def _begin(driven: Driven, effect: BeginSnapshot) -> None:
     """Let the application write a snapshot, unless the log refuses it."""
     offset = effect.snapshot_id.offset
     try:
-        writer = begin_snapshot(driven.log, driven.machine, offset, now_ms=effect.wall_ms)
+        writer = begin_snapshot(driven.log, driven.viewer.machine, offset, now_ms=effect.wall_ms)
     except (InvalidSnapshotIdError, OutOfSpaceError) as error:
         _refuse(driven, effect.number, error)
     except RaftLogError as error:

@@ -40,10 +40,12 @@ class DiskQueue:
     Attributes:
         executor: runs the work.
         wake: called after each run, on the thread of the executor.
+        count: how many jobs wait or are under way. It is looked at after every effect, so it is a plain number.
     """
 
     executor: Executor
     wake: Callable[[], object]
+    count: int = attrs.field(default=0, init=False)
     _waiting: deque[Job] = attrs.field(factory=deque, init=False)
     _under_way: tuple[Job, DiskWork[Any]] | None = attrs.field(default=None, init=False)
     _ran: deque[DiskWork[Any]] = attrs.field(factory=deque, init=False)
@@ -52,6 +54,7 @@ class DiskQueue:
     def add(self, job: Job) -> None:
         """Do a job after those that wait."""
         self._waiting.append(job)
+        self.count += 1
 
     @property
     def oldest(self) -> int | None:
@@ -67,7 +70,7 @@ class DiskQueue:
     @property
     def is_idle(self) -> bool:
         """Whether nothing waits, and nothing is under way."""
-        return self.oldest is None
+        return not self.count
 
     def begin_next(self) -> bool:
         """Begin the next job, unless one is under way; return whether one was begun."""
@@ -77,6 +80,7 @@ class DiskQueue:
         try:
             work = job.prepare()
         except RaftLogError as error:
+            self.count -= 1
             job.failed(error)
             return True
         self._under_way = job, work
@@ -91,7 +95,7 @@ class DiskQueue:
             self.executor.submit(lambda: self._run(work))
         except BaseException as error:
             work.cancel(error)
-            self._under_way = None
+            self._forget_work()
             raise
 
     def _run(self, work: DiskWork[Any]) -> None:
@@ -106,7 +110,7 @@ class DiskQueue:
         if not self._ran or self._under_way is None:
             return False
         work, (job, _) = self._ran.popleft(), self._under_way
-        self._under_way = None
+        self._forget_work()
         try:
             work.finish()
         except RaftLogError as error:
@@ -117,6 +121,7 @@ class DiskQueue:
 
     def clear(self) -> None:
         """Forget the jobs that have not begun."""
+        self.count -= len(self._waiting)
         self._waiting.clear()
 
     def close(self, reason: RaftLogError) -> None:
@@ -128,5 +133,9 @@ class DiskQueue:
         self.clear()
         if self._under_way is not None:
             self._under_way[1].end(reason)
-            self._under_way = None
+            self._forget_work()
             self._ran.clear()
+
+    def _forget_work(self) -> None:
+        self._under_way = None
+        self.count -= 1

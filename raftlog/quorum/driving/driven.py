@@ -15,22 +15,39 @@ from raftlog.log.replicated_log import ReplicatedLog
 from raftlog.quorum.driving.disk_queue import DiskQueue, Job
 from raftlog.quorum.driving.ports import Application, ElectionStateStore, Transport
 from raftlog.quorum.raft import Raft
-from raftlog.quorum.seam.log_view import LogView, control_record_view, log_view
+from raftlog.quorum.seam.log_view import ControlRecordView, LogView, control_record_view, log_view
 from raftlog.snapshot.raw import RawSnapshotWriter
 from raftlog.snapshot.writer import RecordsSnapshotWriter
 
 
-def view_of(log: ReplicatedLog, machine: KRaftControlRecordStateMachine) -> LogView:
-    """Let a state machine read what is new in a log, and return the view.
+@attrs.define(eq=False)
+class LogViewer:
+    """Makes views of a log, which share what has not changed.
 
-    Of a log in quarantine, the control records below the damage are known.
-
-    Raises:
-        RaftLogError: as ``update_state``, but not QuarantinedLogError.
+    Attributes:
+        log: of which views are made.
+        machine: the log's control records, read up to the end of the last view.
     """
-    with contextlib.suppress(QuarantinedLogError):
-        update_state(machine, log)
-    return log_view(log, control_record_view(machine))
+
+    log: ReplicatedLog
+    machine: KRaftControlRecordStateMachine
+    _control_records: ControlRecordView | None = attrs.field(default=None, init=False)
+    _changes: int = attrs.field(default=-1, init=False)
+
+    def view(self) -> LogView:
+        """Let the state machine read what is new in the log, and return the view.
+
+        Of a log in quarantine, the control records below the damage are known.
+
+        Raises:
+            RaftLogError: as ``update_state``, but not QuarantinedLogError.
+        """
+        machine, known = self.machine, self._control_records
+        with contextlib.suppress(QuarantinedLogError):
+            update_state(machine, self.log)
+        if known is None or machine.changes != self._changes:
+            self._changes, self._control_records = machine.changes, (known := control_record_view(machine))
+        return log_view(self.log, known)
 
 
 @attrs.define(eq=False)
@@ -40,7 +57,7 @@ class Driven:
     Attributes:
         raft: the core.
         log: its log.
-        machine: the log's control records, read up to its end.
+        viewer: makes the views of the log.
         election_state: where the election state is kept.
         network: carries the messages.
         application: is told what becomes of its appends.
@@ -53,7 +70,7 @@ class Driven:
 
     raft: Raft
     log: ReplicatedLog
-    machine: KRaftControlRecordStateMachine
+    viewer: LogViewer
     election_state: ElectionStateStore
     network: Transport
     application: Application
@@ -76,7 +93,7 @@ class Driven:
     def report_log(self, number: int) -> None:
         """Report work on the log with a new view; if the log cannot be read, as failed."""
         try:
-            view = view_of(self.log, self.machine)
+            view = self.viewer.view()
         except RaftLogError as error:
             self.fail(number, error)
         else:

@@ -18,7 +18,7 @@ from raftlog.log.replicated_log import ReplicatedLog
 from raftlog.quorum.driving.carrying_out import CARRY_OUT
 from raftlog.quorum.driving.carrying_out_snapshots import drop_fetched
 from raftlog.quorum.driving.disk_queue import DiskQueue
-from raftlog.quorum.driving.driven import Driven, view_of
+from raftlog.quorum.driving.driven import Driven, LogViewer
 from raftlog.quorum.driving.ports import Application, ElectionStateStore, Executor, RunAtOnce, Transport
 from raftlog.quorum.quorum_config import QuorumConfig
 from raftlog.quorum.raft import Raft, StartingPoint
@@ -81,8 +81,9 @@ class ReplicaDriver:
         watch: Callable[[Effect], object] | None = None,
     ) -> None:
         self.machine = machine = KRaftControlRecordStateMachine(static_voters or VoterSet())
+        viewer = LogViewer(log, machine)
         found = StartingPoint(
-            log=view_of(log, machine),
+            log=viewer.view(),
             stored=election_state.state,
             may_vote=election_state.may_vote,
             has_been_voter=has_been_voter,
@@ -92,7 +93,7 @@ class ReplicaDriver:
         self._driven = Driven(
             self.raft,
             log,
-            machine,
+            viewer,
             election_state,
             network,
             application,
@@ -101,12 +102,13 @@ class ReplicaDriver:
             snapshot_queue=DiskQueue(runs, wake),
         )
         self._watch = watch
+        self._queues = self._driven.queues
         self._is_settling = False
 
     @property
     def is_settled(self) -> bool:
         """Whether no work for the disk is queued or under way."""
-        return all(queue.is_idle for queue in self._driven.queues)
+        return all(queue.is_idle for queue in self._queues)
 
     def settle(self) -> None:
         """Carry out effects until there are no more, or the rest waits for work that the executor has not done yet.
@@ -133,16 +135,18 @@ class ReplicaDriver:
 
     def _advance(self) -> None:
         """Finish and report what has run, and begin what may begin, as long as there is any of it."""
-        log, states, snapshots = self._driven.queues
-        is_changed = True
-        while is_changed:
+        log, states, snapshots = self._queues
+        while log.count or states.count or snapshots.count:
             if self.raft.halt_reason is not None:
-                for queue in self._driven.queues:
+                for queue in self._queues:
                     queue.clear()
-            is_changed = any(queue.finish_ran() for queue in self._driven.queues)
+            is_changed = log.finish_ran() or states.finish_ran() or snapshots.finish_ran()
             is_changed = states.begin_next() or snapshots.begin_next() or is_changed
-            if states.oldest is None or log.is_next_before(states.oldest):
+            oldest = states.oldest
+            if oldest is None or log.is_next_before(oldest):
                 is_changed = log.begin_next() or is_changed
+            if not is_changed:
+                return
 
     def stop(self) -> None:
         """Stop for good: work that has not begun is dropped, and what has run is finished. Appends end, unknown.
@@ -155,7 +159,7 @@ class ReplicaDriver:
         reason = LogDirectoryError("the driver was stopped")
         self.raft.stop(str(reason))
         self.settle()
-        for queue in self._driven.queues:
+        for queue in self._queues:
             queue.close(reason)
         drop_fetched(self._driven)
         if self._driven.writer is not None:

@@ -4,13 +4,10 @@
 Source: FollowerState#resetFetchTimeoutForSuccessfulFetch.
 """
 
-import attrs
-
 from raftlog.quorum.replica import LocalReplica
 from raftlog.quorum.roles.roles import Follower
 
 
 def note_success(replica: LocalReplica, role: Follower) -> None:
     """Note that a Fetch, or a FetchSnapshot, has succeeded."""
-    deadline = replica.now_ms + replica.config.fetch_timeout_ms
-    replica.role = attrs.evolve(role, fetch_deadline_ms=deadline, has_fetched=True)
+    replica.role = role.after_contact(replica.now_ms + replica.config.fetch_timeout_ms)

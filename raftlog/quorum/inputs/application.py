@@ -10,6 +10,7 @@ from raftlog.quorum.acting import act
 from raftlog.quorum.elections.shutting_down import begin_shutdown
 from raftlog.quorum.leadership import PendingAppend
 from raftlog.quorum.leading.appending import append
+from raftlog.quorum.leading.leading_epoch import is_append_due
 from raftlog.quorum.leading.reading import begin_read
 from raftlog.quorum.leading.resigning import request_resignation
 from raftlog.quorum.leading.upgrading import upgrade_kraft_version
@@ -55,8 +56,10 @@ class ApplicationInputs:
 
         Source: RaftClient#prepareAppend.
         """
-        appended = append(self._replica, values, epoch, required_base_offset)
-        act(self._replica)
+        replica = self._replica
+        appended = append(replica, values, epoch, required_base_offset)
+        if is_append_due(replica):
+            act(replica)
         return appended
 
     def read_barrier(self, policy: ReadPolicy = ReadPolicy.MAJORITY, *, timeout_ms: int | None = None) -> int:

@@ -94,8 +94,15 @@ def lead(replica: LocalReplica, leadership: Leadership) -> None:
         return
     expire_change(replica, leadership)
     batches = leadership.batches
-    if batches is not None and leadership.flushing is None and batches.needs_drain(replica.wall_ms):
+    if batches is not None and is_append_due(replica):
         _append(replica, leadership, batches)
+
+
+def is_append_due(replica: LocalReplica) -> bool:
+    """Whether what was collected is to be written now."""
+    leadership = replica.leadership
+    batches = None if leadership is None or leadership.flushing is not None else leadership.batches
+    return batches is not None and batches.needs_drain(replica.wall_ms)
 
 
 def _append(replica: LocalReplica, leadership: Leadership, batches: BatchAccumulator) -> None:

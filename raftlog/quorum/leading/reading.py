@@ -49,11 +49,11 @@ def begin_read(replica: LocalReplica, policy: ReadPolicy, timeout_ms: int) -> in
         raise ValueError(f"a timeout of {timeout_ms} ms")
     if leadership is None or replica.halt_reason is not None:
         raise NotLeaderError(f"this replica is {type(replica.role).__name__} in epoch {replica.epoch}")
-    pending = leadership.reads.pending
-    if len(pending) >= MAX_PENDING_READS:
+    reads = leadership.reads
+    if len(reads.pending) >= MAX_PENDING_READS:
         raise QueueFullError(f"{MAX_PENDING_READS} reads wait already")
     number = replica.outbox.new_number()
-    pending.append(PendingRead(number, replica.now_ms + timeout_ms))
+    reads.add(PendingRead(number, replica.now_ms + timeout_ms))
     return number
 
 
@@ -70,11 +70,10 @@ def advance_reads(replica: LocalReplica, leadership: Leadership) -> None:
             break
         reads.pending.popleft()
         replica.outbox.tell(EndRead(first.number, ReadOutcome.CONFIRMED, first.offset))
-    for each in [each for each in reads.pending if each.deadline_ms <= replica.now_ms]:
-        reads.pending.remove(each)
+    for each in reads.take_timed_out(replica.now_ms):
         replica.outbox.tell(EndRead(each.number, ReadOutcome.TIMED_OUT))
     if not reads.pending:
-        reads.confirmed.clear()
+        reads.clear()
 
 
 def _begin(replica: LocalReplica, leadership: Leadership) -> None:

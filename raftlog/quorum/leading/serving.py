@@ -7,6 +7,7 @@ A valid Fetch says how far the sender is. A Fetch that diverges, or needs a snap
 Source: KafkaRaftClient#handleFetchRequest, #tryCompleteFetchRequest, #buildFetchResponse.
 """
 
+import functools
 from typing import Final
 
 from raftlog.log.decisions import validate_offset_and_epoch
@@ -36,7 +37,7 @@ from raftlog.records.messages.raft.fetch_messages import (
     FetchResponseSnapshotId,
 )
 from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID
-from raftlog.voters.voter_set import ReplicaKey
+from raftlog.voters.voter_set import HostPort, ReplicaKey
 
 NO_END = FetchResponseEpochEndOffset()
 NO_SNAPSHOT = FetchResponseSnapshotId()
@@ -56,11 +57,6 @@ def handle_fetch_request(replica: LocalReplica, received: ReceivedRequest, reque
         error = ErrorCode.INVALID_REQUEST
     if error:
         replica.outbox.respond(received.token, FetchResponse(throttle_time_ms=0, error_code=error, responses=()))
-        return
-    asked = partition_of(request)
-    error = request_error(replica, request, asked)
-    if error:
-        _respond(replica, fetch, error=error)
         return
     _serve(replica, fetch, may_park=True)
 
@@ -121,7 +117,7 @@ def _serve(replica: LocalReplica, fetch: WaitingFetch, *, may_park: bool) -> Non
 
 def _serve_valid(replica: LocalReplica, leadership: Leadership, fetch: WaitingFetch, *, may_park: bool) -> None:
     request, asked = fetch.request, partition_of(fetch.request)
-    key = ReplicaKey(sender_id(request), asked.replica_directory_id)
+    key = _sender_key(replica, request, asked)
     if key.id == replica.identity.key.id:
         _respond(replica, fetch, error=ErrorCode.UNKNOWN_SERVER_ERROR)
         return
@@ -140,12 +136,27 @@ def _serve_valid(replica: LocalReplica, leadership: Leadership, fetch: WaitingFe
     if not may_park or request.max_wait_ms == 0 or asked.high_watermark < known:
         _respond(replica, fetch)
         return
-    response = fetch_response(replica, fetch.received)
-    deadline_ms = replica.now_ms + request.max_wait_ms
+    _park(replica, leadership, key, fetch)
+
+
+def _sender_key(replica: LocalReplica, request: FetchRequest, asked: FetchRequestFetchPartition) -> ReplicaKey:
+    """Return the replica that fetches: the key of the voter set, if it is in there."""
+    sender, directory_id = sender_id(request), asked.replica_directory_id
+    node = replica.voters.voters.get(sender)
+    if node is not None and node.voter_key.directory_id == directory_id:
+        return node.voter_key
+    return ReplicaKey(sender, directory_id)
+
+
+def _park(replica: LocalReplica, leadership: Leadership, key: ReplicaKey, fetch: WaitingFetch) -> None:
+    """Let a Fetch wait, and answer the one of the same replica that has waited so far."""
     replaced = leadership.parked.pop(key, None)
     if replaced is not None:
-        replica.outbox.respond(replaced.fetch.received.token, replaced.response)
-    leadership.parked[key] = ParkedFetch(fetch, response, deadline_ms)
+        _respond_expired(replica, replaced)
+    deadline_ms = replica.now_ms + fetch.request.max_wait_ms
+    leadership.parked[key] = ParkedFetch(fetch, replica.log.state.start_offset, deadline_ms)
+    expiry_ms = leadership.parked_until_ms
+    leadership.parked_until_ms = deadline_ms if expiry_ms is None else min(expiry_ms, deadline_ms)
 
 
 def note_fetch(replica: LocalReplica, leadership: Leadership, key: ReplicaKey, end_offset: int) -> None:
@@ -165,13 +176,15 @@ def note_fetch(replica: LocalReplica, leadership: Leadership, key: ReplicaKey, e
     )
     _forget_observers(replica, leadership)
     note_fetch_of_voter(replica, leadership, key)
-    node = replica.voters.voters.get(key.id)
-    if node is not None and node.is_voter(key):
-        leadership.reads.note_fetch(node.voter_key, end_offset)
+    if leadership.reads.pending:
+        node = replica.voters.voters.get(key.id)
+        if node is not None and node.is_voter(key):
+            leadership.reads.note_fetch(node.voter_key, end_offset)
     known = replica.high_watermark
-    advance_high_watermark(replica, leadership)
-    if replica.high_watermark != known:
-        answer_parked(replica, leadership)
+    if known is None or end_offset > known:
+        advance_high_watermark(replica, leadership)
+        if replica.high_watermark != known:
+            answer_parked(replica, leadership)
 
 
 def _forget_observers(replica: LocalReplica, leadership: Leadership) -> None:
@@ -185,16 +198,27 @@ def _forget_observers(replica: LocalReplica, leadership: Leadership) -> None:
 def answer_parked(replica: LocalReplica, leadership: Leadership) -> None:
     """Answer all fetches that wait, because there are records, or the high watermark has risen."""
     parked, leadership.parked = leadership.parked, {}
+    leadership.parked_until_ms = None
     for each in parked.values():
         _serve(replica, each.fetch, may_park=False)
 
 
 def answer_expired(replica: LocalReplica, leadership: Leadership) -> None:
     """Answer the fetches whose time is over."""
+    expiry_ms = leadership.parked_until_ms
+    if expiry_ms is None or expiry_ms > replica.now_ms:
+        return
     for key, each in list(leadership.parked.items()):
         if each.deadline_ms <= replica.now_ms:
             del leadership.parked[key]
-            replica.outbox.respond(each.fetch.received.token, each.response)
+            _respond_expired(replica, each)
+    leadership.parked_until_ms = min((each.deadline_ms for each in leadership.parked.values()), default=None)
+
+
+def _respond_expired(replica: LocalReplica, parked: ParkedFetch) -> None:
+    """Answer a Fetch that has waited for nothing, with the log start at the time when it was parked, as Kafka does."""
+    response = fetch_response(replica, parked.fetch.received, log_start_offset=parked.log_start_offset)
+    replica.outbox.respond(parked.fetch.received.token, response)
 
 
 def answer_read(replica: LocalReplica, number: int, records: bytes | memoryview) -> None:
@@ -247,6 +271,7 @@ def fetch_response(
     records: bytes | memoryview = b"",
     diverging: FetchResponseEpochEndOffset = NO_END,
     snapshot_id: FetchResponseSnapshotId = NO_SNAPSHOT,
+    log_start_offset: int | None = None,
 ) -> FetchResponse:
     """Return a response. An error, and a leader that has committed nothing yet, name no high watermark."""
     leader, epoch = leader_and_epoch(replica)
@@ -255,16 +280,26 @@ def fetch_response(
         partition_index=0,
         error_code=error,
         high_watermark=-1 if known is None else known,
-        log_start_offset=replica.log.state.start_offset,
+        log_start_offset=replica.log.state.start_offset if log_start_offset is None else log_start_offset,
         diverging_epoch=diverging,
-        current_leader=FetchResponseLeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch),
+        current_leader=_current_leader(leader, epoch),
         snapshot_id=snapshot_id,
         aborted_transactions=(),
         records=records,
     )
     topic = FetchResponseFetchableTopicResponse(topic_id=replica.identity.topic_id, partitions=(partition,))
     found = replica.leader_address(received.listener) if received.version >= 17 else None
-    endpoints: tuple[FetchResponseNodeEndpoint, ...] = ()
-    if found is not None:
-        endpoints = (FetchResponseNodeEndpoint(node_id=found[0], host=found[1].host, port=found[1].port),)
+    endpoints = () if found is None else _node_endpoints(*found)
     return FetchResponse(throttle_time_ms=0, responses=(topic,), node_endpoints=endpoints)
+
+
+@functools.lru_cache(maxsize=16)
+def _current_leader(leader: int, epoch: int) -> FetchResponseLeaderIdAndEpoch:
+    """Return what nearly all responses have in common."""
+    return FetchResponseLeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
+
+
+@functools.lru_cache(maxsize=16)
+def _node_endpoints(leader: int, address: HostPort) -> tuple[FetchResponseNodeEndpoint, ...]:
+    """Return what nearly all responses have in common."""
+    return (FetchResponseNodeEndpoint(node_id=leader, host=address.host, port=address.port),)

@@ -146,6 +146,19 @@ class Follower:
     has_updated_leader: bool = False
     fetching_snapshot: SnapshotFetch | None = None
 
+    def after_contact(self, fetch_deadline_ms: int) -> "Follower":
+        """Return this role after a fetch has succeeded. It is called for each of them, so it copies by hand."""
+        return Follower(
+            self.epoch,
+            self.leader,
+            self.voted_key,
+            fetch_deadline_ms,
+            True,
+            self.update_deadline_ms,
+            self.has_updated_leader,
+            self.fetching_snapshot,
+        )
+
 
 @attrs.frozen
 class Resigned:

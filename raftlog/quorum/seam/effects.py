@@ -188,8 +188,7 @@ class AppendOutcome(enum.Enum):
     """The leadership ended while the records were in the log: the next leader may commit them, or have them dropped."""
 
 
-@attrs.frozen
-class EndAppend:
+class EndAppend(NamedTuple):
     """Tell the application what became of an append. There is nothing to report.
 
     Attributes:

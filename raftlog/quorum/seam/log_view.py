@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the consensus core knows of its replica's log: immutable views, which the driver hands in."""
 
+import functools
+
 import attrs
 
 from raftlog.log.control_records import KRaftControlRecordStateMachine
@@ -26,7 +28,7 @@ class ControlRecordView:
     voter_sets: tuple[HistoryEntry[VoterSet], ...] = ()
     kraft_version: KRaftVersion = KRaftVersion.KRAFT_VERSION_0
 
-    @property
+    @functools.cached_property
     def last_voter_set(self) -> VoterSet:
         """The voter set in force at the log end, committed or not."""
         return self.voter_sets[-1].value if self.voter_sets else self.static_voters

@@ -46,30 +46,30 @@ class Outbox:
 
     def store(self, state: QuorumStateData) -> int:
         """Ask for an election state to be made durable, and return the number of the effect."""
-        effect = StoreElectionState(self._number(), state)
+        effect = StoreElectionState(self.new_number(), state)
         self._ready.append(effect)
         self._unstored.append(effect.number)
         return effect.number
 
     def on_log(self, make: Callable[[int], OnLog]) -> OnLog:
         """Ask for something to be done to the log, and return the effect, which is made from its number."""
-        effect = make(self._number())
+        effect = make(self.new_number())
         self._ready.append(effect)
         return effect
 
     def request(self, destination: Destination, message: RaftRequest) -> int:
         """Ask for a request to be sent, and return the number of the effect."""
-        effect = SendRequest(self._number(), destination, message)
+        effect = SendRequest(self.new_number(), destination, message)
         self._send(effect)
         return effect.number
 
     def respond(self, token: object, message: RaftResponse) -> None:
         """Ask for a request to be answered."""
-        self._send(SendResponse(self._number(), token, message))
+        self._send(SendResponse(self.new_number(), token, message))
 
     def refuse(self, token: object, message: RaftResponse) -> None:
         """Ask for a request to be answered at once, with an error that says nothing of this replica's state."""
-        self._ready.append(SendResponse(self._number(), token, message))
+        self._ready.append(SendResponse(self.new_number(), token, message))
 
     @property
     def is_full(self) -> bool:
@@ -83,7 +83,8 @@ class Outbox:
 
     def new_number(self) -> int:
         """Return a number for what is no effect yet."""
-        return self._number()
+        self._last_number += 1
+        return self._last_number
 
     def check_handed_out(self, number: int) -> None:
         """Check that a number is one of those that were given so far.
@@ -130,7 +131,3 @@ class Outbox:
             self._held.append((self._unstored[-1], effect))
         else:
             self._ready.append(effect)
-
-    def _number(self) -> int:
-        self._last_number += 1
-        return self._last_number

@@ -13,9 +13,10 @@ from raftlog.quorum.seam.effects import FlushLog, ReadLog
 from raftlog.quorum.seam.identity import ReceivedRequest
 from raftlog.records.messages.raft.error_codes import ErrorCode
 from raftlog.records.messages.raft.fetch_messages import FetchRequestReplicaState
+from raftlog.voters.voter_set import ReplicaKey
 from tests.quorum.leading.leaders import ENDS, EPOCH_START, LOG_END, answers, fetch, leader_of
 from tests.quorum.messages import fetch_request, vote_request
-from tests.quorum.single_replica import LISTENER, replica_key
+from tests.quorum.single_replica import LISTENER, SingleReplica, replica_key
 
 # What is committed
 
@@ -173,3 +174,32 @@ def test_a_replica_was_last_caught_up_when_it_had_all_that_there_was() -> None:
     core.sleep(7)
     fetch(core, replica_key(2), ENDS[3])
     assert leadership.progress[replica_key(2)].caught_up_wall_ms == before + 7
+
+
+@given(st.lists(st.tuples(st.integers(0, 200), st.integers(2, 6), st.integers(1, 300)), max_size=12))
+def test_a_driver_that_acts_at_deadlines_answers_each_fetch_in_time(arrivals: list[tuple[int, int, int]]) -> None:
+    """A Fetch that waits is answered when its time is over, or when its replica sends another one."""
+    core = leader_of((1, 2))
+    fetch(core, replica_key(2), ENDS[3])
+    due: dict[int, int] = {}
+    for pause_ms, replica_id, wait_ms in arrivals:
+        _act_at_deadlines(core, core.now_ms + pause_ms, due)
+        fetch(core, replica_key(replica_id), ENDS[3], wait=wait_ms, mark=LOG_END)
+        due[replica_id] = core.now_ms + wait_ms
+    _act_at_deadlines(core, core.now_ms + 300, due)
+    assert due == {}
+
+
+def _act_at_deadlines(core: SingleReplica, end_ms: int, due: dict[int, int]) -> None:
+    """Let time pass from one deadline of the core to the next, and check which fetches are answered at each."""
+    while True:
+        deadline_ms = core.raft.deadline_ms
+        assert deadline_ms is not None
+        core.take_responses()
+        core.sleep(min(deadline_ms, end_ms) - core.now_ms)
+        over = {each for each, at_ms in due.items() if at_ms <= core.now_ms}
+        assert {each.token.id for each in core.take_responses() if isinstance(each.token, ReplicaKey)} == over
+        for each in over:
+            assert due.pop(each) == core.now_ms
+        if core.now_ms == end_ms:
+            return
