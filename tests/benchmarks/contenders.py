@@ -172,6 +172,16 @@ def _of_log(name: str) -> Callable[[Any], int | Timing]:
     return run
 
 
+def _of_quorum(name: str) -> Callable[[Any], Timing]:
+    """Return a function of ``quorum_operations``."""
+
+    def run(source: Any) -> Timing:
+        seen: Timing = getattr(importlib.import_module("tests.benchmarks.quorum_operations"), name)(source)
+        return seen
+
+    return run
+
+
 def _verify(path: Path) -> int:
     from tests.benchmarks.audit_operations import verify
 
@@ -209,6 +219,9 @@ OPERATIONS: Final = {
     "raftlog verify snapshot": Operation(_of_log("verify"), "batches"),
     "raftlog accumulate": Operation(_of_log("accumulate"), "rows"),
     "raftlog encode as one": Operation(_of_log("encode_as_one"), "rows"),
+    "raftlog lead in one call": Operation(_of_quorum("lead_in_one_call"), "rows"),
+    "raftlog lead in 64 calls": Operation(_of_quorum("lead_in_many_calls"), "rows"),
+    "raftlog lead one at a time": Operation(_of_quorum("lead_one_at_a_time"), "rows"),
     "raftlog one process": Operation(_one_process, "path"),
     "raftlog two processes": Operation(_two_processes, "path"),
     "aiokafka scan": Operation(_peer("aiokafka", _peer_scan)),

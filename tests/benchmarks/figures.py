@@ -12,6 +12,7 @@ from tests.benchmarks.log_figures import LogFigures
 from tests.benchmarks.measure import MODES, Comparison, Contender, Limit, Mode
 from tests.benchmarks.operations import Peak, Speed, Worker
 from tests.benchmarks.programs import KAFKA_RELEASE, RAFTLOG, Command, FirstLine, kafka_dump_log
+from tests.benchmarks.quorum_figures import QuorumFigures
 from tests.benchmarks.works import METADATA_LIKE, METADATA_LOG, THOUSANDS, UNCOMPRESSED, WORKS, Sizes, Work
 
 _START_ALLOWANCE_MS: Final = 80
@@ -56,6 +57,7 @@ class Figures:
         for mode, size_mib in sizes.many_segments.items():
             yield "two-processes", partial(self._two_processes, mode, size_mib)
         yield from LogFigures(self._workers, sizes).all()
+        yield from QuorumFigures(self._workers, sizes).all()
         yield from AuditFigures(self._folder, self._workers, sizes).all(with_java=with_java)
         yield "start", self._start
         yield "memory", self._memory

@@ -12,7 +12,7 @@ from typing import Final
 _CRC_BLOCK: Final = 1024 * 1024
 _APPEND: Final = bytes(200)
 _APPENDS: Final = 200
-_PEERS: Final = ("aiokafka", "kafka-python", "kio")
+_PEERS: Final = ("aiokafka", "kafka-python", "kio", "pysyncobj")
 
 
 def name() -> str:

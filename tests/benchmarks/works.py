@@ -33,6 +33,8 @@ class Sizes:
         control_batches: how many a state machine reads.
         voter_sets: how many a state machine knows when it is asked.
         snapshot: how large a snapshot is.
+        committed: how large all records are that a quorum commits.
+        committed_by_peer: how many records a peer commits, by how many are under way at once.
         rounds: of which the median counts.
     """
 
@@ -47,6 +49,8 @@ class Sizes:
     control_batches: int
     voter_sets: int
     snapshot: float
+    committed: float
+    committed_by_peer: Mapping[int, int]
     rounds: int
 
 
@@ -62,6 +66,8 @@ FULL: Final = Sizes(
     control_batches=1_000_000,
     voter_sets=10_000,
     snapshot=64,
+    committed=4,
+    committed_by_peer={1024: 100_000, 1: 500},
     rounds=5,
 )
 QUICK: Final = Sizes(
@@ -76,6 +82,8 @@ QUICK: Final = Sizes(
     control_batches=100_000,
     voter_sets=1_000,
     snapshot=8,
+    committed=1,
+    committed_by_peer={1024: 20_000, 1: 100},
     rounds=3,
 )
 
