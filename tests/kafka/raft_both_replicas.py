@@ -102,14 +102,15 @@ class BothReplicas:
         self.answered_early: set[str] = set()
         self.fetching: dict[str, ReplicaKey] = {}
         self.versions: dict[str, int] = {}
+        self.alone_in = -1
         self.is_patient = self.random.random() < 0.5
         self.is_controller = self.random.random() < 0.7
         self.voters, self.is_dynamic = self._choose_voters()
         self._create()
 
     def _choose_voters(self) -> tuple[list[ReplicaKey], bool]:
-        size = self.random.choice((1, 2, 3, 3, 3, 4, 5))
         is_observer, is_dynamic = self.random.random() < 0.2, self.random.random() < 0.6
+        size = self.random.choice((1, 2, 3, 3, 3, 4, 4 if is_observer else 5))
         first = 2 if is_observer else 1
         keys = [replica_key(each) for each in range(first, first + size)]
         if is_dynamic and self.random.random() < 0.05:
@@ -240,6 +241,11 @@ class BothReplicas:
         if theirs.state[0] == "Leader" and isinstance(self.core.raft.role, Resigned) and not self._is_voter():
             self.outcome.fatal = "leads on as an observer"  # After a removal whose request has expired.
             return
+        if theirs.state[0] == "Resigned" and self._leads() and self.core.raft.role.epoch == self.alone_in:
+            self.outcome.fatal = "counts time as the only voter"  # In its check of quorum (DECISIONS.md, 57).
+            return
+        if self._leads() and self.core.machine.last_voter_set.is_only_voter(LOCAL):
+            self.alone_in = self.core.raft.role.epoch
         ours = self._our_state()
         if ours[5] == "-1":
             # A leader that resigns as it commits its own removal: Kafka's listener has read that already.
@@ -334,6 +340,9 @@ class BothReplicas:
         if theirs != ours:
             history = "\n".join(self.history)
             raise DisagreementError(f"{history}\n{what}:\n  Kafka   {theirs}\n  raftlog {ours}")
+
+    def _leads(self) -> bool:
+        return isinstance(self.core.raft.role, Leader)
 
     def _is_voter(self) -> bool:
         return self.core.machine.last_voter_set.is_voter(LOCAL)
