@@ -242,14 +242,17 @@ class SideBySide(BothReplicas):
     def _clean(self) -> None:
         """Let both delete all snapshots but the newest, and what that covers, unless it may not be committed yet.
 
-        A snapshot that a replica fetches stays in raftlog's log (DECISIONS.md, 56). While this replica fetches one, its
-        log must not become empty: Kafka's mock log would not be restarted at it.
+        A snapshot that a replica fetches stays in raftlog's log (DECISIONS.md, 56). A log does not become empty while
+        this replica fetches a snapshot: Kafka's mock log would not be restarted at it. Nor does it if only the
+        bootstrap snapshot has named the voters: Kafka's next leader would write them again (DECISIONS.md, 54).
         """
         log, work, role = self.core.log, self.core.raft._replica.snapshots, self.core.raft.role
         mark, latest = self.core.raft.high_watermark, log.latest_snapshot_id
         if latest is None or len(log.snapshot_ids) < 2 or mark is None or mark < latest.offset:
             return
-        if isinstance(role, Follower) and role.fetching_snapshot is not None:
+        is_fetching = isinstance(role, Follower) and role.fetching_snapshot is not None
+        is_of_bootstrap = self.core.raft._replica.log.control_records.last_voter_set_offset == -1
+        if latest.offset == log.end_offset.offset and (is_fetching or is_of_bootstrap):
             return
         self.history.append("clean")
         self.outcome.inputs["clean"] += 1
