@@ -52,6 +52,7 @@ FATAL = {
     "fetch snapshot response with an invalid": False,
     "Unexpected acknowledgement from non-voter": False,
     "leads on as an observer": True,
+    "counts time as the only voter": False,
 }
 """What ends a sequence: Kafka's client dies, or the two go different ways; and whether raftlog's replica stops.
 

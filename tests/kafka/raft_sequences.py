@@ -220,14 +220,14 @@ class SideBySide(BothReplicas):
     def _is_decided(self, offset: int) -> bool:
         """Whether the two differ on a snapshot there, as decided (DECISIONS.md, 54).
 
-        It would hold nothing, be older than the latest one, be committed, as Kafka does not know yet, or end where the
-        record of a voter set is: then Kafka forgets the set before, and has none if that record is truncated.
+        It would hold nothing, be older than the latest one, be committed, as Kafka does not know yet, or end where a
+        record of voters or of kraft.version is: Kafka forgets what was before, and has nothing if that is truncated.
         """
         log = self.core.log
         latest = 0 if log.latest_snapshot_id is None else log.latest_snapshot_id.offset
         is_empty = offset == log.state.start_offset and all(each.offset != offset for each in log.snapshot_ids)
-        known = self.core.raft._replica.log.control_records
-        is_record_next = any(each.offset == offset for each in known.voter_sets)
+        batches = log.batches(isolation=Isolation.UNCOMMITTED)
+        is_record_next = any(each.base_offset == offset and each.is_control for each in batches)
         is_unusual = is_empty or is_record_next or offset < latest
         return is_unusual or self.kafkas_mark < offset <= self.core.raft._replica.committed_offset
 
