@@ -62,17 +62,18 @@ def deadline_ms(replica: LocalReplica) -> int | None:
     """Return when something is due next, in monotonic ms; None if there is nothing to wait for."""
     if replica.halt_reason is not None:
         return None
-    now_ms = replica.now_ms
-    stop_ms = None if replica.shutdown is None else replica.shutdown.deadline_ms
-    due = (
+    now_ms, next_ms = replica.now_ms, None
+    for due_ms in (
         _role_deadline_ms(replica),
         replica.connections.next_change_ms(now_ms),
-        next_resumption_ms(replica),
+        next_resumption_ms(replica) if replica.listeners else None,
         cleaning_deadline_ms(replica),
         replica.snapshots.pause_until_ms,
-        stop_ms,
-    )
-    return min((each for each in due if each is not None and each > now_ms), default=None)
+        None if replica.shutdown is None else replica.shutdown.deadline_ms,
+    ):
+        if due_ms is not None and due_ms > now_ms and (next_ms is None or due_ms < next_ms):
+            next_ms = due_ms
+    return next_ms
 
 
 def _with_election_deadline(replica: LocalReplica, role: Unattached) -> Unattached:

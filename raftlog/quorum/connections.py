@@ -58,10 +58,9 @@ class Connections:
 
         Source: RequestManager#hasAnyInflightRequest, which takes them in the order of a hash map.
         """
-        for each in sorted(self._waiting, key=lambda each: (each < 0, abs(each))):
-            if not self.is_ready(each, now_ms) and self._waiting[each].number is not None:
-                return True
-        return False
+        waiting = self._waiting
+        ids = list(waiting) if len(waiting) < 2 else sorted(waiting, key=lambda each: (each < 0, abs(each)))
+        return any(not self.is_ready(each, now_ms) and waiting[each].number is not None for each in ids)
 
     def is_expected(self, replica_id: int, number: int) -> bool:
         """Whether a request is the last one that was sent to a replica, and not given up or answered."""
