@@ -95,7 +95,7 @@ class TracedSimulation:
 
     def __init__(self, seed: int) -> None:
         chance = random.Random(seed)
-        plan = attrs.evolve(draw_fault_plan(chance), snapshot_interval=0)  # A trace has whole logs.
+        plan = attrs.evolve(draw_fault_plan(chance), snapshot_interval=0, kraft_version=1, upgrade_ms=0)
         self.simulation = Simulation(chance, plan)
         self.events: list[Event] = []
         self._indexes: dict[ReplicaKey, int] = {}

@@ -29,6 +29,8 @@ class FaultPlan:
         armed_crashes: the share of crashes that wait until the replica has records that are not synced.
         pause_interval_ms: between pauses of a process.
         change_interval_ms: between changes of the voters.
+        kraft_version: at the start. At 0 the voters are static.
+        upgrade_ms: when an operator upgrades kraft.version to 1, if it is 0; he tries until he succeeds. 0: never.
         clock_error_ppm: by how much clocks are too fast or too slow, at most.
         sync_ms: of a sync, on average.
         slow_sync: the share of syncs that take fifty times as long.
@@ -53,6 +55,8 @@ class FaultPlan:
     armed_crashes: float
     pause_interval_ms: int
     change_interval_ms: int
+    kraft_version: int
+    upgrade_ms: int
     clock_error_ppm: int
     sync_ms: float
     slow_sync: float
@@ -72,6 +76,7 @@ def draw_fault_plan(chance: Chance) -> FaultPlan:
 
     voters = chance.choice(_VOTERS)
     change_interval_ms = chance.choice((1_500, 5_000)) if is_on() else 0
+    kraft_version = 0 if is_on(0.25) else 1
     observers = 1 if voters <= 2 or change_interval_ms or is_on(0.25) else 0
     return FaultPlan(
         voters=voters,
@@ -86,6 +91,8 @@ def draw_fault_plan(chance: Chance) -> FaultPlan:
         armed_crashes=chance.choice((0.6, 0.95)),
         pause_interval_ms=chance.choice((5_000, 15_000)) if is_on(0.4) else 0,
         change_interval_ms=change_interval_ms,
+        kraft_version=kraft_version,
+        upgrade_ms=chance.choice((5_000, 30_000)) if not kraft_version and is_on(0.75) else 0,
         clock_error_ppm=chance.choice((1_000, 100_000)) if is_on() else 0,
         sync_ms=chance.choice((1.0, 5.0, 20.0)),
         slow_sync=0.01 if is_on(0.3) else 0.0,

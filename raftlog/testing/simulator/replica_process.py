@@ -126,6 +126,7 @@ class ReplicaProcess:
             application=self,
             monotonic_ms=clock.monotonic_ms(now_ms),
             wall_ms=clock.wall_ms(now_ms),
+            static_voters=directory.static_voters,
             executor=self,
             watch=self._watch,
         )

@@ -15,8 +15,6 @@ from raftlog.quorum.roles.roles import Leader
 from raftlog.quorum.seam.effects import EndAppend, EndRead
 from raftlog.quorum.seam.identity import ReplicaIdentity
 from raftlog.records.batches.batch import RecordBatch
-from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID
-from raftlog.snapshot.writer import RecordsSnapshotWriter
 from raftlog.testing.simulator.chance import Chance, exponential_ms
 from raftlog.testing.simulator.checks.client_oracle import ClientAppend, ClientOracle, Told
 from raftlog.testing.simulator.checks.committed_history import CommittedHistory
@@ -33,7 +31,6 @@ from raftlog.testing.simulator.replica_process import ReplicaProcess
 from raftlog.testing.simulator.timeline import Timeline
 from raftlog.testing.simulator.violation import ViolationError
 from raftlog.testing.simulator.workload import Workload
-from raftlog.voters.kraft_version import KRaftVersion
 from raftlog.voters.voter_set import (
     Endpoints,
     HostPort,
@@ -88,6 +85,7 @@ class ScheduleOutcome:
         voter_changes: how many voter sets leaders have written that differ from those before.
         snapshots: how many were frozen, by applications or after a fetch.
         cleanings: how often the log start moved to a snapshot.
+        upgrades: 1 if kraft.version 1 was committed after it was 0.
         restarts: how often a log was replaced by a snapshot that was fetched.
         crashes: how many processes crashed.
         lossy_crashes: how many of them lost records that were not synced.
@@ -107,6 +105,7 @@ class ScheduleOutcome:
     snapshots: int
     cleanings: int
     restarts: int
+    upgrades: int
     crashes: int
     lossy_crashes: int
     events: int
@@ -140,7 +139,7 @@ class Simulation:
         self._is_healing = False
         self._fresh: ClientAppend | None = None
         self._voters = VoterSet.of(voter_node(replica_key(each)) for each in range(1, self.plan.voters + 1))
-        self.replay = Replay(VotersAt(-1, 1, self._voters.voter_keys))
+        self.replay = Replay(VotersAt(-1, self.plan.kraft_version, self._voters.voter_keys))
         self.witness = DiskWitness(self.history, self.replay)
         self._directories: Counter[int] = Counter()
         self._membership = Membership(self.machines, chance, self._new_directory)
@@ -156,9 +155,7 @@ class Simulation:
         key = replica_key(replica_id, self._directories[replica_id])
         self._directories[replica_id] += 1
         retention = Retention(self.plan.retention_bytes, None)
-        directory = Directory(self.witness, self._identity(key), self._voters, retention)
-        _bootstrap(directory, self._voters)
-        return directory
+        return Directory(self.witness, self._identity(key), self._voters, retention, self.plan.kraft_version)
 
     def _identity(self, key: ReplicaKey) -> ReplicaIdentity:
         voters, asks, count = self.plan.voters, self.plan.do_voters_ask_bootstrap, self.plan.voters
@@ -203,6 +200,7 @@ class Simulation:
             snapshots=self.witness.counts["snapshots"],
             cleanings=self.witness.counts["cleanings"],
             restarts=self.witness.counts["restarts"],
+            upgrades=self.replay.in_force_before(self.history.end_offset).kraft_version - self.plan.kraft_version,
             crashes=sum(each.crash_count for each in self.machines.values()),
             lossy_crashes=sum(each.lossy_crash_count for each in self.machines.values()),
             events=self.timeline.event_count,
@@ -249,6 +247,8 @@ class Simulation:
         ):
             if interval_ms:
                 after(interval_ms, fault)
+        if plan.upgrade_ms:
+            self.timeline.after(plan.upgrade_ms, self._unless_healing, self._upgrade)
 
     def _after(self, mean_ms: int, fault: Fault) -> None:
         self.timeline.after(1 + exponential_ms(self._chance, mean_ms), self._unless_healing, fault)
@@ -302,6 +302,15 @@ class Simulation:
             self._membership.replace_disk(self.timeline.now_ms, recent_leaders)
         self._after(self.plan.change_interval_ms, self._change_voters)
 
+    def _upgrade(self) -> None:
+        """Upgrade kraft.version, and look again after a while whether it was."""
+        if self.replay.in_force_before(self.history.end_offset).kraft_version == 0:
+            leader = self.workload.leader_among(self.running)
+            if leader is not None:
+                self.workload.upgrade(leader)
+                self.machines[leader.directory.identity.key.id].settle()
+            self._after(2000, self._upgrade)
+
     def _resume(self, machine: Machine) -> None:
         """End a pause. A client may read at once, before the replica learns what has happened meanwhile."""
         process = machine.process
@@ -347,13 +356,3 @@ class Simulation:
             f"{each.id}: {each.process.raft.role if each.process else None}, log end {each.directory.ledger.end_offset}"
             for each in self.machines.values()
         )
-
-
-def _bootstrap(directory: Directory, voters: VoterSet) -> None:
-    """Write the snapshot that names the first voters."""
-    raw = directory.log.create_snapshot_unchecked(BOOTSTRAP_SNAPSHOT_ID)
-    assert raw is not None
-    with RecordsSnapshotWriter(
-        raw, 0, last_contained_log_timestamp=0, kraft_version=KRaftVersion.KRAFT_VERSION_1, voter_set=voters
-    ) as writer:
-        writer.freeze(0)

@@ -4,13 +4,14 @@
 import contextlib
 from collections.abc import Iterable
 
-from raftlog.errors import BufferExhaustedError, NotLeaderError
+from raftlog.errors import BufferExhaustedError, InvalidUpdateVersionError, NotLeaderError
 from raftlog.quorum.roles.roles import Leader
 from raftlog.quorum.seam.effects import AppendOutcome, EndAppend, EndRead, ReadOutcome
 from raftlog.testing.simulator.chance import Chance
 from raftlog.testing.simulator.checks.client_oracle import ClientAppend, ClientOracle, Told
 from raftlog.testing.simulator.replica_process import ReplicaProcess
 from raftlog.testing.simulator.violation import check
+from raftlog.voters.kraft_version import KRaftVersion
 
 _TOLD = {
     AppendOutcome.COMMITTED: Told.OK,
@@ -40,11 +41,21 @@ class Workload:
             appended = process.raft.append(values, epoch=process.raft.role.epoch)
         except (NotLeaderError, BufferExhaustedError):
             return None
-        append = ClientAppend(first, len(values), appended.last_offset)
+        return self._wait(process, appended.number, ClientAppend(first, len(values), appended.last_offset))
+
+    def upgrade(self, process: ReplicaProcess) -> None:
+        """Ask a replica that believes to lead to upgrade kraft.version to 1; it may refuse."""
+        version, epoch = KRaftVersion.KRAFT_VERSION_1, process.raft.role.epoch
+        with contextlib.suppress(NotLeaderError, BufferExhaustedError, InvalidUpdateVersionError):
+            appended = process.raft.upgrade_kraft_version(version, epoch=epoch)
+            if appended is not None:
+                self._wait(process, appended.number, ClientAppend(0, 0, appended.last_offset))
+
+    def _wait(self, process: ReplicaProcess, number: int, append: ClientAppend) -> ClientAppend:
         waiting = self._waiting.setdefault(process, {})
         last = next(reversed(waiting.values())).last_offset if waiting else -1
         check(last < append.last_offset - append.count + 1, "offsets-in-order", "{} after {}", append, last)
-        waiting[appended.number] = append
+        waiting[number] = append
         return append
 
     def append_ended(self, process: ReplicaProcess, effect: EndAppend) -> None:

@@ -70,6 +70,7 @@ class Totals:
             "snapshots",
             "cleanings",
             "restarts",
+            "upgrades",
             "crashes",
             "lossy_crashes",
             "events",

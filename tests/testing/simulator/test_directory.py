@@ -6,6 +6,7 @@ import pytest
 from raftlog.log.retention import Retention
 from raftlog.quorum.seam.identity import ReplicaIdentity
 from raftlog.records.files.quorum_state import QuorumStateData
+from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID
 from raftlog.testing.simulator.checks.committed_history import CommittedHistory
 from raftlog.testing.simulator.checks.disk_witness import DiskWitness
 from raftlog.testing.simulator.checks.replay import Replay, VotersAt
@@ -15,13 +16,13 @@ from raftlog.testing.simulator.violation import ViolationError
 from raftlog.voters.voter_set import VoterSet
 
 
-def directory() -> Directory:
+def directory(kraft_version: int = 1) -> Directory:
     """Return the empty directory of a quorum of one."""
     node = voter_node(replica_key(1))
     identity = ReplicaIdentity(key=node.voter_key, cluster_id="simulated", endpoints=node.listeners, listener=LISTENER)
-    replay = Replay(VotersAt(-1, 1, frozenset([node.voter_key])))
+    replay = Replay(VotersAt(-1, kraft_version, frozenset([node.voter_key])))
     witness = DiskWitness(CommittedHistory(replay.committed), replay)
-    return Directory(witness, identity, VoterSet.of([node]), Retention())
+    return Directory(witness, identity, VoterSet.of([node]), Retention(), kraft_version)
 
 
 def vote(epoch: int, candidate: int = 2) -> QuorumStateData:
@@ -62,3 +63,13 @@ def test_a_state_that_must_not_be_stored_is_a_violation(is_crash: bool) -> None:
     work.run()
     with pytest.raises(ViolationError, match="one-vote-per-epoch"):
         disk.end_work() if is_crash else work.finish()
+
+
+@pytest.mark.parametrize("kraft_version", [0, 1])
+def test_the_first_voters_are_static_or_those_of_a_snapshot(kraft_version: int) -> None:
+    """At kraft.version 0 a configuration names them, by ids and addresses; at 1 the bootstrap snapshot does."""
+    disk = directory(kraft_version)
+    names = {each.voter_key.id: each.voter_key.directory_id for each in disk.static_voters.voters.values()}
+    assert names == ({} if kraft_version else {1: None})
+    assert disk.log.snapshot_ids == ((BOOTSTRAP_SNAPSHOT_ID,) if kraft_version else ())
+    assert disk.ledger.levels == [(-1, kraft_version)]

@@ -154,8 +154,9 @@ class DiskWitness:
         if offset:
             self.counts["restarts"] += 1
             in_force = self.replay.in_force_before(offset)
-            ledger.voter_sets = [NamedVoters(offset - 1, in_force.keys)]
-            ledger.levels = [(offset - 1, in_force.kraft_version)]
+            named_at = offset - 1 if in_force.kraft_version else -1  # At 0 it names no voters.
+            ledger.voter_sets = [NamedVoters(named_at, in_force.keys)]
+            ledger.levels = [(named_at, in_force.kraft_version)]
         ledger.durable_end = ledger.high_watermark = offset
         self._check_start(ledger)
 
