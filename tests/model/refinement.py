@@ -49,6 +49,7 @@ from tests.model.replica import (
     PROSPECTIVE,
     RESIGNED,
     ROLES,
+    UNATTACHED,
     UNKNOWN,
     Replica,
     Rules,
@@ -88,11 +89,19 @@ class View(NamedTuple):
 
 
 class Event(NamedTuple):
-    """An event of a trace: a replica, its view afterwards, and whether it has crashed and is restarted."""
+    """An event of a trace.
+
+    Attributes:
+        mover: the replica.
+        view: what can be seen of it afterwards.
+        is_crash: whether it has crashed, and is restarted.
+        first: the offset of the first entry that it can serve, if it keeps some from before the start of its log.
+    """
 
     mover: int
     view: View
     is_crash: bool = False
+    first: int | None = None
 
 
 class NotInTheModelError(Exception):
@@ -128,7 +137,7 @@ class _Epoch:
         votes: who has voted for a candidate, as bits.
         leader: the leader; None if there is none yet.
         log: what the leader's log had at some time: it only grows.
-        starts: where the leader's log has begun at some time, ascending.
+        starts: where the leader's log has begun at some time.
         high_watermark: the highest of the leader.
         fetched: the offsets from which each follower may have fetched, with the last epoch before them.
     """
@@ -137,7 +146,7 @@ class _Epoch:
     votes: dict[int, int] = attrs.field(factory=lambda: defaultdict(int))
     leader: int | None = None
     log: Log = ()
-    starts: list[int] = attrs.field(factory=list)
+    starts: set[int] = attrs.field(factory=set)
     high_watermark: int = 0
     fetched: dict[int, list[tuple[int, int]]] = attrs.field(factory=lambda: defaultdict(list))
 
@@ -176,7 +185,7 @@ class RefinementCheck:
             )
         self.replicas[event.mover] = found
         self._note_left(before, found, is_crash=event.is_crash)
-        self._note(found)
+        self._note(found, found.start if event.first is None else event.first)
 
     def _explain(self, before: Replica, event: Event) -> Replica | None:
         level = list(self._restarted(before, event.view)) if event.is_crash else [before]
@@ -309,7 +318,7 @@ class RefinementCheck:
             return
         position = len(follower.log), last_epoch(follower.log)
         asking = follower._replace(is_fetching=True)
-        for start in facts.starts:
+        for start in sorted(facts.starts):
             kind, epoch, end = validate(facts.log, start, *position)
             answer = Answer(follower.epoch, follower.me, *position, kind, (), epoch, end, 0)
             if kind == VALID:
@@ -340,8 +349,8 @@ class RefinementCheck:
         elif before.role in (LEADER, FOLLOWER) and (now.role, now.epoch) != (before.role, before.epoch):
             left.append(before)
 
-    def _note(self, replica: Replica) -> None:
-        """Note the facts that follow from what a replica is now."""
+    def _note(self, replica: Replica, first: int) -> None:
+        """Note the facts that follow from what a replica is now, and from the first entry that it can serve."""
         facts = self._epochs[replica.epoch]
         if replica.role == CANDIDATE and replica.me not in facts.requests:
             facts.requests[replica.me] = VoteRequest(
@@ -353,12 +362,12 @@ class RefinementCheck:
             facts.leader = replica.me
             if len(replica.log) > len(facts.log):
                 facts.log = replica.log
-            if replica.start not in facts.starts:
-                facts.starts.append(replica.start)
+            facts.starts |= {first, replica.start}
         if facts.leader == replica.me and replica.role in (LEADER, RESIGNED):  # It resigns as its removal is committed.
             facts.high_watermark = max(facts.high_watermark, replica.high_watermark)
         position = len(replica.log), last_epoch(replica.log)
-        if replica.role == FOLLOWER and replica.flushed == len(replica.log):
+        # A replica that knows its epoch, but not where the leader is, fetches from any server; the leader counts it.
+        if replica.role in (FOLLOWER, UNATTACHED) and replica.flushed == len(replica.log):
             fetched = facts.fetched[replica.me]
             if position not in fetched[-3:]:
                 fetched.append(position)

@@ -40,6 +40,8 @@ class Replayed:
         committed: the highest high watermark.
         voter_changes: how many voter sets leaders have written that differ from those before.
         replaced_disks: how many disks were replaced by empty ones.
+        snapshots: how many were written, or fetched.
+        restarts: how many logs began with a snapshot that was fetched.
         refusal: the event that is none of the model; None if there is none.
     """
 
@@ -49,6 +51,8 @@ class Replayed:
     committed: int
     voter_changes: int
     replaced_disks: int
+    snapshots: int
+    restarts: int
     refusal: str | None
 
 
@@ -60,7 +64,7 @@ def replayed(seed: int, *, is_planted: bool = False) -> Replayed:
     except Exception:
         if not is_planted:
             raise
-    plan = traced.simulation.plan
+    plan, witness = traced.simulation.plan, traced.simulation.witness
     check = RefinementCheck(traced.count, traced.first_voters)
     try:
         for event in traced.events:
@@ -72,8 +76,10 @@ def replayed(seed: int, *, is_planted: bool = False) -> Replayed:
         events=len(traced.events),
         steps=check.steps,
         committed=max(replica.high_watermark for replica in check.replicas),
-        voter_changes=traced.simulation.witness.voter_changes,
+        voter_changes=witness.voter_changes,
         replaced_disks=traced.count - plan.voters - plan.observers,
+        snapshots=witness.counts["snapshots"],
+        restarts=witness.counts["restarts"],
         refusal=refusal,
     )
 
@@ -132,7 +138,8 @@ def main() -> int:
     refused = [each.seed for each in done if each.refusal is not None]
     print(
         f"{len(done)} traces, {sum(each.events for each in done):,} events; {sum(changes)} voter changes in "
-        f"{sum(map(bool, changes))} of them, {sum(each.replaced_disks for each in done)} disks replaced; "
+        f"{sum(map(bool, changes))} of them, {sum(each.replaced_disks for each in done)} disks replaced, "
+        f"{sum(each.snapshots for each in done)} snapshots, {sum(each.restarts for each in done)} logs begun with one; "
         f"{len(refused)} traces refused{f': {refused}' if refused else ''}"
     )
     return 1 if refused else 0

@@ -41,7 +41,20 @@ _QUICK, _SLOW, _LARGE = Tier
 RUNS: Final = (
     # One replica, with everything that it can do.
     Run(
-        Bounds("one", 1, 1, 3, values=2, crashes=2, snapshots=2, resignations=1, has_flush=True, has_pre_vote=True),
+        Bounds(
+            "one",
+            1,
+            1,
+            3,
+            values=2,
+            crashes=2,
+            wipes=1,
+            snapshots=2,
+            resignations=1,
+            has_flush=True,
+            has_queue=True,
+            has_pre_vote=True,
+        ),
         _QUICK,
     ),
     # Two, and the way from one to two and back.
@@ -68,8 +81,10 @@ RUNS: Final = (
             resignations=1,
             has_pre_vote=True,
             crashes=1,
+            wipes=1,
             snapshots=1,
             has_flush=True,
+            has_queue=True,
             has_duplicates=True,
         ),
         _SLOW,

@@ -7,7 +7,8 @@ Each election state that becomes durable is in the trace, also if the core has l
 votes as a candidate then, for instance, and the requests leave as the state is stored.
 
 What a log gets while an election state waits for the disk is in the trace after that state: the core decided on the
-state, such as a vote, without it. A directory that replaces a lost one is another replica.
+state, such as a vote, without it. A directory that replaces a lost one is another replica. A log of the model starts at
+the end of its newest snapshot; the one of the simulator may have records from before that, which followers may fetch.
 """
 
 import random
@@ -32,7 +33,7 @@ from raftlog.testing.simulator.fault_plan import draw_fault_plan
 from raftlog.testing.simulator.machine import Machine
 from raftlog.testing.simulator.simulation import Simulation
 from raftlog.voters.voter_set import ReplicaKey
-from tests.model.logs import LEADER_CHANGE, VOTERS, Log, entry, epoch_of
+from tests.model.logs import LEADER_CHANGE, VOTERS, Log, entry, epoch_of, last_epoch
 from tests.model.refinement import Event, View, view_of
 from tests.model.replica import (
     CANDIDATE,
@@ -70,7 +71,7 @@ class _Seen:
         state: the election state that the view is of.
         is_down: whether no process runs.
         has_run: whether one has.
-        log: the batches of the log, and its entries.
+        log: its start, its batches, and its entries with those before the start.
     """
 
     ledger: Ledger
@@ -79,7 +80,7 @@ class _Seen:
     state: QuorumStateData | None = None
     is_down: bool = True
     has_run: bool = False
-    log: tuple[list[StoredBatch], Log] = attrs.field(factory=lambda: ([], ()))
+    log: tuple[int, list[StoredBatch], Log] = attrs.field(factory=lambda: (0, [], ()))
 
 
 class TracedSimulation:
@@ -87,17 +88,21 @@ class TracedSimulation:
 
     Args:
         seed: of all random choices.
+        change_interval_ms: how often an operator asks for another voter set, on average; None as the schedule has it.
 
     Attributes:
         simulation: the quorum.
         events: the trace.
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, change_interval_ms: int | None = None) -> None:
         chance = random.Random(seed)
-        plan = attrs.evolve(draw_fault_plan(chance), snapshot_interval=0, kraft_version=1, upgrade_ms=0)
+        plan = attrs.evolve(draw_fault_plan(chance), kraft_version=1, upgrade_ms=0)  # A quorum that changes voters.
+        if change_interval_ms is not None:
+            plan = attrs.evolve(plan, change_interval_ms=change_interval_ms, observers=max(plan.observers, 1))
         self.simulation = Simulation(chance, plan)
         self.events: list[Event] = []
+        self._committed: Log = ()
         self._indexes: dict[ReplicaKey, int] = {}
         self._seen: dict[int, _Seen] = {}
         for machine in self.simulation.machines.values():
@@ -163,8 +168,12 @@ class TracedSimulation:
 
     def _note_kept(self, seen: _Seen) -> None:
         """Note what the disk has kept in a crash of what is not in the trace yet."""
-        log, view = self._log(seen), seen.view
-        if log[: len(view.log)] == view.log:
+        log, view, start = self._log(seen), seen.view, seen.ledger.start_offset
+        if start > view.high_watermark:  # It has begun its log with a snapshot that it had fetched.
+            self._add(seen, view._replace(log=log, flushed=len(log), start=start, high_watermark=start))
+        elif start > view.flushed:  # It has lost records that its own snapshot has.
+            self._add(seen, view._replace(flushed=start, start=start))
+        elif log[: len(view.log)] == view.log:
             self._add(seen, view._replace(log=log))
 
     def _note_stored(self, ledger: Ledger) -> None:
@@ -184,8 +193,10 @@ class TracedSimulation:
 
     def _add(self, seen: _Seen, view: View, *, is_crash: bool = False) -> None:
         if is_crash or view != seen.view:
-            self.events.append(Event(seen.index, view, is_crash))
+            self.events.append(Event(seen.index, view, is_crash, seen.ledger.start_offset))
             seen.view = view
+            if view.high_watermark > len(self._committed):
+                self._committed = view.log[: view.high_watermark]
 
     # What a replica is
 
@@ -198,10 +209,12 @@ class TracedSimulation:
             view = view._replace(role=_RESTARTED.get(view.role, view.role))
         if is_stored:
             view = view._replace(role=_ROLES[type(raft.role)])
+        told = raft.status.committed_offset  # Its peers are told before its log, also if it resigns with that.
         if is_stored or seen.is_down:
-            view = view._replace(log=self._log(seen), flushed=ledger.durable_end)
-        # It tells its peers before its log, also if it resigns with that.
-        return view._replace(high_watermark=raft.status.committed_offset)
+            durable = min(told, ledger.durable_end)  # A snapshot may have records that this log has not flushed yet.
+            start = max([ledger.start_offset, *(each.offset for each in ledger.snapshots if each.offset <= durable)])
+            view = view._replace(log=self._log(seen), flushed=ledger.durable_end, start=start)
+        return view._replace(high_watermark=told)
 
     def _named(self, replica_id: int, role: Role | None, state: QuorumStateData) -> int:
         """Return the role that an election state is of, which a replica may have left by now."""
@@ -218,12 +231,17 @@ class TracedSimulation:
         return UNKNOWN if state.voted_id == UNKNOWN_ID else self._index(state.voted_key)
 
     def _log(self, seen: _Seen) -> Log:
-        """Return the entries of a log: the first of an epoch is its LeaderChange; voter sets are those that differ."""
-        batches, known = seen.log
+        """Return the entries of a log: the first of an epoch is its LeaderChange; voter sets are those that differ.
+
+        Before the log start are those that are committed. What a snapshot has of them, the simulator checks.
+        """
         ledger = seen.ledger
-        if batches == ledger.batches:
+        start, batches, known = seen.log
+        if start == ledger.start_offset and batches == ledger.batches:
             return known
-        entries, last = [], 0
+        entries = list(self._committed[: ledger.start_offset])
+        assert len(entries) == ledger.start_offset, "a log starts where it is known to be committed"
+        last = last_epoch(self._committed[: ledger.start_offset])
         for batch in ledger.batches:
             for offset in range(batch.base_offset, batch.next_offset):
                 first = batch.epoch != last and offset == batch.base_offset
@@ -233,8 +251,8 @@ class TracedSimulation:
             if named.keys != before.keys:
                 bits = sum(1 << self._index(key) for key in named.keys)
                 entries[named.offset] = entry(epoch_of(entries[named.offset]), VOTERS | bits)
-        seen.log = list(ledger.batches), tuple(entries)
-        return seen.log[1]
+        seen.log = ledger.start_offset, list(ledger.batches), tuple(entries)
+        return seen.log[2]
 
 
 def _needs(role: Role, state: QuorumStateData | None) -> bool:

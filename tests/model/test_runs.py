@@ -76,6 +76,16 @@ def test_every_feature_is_in_a_run_that_tests_make() -> None:
     assert {each.voters for each in bounds} == {1, 2, 3}
 
 
+@pytest.mark.parametrize(
+    ("name", "impossible"), [("one", {"changes", "timeouts", "has_duplicates"}), ("two-all", set())]
+)
+def test_one_and_two_replicas_have_all_features_together(name: str, impossible: set[str]) -> None:
+    """Each fault and each switch at once, but for those that need another replica."""
+    bounds = next(run.bounds for run in (*QUICK, *SLOW) if run.bounds.name == name)
+    features = {*BUDGETS, "has_flush", "has_queue", "has_duplicates", "has_pre_vote"}
+    assert {each for each in features if not getattr(bounds, each)} == impossible
+
+
 def test_a_run_that_is_stopped_early_is_not_complete() -> None:
     """A limit of states or steps, if it is reached, makes a run incomplete; at the exact number it does not."""
     bounds = Bounds("limits", 2, 2, 1)

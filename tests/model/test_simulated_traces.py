@@ -13,12 +13,9 @@ from tests.model.simulated_traces import TracedSimulation
 
 PER_TEST = 48
 BUGS_IN_TRACES = (
-    ("votes-again", 10),
     ("any-candidate", 10),
     ("R2", 10),
     ("K1-core", 10),
-    ("unflushed-fetch", 10),
-    ("K24-core", 10),
     ("K9", 50),
     ("K9-resigns", 50),
 )
@@ -40,6 +37,7 @@ def test_traces_of_the_simulator_are_behaviours_of_the_model(seeds: range) -> No
     assert [each.refusal for each in traces if each.refusal is not None] == []
     assert sum(each.committed > 10 for each in traces) > len(traces) // 2
     assert sum(each.voter_changes > 0 for each in traces) >= len(traces) // 16
+    assert sum(each.snapshots > 0 for each in traces) >= len(traces) // 16
 
 
 @pytest.mark.slow
