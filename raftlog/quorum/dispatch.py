@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from raftlog.quorum.describing.quorum_described import handle_describe_quorum_request
+from raftlog.quorum.describing.versions_described import handle_api_versions_request
 from raftlog.quorum.elections.announcements import (
     handle_begin_quorum_epoch_request,
     handle_begin_quorum_epoch_response,
@@ -73,6 +74,7 @@ _REQUESTS: Final[Mapping[type[RaftRequest], RequestHandler]] = MappingProxyType(
         UpdateRaftVoterRequest: handle_update_voter_request,
         DescribeQuorumRequest: handle_describe_quorum_request,
         FetchSnapshotRequest: handle_fetch_snapshot_request,
+        ApiVersionsRequest: handle_api_versions_request,
     }
 )
 """By request: the function that handles it. It returns the answer, or None if it sees to the answer itself."""

@@ -155,7 +155,12 @@ class Raft(ApplicationInputs):
     # Inputs
 
     def tick(self, monotonic_ms: int, wall_ms: int) -> None:
-        """Let time pass. A call may come early, late or twice; a clock that goes back stands still."""
+        """Let time pass. Call it with the present time before any other input, and at ``deadline_ms`` at the latest.
+
+        It alone moves the core's clock: a message is taken to have come at the time of the last call, so with outdated
+        times a leader seems to have been silent. A call may come early, late or twice; a clock that goes back stands
+        still.
+        """
         self._replica.now_ms = max(self._replica.now_ms, monotonic_ms)
         self._replica.wall_ms = wall_ms
         act(self._replica)

@@ -55,6 +55,24 @@ def _watched_late(right: Wrong) -> Wrong:
     return settle
 
 
+def _forgetful(right: Wrong) -> Wrong:
+    def settle(driver: Any) -> None:
+        try:
+            right(driver)
+        except BaseException:
+            driver._effects.clear()
+            raise
+
+    return settle
+
+
+def _without_a_report(right: Wrong) -> Wrong:
+    def submit(queue: Any, job: Any, work: Any) -> None:
+        right(queue, job._replace(failed=lambda _: None), work)
+
+    return submit
+
+
 MUTANTS: Final = (
     Mutant(
         "K-log-before-vote",
@@ -68,6 +86,20 @@ MUTANTS: Final = (
         "effects are carried out in order, also if the network answers at once",
         "DECISIONS.md 61",
         swapped(ReplicaDriver, "settle", _nested),
+        (DRIVER,),
+    ),
+    Mutant(
+        "S-effects-lost",
+        "an embedder that raises loses no effect",
+        "DECISIONS.md 61",
+        swapped(ReplicaDriver, "settle", _forgetful),
+        (DRIVER,),
+    ),
+    Mutant(
+        "S-work-refused",
+        "work that the executor does not take has failed",
+        "DECISIONS.md 61",
+        swapped(DiskQueue, "_submit", _without_a_report),
         (DRIVER,),
     ),
     Mutant(

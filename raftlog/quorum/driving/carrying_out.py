@@ -86,7 +86,10 @@ def _read(driven: Driven, effect: ReadLog) -> None:
 
 
 def _raise_high_watermark(driven: Driven, effect: RaiseHighWatermark) -> None:
-    driven.log.update_high_watermark(effect.offset)
+    try:
+        driven.log.update_high_watermark(effect.offset)
+    except RaftLogError as error:
+        driven.fail(effect.number, error)
 
 
 def _send(driven: Driven, effect: SendRequest | SendResponse) -> None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import attrs
 
 from raftlog.disk_work import DiskWork
-from raftlog.errors import RaftLogError
+from raftlog.errors import LogDirectoryError, RaftLogError
 from raftlog.quorum.driving.ports import Executor
 
 
@@ -85,17 +85,18 @@ class DiskQueue:
             return True
         self._under_way = job, work
         if work.is_needed:
-            self._submit(work)
+            self._submit(job, work)
         else:
             self._ran.append(work)
         return True
 
-    def _submit(self, work: DiskWork[Any]) -> None:
+    def _submit(self, job: Job, work: DiskWork[Any]) -> None:
         try:
             self.executor.submit(lambda: self._run(work))
         except BaseException as error:
-            work.cancel(error)
-            self._forget_work()
+            if work.cancel(error):  # Otherwise the error is one of the run itself, and is reported with it.
+                self._forget_work()
+                job.failed(LogDirectoryError(f"the executor has not taken work: {error!r}"))
             raise
 
     def _run(self, work: DiskWork[Any]) -> None:
@@ -115,6 +116,9 @@ class DiskQueue:
             work.finish()
         except RaftLogError as error:
             job.failed(error)
+        except BaseException as error:  # An interrupt, or a bug: what is on the disk is not known.
+            job.failed(LogDirectoryError(repr(error)))
+            raise
         else:
             job.report()
         return True

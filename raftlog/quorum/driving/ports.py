@@ -36,7 +36,11 @@ class ElectionStateStore(Protocol):
 
 
 class Transport(Protocol):
-    """Carries messages to other replicas. It may lose, delay, reorder and duplicate them."""
+    """Carries messages to other replicas. It may lose, delay, reorder and duplicate them.
+
+    It should raise nothing: a message that cannot be sent is lost, and a request is reported as failed. What it raises
+    comes out of ``ReplicaDriver.settle``, and the message counts as sent.
+    """
 
     def send(self, effect: SendRequest | SendResponse) -> None:
         """Send a message, without waiting for anything.
@@ -48,7 +52,10 @@ class Transport(Protocol):
 
 
 class Application(Protocol):
-    """Appends records, and listens to what is committed."""
+    """Appends records, and listens to what is committed.
+
+    It should raise nothing. What it raises comes out of ``ReplicaDriver.settle``, and it is not told the same again.
+    """
 
     def tell(self, effect: Notice | NotifyLeaderChange) -> None:
         """Take note of what became of an append, of a delivery to a listener, or of a leader.

@@ -3,12 +3,14 @@
 
 ::
 
+    driver.raft.tick(monotonic_ms, wall_ms)            # the present time, before any other input
     driver.raft.receive_request(message, received)     # any input of the core
     driver.settle()                                    # carries out what follows from it
 
-With an executor of threads, ``settle`` never waits for a disk: call it again when ``wake`` was called.
+With an executor of threads, ``settle`` never waits for a sync: call it again when ``wake`` was called.
 """
 
+from collections import deque
 from collections.abc import Callable
 
 from raftlog.disk_work import nothing
@@ -103,32 +105,41 @@ class ReplicaDriver:
         )
         self._watch = watch
         self._queues = self._driven.queues
+        self._effects: deque[Effect] = deque()
         self._is_settling = False
 
     @property
     def is_settled(self) -> bool:
-        """Whether no work for the disk is queued or under way."""
-        return all(queue.is_idle for queue in self._queues)
+        """Whether no effect waits to be carried out, and no work for the disk is queued or under way."""
+        return not self._effects and all(queue.is_idle for queue in self._queues)
 
     def settle(self) -> None:
         """Carry out effects until there are no more, or the rest waits for work that the executor has not done yet.
 
         A call out of the network or the application, while effects are being carried out, does nothing: the call that
         is under way carries out the new effects too, after those before them.
+
+        If the network, the application or the executor raises, so does this. What was being carried out counts as done,
+        but work that the executor did not take has failed; all else is carried out by the next call.
         """
         if self._is_settling:
             return
         self._is_settling = True
         try:
             self._advance()
-            while effects := self.raft.take_effects():
-                for effect in effects:
-                    if self._watch is not None:
-                        self._watch(effect)
-                    self._carry_out(effect)
-                    self._advance()
+            while self._has_effects():
+                effect = self._effects.popleft()
+                if self._watch is not None:
+                    self._watch(effect)
+                self._carry_out(effect)
+                self._advance()
         finally:
             self._is_settling = False
+
+    def _has_effects(self) -> bool:
+        if not self._effects:
+            self._effects.extend(self.raft.take_effects())
+        return bool(self._effects)
 
     def _carry_out(self, effect: Effect) -> None:
         CARRY_OUT[type(effect)](self._driven, effect)

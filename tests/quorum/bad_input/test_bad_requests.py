@@ -15,6 +15,7 @@ import pytest
 
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.quorum import dispatch
+from raftlog.records.messages.raft.api_versions_messages import ApiVersionsRequest
 from raftlog.records.messages.raft.election_messages import BeginQuorumEpochRequest, EndQuorumEpochRequest, VoteRequest
 from raftlog.records.messages.raft.error_codes import ErrorCode
 from raftlog.records.messages.raft.fetch_messages import FetchRequest, FetchSnapshotRequest
@@ -110,6 +111,7 @@ RIGHT: Final[Mapping[type[RaftRequest], tuple[str, RaftRequest]]] = MappingProxy
         AddRaftVoterRequest: ("leader", add_voter_request(JOINER)),
         RemoveRaftVoterRequest: ("leader", remove_voter_request(VOTER)),
         UpdateRaftVoterRequest: ("leader", update_voter_request(VOTER, EPOCH, port=1)),
+        ApiVersionsRequest: ("follower", ApiVersionsRequest()),
     }
 )
 """By RPC: a request that is taken, and the replica that takes it."""
@@ -276,6 +278,15 @@ TABLE: Final[Mapping[type[RaftRequest], Mapping[Bad, Cell]]] = MappingProxyType(
             Bad.PRESENT: Nothing("it adds none"),
             Bad.LAST: Nothing("it removes none"),
         },
+        ApiVersionsRequest: {
+            **_of_any(ApiVersionsRequest),
+            **_NO_VOTERS,
+            **_NO_LOG,
+            **_NO_EPOCH,
+            **_without(Bad.UNKNOWN_VOTER, Bad.REMOVED_VOTER),
+            Bad.CLUSTER: Valid(ApiVersionsRequest(cluster_id=OTHER), "what a replica supports is of no cluster"),
+            Bad.DUPLICATE: Valid(_right(ApiVersionsRequest), _SAME_AGAIN),
+        },
     }
 )
 
@@ -312,7 +323,7 @@ def test_the_right_request_is_taken(kind: type[RaftRequest]) -> None:
     before = state_without_numbers(core.raft)
     answers = asked(core, message)
     assert list(map(error_of, answers)) in ([], [ErrorCode.NONE])
-    assert kind is DescribeQuorumRequest or state_without_numbers(core.raft) != before
+    assert kind in (DescribeQuorumRequest, ApiVersionsRequest) or state_without_numbers(core.raft) != before
 
 
 @pytest.mark.parametrize(("kind", "bad"), CELLS)

@@ -17,6 +17,8 @@ from raftlog.quorum.seam.effects import (
     Effect,
     EndAppend,
     EnterEpoch,
+    Notice,
+    NotifyLeaderChange,
     SendRequest,
     SendResponse,
     StoreElectionState,
@@ -194,6 +196,128 @@ def test_a_failure_of_the_disk_stops_the_replica(failing: str, monkeypatch: pyte
     assert "EIO" in core.raft.halt_reason
     assert core.ended[-1].number == appended.number
     assert core.ended[-1].outcome is not AppendOutcome.COMMITTED
+    assert core.is_settled
+
+
+class EmbedderError(Exception):
+    """A bug of an embedder."""
+
+
+class Raising(Recorded):
+    """A replica whose network and application raise at times, after they have done what they were asked to do."""
+
+    def __init__(self, seed: int) -> None:
+        self._draw, self.raised = random.Random(seed), 0
+        super().__init__()
+
+    def send(self, effect: SendRequest | SendResponse) -> None:
+        """Collect a message."""
+        super().send(effect)
+        self._raise_at_times()
+
+    def tell(self, effect: Notice | NotifyLeaderChange) -> None:
+        """Keep what the application is told."""
+        super().tell(effect)
+        self._raise_at_times()
+
+    def _raise_at_times(self) -> None:
+        if self._draw.random() < 0.3:
+            self.raised += 1
+            raise EmbedderError
+
+    def settle(self) -> None:
+        """Go on after an error: nothing is settled before that."""
+        while True:
+            try:
+                super().settle()
+            except EmbedderError:
+                continue
+            return
+
+
+@given(st.integers(0, 2**32))
+def test_an_embedder_that_raises_loses_no_effect(seed: int) -> None:
+    """The next call goes on where the exception came out, so the same inputs have the same effects."""
+    sound, raising = Recorded(), Raising(seed)
+    for core in (sound, raising):
+        draw = random.Random(seed)
+        for _ in range(STEPS):
+            some_input(core, draw)
+            assert core.is_settled
+    assert raising.effects == sound.effects
+    assert raising.raft.status == sound.raft.status
+    assert (raising.ended, raising.log.state) == (sound.ended, sound.log.state)
+
+
+def test_an_effect_that_was_not_carried_out_is_not_settled() -> None:
+    """A leader's first answer raises, and the second one waits."""
+
+    class RaisesOnce(Recorded):
+        is_sound = True
+
+        def send(self, effect: SendRequest | SendResponse) -> None:
+            super().send(effect)
+            if not self.is_sound:
+                self.is_sound = True
+                raise EmbedderError
+
+    core = RaisesOnce()
+    core.is_sound = False
+    with pytest.raises(EmbedderError):
+        core.sleep(1000)
+    sent = len(core.requests)
+    assert not core.is_settled
+    core.settle()
+    assert len(core.requests) > sent
+    assert core.is_settled
+
+
+@pytest.mark.parametrize("refused", ["log", "election state"])
+def test_work_that_the_executor_does_not_take_stops_the_replica(refused: str) -> None:
+    """It will never be reported, and all that follows would wait for it."""
+    disk = ByHand()
+    core = _leader(disk)
+    appended = core.append(b"a")
+
+    def refuse(_: object) -> None:
+        raise EmbedderError
+
+    disk.submit = refuse  # type: ignore[method-assign]
+    with pytest.raises(EmbedderError):
+        _have_worked_on(core, refused)
+    core.settle()
+    assert core.raft.halt_reason is not None
+    assert "EmbedderError" in core.raft.halt_reason
+    assert core.ended[-1].number == appended.number
+    assert core.is_settled
+
+
+def _have_worked_on(core: Recorded, what: str) -> None:
+    if what == "log":
+        core.sleep(25)
+    else:
+        core.request(None, begin_quorum_epoch_request(2, core.raft.role.epoch + 1), version=1)
+
+
+def test_an_interrupt_while_the_disk_works_stops_the_replica() -> None:
+    """What is on the disk then is not known."""
+    disk = ByHand()
+    core = _leader(disk)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    core.append(b"a")
+    prepare = core.log.prepare_flush
+    core.log.prepare_flush = lambda: prepare().precede(DiskStep(interrupt))  # type: ignore[method-assign]
+    core.sleep(25)
+    with pytest.raises(KeyboardInterrupt):
+        disk.run()
+    with pytest.raises(KeyboardInterrupt):
+        core.settle()
+    core.settle()
+    assert core.raft.halt_reason is not None
+    assert "KeyboardInterrupt" in core.raft.halt_reason
     assert core.is_settled
 
 
