@@ -22,6 +22,9 @@ def _at_least(least: int) -> Any:
 class QuorumConfig:
     """How long a replica waits, and how much it fetches at once.
 
+    What is done again and again is done after 1 ms at the earliest: with a pause of 0, it would be done for ever at one
+    time. Kafka takes 0, and less.
+
     Attributes:
         election_timeout_ms: a voter without a leader waits for this long, or up to twice as long, before an election.
         fetch_timeout_ms: a follower without a successful fetch for this long begins an election. A leader resigns if a
@@ -48,12 +51,12 @@ class QuorumConfig:
         ValueError: a number is out of range.
     """
 
-    election_timeout_ms: int = attrs.field(default=1000, validator=_at_least(0))
-    fetch_timeout_ms: int = attrs.field(default=2000, validator=_at_least(0))
+    election_timeout_ms: int = attrs.field(default=1000, validator=_at_least(1))
+    fetch_timeout_ms: int = attrs.field(default=2000, validator=_at_least(1))
     election_backoff_max_ms: int = attrs.field(default=1000, validator=_at_least(0))
     append_linger_ms: int = attrs.field(default=25, validator=_at_least(0))
-    request_timeout_ms: int = attrs.field(default=2000, validator=_at_least(0))
-    retry_backoff_ms: int = attrs.field(default=20, validator=_at_least(0))
+    request_timeout_ms: int = attrs.field(default=2000, validator=_at_least(1))
+    retry_backoff_ms: int = attrs.field(default=20, validator=_at_least(1))
     auto_join: bool = False
     new_voter_max_lag_ms: int = attrs.field(default=2000, validator=_at_least(0))
     new_voter_stabilization_ms: int = attrs.field(default=2000, validator=_at_least(0))
@@ -66,7 +69,7 @@ class QuorumConfig:
     @property
     def begin_quorum_epoch_interval_ms(self) -> int:
         """How often a leader tells voters that do not fetch that it leads."""
-        return self.fetch_timeout_ms // 2
+        return max(1, self.fetch_timeout_ms // 2)
 
     @property
     def check_quorum_timeout_ms(self) -> int:
