@@ -22,7 +22,7 @@ from raftlog.records.batches.batch import RecordBatch
 from raftlog.snapshot.reader import RecordsSnapshotReader
 from raftlog.snapshot.writer import RecordsSnapshotWriter
 from raftlog.testing.simulator.chance import Chance, exponential_ms
-from raftlog.testing.simulator.checks.client_oracle import number_of, value_of
+from raftlog.testing.simulator.checks.decoded import numbers_in, value_of
 from raftlog.testing.simulator.checks.listener_contract import ListenerContract
 from raftlog.testing.simulator.checks.replay import REGISTERS, Registers
 from raftlog.testing.simulator.directory import Directory
@@ -140,9 +140,8 @@ class SimulatedApplication:
     def _apply(self, listener: StateMachine, batch: RecordBatch, offset: int = 0, end_offset: int = 2**62) -> None:
         """Apply the records of a batch from an offset, inclusive, to another one, exclusive."""
         if not batch.is_control:
-            for record in batch.records():
-                if offset <= record.offset < end_offset:
-                    number = number_of(record.value)
+            for each, number in numbers_in(batch):
+                if offset <= each < end_offset:
                     listener.registers[number % REGISTERS] = number
 
     # Snapshots

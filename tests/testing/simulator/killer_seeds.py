@@ -53,7 +53,7 @@ KILLERS: Final = (
     Killer("high-watermark-in-log", "high-watermark-past-end", 15),
     Killer("voter-history", "snapshot-without-voters", 5),
     Killer("log-start-is-covered", "snapshots-all-deleted", 10),
-    Killer("snapshot-is-replay", "snapshot-voters", 20),
+    Killer("snapshot-is-replay", "snapshot-voters", 50),
     Killer("snapshot-is-committed", "snapshot-epoch", 10),
     Killer("listener-is-replay", "wrong-snapshot", 10),
     Killer("listener-in-order", "delivered-twice", 5),

@@ -7,26 +7,13 @@ most once.
 """
 
 import enum
-import struct
-from typing import Final
 
 import attrs
 
 from raftlog.records.batches.batch import RecordBatch
+from raftlog.testing.simulator.checks.decoded import numbers_in, value_of
 from raftlog.testing.simulator.checks.ledger import StoredBatch
 from raftlog.testing.simulator.violation import check
-
-_VALUE: Final = struct.Struct(">Q")
-
-
-def value_of(number: int) -> bytes:
-    """Return the record value that stands for a number."""
-    return _VALUE.pack(number)
-
-
-def number_of(value: bytes | None) -> int:
-    """Return the number that a record value stands for."""
-    return int(_VALUE.unpack(value or b"")[0])
 
 
 class Told(enum.Enum):
@@ -87,11 +74,10 @@ class ClientOracle:
         """Note a batch that is committed now."""
         if content.is_control:
             return
-        for record in content.records():
-            number = number_of(record.value)
-            before = self._offsets.setdefault(number, record.offset)
-            check(before == record.offset, "value-once", "value {} at {} and {}", number, before, record.offset)
-            check(number not in self._failed, "failed-never", "value {} failed; it is at {}", number, record.offset)
+        for offset, number in numbers_in(content):
+            before = self._offsets.setdefault(number, offset)
+            check(before == offset, "value-once", "value {} at {} and {}", number, before, offset)
+            check(number not in self._failed, "failed-never", "value {} failed; it is at {}", number, offset)
 
     def ended(self, append: ClientAppend, told: Told) -> None:
         """Note what a client was told of an append. It is told so once."""

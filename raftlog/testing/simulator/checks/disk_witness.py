@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.files.quorum_state import UNKNOWN_ID, QuorumStateData
-from raftlog.records.messages.control import KRaftVersionRecord, VotersRecord, read_control_record
 from raftlog.testing.simulator.checks.committed_history import CommittedHistory
+from raftlog.testing.simulator.checks.decoded import put_in_force
 from raftlog.testing.simulator.checks.ledger import Ledger, NamedVoters, StoredBatch
 from raftlog.testing.simulator.checks.replay import Replay
 from raftlog.testing.simulator.violation import check
@@ -63,18 +63,16 @@ class DiskWitness:
                 self._note_voters(ledger, content, is_leader=is_leader)
 
     def _note_voters(self, ledger: Ledger, content: RecordBatch, *, is_leader: bool) -> None:
-        for record in content.records():
-            value = read_control_record(record.key, record.value).value
-            if isinstance(value, KRaftVersionRecord):
-                ledger.levels.append((record.offset, value.kraft_version))
-            if isinstance(value, VotersRecord):
-                keys = frozenset(ReplicaKey(each.id, each.directory_id) for each in value.voters)
-                named = NamedVoters(record.offset, keys)
-                if is_leader:
-                    self._check_change(ledger, named)
-                ledger.voter_sets.append(named)
-                if is_leader:
-                    self.history.advance(content.partition_leader_epoch)
+        for offset, value in put_in_force(content):
+            if isinstance(value, int):
+                ledger.levels.append((offset, value))
+                continue
+            named = NamedVoters(offset, value)
+            if is_leader:
+                self._check_change(ledger, named)
+            ledger.voter_sets.append(named)
+            if is_leader:
+                self.history.advance(content.partition_leader_epoch)
 
     def _check_change(self, ledger: Ledger, named: NamedVoters) -> None:
         """Check that the voter set in force is committed when a leader names another, and that majorities overlap."""

@@ -9,10 +9,9 @@ from typing import Final, NamedTuple
 
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.batches.batch import RecordBatch
-from raftlog.records.messages.control import KRaftVersionRecord, VotersRecord, read_control_record
 from raftlog.snapshot.memory_raw import MemoryRawSnapshotReader
 from raftlog.snapshot.reader import RecordsSnapshotReader
-from raftlog.testing.simulator.checks.client_oracle import number_of
+from raftlog.testing.simulator.checks.decoded import numbers_in, put_in_force
 from raftlog.testing.simulator.checks.ledger import StoredBatch
 from raftlog.testing.simulator.violation import check
 from raftlog.voters.voter_set import ReplicaKey
@@ -65,14 +64,10 @@ class Replay:
         if not content.is_control:
             self._unread.append(content)
             return
-        for record in content.records():
-            value = read_control_record(record.key, record.value).value
+        for offset, value in put_in_force(content):
             last = self._in_force[-1]
-            if isinstance(value, VotersRecord):
-                keys = frozenset(ReplicaKey(each.id, each.directory_id) for each in value.voters)
-                self._in_force.append(VotersAt(record.offset, last.kraft_version, keys))
-            elif isinstance(value, KRaftVersionRecord):
-                self._in_force.append(VotersAt(record.offset, value.kraft_version, last.keys))
+            level, keys = (value, last.keys) if isinstance(value, int) else (last.kraft_version, value)
+            self._in_force.append(VotersAt(offset, level, keys))
 
     def batch_before(self, end_offset: int) -> StoredBatch | None:
         """Return the committed batch that ends at an offset."""
@@ -84,7 +79,7 @@ class Replay:
 
     def _registers_after(self, end_offset: int) -> Registers:
         for content in self._unread:
-            self._numbers += [(record.offset, number_of(record.value)) for record in content.records()]
+            self._numbers += numbers_in(content)
         self._unread.clear()
         return registers_after(self._numbers, end_offset)
 
@@ -100,7 +95,7 @@ class Replay:
         found: Registers = {}
         for batch in reader:
             if isinstance(batch, RecordBatch):
-                found |= {number % REGISTERS: number for number in (number_of(each.value) for each in batch.records())}
+                found |= {number % REGISTERS: number for _, number in numbers_in(batch)}
         expected, right = self._registers_after(end_offset), self.in_force_before(end_offset)
         check(found == expected, "snapshot-is-replay", "{} has {}, not {}", snapshot_id, found, expected)
         named = frozenset() if reader.voter_set is None else reader.voter_set.voter_keys

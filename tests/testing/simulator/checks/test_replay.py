@@ -10,7 +10,7 @@ from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.batches.accumulator import BatchAccumulator
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.snapshot.writer import RecordsSnapshotWriter
-from raftlog.testing.simulator.checks.client_oracle import value_of
+from raftlog.testing.simulator.checks.decoded import value_of
 from raftlog.testing.simulator.checks.ledger import StoredBatch
 from raftlog.testing.simulator.checks.replay import REGISTERS, Registers, Replay, VotersAt
 from raftlog.testing.simulator.violation import ViolationError
