@@ -14,7 +14,7 @@ from raftlog.invariants import invariant
 from raftlog.quorum.elections.announcements import announce_leadership, announce_resignation
 from raftlog.quorum.elections.shutting_down import abandon_shutdown, complete_shutdown
 from raftlog.quorum.elections.standing import begin_election, stand_for_election
-from raftlog.quorum.following.fetching import fetch_from_bootstrap, fetch_from_leader
+from raftlog.quorum.following.fetching import fetch_from_bootstrap, fetch_from_leader, flush_as_voter
 from raftlog.quorum.following.joining import join_voters, may_join
 from raftlog.quorum.following.updating_voter import needs_update, update_voter
 from raftlog.quorum.leading.appending import end_uncommitted
@@ -42,6 +42,8 @@ def act(replica: LocalReplica) -> None:
             break
         if is_cleaning_due(replica):
             clean(replica, snapshots_being_read(replica))
+        if replica.has_unflushed_records:
+            flush_as_voter(replica)
         _ACTIONS[type(replica.role)](replica)
         after = replica.role
         is_changed = after is not before and (type(after) is not type(before) or after.epoch != before.epoch)

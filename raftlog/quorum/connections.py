@@ -4,7 +4,12 @@
 Source: RequestManager.
 """
 
+from typing import Final
+
 import attrs
+
+MAX_CONNECTIONS: Final = 100
+"""How many requests and pauses are kept when their time is over: new voters that were asked for may be any number."""
 
 
 @attrs.frozen
@@ -68,7 +73,9 @@ class Connections:
         return waiting is not None and waiting.number == number
 
     def sent(self, replica_id: int, number: int, now_ms: int) -> None:
-        """Note that a request was sent."""
+        """Note that a request was sent. If there are many, those whose time is over are given up."""
+        if len(self._waiting) >= MAX_CONNECTIONS:
+            self._waiting = {each: waiting for each, waiting in self._waiting.items() if waiting.until_ms > now_ms}
         self._waiting[replica_id] = _Waiting(number, now_ms + self.request_timeout_ms)
 
     def answered(self, replica_id: int, number: int, now_ms: int, *, is_success: bool) -> None:

@@ -180,7 +180,7 @@ class LocalReplica:
         Not while it shuts down.
         """
         is_possible = self.may_stand and self.is_voter and self.epoch < MAX_EPOCH
-        return is_possible and self.is_log_at_rest and self.shutdown is None
+        return is_possible and self.is_log_at_rest and not self.has_unflushed_records and self.shutdown is None
 
     @property
     def leader_id(self) -> int | None:
@@ -245,12 +245,20 @@ class LocalReplica:
         """Send a request to a replica that is ready for it."""
         number = self.outbox.request(destination, message)
         self.connections.sent(destination.id, number, self.now_ms)
+        for each in list(self.sent.values()):
+            if not self.connections.is_expected(each.destination.id, each.number):
+                del self.sent[each.number]  # It was given up: an answer would be ignored.
         self.sent[number] = SentRequest(number, destination, message, self.epoch)
 
     @property
     def is_log_at_rest(self) -> bool:
         """Whether the view of the log is up to date, because no work on the log is under way."""
         return not self.log_work
+
+    @property
+    def has_unflushed_records(self) -> bool:
+        """Whether the log may lose records in a crash."""
+        return self.log.flushed_offset < self.log.state.end_offset
 
     @property
     def is_fetching_paused(self) -> bool:

@@ -3,7 +3,7 @@
 
 import pytest
 
-from raftlog.quorum.connections import Connections
+from raftlog.quorum.connections import MAX_CONNECTIONS, Connections
 
 
 @pytest.fixture
@@ -81,3 +81,17 @@ def test_the_next_change_is_the_first_end_of_a_wait(connections: Connections) ->
     assert connections.next_change_ms(29) == 30
     assert connections.next_change_ms(30) == 105
     assert connections.next_change_ms(105) is None
+
+
+@pytest.mark.parametrize("count", [MAX_CONNECTIONS - 1, MAX_CONNECTIONS, MAX_CONNECTIONS + 1])
+def test_many_requests_whose_time_is_over_are_given_up(connections: Connections, count: int) -> None:
+    """Below the bound a late answer is still expected; those that are in flight stay, however many there are."""
+    for number in range(count - 1):
+        connections.sent(number, number, now_ms=0)
+    connections.sent(1_000, 1_000, now_ms=50)
+    connections.sent(1_001, 1_001, now_ms=100)
+    assert connections.is_expected(0, 0) == (count < MAX_CONNECTIONS)
+    assert connections.is_expected(1_000, 1_000)
+    for number in range(2_000, 2_000 + 2 * MAX_CONNECTIONS):
+        connections.sent(number, number, now_ms=100)
+    assert all(connections.is_expected(each, each) for each in range(2_000, 2_000 + 2 * MAX_CONNECTIONS))

@@ -2,7 +2,7 @@
 """Fetches records: from the leader, or from bootstrap servers while the leader is unknown or does not answer.
 
 Only one Fetch is in flight at a time, and none while the log is being written. So no response is appended twice. A
-Fetch also tells the leader what this replica has; because the log is at rest then, all of that is durable.
+Fetch also tells the leader what this replica has. If it is a voter, or may become one, all of that is durable then.
 
 Source: KafkaRaftClient#maybeSendFetchToBestNode, #buildFetchRequest, #handleFetchResponse.
 """
@@ -44,16 +44,32 @@ def fetch_from_bootstrap(replica: LocalReplica) -> None:
         replica.send(Destination(chosen, address.host, address.port), fetch_request(replica))
 
 
+def flush_as_voter(replica: LocalReplica) -> None:
+    """Flush what this replica has appended as an observer, because it is a voter now.
+
+    The leader counts what the next Fetch says, and voters compare what the next vote request says.
+    """
+    if replica.is_log_at_rest and replica.is_voter and not replica.log.is_quarantined:
+        replica.work_on_log(FlushLog)
+
+
 def fetch_from_leader(replica: LocalReplica, role: Follower) -> None:
     """Fetch records, or a snapshot, from the leader; records from a bootstrap server if the leader does not answer.
+
+    Without bootstrap servers the leader is asked again: a Fetch, or its answer, may have been lost.
 
     Source: KafkaRaftClient#maybeSendFetchToBestNode.
     """
     connections, leader, now_ms = replica.connections, role.leader, replica.now_ms
     address = leader.endpoints.address(replica.identity.listener)
-    if address is None or connections.has_timed_out(leader.id, now_ms) or connections.is_backing_off(leader.id, now_ms):
+    is_silent = connections.has_timed_out(leader.id, now_ms) or connections.is_backing_off(leader.id, now_ms)
+    if address is None or (is_silent and replica.identity.bootstrap_servers):
         fetch_from_bootstrap(replica)
-    elif replica.is_log_at_rest and not connections.has_request_in_flight(now_ms):
+    elif (
+        replica.is_log_at_rest
+        and not connections.has_request_in_flight(now_ms)
+        and connections.is_ready(leader.id, now_ms)
+    ):
         snapshot = role.fetching_snapshot
         message = fetch_request(replica) if snapshot is None else fetch_snapshot_request(replica, snapshot)
         replica.send(Destination(leader.id, address.host, address.port), message)

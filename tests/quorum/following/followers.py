@@ -32,6 +32,7 @@ class FollowerOfTwo(SingleReplica):
         can_become_voter: bool = True,
         voters: Sequence[int] = (1, 2, 3),
         port: int = 9991,
+        config: QuorumConfig | None = None,
     ) -> None:
         self.waiting: deque[LogWork] = deque()
         self.is_slow = False
@@ -44,7 +45,7 @@ class FollowerOfTwo(SingleReplica):
         )
         stored = QuorumStateData(1, leader_id=2, leader_epoch=2)
         kept = log or log_with([(1, 3)], voter_set_of(map(replica_key, voters)))
-        super().__init__(identity, QuorumConfig(), log=kept, stored=stored)
+        super().__init__(identity, config or QuorumConfig(), log=kept, stored=stored)
 
     def _carry_out(self, effect: Effect) -> None:
         if isinstance(effect, LogWork) and (self.is_slow or self.waiting):
