@@ -129,6 +129,21 @@ def error_response(request: RaftRequest, error_code: int) -> RaftResponse:
     return cast("RaftResponse", from_message(kind, {"errorCode": error_code}))
 
 
+def highest_version(message: RaftMessage) -> int:
+    """Return the highest version of a message, which is the one to send a request in to a peer that is raftlog too.
+
+    To another peer, send the highest version that both support: its ApiVersionsResponse lists the peer's. A response
+    is sent in the version of its request.
+
+    >>> highest_version(VoteResponse(error_code=3, topics=()))
+    2
+
+    Raises:
+        LookupError: the value is not a message of raft.
+    """
+    return _message_type(_name(type(message))).versions.highest
+
+
 def write_rpc(value: RaftMessage, version: int) -> bytes:
     """Encode a message in a version.
 

@@ -36,6 +36,7 @@ from raftlog.records.messages.raft.raft_messages import (
     RaftRequest,
     error_response,
     from_message,
+    highest_version,
     read_rpc,
     to_message,
     write_rpc,
@@ -111,6 +112,16 @@ def test_values_survive_conversion_and_the_wire(data: st.DataObject, chosen: tup
     assert to_message(value) == message
     assert from_message(type(value), to_message(value)) == value
     assert read_rpc(type(value), write_rpc(value, version), version) == value
+
+
+@pytest.mark.parametrize("name", RAFT_MESSAGES)
+def test_the_highest_version_is_the_last_that_can_be_written(name: str) -> None:
+    """A message can be written in its highest version, and not in the next one."""
+    message = from_message(RAFT_MESSAGES[name], {})
+    version = highest_version(message)
+    assert read_rpc(type(message), write_rpc(message, version), version) == message
+    with pytest.raises(UnsupportedVersionError):
+        write_rpc(message, version + 1)
 
 
 @settings(deadline=None)
@@ -348,6 +359,8 @@ def test_other_messages_are_refused() -> None:
     for kind, value in others:
         with pytest.raises(LookupError, match="is not a message of raft"):
             write_rpc(value, 0)
+        with pytest.raises(LookupError, match="is not a message of raft"):
+            highest_version(value)
         with pytest.raises(LookupError, match="is not a message of raft"):
             from_message(kind, {})
         with pytest.raises(LookupError, match="is not a message of raft"):
