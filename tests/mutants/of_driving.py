@@ -103,6 +103,13 @@ MUTANTS: Final = (
         (DRIVER,),
     ),
     Mutant(
+        "S-after-a-failure",
+        "no work for the disk begins once the replica has halted",
+        "DECISIONS.md 61",
+        missing(DiskQueue, "clear"),
+        (f"{DRIVER}::test_no_work_begins_after_a_failure",),
+    ),
+    Mutant(
         "S-watched-late",
         "an effect is watched before it is carried out",
         "DECISIONS.md 61",

@@ -148,10 +148,10 @@ class ReplicaDriver:
         """Finish and report what has run, and begin what may begin, as long as there is any of it."""
         log, states, snapshots = self._queues
         while log.count or states.count or snapshots.count:
-            if self.raft.halt_reason is not None:
+            is_changed = log.finish_ran() or states.finish_ran() or snapshots.finish_ran()
+            if self.raft.halt_reason is not None:  # By what has just failed, too: nothing is begun after that.
                 for queue in self._queues:
                     queue.clear()
-            is_changed = log.finish_ran() or states.finish_ran() or snapshots.finish_ran()
             is_changed = states.begin_next() or snapshots.begin_next() or is_changed
             oldest = states.oldest
             if oldest is None or log.is_next_before(oldest):

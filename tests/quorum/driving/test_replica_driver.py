@@ -4,12 +4,13 @@
 import concurrent.futures
 import random
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raftlog.disk_work import DiskStep
+from raftlog.disk_work import DiskStep, DiskWork
 from raftlog.errors import StorageError, WorkUnderWayError
 from raftlog.quorum.roles.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
 from raftlog.quorum.seam.effects import (
@@ -318,6 +319,36 @@ def test_an_interrupt_while_the_disk_works_stops_the_replica() -> None:
     core.settle()
     assert core.raft.halt_reason is not None
     assert "KeyboardInterrupt" in core.raft.halt_reason
+    assert core.is_settled
+
+
+def test_no_work_begins_after_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log does not enter an epoch whose leader could not be stored, though the work for that was queued already."""
+    disk = ByHand()
+    core = Recorded(executor=disk)
+    core.sleep(1000)
+    _work(core, disk)
+    for each in core.take_requests():
+        core.respond(each.number, vote_response(is_granted=True, epoch=core.raft.role.epoch))
+    _work(core, disk)
+
+    def fail() -> object:
+        raise StorageError("disk", "sync", "EIO")
+
+    def prepare(*_: object) -> DiskWork[Any]:
+        return DiskWork([DiskStep(fail)], lambda: None)
+
+    monkeypatch.setattr(MemoryElectionState, "prepare_write", prepare)
+    for each in core.take_requests():
+        core.respond(each.number, vote_response(is_granted=True, epoch=core.raft.role.epoch))
+    assert isinstance(core.raft.role, Leader)
+    assert any(isinstance(each, EnterEpoch) for each in core.effects)
+    (storing,) = disk.waiting
+    disk.waiting.clear()
+    storing()
+    core.settle()
+    assert core.raft.halt_reason is not None
+    assert not disk.waiting
     assert core.is_settled
 
 
