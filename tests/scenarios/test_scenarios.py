@@ -24,6 +24,7 @@ from tests.scenarios.worlds.voter_world import VOTER_WORLDS
 HERE: Final = Path(__file__).parent
 WORLDS: Final[dict[str, dict[str, Callable[[], World]]]] = {
     "audit": AUDIT_WORLDS,
+    "disk": APPLICATION_WORLDS,
     "elections": ELECTION_WORLDS,
     "joining": UPGRADE_WORLDS,
     "leading": ELECTION_WORLDS,

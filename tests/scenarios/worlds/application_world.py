@@ -20,7 +20,6 @@ from raftlog.quorum.seam.effects import (
 )
 from raftlog.snapshot.writer import RecordsSnapshotWriter
 from raftlog.voters.kraft_version import KRaftVersion
-from tests.quorum.single_replica import replica_key
 from tests.scenarios.world import CommandError, World, command
 from tests.scenarios.worlds.election_world import ElectionWorld
 
@@ -69,13 +68,6 @@ class ApplicationWorld(ElectionWorld):
         """Begin a linearizable read."""
         policy = ReadPolicy.LEASE if lease else ReadPolicy.MAJORITY
         self._reads.append(self._replica.raft.read_barrier(policy, timeout_ms=timeout))
-        self._replica.settle()
-        return self._what_happened()
-
-    @command
-    def resign(self, epoch: int, preferred: int | None = None) -> str:
-        """Resign, in favour of a voter or of none."""
-        self._replica.raft.resign(epoch, None if preferred is None else replica_key(preferred))
         self._replica.settle()
         return self._what_happened()
 

@@ -8,6 +8,8 @@ as the records of its batches: ``1x3,2x2`` is three records of epoch 1, and two 
 from collections.abc import Callable, Iterator
 from typing import ClassVar, Final
 
+from raftlog.invariants import instance_of
+from raftlog.log.memory_log import MemoryLog
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.quorum.quorum_config import QuorumConfig
 from raftlog.quorum.roles.roles import Candidate, Follower, Prospective, Resigned, Unattached, leader_id, voted_key
@@ -36,6 +38,7 @@ from tests.quorum.messages import (
 )
 from tests.quorum.single_replica import LISTENER, DictatedDraws, SingleReplica, log_with, replica_key, voter_set_of
 from tests.scenarios.world import ArgumentTypes, CommandError, World, command
+from tests.scenarios.worlds.slow_disk import SlowDisk, fail_next
 
 _BOOTSTRAP: Final = (HostPort("b1", 9991), HostPort("b2", 9992))
 
@@ -47,6 +50,7 @@ class ElectionWorld(World):
 
     _replica: SingleReplica
     _sent: dict[int, SendRequest]
+    _disk: SlowDisk | None = None
 
     @command
     def start(
@@ -62,7 +66,7 @@ class ElectionWorld(World):
         runs = [(int(each.split("x")[0]), int(each.split("x")[1])) for each in log.split(",") if each]
         directory = replica_key(voted).directory_id if voted >= 0 else None
         stored = QuorumStateData(1, leader, epoch, voted, directory) if epoch else None
-        self._sent = {}
+        self._sent, self._disk = {}, None
         self._replica = SingleReplica(
             ReplicaIdentity(
                 key=LOCAL,
@@ -84,6 +88,9 @@ class ElectionWorld(World):
         """Start again with what is durable."""
         old = self._replica
         self._sent = {}
+        if self._disk is not None:
+            instance_of(old.log, MemoryLog).crash()
+            self._disk = None
         self._replica = SingleReplica(
             old.identity, QuorumConfig(), log=old.log, stored=old.stored, draws=DictatedDraws()
         )
@@ -94,6 +101,41 @@ class ElectionWorld(World):
         """Let time pass."""
         self._replica.sleep(ms)
         return self._what_happened()
+
+    @command
+    def due(self) -> str:
+        """Print when the core has something to do next, at the latest."""
+        deadline_ms = self._replica.raft.deadline_ms
+        return "nothing is due" if deadline_ms is None else f"due in {deadline_ms - self._replica.now_ms} ms"
+
+    @command
+    def resign(self, epoch: int, preferred: int | None = None) -> str:
+        """Resign, in favour of a voter or of none."""
+        self._replica.raft.resign(epoch, None if preferred is None else replica_key(preferred))
+        self._replica.settle()
+        return self._what_happened()
+
+    # The disk, which is as fast as a call until it is slow
+
+    @command
+    def slow_disk(self) -> str:
+        """Let work for the disk wait from now on. A restart ends this, and loses what was not durable."""
+        self._disk = SlowDisk(self._replica)
+        return self._what_happened()
+
+    @command
+    def done(self, kind: str) -> str:
+        """The disk has done the work that waits: ``log``, which is a flush mostly, or ``election-state``."""
+        if self._disk is None:
+            raise CommandError("the disk is not slow")
+        self._disk.end(kind)
+        return self._what_happened()
+
+    @command
+    def fail(self, kind: str) -> str:
+        """Let the next work of a kind fail: ``flush`` or ``election-state``."""
+        fail_next(self._replica, kind)
+        return f"the next {kind} will fail"
 
     # Requests
 
@@ -227,6 +269,8 @@ class ElectionWorld(World):
         stored = self._replica.stored
         if stored is not None:
             lines.append(f"stored: {_stored_text(stored)}")
+        if self._disk is not None and self._disk.waiting:
+            lines.append(f"waiting for the disk: {', '.join(self._disk.waiting)}")
         return "\n".join(lines)
 
     def _text_of_answer(self, sent: SendResponse) -> str:
