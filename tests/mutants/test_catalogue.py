@@ -5,6 +5,8 @@ import functools
 import re
 from collections.abc import Callable
 from importlib import import_module
+from itertools import takewhile
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +17,10 @@ from tests.mutants.catalogue import MUTANTS
 from tests.mutants.kernel_edits import EDITS, KernelEdit
 from tests.mutants.planting import forgiving, missing, swap
 
+BUGS = {f"K{number}" for number in range(1, 35)} | {f"R{number}" for number in range(1, 32)}
+"""Bugs K1 to K34 of Kafka, and R1 to R31 of raft systems in general."""
+
+SCENARIOS = Path(__file__).parents[1] / "scenarios"
 NAME = re.compile(r"[KRWSM][0-9]*(-[a-z-]+)?")
 
 
@@ -34,10 +40,22 @@ def test_killers_are_there(name: str) -> None:
 
 
 def test_every_bug_of_the_catalogue_is_planted() -> None:
-    """Bugs K1 to K34 of Kafka, and R1 to R31 of raft systems in general: each has a mutant of its number."""
+    """Each has a mutant of its number."""
     planted = {number[0] for name in MUTANTS if (number := re.match("[KR][0-9]+", name))}
-    wanted = {f"K{number}" for number in range(1, 35)} | {f"R{number}" for number in range(1, 32)}
-    assert wanted - planted == set()
+    assert planted >= BUGS
+
+
+def _bugs_named_by(scenario: Path) -> set[str]:
+    """Return the numbers in the comment with which a scenario begins."""
+    head = takewhile(lambda line: line.startswith("#"), scenario.read_text("utf-8").splitlines())
+    return set(re.findall(r"\b[KR][0-9]+\b", "\n".join(head)))
+
+
+def test_every_bug_of_the_catalogue_is_replayed_by_a_scenario() -> None:
+    """Each is named by a scenario that shows what is right in its place, and no scenario names another number."""
+    named = {scenario: _bugs_named_by(scenario) for scenario in SCENARIOS.glob("*/*.txt")}
+    assert BUGS - set().union(*named.values()) == set()
+    assert {scenario.name: bugs - BUGS for scenario, bugs in named.items() if bugs - BUGS} == {}
 
 
 @pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit.name)
