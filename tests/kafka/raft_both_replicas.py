@@ -248,7 +248,7 @@ class BothReplicas:
         if self._leads() and self.core.machine.last_voter_set.is_only_voter(LOCAL):
             self.alone_in = self.core.raft.role.epoch
         ours = self._our_state()
-        if ours[5] == "-1":
+        if isinstance(self.core.raft.role, Resigned) and not self._is_voter():
             # A leader that resigns as it commits its own removal: Kafka's listener has read that already.
             ours[-1] = theirs.state[-1]
         self._check("state", list(theirs.state), ours)
