@@ -19,7 +19,6 @@ from raftlog.errors import (
 from raftlog.invariants import instance_of
 from raftlog.log.memory_log import MemoryLog
 from raftlog.log.replicated_log import Isolation
-from raftlog.quorum.leading.serving import sender_id
 from raftlog.quorum.roles.roles import Follower, Leader
 from raftlog.quorum.snapshot_work import Pins
 from raftlog.records.files.quorum_state import UNKNOWN_ID
@@ -146,7 +145,7 @@ class SideBySide(BothReplicas):
         self.history.append(f"request {token} version {version} {shown_message(message)}")
         if isinstance(message, FetchRequest) and message.topics and message.topics[0].partitions:
             directory = message.topics[0].partitions[0].replica_directory_id
-            self.fetching[token] = ReplicaKey(sender_id(message), directory)
+            self.fetching[token] = ReplicaKey(_sender_id(message), directory)
         theirs = self._oracle.request(token, api_of(message), version, data)
         self.core.request(token, message, version, self.listener)
         self._compare(theirs)
@@ -204,8 +203,8 @@ class SideBySide(BothReplicas):
 
     def _take_snapshot(self) -> None:
         """Let the application take a snapshot: mostly of what is committed, and with some records, or none."""
-        log, draw, known = self.core.log, self.random, self.core.raft._replica.committed_offset
-        ends = self.inputs.batch_ends()
+        log, draw = self.core.log, self.random
+        ends, known = self.inputs.batch_ends(), max(self.kafkas_mark, log.state.start_offset)
         offset = draw.choice(ends if draw.random() < 0.15 else [each for each in ends if each <= known][-3:])
         if self._is_decided(offset):
             return
@@ -220,8 +219,9 @@ class SideBySide(BothReplicas):
     def _is_decided(self, offset: int) -> bool:
         """Whether the two differ on a snapshot there, as decided (DECISIONS.md, 54).
 
-        It would hold nothing, be older than the latest one, be committed, as Kafka does not know yet, or end where a
-        record of voters or of kraft.version is: Kafka forgets what was before, and has nothing if that is truncated.
+        It would hold nothing, be older than the latest one, be that one, as long as Kafka does not know that it is
+        committed, or end where a record of voters or of kraft.version is: Kafka forgets what was before, and has
+        nothing if that is truncated.
         """
         log = self.core.log
         latest = 0 if log.latest_snapshot_id is None else log.latest_snapshot_id.offset
@@ -229,7 +229,7 @@ class SideBySide(BothReplicas):
         batches = log.batches(isolation=Isolation.UNCOMMITTED)
         is_record_next = any(each.base_offset == offset and each.is_control for each in batches)
         is_unusual = is_empty or is_record_next or offset < latest
-        return is_unusual or self.kafkas_mark < offset <= self.core.raft._replica.committed_offset
+        return is_unusual or self.kafkas_mark < offset == latest
 
     def _our_snapshot(self, offset: int, count: int) -> str:
         before = self.core.log.snapshot_ids
@@ -251,7 +251,7 @@ class SideBySide(BothReplicas):
         if latest is None or len(log.snapshot_ids) < 2 or mark is None or mark < latest.offset:
             return
         is_fetching = isinstance(role, Follower) and role.fetching_snapshot is not None
-        is_of_bootstrap = self.core.raft._replica.log.control_records.last_voter_set_offset == -1
+        is_of_bootstrap = self.core.machine.last_voter_set_offset == -1
         if latest.offset == log.end_offset.offset and (is_fetching or is_of_bootstrap):
             return
         self.history.append("clean")
@@ -309,6 +309,11 @@ _EXCEPTIONS: dict[type[Exception], str] = {
     UnknownEpochError: "IllegalArgumentException",
     InvalidUpdateVersionError: "InvalidUpdateVersionException",
 }
+
+
+def _sender_id(message: FetchRequest) -> int:
+    """Return the replica that fetches: from version 15 on it is named by a field of its own."""
+    return message.replica_id if message.replica_id >= 0 else message.replica_state.replica_id
 
 
 def _append(core: SingleReplica, epoch: int, count: int) -> str:
