@@ -54,7 +54,11 @@ class CommittedHistory:
             self._batches[name] = batch, before, content
             return
         check(known[0] == batch, "one-batch-per-offset-and-epoch", "{} and {}", known[0], batch)
-        if before is not None and known[1] is not None:
+        if before is None:
+            return
+        if known[1] is None:  # It was first seen where a log begins.
+            self._batches[name] = batch, before, known[2]
+        else:
             check(known[1] == before, "log-matching", "{} follows {}, and elsewhere {}", batch, before, known[1])
 
     def note_leader(self, leader: Ledger, epoch: int) -> None:

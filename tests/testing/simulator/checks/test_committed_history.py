@@ -5,7 +5,10 @@ import itertools
 
 import pytest
 
+from raftlog.records.batches.batch import RecordBatch
+from raftlog.testing.simulator.checks.ledger import StoredBatch
 from raftlog.testing.simulator.violation import ViolationError
+from tests.quorum.messages import records_at
 from tests.testing.simulator.checks.quorum_disks import QuorumDisks
 
 
@@ -135,3 +138,14 @@ def test_the_order_of_syncs_does_not_matter(order: tuple[int, ...]) -> None:
     disks.append((1, 2, 3), 1, count=3)
     disks.sync(*order)
     assert [each.base_offset for each in disks.committed] == [0, 1, 2]
+
+
+def test_what_is_before_a_batch_that_was_first_seen_at_the_start_of_a_log() -> None:
+    """The first log that has a batch before it says which one; another one in a later log is a violation."""
+    history = QuorumDisks(1).witness.history
+    batch, content = StoredBatch(10, 3, 11, 1), RecordBatch(records_at(10, 3, 1))
+    before, another = StoredBatch(9, 2, 10, 7), StoredBatch(9, 1, 10, 8)
+    for known in (None, before, None, before):
+        history.note_batch(batch, known, content)
+    with pytest.raises(ViolationError, match="log-matching"):
+        history.note_batch(batch, another, content)
