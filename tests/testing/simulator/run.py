@@ -131,10 +131,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in sums.items()))
     print(f"{totals.counting:,} schedules count; {len(totals.violations)} violations")
     virtual_s = sums["schedules"] * SCHEDULE_MS / 1000
-    print(
-        f"{seconds:.1f} s: {sums['schedules'] / seconds:.2f} schedules and {virtual_s / seconds:.0f} virtual s a second"
-    )
-    print(f"{cpu_s:.1f} s of CPU: {sums['schedules'] / cpu_s:.2f} schedules a second of CPU")
+    speed = f"{sums['schedules'] / seconds:.2f} schedules and {virtual_s / seconds:.0f} virtual s per second"
+    print(f"{seconds:.1f} s: {speed}")
+    print(f"{cpu_s:.1f} s of CPU: {sums['schedules'] / cpu_s:.2f} schedules per second of CPU")
     return 1 if totals.violations else 0
 
 
