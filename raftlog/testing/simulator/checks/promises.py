@@ -1,17 +1,81 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares each message, as it is sent, with what the sender's disk holds: a message must not promise more."""
 
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from raftlog.records.messages.raft.api_versions_messages import ApiVersionsRequest, ApiVersionsResponse
 from raftlog.records.messages.raft.election_messages import (
     BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
     VoteRequest,
     VoteRequestPartitionData,
     VoteResponse,
 )
-from raftlog.records.messages.raft.fetch_messages import FetchRequest, FetchResponse
-from raftlog.records.messages.raft.raft_messages import RaftRequest, RaftResponse
+from raftlog.records.messages.raft.fetch_messages import (
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+)
+from raftlog.records.messages.raft.raft_messages import RaftMessage, RaftRequest, RaftResponse
+from raftlog.records.messages.raft.voter_messages import (
+    AddRaftVoterRequest,
+    AddRaftVoterResponse,
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    RemoveRaftVoterRequest,
+    RemoveRaftVoterResponse,
+    UpdateRaftVoterRequest,
+    UpdateRaftVoterResponse,
+)
 from raftlog.testing.simulator.checks.disk_witness import DiskWitness
 from raftlog.testing.simulator.checks.ledger import Ledger
 from raftlog.testing.simulator.violation import check
+
+_NO_EPOCH: Final = -1
+
+
+def _of_its_partition(message: Any) -> int:
+    return message.topics[0].partitions[0].leader_epoch if message.topics else _NO_EPOCH
+
+
+def _of_none(_: Any) -> int:
+    return _NO_EPOCH
+
+
+NAMED_EPOCHS: Final[Mapping[type[RaftMessage], Callable[[Any], int]]] = MappingProxyType(
+    {
+        VoteRequest: lambda message: message.topics[0].partitions[0].replica_epoch,
+        VoteResponse: _of_its_partition,
+        BeginQuorumEpochRequest: _of_its_partition,
+        BeginQuorumEpochResponse: _of_its_partition,
+        EndQuorumEpochRequest: _of_its_partition,
+        EndQuorumEpochResponse: _of_its_partition,
+        FetchRequest: lambda message: message.topics[0].partitions[0].current_leader_epoch,
+        FetchResponse: lambda message: (
+            message.responses[0].partitions[0].current_leader.leader_epoch if message.responses else _NO_EPOCH
+        ),
+        FetchSnapshotRequest: lambda message: message.topics[0].partitions[0].current_leader_epoch,
+        FetchSnapshotResponse: lambda message: (
+            message.topics[0].partitions[0].current_leader.leader_epoch if message.topics else _NO_EPOCH
+        ),
+        UpdateRaftVoterRequest: lambda message: message.current_leader_epoch,
+        UpdateRaftVoterResponse: lambda message: message.current_leader.leader_epoch,
+        DescribeQuorumRequest: _of_none,
+        DescribeQuorumResponse: _of_its_partition,
+        AddRaftVoterRequest: _of_none,
+        AddRaftVoterResponse: _of_none,
+        RemoveRaftVoterRequest: _of_none,
+        RemoveRaftVoterResponse: _of_none,
+        ApiVersionsRequest: _of_none,
+        ApiVersionsResponse: _of_none,
+    }
+)
+"""How to read the leader epoch of a message, by its class; -1 if it names none. Each message has its row."""
 
 
 class PromiseCheck:
@@ -26,35 +90,35 @@ class PromiseCheck:
 
     def request_sent(self, sender: Ledger, request: RaftRequest) -> None:
         """Check a request that is sent now."""
+        epoch = NAMED_EPOCHS[type(request)](request)
+        self._check_epoch(sender, epoch)
         if isinstance(request, FetchRequest):
             asked = request.topics[0].partitions[0]
             is_durable = asked.fetch_offset <= sender.durable_end
             check(is_durable, "fetch-is-durable", "{} fetches from {}", sender, asked.fetch_offset)
-            self._check_epoch(sender, asked.current_leader_epoch)
+            self._check_high_watermark(sender, asked.high_watermark)
         elif isinstance(request, VoteRequest):
-            ballot = request.topics[0].partitions[0]
-            self._check_epoch(sender, ballot.replica_epoch)
-            if not ballot.pre_vote:
-                self._check_vote(sender, ballot.replica_epoch, sender.key.id)
-        elif isinstance(request, BeginQuorumEpochRequest):
-            begun = request.topics[0].partitions[0]
-            self._check_epoch(sender, begun.leader_epoch)
+            if not request.topics[0].partitions[0].pre_vote:
+                self._check_vote(sender, epoch, sender.key.id)
+        elif isinstance(request, BeginQuorumEpochRequest | EndQuorumEpochRequest):
             leader = None if sender.state is None else sender.state.leader_id
-            check(leader == sender.key.id, "stored-before-sent", "{} leads epoch {}", sender, begun.leader_epoch)
+            check(leader == sender.key.id, "stored-before-sent", "{} leads epoch {}", sender, epoch)
 
     def response_sent(self, sender: Ledger, request: RaftRequest, response: RaftResponse) -> None:
-        """Check a response that is sent now."""
+        """Check a response that is sent now. One that refuses, and names the current epoch, promises that epoch."""
+        self._check_epoch(sender, NAMED_EPOCHS[type(response)](response))
         if isinstance(response, FetchResponse) and response.responses:
-            answer = response.responses[0].partitions[0]
-            committed = self._witness.history.end_offset
-            is_committed = answer.high_watermark <= committed
-            check(is_committed, "high-watermark-is-committed", "{}: {}", sender.key, answer.high_watermark)
-            self._check_epoch(sender, answer.current_leader.leader_epoch)
+            self._check_high_watermark(sender, response.responses[0].partitions[0].high_watermark)
+        elif isinstance(response, DescribeQuorumResponse) and response.topics:
+            self._check_high_watermark(sender, response.topics[0].partitions[0].high_watermark)
         elif isinstance(request, VoteRequest) and isinstance(response, VoteResponse) and response.topics:
             given = response.topics[0].partitions[0]
-            self._check_epoch(sender, given.leader_epoch)
             if given.vote_granted and not given.error_code:
                 self._granted(sender, request.topics[0].partitions[0])
+
+    def _check_high_watermark(self, sender: Ledger, high_watermark: int) -> None:
+        is_committed = high_watermark <= self._witness.history.end_offset
+        check(is_committed, "high-watermark-is-committed", "{}: {}", sender.key, high_watermark)
 
     def _granted(self, voter: Ledger, ballot: VoteRequestPartitionData) -> None:
         if not ballot.pre_vote:

@@ -1,16 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
 """A message that promises more than its sender's disk holds is a violation."""
 
+import typing
+
+import attrs
 import pytest
 
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.files.quorum_state import QuorumStateData
-from raftlog.testing.simulator.checks.promises import PromiseCheck
+from raftlog.records.messages.raft.raft_messages import RAFT_MESSAGES, RaftRequest, RaftResponse
+from raftlog.records.messages.raft.voter_messages import (
+    DescribeQuorumResponse,
+    DescribeQuorumResponsePartitionData,
+    DescribeQuorumResponseTopicData,
+    UpdateRaftVoterResponse,
+    UpdateRaftVoterResponseCurrentLeader,
+)
+from raftlog.testing.simulator.checks.promises import NAMED_EPOCHS, PromiseCheck
 from raftlog.testing.simulator.violation import ViolationError
 from tests.quorum.messages import (
+    add_voter_request,
     begin_quorum_epoch_request,
+    begin_quorum_epoch_response,
+    describe_quorum_request,
+    end_quorum_epoch_request,
+    end_quorum_epoch_response,
     fetch_request,
     fetch_response,
+    fetch_snapshot_request,
+    fetch_snapshot_response,
+    update_voter_request,
     vote_request,
     vote_response,
 )
@@ -41,9 +60,9 @@ def test_a_fetch_names_what_is_durable(disks: QuorumDisks, promises: PromiseChec
     """A Fetch from the durable end is right, and one from the log end too early."""
     store(disks, leader_epoch=1)
     disks.append((1,), 1)
-    promises.request_sent(disks.ledgers[1], fetch_request(ONE, 1, OffsetAndEpoch(0, 0)))
+    promises.request_sent(disks.ledgers[1], fetch_request(ONE, 1, OffsetAndEpoch(0, 0), high_watermark=0))
     with pytest.raises(ViolationError, match="fetch-is-durable"):
-        promises.request_sent(disks.ledgers[1], fetch_request(ONE, 1, OffsetAndEpoch(1, 1)))
+        promises.request_sent(disks.ledgers[1], fetch_request(ONE, 1, OffsetAndEpoch(1, 1), high_watermark=0))
 
 
 def test_a_candidate_has_voted_for_itself(disks: QuorumDisks, promises: PromiseCheck) -> None:
@@ -61,9 +80,9 @@ def test_an_epoch_is_durable(disks: QuorumDisks, promises: PromiseCheck) -> None
     """A message names no later epoch than the stored one, or that of the last durable batch."""
     disks.append((1,), 2)
     with pytest.raises(ViolationError, match="stored-before-sent"):
-        promises.request_sent(disks.ledgers[1], fetch_request(ONE, 2, END))
+        promises.request_sent(disks.ledgers[1], fetch_request(ONE, 2, END, high_watermark=0))
     disks.sync(1)
-    promises.request_sent(disks.ledgers[1], fetch_request(ONE, 2, END))
+    promises.request_sent(disks.ledgers[1], fetch_request(ONE, 2, END, high_watermark=0))
 
 
 def test_a_leader_has_stored_that_it_leads(disks: QuorumDisks, promises: PromiseCheck) -> None:
@@ -95,3 +114,104 @@ def test_a_response_names_a_committed_high_watermark(disks: QuorumDisks, promise
     promises.response_sent(ledger, request, fetch_response(1, 1, high_watermark=0))
     with pytest.raises(ViolationError, match="high-watermark-is-committed"):
         promises.response_sent(ledger, request, fetch_response(1, 1, high_watermark=1))
+
+
+def described(epoch: int, high_watermark: int = 0) -> DescribeQuorumResponse:
+    """Return what a leader tells of a quorum without voters."""
+    partition = DescribeQuorumResponsePartitionData(
+        partition_index=0,
+        error_code=0,
+        leader_id=1,
+        leader_epoch=epoch,
+        high_watermark=high_watermark,
+        current_voters=(),
+        observers=(),
+    )
+    topic = DescribeQuorumResponseTopicData(topic_name="t", partitions=(partition,))
+    return DescribeQuorumResponse(error_code=0, topics=(topic,))
+
+
+def updated(epoch: int) -> UpdateRaftVoterResponse:
+    """Return the answer to a voter that has reported itself."""
+    leader = UpdateRaftVoterResponseCurrentLeader(leader_id=1, leader_epoch=epoch, host="localhost", port=1)
+    return UpdateRaftVoterResponse(throttle_time_ms=0, error_code=0, current_leader=leader)
+
+
+REQUESTS: typing.Final[tuple[typing.Callable[[int], RaftRequest], ...]] = (
+    lambda epoch: vote_request(ONE, epoch, END, is_pre_vote=True),
+    lambda epoch: begin_quorum_epoch_request(1, epoch),
+    lambda epoch: end_quorum_epoch_request(1, epoch),
+    lambda epoch: fetch_request(ONE, epoch, END, high_watermark=-1),
+    lambda epoch: fetch_snapshot_request(ONE, epoch, OffsetAndEpoch(3, 1)),
+    lambda epoch: update_voter_request(ONE, epoch),
+)
+RESPONSES: typing.Final[tuple[typing.Callable[[int], RaftResponse], ...]] = (
+    lambda epoch: vote_response(is_granted=False, epoch=epoch),
+    lambda epoch: begin_quorum_epoch_response(epoch),
+    lambda epoch: end_quorum_epoch_response(epoch),
+    lambda epoch: fetch_response(epoch),
+    lambda epoch: fetch_snapshot_response(epoch, 1, OffsetAndEpoch(3, 1)),
+    updated,
+    described,
+)
+
+
+def test_each_message_has_its_row() -> None:
+    """A message without a row, or one that names an epoch and has a row that says it names none, is found here."""
+    assert set(NAMED_EPOCHS) == set(RAFT_MESSAGES.values())
+    naming = {type(each(1)) for each in (*REQUESTS, *RESPONSES)}
+    assert naming == {each for each in NAMED_EPOCHS if names_leader_epoch(each)}
+    assert {NAMED_EPOCHS[type(each(7))](each(7)) for each in (*REQUESTS, *RESPONSES)} == {7}
+
+
+def names_leader_epoch(message: type) -> bool:
+    """Whether a class of messages, or of their parts, has a field for the epoch of a leader."""
+    for each in attrs.fields(message):
+        is_of_vote = message.__name__.startswith("VoteRequest") and each.name == "replica_epoch"
+        parts = (each.type, *typing.get_args(each.type))
+        if each.name.endswith("leader_epoch") or is_of_vote:
+            return True
+        if any(attrs.has(part) and names_leader_epoch(part) for part in parts if isinstance(part, type)):
+            return True
+    return False
+
+
+@pytest.mark.parametrize("request_of", REQUESTS)
+def test_a_request_names_a_stored_epoch(
+    disks: QuorumDisks, promises: PromiseCheck, request_of: typing.Callable[[int], RaftRequest]
+) -> None:
+    """The stored epoch, and not the next one."""
+    store(disks, leader_epoch=4, leader_id=1)
+    promises.request_sent(disks.ledgers[1], request_of(4))
+    with pytest.raises(ViolationError, match="stored-before-sent"):
+        promises.request_sent(disks.ledgers[1], request_of(5))
+
+
+@pytest.mark.parametrize("response_of", RESPONSES)
+def test_a_response_names_a_stored_epoch(
+    disks: QuorumDisks, promises: PromiseCheck, response_of: typing.Callable[[int], RaftResponse]
+) -> None:
+    """The stored epoch, and not the next one, whatever the request was."""
+    store(disks, leader_epoch=4, leader_id=1)
+    promises.response_sent(disks.ledgers[1], add_voter_request(TWO), response_of(4))
+    with pytest.raises(ViolationError, match="stored-before-sent"):
+        promises.response_sent(disks.ledgers[1], add_voter_request(TWO), response_of(5))
+
+
+def test_a_leader_that_resigns_has_stored_that_it_leads(disks: QuorumDisks, promises: PromiseCheck) -> None:
+    """A resignation is of an epoch that the sender leads."""
+    store(disks, leader_epoch=1, leader_id=2)
+    with pytest.raises(ViolationError, match="stored-before-sent"):
+        promises.request_sent(disks.ledgers[1], end_quorum_epoch_request(1, 1))
+
+
+def test_other_messages_name_a_committed_high_watermark(disks: QuorumDisks, promises: PromiseCheck) -> None:
+    """A Fetch, and an answer about the quorum, name none above what is committed."""
+    store(disks, leader_epoch=1, leader_id=1)
+    ledger, question = disks.ledgers[1], describe_quorum_request()
+    promises.request_sent(ledger, fetch_request(ONE, 1, END, high_watermark=0))
+    promises.response_sent(ledger, question, described(1, high_watermark=0))
+    with pytest.raises(ViolationError, match="high-watermark-is-committed"):
+        promises.request_sent(ledger, fetch_request(ONE, 1, END, high_watermark=1))
+    with pytest.raises(ViolationError, match="high-watermark-is-committed"):
+        promises.response_sent(ledger, question, described(1, high_watermark=1))
