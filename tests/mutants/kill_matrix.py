@@ -26,7 +26,7 @@ from tests.mutants.planting import Mutant
 
 DEFAULT_TIER: Final = "not slow and not kafka and not packaging and not browser"
 _FAILED: Final = re.compile(r"^FAILED (\S+)(?: - (\w+))?", re.MULTILINE)
-_SLIPS: Final = ("TypeError", "AttributeError", "NameError", "ImportError", "UnboundLocalError")
+SLIPS: Final = ("TypeError", "AttributeError", "NameError", "ImportError", "UnboundLocalError")
 """What a mutant raises that no longer fits the code around it: it dies, and no rule was tried."""
 _PASSED, _SOME_FAILED = 0, 1
 _TAIL: Final = 2000
@@ -64,7 +64,7 @@ def run_tests(tests: Iterable[str], name: str = "") -> Verdict:
     seconds, failed = time.monotonic() - started, _FAILED.search(ran.output)
     if ran.has_timed_out:
         return Verdict(name, None, seconds, f"not done after {LIMIT_SECONDS} s")
-    if name and failed and failed[2] in _SLIPS:
+    if name and failed and failed[2] in SLIPS:
         return Verdict(name, None, seconds, f"falls over by itself, at {failed[1]}: {failed[2]}")
     if ran.exit_code == _SOME_FAILED and failed:
         return Verdict(name, failed[1], seconds)

@@ -7,7 +7,7 @@ import attrs
 
 from raftlog.log import decisions
 from raftlog.offsets import OffsetAndEpoch, ValidOffsetAndEpoch
-from raftlog.quorum import acting, raft
+from raftlog.quorum import acting
 from raftlog.quorum.elections import votes_asked
 from raftlog.quorum.following import fetching
 from raftlog.quorum.leading import appending, leading_epoch, reading
@@ -184,13 +184,16 @@ def _up_to_the_log_end(right: Wrong) -> Wrong:
     return begin
 
 
-def _expecting_each_answer(right: Wrong) -> Wrong:
-    def receive_response(core: Any, number: int, response: Any) -> None:
-        if core.halt_reason is None:
-            core._replica.sent[number]
-        right(core, number, response)
+_Expected: Final = type("_Expected", (dict,), {"get": dict.__getitem__})
+"""The requests that were sent: the core takes each number that it is given for that of one of them."""
 
-    return receive_response
+
+def _expecting_each_answer(right: Wrong) -> Wrong:
+    def init(core: Any, *arguments: Any, **options: Any) -> None:
+        right(core, *arguments, **options)
+        core.sent = _Expected(core.sent)
+
+    return init
 
 
 def _bug(name: str, rule: str, plant: Any) -> Mutant:
@@ -253,7 +256,7 @@ _OWN: Final = (
     _bug(
         "late-answer",
         "a late answer, or a second one, is ignored",
-        swapped(raft.Raft, "receive_response", _expecting_each_answer),
+        swapped(LocalReplica, "__init__", _expecting_each_answer),
     ),
     _bug("no-pause", "what is due is done once", swapped(acting, "deadline_ms", _at_once)),
 )

@@ -2,7 +2,7 @@
 """Runs many schedules of the simulator: ``python -m tests.testing.simulator.run --seeds 0..500 --processes 2``.
 
 Prints each violation with the command that replays its seed, and at the end how much happened. The exit code is 1 if
-there was a violation.
+there was a violation, and 2 if a planted bug has shown nothing, because it does not fit the code around it.
 """
 
 import argparse
@@ -21,6 +21,8 @@ from typing import Final
 import attrs
 
 from raftlog.testing.simulator.simulation import SCHEDULE_MS, ScheduleOutcome, Simulation
+from raftlog.testing.simulator.violation import ViolationError
+from tests.mutants.kill_matrix import SLIPS
 from tests.testing.simulator.planted_bugs import BUGS
 
 _PER_TASK: Final = 5
@@ -78,6 +80,14 @@ class Totals:
             self.sums[name] += getattr(outcome, name)
 
 
+def is_slip(violation: ViolationError | None) -> bool:
+    """Whether a schedule ended because something did not fit the code around it, as by a wrong number of arguments."""
+    if violation is None or violation.invariant != "no-error":
+        return False
+    last = violation.description.rstrip().splitlines()[-1]
+    return last.partition(":")[0] in SLIPS
+
+
 def _run_some(seeds: Sequence[int]) -> list[tuple[int, ScheduleOutcome]]:
     gc.set_threshold(_GC_THRESHOLD)
     return [(seed, run_seed(seed)) for seed in seeds]
@@ -118,14 +128,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         BUGS[options.plant].plant()
     totals, started, cpu_before_s = Totals(), time.monotonic(), sum(os.times()[:4])
     for seed, outcome in _until_interrupted(outcomes(options.seeds, options.processes)):
-        if options.until is not None and outcome.violation is not None:
-            if outcome.violation.invariant != options.until:
-                continue
-            totals.add(seed, outcome)
-            break
+        if options.plant is not None and is_slip(outcome.violation):
+            print(f"seed {seed}: {options.plant} falls over by itself: {outcome.violation}", flush=True)
+            return 2
+        found = None if outcome.violation is None else outcome.violation.invariant
+        if found is not None and options.until not in (None, found):
+            continue
         totals.add(seed, outcome)
-        if seed in totals.violations:
+        if found is not None:
             print(f"seed {seed}: {totals.violations[seed]}\n  {command_of(seed, options.plant)}", flush=True)
+            if options.until is not None:
+                break
     seconds, cpu_s = time.monotonic() - started, sum(os.times()[:4]) - cpu_before_s
     sums = totals.sums
     print(", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in sums.items()))

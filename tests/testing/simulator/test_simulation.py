@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Schedules hold all invariants, are replayed exactly by their seeds, and find the bugs that they should."""
 
+import ast
 import os
 import re
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 from raftlog.testing.simulator.simulation import ScheduleOutcome
 from raftlog.testing.simulator.violation import ViolationError
 from tests.checkout import ROOT
+from tests.mutants.planting import Mutant
 from tests.testing.simulator import run
 from tests.testing.simulator.killer_seeds import KILLERS, Killer, run_killer
 from tests.testing.simulator.planted_bugs import BUGS
@@ -80,8 +82,41 @@ def test_an_invariant_finds_a_planted_bug(killer: Killer) -> None:
     done = run_killer(killer)
     assert done.returncode == 1, f"{killer} finds nothing: {done.stdout}{done.stderr}"
     assert "1 violations" in done.stdout
+    if killer.invariant == "no-error":
+        raised_in = re.findall(r'^  File "(.*)", line', done.stdout, re.MULTILINE)[-1]
+        assert "/raftlog/quorum/" in raised_in
+
+
+@pytest.mark.parametrize(("error", "exit_code"), [("TypeError: too many", 2), ("NameError", 2), ("KeyError: 3", 1)])
+def test_a_planted_bug_that_falls_over_by_itself(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: str, exit_code: int
+) -> None:
+    """It has shown nothing, whichever invariant is asked for: the exit code is 2, and the error is printed."""
+    violation = ViolationError("no-error", f"Traceback\n  File\n{error}\n")
+    monkeypatch.setattr(run, "run_seed", lambda _: attrs.evolve(run_seed(0), violation=violation))
+    monkeypatch.setitem(BUGS, "none", Mutant("none", "", "", lambda: None, ()))
+    arguments = ["--seeds", "0", "--processes", "1", "--plant", "none", "--until", "no-error"]
+    assert run.main(arguments) == exit_code
+    assert error in capsys.readouterr().out
+    if exit_code == 2:
+        assert run.main([*arguments[:-1], "recovery"]) == 2
 
 
 def test_each_planted_bug_has_a_killer() -> None:
     """The table names each bug, and no bug that does not exist."""
     assert {each.bug for each in KILLERS} == set(BUGS)
+
+
+def test_each_invariant_has_a_killer() -> None:
+    """The table names each invariant that the simulator checks: the names that it gives to checks and violations."""
+    names: set[str] = set()
+    for path in (ROOT / "raftlog/testing/simulator").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            match node:
+                case ast.Call(func=ast.Name("check"), args=[_, ast.Constant(str(name)), *_]):
+                    names.add(name)
+                case ast.Call(func=ast.Name("ViolationError"), args=[ast.Constant(str(name)), *_]):
+                    names.add(name)
+                case ast.Call(func=ast.Name("check")):
+                    pytest.fail(f"{path}, line {node.lineno}: the name of the invariant is no constant")
+    assert names == {each.invariant for each in KILLERS}
