@@ -222,7 +222,7 @@ class Simulation:
                 if self._is_healing and append is not None and self._fresh is None:
                     self._fresh = append
             if self._chance.random() < 0.3:
-                self.workload.read(leader)
+                self.workload.read(leader, self.witness.known_end)
             self.machines[leader.directory.identity.key.id].settle()
         self.timeline.after(1 + exponential_ms(self._chance, self.plan.append_interval_ms), self._append)
 
@@ -315,7 +315,7 @@ class Simulation:
         """End a pause. A client may read at once, before the replica learns what has happened meanwhile."""
         process = machine.process
         if process is not None and machine.is_paused and isinstance(process.raft.role, Leader):
-            self.workload.read(process)
+            self.workload.read(process, self.witness.known_end)
         machine.resume()
 
     # Recovery

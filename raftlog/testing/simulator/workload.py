@@ -8,7 +8,7 @@ from raftlog.errors import BufferExhaustedError, InvalidUpdateVersionError, NotL
 from raftlog.quorum.roles.roles import Leader
 from raftlog.quorum.seam.effects import AppendOutcome, EndAppend, EndRead, ReadOutcome
 from raftlog.testing.simulator.chance import Chance
-from raftlog.testing.simulator.checks.client_oracle import ClientAppend, ClientOracle, Told
+from raftlog.testing.simulator.checks.client_oracle import ClientAppend, ClientOracle, ReadBegun, Told
 from raftlog.testing.simulator.replica_process import ReplicaProcess
 from raftlog.testing.simulator.violation import check
 from raftlog.voters.kraft_version import KRaftVersion
@@ -32,7 +32,7 @@ class Workload:
         self.oracle = oracle
         self._chance = chance
         self._waiting: dict[ReplicaProcess, dict[int, ClientAppend]] = {}
-        self._reads: dict[tuple[ReplicaProcess, int], int] = {}
+        self._reads: dict[tuple[ReplicaProcess, int], ReadBegun] = {}
 
     def append(self, process: ReplicaProcess) -> ClientAppend | None:
         """Append some records at a replica that believes to lead; None if it refuses."""
@@ -67,18 +67,23 @@ class Workload:
         check(append.last_offset == effect.last_offset, "offsets-in-order", "{} for {}", effect, append)
         self.oracle.ended(append, _TOLD[effect.outcome])
 
-    def read(self, process: ReplicaProcess) -> None:
-        """Begin a read at a replica that believes to lead; it may refuse."""
-        acknowledged_end = self.oracle.acknowledged_end
+    def read(self, process: ReplicaProcess, known_end: int) -> None:
+        """Begin a read at a replica that believes to lead; it may refuse.
+
+        Args:
+            process: the replica.
+            known_end: the highest high watermark that any replica has had.
+        """
+        began = ReadBegun(self.oracle.acknowledged_end, known_end)
         with contextlib.suppress(NotLeaderError):
-            self._reads[process, process.raft.read_barrier()] = acknowledged_end
+            self._reads[process, process.raft.read_barrier()] = began
 
     def read_ended(self, process: ReplicaProcess, effect: EndRead, committed_end: int) -> None:
         """Answer a read, or give it up."""
-        acknowledged_end = self._reads.pop((process, effect.number), None)
-        check(acknowledged_end is not None, "one-outcome", "a read that no client waits for: {}", effect)
-        if effect.outcome is ReadOutcome.CONFIRMED and acknowledged_end is not None:
-            self.oracle.read_confirmed(acknowledged_end, effect.offset, committed_end)
+        began = self._reads.pop((process, effect.number), None)
+        check(began is not None, "one-outcome", "a read that no client waits for: {}", effect)
+        if effect.outcome is ReadOutcome.CONFIRMED and began is not None:
+            self.oracle.read_confirmed(began, effect.offset, committed_end)
 
     def crashed(self, process: ReplicaProcess) -> None:
         """Leave the clients of a process without an answer."""

@@ -45,6 +45,7 @@ KILLERS: Final = (
     Killer("failed-never", "R-unknown", 15),
     Killer("value-once", "written-twice", 5),
     Killer("reads-are-linearizable", "reads-unconfirmed", 40),
+    Killer("reads-see-what-is-known", "reads-without-leader-change", 20),
     Killer("reads-are-committed", "reads-uncommitted", 5),
     Killer("one-outcome", "told-twice", 5),
     Killer("offsets-in-order", "told-out-of-order", 5),

@@ -196,6 +196,17 @@ def _expecting_each_answer(right: Wrong) -> Wrong:
     return init
 
 
+def _without_what_began_the_epoch(right: Wrong) -> Wrong:
+    def begin(core: Any, leadership: Any) -> None:
+        right(core, leadership)
+        pending, start = leadership.reads.pending, leadership.epoch_start_offset
+        for index, each in enumerate(pending):
+            if start is not None and each.offset == start + 1:
+                pending[index] = each._replace(offset=start)
+
+    return begin
+
+
 def _bug(name: str, rule: str, plant: Any) -> Mutant:
     return Mutant(name, rule, "", plant, ())
 
@@ -234,6 +245,11 @@ _OWN: Final = (
         swapped(reading, "_confirmed_by_majority", _at_its_word),
     ),
     _bug("reads-uncommitted", "a read is of what is committed", swapped(reading, "_begin", _up_to_the_log_end)),
+    _bug(
+        "reads-without-leader-change",
+        "a read is of all that was committed before it",
+        swapped(reading, "_begin", _without_what_began_the_epoch),
+    ),
     _bug("told-twice", "an append ends once", swapped(appending, "end_committed", _telling_twice)),
     _bug(
         "told-out-of-order",

@@ -7,6 +7,7 @@ most once.
 """
 
 import enum
+from typing import NamedTuple
 
 import attrs
 
@@ -40,6 +41,18 @@ class ClientAppend:
     count: int
     last_offset: int
     told: Told = Told.NOTHING
+
+
+class ReadBegun(NamedTuple):
+    """What was known when a read began, all of which it must see.
+
+    Attributes:
+        acknowledged_end: the end, exclusive, of all records that were acknowledged.
+        known_end: the highest high watermark that any replica had had: its clients may have seen the records below.
+    """
+
+    acknowledged_end: int
+    known_end: int
 
 
 @attrs.define(eq=False)
@@ -96,20 +109,16 @@ class ClientOracle:
             found = [self._offsets.get(number) for number in numbers]
             check(found.count(None) == len(found), "failed-never", "{}: committed at {}", append, found)
 
-    def read_confirmed(self, acknowledged_end: int, offset: int, committed_end: int) -> None:
+    def read_confirmed(self, began: ReadBegun, offset: int, committed_end: int) -> None:
         """Note that a read is to be answered from the records below an offset.
 
         Args:
-            acknowledged_end: that of this oracle when the read began.
+            began: what was known when the read began.
             offset: exclusive.
             committed_end: of what is committed now, exclusive.
         """
         self.confirmed_reads += 1
-        check(
-            acknowledged_end <= offset,
-            "reads-are-linearizable",
-            "{} is acknowledged, read {}",
-            acknowledged_end,
-            offset,
-        )
+        is_linearizable = began.acknowledged_end <= offset
+        check(is_linearizable, "reads-are-linearizable", "read {} of {}", offset, began)
+        check(began.known_end <= offset, "reads-see-what-is-known", "read {} of {}", offset, began)
         check(offset <= committed_end, "reads-are-committed", "a read of {}, committed {}", offset, committed_end)

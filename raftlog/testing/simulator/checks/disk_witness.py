@@ -26,6 +26,7 @@ class DiskWitness:
     Attributes:
         watch: is called with the ledger of a directory whose election state or truncation has just become durable,
             before its replica learns of it; a trace can be written from that.
+        known_end: the highest high watermark that any replica has had, exclusive.
     """
 
     def __init__(self, history: CommittedHistory, replay: Replay) -> None:
@@ -33,6 +34,7 @@ class DiskWitness:
         self.watch: Callable[[Ledger], None] | None = None
         self.replay = replay
         self.ledgers: dict[ReplicaKey, Ledger] = {}
+        self.known_end = 0
         self.voter_changes = 0
         self.counts: Counter[str] = Counter()
         self._votes: dict[tuple[ReplicaKey, int], object] = {}
@@ -110,6 +112,7 @@ class DiskWitness:
         check(offset <= log_end, "high-watermark-in-log", "{}: {}, log end {}", ledger.key, offset, log_end)
         check(before <= offset, "high-watermark-rises", "{}: {} after {}", ledger.key, offset, before)
         ledger.high_watermark = offset
+        self.known_end = max(self.known_end, offset)
         end = self.history.end_offset
         check(offset <= end, "high-watermark-is-committed", "{}: {}, committed {}", ledger.key, offset, end)
         found = ledger.batch_before(offset)

@@ -5,7 +5,7 @@ import pytest
 
 from raftlog.records.batches.accumulator import BatchAccumulator
 from raftlog.records.batches.batch import RecordBatch
-from raftlog.testing.simulator.checks.client_oracle import ClientAppend, ClientOracle, Told
+from raftlog.testing.simulator.checks.client_oracle import ClientAppend, ClientOracle, ReadBegun, Told
 from raftlog.testing.simulator.checks.ledger import StoredBatch
 from raftlog.testing.simulator.violation import ViolationError
 
@@ -76,9 +76,18 @@ def test_a_read_sees_what_was_acknowledged_before() -> None:
     commit(oracle, 5, values)
     oracle.ended(ClientAppend(first, 1, last_offset=5), Told.OK)
     assert oracle.acknowledged_end == 6
-    oracle.read_confirmed(6, 6, committed_end=6)
+    began = ReadBegun(acknowledged_end=6, known_end=0)
+    oracle.read_confirmed(began, 6, committed_end=6)
     assert oracle.confirmed_reads == 1
     with pytest.raises(ViolationError, match="reads-are-linearizable"):
-        oracle.read_confirmed(6, 5, committed_end=6)
+        oracle.read_confirmed(began, 5, committed_end=6)
     with pytest.raises(ViolationError, match="reads-are-committed"):
-        oracle.read_confirmed(6, 7, committed_end=6)
+        oracle.read_confirmed(began, 7, committed_end=6)
+
+
+def test_a_read_sees_what_a_replica_knew_to_be_committed() -> None:
+    """Records that no client was told of count, too: a client of the replica that knew may have seen them."""
+    oracle, began = ClientOracle(), ReadBegun(acknowledged_end=0, known_end=6)
+    oracle.read_confirmed(began, 6, committed_end=6)
+    with pytest.raises(ViolationError, match="reads-see-what-is-known"):
+        oracle.read_confirmed(began, 5, committed_end=6)

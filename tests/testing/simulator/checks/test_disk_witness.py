@@ -58,6 +58,7 @@ def test_a_high_watermark_rises() -> None:
         disks.witness.raised_high_watermark(ledger, 0)
     disks.witness.reopened(ledger, 2, 0)
     disks.witness.raised_high_watermark(ledger, 0)
+    assert disks.witness.known_end == 1
 
 
 def test_a_log_that_diverges_knows_no_high_watermark() -> None:
