@@ -18,11 +18,15 @@ MAX_PIN_MS: Final = 3_600_000
 
 
 class _Pin(NamedTuple):
-    """A snapshot that must not be deleted for a while."""
+    """A snapshot that must not be deleted for a while, and how long its owner is expected to ask for more of it."""
 
     snapshot_id: OffsetAndEpoch
     since_ms: int
     until_ms: int
+
+    def is_in_force(self, now_ms: int) -> bool:
+        """Whether its owner has not paused, and has not held it for too long."""
+        return now_ms < min(self.until_ms, self.since_ms + MAX_PIN_MS)
 
 
 @attrs.define(eq=False)
@@ -37,19 +41,20 @@ class Pins:
     def hold(self, owner: ReplicaKey, snapshot_id: OffsetAndEpoch, now_ms: int, until_ms: int) -> None:
         """Keep a snapshot, in place of another one, until a time.
 
-        A call before that prolongs it, up to ``MAX_PIN_MS`` after the first.
+        A call before that prolongs it, up to ``MAX_PIN_MS`` after the first. Then it holds nothing more until its owner
+        pauses: a call before that does not begin anew, or one owner could keep the log from being cleaned for ever.
         """
         before = self._held.pop(owner, None)
         is_prolonged = before is not None and before.snapshot_id == snapshot_id and now_ms < before.until_ms
         since_ms = before.since_ms if before is not None and is_prolonged else now_ms
         if len(self._held) >= MAX_PINS:
             del self._held[next(iter(self._held))]
-        self._held[owner] = _Pin(snapshot_id, since_ms, min(until_ms, since_ms + MAX_PIN_MS))
+        self._held[owner] = _Pin(snapshot_id, since_ms, until_ms)
 
     def allow(self, start: OffsetAndEpoch, now_ms: int) -> bool:
         """Whether the log may start at a snapshot, so that all older ones are deleted: none of them is held."""
         self._held = {owner: pin for owner, pin in self._held.items() if now_ms < pin.until_ms}
-        return all(start <= pin.snapshot_id for pin in self._held.values())
+        return all(start <= pin.snapshot_id for pin in self._held.values() if pin.is_in_force(now_ms))
 
     def __len__(self) -> int:
         return len(self._held)

@@ -193,6 +193,16 @@ def _of_one_topic_alone(right: Wrong) -> Wrong:
     return answer
 
 
+def _beginning_anew(right: Wrong) -> Wrong:
+    def hold(pins: Any, owner: Any, snapshot_id: Any, now_ms: int, until_ms: int) -> None:
+        before = pins._held.get(owner)
+        if before is not None and not before.is_in_force(now_ms):
+            del pins._held[owner]
+        right(pins, owner, snapshot_id, now_ms, until_ms)
+
+    return hold
+
+
 MUTANTS: Final = (
     Mutant(
         "K-chunk-position",
@@ -319,6 +329,13 @@ MUTANTS: Final = (
         "KAFKA-14238",
         instead(acting, "snapshots_being_read", lambda _: ()),
         (f"{CLEANING}::test_what_a_listener_reads_stays",),
+    ),
+    Mutant(
+        "R-pins-end-for-good",
+        "a reader that has held a snapshot for an hour holds it again only after a pause",
+        "docs/quorum.md, cleaning",
+        swapped(snapshot_work.Pins, "hold", _beginning_anew),
+        (WORK,),
     ),
     Mutant(
         "R-pins-end",

@@ -39,7 +39,7 @@ def test_a_pin_ends_in_time(now_ms: int, is_allowed: bool) -> None:
 
 
 def test_a_pin_cannot_be_prolonged_for_ever() -> None:
-    """A reader that fetches again and again holds a snapshot for an hour at most, and then begins anew."""
+    """A reader that fetches again and again holds a snapshot for an hour at most."""
     pins, step = Pins(), 1_000
     for now_ms in range(0, MAX_PIN_MS, step):
         pins.hold(OWNER, ID, now_ms, now_ms + 2 * step)
@@ -47,6 +47,21 @@ def test_a_pin_cannot_be_prolonged_for_ever() -> None:
     pins.hold(OWNER, ID, MAX_PIN_MS - 1, MAX_PIN_MS + step)
     assert not pins.allow(LATER, MAX_PIN_MS - 1)
     assert pins.allow(LATER, MAX_PIN_MS)
+
+
+def test_a_reader_holds_a_snapshot_anew_only_after_a_pause() -> None:
+    """One that fetches on when the hour is over holds nothing, for hours; after a pause it has another hour."""
+    pins, step = Pins(), 1_000
+    for now_ms in range(0, 3 * MAX_PIN_MS, step):
+        pins.hold(OWNER, ID, now_ms, now_ms + 2 * step)
+        assert pins.allow(LATER, now_ms) == (now_ms >= MAX_PIN_MS)
+    pause_end = 3 * MAX_PIN_MS + step
+    pins.hold(OWNER, ID, pause_end - 1, pause_end + 2 * step)
+    assert pins.allow(LATER, pause_end - 1)
+    pause_end += 2 * step
+    pins.hold(OWNER, ID, pause_end, pause_end + 2 * MAX_PIN_MS)
+    assert not pins.allow(LATER, pause_end + MAX_PIN_MS - 1)
+    assert pins.allow(LATER, pause_end + MAX_PIN_MS)
 
 
 def test_another_snapshot_is_another_fetch() -> None:
