@@ -356,7 +356,9 @@ class Raft(ApplicationInputs):
         """Note that an effect on the disk has failed: the disk may hold anything, so this replica stops for good.
 
         Raises:
-            ValueError: no such effect was handed out. Nothing has changed.
+            ValueError: the number was never given, to an effect or to anything else. Nothing has changed. Nothing more
+                is checked: the number of an append stops the replica too, and so does that of an effect that is done,
+                since not all of them are reported.
         """
         self._replica.outbox.check_handed_out(number)
         self._replica.halt(f"effect {number}: {reason}")

@@ -66,15 +66,21 @@ class Shutdown:
         number: that ``Raft.shutdown`` returned.
         deadline_ms: when the replica stops, whatever its quorum needs.
         is_complete: whether it has stopped.
+        is_abandoned: whether the replica had halted, or has halted since, for another reason.
     """
 
     number: int
     deadline_ms: int
     is_complete: bool = False
+    is_abandoned: bool = False
 
     def completed(self) -> "Shutdown":
         """Return this shutdown as a complete one."""
         return attrs.evolve(self, is_complete=True)
+
+    def abandoned(self) -> "Shutdown":
+        """Return this shutdown as one that has ended because the replica has halted."""
+        return attrs.evolve(self, is_abandoned=True)
 
 
 @attrs.define(eq=False)

@@ -7,6 +7,7 @@ from raftlog.quorum import acting, dispatch
 from raftlog.quorum.elections import shutting_down
 from raftlog.quorum.leading import leading_epoch, resigning
 from raftlog.quorum.replica import LocalReplica
+from raftlog.quorum.roles.roles import Resigned
 from raftlog.quorum.roles.transitions import MAX_EPOCH
 from raftlog.quorum.seam.outbox import Outbox
 from tests.mutants.planting import Mutant, Wrong, instead, instead_of_property, missing, swapped
@@ -35,13 +36,24 @@ def _by_a_leader_too(right: Wrong) -> Wrong:
     return may_go
 
 
-def _leaving_the_epoch(right: Wrong) -> Wrong:
-    def act_in_role(core: Any) -> None:
+def _plant_leaving_the_epoch() -> None:
+    right = acting._ACTIONS[Resigned]
+
+    def resign(core: Any) -> None:
         kept, core.shutdown = core.shutdown, None
         right(core)
         core.shutdown = kept
 
-    return act_in_role
+    setattr(acting, "_ACTIONS", {**acting._ACTIONS, Resigned: resign})  # noqa: B010
+
+
+def _forgetting_the_shutdown(right: Wrong) -> Wrong:
+    def abandon_shutdown(core: Any) -> None:
+        right(core)
+        if core.shutdown is not None and core.shutdown.is_abandoned:
+            core.shutdown = None
+
+    return abandon_shutdown
 
 
 def _beginning_elections(core: Any) -> bool:
@@ -81,8 +93,15 @@ MUTANTS: Final = (
         "K-shutdown-resigned",
         "a leader that shuts down stays resigned",
         "KafkaRaftClient#pollResigned",
-        swapped(acting, "_act_in_role", _leaving_the_epoch),
+        _plant_leaving_the_epoch,
         (SHUTTING_DOWN, SCENARIOS),
+    ),
+    Mutant(
+        "R-shutdown-once",
+        "a replica that has halted is shut down once, however often it is asked to",
+        "Raft.shutdown",
+        swapped(shutting_down, "abandon_shutdown", _forgetting_the_shutdown),
+        (SHUTTING_DOWN,),
     ),
     Mutant(
         "K-shutdown-election",

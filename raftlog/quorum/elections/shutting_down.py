@@ -16,6 +16,8 @@ from raftlog.quorum.seam.effects import EndShutdown, NotifyShutdown
 def begin_shutdown(replica: LocalReplica, timeout_ms: int) -> int:
     """Begin to shut down, and return the number of the shutdown; that of the first one, if one has begun already.
 
+    That holds too if this replica has halted, before or since.
+
     Raises:
         ValueError: the timeout is negative.
     """
@@ -51,8 +53,8 @@ def complete_shutdown(replica: LocalReplica) -> bool:
 def abandon_shutdown(replica: LocalReplica) -> None:
     """End the shutdown of a replica that has halted. Unlike one that was shut down, it does not refuse requests."""
     shutdown = replica.shutdown
-    if shutdown is not None and not shutdown.is_complete:
-        replica.shutdown = None
+    if shutdown is not None and not (shutdown.is_complete or shutdown.is_abandoned):
+        replica.shutdown = shutdown.abandoned()
         replica.outbox.tell(EndShutdown(shutdown.number, has_timed_out=False))
 
 

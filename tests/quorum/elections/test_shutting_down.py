@@ -233,6 +233,22 @@ def test_a_halted_replica_is_shut_down_at_once() -> None:
     assert core.take_responses() == []
 
 
+def test_a_halted_replica_is_shut_down_once() -> None:
+    """Further calls return the number of the first one, and tell nobody, whether it has halted before or since."""
+    for is_halted in (True, False):
+        core = leader_of((1, 2, 3))
+        core.raft.register_listener()
+        if is_halted:
+            core.raft.effect_failed(1, "input/output error")
+        number = shut_down(core)
+        core.raft.effect_failed(1, "input/output error")
+        core.settle()
+        told = list(core.shutdowns)
+        assert [type(each) for each in told] == [NotifyShutdown, EndShutdown]
+        assert [shut_down(core) for _ in range(3)] == [number] * 3
+        assert core.shutdowns == told
+
+
 def test_a_shutdown_ends_when_the_replica_halts() -> None:
     """The application must not wait for ever; a halted replica answers nothing."""
     core = leader_of((1, 2, 3))
