@@ -9,6 +9,7 @@ Source: QuorumState, KafkaRaftClient.
 
 from collections import deque
 from collections.abc import Callable
+from typing import Final
 
 import attrs
 
@@ -31,7 +32,7 @@ from raftlog.quorum.roles.roles import (
 from raftlog.quorum.roles.transitions import MAX_EPOCH, RoleEvent, Surroundings, VoteGiven, next_role
 from raftlog.quorum.seam.effects import Destination, LogWork, RaiseHighWatermark
 from raftlog.quorum.seam.identity import ReplicaIdentity
-from raftlog.quorum.seam.log_view import LogView
+from raftlog.quorum.seam.log_view import ControlRecordView, LogView
 from raftlog.quorum.seam.outbox import Outbox
 from raftlog.quorum.seam.snapshot_effects import AbandonFetchedSnapshot
 from raftlog.quorum.snapshot_work import SnapshotWork
@@ -39,6 +40,9 @@ from raftlog.records.files.quorum_state import QuorumStateData
 from raftlog.records.messages.raft.raft_messages import RaftRequest
 from raftlog.voters.kraft_version import KRaftVersion
 from raftlog.voters.voter_set import Endpoints, HostPort, VoterNode, VoterSet
+
+_NEVER: Final = 2**63
+"""An offset that is not reached."""
 
 
 @attrs.frozen
@@ -132,6 +136,8 @@ class LocalReplica:
     fetched_high_watermark: int = attrs.field(default=-1, init=False)
     leadership: Leadership | None = attrs.field(default=None, init=False)
     listeners: dict[int, ListenerContext] = attrs.field(factory=dict, init=False)
+    _membership_of: ControlRecordView | None = attrs.field(default=None, init=False)
+    _next_voters_offset: int = attrs.field(default=-1, init=False)
     shutdown: Shutdown | None = attrs.field(default=None, init=False)
     halt_reason: str | None = attrs.field(default=None, init=False)
 
@@ -310,10 +316,16 @@ class LocalReplica:
 
     def _note_membership(self) -> None:
         """Remember that this replica is a committed voter, before a snapshot replaces the records that say so."""
-        if not self.has_been_voter:
-            sets = self.log.control_records.voter_sets
-            committed = (each.value for each in sets if each.offset < self.committed_offset)
-            self.has_been_voter = any(self.identity.key in each.voter_keys for each in committed)
+        records, committed = self.log.control_records, self.committed_offset
+        is_known = records is self._membership_of and committed <= self._next_voters_offset
+        if self.has_been_voter or is_known:
+            return
+        self.has_been_voter = any(
+            self.identity.key in each.value.voter_keys for each in records.voter_sets if each.offset < committed
+        )
+        self._membership_of = records
+        later = (each.offset for each in records.voter_sets if each.offset >= committed)
+        self._next_voters_offset = min(later, default=_NEVER)
 
     def forget_high_watermark(self) -> None:
         """Forget the high watermark, as Kafka does at a new leadership and after a resignation."""

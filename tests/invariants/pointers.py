@@ -60,6 +60,7 @@ NO_POINTERS: Final = {
     "_bytes_checked_in_vain": "it counts work that was done, and is no place",
     "_request_size": "how much a remote file is asked for next, and no place",
     "_size": "it is set once, when a remote file is opened",
+    "_next_voters_offset": "it remembers what was looked up, and is no place of the replica",
     "from_disk_offset": "it is taken from next_offset, whose moves are checked",
     "_skipped_offset": "what bytes say that were read, which may be anything",
     "_offset_instead": "what bytes say that were read, which may be anything",
