@@ -194,7 +194,7 @@ def _leader_deadline_ms(replica: LocalReplica) -> int | None:
     if leadership.voter_change is not None:
         due.append(leadership.voter_change.deadline_ms)
     batches = leadership.batches
-    left = None if batches is None else batches.time_until_drain_ms(replica.wall_ms)
+    left = None if batches is None else batches.time_until_drain_ms(replica.now_ms)
     if left is not None:
         due.append(replica.now_ms + left)
     return min((each for each in due if each > replica.now_ms), default=None)

@@ -133,6 +133,7 @@ class BatchAccumulator:
         *,
         required_base_offset: int | None = None,
         delay_drain: bool = False,
+        clock_ms: int | None = None,
     ) -> int:
         """Append records without keys, as a metadata log has them, and return the offset of the last one.
 
@@ -144,6 +145,8 @@ class BatchAccumulator:
             now_ms: the current time; it becomes the timestamp of a batch that this call opens.
             required_base_offset: refuse the append unless the first record gets this offset.
             delay_drain: hold back these records and all later ones until ``allow_drain`` is called.
+            clock_ms: the time by the clock that ``needs_drain`` is asked with, such as a monotonic one; None if
+                that is the clock of ``now_ms``.
 
         Raises:
             NotLeaderError: the epoch is over, or the accumulator is closed.
@@ -161,7 +164,8 @@ class BatchAccumulator:
             raise ValueError("a record without a key needs a value that is not empty")
         timestamp = self._timestamp(now_ms)
         rows: list[Row] = [(timestamp, None, value) for value in values]
-        return self._append(epoch, rows, now_ms, required_base_offset, delay_drain)
+        opened_ms = now_ms if clock_ms is None else clock_ms
+        return self._append(epoch, rows, now_ms, opened_ms, required_base_offset, delay_drain)
 
     def append_records(
         self,
@@ -171,6 +175,7 @@ class BatchAccumulator:
         *,
         required_base_offset: int | None = None,
         delay_drain: bool = False,
+        clock_ms: int | None = None,
     ) -> int:
         """Append records with keys and headers, as ``append`` does; Kafka's metadata log has no such records.
 
@@ -180,7 +185,8 @@ class BatchAccumulator:
         """
         timestamp = self._timestamp(now_ms)
         rows: list[Row] = [(timestamp, key, value, tuple(headers)) for key, value, headers in records]
-        return self._append(epoch, rows, now_ms, required_base_offset, delay_drain)
+        opened_ms = now_ms if clock_ms is None else clock_ms
+        return self._append(epoch, rows, now_ms, opened_ms, required_base_offset, delay_drain)
 
     def _timestamp(self, now_ms: int) -> int:
         """Return the open batch's time, since most records go into that batch."""
@@ -191,6 +197,7 @@ class BatchAccumulator:
         epoch: int,
         rows: "list[Row]",
         now_ms: int,
+        opened_ms: int,
         required_base_offset: int | None,
         delay_drain: bool,
     ) -> int:
@@ -203,7 +210,7 @@ class BatchAccumulator:
         if required_base_offset is not None and required_base_offset != self._next_offset:
             raise NonContiguousAppendError(f"the next offset is {self._next_offset}, not {required_base_offset}")
         self._check_place(len(rows), now_ms)
-        batch, size_bytes = self._batch_for(rows, now_ms)
+        batch, size_bytes = self._batch_for(rows, now_ms, opened_ms)
         batch.memory.resize(size_bytes)
         # All checks have passed. State changes from here on.
         if batch is not self._open:
@@ -217,7 +224,7 @@ class BatchAccumulator:
         self._next_offset += len(rows)
         return self._next_offset - 1
 
-    def _batch_for(self, rows: "list[Row]", now_ms: int) -> tuple[OpenBatch, int]:
+    def _batch_for(self, rows: "list[Row]", now_ms: int, opened_ms: int) -> tuple[OpenBatch, int]:
         """Stage the records in the open batch if they fit in it, else in a new one; return it, and its size then."""
         count = len(rows)
         if count > self.max_batch_records:
@@ -229,7 +236,7 @@ class BatchAccumulator:
         builder = RecordBatchBuilder(
             self._next_offset, partition_leader_epoch=self.epoch, compression_type=self.compression_type
         )
-        batch = OpenBatch(builder, now_ms, self.memory.lease())
+        batch = OpenBatch(builder, now_ms, self.memory.lease(), opened_ms)
         size_bytes = batch.stage(rows)
         self._check_size(size_bytes)
         return batch, size_bytes
@@ -343,7 +350,11 @@ class BatchAccumulator:
     # Draining
 
     def needs_drain(self, now_ms: int) -> bool:
-        """Return whether a batch is due: one is completed and may be drained, or the open one has lingered enough."""
+        """Return whether a batch is due: one is completed and may be drained, or the open one has lingered enough.
+
+        Args:
+            now_ms: the time by the clock of ``clock_ms``, if the records were appended with that.
+        """
         return self.time_until_drain_ms(now_ms) == 0
 
     def time_until_drain_ms(self, now_ms: int) -> int | None:
@@ -352,7 +363,7 @@ class BatchAccumulator:
             return 0
         if self._open is None or self.linger_ms is None:
             return None
-        elapsed = now_ms - self._open.timestamp
+        elapsed = now_ms - self._open.opened_ms
         return self.linger_ms - elapsed if 0 <= elapsed < self.linger_ms else 0
 
     def force_drain(self) -> None:

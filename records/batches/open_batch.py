@@ -95,6 +95,7 @@ class OpenBatch:
         builder: encodes the records.
         timestamp: in ms.
         memory: the lease for the batch's uncompressed size.
+        opened_ms: when it was opened, by the clock that says how long it lingers.
 
     Source: BatchBuilder.
     """
@@ -102,6 +103,7 @@ class OpenBatch:
     builder: RecordBatchBuilder
     timestamp: int
     memory: MemoryLease
+    opened_ms: int
 
     @property
     def record_count(self) -> int:

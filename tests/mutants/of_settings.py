@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wrong settings, and wrong uses of the two clocks: what is tried for ever, held for ever, or never written."""
+"""Work without end: settings and clocks that make a core try for ever, or wait for ever, and sums over all history."""
 
 from typing import Any, Final
 
 import attrs
 
+from raftlog.quorum.leading import leading_epoch
 from raftlog.quorum.quorum_config import QuorumConfig
-from tests.mutants.planting import Mutant, Wrong, instead_of_property, swapped
+from raftlog.quorum.replica import LocalReplica
+from raftlog.records.batches.accumulator import BatchAccumulator
+from tests.mutants.planting import Mutant, Wrong, instead, instead_of_property, swapped
 
+ACCUMULATOR: Final = "tests/records/batches/test_accumulator.py"
+APPENDING: Final = "tests/quorum/leading/test_appending.py"
+MEMBERSHIP: Final = "tests/quorum/test_membership.py"
 SETTINGS: Final = "tests/quorum/test_quorum_config.py"
 
 
@@ -23,7 +29,64 @@ def _without_a_least(config: Any) -> int:
     return int(config.fetch_timeout_ms // 2)
 
 
+def _by_the_time_of_day(core: Any) -> bool:
+    leadership = core.leadership
+    batches = None if leadership is None or leadership.flushing is not None else leadership.batches
+    return batches is not None and bool(batches.needs_drain(core.wall_ms))
+
+
+def _due_by_the_time_of_day(right: Wrong) -> Wrong:
+    def append(batches: Any, *arguments: Any, **options: Any) -> Any:
+        return right(batches, *arguments, **{**options, "clock_ms": None})
+
+    return append
+
+
+def _looking_at_all(right: Wrong) -> Wrong:
+    def note_membership(core: Any) -> None:
+        core._membership_of = None
+        right(core)
+
+    return note_membership
+
+
+def _looking_at_none(right: Wrong) -> Wrong:
+    def note_membership(core: Any) -> None:
+        right(core)
+        core._next_voters_offset = 2**63
+
+    return note_membership
+
+
 MUTANTS: Final = (
+    Mutant(
+        "R-linger-by-wall",
+        "records are written after the linger, even if the time of day stands still",
+        "the seam: wall time only stamps records",
+        instead(leading_epoch, "is_append_due", _by_the_time_of_day),
+        (APPENDING,),
+    ),
+    Mutant(
+        "R-linger-begin",
+        "the linger begins by the clock that ends it",
+        "the seam: wall time only stamps records",
+        swapped(BatchAccumulator, "append", _due_by_the_time_of_day),
+        (ACCUMULATOR, APPENDING),
+    ),
+    Mutant(
+        "R-membership-cost",
+        "a commit costs an observer nothing for the voter sets of the past",
+        "a loop over all voter sets at each commit",
+        swapped(LocalReplica, "_note_membership", _looking_at_all),
+        (MEMBERSHIP,),
+    ),
+    Mutant(
+        "R-membership-missed",
+        "a replica knows that it is a voter when the set that says so is committed",
+        "KafkaRaftClient, auto-join after a removal",
+        swapped(LocalReplica, "_note_membership", _looking_at_none),
+        (MEMBERSHIP,),
+    ),
     Mutant(
         "R-no-pause",
         "no setting lets a replica try something for ever at one time",

@@ -37,7 +37,9 @@ def append(
         raise NotLeaderError(f"epoch {epoch}: this replica is {type(replica.role).__name__} in epoch {replica.epoch}")
     if len(leadership.pending) >= replica.config.max_uncommitted_appends:
         raise BufferExhaustedError(f"{len(leadership.pending)} appends are not committed yet")
-    last_offset = batches.append(epoch, values, replica.wall_ms, required_base_offset=required_base_offset)
+    last_offset = batches.append(
+        epoch, values, replica.wall_ms, required_base_offset=required_base_offset, clock_ms=replica.now_ms
+    )
     appended = PendingAppend(replica.outbox.new_number(), last_offset)
     leadership.pending.append(appended)
     return appended

@@ -102,7 +102,7 @@ def is_append_due(replica: LocalReplica) -> bool:
     """Whether what was collected is to be written now."""
     leadership = replica.leadership
     batches = None if leadership is None or leadership.flushing is not None else leadership.batches
-    return batches is not None and batches.needs_drain(replica.wall_ms)
+    return batches is not None and batches.needs_drain(replica.now_ms)
 
 
 def _append(replica: LocalReplica, leadership: Leadership, batches: BatchAccumulator) -> None:

@@ -15,12 +15,14 @@ from raftlog.errors import (
     RaftLogError,
     UnknownEpochError,
 )
+from raftlog.log.replicated_log import Isolation
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.quorum.quorum_config import QuorumConfig
 from raftlog.quorum.raft import Raft, StartingPoint
 from raftlog.quorum.seam.effects import AppendAsLeader, AppendOutcome, EndAppend, EnterEpoch, FlushLog
 from raftlog.quorum.seam.log_view import control_record_view, log_view
 from raftlog.records.batches.accumulator import MAX_UNDRAINED_BATCHES
+from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.limits import MAX_BATCH_SIZE
 from tests.quorum.leading.leaders import ENDS, LOG_END, SlowDisk, fetch, leader_of
 from tests.quorum.messages import begin_quorum_epoch_request
@@ -50,6 +52,22 @@ def test_appends_are_written_together_after_the_linger() -> None:
     core.sleep(1)
     assert core.log.end_offset.offset == LOG_END + 3
     assert core.log.flushed_offset == LOG_END + 3
+
+
+@given(st.lists(st.integers(0, 10**12), min_size=3, max_size=3))
+def test_the_time_of_day_stamps_records_and_ends_no_linger(wall_ms: list[int]) -> None:
+    """Wherever the time of day jumps or stands still, the records are written after the linger, with its first time."""
+    core = leader_of((1,))
+    core.raft.tick(core.now_ms, wall_ms[0])
+    core.append(b"a")
+    start_ms, end_offset = core.now_ms, core.log.end_offset.offset
+    for passed_ms, now_wall_ms in zip((LINGER_MS - 1, LINGER_MS), wall_ms[1:], strict=True):
+        assert core.raft.deadline_ms == start_ms + LINGER_MS
+        core.raft.tick(start_ms + passed_ms, now_wall_ms)
+        core.settle()
+        assert core.log.end_offset.offset == end_offset + (passed_ms == LINGER_MS)
+    batches = RecordBatch(bytes(core.log.read(end_offset, Isolation.UNCOMMITTED).records))
+    assert batches.max_timestamp == wall_ms[0]
 
 
 def test_an_append_is_committed_when_a_majority_has_flushed_it() -> None:

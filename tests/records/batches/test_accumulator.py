@@ -212,6 +212,17 @@ def test_a_clock_that_goes_back_ends_the_linger() -> None:
     assert one.needs_drain(TIMESTAMP - 1)
 
 
+def test_the_linger_may_have_a_clock_of_its_own() -> None:
+    """The first record of a batch begins it by that clock; the other time only stamps the records."""
+    one = accumulator(linger_ms=25)
+    one.append(EPOCH, [b"a"], TIMESTAMP, clock_ms=100)
+    one.append_records(EPOCH, [KeyedRecord(b"k", b"b", ())], TIMESTAMP - 1, clock_ms=120)
+    assert [one.time_until_drain_ms(clock_ms) for clock_ms in (100, 124, 125)] == [25, 1, 0]
+    assert RecordBatch(drained_bytes(one)[0]).max_timestamp == TIMESTAMP
+    one.append_records(EPOCH, [KeyedRecord(b"k", b"b", ())], TIMESTAMP, clock_ms=7)
+    assert one.time_until_drain_ms(31) == 1
+
+
 def test_a_forced_batch_stays_before_a_leader_change() -> None:
     """Records before a control batch are in a batch before it, and those after it in a batch after it."""
     one = accumulator()
