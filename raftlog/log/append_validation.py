@@ -182,7 +182,8 @@ def check_append_as_follower(
         What is to be written, or None if nothing is left.
 
     Raises:
-        NonContiguousAppendError, InvalidRecordError, BatchTooLargeError, CorruptBatchError: as for ``check_append``.
+        NonContiguousAppendError, InvalidRecordError, BatchTooLargeError, CorruptBatchError, MissingExtraError: as for
+            ``check_append``.
 
     Source: KafkaRaftLog#appendAsFollower, UnifiedLog#analyzeAndValidateRecords. Differs: DECISIONS.md 14.
     """

@@ -193,6 +193,7 @@ class ReplicatedLog(Protocol):
                 can follow.
             BatchTooLargeError: 2 GiB in total.
             CorruptBatchError: a batch is corrupt.
+            MissingExtraError: a control batch cannot be decompressed.
             OutOfSpaceError, StorageError: as for ``append_as_leader``.
 
         Source: KafkaRaftLog#appendAsFollower. Differs: DECISIONS.md 14, gaps are refused.

@@ -71,6 +71,8 @@ def deadline_ms(replica: LocalReplica) -> int | None:
         next_resumption_ms(replica) if replica.listeners else None,
         cleaning_deadline_ms(replica),
         replica.snapshots.pause_until_ms,
+        replica.refusals.pause_until_ms,
+        replica.refusals.stand_ms,
         None if replica.shutdown is None else replica.shutdown.deadline_ms,
     ):
         if due_ms is not None and due_ms > now_ms and (next_ms is None or due_ms < next_ms):

@@ -17,6 +17,8 @@ from raftlog.quorum.elections.standing import advance_election, begin_election
 from raftlog.quorum.following.fetching import learn_high_watermark
 from raftlog.quorum.following.fetching_snapshot import may_be_refused, note_snapshot_work, refuse_fetched_snapshot
 from raftlog.quorum.inputs.application import ApplicationInputs
+from raftlog.quorum.inputs.refused_work import note_refused_work
+from raftlog.quorum.leading.holding_voters import has_more_to_serve
 from raftlog.quorum.leading.leading_epoch import note_log_work
 from raftlog.quorum.leading.serving import answer_parked, answer_read
 from raftlog.quorum.leading.serving_snapshots import answer_snapshot_read
@@ -252,12 +254,36 @@ class Raft(ApplicationInputs):
         learn_high_watermark(replica)
         keep_leadership(replica)
         end_offset = log.state.end_offset
+        if replica.refusals.count and end_offset > before.state.end_offset:
+            replica.refusals.forget()
         if replica.leadership is not None:
             known = replica.high_watermark
             note_log_work(replica, number)
-            if replica.high_watermark != known or end_offset > before.state.end_offset:
+            if replica.high_watermark != known or has_more_to_serve(replica.leadership, before, log):
                 answer_parked(replica, replica.leadership)
         act(self._replica)
+
+    def log_refused(self, number: int, log: LogView, reason: str, *, is_full: bool) -> None:
+        """Note that the log has refused work, and has the same records as before: the replica stays up.
+
+        A leader resigns, and the appends that were refused end FAILED. A follower fetches again after a pause. With a
+        full disk, this replica votes, but begins no election for a while. Pauses double, up to a limit.
+
+        For work on a fetched snapshot, call ``snapshot_refused``. If it is not known what the log has, if a flush has
+        failed, or if the log could not restart at a snapshot, call ``effect_failed``.
+
+        Args:
+            number: of the effect.
+            log: the log as it is now.
+            reason: why.
+            is_full: whether the disk had no room.
+
+        Raises:
+            ValueError: as for ``log_changed``. Nothing has changed.
+        """
+        if self._replica.halt_reason is None:
+            note_refused_work(self._replica, number, log, reason, is_full=is_full)
+            act(self._replica)
 
     def log_read(self, number: int, records: bytes | memoryview) -> None:
         """Note what was read of the log. A read that is no longer needed is ignored."""

@@ -18,6 +18,7 @@ from raftlog.quorum.connections import Connections
 from raftlog.quorum.leadership import Leadership
 from raftlog.quorum.listener_context import ListenerContext
 from raftlog.quorum.quorum_config import QuorumConfig
+from raftlog.quorum.refusals.log_refusals import LogRefusals
 from raftlog.quorum.roles.draws import Draws
 from raftlog.quorum.roles.roles import (
     Follower,
@@ -110,9 +111,11 @@ class LocalReplica:
         sent: the requests that await a response, by the number of their effect.
         fetched_high_watermark: the leader's, from the last Fetch in this role; -1 if it is not known.
         leadership: what this replica knows as a leader; None if it is none.
+        refusals: what the log has refused since it last took records.
         listeners: by number, those that are still reading after they were unregistered included.
         has_been_voter: whether this replica, with its directory id, is known to have been a committed voter.
         shutdown: the one that was asked for, or None.
+        disowned_epoch: the last epoch that this replica was said to lead, and does not know of; -1 if there is none.
         halt_reason: why this replica has stopped for good, or None.
     """
 
@@ -135,10 +138,12 @@ class LocalReplica:
     sent: dict[int, SentRequest] = attrs.field(factory=dict, init=False)
     fetched_high_watermark: int = attrs.field(default=-1, init=False)
     leadership: Leadership | None = attrs.field(default=None, init=False)
+    refusals: LogRefusals = attrs.field(factory=LogRefusals, init=False)
     listeners: dict[int, ListenerContext] = attrs.field(factory=dict, init=False)
     _membership_of: ControlRecordView | None = attrs.field(default=None, init=False)
     _next_voters_offset: int = attrs.field(default=-1, init=False)
     shutdown: Shutdown | None = attrs.field(default=None, init=False)
+    disowned_epoch: int = attrs.field(default=-1, init=False)
     halt_reason: str | None = attrs.field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -189,10 +194,11 @@ class LocalReplica:
     def may_begin_election(self) -> bool:
         """Whether this replica may ask for votes now: it is a voter, there are epochs left, and its log is at rest.
 
-        Not while it shuts down.
+        Not while it shuts down, and not for a while after the disk was full.
         """
         is_possible = self.may_stand and self.is_voter and self.epoch < MAX_EPOCH
-        return is_possible and self.is_log_at_rest and not self.has_unflushed_records and self.shutdown is None
+        is_ready = self.is_log_at_rest and not self.has_unflushed_records and self.refusals.stand_ms <= self.now_ms
+        return is_possible and is_ready and self.shutdown is None
 
     @property
     def leader_id(self) -> int | None:
@@ -274,8 +280,8 @@ class LocalReplica:
 
     @property
     def is_fetching_paused(self) -> bool:
-        """Whether nothing is to be fetched for now, because a snapshot was refused."""
-        return self.now_ms < self.snapshots.pause_until_ms
+        """Whether nothing is to be fetched for now, because a snapshot was refused, or records were."""
+        return self.now_ms < self.snapshots.pause_until_ms or self.now_ms < self.refusals.pause_until_ms
 
     def check_log_report(self, number: int, log: LogView) -> None:
         """Check that a report on the log is the one that is due, with a view of the log as it is now.

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from raftlog.quorum.replica import LocalReplica
-from raftlog.quorum.roles.roles import Follower, KnownLeader, Leader, Resigned
+from raftlog.quorum.roles.roles import Candidate, Follower, KnownLeader, Leader, Resigned
 from raftlog.quorum.roles.transitions import EpochLearned, LeaderLearned
 from raftlog.quorum.seam.identity import ReceivedRequest
 from raftlog.records.messages.raft.endpoints import NodeEndpoint
@@ -71,13 +71,18 @@ def learn_leader(replica: LocalReplica, epoch: int, leader: int | None, endpoint
         leader: the id of its leader, or None.
         endpoints: where the leader listens; empty if that is not known.
 
-    If the epoch has another leader already, the replica halts.
+    If the epoch has another leader already, the replica halts. A leader with this replica's id, as which this replica
+    does not know itself, had a disk that was replaced. It is unknown, and no vote is given in its epoch.
 
     Source: KafkaRaftClient#maybeTransition. Differs: DECISIONS.md 54.
     """
     if not _is_consistent(replica, epoch, leader):
         replica.halt(f"epoch {epoch} has two leaders: {replica.leader_id} and {leader}")
         return
+    if leader == replica.identity.key.id and not (
+        isinstance(replica.role, Leader | Resigned) and epoch == replica.epoch
+    ):
+        replica.disowned_epoch, leader = epoch, None
     known = KnownLeader(leader, endpoints) if leader is not None and endpoints else None
     if epoch > replica.epoch:
         replica.change_role(EpochLearned(epoch, leader) if known is None else LeaderLearned(epoch, known))
@@ -88,10 +93,9 @@ def learn_leader(replica: LocalReplica, epoch: int, leader: int | None, endpoint
 def _is_consistent(replica: LocalReplica, epoch: int, leader: int | None) -> bool:
     """Whether what a peer says about the leader of an epoch agrees with what this replica knows."""
     if leader is None or epoch != replica.epoch:
-        return leader != replica.identity.key.id
-    if leader == replica.identity.key.id:
-        return isinstance(replica.role, Leader | Resigned)
-    return replica.leader_id in (None, leader)
+        return True
+    is_candidate = isinstance(replica.role, Candidate) and leader == replica.identity.key.id
+    return replica.leader_id in (None, leader) and not is_candidate
 
 
 def _is_news(replica: LocalReplica, leader: KnownLeader) -> bool:

@@ -6,8 +6,8 @@ from typing import Final, NamedTuple
 
 import attrs
 
-from raftlog.invariants import invariant
 from raftlog.offsets import OffsetAndEpoch
+from raftlog.quorum.refusals.pauses import doubled_pause_ms
 from raftlog.voters.voter_set import ReplicaKey
 
 MAX_PINS: Final = 1000
@@ -131,9 +131,7 @@ class SnapshotWork:
         """
         self.refusals += 1
         self.refusal_reason = reason
-        pause_ms = min(max(first_pause_ms, 1) << min(self.refusals - 1, 30), max(longest_pause_ms, 1))
-        invariant(pause_ms > 0, "a pause of {} ms after {} refusals", pause_ms, self.refusals)
-        self.pause_until_ms = now_ms + pause_ms
+        self.pause_until_ms = now_ms + doubled_pause_ms(self.refusals, first_pause_ms, longest_pause_ms)
 
     def accept(self) -> None:
         """Note that a fetched snapshot is in place."""

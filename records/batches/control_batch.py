@@ -156,12 +156,15 @@ def control_batch_problem(batch: RecordBatch, *, knows_levels: bool = False) -> 
     """Describe in one clause what is wrong with the records of a control batch; None if nothing is.
 
     The CRC is not checked. A control record of an unknown type counts as sound, since a newer Kafka may have written
-    it. So does a batch whose codec's package is not installed, since it cannot be read.
+    it. So does a batch in an existing log whose codec's package is not installed, since it cannot be read.
 
     Args:
         batch: the batch.
         knows_levels: whether an unknown level of kraft.version is a problem too. Pass True before an append; in an
             existing log it comes from a newer version, and is not damage.
+
+    Raises:
+        MissingExtraError: before an append, the codec's package is not installed: no state machine could follow.
     """
     try:
         records = batch.records(check_crc=False, max_size=limits.MAX_BATCH_SIZE)
@@ -173,6 +176,8 @@ def control_batch_problem(batch: RecordBatch, *, knows_levels: bool = False) -> 
     except DecodeError as error:
         return f"a control batch that does not read: {error.reason}"
     except MissingExtraError:
+        if knows_levels:
+            raise
         return None
     return None
 

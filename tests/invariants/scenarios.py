@@ -43,6 +43,7 @@ from tests.file_logs import (
 from tests.invariants.planting import Operation, Scenario
 from tests.log.control_batches import voters
 from tests.quorum.following.followers import DATA, FollowerOfTwo
+from tests.quorum.full_disks import FullDisk
 from tests.quorum.messages import (
     CLUSTER,
     LOCAL,
@@ -329,6 +330,21 @@ LEADING: Final = Scenario(
         lambda core: core.sleep(3_000),
     ),
 )
+
+
+def _fill_disk(core: SingleReplica) -> None:
+    FullDisk(core.log).is_full = True
+
+
+WITHOUT_ROOM: Final = Scenario(
+    LEADING.make,
+    (
+        *LEADING.operations[:4],
+        _fill_disk,
+        lambda core: core.append(b"a"),
+        lambda core: core.sleep(30),
+    ),
+)
 LISTENING: Final = Scenario(
     lambda: SingleReplica(
         ReplicaIdentity(
@@ -378,6 +394,7 @@ SCENARIOS: Final = {
     "the consensus core": CORE,
     "a snapshot that is fetched": FETCHING,
     "leading an epoch": LEADING,
+    "leading without room on the disk": WITHOUT_ROOM,
     "listening": LISTENING,
     "splitting": SPLITTING,
     "a log in files": FILE_LOG,

@@ -46,6 +46,8 @@ BOOTSTRAP = (HostPort("b1", 9990), HostPort("b2", 9991))
 NEVER_MS = 2**62
 FATAL = {
     "must be in the set of voters": False,
+    f"with leader OptionalInt[{LOCAL.id}] and epoch": False,
+    "since it matches the local node.id": False,
     "which is inconsistent with current leader": True,
     "Unknown leader endpoints": False,
     "request from the leader itself": False,
@@ -56,7 +58,7 @@ FATAL = {
 }
 """What ends a sequence: Kafka's client dies, or the two go different ways; and whether raftlog's replica stops.
 
-By a part of Kafka's message; each is in DECISIONS.md, 54.
+By a part of Kafka's message, the first that fits; each is in DECISIONS.md, 54.
 """
 
 
@@ -224,7 +226,8 @@ class BothReplicas:
             fetch_max_bytes=numbers[6],
             append_linger_ms=0,
             auto_join=self.is_joining,
-            new_voter_stabilization_ms=0,  # Kafka's checks alone (DECISIONS.md, 57).
+            new_voter_stabilization_ms=0,  # Kafka's checks alone (DECISIONS.md, 57 and 66).
+            pause_after_refused_fetch=False,  # As Kafka does (DECISIONS.md, 54).
         )
         self.cluster_id, self.listener, self.wall_ms = words[7], words[8], int(words[9])
 

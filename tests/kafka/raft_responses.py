@@ -42,6 +42,7 @@ from raftlog.records.messages.raft.voter_messages import (
     UpdateRaftVoterResponse,
     UpdateRaftVoterResponseCurrentLeader,
 )
+from tests.kafka.raft_draws import LOCAL
 from tests.kafka.raft_snapshot_inputs import RaftSnapshotInputs
 
 
@@ -69,6 +70,8 @@ class RaftResponses(RaftSnapshotInputs):
         known = leader_id(self.core.raft.role)
         if epoch == self.core.raft.role.epoch and known is not None and leader >= 0:
             leader = known
+        if known is None and not isinstance(self.core.raft.role, Candidate) and self.random.random() < 0.003:
+            leader = LOCAL.id  # Kafka dies of it.
         error = ErrorCode.NONE
         if epoch > self.core.raft.role.epoch:
             error = ErrorCode.FENCED_LEADER_EPOCH

@@ -4,13 +4,20 @@
 from collections.abc import Sequence
 
 from raftlog.offsets import OffsetAndEpoch
+from raftlog.records.batches.compression import CompressionType
 from raftlog.snapshot.memory_raw import MemoryRawSnapshotWriter
 from raftlog.snapshot.writer import RecordsSnapshotWriter
 from raftlog.voters.kraft_version import KRaftVersion
 from raftlog.voters.voter_set import VoterSet
 
 
-def snapshot_bytes(snapshot_id: OffsetAndEpoch, voters: VoterSet, values: Sequence[bytes] = (b"state",)) -> bytes:
+def snapshot_bytes(
+    snapshot_id: OffsetAndEpoch,
+    voters: VoterSet,
+    values: Sequence[bytes] = (b"state",),
+    *,
+    compression_type: CompressionType = CompressionType.NONE,
+) -> bytes:
     """Return a whole snapshot of kraft.version 1 with a set of voters and some records."""
     held: dict[OffsetAndEpoch, bytes] = {}
     with RecordsSnapshotWriter(
@@ -19,6 +26,7 @@ def snapshot_bytes(snapshot_id: OffsetAndEpoch, voters: VoterSet, values: Sequen
         last_contained_log_timestamp=0,
         kraft_version=KRaftVersion.KRAFT_VERSION_1,
         voter_set=voters,
+        compression_type=compression_type,
     ) as writer:
         writer.append(values, 0)
         writer.freeze(0)

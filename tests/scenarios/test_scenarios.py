@@ -13,6 +13,7 @@ from tests.scenarios.world import World
 from tests.scenarios.worlds.application_world import APPLICATION_WORLDS
 from tests.scenarios.worlds.audit_world import AUDIT_WORLDS
 from tests.scenarios.worlds.election_world import ELECTION_WORLDS
+from tests.scenarios.worlds.failure_world import FAILURE_WORLDS
 from tests.scenarios.worlds.log_world import LOG_WORLDS
 from tests.scenarios.worlds.recovery_world import RECOVERY_WORLDS
 from tests.scenarios.worlds.snapshot_fetch_world import SNAPSHOT_FETCH_WORLDS
@@ -26,6 +27,7 @@ WORLDS: Final[dict[str, dict[str, Callable[[], World]]]] = {
     "audit": AUDIT_WORLDS,
     "disk": APPLICATION_WORLDS,
     "elections": ELECTION_WORLDS,
+    "failures": FAILURE_WORLDS,
     "joining": UPGRADE_WORLDS,
     "leading": ELECTION_WORLDS,
     "listeners": APPLICATION_WORLDS,

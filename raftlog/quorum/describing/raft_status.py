@@ -72,6 +72,9 @@ class RaftStatus:
         is_quarantined: whether the log has lost records that may have been acknowledged: it neither votes nor stands.
         is_out_of_epochs: whether the epoch is the highest one, 2**31 - 1: this replica stands for no election any more.
         halt_reason: why the replica has stopped for good, or None.
+        log_refusal: why the log has refused records, which are tried again after a pause; None if it takes them.
+        is_disk_full: whether it has refused them for want of room: this replica fetches seldom, and leads no epoch.
+        snapshot_refusal: why the last snapshot that was fetched was refused, so that it is fetched again, or None.
         fetchers: if it leads, the other replicas by id: all voters, and the observers that have fetched.
     """
 
@@ -92,6 +95,9 @@ class RaftStatus:
     is_quarantined: bool
     is_out_of_epochs: bool
     halt_reason: str | None
+    log_refusal: str | None
+    is_disk_full: bool
+    snapshot_refusal: str | None
     fetchers: tuple[FetcherStatus, ...]
 
 
@@ -116,6 +122,9 @@ def raft_status(replica: LocalReplica) -> RaftStatus:
         is_quarantined=log.is_quarantined,
         is_out_of_epochs=replica.epoch >= MAX_EPOCH,
         halt_reason=replica.halt_reason,
+        log_refusal=replica.refusals.reason,
+        is_disk_full=replica.refusals.is_full,
+        snapshot_refusal=replica.snapshots.refusal_reason,
         fetchers=() if leadership is None else _fetchers(replica, leadership),
     )
 

@@ -14,8 +14,10 @@ from raftlog.disk_work import DiskWork
 from raftlog.errors import (
     BatchTooLargeError,
     DecodeError,
+    MissingExtraError,
     NonContiguousAppendError,
     OffsetOutOfRangeError,
+    OutOfSpaceError,
     RaftLogError,
     WorkUnderWayError,
 )
@@ -38,6 +40,8 @@ from raftlog.quorum.seam.effects import (
     TruncateToEndOffset,
 )
 
+_BAD_RECORDS: Final = (DecodeError, NonContiguousAppendError, BatchTooLargeError, MissingExtraError)
+
 
 def _store(driven: Driven, effect: StoreElectionState) -> None:
     number = effect.number
@@ -47,21 +51,20 @@ def _store(driven: Driven, effect: StoreElectionState) -> None:
 
 
 def _enter_epoch(driven: Driven, effect: EnterEpoch) -> None:
-    driven.work_on_log(effect.number, lambda: driven.log.prepare_leader_epoch(effect.epoch))
+    driven.try_on_log(effect.number, lambda: driven.log.prepare_leader_epoch(effect.epoch))
 
 
 def _append_as_leader(driven: Driven, effect: AppendAsLeader) -> None:
-    driven.work_on_log(effect.number, lambda: driven.log.prepare_append_as_leader(effect.batches, effect.epoch))
+    driven.try_on_log(effect.number, lambda: driven.log.prepare_append_as_leader(effect.batches, effect.epoch))
 
 
 def _append_as_follower(driven: Driven, effect: AppendAsFollower) -> None:
-    def prepare() -> DiskWork[Any]:
-        try:
-            return driven.log.prepare_append_as_follower(effect.records, effect.epoch)
-        except (DecodeError, NonContiguousAppendError, BatchTooLargeError):
-            return DiskWork.done(None)  # A peer cannot stop this replica by what it sends: it fetches again.
+    """Append what a leader has sent, which cannot stop this replica: it fetches again after a pause."""
 
-    driven.work_on_log(effect.number, prepare)
+    def prepare() -> DiskWork[Any]:
+        return driven.log.prepare_append_as_follower(effect.records, effect.epoch)
+
+    driven.try_on_log(effect.number, prepare, *_BAD_RECORDS)
 
 
 def _flush(driven: Driven, effect: FlushLog) -> None:
@@ -69,15 +72,15 @@ def _flush(driven: Driven, effect: FlushLog) -> None:
 
 
 def _truncate(driven: Driven, effect: TruncateToEndOffset) -> None:
-    driven.work_on_log(effect.number, lambda: driven.log.prepare_truncate_to_end_offset(effect.end_offset))
+    driven.try_on_log(effect.number, lambda: driven.log.prepare_truncate_to_end_offset(effect.end_offset))
 
 
 def _read(driven: Driven, effect: ReadLog) -> None:
-    """Read for a follower. If the records were truncated or deleted since it asked, there is nothing for it."""
+    """Read for a follower. There is nothing for it if the records are gone, or no file can be opened."""
     records: bytes | memoryview = b""
     try:
         records = driven.log.read(effect.offset, Isolation.UNCOMMITTED, effect.max_size_bytes).records
-    except (OffsetOutOfRangeError, WorkUnderWayError):
+    except (OffsetOutOfRangeError, OutOfSpaceError, WorkUnderWayError):
         pass
     except RaftLogError as error:
         driven.fail(effect.number, error)

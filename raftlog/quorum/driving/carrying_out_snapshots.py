@@ -10,11 +10,21 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from raftlog.disk_work import DiskWork
-from raftlog.errors import DecodeError, InvalidSnapshotIdError, OutOfSpaceError, RaftLogError
+from raftlog.errors import (
+    DecodeError,
+    InvalidSnapshotIdError,
+    MissingExtraError,
+    MissingFileError,
+    OffsetOutOfRangeError,
+    OutOfSpaceError,
+    QuarantinedLogError,
+    RaftLogError,
+    WorkUnderWayError,
+)
 from raftlog.invariants import present
 from raftlog.log.snapshots import begin_snapshot
 from raftlog.quorum.driving.disk_queue import Job
-from raftlog.quorum.driving.driven import Driven
+from raftlog.quorum.driving.driven import Driven, described
 from raftlog.quorum.seam.snapshot_effects import (
     AbandonFetchedSnapshot,
     AbandonSnapshot,
@@ -30,6 +40,19 @@ from raftlog.quorum.seam.snapshot_effects import (
 )
 from raftlog.snapshot.raw import RawSnapshotWriter
 
+_REFUSALS: Final = (DecodeError, MissingExtraError, OutOfSpaceError)
+"""Errors after which there is no such snapshot, and nothing else has changed."""
+
+_UNTIMELY: Final = (
+    InvalidSnapshotIdError,
+    MissingExtraError,
+    OffsetOutOfRangeError,
+    OutOfSpaceError,
+    QuarantinedLogError,
+    WorkUnderWayError,
+)
+"""Errors after which the application's snapshot has not begun, and nothing else has changed."""
+
 
 def _fetched(driven: Driven) -> RawSnapshotWriter:
     return present(driven.fetched, "the snapshot that is being fetched")
@@ -40,8 +63,8 @@ def _work_on_fetched(driven: Driven, number: int, prepare: Callable[[], DiskWork
 
     def failed(error: RaftLogError) -> None:
         drop_fetched(driven)
-        if isinstance(error, DecodeError | OutOfSpaceError):
-            driven.raft.snapshot_refused(number, str(error))
+        if isinstance(error, _REFUSALS):
+            driven.raft.snapshot_refused(number, described(error))
         else:
             driven.fail(number, error)
 
@@ -91,16 +114,19 @@ def _restart(driven: Driven, effect: RestartAtLatestSnapshot) -> None:
 
 
 def _clean(driven: Driven, effect: CleanLog) -> None:
-    driven.work_on_log(effect.number, lambda: driven.log.prepare_clean(effect.wall_ms))
+    driven.try_on_log(effect.number, lambda: driven.log.prepare_clean(effect.wall_ms))
 
 
 def _read(driven: Driven, effect: ReadSnapshot) -> None:
+    """Read for a follower. If the file was deleted a moment ago, or cannot be opened now, it fetches records again."""
     chunk = None
     try:
         reader = driven.log.read_snapshot(effect.snapshot_id)
         if reader is not None:
             with reader:
                 chunk = SnapshotChunk(reader.size(), reader.read_at(effect.position, effect.max_size_bytes))
+    except (MissingFileError, OutOfSpaceError):
+        pass
     except RaftLogError as error:
         driven.fail(effect.number, error)
         return
@@ -112,7 +138,7 @@ def _begin(driven: Driven, effect: BeginSnapshot) -> None:
     offset = effect.snapshot_id.offset
     try:
         writer = begin_snapshot(driven.log, driven.viewer.machine, offset, now_ms=effect.wall_ms)
-    except (InvalidSnapshotIdError, OutOfSpaceError) as error:
+    except _UNTIMELY as error:
         _refuse(driven, effect.number, error)
     except RaftLogError as error:
         driven.fail(effect.number, error)
@@ -129,8 +155,8 @@ def _refuse(driven: Driven, number: int, error: RaftLogError) -> None:
     writer, driven.writer = driven.writer, None
     if writer is not None:
         writer.close()
-    driven.raft.snapshot_refused(number, str(error))
-    driven.application.snapshot_refused(number, str(error))
+    driven.raft.snapshot_refused(number, described(error))
+    driven.application.snapshot_refused(number, described(error))
 
 
 def _freeze(driven: Driven, effect: FreezeSnapshot) -> None:
@@ -141,7 +167,7 @@ def _freeze(driven: Driven, effect: FreezeSnapshot) -> None:
         driven.raft.snapshot_frozen(number)
 
     def failed(error: RaftLogError) -> None:
-        if isinstance(error, DecodeError | OutOfSpaceError):
+        if isinstance(error, _REFUSALS):
             _refuse(driven, number, error)
         else:
             driven.fail(number, error)

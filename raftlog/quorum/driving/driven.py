@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from raftlog.disk_work import DiskWork
-from raftlog.errors import QuarantinedLogError, RaftLogError
+from raftlog.errors import OutOfSpaceError, QuarantinedLogError, RaftLogError
 from raftlog.log.control_records import KRaftControlRecordStateMachine, update_state
 from raftlog.log.replicated_log import ReplicatedLog
 from raftlog.quorum.driving.disk_queue import DiskQueue, Job
@@ -48,6 +48,11 @@ class LogViewer:
         if known is None or machine.changes != self._changes:
             self._changes, self._control_records = machine.changes, (known := control_record_view(machine))
         return log_view(self.log, known)
+
+
+def described(error: RaftLogError) -> str:
+    """Return the kind of an error, and what it says."""
+    return f"{type(error).__name__}: {error}"
 
 
 @attrs.define(eq=False)
@@ -90,6 +95,32 @@ class Driven:
         report, failed = functools.partial(self.report_log, number), functools.partial(self.fail, number)
         self.log_queue.add(Job(number, prepare, report, failed))
 
+    def try_on_log(self, number: int, prepare: Callable[[], DiskWork[Any]], *refusals: type[RaftLogError]) -> None:
+        """Do something to the log in its turn, which leaves the log as it was if the disk is full.
+
+        Args:
+            number: of the effect.
+            prepare: returns the work.
+            refusals: the errors after which the log is as it was, too.
+        """
+
+        def failed(error: RaftLogError) -> None:
+            is_full = isinstance(error, OutOfSpaceError)
+            if is_full or isinstance(error, refusals):
+                self._report_refusal(number, error, is_full=is_full)
+            else:
+                self.fail(number, error)
+
+        self.log_queue.add(Job(number, prepare, functools.partial(self.report_log, number), failed))
+
+    def _report_refusal(self, number: int, refusal: RaftLogError, *, is_full: bool) -> None:
+        try:
+            view = self.viewer.view()
+        except RaftLogError as error:
+            self.fail(number, error)
+        else:
+            self.raft.log_refused(number, view, described(refusal), is_full=is_full)
+
     def report_log(self, number: int) -> None:
         """Report work on the log with a new view; if the log cannot be read, as failed."""
         try:
@@ -101,4 +132,4 @@ class Driven:
 
     def fail(self, number: int, error: RaftLogError) -> None:
         """Report that an effect has failed."""
-        self.raft.effect_failed(number, f"{type(error).__name__}: {error}")
+        self.raft.effect_failed(number, described(error))

@@ -84,7 +84,8 @@ def may_grant_vote(replica: LocalReplica, candidate: ReplicaKey, log_end: Offset
         log_end: end of the candidate's log, exclusive, with the epoch of its last record.
         is_pre_vote: whether the candidate only asks if it could win.
 
-    A replica that may have forgotten a vote, or has lost records, grants none. It grants none to a replica with its own
+    A replica that may have forgotten a vote, or has lost records, grants none, nor does one in an epoch that it is said
+    to have led. It grants none to a replica with its own
     id either, which must have another directory.
 
     Source: EpochState#canGrantVote. Differs: DECISIONS.md 54.
@@ -98,6 +99,8 @@ def may_grant_vote(replica: LocalReplica, candidate: ReplicaKey, log_end: Offset
     if not isinstance(role, Unattached | Prospective):
         return False
     voted = role.voted_key
+    if replica.disowned_epoch == replica.epoch:
+        return False
     if voted is not None:
         return voted.id == candidate.id and voted.directory_id in (None, candidate.directory_id)
     return role.leader_id is None and is_current

@@ -49,7 +49,8 @@ def flush_as_voter(replica: LocalReplica) -> None:
 
     The leader counts what the next Fetch says, and voters compare what the next vote request says.
     """
-    if replica.is_log_at_rest and replica.is_voter and not replica.log.is_quarantined:
+    is_possible = replica.is_log_at_rest and not replica.is_fetching_paused and not replica.log.is_quarantined
+    if is_possible and replica.is_voter:
         replica.work_on_log(FlushLog)
 
 
@@ -112,6 +113,8 @@ def handle_fetch_response(replica: LocalReplica, sent: SentRequest, response: Fe
     endpoints = _endpoints(replica, response.node_endpoints, leader.leader_id)
     outcome = handle_common(replica, answer.error_code, leader.leader_epoch, leader.leader_id, endpoints)
     role = replica.role
+    if _calls_for_a_pause(replica, answer):
+        return ResponseOutcome.FAILED
     if outcome is not ResponseOutcome.CONTINUE:
         return outcome
     if not isinstance(role, Follower) or sent.epoch != role.epoch or not replica.is_log_at_rest:
@@ -123,6 +126,15 @@ def handle_fetch_response(replica: LocalReplica, sent: SentRequest, response: Fe
         return turn_to_snapshot(replica, role, OffsetAndEpoch(named.end_offset, named.epoch))
     _append(replica, role, answer)
     return ResponseOutcome.DONE
+
+
+def _calls_for_a_pause(replica: LocalReplica, answer: FetchResponsePartitionData) -> bool:
+    """Whether a refused Fetch is followed by a pause, as otherwise the peer would be asked as fast as it answers.
+
+    If it has named a later epoch or a new leader, there is none: requests of the old role are forgotten by now.
+    Differs: Kafka asks again at once (DECISIONS.md 54).
+    """
+    return answer.error_code != 0 and replica.config.pause_after_refused_fetch
 
 
 def _only_answer(replica: LocalReplica, response: FetchResponse) -> FetchResponsePartitionData | None:

@@ -5,10 +5,11 @@
 
     append ──> collected ──(drained)──> handed to the log ──(high watermark)──> COMMITTED
                    │                          │
-                   └── leadership ends: FAILED └── leadership ends: UNKNOWN
+                   └── leadership ends: FAILED ├── leadership ends: UNKNOWN
+                                              └── the disk is full: FAILED
 
-Records that were handed to the log may be committed by the next leader, or truncated. Those that were not are lost for
-certain.
+Records that were handed to the log may be committed by the next leader, or truncated. Those that were not, or that it
+has refused, are lost for certain.
 
 Source: KafkaRaftClient#prepareAppend, #schedulePreparedAppend.
 """
@@ -16,6 +17,7 @@ Source: KafkaRaftClient#prepareAppend, #schedulePreparedAppend.
 from collections.abc import Sequence
 
 from raftlog.errors import BufferExhaustedError, NotLeaderError
+from raftlog.invariants import invariant
 from raftlog.quorum.leadership import Leadership, PendingAppend
 from raftlog.quorum.replica import LocalReplica
 from raftlog.quorum.seam.effects import AppendOutcome, EndAppend
@@ -34,7 +36,9 @@ def append(
     leadership = replica.leadership
     batches = None if leadership is None else leadership.batches
     if leadership is None or batches is None or replica.halt_reason is not None:
-        raise NotLeaderError(f"epoch {epoch}: this replica is {type(replica.role).__name__} in epoch {replica.epoch}")
+        role, refused = type(replica.role).__name__, replica.refusals.reason
+        why = "" if refused is None else f"; its log has refused records: {refused}"
+        raise NotLeaderError(f"epoch {epoch}: this replica is {role} in epoch {replica.epoch}{why}")
     if len(leadership.pending) >= replica.config.max_uncommitted_appends:
         raise BufferExhaustedError(f"{len(leadership.pending)} appends are not committed yet")
     last_offset = batches.append(
@@ -51,6 +55,17 @@ def end_committed(replica: LocalReplica, leadership: Leadership) -> None:
     while known is not None and pending and pending[0].last_offset < known:
         appended = pending.popleft()
         replica.outbox.tell(EndAppend(appended.number, appended.last_offset, AppendOutcome.COMMITTED))
+
+
+def withdraw_refused(replica: LocalReplica, leadership: Leadership) -> None:
+    """Note that the log has not taken the records that it was given last: they are lost for certain.
+
+    They were given to it at once, after all before them were flushed, and no part of them is in the log.
+    """
+    start, end, before = leadership.epoch_start_offset, replica.log.state.end_offset, leadership.handed_end_offset
+    invariant(start is None or start <= end, "epoch {} starts at {}, log end {}", leadership.epoch, start, end)
+    leadership.handed_end_offset = min(before, end)
+    invariant(leadership.handed_end_offset <= end, "handed to the log up to {}, log end {}", before, end)
 
 
 def end_uncommitted(replica: LocalReplica, leadership: Leadership) -> None:

@@ -54,11 +54,29 @@ def is_caught_up(replica: LocalReplica, leadership: Leadership, key: ReplicaKey)
 
 def is_majority_in_touch(replica: LocalReplica, leadership: Leadership, voters: VoterSet) -> bool:
     """Whether a majority of voters, which may include this leader, has fetched within the timeout of check quorum."""
-    config, in_touch = replica.config, 0
-    if config.new_voter_stabilization_ms == 0:
+    if replica.config.new_voter_stabilization_ms == 0:
         return True
+    others = _others_in_touch(replica, leadership, voters)
+    return others + voters.is_voter(replica.identity.key) >= voters.majority_size
+
+
+def can_elect_without(replica: LocalReplica, leadership: Leadership) -> bool:
+    """Whether the other voters of the set in force, as far as they are in touch, can elect a leader by themselves.
+
+    They must be able to, if this leader removes itself: it votes for none of them once it alone has the record that
+    says so, as its log is longer then, and it does not stand, as it is no voter any more. Of two voters, the other one
+    cannot.
+    """
+    if replica.config.new_voter_stabilization_ms == 0:
+        return True
+    return _others_in_touch(replica, leadership, replica.voters) >= replica.voters.majority_size
+
+
+def _others_in_touch(replica: LocalReplica, leadership: Leadership, voters: VoterSet) -> int:
+    """Return how many voters other than this leader have fetched within the timeout of check quorum."""
+    in_touch, timeout_ms = 0, replica.config.check_quorum_timeout_ms
     for node in voters.voters.values():
         known = leadership.progress_of(node)
-        is_recent = known is not None and replica.now_ms - known.fetched_ms <= config.check_quorum_timeout_ms
-        in_touch += is_recent or node.is_voter(replica.identity.key)
-    return in_touch >= voters.majority_size
+        is_recent = known is not None and replica.now_ms - known.fetched_ms <= timeout_ms
+        in_touch += is_recent and not node.is_voter(replica.identity.key)
+    return in_touch

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Removes a voter. A leader may remove itself: it leads on without counting itself, and resigns after the commit.
 
+Not if it is one of two (DECISIONS.md 66): it could lose its leadership before the other one has the record.
+
 Source: KafkaRaftClient#handleRemoveVoterRequest, RemoveVoterHandler; KIP-853.
 """
 
 from raftlog.quorum.leadership import Leadership, PendingVoterChange
-from raftlog.quorum.leading.caught_up import is_majority_in_touch
+from raftlog.quorum.leading.caught_up import can_elect_without, is_majority_in_touch
 from raftlog.quorum.leading.voter_change import Refusal, change_refusal, not_now, remove_voter_response, write_voters
 from raftlog.quorum.leading.voter_requests import leader_error, requested_key
 from raftlog.quorum.replica import LocalReplica
@@ -45,6 +47,10 @@ def _remove(
         return Refusal(ErrorCode.VOTER_NOT_FOUND, reason)
     if not is_majority_in_touch(replica, leadership, after):
         return not_now(f"too few of the voters {after} have fetched of late")
+    if key.id == replica.identity.key.id and not can_elect_without(replica, leadership):
+        return not_now(
+            f"too few other voters of {replica.voters} have fetched of late; resign, and ask the next leader"
+        )
     written = write_voters(replica, leadership, after)
     if isinstance(written, Refusal):
         return written

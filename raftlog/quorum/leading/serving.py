@@ -15,6 +15,7 @@ from raftlog.offsets import ValidationKind
 from raftlog.quorum.leadership import Leadership, ParkedFetch, ReplicaProgress, WaitingFetch
 from raftlog.quorum.leading.appending import end_uncommitted
 from raftlog.quorum.leading.caught_up import steady_since_ms
+from raftlog.quorum.leading.holding_voters import servable_end_offset, servable_records
 from raftlog.quorum.leading.leading_epoch import advance_high_watermark, note_fetch_of_voter
 from raftlog.quorum.leading.reading import end_reads
 from raftlog.quorum.leading.serving_snapshots import end_snapshot_reads
@@ -126,7 +127,7 @@ def _serve_valid(replica: LocalReplica, leadership: Leadership, fetch: WaitingFe
     if len(leadership.parked) + len(leadership.reading) >= MAX_WAITING_FETCHES:
         _respond(replica, fetch)
         return
-    if asked.fetch_offset < replica.log.state.end_offset:
+    if asked.fetch_offset < servable_end_offset(leadership, replica.log):
         effect = replica.outbox.on_log(
             lambda number: ReadLog(number, asked.fetch_offset, min(request.max_bytes, replica.config.fetch_max_bytes))
         )
@@ -225,8 +226,8 @@ def answer_read(replica: LocalReplica, number: int, records: bytes | memoryview)
     """Answer the Fetch that a read was for. A read of an earlier leadership is answered already."""
     leadership = replica.leadership
     fetch = None if leadership is None else leadership.reading.pop(number, None)
-    if fetch is not None:
-        _respond(replica, fetch, records=records)
+    if fetch is not None and leadership is not None:
+        _respond(replica, fetch, records=servable_records(leadership, replica.log, records))
 
 
 def end_leading(replica: LocalReplica) -> None:

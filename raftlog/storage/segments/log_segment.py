@@ -22,6 +22,7 @@ from raftlog.records.files.file_names import FileKind, FileName
 from raftlog.records.limits import BATCH_OVERHEAD
 from raftlog.storage.reading.index_seek import BatchHead, head_at, read_head
 from raftlog.storage.segments.epoch_witnesses import EpochWitnesses
+from raftlog.storage.segments.indeterminate_writes import INDETERMINATE_WRITES
 from raftlog.storage.segments.index_file import StoredIndex
 from raftlog.storage.segments.segment_indexes import MAX_INDEXED_POSITION, IndexLimits, SegmentIndexes
 from raftlog.storage.segments.segment_scan import SegmentScan, scan_segment
@@ -157,11 +158,17 @@ class LogSegment:
         self.file.reserve(self._reserved_bytes)
 
     def _cut_back(self, cause: OutOfSpaceError) -> None:
-        """Remove what a failed write has left: a partial batch must not precede a sound one."""
+        """Remove what a failed write has left: a partial batch must not precede a sound one.
+
+        Whole batches may be among it, so the removal is made durable: after a crash, records whose append has failed
+        must not be there.
+        """
         try:
             if self.file.size() > self.size_bytes:
                 self.file.truncate(self.size_bytes)
                 self._reserved_bytes = 0  # Truncation releases the preallocated space.
+                with INDETERMINATE_WRITES:
+                    self.file.sync()
         except StorageError as error:
             raise error from cause
         self._check_invariants()

@@ -4,7 +4,7 @@
 import random
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 from raftlog.errors import WorkUnderWayError
@@ -109,6 +109,7 @@ class FileCluster:
         sent: messages on their way, each with its sender.
         awake: set when a thread has done work for a disk.
         watch: called with the sender's id and each message, before that is on its way.
+        disks: of the replicas that have a file system of their own, by id.
     """
 
     def __init__(
@@ -118,14 +119,16 @@ class FileCluster:
         voter_ids: Sequence[int],
         executor: Executor | None = None,
         watch: Callable[[int, SendRequest | SendResponse], object] = lambda *_: None,
+        disks: Mapping[int, FileSystem] | None = None,
     ) -> None:
         self.watch = watch
+        self.disks = dict(disks or {})
         self._path, self._file_system, self._executor = path, file_system, executor
         self.voter_ids, self.now_ms, self.awake = tuple(voter_ids), 0, threading.Event()
         self.running: dict[int, FileReplica] = {}
         self.sent: deque[tuple[int, SendRequest | SendResponse]] = deque()
         for each in voter_ids:
-            file_system.make_directory(self.directory(each))
+            self.disk(each).make_directory(self.directory(each))
             self.start(each)
 
     def directory(self, replica_id: int) -> str:
@@ -139,8 +142,12 @@ class FileCluster:
 
     def start(self, replica_id: int) -> FileReplica:
         """Start a replica from its files."""
-        self.running[replica_id] = replica = FileReplica(self, replica_id, self._file_system, self._executor)
+        self.running[replica_id] = replica = FileReplica(self, replica_id, self.disk(replica_id), self._executor)
         return replica
+
+    def disk(self, replica_id: int) -> FileSystem:
+        """Return the file system of a replica."""
+        return self.disks.get(replica_id, self._file_system)
 
     def kill(self, replica_id: int) -> None:
         """End a replica without a word: its log is not closed, and its messages are lost."""

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fetching a snapshot: which chunks are written, and what is left of a fetch that does not end."""
 
+import sys
+
 import attrs
 import pytest
 from hypothesis import given
@@ -16,6 +18,7 @@ from raftlog.quorum.seam.snapshot_effects import (
     FreezeFetchedSnapshot,
     RestartAtLatestSnapshot,
 )
+from raftlog.records.batches.compression import CompressionType
 from raftlog.records.messages.raft.error_codes import ErrorCode
 from raftlog.records.messages.raft.fetch_messages import FetchSnapshotRequest
 from tests.quorum.fetched_snapshots import chunks_of, snapshot_bytes
@@ -339,6 +342,22 @@ def test_a_log_of_a_later_epoch_contradicts_a_longer_snapshot() -> None:
 
 
 # Refused snapshots
+
+
+def test_a_snapshot_in_a_codec_that_is_not_installed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The replica stays up, and says what is missing; it fetches the snapshot again, seldom."""
+    data, core = snapshot_bytes(SNAPSHOT, VOTERS, compression_type=CompressionType.ZSTD), fetching()
+    with monkeypatch.context() as without_zstd:
+        without_zstd.setitem(sys.modules, "zstandard", None)
+        core.send_chunk(0, data, size=len(data))
+    assert core.raft.halt_reason is None
+    assert "MissingExtraError: zstd compression needs a package" in str(core.raft.status.snapshot_refusal)
+    assert core.raft.deadline_ms == core.now_ms + CONFIG.retry_backoff_ms
+    core.sleep(CONFIG.retry_backoff_ms)
+    core.name()
+    core.send_chunk(0, data, size=len(data))
+    assert core.raft.status.snapshot_refusal is None
+    assert core.log.latest_snapshot_id == SNAPSHOT
 
 
 def test_a_refused_snapshot_is_fetched_again_after_a_growing_pause() -> None:

@@ -39,13 +39,17 @@ def test_a_majority_of_voters_commits(size: int, fetches: list[tuple[int, Offset
 
 def test_unflushed_records_are_served_and_not_counted() -> None:
     """The other voter has the records before the leader's own disk has: that is no majority of two."""
-    core = leader_of((1, 2), FlushLog)
-    (answer,) = fetch(core, replica_key(2), ENDS[2])
-    assert int.from_bytes(bytes(answer.records or b"")[:8]) == EPOCH_START == core.log.flushed_offset
+    core = leader_of((1, 2))
     fetch(core, replica_key(2), ENDS[3])
-    assert core.raft.high_watermark is None
-    core.let_go()
+    core.slow = FlushLog
+    core.append(b"a")
+    core.sleep(25)
+    (answer,) = fetch(core, replica_key(2), ENDS[3])
+    assert int.from_bytes(bytes(answer.records or b"")[:8]) == LOG_END == core.log.flushed_offset
+    fetch(core, replica_key(2), OffsetAndEpoch(LOG_END + 1, 3))
     assert core.raft.high_watermark == LOG_END
+    core.let_go()
+    assert core.raft.high_watermark == LOG_END + 1
 
 
 def test_a_leader_that_is_slower_than_a_majority_does_not_delay_it() -> None:

@@ -357,7 +357,7 @@ def test_a_read_ends_exactly_when_a_majority_has_confirmed_it(steps: list[tuple[
 def test_no_read_misses_what_was_acknowledged_before_it() -> None:
     """Three replicas over a hostile network, whose voters change: deposed leaders confirm no outdated read."""
     counts = Counter[str]()
-    for seed in range(100):
+    for seed in range(160):
         replicas = ThreeReplicas(seed)
         replicas.run(1000)
         counts += replicas.counts

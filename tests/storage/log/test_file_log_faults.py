@@ -267,3 +267,31 @@ def test_a_failing_open_leaves_no_file_open(tmp_path: Path) -> None:
         FileLog.open(files, directory)
     assert files.opened
     assert files.open_paths() == []
+
+
+def test_no_crash_brings_back_records_without_room() -> None:
+    """The first of two batches was written whole before the disk was full; both have failed."""
+    file_system = MemoryFileSystem()
+    log = open_log(file_system)
+    fill(log, 1)
+    log.flush()
+    file_system.faults.append(Fault(Operation.WRITE, is_full=True, written_bytes=BATCH_SIZE + 9))
+    with pytest.raises(OutOfSpaceError):
+        log.append_as_leader(raft_batch(1, 1) + raft_batch(2, 1), 1)
+    states = 0
+    for after_crash in file_system.crash_states():
+        states += 1
+        assert records_of(open_log(after_crash)) == expected(0, 1)
+    assert states
+
+
+def test_a_log_whose_failed_records_cannot_be_removed_refuses_everything() -> None:
+    """If the removal is not durable, it is unknown what a crash leaves."""
+    file_system = MemoryFileSystem()
+    log = open_log(file_system)
+    fill(log, 1)
+    file_system.faults += [Fault(Operation.WRITE, is_full=True, written_bytes=9), Fault(Operation.SYNC, is_full=True)]
+    for _ in range(2):
+        with pytest.raises(StorageError) as caught:
+            fill(log, 1)
+        assert not isinstance(caught.value, OutOfSpaceError)
