@@ -19,20 +19,20 @@ class FailureWorld(VoterChangeWorld):
 
     def __init__(self) -> None:
         self._appended: list[int] = []
-        self._disk: FullDisk | None = None
+        self._full_disk: FullDisk | None = None
 
     @command
     def fill(self) -> str:
         """Something fills the disk."""
-        self._disk = FullDisk(self._replica.log)
-        self._disk.is_full = True
+        self._full_disk = FullDisk(self._replica.log)
+        self._full_disk.is_full = True
         return "the disk is full"
 
     @command
     def free(self) -> str:
         """Something frees the disk."""
-        if self._disk is not None:
-            self._disk.is_full = False
+        if self._full_disk is not None:
+            self._full_disk.is_full = False
         return "the disk has room"
 
     @command
