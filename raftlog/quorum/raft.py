@@ -387,7 +387,9 @@ class Raft(ApplicationInputs):
                 since not all of them are reported.
         """
         self._replica.outbox.check_handed_out(number)
-        self._replica.halt(f"effect {number}: {reason}")
+        truncation = self._replica.truncation
+        cause = f"{truncation[1]}: " if truncation is not None and truncation[0] == number else ""
+        self._replica.halt(f"effect {number}: {cause}{reason}")
         act(self._replica)
 
     def stop(self, reason: str) -> None:

@@ -110,6 +110,7 @@ class LocalReplica:
         log_work: the numbers of effects on the log that have not been reported yet, in their order.
         sent: the requests that await a response, by the number of their effect.
         fetched_high_watermark: the leader's, from the last Fetch in this role; -1 if it is not known.
+        truncation: the number of the last truncation's effect, and why it was asked for; None if there was none.
         leadership: what this replica knows as a leader; None if it is none.
         refusals: what the log has refused since it last took records.
         listeners: by number, those that are still reading after they were unregistered included.
@@ -137,6 +138,7 @@ class LocalReplica:
     log_work: deque[int] = attrs.field(factory=deque, init=False)
     sent: dict[int, SentRequest] = attrs.field(factory=dict, init=False)
     fetched_high_watermark: int = attrs.field(default=-1, init=False)
+    truncation: tuple[int, str] | None = attrs.field(default=None, init=False)
     leadership: Leadership | None = attrs.field(default=None, init=False)
     refusals: LogRefusals = attrs.field(factory=LogRefusals, init=False)
     listeners: dict[int, ListenerContext] = attrs.field(factory=dict, init=False)

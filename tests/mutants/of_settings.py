@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Work without end: settings and clocks that make a core try for ever, or wait for ever, and sums over all history."""
+"""Wrong settings, clocks and causes: what a core tries or awaits for ever, looks up in vain, or blames wrongly."""
 
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from tests.mutants.planting import Mutant, Wrong, instead, instead_of_property, 
 ACCUMULATOR: Final = "tests/records/batches/test_accumulator.py"
 APPENDING: Final = "tests/quorum/leading/test_appending.py"
 MEMBERSHIP: Final = "tests/quorum/test_membership.py"
+TRUNCATING: Final = "tests/quorum/following/test_truncating.py"
 SETTINGS: Final = "tests/quorum/test_quorum_config.py"
 
 
@@ -58,6 +59,10 @@ def _looking_at_none(right: Wrong) -> Wrong:
     return note_membership
 
 
+def _plant_forgetting_truncations() -> None:
+    setattr(LocalReplica, "truncation", property(lambda _: None, lambda _, __: None))  # noqa: B010
+
+
 MUTANTS: Final = (
     Mutant(
         "R-linger-by-wall",
@@ -72,6 +77,13 @@ MUTANTS: Final = (
         "the seam: wall time only stamps records",
         swapped(BatchAccumulator, "append", _due_by_the_time_of_day),
         (ACCUMULATOR, APPENDING),
+    ),
+    Mutant(
+        "R-truncation-blame",
+        "a replica that halts because the log refuses a truncation says which leader has asked for it",
+        "an embedder who is told that the disk has failed looks in the wrong place",
+        _plant_forgetting_truncations,
+        (TRUNCATING,),
     ),
     Mutant(
         "R-membership-cost",

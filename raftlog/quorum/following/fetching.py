@@ -153,17 +153,21 @@ def _endpoints(replica: LocalReplica, endpoints: tuple[FetchResponseNodeEndpoint
 
 
 def _truncate(replica: LocalReplica, role: Follower, answer: FetchResponsePartitionData) -> ResponseOutcome:
-    """Drop what diverges. A leader that asks for committed records to be dropped must not be followed."""
+    """Drop what diverges. A leader that asks for committed records to be dropped must not be followed.
+
+    A log drops whole batches, and only it knows where they begin. If it refuses, the halt says what was asked for.
+    """
     diverging = OffsetAndEpoch(answer.diverging_epoch.end_offset, answer.diverging_epoch.epoch)
     if diverging.offset < 0:
         return ResponseOutcome.FAILED
     log = replica.log.state
     end_offset = truncation_offset(log, diverging)
     least = max(replica.committed_offset, proven_end_offset(log))
+    asked = f"leader {role.leader.id} asks to truncate to {end_offset}"
     if end_offset < least:
-        replica.halt(f"leader {role.leader.id} asks to truncate to {end_offset}, but {least} is committed")
+        replica.halt(f"{asked}, but {least} is committed")
         return ResponseOutcome.FAILED
-    replica.work_on_log(lambda number: TruncateToEndOffset(number, diverging))
+    replica.truncation = (replica.work_on_log(lambda number: TruncateToEndOffset(number, diverging)), asked)
     note_success(replica, role)
     return ResponseOutcome.DONE
 
