@@ -105,7 +105,8 @@ class BothReplicas:
         self.answered_early: set[str] = set()
         self.fetching: dict[str, ReplicaKey] = {}
         self.versions: dict[str, int] = {}
-        self.alone_in = -1
+        self.alone_in, self.has_read_ahead = -1, False
+        self.memberships: set[bool] = set()
         self.is_patient = self.random.random() < 0.5
         self.is_controller = self.random.random() < 0.7
         self.voters, self.is_dynamic = self._choose_voters()
@@ -242,6 +243,7 @@ class BothReplicas:
         self.outcome.roles[theirs.state[0]] += 1
         self.kafkas_mark = max(self.kafkas_mark, int(theirs.state[5]))
         self._listen()
+        self.memberships.add(self._is_voter())
         if theirs.state[0] == "Leader" and isinstance(self.core.raft.role, Resigned) and not self._is_voter():
             self.outcome.fatal = "leads on as an observer"  # After a removal whose request has expired.
             return
@@ -252,7 +254,12 @@ class BothReplicas:
             self.alone_in = self.core.raft.role.epoch
         ours = self._our_state()
         if isinstance(self.core.raft.role, Resigned) and not self._is_voter():
-            # A leader that resigns as it commits its own removal: Kafka's listener has read that already.
+            self.has_read_ahead = True
+        elif ours[5] != "-1":
+            self.has_read_ahead = False
+        if self.has_read_ahead:
+            # A leader that resigns as it commits its own removal: Kafka's listener has read that already, and ours
+            # reads it when the high watermark is known again.
             ours[-1] = theirs.state[-1]
         self._check("state", list(theirs.state), ours)
         answers = [self._answer(str(each.token), each.message) for each in self.core.take_responses()]
