@@ -17,7 +17,7 @@ from raftlog.quorum.elections.standing import advance_election, begin_election
 from raftlog.quorum.following.fetching import learn_high_watermark
 from raftlog.quorum.following.fetching_snapshot import may_be_refused, note_snapshot_work, refuse_fetched_snapshot
 from raftlog.quorum.inputs.application import ApplicationInputs
-from raftlog.quorum.inputs.refused_work import note_refused_work
+from raftlog.quorum.inputs.refused_work import note_refused_work, note_taken_work
 from raftlog.quorum.leading.holding_voters import has_more_to_serve
 from raftlog.quorum.leading.leading_epoch import note_log_work
 from raftlog.quorum.leading.serving import answer_parked, answer_read
@@ -253,9 +253,7 @@ class Raft(ApplicationInputs):
         note_cleaned(replica, number, before)
         learn_high_watermark(replica)
         keep_leadership(replica)
-        end_offset = log.state.end_offset
-        if replica.refusals.count and end_offset > before.state.end_offset:
-            replica.refusals.forget()
+        note_taken_work(replica, number, before)
         if replica.leadership is not None:
             known = replica.high_watermark
             note_log_work(replica, number)

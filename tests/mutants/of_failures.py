@@ -26,6 +26,14 @@ SNAPSHOTS: Final = "tests/quorum/following/test_fetching_snapshot.py"
 LOGS: Final = "tests/storage/log/test_file_log_faults.py::test_no_crash_brings_back_records_without_room"
 
 
+def _whatever_is_left(right: Wrong) -> Wrong:
+    def note_taken_work(core: Any, number: int, before: Any) -> None:
+        core.refusals.appending = None
+        right(core, number, before)
+
+    return note_taken_work
+
+
 def _leading_on(right: Wrong) -> Wrong:
     def note_refused_work(core: Any, *arguments: Any, **options: Any) -> None:
         right(core, *arguments, **options)
@@ -253,5 +261,12 @@ MUTANTS: Final = (
         "KafkaRaftClient",
         instead(fetching, "_calls_for_a_pause", lambda *_: False),
         (SCENARIOS,),
+    ),
+    Mutant(
+        "R-nothing-left",
+        "records of which the log takes none are fetched again after a pause",
+        "UnifiedLog#analyzeAndValidateRecords, which drops a tail",
+        swapped(refused_work, "note_taken_work", _whatever_is_left),
+        (REFUSED,),
     ),
 )

@@ -180,7 +180,8 @@ def _append(replica: LocalReplica, role: Follower, answer: FetchResponsePartitio
     """
     records = answer.records
     if records:
-        replica.work_on_log(lambda number: AppendAsFollower(number, records, role.epoch))
+        appending = replica.work_on_log(lambda number: AppendAsFollower(number, records, role.epoch))
+        replica.refusals.appending = appending
         if replica.is_voter or replica.identity.can_become_voter or replica.log.is_quarantined:
             replica.work_on_log(FlushLog)
     note_success(replica, role)

@@ -11,10 +11,33 @@ It is known that there is room again when the log takes records: those of anothe
 replica, after its pause, begins an epoch itself.
 """
 
+from typing import Final
+
 from raftlog.quorum.leading.appending import withdraw_refused
 from raftlog.quorum.replica import LocalReplica
 from raftlog.quorum.seam.log_view import LogView
 from raftlog.quorum.snapshots.cleaning import note_cleaned
+
+_NOTHING_LEFT: Final = "the leader has sent no whole batch of its epoch"
+
+
+def note_taken_work(replica: LocalReplica, number: int, before: LogView) -> None:
+    """Note that the log has done its next work: if it has grown, it takes records again.
+
+    A log drops a batch that is cut off, or of a later epoch, without an error. If nothing is left of what a leader has
+    sent, the next Fetch would bring the same again, so it waits, as after records that were refused.
+
+    Args:
+        replica: this replica, with its new view of the log.
+        number: of the effect.
+        before: the view before it.
+    """
+    refusals = replica.refusals
+    if replica.log.state.end_offset > before.state.end_offset:
+        if refusals.count:
+            refusals.forget()
+    elif number == refusals.appending:
+        refusals.refuse(_NOTHING_LEFT, replica.now_ms, replica.config, is_full=False)
 
 
 def note_refused_work(replica: LocalReplica, number: int, log: LogView, reason: str, *, is_full: bool) -> None:

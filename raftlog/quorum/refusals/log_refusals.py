@@ -26,6 +26,7 @@ class LogRefusals:
         is_full: whether the last one was for want of room.
         pause_until_ms: monotonic time before which nothing is fetched.
         stand_ms: monotonic time before which no election is begun.
+        appending: the number of the effect that appends what was fetched last, or None.
     """
 
     count: int = attrs.field(default=0, init=False)
@@ -33,6 +34,7 @@ class LogRefusals:
     is_full: bool = attrs.field(default=False, init=False)
     pause_until_ms: int = attrs.field(default=0, init=False)
     stand_ms: int = attrs.field(default=0, init=False)
+    appending: int | None = attrs.field(default=None, init=False)
 
     def refuse(self, reason: str, now_ms: int, config: QuorumConfig, *, is_full: bool) -> None:
         """Note a refusal. Fetching pauses for half a fetch timeout at most, so that the leader hears of this replica.

@@ -180,3 +180,38 @@ def test_a_late_refusal_changes_nothing() -> None:
     with pytest.raises(ValueError, match="not the work on the log to be done next"):
         core.raft.log_refused(10_000, core.raft._replica.log, "full", is_full=True)
     assert core.raft.status == before
+
+
+@pytest.mark.parametrize(
+    ("later", "sizes", "taken"),
+    [
+        (0, (None,), 1),
+        (0, (-1,), 0),
+        (0, (5,), 0),
+        (1, (None,), 0),
+        (0, (None, -1), 1),
+        (0, (), 0),
+    ],
+)
+def test_records_of_which_nothing_is_left_are_fetched_again_after_a_pause(
+    later: int, sizes: tuple[int | None, ...], taken: int
+) -> None:
+    """A batch that is cut off, or of a later epoch, is dropped without an error; so a leader could make it spin."""
+    core = leader_of((1, 2, 3))
+    end, epoch = core.log.end_offset.offset, core.raft.role.epoch + 1
+    core.request("", begin_quorum_epoch_request(2, epoch), version=1)
+    sent = [each for each in core.take_requests() if isinstance(each.message, FetchRequest)][-1]
+    records = b"".join(records_at(end + at, epoch + later, 1)[:size] for at, size in enumerate(sizes))
+    core.respond(sent.number, fetch_response(epoch, 2, records=records))
+    assert core.log.end_offset.offset == end + taken
+    if taken or not records:
+        assert core.raft.status.log_refusal is None
+        assert [type(each.message) for each in core.take_requests()] == [FetchRequest]
+        return
+    assert core.raft.status.log_refusal == "the leader has sent no whole batch of its epoch"
+    core.sleep(core.config.retry_backoff_ms - 1)
+    assert core.take_requests() == []
+    core.sleep(1)
+    again = core.take_requests()[-1]
+    core.respond(again.number, fetch_response(epoch, 2, records=records_at(end, epoch, 1)))
+    assert core.raft.status.log_refusal is None
