@@ -82,6 +82,6 @@ class ListenerContract:
         is_leader = leader is not None and leader.key.id == leader_id
         check(is_leader, "leader-told-rightly", "epoch {}, leader {}", epoch, leader_id)
         if leader is self._ledger:
-            start_epoch, start = leader.epoch_start
+            start_epoch, start = self._ledger.epoch_start
             has_read = start_epoch == epoch and self.next_offset is not None and self.next_offset > start
             check(has_read, "leader-told-late", "epoch {} from {}, read to {}", epoch, start, self.next_offset)
