@@ -158,7 +158,8 @@ class Leadership:
         handed_end_offset: the end, exclusive, of the records that were handed to the log.
         pending: the appends that are not committed yet, in the order of their offsets.
         progress: of the replicas that have fetched in this epoch, the one that fetched last at the end.
-        fetched_voters: the voters that have fetched since a majority last did.
+        static_keys: by id, the key with which a voter without a directory id has fetched last.
+        fetched_voters: the voters, as the voter set names them, that have fetched since a majority last did.
         parked: fetches that wait, at most one per replica.
         parked_until_ms: when the next of them may have to be answered, or an earlier time; None if none waits.
         reads: the reads that wait for a majority.
@@ -181,6 +182,7 @@ class Leadership:
     handed_end_offset: int = 0
     pending: deque[PendingAppend] = attrs.field(factory=deque)
     progress: dict[ReplicaKey, ReplicaProgress] = attrs.field(factory=dict)
+    static_keys: dict[int, ReplicaKey] = attrs.field(factory=dict)
     fetched_voters: set[ReplicaKey] = attrs.field(factory=set)
     parked: dict[ReplicaKey, ParkedFetch] = attrs.field(factory=dict)
     parked_until_ms: int | None = None
@@ -195,4 +197,21 @@ class Leadership:
         """Return the progress of a voter; of a voter without a directory id, that of its last Fetch."""
         if voter.voter_key.directory_id is not None:
             return self.progress.get(voter.voter_key)
-        return next((self.progress[key] for key in reversed(self.progress) if voter.is_voter(key)), None)
+        key = self.static_keys.get(voter.voter_key.id)
+        return None if key is None else self.progress.get(key)
+
+    def take_progress(self, key: ReplicaKey, node: VoterNode | None) -> ReplicaProgress | None:
+        """Return what was known of a replica that fetches now, and forget it.
+
+        A voter without a directory id has one place, whatever directories come in its name.
+
+        Args:
+            key: of the replica.
+            node: its entry in the voter set; None if it is an observer.
+        """
+        if node is not None and node.voter_key.directory_id is None:
+            last = self.static_keys.get(key.id)
+            if last is not None and last != key:
+                self.progress.pop(last, None)
+            self.static_keys[key.id] = key
+        return self.progress.pop(key, None)

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A wrong follower: one that says what it may lose, or that waits for ever."""
+"""A wrong follower, which says what it may lose, or waits for ever; and a leader that takes directories for voters."""
 
 from typing import Any, Final
 
 from raftlog.quorum import acting
 from raftlog.quorum.following import fetching
-from tests.mutants.planting import Mutant, Wrong, missing, swapped
+from raftlog.quorum.leadership import Leadership
+from raftlog.quorum.leading import leading_epoch, serving, updating_voters
+from tests.mutants.planting import Mutant, Wrong, instead, missing, swapped
 
+LEADING: Final = "tests/quorum/leading/test_leading.py"
+UPGRADING: Final = "tests/quorum/leading/test_upgrading.py"
 NEW_VOTERS: Final = "tests/quorum/following/test_new_voters.py"
 
 
@@ -18,7 +22,48 @@ def _waiting_for_ever(right: Wrong) -> Wrong:
     return fetch_from_leader
 
 
+def _a_place_for_each_directory(right: Wrong) -> Wrong:
+    return lambda leadership, key, _: right(leadership, key, None)
+
+
+def _counting_each_directory(right: Wrong) -> Wrong:
+    def note_fetch(core: Any, leadership: Any, key: Any, end_offset: int) -> None:
+        right(core, leadership, key, end_offset)
+        if core.voters.is_voter(key):
+            leading_epoch.note_fetch_of_voter(core, leadership, key)
+
+    return note_fetch
+
+
 MUTANTS: Final = (
+    Mutant(
+        "R-static-places",
+        "a static voter has one place, whatever directories come in its name",
+        "found by a review",
+        swapped(Leadership, "take_progress", _a_place_for_each_directory),
+        (LEADING,),
+    ),
+    Mutant(
+        "R-static-counts-once",
+        "a static voter counts once in the check of quorum",
+        "LeaderState#updateCheckQuorumForFollowingVoter",
+        swapped(serving, "note_fetch", _counting_each_directory),
+        (LEADING,),
+    ),
+    Mutant(
+        "R-observers-starve",
+        "observers that wait do not keep a voter from records",
+        "found by a review",
+        instead(serving, "_places", lambda *_: serving.MAX_WAITING_FETCHES),
+        (LEADING,),
+    ),
+    Mutant(
+        "R-same-directory",
+        "two static voters cannot tell the same directory",
+        "found by a review",
+        instead(updating_voters, "updated_voters_problem", lambda *_: None),
+        (UPGRADING,),
+    ),
     Mutant(
         "K10-added",
         "an observer that has become a voter flushes before it fetches again, or asks for votes",

@@ -36,7 +36,7 @@ def note_taken_work(replica: LocalReplica, number: int, before: LogView) -> None
     if replica.log.state.end_offset > before.state.end_offset:
         if refusals.count:
             refusals.forget()
-    elif number == refusals.appending:
+    elif number == refusals.appending and replica.config.pause_after_refused_fetch:
         refusals.refuse(_NOTHING_LEFT, replica.now_ms, replica.config, is_full=False)
 
 

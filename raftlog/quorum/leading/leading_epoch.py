@@ -151,10 +151,15 @@ def advance_high_watermark(replica: LocalReplica, leadership: Leadership) -> Non
 def note_fetch_of_voter(replica: LocalReplica, leadership: Leadership, key: ReplicaKey) -> None:
     """Note that a voter is in touch. A majority of those in force, the leader included, lets it lead on.
 
+    Args:
+        replica: this replica.
+        leadership: of this replica.
+        key: of the voter, as the voter set names it.
+
     The leader counts once, whatever comes in its name. Source: LeaderState#updateCheckQuorumForFollowingVoter.
     """
     voters = replica.voters
-    if key.id == replica.identity.key.id or not voters.is_voter(key):
+    if key.id == replica.identity.key.id:
         return
     leadership.fetched_voters.add(key)
     needed = voters.majority_size - (1 if replica.is_voter else 0)

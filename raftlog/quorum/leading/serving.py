@@ -44,7 +44,11 @@ NO_END = FetchResponseEpochEndOffset()
 NO_SNAPSHOT = FetchResponseSnapshotId()
 
 MAX_WAITING_FETCHES: Final = 1000
-"""How many fetches may wait, for a read or parked. One more is answered at once, without records."""
+"""How many fetches may wait, for a read or parked; as many more for voters alone, so that observers do not keep them
+from records. One more is answered at once, without records."""
+
+MAX_FETCH_WAIT_MS: Final = 300_000
+"""How long a Fetch waits at most, whatever it asks for."""
 
 MAX_OBSERVERS: Final = 1000
 """How many replicas that are no voters a leader remembers: those that fetched last."""
@@ -124,7 +128,7 @@ def _serve_valid(replica: LocalReplica, leadership: Leadership, fetch: WaitingFe
         return
     if key.id >= 0:
         note_fetch(replica, leadership, key, asked.fetch_offset)
-    if len(leadership.parked) + len(leadership.reading) >= MAX_WAITING_FETCHES:
+    if len(leadership.parked) + len(leadership.reading) >= _places(replica, key):
         _respond(replica, fetch)
         return
     if asked.fetch_offset < servable_end_offset(leadership, replica.log):
@@ -138,6 +142,11 @@ def _serve_valid(replica: LocalReplica, leadership: Leadership, fetch: WaitingFe
         _respond(replica, fetch)
         return
     _park(replica, leadership, key, fetch)
+
+
+def _places(replica: LocalReplica, key: ReplicaKey) -> int:
+    """Return how many fetches may wait for one of this replica to wait too."""
+    return MAX_WAITING_FETCHES * (2 if replica.voters.is_voter(key) else 1)
 
 
 def _sender_key(replica: LocalReplica, request: FetchRequest, asked: FetchRequestFetchPartition) -> ReplicaKey:
@@ -154,7 +163,7 @@ def _park(replica: LocalReplica, leadership: Leadership, key: ReplicaKey, fetch:
     replaced = leadership.parked.pop(key, None)
     if replaced is not None:
         _respond_expired(replica, replaced)
-    deadline_ms = replica.now_ms + fetch.request.max_wait_ms
+    deadline_ms = replica.now_ms + min(fetch.request.max_wait_ms, MAX_FETCH_WAIT_MS)
     leadership.parked[key] = ParkedFetch(fetch, replica.log.state.start_offset, deadline_ms)
     expiry_ms = leadership.parked_until_ms
     leadership.parked_until_ms = deadline_ms if expiry_ms is None else min(expiry_ms, deadline_ms)
@@ -165,7 +174,10 @@ def note_fetch(replica: LocalReplica, leadership: Leadership, key: ReplicaKey, e
 
     Source: LeaderState#updateReplicaState.
     """
-    before, leader_end = leadership.progress.pop(key, None), replica.log.state.end_offset
+    node = replica.voters.voters.get(key.id)
+    if node is not None and not node.is_voter(key):
+        node = None
+    before, leader_end = leadership.take_progress(key, node), replica.log.state.end_offset
     caught_up, caught_up_wall = (-1, -1) if before is None else (before.caught_up_ms, before.caught_up_wall_ms)
     if end_offset >= leader_end:
         caught_up, caught_up_wall = replica.now_ms, replica.wall_ms
@@ -176,10 +188,9 @@ def note_fetch(replica: LocalReplica, leadership: Leadership, key: ReplicaKey, e
         end_offset, replica.now_ms, replica.wall_ms, leader_end, caught_up_wall, caught_up, since
     )
     _forget_observers(replica, leadership)
-    note_fetch_of_voter(replica, leadership, key)
-    if leadership.reads.pending:
-        node = replica.voters.voters.get(key.id)
-        if node is not None and node.is_voter(key):
+    if node is not None:
+        note_fetch_of_voter(replica, leadership, node.voter_key)
+        if leadership.reads.pending:
             leadership.reads.note_fetch(node.voter_key, end_offset)
     known = replica.high_watermark
     if known is None or end_offset > known:

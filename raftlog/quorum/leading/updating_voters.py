@@ -11,7 +11,7 @@ Source: KafkaRaftClient#handleUpdateVoterRequest, UpdateVoterHandler; KIP-853.
 
 from raftlog.quorum.leadership import Leadership
 from raftlog.quorum.leading.leading_epoch import note_fetch_of_voter
-from raftlog.quorum.leading.upgrading import update_voter_in_memory
+from raftlog.quorum.leading.upgrading import update_voter_in_memory, updated_voters_problem
 from raftlog.quorum.leading.voter_change import (
     Refusal,
     leader_refusal,
@@ -110,6 +110,9 @@ def _keep_entry(leadership: Leadership, node: VoterNode) -> Refusal | None:
         return not_now("an upgrade of kraft.version is being written")
     if not node.supported_kraft_versions.contains(KRaftVersion.KRAFT_VERSION_0):
         return Refusal(ErrorCode.INVALID_REQUEST, f"voter {node.voter_key} does not support kraft.version 0")
+    problem = updated_voters_problem(leadership, node)
+    if problem is not None:
+        return Refusal(ErrorCode.INVALID_REQUEST, problem)
     if not update_voter_in_memory(leadership, node):
         return Refusal(ErrorCode.VOTER_NOT_FOUND, f"{node.voter_key} is not one of the voters")
     return None

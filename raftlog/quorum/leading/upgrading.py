@@ -18,7 +18,7 @@ from raftlog.quorum.leading.voter_change import note_written_voters
 from raftlog.quorum.replica import LocalReplica
 from raftlog.records.batches.accumulator import BatchAccumulator
 from raftlog.records.messages.control import ControlValue, KRaftVersionRecord
-from raftlog.records.messages.voters import voters_record
+from raftlog.records.messages.voters import voters_problem, voters_record
 from raftlog.voters.kraft_version import KRaftVersion
 from raftlog.voters.voter_set import VoterNode, VoterSet
 
@@ -44,6 +44,13 @@ def update_voter_in_memory(leadership: Leadership, node: VoterNode) -> bool:
         return False
     leadership.upgrade = VersionUpgrade(voters=updated)
     return True
+
+
+def updated_voters_problem(leadership: Leadership, node: VoterNode) -> str | None:
+    """Return why the voters could not be written once a static voter has told this of itself; None if they could."""
+    voters = leadership.upgrade.voters
+    updated = None if voters is None else voters.update_voter_ignoring_directory_id(node)
+    return None if updated is None else voters_problem(voters_record(updated))
 
 
 def upgrade_kraft_version(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raftlog.offsets import OffsetAndEpoch
-from raftlog.quorum.leading.serving import MAX_OBSERVERS, MAX_WAITING_FETCHES
+from raftlog.quorum.leading.serving import MAX_FETCH_WAIT_MS, MAX_OBSERVERS, MAX_WAITING_FETCHES
 from raftlog.quorum.roles.roles import Leader, Resigned
 from raftlog.quorum.seam.effects import FlushLog, ReadLog
 from raftlog.quorum.seam.identity import ReceivedRequest
@@ -15,8 +15,11 @@ from raftlog.records.messages.raft.error_codes import ErrorCode
 from raftlog.records.messages.raft.fetch_messages import FetchRequestReplicaState
 from raftlog.voters.voter_set import ReplicaKey
 from tests.quorum.leading.leaders import ENDS, EPOCH_START, LOG_END, answers, fetch, leader_of
+from tests.quorum.leading.static_leaders import fetch_all, static_leader_of
 from tests.quorum.messages import fetch_request, vote_request
 from tests.quorum.single_replica import LISTENER, SingleReplica, replica_key
+
+LINGER_MS = 25
 
 # What is committed
 
@@ -119,6 +122,26 @@ def test_the_number_of_fetches_that_wait_is_bounded() -> None:
     assert len(answers(core)) == MAX_WAITING_FETCHES
 
 
+def test_observers_that_wait_do_not_keep_a_voter_from_records() -> None:
+    """Voters have as many places of their own."""
+    core = leader_of((1, 2, 3))
+    for each in range(MAX_WAITING_FETCHES):
+        assert fetch(core, replica_key(10 + each), ENDS[3], wait=500) == []
+    (answer,) = fetch(core, replica_key(2), ENDS[1])
+    assert answer.records
+
+
+@pytest.mark.parametrize("asked_ms", [MAX_FETCH_WAIT_MS - 1, MAX_FETCH_WAIT_MS, 2**31 - 1])
+def test_a_fetch_waits_for_a_bounded_time(asked_ms: int) -> None:
+    """Whatever its replica asks for."""
+    core = leader_of((1,))
+    assert fetch(core, replica_key(10), ENDS[3], wait=asked_ms, mark=LOG_END) == []
+    core.sleep(min(asked_ms, MAX_FETCH_WAIT_MS) - 1)
+    assert answers(core) == []
+    core.sleep(1)
+    assert len(answers(core)) == 1
+
+
 def test_a_replica_has_one_fetch_that_waits() -> None:
     """A second one from the same replica displaces the first, which is answered; one from another replica does not."""
     core = leader_of((1, 2, 3))
@@ -142,6 +165,34 @@ def test_the_leader_remembers_a_bounded_number_of_observers(extra: int) -> None:
     assert (replica_key(10) in known.progress) == (extra <= 1)
     fetch(core, replica_key(9), ENDS[1])
     assert (replica_key(10) in known.progress) == (extra < 1)
+
+
+def test_a_static_voter_has_one_place_whatever_directories_come_in_its_name() -> None:
+    """The one that fetched last counts; the leader goes on however many there are."""
+    core = static_leader_of((1, 2, 3))
+    committed = core.raft.high_watermark
+    core.append(b"a")
+    core.sleep(LINGER_MS)
+    for each in range(MAX_OBSERVERS + 5):
+        fetch(core, replica_key(2, 100 + each), OffsetAndEpoch(0, 0))
+    known = core.raft._replica.leadership
+    assert known is not None
+    assert [each for each in known.progress if each.id == 2] == [replica_key(2, 100 + MAX_OBSERVERS + 4)]
+    assert core.raft.high_watermark == committed
+    fetch_all(core, replica_key(2, 7))
+    assert core.raft.high_watermark == core.raft.status.log_end.offset
+
+
+def test_a_static_voter_counts_once_in_the_check_of_quorum() -> None:
+    """Of five voters only one fetches, from two directories."""
+    core = static_leader_of((1, 2, 3, 4, 5))
+    for _ in range(3):
+        core.sleep(999)
+        fetch(core, replica_key(2), OffsetAndEpoch(0, 0))
+        fetch(core, replica_key(2, 7), OffsetAndEpoch(0, 0))
+    assert isinstance(core.raft.role, Leader)
+    core.sleep(3)
+    assert isinstance(core.raft.role, Resigned)
 
 
 # Time

@@ -19,7 +19,7 @@ from raftlog.records.messages.control import KRaftVersionRecord, read_control_re
 from raftlog.records.messages.raft.error_codes import ErrorCode
 from raftlog.records.messages.voters import voters_record
 from raftlog.voters.kraft_version import KRaftVersion
-from raftlog.voters.voter_set import SupportedVersionRange, VoterNode, VoterSet
+from raftlog.voters.voter_set import ReplicaKey, SupportedVersionRange, VoterNode, VoterSet
 from tests.quorum.leading.leaders import SlowDisk
 from tests.quorum.leading.static_leaders import (
     LOCAL_ENDPOINTS,
@@ -308,3 +308,14 @@ def test_an_upgraded_leader_starts_its_next_epoch_with_kraft_version_1() -> None
     assert again.raft.status.kraft_version is LEVEL_1
     assert again.raft.status.committed_voters.voters == told_voters()
     assert upgrade(again, epoch=2) is None
+
+
+def test_two_static_voters_cannot_tell_the_same_directory() -> None:
+    """Their set could not be written: the second one is refused, and the upgrade waits for another directory."""
+    core = static_leader_of((1, 2, 3))
+    assert tell(core, replica_key(2)) is ErrorCode.NONE
+    assert tell(core, ReplicaKey(3, replica_key(2).directory_id)) is ErrorCode.INVALID_REQUEST
+    with pytest.raises(InvalidUpdateVersionError, match=r"\[3\]"):
+        core.raft.upgrade_kraft_version(KRaftVersion.KRAFT_VERSION_1, epoch=core.raft.role.epoch)
+    assert tell(core, replica_key(3)) is ErrorCode.NONE
+    assert core.raft.upgrade_kraft_version(KRaftVersion.KRAFT_VERSION_1, epoch=core.raft.role.epoch) is not None
