@@ -5,6 +5,7 @@ It has a register for each remainder of a value. It reads what it is given after
 """
 
 from collections.abc import Callable
+from typing import Final
 
 import attrs
 
@@ -45,6 +46,10 @@ class StateMachine:
     registers: Registers = attrs.field(factory=dict)
 
 
+HURRIED_MS: Final = 100
+"""How slow state machines are on the average, at most, while a quorum recovers: they then catch up."""
+
+
 class SimulatedApplication:
     """The state machines of one process.
 
@@ -53,6 +58,9 @@ class SimulatedApplication:
         chance: chooses.
         plan: how fast they are, and how often they write a snapshot.
         later: calls them.
+
+    Attributes:
+        is_hurried: whether they are at most ``HURRIED_MS`` slow on the average, so that they catch up.
     """
 
     def __init__(self, directory: Directory, chance: Chance, plan: FaultPlan, later: Later) -> None:
@@ -64,6 +72,11 @@ class SimulatedApplication:
         self._writer: tuple[int, RecordsSnapshotWriter] | None = None
         self._creating: tuple[int, Registers] | None = None
         self._last_snapshot = 0
+        self.is_hurried = False
+
+    def _delay_ms(self) -> int:
+        mean_ms = self._plan.listener_delay_ms
+        return exponential_ms(self._chance, min(mean_ms, HURRIED_MS) if self.is_hurried else mean_ms)
 
     def begin(self, raft: Raft) -> None:
         """Register the state machines with a core."""
@@ -93,7 +106,7 @@ class SimulatedApplication:
             contract.batches_delivered(effect.offset, effect.end_offset)
         else:
             contract.snapshot_delivered(effect.snapshot_id)
-        self._later(exponential_ms(self._chance, self._plan.listener_delay_ms), self._read, effect)
+        self._later(self._delay_ms(), self._read, effect)
 
     def _read(self, effect: Delivering) -> None:
         listener = self._listeners[effect.listener]
@@ -162,7 +175,7 @@ class SimulatedApplication:
     def write_snapshot(self, number: int, writer: RecordsSnapshotWriter) -> None:
         """Begin to write a snapshot."""
         self._writer = number, writer
-        self._later(exponential_ms(self._chance, self._plan.listener_delay_ms), self._write, number)
+        self._later(self._delay_ms(), self._write, number)
 
     def snapshot_refused(self, number: int) -> None:
         """Forget a snapshot."""

@@ -328,6 +328,8 @@ class Simulation:
             machine.is_crash_armed = False
             machine.resume()
             machine.start()
+        for process in self.running:
+            process.application.is_hurried = True
         began_ms = self.timeline.now_ms
         self.timeline.run(began_ms + HEALING_MS, self._has_recovered)
         if not self._has_recovered():
