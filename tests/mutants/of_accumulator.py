@@ -81,7 +81,7 @@ MUTANTS: Final = (
         "K1-fenced",
         "who took a replica for the leader of another epoch appends nothing",
         "BatchAccumulator#append",
-        missing(BatchAccumulator, "_check_epoch"),
+        missing(BatchAccumulator, "_refuse_epoch"),
         (f"{ACCUMULATOR}::test_a_refused_append_changes_nothing",),
     ),
     Mutant(

@@ -17,12 +17,9 @@ EFFECTS: Final = "tests/quorum/driving/test_carrying_out.py"
 LATE: Final = "tests/quorum/seam/test_late_results.py"
 
 
-def _nested(right: Wrong) -> Wrong:
-    def settle(driver: Any) -> None:
-        driver._is_settling = False
-        right(driver)
-
-    return settle
+def _newest_first(driver: Any) -> bool:
+    driver._effects.extendleft(reversed(driver.raft.take_effects()))
+    return bool(driver._effects)
 
 
 def _as_often_as_it_comes(right: Wrong) -> Wrong:
@@ -49,8 +46,10 @@ def _watched_late(right: Wrong) -> Wrong:
         watch, carry_out = driver._watch, driver._carry_out
         if watch is not None:
             driver._watch, driver._carry_out = None, lambda effect: (carry_out(effect), watch(effect))
-        right(driver)
-        driver._watch = watch
+        try:
+            right(driver)
+        finally:
+            driver._watch, driver._carry_out = watch, carry_out
 
     return settle
 
@@ -87,7 +86,7 @@ MUTANTS: Final = (
         "S-nested-settle",
         "effects are carried out in order, also if the network answers at once",
         "DECISIONS.md 61",
-        swapped(ReplicaDriver, "settle", _nested),
+        instead(ReplicaDriver, "_has_effects", _newest_first),
         (DRIVER,),
     ),
     Mutant(

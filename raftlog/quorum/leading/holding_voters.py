@@ -19,7 +19,7 @@ _OFFSET_AND_LENGTH: Final = struct.Struct(">qi")
 
 def servable_end_offset(leadership: Leadership, log: LogView) -> int:
     """Return up to where followers may read, exclusive: the log end, or what is flushed if that lacks a voter set."""
-    return log.flushed_offset if _is_holding(leadership, log) else log.state.end_offset
+    return log.flushed_offset if is_holding(leadership, log) else log.state.end_offset
 
 
 def has_more_to_serve(leadership: Leadership, before: LogView, now: LogView) -> bool:
@@ -35,7 +35,7 @@ def servable_records(leadership: Leadership, log: LogView, records: bytes | memo
         log: as it is now.
         records: read at any time since the leadership began, so perhaps beyond the log end that is known.
     """
-    if not _is_holding(leadership, log):
+    if not is_holding(leadership, log):
         return records
     position = 0
     while position < len(records):
@@ -46,7 +46,7 @@ def servable_records(leadership: Leadership, log: LogView, records: bytes | memo
     return records
 
 
-def _is_holding(leadership: Leadership, log: LogView) -> bool:
+def is_holding(leadership: Leadership, log: LogView) -> bool:
     """Whether a voter set was handed to the log, and is not flushed yet. All before it is flushed."""
     offset = leadership.voters_offset
     return offset is not None and log.flushed_offset <= offset < leadership.handed_end_offset

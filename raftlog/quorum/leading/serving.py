@@ -15,7 +15,7 @@ from raftlog.offsets import ValidationKind
 from raftlog.quorum.leadership import Leadership, ParkedFetch, ReplicaProgress, WaitingFetch
 from raftlog.quorum.leading.appending import end_uncommitted
 from raftlog.quorum.leading.caught_up import steady_since_ms
-from raftlog.quorum.leading.holding_voters import servable_end_offset, servable_records
+from raftlog.quorum.leading.holding_voters import is_holding, servable_end_offset, servable_records
 from raftlog.quorum.leading.leading_epoch import advance_high_watermark, note_fetch_of_voter
 from raftlog.quorum.leading.reading import end_reads
 from raftlog.quorum.leading.serving_snapshots import end_snapshot_reads
@@ -208,7 +208,12 @@ def _forget_observers(replica: LocalReplica, leadership: Leadership) -> None:
 
 
 def answer_parked(replica: LocalReplica, leadership: Leadership) -> None:
-    """Answer all fetches that wait, because there are records, or the high watermark has risen."""
+    """Answer all fetches that wait, because there are records, or the high watermark has risen.
+
+    While a voter set is held back they wait on: its flush, which is under way, has records for them.
+    """
+    if is_holding(leadership, replica.log):
+        return
     parked, leadership.parked = leadership.parked, {}
     leadership.parked_until_ms = None
     for each in parked.values():
@@ -234,11 +239,19 @@ def _respond_expired(replica: LocalReplica, parked: ParkedFetch) -> None:
 
 
 def answer_read(replica: LocalReplica, number: int, records: bytes | memoryview) -> None:
-    """Answer the Fetch that a read was for. A read of an earlier leadership is answered already."""
+    """Answer the Fetch that a read was for. A read of an earlier leadership is answered already.
+
+    If all that was read must be held back by now, the Fetch is parked.
+    """
     leadership = replica.leadership
     fetch = None if leadership is None else leadership.reading.pop(number, None)
-    if fetch is not None and leadership is not None:
-        _respond(replica, fetch, records=servable_records(leadership, replica.log, records))
+    if fetch is None or leadership is None:
+        return
+    servable = servable_records(leadership, replica.log, records)
+    if records and not servable:
+        _serve(replica, fetch, may_park=True)
+    else:
+        _respond(replica, fetch, records=servable)
 
 
 def end_leading(replica: LocalReplica) -> None:

@@ -43,7 +43,8 @@ class Membership:
 
         One of two must not be removed, because a crash may leave the record of that on one disk only: the disk of the
         replica that the record removes. That replica is no voter, and the other one needs its vote and cannot get it,
-        because its log is shorter. Neither is elected any more. Kafka's rules are the same.
+        because its log is shorter. Neither is elected any more. Kafka's rules allow that; the core does not (decision
+        66), and the operator keeps to it.
         """
         identity = leader.directory.identity
         in_force = leader.directory.ledger.voter_sets[-1].keys

@@ -120,6 +120,8 @@ class ElectionWorld(World):
     @command
     def slow_disk(self) -> str:
         """Let work for the disk wait from now on. A restart ends this, and loses what was not durable."""
+        if not hasattr(self, "_replica"):
+            raise CommandError("no replica has started")
         self._disk = SlowDisk(self._replica)
         return self._what_happened()
 

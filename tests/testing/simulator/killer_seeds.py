@@ -28,7 +28,7 @@ KILLERS: Final = (
     Killer("one-vote-per-epoch", "votes-again", 10),
     Killer("epochs-rise", "epoch-back", 5),
     Killer("one-batch-per-offset-and-epoch", "K1-core", 10),
-    Killer("log-matching", "no-divergence", 40),
+    Killer("log-matching", "no-divergence", 120),
     Killer("leader-completeness", "any-candidate", 20),
     Killer("leader-completeness", "R-longer-log-votes", 150),
     Killer("committed-prefix", "K24-core", 15),
@@ -63,7 +63,7 @@ KILLERS: Final = (
     Killer("leader-told-rightly", "leader-told-wrong", 5),
     Killer("leader-told-late", "leader-told-early", 5),
     Killer("no-error", "late-answer", 10),
-    Killer("no-halt", "K2-core", 30),
+    Killer("no-halt", "half-wins", 20),
     Killer("no-busy-loop", "no-pause", 5),
     Killer("recovery", "no-elections", 10),
 )

@@ -284,7 +284,6 @@ _OF_CATALOGUE: Final = (
     "K23",
     "R12-told",
     "K1-core",
-    "K2-core",
     "R-longer-log-votes",
     "K24-core",
 )
