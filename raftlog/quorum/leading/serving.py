@@ -239,19 +239,11 @@ def _respond_expired(replica: LocalReplica, parked: ParkedFetch) -> None:
 
 
 def answer_read(replica: LocalReplica, number: int, records: bytes | memoryview) -> None:
-    """Answer the Fetch that a read was for. A read of an earlier leadership is answered already.
-
-    If all that was read must be held back by now, the Fetch is parked.
-    """
+    """Answer the Fetch that a read was for. A read of an earlier leadership is answered already."""
     leadership = replica.leadership
     fetch = None if leadership is None else leadership.reading.pop(number, None)
-    if fetch is None or leadership is None:
-        return
-    servable = servable_records(leadership, replica.log, records)
-    if records and not servable:
-        _serve(replica, fetch, may_park=True)
-    else:
-        _respond(replica, fetch, records=servable)
+    if fetch is not None and leadership is not None:
+        _respond(replica, fetch, records=servable_records(leadership, replica.log, records))
 
 
 def end_leading(replica: LocalReplica) -> None:
