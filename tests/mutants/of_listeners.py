@@ -12,6 +12,7 @@ from tests.mutants.planting import Mutant, Wrong, instead, swapped
 
 DELIVERING: Final = "tests/quorum/listening/test_delivering.py"
 LEADER_CHANGES: Final = "tests/quorum/listening/test_leader_changes.py"
+FETCHING: Final = "tests/quorum/following/test_fetching_snapshot.py"
 SCENARIOS: Final = "tests/scenarios/test_scenarios.py::test_scenario"
 
 
@@ -46,6 +47,14 @@ def _from_the_log_alone(right: Wrong) -> Wrong:
         right(core, listener, high_watermark)
         if listener.delivery is not None:
             listener.delivery = listener.delivery._replace(offset=listener.next_offset)
+
+    return deliver_next
+
+
+def _before_the_restart(right: Wrong) -> Wrong:
+    def deliver_next(core: Any, listener: Any, high_watermark: int) -> None:
+        latest = core.log.state.latest_snapshot_id
+        right(core, listener, high_watermark if latest is None else max(high_watermark, latest.offset))
 
     return deliver_next
 
@@ -125,6 +134,13 @@ MUTANTS: Final = (
         "KafkaRaftClient#updateListenersProgress",
         swapped(delivering, "_deliver_next", _from_the_log_alone),
         (DELIVERING, SCENARIOS),
+    ),
+    Mutant(
+        "K-deliver-early",
+        "a snapshot that was fetched is delivered when the log starts at it",
+        "KafkaRaftClient#handleFetchSnapshotResponse",
+        swapped(delivering, "_deliver_next", _before_the_restart),
+        (FETCHING,),
     ),
     Mutant(
         "K-deliver-bootstrap",

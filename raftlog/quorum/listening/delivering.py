@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Delivers committed records to listeners, in the order of their offsets.
 
-A listener begins with the newest snapshot, and gets it instead of records that the log has deleted. It is given one
-thing at a time, and the next one when it has closed that. A delivery names offsets, and the driver reads them from the
+A listener begins with the newest snapshot, and gets it instead of records that the log has deleted. A snapshot that was
+fetched is delivered when the log starts at it. A listener is given one thing at a time, and the next one when it has
+closed that. A delivery names offsets, and the driver reads them from the
 log, so the core holds no records. Only committed records are delivered: no truncation can take them back.
 
 Source: KafkaRaftClient#updateListenersProgress, KafkaRaftClient.ListenerContext.
@@ -56,6 +57,8 @@ def _deliver_next(replica: LocalReplica, listener: ListenerContext, high_waterma
     """Begin a delivery: of a snapshot to a new listener, and to one that needs records that the log has deleted."""
     log, offset = replica.log.state, listener.next_offset
     latest, first = log.latest_snapshot_id, max(offset, 0)
+    if latest is not None and latest.offset > high_watermark:
+        return  # It was fetched, and the log is about to restart at it.
     if latest is not None and (offset == START or offset < log.start_offset):
         number = replica.outbox.new_number()
         kind = DeliverBootstrap if latest == BOOTSTRAP_SNAPSHOT_ID else DeliverSnapshot

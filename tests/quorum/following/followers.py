@@ -75,6 +75,10 @@ class FollowerOfTwo(SingleReplica):
         message = self.last_request
         return message.topics[0].partitions[0].fetch_offset if isinstance(message, FetchRequest) else None
 
+    def learn_high_watermark(self, offset: int) -> None:
+        """The leader says how far the log is committed, in answer to the last request."""
+        self.respond(self.requests[-1].number, fetch_response(2, 2, high_watermark=offset))
+
     def name(self, snapshot_id: OffsetAndEpoch = SNAPSHOT, leader: int = 2) -> None:
         """The leader names a snapshot in the answer to the last request."""
         epoch = self.raft.role.epoch

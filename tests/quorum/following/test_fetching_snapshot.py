@@ -12,6 +12,7 @@ from raftlog.errors import OutOfSpaceError
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.quorum.quorum_config import QuorumConfig
 from raftlog.quorum.roles.roles import Follower
+from raftlog.quorum.seam.effects import DeliverSnapshot
 from raftlog.quorum.seam.snapshot_effects import (
     AbandonFetchedSnapshot,
     AppendToFetchedSnapshot,
@@ -23,6 +24,7 @@ from raftlog.records.messages.raft.error_codes import ErrorCode
 from raftlog.records.messages.raft.fetch_messages import FetchSnapshotRequest
 from tests.quorum.fetched_snapshots import chunks_of, snapshot_bytes
 from tests.quorum.following.followers import DATA, SNAPSHOT, VOTERS, FollowerOfTwo
+from tests.quorum.listening.following_core import texts
 from tests.quorum.messages import (
     begin_quorum_epoch_request,
     fetch_response,
@@ -70,6 +72,7 @@ class Story:
 
     def __init__(self, events: list[tuple[str, int]]) -> None:
         self.core = FollowerOfTwo()
+        self.core.learn_high_watermark(1)
         for name, number in events:
             self.core.is_slow = number % 2 == 1
             getattr(self, name)(number)
@@ -93,6 +96,8 @@ class Story:
             assert core.log.latest_snapshot_id is not None
             assert core.log.latest_snapshot_id.offset <= core.log.end_offset.offset
         assert core.raft.halt_reason is None
+        delivered = (each.snapshot_id.offset for each in core.deliveries if isinstance(each, DeliverSnapshot))
+        assert max(delivered, default=0) <= (core.raft.high_watermark or 0)
 
     def name(self, number: int) -> None:
         """The leader names a snapshot, unless it is an older one than the log has."""
@@ -144,12 +149,26 @@ class Story:
         self.core.request("", vote_request(replica_key(2), epoch, end), version=2)
         self.core.request("", begin_quorum_epoch_request(2, epoch), version=1)
 
+    def register(self, number: int) -> None:
+        """A state machine begins to listen."""
+        self.core.raft.register_listener()
+        self.core.settle()
+
     def sleep(self, number: int) -> None:
         """Time passes."""
         self.core.sleep((1, 20, 100, 500)[number % 4])
 
 
-EVENTS = ("name", "name", "chunk", "chunk", "chunk", "chunk", "repeat", "lose", "later_leader", "later_epoch", "sleep")
+EVENTS = (
+    *("name",) * 2,
+    *("chunk",) * 4,
+    "repeat",
+    "lose",
+    "later_leader",
+    "later_epoch",
+    "register",
+    "sleep",
+)
 
 
 @given(st.lists(st.tuples(st.sampled_from(EVENTS), st.integers(0, 59)), max_size=40))
@@ -247,6 +266,23 @@ def test_a_part_is_found_among_other_topics_as_kafka_finds_it() -> None:
 
 
 # The end of a fetch
+
+
+def test_a_snapshot_is_delivered_when_the_log_starts_at_it() -> None:
+    """A state machine that begins to listen while the log restarts does not know more than the log has."""
+    core = FollowerOfTwo()
+    core.learn_high_watermark(1)
+    core.name()
+    core.is_slow = True
+    core.send_chunk(0, DATA)
+    core.work()
+    core.work()
+    assert [type(each) for each in core.waiting] == [RestartAtLatestSnapshot]
+    listener = core.raft.register_listener()
+    core.settle()
+    assert texts(core, listener) == []
+    core.work()
+    assert texts(core, listener) == ["snapshot 10@2"]
 
 
 def test_a_role_that_changes_while_the_snapshot_is_frozen() -> None:
