@@ -252,6 +252,7 @@ class LocalReplica:
             self.connections.reset()
             self.sent.clear()
             self.fetched_high_watermark = -1
+            self.refusals.appending = None
 
     def store_election_state(self) -> None:
         """Have the election state of the role stored, unless it was the last one to be stored."""

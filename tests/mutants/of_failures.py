@@ -12,9 +12,10 @@ from raftlog.quorum.inputs import refused_work
 from raftlog.quorum.leading import appending, holding_voters, removing_voters
 from raftlog.quorum.refusals import pauses
 from raftlog.quorum.refusals.log_refusals import LogRefusals
+from raftlog.quorum.replica import LocalReplica
 from raftlog.quorum.roles.roles import Candidate, Leader, Resigned
 from raftlog.storage.segments.log_segment import LogSegment
-from tests.mutants.planting import Mutant, Wrong, instead, missing, swapped
+from tests.mutants.planting import Mutant, Wrong, instead, instead_of_property, missing, swapped
 
 SCENARIOS: Final = "tests/scenarios/test_scenarios.py::test_scenario"
 REFUSALS: Final = "tests/quorum/refusals/test_log_refusals.py"
@@ -30,6 +31,24 @@ def _whatever_is_left(right: Wrong) -> Wrong:
     def note_taken_work(core: Any, number: int, before: Any) -> None:
         core.refusals.appending = None
         right(core, number, before)
+
+    return note_taken_work
+
+
+def _of_the_last_fetch_in_any_role(right: Wrong) -> Wrong:
+    def change_role(core: Any, event: Any) -> None:
+        appending = core.refusals.appending
+        right(core, event)
+        core.refusals.appending = appending
+
+    return change_role
+
+
+def _without_a_sign_of_the_leader(right: Wrong) -> Wrong:
+    def note_taken_work(core: Any, number: int, before: Any) -> None:
+        role = core.role
+        right(core, number, before)
+        core.role = role
 
     return note_taken_work
 
@@ -267,6 +286,27 @@ MUTANTS: Final = (
         "records of which the log takes none are fetched again after a pause",
         "UnifiedLog#analyzeAndValidateRecords, which drops a tail",
         swapped(refused_work, "note_taken_work", _whatever_is_left),
+        (REFUSED,),
+    ),
+    Mutant(
+        "R-damaged-follows",
+        "records that come after bad ones are no sign of the leader",
+        "DECISIONS.md 54",
+        instead_of_property(LogRefusals, "is_of_bad_records", lambda _: False),
+        (SCENARIOS, REFUSED),
+    ),
+    Mutant(
+        "R-damaged-leaves",
+        "records that the log takes after bad ones are a sign of the leader",
+        "DECISIONS.md 54",
+        swapped(refused_work, "note_taken_work", _without_a_sign_of_the_leader),
+        (SCENARIOS, REFUSED),
+    ),
+    Mutant(
+        "R-damaged-other",
+        "records of an earlier leader are no sign of the present one",
+        "DECISIONS.md 54",
+        swapped(LocalReplica, "change_role", _of_the_last_fetch_in_any_role),
         (REFUSED,),
     ),
 )

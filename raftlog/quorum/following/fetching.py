@@ -177,6 +177,9 @@ def _append(replica: LocalReplica, role: Follower, answer: FetchResponsePartitio
 
     Source: KafkaRaftClient#appendAsFollower. Voters flush, and so do replicas that may become voters, because a leader
     counts them as soon as they are. A quarantine ends by a flush.
+
+    Records are a sign of the leader, but not those after bad ones: a leader with a damaged file would be followed for
+    ever. They are one once the log has taken some (``note_taken_work``).
     """
     records = answer.records
     if records:
@@ -184,7 +187,8 @@ def _append(replica: LocalReplica, role: Follower, answer: FetchResponsePartitio
         replica.refusals.appending = appending
         if replica.is_voter or replica.identity.can_become_voter or replica.log.is_quarantined:
             replica.work_on_log(FlushLog)
-    note_success(replica, role)
+    if not records or not replica.refusals.is_of_bad_records:
+        note_success(replica, role)
     replica.fetched_high_watermark = answer.high_watermark
     learn_high_watermark(replica)
 

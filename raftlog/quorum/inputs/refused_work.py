@@ -13,8 +13,10 @@ replica, after its pause, begins an epoch itself.
 
 from typing import Final
 
+from raftlog.quorum.following.contact import note_success
 from raftlog.quorum.leading.appending import withdraw_refused
 from raftlog.quorum.replica import LocalReplica
+from raftlog.quorum.roles.roles import Follower
 from raftlog.quorum.seam.log_view import LogView
 from raftlog.quorum.snapshots.cleaning import note_cleaned
 
@@ -24,6 +26,7 @@ _NOTHING_LEFT: Final = "the leader has sent no whole batch of its epoch"
 def note_taken_work(replica: LocalReplica, number: int, before: LogView) -> None:
     """Note that the log has done its next work: if it has grown, it takes records again.
 
+    If they are those of the last Fetch, the leader counts as heard from: it was not when they came (``_append``).
     A log drops a batch that is cut off, or of a later epoch, without an error. If nothing is left of what a leader has
     sent, the next Fetch would bring the same again, so it waits, as after records that were refused.
 
@@ -36,6 +39,8 @@ def note_taken_work(replica: LocalReplica, number: int, before: LogView) -> None
     if replica.log.state.end_offset > before.state.end_offset:
         if refusals.count:
             refusals.forget()
+            if number == refusals.appending and isinstance(replica.role, Follower):
+                note_success(replica, replica.role)
     elif number == refusals.appending and replica.config.pause_after_refused_fetch:
         refusals.refuse(_NOTHING_LEFT, replica.now_ms, replica.config, is_full=False)
 

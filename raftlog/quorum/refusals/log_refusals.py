@@ -26,7 +26,7 @@ class LogRefusals:
         is_full: whether the last one was for want of room.
         pause_until_ms: monotonic time before which nothing is fetched.
         stand_ms: monotonic time before which no election is begun.
-        appending: the number of the effect that appends what was fetched last, or None.
+        appending: the number of the effect that appends what was fetched last in this role, or None.
     """
 
     count: int = attrs.field(default=0, init=False)
@@ -35,6 +35,11 @@ class LogRefusals:
     pause_until_ms: int = attrs.field(default=0, init=False)
     stand_ms: int = attrs.field(default=0, init=False)
     appending: int | None = attrs.field(default=None, init=False)
+
+    @property
+    def is_of_bad_records(self) -> bool:
+        """Whether the last refusal was not for want of room: what a leader has sent could not be taken."""
+        return self.count > 0 and not self.is_full
 
     def refuse(self, reason: str, now_ms: int, config: QuorumConfig, *, is_full: bool) -> None:
         """Note a refusal. Fetching pauses for half a fetch timeout at most, so that the leader hears of this replica.

@@ -6,10 +6,11 @@ import itertools
 import pytest
 
 from raftlog.errors import NotLeaderError
+from raftlog.invariants import instance_of
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.quorum.quorum_config import QuorumConfig
 from raftlog.quorum.roles.roles import Follower, Leader, Resigned, Unattached
-from raftlog.quorum.seam.effects import AppendOutcome
+from raftlog.quorum.seam.effects import AppendAsFollower, AppendOutcome
 from raftlog.records.messages.raft.fetch_messages import FetchRequest
 from tests.quorum.full_disks import FullDisk
 from tests.quorum.leading.leaders import LOG_END, SlowDisk, fetch, leader_of
@@ -215,3 +216,26 @@ def test_records_of_which_nothing_is_left_are_fetched_again_after_a_pause(
     again = core.take_requests()[-1]
     core.respond(again.number, fetch_response(epoch, 2, records=records_at(end, epoch, 1)))
     assert core.raft.status.log_refusal is None
+
+
+@pytest.mark.parametrize("is_other", [False, True])
+def test_records_that_the_log_takes_after_bad_ones_are_a_sign_of_their_leader(is_other: bool) -> None:
+    """They are once the log has taken them, and only of the leader that has sent them, if it still leads then."""
+    core = leader_of((1, 2, 3))
+    end, epoch = core.log.end_offset.offset, core.raft.role.epoch + 1
+    core.request("", begin_quorum_epoch_request(2, epoch), version=1)
+    first = core.take_requests()[-1]
+    core.respond(first.number, fetch_response(epoch, 2, records=records_at(end, epoch + 1, 1)))
+    core.sleep(500)
+    core.slow = AppendAsFollower
+    again = core.take_requests()[-1]
+    core.respond(again.number, fetch_response(epoch, 2, records=records_at(end, epoch, 1)))
+    if is_other:
+        core.request("", begin_quorum_epoch_request(3, epoch + 1), version=1)
+    before = instance_of(core.raft.role, Follower).fetch_deadline_ms
+    core.sleep(200)
+    core.let_go()
+    assert core.log.end_offset.offset == end + 1
+    assert core.raft.status.log_refusal is None
+    after = instance_of(core.raft.role, Follower).fetch_deadline_ms
+    assert after == (before if is_other else core.now_ms + core.config.fetch_timeout_ms)
