@@ -3,6 +3,7 @@
 
 import argparse
 import contextlib
+import datetime
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, BinaryIO, Final
@@ -70,7 +71,7 @@ def _verify(given: argparse.Namespace) -> int:
     if report is not None and report_path is not None:
         from raftlog.tools.report.report_file import write_report
 
-        write_report(report_path, report.html())
+        write_report(report_path, report.html(finished=datetime.datetime.now(datetime.UTC)))
         exit_code = report_faults(report.faults, exit_code, _PROGRAM)
     return exit_code
 

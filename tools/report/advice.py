@@ -7,12 +7,15 @@ from typing import Final
 from raftlog.records.rules import Severity
 from raftlog.tools.auditing.history.quorum_view import QuorumView
 from raftlog.tools.auditing.run.run import Account
-from raftlog.tools.report.gathering import Gathering, LogFacts, ReplicaFacts
+from raftlog.tools.catalogue.audit_rules import CATALOGUE
+from raftlog.tools.report.gathering import Gathering, LogFacts, ReplicaFacts, is_serious
 
 _NAMED: Final = 12
 """The most directories that one sentence names."""
 _DESCRIBED: Final = 3
 """The most places of damage that one sentence describes."""
+_FEW_REPLICAS: Final = 3
+"""Up to this many damaged replicas of topics' partitions are described one by one; more are grouped by rule."""
 
 
 def verdict_text(account: Account) -> str:
@@ -36,8 +39,10 @@ def verdict_text(account: Account) -> str:
 
 
 def next_steps(gathering: Gathering) -> Iterator[str]:
-    """Yield the steps to take, each in one or two sentences, the most urgent first."""
+    """Yield the steps to take, each in one or two sentences, the most urgent first; none if all is clean."""
     verdict = gathering.account.verdict
+    if verdict == "clean":
+        return
     if gathering.account.unreadable:
         yield (
             f"{_count(gathering.account.unreadable, 'file or directory', 'files or directories')} could not be read:"
@@ -45,15 +50,29 @@ def next_steps(gathering: Gathering) -> Iterator[str]:
         )
     if verdict in {"damaged", "data-loss"}:
         yield "Before you start or delete anything, copy all directories as they are: each may have what others lost."
+    is_grouped = sum(each.count for each in gathering.damaged.values()) > _FEW_REPLICAS
     for log in gathering.logs.values():
-        prefix = f"{log.name}: " if gathering.logs.offered > 1 else ""
-        yield from (prefix + line for line in _log_steps(log))
-    if (rest := gathering.logs.offered - len(gathering.logs.values())) and verdict != "clean":
-        yield f"{rest:,} more logs were audited: the table under Files names the directories that are not clean."
-    if verdict == "clean":
-        yield "Nothing needs to be done."
-    elif verdict == "suspicious":
+        prefix = f"{log.label}: " if gathering.logs.offered > 1 else ""
+        if is_serious(log.worst):
+            yield from (prefix + line for line in _log_steps(log, is_grouped=is_grouped))
+    if is_grouped:
+        yield from _grouped_damage(gathering)
+    if verdict == "suspicious":
         yield "Read the findings: each may be a normal trace of a crash or restart, or a sign of a real problem."
+
+
+def _grouped_damage(gathering: Gathering) -> Iterator[str]:
+    """Yield a sentence for all replicas of partitions that break the same rule."""
+    groups = sorted(gathering.damaged.items(), key=lambda each: (-each[1].count, each[0]))
+    for (rule, has_sound), replicas in groups:
+        claim = CATALOGUE[rule].claim
+        way = (
+            "Other replicas of these partitions that are here are undamaged: fetch again from them."
+            if has_sound
+            else "No undamaged replica of them was given: look for one before you delete anything."
+        )
+        counted = _count(replicas.count, "replica breaks", "replicas break")
+        yield f"{counted} the rule {rule} ({claim}): {_named(replicas.names, replicas.count)}. {way}"
 
 
 def safe_texts(gathering: Gathering) -> Iterator[str]:
@@ -82,7 +101,7 @@ def replica_name(replica: ReplicaFacts) -> str:
 # One log
 
 
-def _log_steps(log: LogFacts) -> Iterator[str]:
+def _log_steps(log: LogFacts, *, is_grouped: bool) -> Iterator[str]:
     if forked := [replica_name(replica) for replica in log.replicas if replica.is_forked]:
         yield (
             f"These contradict the most up-to-date replica: {_named(forked, len(forked))}. One side will be truncated."
@@ -92,7 +111,8 @@ def _log_steps(log: LogFacts) -> Iterator[str]:
         yield from _majority(log.view)
         yield from _to_keep(log, log.view)
         yield from _to_copy(log, log.view)
-    yield from _to_fetch(log)
+    if log.is_raft or not is_grouped:
+        yield from _to_fetch(log)
 
 
 def _majority(view: QuorumView) -> Iterator[str]:

@@ -27,6 +27,7 @@ from raftlog.tools.auditing.run.rule_status import Checks
 from raftlog.tools.auditing.run.run import Account
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.input.coverage import Coverage
+from raftlog.tools.report.tables import plain_list
 from raftlog.tools.report.worst import Worst, rank_of
 from raftlog.uuid_text import uuid_to_text
 
@@ -39,6 +40,10 @@ MOST_MARKS: Final = 20
 MOST_EPOCHS: Final = 300
 MOST_CHANGES: Final = 200
 MOST_SNAPSHOTS: Final = 50
+_MOST_NAMED: Final = 12
+"""How many partitions with the same damage are named."""
+_MOST_NODES: Final = 12
+"""How many nodes the label of a log names."""
 _FORK_RULES: Final = frozenset({"replica-forked", "replica-lost", "replica-batch", "replica-leader"})
 
 Counts = Counter[Severity]
@@ -132,9 +137,43 @@ class LogFacts:
     view: QuorumView | None
 
     @property
+    def label(self) -> str:
+        """The name of the log, with its cluster and the nodes whose replicas are here, as far as they are known."""
+        clusters = sorted({replica.cluster_id for replica in self.replicas if replica.cluster_id is not None})
+        nodes = sorted({replica.node_id for replica in self.replicas if replica.node_id is not None})
+        more = f" and {len(nodes) - _MOST_NODES:,} more" if len(nodes) > _MOST_NODES else ""
+        node = "node" if len(nodes) == 1 else "nodes"
+        cluster = f" of cluster {' and '.join(clusters)}" if clusters else ""
+        return f"{self.name}{cluster}" + (f", {node} {plain_list(nodes[:_MOST_NODES])}{more}" if nodes else "")
+
+    @property
     def worst(self) -> Severity | None:
         """The worst severity found in any replica."""
         return worst_of(sum((replica.counts for replica in self.replicas), Counts()))
+
+
+@attrs.define
+class DamagedReplicas:
+    """Replicas of partitions that have the same damage, other than those of raft logs.
+
+    Attributes:
+        count: of the replicas.
+        names: of the first of them, with their nodes.
+    """
+
+    count: int = 0
+    names: list[str] = attrs.field(factory=list)
+
+    def add(self, name: str) -> None:
+        """Count a replica."""
+        self.count += 1
+        if len(self.names) < _MOST_NAMED:
+            self.names.append(name)
+
+    def merge(self, other: "DamagedReplicas") -> None:
+        """Add others, after those that are here."""
+        self.count += other.count
+        self.names = (self.names + other.names)[:_MOST_NAMED]
 
 
 @attrs.frozen
@@ -160,6 +199,7 @@ class Gathering:
         files: the worst files of batches.
         sound_file_count: number of files of batches without a finding above harmless.
         logs: raft logs first, then the worst.
+        damaged: replicas of partitions by a rule that they break, and by whether an undamaged replica is here.
         places: the directories with the worst findings.
         clean_places: some of the partition directories without findings above harmless, out of ``clean_place_count``.
         file_sizes, batch_sizes: number of files of batches by the binary digits of their size, and by those of the mean
@@ -173,6 +213,7 @@ class Gathering:
     files: Worst[MappedFile] = attrs.field(factory=lambda: Worst(MOST_FILES))
     sound_file_count: int = 0
     logs: Worst[LogFacts] = attrs.field(factory=lambda: Worst(MOST_LOGS))
+    damaged: dict[tuple[str, bool], DamagedReplicas] = attrs.field(factory=dict)
     places: Worst[PlaceFacts] = attrs.field(factory=lambda: Worst(MOST_PLACES))
     clean_places: list[str] = attrs.field(factory=list)
     clean_place_count: int = 0
@@ -208,6 +249,8 @@ class Gathering:
         self.files.merge(other.files)
         self.sound_file_count += other.sound_file_count
         self.logs.merge(other.logs)
+        for key, damaged in other.damaged.items():
+            self.damaged.setdefault(key, DamagedReplicas()).merge(damaged)
         self.places.merge(other.places)
         self.clean_places = (self.clean_places + other.clean_places)[:MOST_PLACES]
         self.clean_place_count += other.clean_place_count
@@ -242,10 +285,28 @@ class Gathering:
         worst = worst_of(file.counts)
         self.files.offer((rank_of(worst), file.counts[worst] if worst else 0), file)
 
+    def _add_damaged(
+        self, replicas: Sequence[PartitionEvidence], by_place: _ByPlace, directories: Mapping[str, PartitionEvidence]
+    ) -> None:
+        """Count the damaged replicas of a partition, by the rules that they break."""
+        rules = [{each.rule for each in _damage(by_place[replica.place])} for replica in replicas]
+        if not any(rules):
+            return
+        has_sound = not all(rules)
+        for replica, broken in zip(replicas, rules, strict=True):
+            directory = log_directories([*_metas([replica], directories), replica])[replica.place.log_directory]
+            where = directory.path if directory.node_id is None else f"node {directory.node_id}"
+            for rule in sorted(broken):
+                self.damaged.setdefault((rule, has_sound), DamagedReplicas()).add(
+                    f"{name_of(replica.place)} on {where}"
+                )
+
     def _add_log(
         self, replicas: Sequence[PartitionEvidence], by_place: _ByPlace, directories: Mapping[str, PartitionEvidence]
     ) -> Finding | None:
         """Add a log. Returns a finding if that makes raftlog fail, or None."""
+        if not any(replica.is_raft for replica in replicas):
+            self._add_damaged(replicas, by_place, directories)
         worst = worst_of(_counts(finding for replica in replicas for finding in by_place[replica.place]))
         rank = (any(replica.is_raft for replica in replicas), rank_of(worst))
         if not self.logs.wants(rank):
@@ -329,8 +390,7 @@ def _log_facts(
     directories: Mapping[str, PartitionEvidence],
 ) -> LogFacts:
     is_raft = any(replica.is_raft for replica in replicas)
-    paths = sorted({each.place.log_directory for each in replicas} & directories.keys())
-    beside = [_only_meta(directories[path]) for path in paths]
+    beside = _metas(replicas, directories)
     changes = voter_timeline(replicas) if is_raft else []
     leads = epoch_timeline(replicas)
     return LogFacts(
@@ -345,6 +405,19 @@ def _log_facts(
     )
 
 
+def _metas(
+    replicas: Iterable[PartitionEvidence], directories: Mapping[str, PartitionEvidence]
+) -> list[PartitionEvidence]:
+    """Return the log directories of some replicas, with their meta.properties alone."""
+    paths = sorted({each.place.log_directory for each in replicas} & directories.keys())
+    return [_only_meta(directories[path]) for path in paths]
+
+
+def _damage(findings: Iterable[Finding]) -> list[Finding]:
+    """Return what is damaged or lost inside a replica, whatever other replicas say."""
+    return [each for each in findings if is_damage(each.severity) and each.rule not in _FORK_RULES]
+
+
 def _only_meta(directory: PartitionEvidence) -> PartitionEvidence:
     metas = (file for file in directory.files if file.task.kind is FileKind.META_PROPERTIES)
     return PartitionEvidence(directory.place, tuple(metas))
@@ -355,7 +428,7 @@ def _replica_facts(
 ) -> ReplicaFacts:
     directory = log_directories([*directories, replica])[replica.place.log_directory]
     ids = list(replica.snapshots_by_id)
-    damage = [each for each in findings if is_damage(each.severity) and each.rule not in _FORK_RULES]
+    damage = _damage(findings)
     return ReplicaFacts(
         replica.place.log_directory,
         directory.node_id,

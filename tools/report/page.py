@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page of a report: one file without scripts or external resources, and the same for the same findings."""
 
+import datetime
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -77,17 +78,18 @@ class Report:
         """Add all of a report from ``blank``, after what is here."""
         self._gathering.merge(other._gathering)  # noqa: SLF001 - one of the same class
 
-    def html(self, run: str = "") -> str:
+    def html(self, run: str = "", finished: datetime.datetime | None = None) -> str:
         """Return the page. It is valid Unicode, whatever the names of files are.
 
         Args:
-            run: name of the run to show; if it is empty, the same files always give the same page.
+            run: name of the run to show; empty for none.
+            finished: time of the audit to show, in UTC. Without both, the same files always give the same page.
         """
         title = verdict_text(self._gathering.account)
         self._faults.clear()
         sections = [
             (name, _section(f"part-{number}", name, self._attempted(name, content)))
-            for number, (name, content) in enumerate(self._parts(run), 1)
+            for number, (name, content) in enumerate(self._parts(run, finished), 1)
         ]
         head = joined(
             [
@@ -114,14 +116,14 @@ class Report:
             return element("p", made.reason.capitalize(), class_="note")
         return made
 
-    def _parts(self, run: str) -> list[tuple[str, "_Content"]]:
+    def _parts(self, run: str, finished: datetime.datetime | None) -> list[tuple[str, "_Content"]]:
         """Return the names of the sections, each with a function that makes its content."""
         gathering, drawn = self._gathering, _drawn_logs(self._gathering)
         parts: list[tuple[str, _Content]] = [
-            ("What to do next", lambda: listed(next_steps(gathering))),
+            ("What to do next", lambda: _steps(gathering)),
             ("What is safe", lambda: listed(safe_texts(gathering))),
-            ("What was looked at", lambda: self._facts(run)),
-            *((f"Log {log.name}", partial(_log, log)) for log in drawn),
+            ("What was looked at", lambda: self._facts(run, finished)),
+            *((f"Log {log.label}", partial(_log, log)) for log in drawn),
         ]
         if rest := gathering.logs.offered - len(drawn):
             shown = f"raft logs and the worst others have one, {MOST_LOGS} at most"
@@ -143,7 +145,7 @@ class Report:
             class_=f"verdict {account.verdict}",
         )
 
-    def _facts(self, run: str) -> Markup:
+    def _facts(self, run: str, finished: datetime.datetime | None) -> Markup:
         account = self._gathering.account
         more = f" and {len(self._sources) - _MOST_SOURCES:,} more" if len(self._sources) > _MOST_SOURCES else ""
         statuses = Counter(check.status for check in self._gathering.checks.results(account))
@@ -156,7 +158,16 @@ class Report:
             ("Rules", rules),
             ("Made by", f"raftlog {__version__}"),
         ]
-        return joined([facts([*rows, ("Run", run)] if run else rows), _coverage(account)])
+        if run:
+            rows.append(("Run", run))
+        if finished is not None:
+            rows.append(("Finished", f"{finished:%Y-%m-%d %H:%M:%S} UTC"))
+        return joined([facts(rows), _coverage(account)])
+
+
+def _steps(gathering: Gathering) -> Markup:
+    steps = list(next_steps(gathering))
+    return listed(steps) if steps else element("p", "Nothing needs to be done.")
 
 
 def _contents(names: Sequence[str]) -> Markup:

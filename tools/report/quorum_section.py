@@ -5,7 +5,7 @@ from raftlog.records.files.quorum_state import UNKNOWN_ID, QuorumStateData
 from raftlog.tools.auditing.history.quorum_view import Member, QuorumView
 from raftlog.tools.auditing.history.quorum_words import view_words
 from raftlog.tools.report.gathering import LogFacts, ReplicaFacts
-from raftlog.tools.report.markup import Markup, element, joined
+from raftlog.tools.report.markup import Markup, element, escaped, joined
 from raftlog.tools.report.tables import Cell, facts, listed, table
 from raftlog.uuid_text import uuid_to_text
 
@@ -20,9 +20,7 @@ _COLUMNS = (
     "Last epoch",
     "At risk from",
     "Its quorum-state",
-    "Directory",
-    "Directory id",
-    "Cluster",
+    "Directory, and its id",
 )
 _NOTE = (
     "Each log is judged as startup recovery will leave it, which may truncate it at damaged bytes. If the column Damage"
@@ -77,10 +75,16 @@ def _row(member: Member, replica: ReplicaFacts | None) -> tuple[Cell, ...]:
         None if end is None else end.epoch,
         member.at_risk,
         None if replica is None else _state_text(replica.state),
-        _code(member.path) or "not given",
-        _code(None if key is None or key.directory_id is None else uuid_to_text(key.directory_id)),
-        _code(None if replica is None else replica.cluster_id),
+        _directory_cell(member),
     )
+
+
+def _directory_cell(member: Member) -> Markup:
+    key, path = member.key, member.path
+    shown = element("code", path) if path else escaped("not given")
+    if key is None or key.directory_id is None:
+        return shown
+    return joined([shown, element("br"), element("code", uuid_to_text(key.directory_id))])
 
 
 def _electable_text(member: Member) -> str | None:
@@ -94,10 +98,6 @@ def _damage_text(member: Member, replica: ReplicaFacts) -> str:
         quarantine = "" if member.quarantined_from is None else ", in quarantine"
         return f"from offset {member.damaged_from}{quarantine}"
     return "damaged" if replica.is_damaged else "none"
-
-
-def _code(text: str | None) -> Markup | None:
-    return element("code", text) if text else None
 
 
 def _state_text(state: QuorumStateData | None) -> str:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page of a report: it says what was found, needs nothing else, and stays small."""
 
+import datetime
 import itertools
 import os
 import re
@@ -11,10 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from raftlog.records.files.file_names import FileKind
 from raftlog.records.rules import Severity
+from raftlog.tools.auditing.evidence import FileEvidence, LogExtent, PartitionEvidence, Place, SurveyTask
 from raftlog.tools.auditing.judgement.judgement import Judged
 from raftlog.tools.catalogue.audit_rules import CATALOGUE
 from raftlog.tools.catalogue.findings import Finding
+from raftlog.tools.input.coverage import Coverage
 from raftlog.tools.report.page import Report
 from tests.tools.auditing.made_quorum import MadeLog, log_directory, voter, voters
 from tests.tools.report.made_reports import (
@@ -72,7 +76,10 @@ def check_page(page: Node) -> None:
 
 def section(page: Node, name: str) -> str:
     """The words of a section."""
-    return next(node.words for node in page.all("section") if node.children[0].words == name)
+    titles = {node.children[0].words: node.words for node in page.all("section")}
+    return next(
+        words for title, words in titles.items() if title == name or title.startswith((f"{name} of ", f"{name}, "))
+    )
 
 
 def titles(page: Node) -> str:
@@ -84,7 +91,7 @@ def test_a_clean_quorum_needs_nothing(clean: Node) -> None:
     """The page of clean directories says so at the top, and what holds of every page holds."""
     check_page(clean)
     assert clean.all("h1")[0].words.startswith("Clean: nothing above harmless in ")
-    assert "Nothing needs to be done." in section(clean, "What to do next")
+    assert section(clean, "What to do next") == "What to do nextNothing needs to be done."
     assert "22 of 22 segments and snapshots" in section(clean, "What is safe")
     assert re.search(rf"4 partitions without such a finding in .*/n4/{METADATA}", section(clean, "What is safe"))
     quorum = section(clean, "Log __cluster_metadata-0")
@@ -146,6 +153,58 @@ def test_a_single_partition_has_no_quorum() -> None:
     assert "Epochs" in log
     assert "Voters" not in log
     assert "Electable" not in log
+
+
+def damaged_topics(count: int, *, has_twin: bool = False) -> str:
+    """Return the advice if as many partitions have a batch whose CRC is wrong, each on one replica."""
+    found = []
+    for number in range(count):
+        for node in ("n1", "n2") if has_twin else ("n1",):
+            place = Place(node, f"topic{number}", 0)
+            path = f"{node}/topic{number}-0/{0:020}.log"
+            fault = Finding(path, "batch-crc", "the stored CRC is not that of the bytes", 0, 100, offset=0)
+            task = SurveyTask(place, path, FileKind.LOG, base_offset=0)
+            extent = LogExtent(0, 10, 0, 0, -1, 10, 10)
+            evidence = FileEvidence(task, (fault,) if node == "n1" else (), Coverage(1000, 900, 100), extent)
+            found.append(PartitionEvidence(place, (evidence,)))
+    return section(outline(report_of_evidence(found)), "What to do next")
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_few_damaged_replicas_are_described_one_by_one(count: int) -> None:
+    """With three damaged replicas of topics' partitions or fewer, each has a step of its own."""
+    steps = damaged_topics(count)
+    assert steps.count("No other replica was given to replace what is damaged on n1") == count
+    assert "break the rule" not in steps
+
+
+@pytest.mark.parametrize("count", [4, 40])
+@pytest.mark.parametrize("has_twin", [False, True])
+def test_many_damaged_replicas_are_one_step(count: int, *, has_twin: bool) -> None:
+    """With more, all that break one rule are one step, which says whether undamaged replicas are here."""
+    steps = damaged_topics(count, has_twin=has_twin)
+    assert f"{count} replicas break the rule batch-crc ({CATALOGUE['batch-crc'].claim}): topic0-0 on n1, " in steps
+    assert ("and 28 more." in steps) == (count == 40)
+    assert ("undamaged: fetch again from them." in steps) == has_twin
+    assert ("No undamaged replica of them was given" in steps) != has_twin
+    assert "what is damaged on" not in steps
+
+
+def test_logs_of_two_clusters_are_told_apart() -> None:
+    """Headings, links and steps name the cluster of a log, and the nodes whose replicas are here."""
+    found = []
+    for node_id, cluster_id in ((1, "one"), (2, "one"), (3, "two")):
+        log = MadeLog(node=f"n{node_id}").bootstrap(voters(*((1, 2) if node_id < 3 else (3,)))).data(5)
+        found.append(log.evidence(Finding(log.path, "batch-crc", "the stored CRC is not that of the bytes", 100, 100)))
+        directory_id = voter(node_id).voter_key.directory_id
+        found.append(log_directory(f"n{node_id}", node_id, directory_id, cluster_id=cluster_id))
+    page = outline(report_of_evidence(found))
+    labels = [f"{METADATA} of cluster one, nodes 1, 2", f"{METADATA} of cluster two, node 3"]
+    headings = {node.words for node in page.all("h2")}
+    links = {node.words for node in page.all("a")}
+    assert {f"Log {each}" for each in labels} <= headings & links
+    steps = section(page, "What to do next")
+    assert all(f"{each}: " in steps for each in labels)
 
 
 def test_a_fork_is_visible() -> None:
@@ -223,7 +282,11 @@ def test_the_same_input_gives_the_same_page(tmp_path: Path) -> None:
     """Two audits of the same files give the same bytes; a run that has a name has it on the page."""
     assert report_of(damage_quorum(tmp_path)) == report_of(tmp_path)
     assert "run-7" in Report(["x"]).html("run-7")
-    assert "Run" not in outline(Report(["x"]).html()).words
+    plain = outline(Report(["x"]).html()).words
+    assert "Run" not in plain
+    assert "Finished" not in plain
+    finished = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.UTC)
+    assert "Finished2026-01-02 03:04:05 UTC" in outline(Report(["x"]).html(finished=finished)).words
 
 
 @pytest.mark.slow

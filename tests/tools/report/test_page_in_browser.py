@@ -29,7 +29,9 @@ pytestmark = [
 ]
 
 PAGES = ("clean", "damaged", "forked", "single", "hostile", "flood", "deep")
-WIDTHS = (400, 1600)
+WIDTHS = (400, 1280, 1600)
+WIDE = 1280
+"""From this width on, no table needs to be scrolled."""
 LEAST_CONTRAST = 4.5
 """WCAG 2, level AA."""
 
@@ -48,6 +50,8 @@ LAYOUT = """() => {
             const box = node.getBoundingClientRect();
             return box.width && (box.left < -1 || box.right > root.clientWidth + 1);
         }).map((node) => node.textContent),
+        scrolled: [...document.querySelectorAll(".frame")].filter(
+            (node) => node.scrollWidth > node.clientWidth + 1).map((node) => node.getAttribute("aria-label")),
         tooltips: document.querySelectorAll("svg g > title").length,
         scripts: document.scripts.length,
     };
@@ -153,6 +157,7 @@ def test_a_page_is_whole(browser: Any, folder: Path, name: str, width: int) -> N
     assert layout["unseen"] == 0
     assert (layout["untitled"], layout["cut"], layout["scripts"]) == (0, [], 0)
     assert layout["figures"] > 5
+    assert width < WIDE or layout["scrolled"] == []
     assert layout["tooltips"] > 0
 
 

@@ -43,8 +43,8 @@ class Page(Protocol):
         """Add all that a report made by ``blank`` has collected, after what is here."""
         ...
 
-    def html(self, run: str) -> str:
-        """Return the HTML page, which names the run."""
+    def html(self, run: str, finished: datetime.datetime) -> str:
+        """Return the HTML page, which names the run and its end."""
         ...
 
 
@@ -178,6 +178,7 @@ def _complete(
     """Write the results that are known only at the end."""
     for check in checks:
         output.add("checks", check_row(check))
-    row = run_row(outcome.account, sources, outcome.reused_files, started, datetime.datetime.now(datetime.UTC))
+    finished = datetime.datetime.now(datetime.UTC)
+    row = run_row(outcome.account, sources, outcome.reused_files, started, finished)
     output.add("runs", row)
-    output.complete(summary_of(outcome.run_id, row, checks), page.html(outcome.run_id))
+    output.complete(summary_of(outcome.run_id, row, checks), page.html(outcome.run_id, finished))
