@@ -27,7 +27,6 @@ from raftlog.tools.auditing.run.rule_status import Checks
 from raftlog.tools.auditing.run.run import Account
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.input.coverage import Coverage
-from raftlog.tools.report.tables import plain_list
 from raftlog.tools.report.worst import Worst, rank_of
 from raftlog.uuid_text import uuid_to_text
 
@@ -142,9 +141,9 @@ class LogFacts:
         clusters = sorted({replica.cluster_id for replica in self.replicas if replica.cluster_id is not None})
         nodes = sorted({replica.node_id for replica in self.replicas if replica.node_id is not None})
         more = f" and {len(nodes) - _MOST_NODES:,} more" if len(nodes) > _MOST_NODES else ""
-        node = "node" if len(nodes) == 1 else "nodes"
+        node, named = "node" if len(nodes) == 1 else "nodes", ", ".join(map(str, nodes[:_MOST_NODES]))
         cluster = f" of cluster {' and '.join(clusters)}" if clusters else ""
-        return f"{self.name}{cluster}" + (f", {node} {plain_list(nodes[:_MOST_NODES])}{more}" if nodes else "")
+        return f"{self.name}{cluster}" + (f", {node} {named}{more}" if nodes else "")
 
     @property
     def worst(self) -> Severity | None:
