@@ -68,6 +68,18 @@ class ParkedFetch(NamedTuple):
     deadline_ms: int
 
 
+class ReadFetch(NamedTuple):
+    """A Fetch whose records are being read.
+
+    Attributes:
+        fetch: the request.
+        number: of the effect.
+    """
+
+    fetch: WaitingFetch
+    number: int
+
+
 class WaitingSnapshotRead(NamedTuple):
     """A FetchSnapshot whose bytes are being read.
 
@@ -160,10 +172,10 @@ class Leadership:
         progress: of the replicas that have fetched in this epoch, the one that fetched last at the end.
         static_keys: by id, the key with which a voter without a directory id has fetched last.
         fetched_voters: the voters, as the voter set names them, that have fetched since a majority last did.
-        parked: fetches that wait, at most one per replica.
+        parked: fetches that wait, at most one per replica: by its key in the voter set, or else by its own.
         parked_until_ms: when the next of them may have to be answered, or an earlier time; None if none waits.
         reads: the reads that wait for a majority.
-        reading: fetches whose records are being read, by the number of the effect.
+        reading: fetches whose records are being read, likewise.
         upgrade: of kraft.version.
         reading_snapshots: fetches of snapshots whose bytes are being read, by the number of the effect.
         is_resignation_due: whether the leader is to resign.
@@ -187,7 +199,7 @@ class Leadership:
     parked: dict[ReplicaKey, ParkedFetch] = attrs.field(factory=dict)
     parked_until_ms: int | None = None
     reads: PendingReads = attrs.field(factory=PendingReads)
-    reading: dict[int, WaitingFetch] = attrs.field(factory=dict)
+    reading: dict[ReplicaKey, ReadFetch] = attrs.field(factory=dict)
     upgrade: VersionUpgrade = attrs.field(factory=VersionUpgrade)
     reading_snapshots: dict[int, WaitingSnapshotRead] = attrs.field(factory=dict)
     is_resignation_due: bool = False

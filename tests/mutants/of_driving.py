@@ -24,10 +24,11 @@ def _newest_first(driver: Any) -> bool:
 
 def _as_often_as_it_comes(right: Wrong) -> Wrong:
     def answer_read(core: Any, number: int, records: Any) -> None:
-        fetch = None if core.leadership is None else core.leadership.reading.get(number)
+        reading = [] if core.leadership is None else list(core.leadership.reading.items())
         right(core, number, records)
-        if fetch is not None:
-            core.leadership.reading[number] = fetch
+        for place, fetch in reading:
+            if fetch.number == number:
+                core.leadership.reading[place] = fetch
 
     return answer_read
 

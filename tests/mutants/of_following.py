@@ -3,6 +3,8 @@
 
 from typing import Any, Final
 
+import attrs
+
 from raftlog.quorum import acting
 from raftlog.quorum.following import fetching
 from raftlog.quorum.leadership import Leadership
@@ -35,6 +37,23 @@ def _counting_each_directory(right: Wrong) -> Wrong:
     return note_fetch
 
 
+def _as_many_places_for_all(right: Wrong) -> Wrong:
+    return lambda core, key: (right(core, key)[0], serving.MAX_WAITING_FETCHES)
+
+
+def _waiting_for_each_directory(right: Wrong) -> Wrong:
+    return lambda core, key: (key, right(core, key)[1])
+
+
+def _reading_for_each_fetch(right: Wrong) -> Wrong:
+    def read(core: Any, leadership: Any, place: Any, fetch: Any) -> None:
+        while place in leadership.reading:
+            place = attrs.evolve(place, id=place.id + 1_000_000)
+        right(core, leadership, place, fetch)
+
+    return read
+
+
 MUTANTS: Final = (
     Mutant(
         "R-static-places",
@@ -54,7 +73,21 @@ MUTANTS: Final = (
         "R-observers-starve",
         "observers that wait do not keep a voter from records",
         "found by a review",
-        instead(serving, "_places", lambda *_: serving.MAX_WAITING_FETCHES),
+        swapped(serving, "_place", _as_many_places_for_all),
+        (LEADING,),
+    ),
+    Mutant(
+        "R-static-waits",
+        "the fetches of a static voter have one place to wait in, whatever directories come in its name",
+        "found by a review",
+        swapped(serving, "_place", _waiting_for_each_directory),
+        (LEADING,),
+    ),
+    Mutant(
+        "R-one-read",
+        "a replica that asks again and again gives the disk one read at a time",
+        "found by a review",
+        swapped(serving, "_read", _reading_for_each_fetch),
         (LEADING,),
     ),
     Mutant(

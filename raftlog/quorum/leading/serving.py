@@ -12,7 +12,7 @@ from typing import Final
 
 from raftlog.log.decisions import validate_offset_and_epoch
 from raftlog.offsets import ValidationKind
-from raftlog.quorum.leadership import Leadership, ParkedFetch, ReplicaProgress, WaitingFetch
+from raftlog.quorum.leadership import Leadership, ParkedFetch, ReadFetch, ReplicaProgress, WaitingFetch
 from raftlog.quorum.leading.appending import end_uncommitted
 from raftlog.quorum.leading.caught_up import steady_since_ms
 from raftlog.quorum.leading.holding_voters import is_holding, servable_end_offset, servable_records
@@ -128,25 +128,44 @@ def _serve_valid(replica: LocalReplica, leadership: Leadership, fetch: WaitingFe
         return
     if key.id >= 0:
         note_fetch(replica, leadership, key, asked.fetch_offset)
-    if len(leadership.parked) + len(leadership.reading) >= _places(replica, key):
+    place, limit = _place(replica, key)
+    if len(leadership.parked) + len(leadership.reading) >= limit:
         _respond(replica, fetch)
         return
     if asked.fetch_offset < servable_end_offset(leadership, replica.log):
-        effect = replica.outbox.on_log(
-            lambda number: ReadLog(number, asked.fetch_offset, min(request.max_bytes, replica.config.fetch_max_bytes))
-        )
-        leadership.reading[effect.number] = fetch
+        _read(replica, leadership, place, fetch)
         return
     known = -1 if replica.high_watermark is None else replica.high_watermark
     if not may_park or request.max_wait_ms == 0 or asked.high_watermark < known:
         _respond(replica, fetch)
         return
-    _park(replica, leadership, key, fetch)
+    _park(replica, leadership, place, fetch)
 
 
-def _places(replica: LocalReplica, key: ReplicaKey) -> int:
-    """Return how many fetches may wait for one of this replica to wait too."""
-    return MAX_WAITING_FETCHES * (2 if replica.voters.is_voter(key) else 1)
+def _place(replica: LocalReplica, key: ReplicaKey) -> tuple[ReplicaKey, int]:
+    """Return the place in which a Fetch waits, and how many may wait for it to wait too.
+
+    A voter has one place, that of its entry in the voter set: without a directory id there, any number of directories
+    could come in its name, and take all places of voters.
+    """
+    node = replica.voters.voters.get(key.id)
+    if node is None or not node.is_voter(key):
+        return key, MAX_WAITING_FETCHES
+    return node.voter_key, MAX_WAITING_FETCHES * 2
+
+
+def _read(replica: LocalReplica, leadership: Leadership, place: ReplicaKey, fetch: WaitingFetch) -> None:
+    """Begin to read for a Fetch, or answer it without records while a read for the same replica is under way.
+
+    So a replica that asks again and again gives the disk one read at a time.
+    """
+    if place in leadership.reading:
+        _respond(replica, fetch)
+        return
+    offset = partition_of(fetch.request).fetch_offset
+    size = min(fetch.request.max_bytes, replica.config.fetch_max_bytes)
+    effect = replica.outbox.on_log(lambda number: ReadLog(number, offset, size))
+    leadership.reading[place] = ReadFetch(fetch, effect.number)
 
 
 def _sender_key(replica: LocalReplica, request: FetchRequest, asked: FetchRequestFetchPartition) -> ReplicaKey:
@@ -158,13 +177,13 @@ def _sender_key(replica: LocalReplica, request: FetchRequest, asked: FetchReques
     return ReplicaKey(sender, directory_id)
 
 
-def _park(replica: LocalReplica, leadership: Leadership, key: ReplicaKey, fetch: WaitingFetch) -> None:
+def _park(replica: LocalReplica, leadership: Leadership, place: ReplicaKey, fetch: WaitingFetch) -> None:
     """Let a Fetch wait, and answer the one of the same replica that has waited so far."""
-    replaced = leadership.parked.pop(key, None)
+    replaced = leadership.parked.pop(place, None)
     if replaced is not None:
         _respond_expired(replica, replaced)
     deadline_ms = replica.now_ms + min(fetch.request.max_wait_ms, MAX_FETCH_WAIT_MS)
-    leadership.parked[key] = ParkedFetch(fetch, replica.log.state.start_offset, deadline_ms)
+    leadership.parked[place] = ParkedFetch(fetch, replica.log.state.start_offset, deadline_ms)
     expiry_ms = leadership.parked_until_ms
     leadership.parked_until_ms = deadline_ms if expiry_ms is None else min(expiry_ms, deadline_ms)
 
@@ -225,9 +244,9 @@ def answer_expired(replica: LocalReplica, leadership: Leadership) -> None:
     expiry_ms = leadership.parked_until_ms
     if expiry_ms is None or expiry_ms > replica.now_ms:
         return
-    for key, each in list(leadership.parked.items()):
+    for place, each in list(leadership.parked.items()):
         if each.deadline_ms <= replica.now_ms:
-            del leadership.parked[key]
+            del leadership.parked[place]
             _respond_expired(replica, each)
     leadership.parked_until_ms = min((each.deadline_ms for each in leadership.parked.values()), default=None)
 
@@ -241,8 +260,10 @@ def _respond_expired(replica: LocalReplica, parked: ParkedFetch) -> None:
 def answer_read(replica: LocalReplica, number: int, records: bytes | memoryview) -> None:
     """Answer the Fetch that a read was for. A read of an earlier leadership is answered already."""
     leadership = replica.leadership
-    fetch = None if leadership is None else leadership.reading.pop(number, None)
-    if fetch is not None and leadership is not None:
+    reading = {} if leadership is None else leadership.reading
+    place = next((place for place, each in reading.items() if each.number == number), None)
+    if place is not None and leadership is not None:
+        fetch = reading.pop(place).fetch
         _respond(replica, fetch, records=servable_records(leadership, replica.log, records))
 
 
@@ -255,7 +276,7 @@ def end_leading(replica: LocalReplica) -> None:
     if leadership is None:
         return
     waiting = [each.fetch for each in leadership.parked.values()]
-    for fetch in [*waiting, *leadership.reading.values()]:
+    for fetch in [*waiting, *(each.fetch for each in leadership.reading.values())]:
         _respond(replica, fetch, error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
     end_snapshot_reads(replica, leadership)
     end_uncommitted(replica, leadership)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from raftlog.invariants import present
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.quorum.leading.serving import MAX_FETCH_WAIT_MS, MAX_OBSERVERS, MAX_WAITING_FETCHES
 from raftlog.quorum.roles.roles import Leader, Resigned
@@ -129,6 +130,64 @@ def test_observers_that_wait_do_not_keep_a_voter_from_records() -> None:
         assert fetch(core, replica_key(10 + each), ENDS[3], wait=500) == []
     (answer,) = fetch(core, replica_key(2), ENDS[1])
     assert answer.records
+
+
+@pytest.mark.parametrize("count", [1, *(2 * MAX_WAITING_FETCHES + each for each in (-1, 0, 1))])
+def test_a_static_voter_does_not_keep_others_from_waiting(count: int) -> None:
+    """Whatever directories come in its name: each displaces the one before, and the other voter waits, or is served."""
+    core = static_leader_of((1, 2, 3))
+    end = OffsetAndEpoch(core.raft.status.log_end.offset, 1)
+    assert fetch(core, replica_key(2), end, wait=500) == []
+    for each in range(count - 1):
+        (answer,) = fetch(core, replica_key(2, 100 + each), end, wait=500)
+        assert (answer.error_code, answer.records) == (ErrorCode.NONE, b"")
+    assert fetch(core, replica_key(3), end, wait=500) == []
+    assert fetch(core, replica_key(10), end, wait=500) == []
+    (answer,) = fetch(core, replica_key(3), OffsetAndEpoch(0, 0))
+    assert answer.records
+
+
+@pytest.mark.parametrize("is_static", [False, True])
+def test_a_replica_has_one_read_under_way(is_static: bool) -> None:
+    """A Fetch that comes before the disk has read for the last one is answered at once, without records."""
+    core = static_leader_of((1, 2, 3)) if is_static else leader_of((1, 2, 3))
+    core.slow = ReadLog
+    start = OffsetAndEpoch(0, 0)
+    assert fetch(core, replica_key(2), start) == []
+    for directory in (2, 7 if is_static else 2):
+        (answer,) = fetch(core, replica_key(2, directory), start)
+        assert (answer.error_code, answer.records) == (ErrorCode.NONE, b"")
+    assert fetch(core, replica_key(3), start) == []
+    assert fetch(core, replica_key(10), start) == []
+    assert fetch(core, replica_key(10, 7), start) == []
+    core.let_go()
+    assert [bool(each.records) for each in answers(core)] == [True] * 4
+    assert fetch(core, replica_key(2), start) == []
+
+
+@given(
+    st.booleans(),
+    st.lists(st.tuples(st.sampled_from((2, 3, 10)), st.sampled_from((None, 7)), st.booleans(), st.booleans())),
+)
+def test_each_replica_has_one_place_to_wait_in(
+    is_static: bool, fetches: list[tuple[int, int | None, bool, bool]]
+) -> None:
+    """A voter of kraft.version 0 is one replica, whatever its directory is; each Fetch is answered once in the end."""
+    core = static_leader_of((1, 2, 3)) if is_static else leader_of((1, 2, 3))
+    core.slow, log_end, answered = ReadLog, core.raft.status.log_end, 0
+    for replica_id, directory, is_at_end, is_read in fetches:
+        end = OffsetAndEpoch(log_end.offset, log_end.epoch) if is_at_end else OffsetAndEpoch(0, 0)
+        answered += len(fetch(core, replica_key(replica_id, directory), end, wait=500))
+        if is_read:
+            core.let_go()
+            answered += len(answers(core))
+        leadership = present(core.raft._replica.leadership, "a leadership")
+        for places in (list(leadership.parked), list(leadership.reading)):
+            taken = [each.id if is_static and each.id in {2, 3} else each for each in places]
+            assert len(set(taken)) == len(taken)
+    core.let_go()
+    core.sleep(500)
+    assert answered + len(answers(core)) == len(fetches)
 
 
 @pytest.mark.parametrize("asked_ms", [MAX_FETCH_WAIT_MS - 1, MAX_FETCH_WAIT_MS, 2**31 - 1])
