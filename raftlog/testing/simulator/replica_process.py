@@ -17,6 +17,7 @@ from raftlog.quorum.seam.effects import (
     SendRequest,
     SendResponse,
     StoreElectionState,
+    TruncateToEndOffset,
 )
 from raftlog.records.files.quorum_state import QuorumStateData
 from raftlog.snapshot.writer import RecordsSnapshotWriter
@@ -150,10 +151,15 @@ class ReplicaProcess:
     # What the driver asks for
 
     def _watch(self, effect: Effect) -> None:
-        """Tell the witness of an election state to be stored: older epochs are promised nothing from now on."""
+        """Tell the witness of an election state to be stored, and of a truncation.
+
+        Older epochs are promised nothing from now on, but what was asked for in them may be done later.
+        """
         if isinstance(effect, StoreElectionState):
             self.last_state = effect.state
             self.directory.witness.asked_to_store(self.directory.ledger, effect.state)
+        elif isinstance(effect, TruncateToEndOffset):
+            self.directory.witness.asked_to_truncate(self.directory.ledger)
 
     def submit(self, job: DiskJob, /) -> None:
         """Begin some work for the disk."""

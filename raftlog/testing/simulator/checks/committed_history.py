@@ -12,6 +12,7 @@ the leader counts by the last one in its log, committed or not.
 Source: Raft (Ongaro) 5.4.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable
 
 from raftlog.records.batches.batch import RecordBatch
@@ -129,9 +130,22 @@ class CommittedHistory:
         """Whether a batch is committed."""
         return self._by_base_offset.get(batch.base_offset) == batch
 
+    def committing_epoch(self, batch: StoredBatch) -> int | None:
+        """Return the epoch in which a batch was committed; None if it is not committed.
+
+        A replica that follows a leader of an earlier epoch, and has not learned of that one, may still truncate it.
+        """
+        if not self.is_committed(batch):
+            return None
+        return self._commits[bisect_right(self._commits, batch.base_offset, key=_next_offset)].epoch
+
     def content_of(self, batch: StoredBatch) -> RecordBatch:
         """Return a batch with its records."""
         return self._batches[batch.epoch, batch.base_offset][2]
+
+
+def _next_offset(batch: StoredBatch) -> int:
+    return batch.next_offset
 
 
 def _majority_end(synced: dict[ReplicaKey, tuple[int, Ledger]], voters: frozenset[ReplicaKey]) -> int:

@@ -89,13 +89,22 @@ class DiskWitness:
         ledger.durable_end = end_offset
         self.history.note_synced(ledger)
 
+    def asked_to_truncate(self, ledger: Ledger) -> None:
+        """Note that the core of a replica has asked for a truncation, which the disk does later."""
+        ledger.truncating_epoch = ledger.requested_epoch
+
     def truncated(self, ledger: Ledger, end_offset: int) -> None:
-        """Note that a log was truncated, at the wish of a leader."""
+        """Note that a log was truncated, at the wish of a leader.
+
+        In the epoch that committed a batch, and in later ones, no replica may drop it. A replica of an earlier epoch,
+        whose leader has lost its majority, may: no later leader has counted it.
+        """
         check(end_offset >= ledger.high_watermark, "high-watermark-is-kept", "{} truncated to {}", ledger, end_offset)
         index = ledger.index_of(end_offset)
         if index < len(ledger.batches):
-            dropped = ledger.batches[index]
-            is_lost = self.history.is_committed(dropped)
+            dropped, epoch = ledger.batches[index], ledger.truncating_epoch
+            committed_in = self.history.committing_epoch(dropped)
+            is_lost = committed_in is not None and committed_in <= epoch
             check(not is_lost, "committed-prefix", "{} is committed, and {} drops it", dropped, ledger.key)
         ledger.cut(end_offset)
         if self.watch is not None:

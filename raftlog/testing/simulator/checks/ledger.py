@@ -55,6 +55,7 @@ class Ledger:
         durable_end: exclusive: the batches below survive a crash.
         high_watermark: of the log in this run of the process, exclusive.
         requested_epoch: of the latest election state that the disk was given to store, in this run or before.
+        truncating_epoch: of this replica when its core asked for the last truncation.
         state: the election state that is durable.
     """
 
@@ -69,6 +70,7 @@ class Ledger:
     durable_end: int = 0
     high_watermark: int = 0
     requested_epoch: int = 0
+    truncating_epoch: int = 0
     state: QuorumStateData | None = None
 
     @property

@@ -72,12 +72,39 @@ def test_a_log_that_diverges_knows_no_high_watermark() -> None:
 def test_truncations() -> None:
     """Batches that are not committed may be truncated; committed ones, and those below a high watermark, may not."""
     disks = committed_disks()
+    disks.enter(2, 1)
+    disks.witness.asked_to_truncate(disks.ledgers[2])
     disks.witness.truncated(disks.ledgers[2], 1)
     with pytest.raises(ViolationError, match="committed-prefix"):
         disks.witness.truncated(disks.ledgers[2], 0)
     disks.witness.raised_high_watermark(disks.ledgers[1], 1)
     with pytest.raises(ViolationError, match="high-watermark-is-kept"):
         disks.witness.truncated(disks.ledgers[1], 0)
+
+
+@pytest.mark.parametrize(("epoch", "is_lost"), [(1, False), (2, False), (3, True), (4, True)])
+def test_a_replica_of_an_earlier_epoch_may_truncate_what_a_later_one_commits(epoch: int, *, is_lost: bool) -> None:
+    """What counts is the epoch in which it asked for that, although the disk does it later: here in epoch 5.
+
+    Replica 1 writes a batch of epoch 1 to replica 3 too, and commits it in epoch 3, together with replica 2.
+    """
+    disks = QuorumDisks(3)
+    disks.lead(1, 1)
+    disks.append((1, 3), 1)
+    disks.sync(3)
+    disks.lead(1, 3)
+    disks.append((2,), 1)
+    disks.append((1, 2), 3)
+    disks.sync(1, 2)
+    assert disks.witness.history.end_offset == 2
+    disks.enter(3, epoch)
+    disks.witness.asked_to_truncate(disks.ledgers[3])
+    disks.enter(3, 5)
+    if is_lost:
+        with pytest.raises(ViolationError, match="committed-prefix"):
+            disks.witness.truncated(disks.ledgers[3], 0)
+    else:
+        disks.witness.truncated(disks.ledgers[3], 0)
 
 
 def test_a_crash_may_take_what_is_not_synced() -> None:
