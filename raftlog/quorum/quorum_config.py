@@ -23,7 +23,7 @@ class QuorumConfig:
     """How long a replica waits, and how much it fetches at once.
 
     What is done again and again is done after 1 ms at the earliest: with a pause of 0, it would be done for ever at one
-    time. Kafka takes 0, and less.
+    time. Kafka takes 0 (DECISIONS.md 54).
 
     Attributes:
         election_timeout_ms: a voter without a leader waits for this long, or up to twice as long, before an election.

@@ -12,7 +12,7 @@ from raftlog.quorum.replica import LocalReplica
 from raftlog.quorum.roles.roles import Candidate, Follower, KnownLeader, Leader, Resigned
 from raftlog.quorum.roles.transitions import EpochLearned, LeaderLearned
 from raftlog.quorum.seam.identity import ReceivedRequest
-from raftlog.records.messages.raft.endpoints import NodeEndpoint
+from raftlog.records.messages.raft.endpoints import Listener, NodeEndpoint
 from raftlog.records.messages.raft.error_codes import ErrorCode
 from raftlog.uuid_text import ZERO_UUID
 from raftlog.voters.voter_set import Endpoints
@@ -33,6 +33,13 @@ def only_partition(replica: LocalReplica, topics: Sequence[Any]) -> Any | None:
     return partition if is_ours else None
 
 
+def asked_partition(replica: LocalReplica, request: Any) -> tuple[ErrorCode, Any]:
+    """Return the error for a request by topic names as a whole, and its one partition if there is none."""
+    error = cluster_error(replica, request.cluster_id)
+    partition = None if error else only_partition(replica, request.topics)
+    return (error or ErrorCode.INVALID_REQUEST if partition is None else ErrorCode.NONE), partition
+
+
 def voter_request_error(replica: LocalReplica, sender_id: int, epoch: int) -> ErrorCode:
     """Return the error for a request of a candidate or leader: a past epoch, or a sender without an id."""
     if epoch < replica.epoch:
@@ -51,6 +58,11 @@ def is_addressee(replica: LocalReplica, voter_id: int, directory_id: uuid.UUID) 
 def leader_and_epoch(replica: LocalReplica) -> tuple[int, int]:
     """Return the leader's id, or -1, and the epoch, for a response."""
     return (-1 if replica.leader_id is None else replica.leader_id), replica.epoch
+
+
+def listeners_of(endpoints: Endpoints) -> tuple[Listener, ...]:
+    """Return where a voter listens, for a message."""
+    return tuple(Listener(name=name, host=at.host, port=at.port) for name, at in endpoints.listeners.items())
 
 
 def node_endpoints(replica: LocalReplica, request: ReceivedRequest, from_version: int = 1) -> tuple[NodeEndpoint, ...]:

@@ -12,6 +12,7 @@ from raftlog.quorum.replica import LocalReplica
 from raftlog.quorum.requests import learn_leader
 from raftlog.records.messages.raft.endpoints import NodeEndpoint
 from raftlog.records.messages.raft.error_codes import ErrorCode
+from raftlog.records.messages.raft.fetch_messages import FetchResponseNodeEndpoint
 from raftlog.voters.voter_set import Endpoints
 
 _EXPECTED = frozenset({ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.INVALID_VOTER_KEY})
@@ -67,7 +68,23 @@ def only_answer(replica: LocalReplica, topics: Sequence[Any]) -> Any | None:
     return answer if answer.partition_index == 0 else None
 
 
-def endpoints_of(replica: LocalReplica, endpoints: Sequence[NodeEndpoint], leader_id: int) -> Endpoints:
+def handle_answer(replica: LocalReplica, response: Any) -> tuple[ResponseOutcome, Any]:
+    """Handle what every response by topic names says; return the outcome, and the one partition if it is CONTINUE.
+
+    Args:
+        replica: this replica.
+        response: whose partitions name the leader and the epoch.
+    """
+    answer = only_answer(replica, response.topics)
+    if response.error_code or answer is None:
+        return ResponseOutcome.FAILED, None
+    endpoints = endpoints_of(replica, response.node_endpoints, answer.leader_id)
+    return handle_common(replica, answer.error_code, answer.leader_epoch, answer.leader_id, endpoints), answer
+
+
+def endpoints_of(
+    replica: LocalReplica, endpoints: Sequence[NodeEndpoint | FetchResponseNodeEndpoint], leader_id: int
+) -> Endpoints:
     """Return where a response says that the leader listens: at the listener of this replica's requests."""
     for each in endpoints:
         if each.node_id == leader_id and 0 <= each.port <= 65535:

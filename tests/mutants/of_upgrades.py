@@ -4,6 +4,7 @@
 from typing import Any, Final
 
 import attrs
+import pytest
 
 from raftlog.quorum.describing import quorum_described, raft_status
 from raftlog.quorum.following import joining
@@ -47,6 +48,15 @@ def _taking_any_answer(right: Wrong) -> Wrong:
 def _whoever_has_not_told(_: Wrong) -> Wrong:
     def upgradable_voters(core: Any, *_: Any) -> Any:
         return core.voters.update_voter_ignoring_directory_id(core.voter_node)
+
+    return upgradable_voters
+
+
+def _though_they_cannot_be_written(right: Wrong) -> Wrong:
+    def upgradable_voters(core: Any, leadership: Any, version: Any) -> Any:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(upgrading, "voters_problem", lambda _: None)
+            return right(core, leadership, version)
 
     return upgradable_voters
 
@@ -164,6 +174,13 @@ MUTANTS: Final = (
         "an upgrade names the voters with their directory ids",
         "KAFKA-16538",
         swapped(upgrading, "_upgradable_voters", _leaving_the_voters_out),
+        (UPGRADING,),
+    ),
+    Mutant(
+        "R-upgrade-unwritable",
+        "voters that the log would refuse are not upgraded",
+        "found by a review",
+        swapped(upgrading, "_upgradable_voters", _though_they_cannot_be_written),
         (UPGRADING,),
     ),
     Mutant(

@@ -8,9 +8,8 @@ from typing import Final, NamedTuple
 
 from raftlog.quorum.leadership import Leadership, ReplicaProgress
 from raftlog.quorum.replica import LocalReplica
-from raftlog.quorum.requests import only_partition
+from raftlog.quorum.requests import listeners_of, only_partition
 from raftlog.quorum.seam.identity import ReceivedRequest
-from raftlog.records.messages.raft.endpoints import Listener
 from raftlog.records.messages.raft.error_codes import ErrorCode
 from raftlog.records.messages.raft.voter_messages import (
     DescribeQuorumRequest,
@@ -132,10 +131,7 @@ def _replica_state(key: ReplicaKey, known: _Described, version: int) -> Describe
 
 
 def _node(voter: VoterNode) -> DescribeQuorumResponseNode:
-    listeners = tuple(
-        Listener(name=name, host=address.host, port=address.port) for name, address in voter.listeners.listeners.items()
-    )
-    return DescribeQuorumResponseNode(node_id=voter.voter_key.id, listeners=listeners)
+    return DescribeQuorumResponseNode(node_id=voter.voter_key.id, listeners=listeners_of(voter.listeners))
 
 
 def _error_response(

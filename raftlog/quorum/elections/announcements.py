@@ -6,21 +6,21 @@ Source: KafkaRaftClient#handleBeginQuorumEpochRequest, #handleEndQuorumEpochRequ
 
 import uuid
 from collections.abc import Sequence
+from typing import Any
 
 import attrs
 
 from raftlog.quorum.leadership import Leadership
 from raftlog.quorum.replica import LocalReplica, SentRequest
 from raftlog.quorum.requests import (
-    cluster_error,
+    asked_partition,
     is_addressee,
     leader_and_epoch,
     learn_leader,
     node_endpoints,
-    only_partition,
     voter_request_error,
 )
-from raftlog.quorum.responses import ResponseOutcome, endpoints_of, handle_common, only_answer
+from raftlog.quorum.responses import ResponseOutcome, handle_answer
 from raftlog.quorum.roles.roles import Follower, Resigned
 from raftlog.quorum.seam.identity import ReceivedRequest
 from raftlog.records.messages.raft.election_messages import (
@@ -53,18 +53,12 @@ def handle_begin_quorum_epoch_request(
 
     Source: KafkaRaftClient#handleBeginQuorumEpochRequest.
     """
-    error = cluster_error(replica, request.cluster_id)
+    error, named = asked_partition(replica, request)
     if error:
         return BeginQuorumEpochResponse(error_code=error, topics=())
-    named: BeginQuorumEpochRequestPartitionData | None = only_partition(replica, request.topics)
-    if named is None:
-        return BeginQuorumEpochResponse(error_code=ErrorCode.INVALID_REQUEST, topics=())
     error = _follow(replica, named, request.leader_endpoints, request.voter_id, named.voter_directory_id)
-    leader, epoch = leader_and_epoch(replica)
-    answer = BeginQuorumEpochResponsePartitionData(
-        partition_index=0, error_code=error, leader_id=leader, leader_epoch=epoch
-    )
-    topic = BeginQuorumEpochResponseTopicData(topic_name=replica.identity.topic_name, partitions=(answer,))
+    partitions = (BeginQuorumEpochResponsePartitionData(**_state(replica, error)),)
+    topic = BeginQuorumEpochResponseTopicData(topic_name=replica.identity.topic_name, partitions=partitions)
     endpoints = node_endpoints(replica, received)
     return BeginQuorumEpochResponse(error_code=ErrorCode.NONE, topics=(topic,), node_endpoints=endpoints)
 
@@ -76,22 +70,16 @@ def handle_end_quorum_epoch_request(
 
     Source: KafkaRaftClient#handleEndQuorumEpochRequest.
     """
-    error = cluster_error(replica, request.cluster_id)
+    error, named = asked_partition(replica, request)
     if error:
         return EndQuorumEpochResponse(error_code=error, topics=())
-    named: EndQuorumEpochRequestPartitionData | None = only_partition(replica, request.topics)
-    if named is None:
-        return EndQuorumEpochResponse(error_code=ErrorCode.INVALID_REQUEST, topics=())
     error = _follow(replica, named, request.leader_endpoints, -1, ZERO_UUID)
     role = replica.role
     if not error and isinstance(role, Follower) and role.leader.id == named.leader_id:
         pause_ms = resignation_pause_ms(_place(replica, named), _candidate_count(named), replica)
         replica.role = attrs.evolve(role, fetch_deadline_ms=replica.now_ms + pause_ms)
-    leader, epoch = leader_and_epoch(replica)
-    answer = EndQuorumEpochResponsePartitionData(
-        partition_index=0, error_code=error, leader_id=leader, leader_epoch=epoch
-    )
-    topic = EndQuorumEpochResponseTopicData(topic_name=replica.identity.topic_name, partitions=(answer,))
+    partitions = (EndQuorumEpochResponsePartitionData(**_state(replica, error)),)
+    topic = EndQuorumEpochResponseTopicData(topic_name=replica.identity.topic_name, partitions=partitions)
     endpoints = node_endpoints(replica, received)
     return EndQuorumEpochResponse(error_code=ErrorCode.NONE, topics=(topic,), node_endpoints=endpoints)
 
@@ -120,6 +108,12 @@ def _follow(
     learn_leader(replica, named.leader_epoch, named.leader_id, where)
     is_ours = is_addressee(replica, voter_id, directory_id)
     return ErrorCode.NONE if is_ours else ErrorCode.INVALID_VOTER_KEY
+
+
+def _state(replica: LocalReplica, error: ErrorCode) -> dict[str, Any]:
+    """Return the fields that both answers have: the error, and the leader and the epoch that are known by now."""
+    leader, epoch = leader_and_epoch(replica)
+    return {"partition_index": 0, "error_code": error, "leader_id": leader, "leader_epoch": epoch}
 
 
 def _candidate_count(named: EndQuorumEpochRequestPartitionData) -> int:
@@ -204,11 +198,7 @@ def handle_begin_quorum_epoch_response(
 
     It has found itself to be the voter that the request names, with that directory: otherwise its answer is an error.
     """
-    answer: BeginQuorumEpochResponsePartitionData | None = only_answer(replica, response.topics)
-    if response.error_code or answer is None:
-        return ResponseOutcome.FAILED
-    endpoints = endpoints_of(replica, response.node_endpoints, answer.leader_id)
-    outcome = handle_common(replica, answer.error_code, answer.leader_epoch, answer.leader_id, endpoints)
+    outcome, answer = handle_answer(replica, response)
     if outcome is not ResponseOutcome.CONTINUE:
         return outcome
     if replica.leadership is not None and answer.leader_id == replica.identity.key.id:
@@ -243,11 +233,7 @@ def handle_end_quorum_epoch_response(
     replica: LocalReplica, sent: SentRequest, response: EndQuorumEpochResponse
 ) -> ResponseOutcome:
     """Note that a voter knows of the resignation."""
-    answer: EndQuorumEpochResponsePartitionData | None = only_answer(replica, response.topics)
-    if response.error_code or answer is None:
-        return ResponseOutcome.FAILED
-    endpoints = endpoints_of(replica, response.node_endpoints, answer.leader_id)
-    outcome = handle_common(replica, answer.error_code, answer.leader_epoch, answer.leader_id, endpoints)
+    outcome, _ = handle_answer(replica, response)
     if outcome is not ResponseOutcome.CONTINUE:
         return outcome
     role = replica.role

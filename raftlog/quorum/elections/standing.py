@@ -7,7 +7,7 @@ Source: KafkaRaftClient#pollProspective, #pollCandidate, #maybeSendVoteRequests,
 import attrs
 
 from raftlog.quorum.replica import LocalReplica, SentRequest
-from raftlog.quorum.responses import ResponseOutcome, endpoints_of, handle_common, only_answer
+from raftlog.quorum.responses import ResponseOutcome, handle_answer
 from raftlog.quorum.roles.roles import Candidate, Prospective
 from raftlog.quorum.roles.transitions import ElectionLost, ElectionTimedOut, ElectionWon, FetchTimedOut
 from raftlog.records.messages.raft.election_messages import (
@@ -46,6 +46,8 @@ def stand_for_election(replica: LocalReplica) -> None:
         replica.change_role(ElectionTimedOut())
     elif isinstance(role, Candidate) and role.election_deadline_ms <= replica.now_ms and replica.may_begin_election:
         begin_election(replica, ElectionTimedOut())
+    # Past its deadline, a candidate whose log is being worked on asks no voter: the time of this election is over, and
+    # the next one begins when the log is at rest. One that must not begin another, as in a shutdown, goes on with this.
     elif (
         isinstance(role, Prospective | Candidate)
         and not role.votes.is_lost
@@ -83,13 +85,7 @@ def handle_vote_response(replica: LocalReplica, sent: SentRequest, response: Vot
         replica.change_role(ElectionWon())
         advance_election(replica)
         return ResponseOutcome.DONE
-    if response.error_code:
-        return ResponseOutcome.FAILED
-    answer: VoteResponsePartitionData | None = only_answer(replica, response.topics)
-    if answer is None:
-        return ResponseOutcome.FAILED
-    endpoints = endpoints_of(replica, response.node_endpoints, answer.leader_id)
-    outcome = handle_common(replica, answer.error_code, answer.leader_epoch, answer.leader_id, endpoints)
+    outcome, answer = handle_answer(replica, response)
     if outcome is ResponseOutcome.CONTINUE:
         _record(replica, sent, answer)
         return ResponseOutcome.DONE

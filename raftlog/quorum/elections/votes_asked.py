@@ -10,11 +10,10 @@ Source: KafkaRaftClient#handleVoteRequest, EpochState#canGrantVote.
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.quorum.replica import LocalReplica
 from raftlog.quorum.requests import (
-    cluster_error,
+    asked_partition,
     is_addressee,
     leader_and_epoch,
     node_endpoints,
-    only_partition,
     voter_request_error,
 )
 from raftlog.quorum.roles.roles import Follower, Leader, Prospective, Unattached, voted_key
@@ -34,12 +33,9 @@ from raftlog.voters.voter_set import ReplicaKey
 
 def handle_vote_request(replica: LocalReplica, received: ReceivedRequest, request: VoteRequest) -> VoteResponse:
     """Answer a request, and give the vote if it is granted."""
-    error = cluster_error(replica, request.cluster_id)
+    error, asked = asked_partition(replica, request)
     if error:
         return VoteResponse(error_code=error, topics=())
-    asked: VoteRequestPartitionData | None = only_partition(replica, request.topics)
-    if asked is None:
-        return VoteResponse(error_code=ErrorCode.INVALID_REQUEST, topics=())
     error, is_granted = _answer(replica, request.voter_id, asked)
     leader, epoch = leader_and_epoch(replica)
     answer = VoteResponsePartitionData(

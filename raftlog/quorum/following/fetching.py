@@ -12,7 +12,7 @@ from raftlog.offsets import OffsetAndEpoch
 from raftlog.quorum.following.contact import note_success
 from raftlog.quorum.following.fetching_snapshot import fetch_snapshot_request, turn_to_snapshot
 from raftlog.quorum.replica import LocalReplica, SentRequest
-from raftlog.quorum.responses import ResponseOutcome, handle_common
+from raftlog.quorum.responses import ResponseOutcome, endpoints_of, handle_common
 from raftlog.quorum.roles.roles import Follower
 from raftlog.quorum.seam.effects import AppendAsFollower, Destination, FlushLog, TruncateToEndOffset
 from raftlog.records.messages.raft.fetch_messages import (
@@ -21,11 +21,9 @@ from raftlog.records.messages.raft.fetch_messages import (
     FetchRequestFetchTopic,
     FetchRequestReplicaState,
     FetchResponse,
-    FetchResponseNodeEndpoint,
     FetchResponsePartitionData,
 )
 from raftlog.uuid_text import ZERO_UUID
-from raftlog.voters.voter_set import Endpoints
 
 
 def fetch_from_bootstrap(replica: LocalReplica) -> None:
@@ -110,7 +108,7 @@ def handle_fetch_response(replica: LocalReplica, sent: SentRequest, response: Fe
     if response.error_code or answer is None:
         return ResponseOutcome.FAILED
     leader = answer.current_leader
-    endpoints = _endpoints(replica, response.node_endpoints, leader.leader_id)
+    endpoints = endpoints_of(replica, response.node_endpoints, leader.leader_id)
     outcome = handle_common(replica, answer.error_code, leader.leader_epoch, leader.leader_id, endpoints)
     role = replica.role
     if _calls_for_a_pause(replica, answer):
@@ -143,13 +141,6 @@ def _only_answer(replica: LocalReplica, response: FetchResponse) -> FetchRespons
         return None
     answer = topics[0].partitions[0]
     return answer if answer.partition_index == 0 else None
-
-
-def _endpoints(replica: LocalReplica, endpoints: tuple[FetchResponseNodeEndpoint, ...], leader_id: int) -> Endpoints:
-    for each in endpoints:
-        if each.node_id == leader_id and 0 <= each.port <= 65535:
-            return Endpoints.of({replica.identity.listener: (each.host, each.port)})
-    return Endpoints()
 
 
 def _truncate(replica: LocalReplica, role: Follower, answer: FetchResponsePartitionData) -> ResponseOutcome:

@@ -13,10 +13,10 @@ from typing import Final
 import attrs
 
 from raftlog.quorum.replica import LocalReplica, SentRequest
+from raftlog.quorum.requests import listeners_of
 from raftlog.quorum.responses import ResponseOutcome
 from raftlog.quorum.roles.roles import Follower
 from raftlog.quorum.seam.effects import Destination
-from raftlog.records.messages.raft.endpoints import Listener
 from raftlog.records.messages.raft.error_codes import ErrorCode
 from raftlog.records.messages.raft.voter_messages import (
     AddRaftVoterRequest,
@@ -72,10 +72,7 @@ def add_voter_request(replica: LocalReplica) -> AddRaftVoterRequest:
         timeout_ms=replica.config.request_timeout_ms,
         voter_id=identity.key.id,
         voter_directory_id=identity.key.directory_id or ZERO_UUID,
-        listeners=tuple(
-            Listener(name=name, host=address.host, port=address.port)
-            for name, address in identity.endpoints.listeners.items()
-        ),
+        listeners=listeners_of(identity.endpoints),
         ack_when_committed=False,
     )
 

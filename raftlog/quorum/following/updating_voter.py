@@ -7,10 +7,10 @@ Source: KafkaRaftClient#shouldSendUpdateVoteRequest, #buildUpdateVoterRequest, #
 import attrs
 
 from raftlog.quorum.replica import LocalReplica, SentRequest
+from raftlog.quorum.requests import listeners_of
 from raftlog.quorum.responses import ResponseOutcome, handle_common
 from raftlog.quorum.roles.roles import Follower
 from raftlog.quorum.seam.effects import Destination
-from raftlog.records.messages.raft.endpoints import Listener
 from raftlog.records.messages.raft.error_codes import ErrorCode
 from raftlog.records.messages.raft.voter_messages import (
     UpdateRaftVoterRequest,
@@ -53,10 +53,7 @@ def update_voter_request(replica: LocalReplica) -> UpdateRaftVoterRequest:
         current_leader_epoch=replica.epoch,
         voter_id=identity.key.id,
         voter_directory_id=identity.key.directory_id or ZERO_UUID,
-        listeners=tuple(
-            Listener(name=name, host=address.host, port=address.port)
-            for name, address in identity.endpoints.listeners.items()
-        ),
+        listeners=listeners_of(identity.endpoints),
         kraft_version_feature=UpdateRaftVoterRequestKRaftVersionFeature(
             min_supported_version=levels.minimum, max_supported_version=levels.maximum
         ),

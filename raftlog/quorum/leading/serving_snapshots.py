@@ -46,6 +46,8 @@ def handle_fetch_snapshot_request(
     error = cluster_error(replica, request.cluster_id)
     if not error and not (topics and topics[0].partitions):
         error = ErrorCode.INVALID_REQUEST
+    # Kafka 4.3.1 joins the two by "and" as well: many partitions of one topic are taken, and so are many topics if the
+    # first has one partition.
     if not error and len(topics) != 1 and len(topics[0].partitions) != 1:
         error = ErrorCode.INVALID_REQUEST
     if error:

@@ -104,6 +104,10 @@ def _write_entry(
 def _keep_entry(leadership: Leadership, node: VoterNode) -> Refusal | None:
     """Keep the entry of a static voter in memory, for an upgrade of kraft.version.
 
+    The log has no place for it: at kraft.version 0 a voter set is configured, and has no record. So each leader is told
+    anew, and nothing of this survives its epoch. Unlike a set that is written, it changes no majority: neither a commit
+    nor another change is waited for.
+
     Source: UpdateVoterHandler#storeUpdatedVoters.
     """
     if leadership.upgrade.voters is None:

@@ -105,4 +105,7 @@ def _upgradable_voters(replica: LocalReplica, leadership: Leadership, version: K
     unknown = [node.voter_key.id for node in nodes if node.voter_key.directory_id is None]
     if unknown:
         raise InvalidUpdateVersionError(f"kraft.version {version:d}: no directory id is known of voters {unknown}")
+    problem = voters_problem(voters_record(voters))
+    if problem is not None:  # Of the configured voters, or this leader's own entry: these are not checked before.
+        raise InvalidUpdateVersionError(f"kraft.version {version:d}: the voters cannot be written: {problem}")
     return voters

@@ -30,9 +30,20 @@ def static_voters(voter_ids: Sequence[int]) -> VoterSet:
 
 
 def static_leader_of(
-    voter_ids: Sequence[int], *, levels: SupportedVersionRange = KRAFT_VERSIONS, slow: type[FlushLog] | None = None
+    voter_ids: Sequence[int],
+    *,
+    levels: SupportedVersionRange = KRAFT_VERSIONS,
+    slow: type[FlushLog] | None = None,
+    voters: VoterSet | None = None,
 ) -> SlowDisk:
-    """Return replica 1 as the leader of epoch 1: all other voters have voted for it, and have what it has written."""
+    """Return replica 1 as the leader of epoch 1: all other voters have voted for it, and have what it has written.
+
+    Args:
+        voter_ids: of the voters.
+        levels: of kraft.version that the leader supports.
+        slow: what its disk does not do before it is told to.
+        voters: as they are configured; by ids and addresses if it is None.
+    """
     identity = ReplicaIdentity(
         key=LOCAL,
         cluster_id=CLUSTER,
@@ -40,7 +51,7 @@ def static_leader_of(
         listener=LISTENER,
         supported_kraft_versions=levels,
     )
-    core = SlowDisk(identity, QuorumConfig(), static_voters=static_voters(voter_ids))
+    core = SlowDisk(identity, QuorumConfig(), static_voters=voters or static_voters(voter_ids))
     if voter_ids != (1,):
         core.sleep(1000)
     for _ in range(2):

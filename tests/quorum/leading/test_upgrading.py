@@ -30,7 +30,7 @@ from tests.quorum.leading.static_leaders import (
     tell,
 )
 from tests.quorum.messages import LOCAL, begin_quorum_epoch_request, fetch_response
-from tests.quorum.single_replica import replica_key, voter_node
+from tests.quorum.single_replica import replica_key, voter_node, voter_set_of
 
 LEVEL_0, LEVEL_1 = KRaftVersion.KRAFT_VERSION_0, KRaftVersion.KRAFT_VERSION_1
 BOTH = SupportedVersionRange(0, 1)
@@ -319,3 +319,14 @@ def test_two_static_voters_cannot_tell_the_same_directory() -> None:
         core.raft.upgrade_kraft_version(KRaftVersion.KRAFT_VERSION_1, epoch=core.raft.role.epoch)
     assert tell(core, replica_key(3)) is ErrorCode.NONE
     assert core.raft.upgrade_kraft_version(KRaftVersion.KRAFT_VERSION_1, epoch=core.raft.role.epoch) is not None
+
+
+def test_voters_that_cannot_be_written_are_not_upgraded() -> None:
+    """The configuration may name directories: if two are the same, the leader's log would refuse the set."""
+    core = static_leader_of((1, 2, 3), voters=voter_set_of([LOCAL, replica_key(2, 7), replica_key(3, 7)]))
+    before = core.raft.status
+    with pytest.raises(InvalidUpdateVersionError, match="two voters have directory"):
+        upgrade(core, check=True)
+    with pytest.raises(InvalidUpdateVersionError, match="two voters have directory"):
+        upgrade(core)
+    assert core.raft.status == before

@@ -130,6 +130,14 @@ def test_a_number_that_never_was_is_misuse(name: str, number: int) -> None:
     assert core.raft.halt_reason is None
 
 
+def test_any_number_that_was_given_may_be_reported_as_failed() -> None:
+    """Also that of an append: the core does not keep the numbers of effects of which no result is reported."""
+    core = leader_of((1, 2, 3))
+    number = core.append(b"a").number
+    core.raft.effect_failed(number, "no disk")
+    assert core.raft.halt_reason == f"effect {number}: no disk"
+
+
 # Results that come in a later epoch
 
 
