@@ -112,6 +112,23 @@ def _of_epoch(ground: Ground, change: int) -> Spot:
     return segment.spot(index)
 
 
+@FAULTS.kind("epoch-order", on=QUORUMS)
+def run_of_another_epoch(ground: Ground) -> Spot:
+    """Several batches in a row have another epoch than their neighbours: a later one, or an earlier one."""
+    segment = Segment(ground.log(12))
+    length = ground.between(2, 7)
+    index = ground.pick(
+        index
+        for index in range(1, len(segment.batches) - length)
+        if len({view.partition_leader_epoch for view in segment.views()[index - 1 : index + length + 1]}) == 1
+    )
+    epoch = segment.view(index).partition_leader_epoch + ground.pick((-1, 1, 7))
+    run = segment.batches[index : index + length]
+    segment.batches[index : index + length] = [with_epoch(batch, epoch) for batch in run]
+    segment.overwrite()
+    return segment.spot(index)
+
+
 @FAULTS.kind("epoch-negative", on=QUORUMS)
 def epoch_negative(ground: Ground) -> Spot:
     """A batch of a metadata log has epoch -1."""

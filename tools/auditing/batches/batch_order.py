@@ -20,7 +20,7 @@ from raftlog.tools.auditing.batches.batch_table import (
     OFFSETS_HAVE_GAPS,
     BatchTable,
 )
-from raftlog.tools.auditing.batches.epoch_order import EpochOrder, EpochStep
+from raftlog.tools.auditing.batches.epoch_order import EpochOrder
 from raftlog.tools.auditing.batches.offset_rules import BatchStep, OffsetRules
 from raftlog.tools.auditing.batches.sequence_outliers import OutlierSearch
 from raftlog.tools.auditing.evidence import EpochSeen, OffsetHoles, SurveyTask
@@ -49,9 +49,8 @@ class BatchOrder:
         self._end_offset = 1 << 63 if task.next_base_offset is None else task.next_base_offset
         self._disorder = _RAFT_DISORDER if task.is_raft else _DISORDER
         self._offset_search: OutlierSearch[BatchStep] = OutlierSearch(task.base_offset)
-        self._epoch_search: OutlierSearch[EpochStep] = OutlierSearch()
         self._offsets = OffsetRules(task, limit)
-        self._epochs = EpochOrder(limit, openings)
+        self._epochs = EpochOrder(limit, openings, is_raft=task.is_raft)
         self._damage: tuple[Finding, ...] = ()
         self._follows_fault = False
 
@@ -90,8 +89,6 @@ class BatchOrder:
         """Report the remaining findings; call after the last batch."""
         for verdict in self._offset_search.finish():
             self._settle(verdict.step, verdict.is_in_sequence)
-        for epoch_verdict in self._epoch_search.finish():
-            self._epochs.settle(epoch_verdict)
         self._epochs.finish()
         self._offsets.finish(self._damage)
 
@@ -128,14 +125,11 @@ class BatchOrder:
             return False
         for verdict in self._offset_search.flush():
             self._settle(verdict.step, verdict.is_in_sequence)
-        if not self._epoch_search.continues_at(first.partition_leader_epoch):
+        if not self._epochs.continues_at(first.partition_leader_epoch):
             return False
-        for epoch_verdict in self._epoch_search.flush():
-            self._epochs.settle(epoch_verdict)
         self._offsets.skip(table, first, last)
         self._epochs.skip(table, first, last)
         self._offset_search.skip_to(last.next_offset)
-        self._epoch_search.skip_to(last.partition_leader_epoch)
         return True
 
     def _continues_from(self, first: RecordBatch, last: RecordBatch) -> bool:
@@ -179,5 +173,4 @@ class BatchOrder:
     def _settle(self, step: BatchStep, is_in_sequence: bool) -> None:
         self._offsets.settle(step, is_in_sequence)
         if is_in_sequence and step.epoch >= 0:
-            for verdict in self._epoch_search.take(EpochStep(step, step.position in self._openings)):
-                self._epochs.settle(verdict)
+            self._epochs.take(step)

@@ -1,45 +1,53 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Collects the epochs of a segment's batches, and reports batches whose epoch is out of sequence."""
+"""Collects the epochs of a segment's batches, and reports batches whose epoch is out of sequence.
 
-from collections.abc import Set
+No CRC covers a batch's epoch. Where it falls, either the batches before have one that is too high, or those after have
+one that is too low. In a raft log the LeaderChange decides that opens each epoch: batches that claim a later epoch
+without it are wrong. Otherwise the fewer batches are.
+"""
+
+from collections.abc import Sequence, Set
 
 import attrs
 
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.tools.auditing.batches.batch_table import BatchTable
 from raftlog.tools.auditing.batches.offset_rules import BatchStep
-from raftlog.tools.auditing.batches.sequence_outliers import Verdict
 from raftlog.tools.auditing.evidence import EpochSeen
 from raftlog.tools.auditing.finding_limit import FindingLimit
 from raftlog.tools.catalogue.findings import Finding
 
 
-@attrs.frozen
-class EpochStep:
-    """A batch as a step in the sequence of epochs.
+@attrs.define
+class _Run:
+    """Consecutive batches of one epoch.
 
     Attributes:
-        batch: the batch.
-        is_corroborated: whether it starts with a LeaderChange, as each new epoch of a raft log does.
+        seen: what becomes part of the evidence.
+        batch_count: number of batches.
+        openings: positions of the batches that start with a LeaderChange.
+        last: the last batch, unless it was taken with others at once.
+        is_excused: whether damage or a fault before it may have taken its LeaderChange.
     """
 
-    batch: BatchStep
-    is_corroborated: bool
+    seen: EpochSeen
+    batch_count: int
+    openings: list[int]
+    last: BatchStep | None = None
+    is_excused: bool = False
 
     @property
-    def start(self) -> int:
-        """Its epoch."""
-        return self.batch.epoch
+    def epoch(self) -> int:
+        return self.seen.epoch
 
-    @property
-    def end(self) -> int:
-        """Its epoch: the next batch may have the same one."""
-        return self.batch.epoch
-
-    @property
-    def furthest_end(self) -> int:
-        """Its epoch."""
-        return self.batch.epoch
+    def extend(self, end_offset: int, batch_count: int) -> None:
+        """Add batches at the end."""
+        seen = self.seen  # attrs.evolve takes five times as long, and this runs twice per chunk.
+        self.seen = EpochSeen(
+            seen.epoch, seen.start_offset, seen.position, end_offset, seen.timestamp, seen.opens_with_leader
+        )
+        self.batch_count += batch_count
+        self.last = None
 
 
 class EpochOrder:
@@ -48,33 +56,38 @@ class EpochOrder:
     Args:
         limit: receives the findings.
         openings: byte positions of the batches that start with a LeaderChange.
+        is_raft: whether each epoch starts with a LeaderChange.
 
     Attributes:
-        seen: the epochs of batches that are in sequence, in order.
         repaired: for batches of ``openings`` that are out of sequence: the epoch that they belong to, by position.
     """
 
-    def __init__(self, limit: FindingLimit, openings: Set[int]) -> None:
+    def __init__(self, limit: FindingLimit, openings: Set[int], *, is_raft: bool) -> None:
         self._limit = limit
         self._openings = openings
-        self._stray: list[BatchStep] = []
-        self._stray_count = 0
-        self.seen: list[EpochSeen] = []
+        self._is_raft = is_raft
+        self._runs: list[_Run] = []
+        self._low: list[_Run] = []
         self.repaired: dict[int, int] = {}
 
-    def settle(self, verdict: Verdict[EpochStep]) -> None:
-        """Process the verdict on one batch."""
-        step = verdict.step.batch
-        if not verdict.is_in_sequence:
-            self._note_stray(step)
-            return
-        opening = self._report_stray(step)
-        if self.seen and self.seen[-1].epoch == step.epoch:
-            self._extend(step.end)
-            return
-        has_leader = step.position in self._openings or opening is not None
-        first = opening or step
-        self.seen.append(EpochSeen(step.epoch, first.start, first.position, step.end, first.timestamp, has_leader))
+    @property
+    def seen(self) -> list[EpochSeen]:
+        """The epochs of batches that are in sequence, in order."""
+        return [run.seen for run in self._runs]
+
+    def continues_at(self, epoch: int) -> bool:
+        """Whether a batch of an epoch would be in sequence, with no earlier batch left in doubt."""
+        return not self._low and (not self._runs or epoch >= self._runs[-1].epoch)
+
+    def take(self, step: BatchStep) -> None:
+        """Take the next batch whose offsets are in sequence."""
+        if self._low and not self._low[-1].epoch <= step.epoch < self._runs[-1].epoch:
+            self._settle(is_over=True)
+        if self._low or not self.continues_at(step.epoch):
+            self._add(self._low, step)
+            self._settle(is_over=False)
+        else:
+            self._add(self._runs, step)
 
     def skip(self, table: BatchTable, first: RecordBatch, last: RecordBatch) -> None:
         """Take all batches of a table except its last one; the caller has checked that they are in sequence.
@@ -84,67 +97,110 @@ class EpochOrder:
             first: the table's first batch.
             last: the last batch to take: the one before the table's last.
         """
-        self._report_stray(None)
         epoch = first.partition_leader_epoch
-        if self.seen and self.seen[-1].epoch == epoch == last.partition_leader_epoch:
-            self._extend(last.next_offset)
+        if self._runs and self._runs[-1].epoch == epoch == last.partition_leader_epoch:
+            self._runs[-1].extend(last.next_offset, len(table) - 1)
             return
         epochs = table.epochs[:-1]
         changes = ((epochs[1:] != epochs[:-1]).nonzero()[0] + 1).tolist()
         for start, end in zip([0, *changes], [*changes, len(epochs)], strict=True):
-            self._extend_or_begin(table.run.batch(start), table.run.batch(end - 1).next_offset)
-
-    def _extend_or_begin(self, first: RecordBatch, end_offset: int) -> None:
-        epoch = first.partition_leader_epoch
-        if self.seen and self.seen[-1].epoch == epoch:
-            self._extend(end_offset)
-            return
-        has_leader = first.position in self._openings
-        start_offset, timestamp = first.base_offset, first.max_timestamp
-        self.seen.append(EpochSeen(epoch, start_offset, first.position, end_offset, timestamp, has_leader))
+            self._extend_or_begin(table.run.batch(start), table.run.batch(end - 1).next_offset, end - start)
 
     def finish(self) -> None:
         """Report the remaining findings."""
-        self._report_stray(None)
+        self._settle(is_over=True, is_end=True)
 
-    def _extend(self, end_offset: int) -> None:
-        last = self.seen[-1]
-        self.seen[-1] = EpochSeen(  # attrs.evolve takes five times as long, and this runs twice per chunk.
-            last.epoch, last.start_offset, last.position, end_offset, last.timestamp, last.opens_with_leader
-        )
+    def _extend_or_begin(self, first: RecordBatch, end_offset: int, count: int) -> None:
+        epoch = first.partition_leader_epoch
+        if self._runs and self._runs[-1].epoch == epoch:
+            self._runs[-1].extend(end_offset, count)
+            return
+        opens = first.position in self._openings
+        seen = EpochSeen(epoch, first.base_offset, first.position, end_offset, first.max_timestamp, opens)
+        self._runs.append(_Run(seen, count, [first.position] if opens else []))
 
-    def _note_stray(self, step: BatchStep) -> None:
-        """Add an out-of-sequence batch to its run of one epoch; only the first batch and openings are kept."""
-        if self._stray and self._stray[0].epoch != step.epoch:
-            self._report_stray(None)
-        self._stray_count += 1
-        if not self._stray or step.position in self._openings:
-            self._stray.append(step)
+    def _add(self, runs: list[_Run], step: BatchStep) -> None:
+        opens = step.position in self._openings
+        if runs and runs[-1].epoch == step.epoch:
+            runs[-1].extend(step.end, 1)
+        else:
+            seen = EpochSeen(step.epoch, step.start, step.position, step.end, step.timestamp, opens)
+            runs.append(_Run(seen, 0, [], is_excused=step.follows_fault or bool(step.damage)))
+            runs[-1].batch_count = 1
+        runs[-1].last = step
+        if opens:
+            runs[-1].openings.append(step.position)
 
-    def _report_stray(self, following: BatchStep | None) -> BatchStep | None:
-        """Report consecutive out-of-sequence batches as one finding.
+    def _settle(self, *, is_over: bool, is_end: bool = False) -> None:
+        """Judge the batches of lower epochs, or those of the higher epochs before them, as soon as one is certain.
 
         Args:
-            following: the batch in sequence that follows them; None if it is unknown, or has the preceding epoch.
-
-        Returns:
-            The last of them if it opens the epoch of the batch that follows, else None.
+            is_over: whether no further batch belongs to them.
+            is_end: whether no further batch follows at all.
         """
-        if not self._stray:
-            return None
-        stray, count = self._stray, self._stray_count
-        self._stray, self._stray_count = [], 0
-        before = self.seen[-1].epoch if self.seen else None
-        after = before if following is None else following.epoch
-        self._limit.add(self._finding(stray[0], count, before, after))
-        opens = after != before and stray[-1].position in self._openings
-        for step in stray:
-            if step.position in self._openings and after is not None:
-                self.repaired[step.position] = after if opens or before is None else before
-        return stray[-1] if opens else None
+        if not self._low:
+            return
+        low, self._low = self._low, []
+        first = next(index for index, run in enumerate(self._runs) if run.epoch > low[0].epoch)
+        high = self._runs[first:]
+        if self._are_too_high(high, low, is_end=is_end):
+            del self._runs[first:]
+            self._leave_out(high, low[0])
+            for run in low:
+                self._append(run)
+        elif is_over:
+            self._leave_out(low, None)
+        else:
+            self._low = low
 
-    def _finding(self, first: BatchStep, count: int, before: int | None, after: int | None) -> Finding:
-        what = f"{count} batches" if count > 1 else "a batch"
+    def _are_too_high(self, high: Sequence[_Run], low: Sequence[_Run], *, is_end: bool) -> bool:
+        is_opened = any(run.openings for run in high)
+        before = self._runs[-len(high) - 1 : -len(high)]
+        if self._is_raft and before and not is_opened and not high[0].is_excused:
+            return True
+        if is_opened and not any(run.openings for run in low):
+            # A LeaderChange alone may be one of the lower epoch, unless that goes on from before it.
+            return _count(high) == 1 < _count(low) and low[0].epoch not in {run.epoch for run in before}
+        more = _count(low) - _count(high)
+        return more > 0 or (more == 0 and is_end and not is_opened)
+
+    def _append(self, run: _Run) -> None:
+        if self._runs and self._runs[-1].epoch == run.epoch:
+            self._runs[-1].extend(run.seen.end_offset, run.batch_count)
+            self._runs[-1].openings += run.openings
+        else:
+            self._runs.append(run)
+
+    def _leave_out(self, stray: Sequence[_Run], following: _Run | None) -> None:
+        """Report runs that are out of sequence, and find the epoch to which their LeaderChanges belong.
+
+        Args:
+            stray: the runs.
+            following: the run in sequence that follows them; None if it is unknown, or has the preceding epoch.
+        """
+        before = self._runs[-1].epoch if self._runs else None
+        after = before if following is None else following.epoch
+        for run in stray:
+            self._limit.add(self._finding(run, before, after))
+        last = stray[-1]
+        opens = after != before and last.last is not None and last.openings[-1:] == [last.last.position]
+        for position in (position for run in stray for position in run.openings) if after is not None else ():
+            self.repaired[position] = after if opens or before is None else before
+        if opens and following is not None and last.last is not None:
+            step = last.last
+            following.seen = EpochSeen(
+                following.epoch, step.start, step.position, following.seen.end_offset, step.timestamp, True
+            )
+
+    def _finding(self, run: _Run, before: int | None, after: int | None) -> Finding:
+        first = run.seen
+        what = f"{run.batch_count} batches" if run.batch_count > 1 else "a batch"
         place = f"before epoch {after}" if before is None else f"between epochs {before} and {after}"
         reason = f"{what} of epoch {first.epoch} {place}"
-        return Finding(self._limit.path, "epoch-order", reason, first.position, offset=first.start, epoch=first.epoch)
+        return Finding(
+            self._limit.path, "epoch-order", reason, first.position, offset=first.start_offset, epoch=first.epoch
+        )
+
+
+def _count(runs: Sequence[_Run]) -> int:
+    return sum(run.batch_count for run in runs)

@@ -89,6 +89,42 @@ def test_a_wrong_epoch_is_found_where_it_is(counts: list[int], data: st.DataObje
     assert evidence.extent == sound.extent
 
 
+@settings(max_examples=80, deadline=None)
+@given(st.integers(1, 12), st.integers(0, 20), _chunk_sizes)
+def test_a_run_of_batches_of_another_epoch_is_one_fault(length: int, wrong: int, chunk_size: int | None) -> None:
+    """Batches in a row that claim another epoch are the outliers in a raft log, however few sound ones follow."""
+    batches = raft_log([1] * 30, batches_per_epoch=15)
+    sound = survey(b"".join(batches), chunk_size=chunk_size)
+    first = 17
+    epoch = wrong if wrong != 2 else 21
+    batches[first : first + length] = [with_epoch(batch, epoch) for batch in batches[first : first + length]]
+    evidence = survey(b"".join(batches), chunk_size=chunk_size)
+    assert places(evidence) == [("epoch-order", _position(batches, first), first)]
+    assert evidence.epochs == sound.epochs
+
+
+@pytest.mark.parametrize("chunk_size", [TINY_CHUNK, None])
+@pytest.mark.parametrize("length", [1, 5, 6, 7])
+def test_without_leader_changes_the_fewer_batches_are_wrong(length: int, chunk_size: int | None) -> None:
+    """In a topic's log, later batches decide whether those with the higher epoch are the outliers: as many are not."""
+    batches = [data_batch(number, 4 if 10 <= number < 10 + length else 3) for number in range(10 + length + 6)]
+    batches.append(data_batch(len(batches), 5))
+    evidence = survey(b"".join(batches), is_raft=False, chunk_size=chunk_size)
+    index = 10 if length < 6 else 10 + length
+    assert places(evidence) == [("epoch-order", _position(batches, index), index)]
+
+
+@pytest.mark.parametrize(("lost", "wrong"), [(True, 12), (False, 9)])
+def test_damage_may_have_taken_a_leader_change(lost: bool, wrong: int) -> None:
+    """An epoch whose first batch is damaged is not taken for a run of wrong batches."""
+    batches = [leader_change(0, 1), *(data_batch(offset, 1) for offset in range(1, 8))]
+    opening = leader_change(8, 2)
+    batches += [bytes(len(opening)) if lost else opening, *(data_batch(offset, 2) for offset in range(9, 20))]
+    batches[wrong] = with_epoch(batches[wrong], 1)
+    found = [place for place in places(survey(b"".join(batches))) if place[0] == "epoch-order"]
+    assert found == [("epoch-order", _position(batches, wrong), wrong)]
+
+
 @pytest.mark.parametrize("chunk_size", [TINY_CHUNK, None])
 @pytest.mark.parametrize("wrong", [1, 9])
 def test_a_leader_change_of_a_wrong_epoch_opens_its_own(wrong: int, chunk_size: int | None) -> None:
