@@ -87,6 +87,17 @@ def segment_renamed(ground: Ground) -> Spot:
     return Spot(log, 0)
 
 
+@FAULTS.kind("segment-start", on=("dynamic", "wire", "topics"))
+def segment_renamed_to_a_lower_offset(ground: Ground) -> Spot:
+    """A segment, or its .log alone, is named after an offset of the segment before it."""
+    log = _middle_log(ground, is_last=True)
+    start = int(log.stem)
+    renamed = log.with_stem(f"{start - ground.between(1, 20):020}")
+    for path in _parts(log) if ground.below(2) else [log]:
+        path.rename(path.with_stem(renamed.stem))
+    return Spot(renamed, 0, start)
+
+
 def _emptied(ground: Ground) -> Path:
     """Take the segments and snapshots of a partition away, and return its directory."""
     directory = ground.pick({path.parent for path in ground.files("**/*.log") if path.stat().st_size})

@@ -299,5 +299,7 @@ UNREAD_RULES: Final = UNREADABLE_RULES | {"file-gone"}
 """Rules of findings about a file that could not be read, whether or not it exists."""
 DISORDER_RULES: Final = frozenset({"offset-gap", "offset-order"})
 """Rules of findings about offsets that are not consecutive: every offset after one may belong to another batch."""
+RELATIVE_RULES: Final = frozenset({"index-entry", "index-timestamp", "index-beyond"})
+"""Rules about offsets of index entries, which are stored relative to the offset in their segment's name."""
 TAIL_RULES: Final = frozenset({"tail-torn", "tail-zero"})
 """Rules of findings about bytes that a crash leaves at the end of a log, and nowhere else."""

@@ -103,6 +103,11 @@ class BatchOrder:
         return self._offsets.holes
 
     @property
+    def starts_too_low(self) -> bool:
+        """Whether a first batch was reported to start below the offset in the segment's name."""
+        return self._offsets.starts_too_low
+
+    @property
     def stray_offsets(self) -> int:
         """Number of offsets in batches that are out of sequence."""
         return self._offsets.stray_offsets
@@ -157,9 +162,13 @@ class BatchOrder:
             self._take_step(step)
 
     def _jumps_out(self, start: int) -> bool:
-        """Whether a batch starts at an offset of the following segment, other than the end of the preceding batch."""
+        """Whether a batch starts at an offset of the following segment, other than the end of the preceding batch.
+
+        A segment whose first batch starts exactly there may be that segment, under another name.
+        """
         line = self._offset_search
-        return start >= self._end_offset and start != line.end and line.continues_at(start)
+        is_renamed = self.span is None and start == self._end_offset
+        return start >= self._end_offset and start != line.end and line.continues_at(start) and not is_renamed
 
     def _step(self, position: int, start: int, end: int, furthest_end: int, epoch: int, timestamp: int) -> BatchStep:
         step = BatchStep(position, start, end, furthest_end, epoch, timestamp, self._follows_fault, self._damage)

@@ -74,6 +74,9 @@ class OffsetRules:
     Args:
         task: the segment.
         limit: receives the findings.
+
+    Attributes:
+        starts_too_low: whether a first batch was reported to start below the offset in the segment's name.
     """
 
     def __init__(self, task: SurveyTask, limit: FindingLimit) -> None:
@@ -91,6 +94,7 @@ class OffsetRules:
         self._goes_too_far = False
         self._missing, self._holes = 0, 0
         self._first_hole: tuple[int, int] | None = None
+        self.starts_too_low = False
 
     @property
     def span(self) -> tuple[int, int] | None:
@@ -219,6 +223,7 @@ class OffsetRules:
         self._stray = _Stray(step, step.end)
 
     def _report_start(self, step: BatchStep) -> None:
+        self.starts_too_low = True
         reason = f"it starts at offset {step.start}, below the {self._task.base_offset} of its name"
         self._add("segment-start", reason, step)
 

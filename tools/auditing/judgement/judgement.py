@@ -35,10 +35,10 @@ def _judge_holes(partition: PartitionEvidence, directory: PartitionEvidence | No
     return judge_holes(partition, directory)
 
 
-def _explained_by_worse(replica: PartitionEvidence, said: Sequence[Finding]) -> Iterator[Finding]:
-    from raftlog.tools.auditing.judgement.segment_rules import explained_by_worse
+def _explained_elsewhere(replica: PartitionEvidence, said: Sequence[Finding]) -> Iterator[Finding]:
+    from raftlog.tools.auditing.judgement.segment_rules import explained_elsewhere
 
-    return explained_by_worse(replica, said)
+    return explained_elsewhere(replica, said)
 
 
 def _judge_replicas(replicas: Sequence[PartitionEvidence]) -> Iterator[Finding]:
@@ -191,7 +191,7 @@ def _findings(
             path = _directory(replica)
             said += guarded(path, judges.partition, replica)
             said += guarded(path, judges.holes, replica, directories.get(replica.place.log_directory))
-            reported_elsewhere.update(_explained_by_worse(replica, said))
+            reported_elsewhere.update(_explained_elsewhere(replica, said))
         yield from said
         replicas_with_findings = [_with_findings(replica, said) for replica in of_one_log]
         yield from guarded(_directory(replicas_with_findings[0]), judges.replicas, replicas_with_findings)

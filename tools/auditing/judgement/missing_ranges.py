@@ -8,9 +8,11 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+import attrs
+
 from raftlog.records.files.file_names import FileKind, FileState
 from raftlog.tools.auditing.evidence import OffsetHoles, PartitionEvidence
-from raftlog.tools.auditing.judgement.segment_rules import holes_between
+from raftlog.tools.auditing.judgement.segment_rules import holes_between, misnamed_segments
 from raftlog.tools.catalogue.findings import Finding
 
 _COMPACTED_TOPIC: Final = re.compile(
@@ -51,12 +53,22 @@ def _holes(partition: PartitionEvidence) -> Iterator[tuple[str, OffsetHoles]]:
         for file in partition.files
         if any(finding.rule == "index-orphan" for finding in file.findings)
     ]
+    too_low = {each.segment.task.path: each.start_offset - each.base_offset for each in misnamed_segments(partition)}
     for segment in partition.segments:
-        if segment.holes is not None:
-            yield segment.task.path, segment.holes
+        holes = _without_name(segment.holes, too_low.get(segment.task.path, 0))
+        if holes is not None:
+            yield segment.task.path, holes
     for segment, start_offset, end_offset in holes_between(partition):
         if not any(start_offset <= orphan < end_offset for orphan in orphans):
             yield segment.task.path, OffsetHoles(start_offset, 0, end_offset - start_offset, 1)
+
+
+def _without_name(holes: OffsetHoles | None, by: int) -> OffsetHoles | None:
+    """Return holes without the one before a segment's first batch, if that is one of its name only."""
+    if holes is None or not by:
+        return holes
+    count, missing = holes.hole_count - 1, holes.missing_count - by
+    return attrs.evolve(holes, hole_count=count, missing_count=missing) if count else None
 
 
 def _is_compacted(partition: PartitionEvidence, directory: PartitionEvidence) -> bool:

@@ -10,7 +10,7 @@ import attrs
 from raftlog.records.files.file_names import FileKind
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence
 from raftlog.tools.auditing.history.durable_ends import durable_end_offset, ends_seen
-from raftlog.tools.catalogue.audit_rules import TAIL_RULES, UNREADABLE_RULES
+from raftlog.tools.catalogue.audit_rules import RELATIVE_RULES, TAIL_RULES, UNREADABLE_RULES
 from raftlog.tools.catalogue.findings import Finding
 
 _MOST_BYTES: Final = (1 << 31) - 1
@@ -31,6 +31,7 @@ def judge_segments(evidence: PartitionEvidence) -> Iterator[Finding]:
         if before.task.base_offset == after.task.base_offset:
             reason = f"a second segment of base offset {after.task.base_offset}: the other is {before.task.path}"
             yield Finding(after.task.path, "segment-twice", reason, offset=after.task.base_offset)
+    yield from _names_too_low(evidence)
     for border in _borders(segments, is_raft=evidence.is_raft):
         yield _judge_border(border, is_raft=evidence.is_raft)
 
@@ -53,7 +54,7 @@ def judge_log_end(evidence: PartitionEvidence) -> Iterator[Finding]:
     """Report a file that shows that a raft log once reached a higher offset; at most one finding.
 
     A durable end that raftlog has recorded always counts, since its records may have been acknowledged. Damage at the
-    end of the log is then part of this finding's reason, and has no finding of its own (``explained_by_worse``).
+    end of the log is then part of this finding's reason, and has no finding of its own (``explained_elsewhere``).
     Kafka's files are weaker evidence: they may cover records that were never flushed.
     """
     segments = evidence.segments
@@ -72,19 +73,88 @@ def judge_log_end(evidence: PartitionEvidence) -> Iterator[Finding]:
         yield Finding(path, "log-end", reason, offset=end_offset)
 
 
-def explained_by_worse(evidence: PartitionEvidence, said: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield the findings of damage at the ends of segments that are part of a worse finding's reason.
+def explained_elsewhere(evidence: PartitionEvidence, said: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield the findings of surveys that are part of the reason of a finding about the whole log.
+
+    That is damage at the end of a segment before records that are lost, and what a segment's wrong name makes look like
+    missing offsets.
 
     Args:
         evidence: of a log.
         said: the findings about it.
     """
     worse = {(finding.rule, finding.path) for finding in said}
+    for misnamed in misnamed_segments(evidence):
+        if ("segment-start", misnamed.segment.task.path) in worse:
+            yield from _consequences(misnamed, evidence)
     segments = evidence.segments
     for segment, following in itertools.zip_longest(segments, segments[1:]):
         place = ("segment-gap", following.task.path) if following else ("log-end-durable", segment.task.path)
         if place in worse:
             yield from _damaged_tail(segment)
+
+
+@attrs.frozen
+class Misnamed:
+    """A segment whose name is too low: the segment before it ends, or a snapshot does, where its first batch starts.
+
+    Attributes:
+        segment: the segment.
+        start_offset: base offset of its first batch.
+        end_before: end of the segments before it, exclusive; None if it is the first.
+    """
+
+    segment: FileEvidence
+    start_offset: int
+    end_before: int | None
+
+    @property
+    def base_offset(self) -> int:
+        """The offset in its name."""
+        return self.segment.task.base_offset or 0
+
+
+def misnamed_segments(evidence: PartitionEvidence) -> Iterator[Misnamed]:
+    """Yield the segments with a name that is too low, from which no record is missing nevertheless."""
+    snapshot_ends = {snapshot_id.offset for snapshot_id in evidence.snapshots_by_id}
+    end_before: int | None = None
+    for segment in {segment.task.base_offset or 0: segment for segment in evidence.segments}.values():
+        base_offset = segment.task.base_offset or 0
+        own_end = base_offset
+        if segment.extent is not None:
+            start_offset, own_end = segment.extent.start_offset, segment.extent.end_offset
+            is_next = start_offset == end_before if evidence.is_raft else start_offset >= (end_before or 0)
+            if end_before is None:
+                is_next = evidence.is_raft and start_offset in snapshot_ends
+            if base_offset < start_offset and is_next and base_offset < (end_before or start_offset):
+                yield Misnamed(segment, start_offset, end_before)
+        end_before = max(end_before or 0, own_end)
+
+
+def _names_too_low(evidence: PartitionEvidence) -> Iterator[Finding]:
+    for misnamed in misnamed_segments(evidence):
+        start_offset, end_before, base_offset = misnamed.start_offset, misnamed.end_before, misnamed.base_offset
+        reason = f"it starts at offset {start_offset}, above the {base_offset} of its name"
+        if end_before is None:
+            reason += ", where a snapshot ends"
+        else:
+            hidden = f"offsets {base_offset} to {end_before - 1}"
+            reason += f", and the segment before it ends at {end_before}: Kafka looks for {hidden} here and skips them"
+        extent = misnamed.segment.extent
+        epoch = None if extent is None else extent.first_epoch
+        yield Finding(misnamed.segment.task.path, "segment-start", reason, 0, offset=start_offset, epoch=epoch)
+
+
+def _consequences(misnamed: Misnamed, evidence: PartitionEvidence) -> Iterator[Finding]:
+    """Yield the findings that follow from a name that is too low, in the segment and about its indexes."""
+    segment, start_offset = misnamed.segment, misnamed.start_offset
+    for finding in segment.findings:
+        is_gap = finding.rule == "offset-gap" and finding.path == segment.task.path and finding.offset == start_offset
+        if is_gap or finding.rule in RELATIVE_RULES:
+            yield finding
+    for file in evidence.files:  # Its indexes may have kept its real name.
+        if file.task.base_offset == start_offset:
+            yield from (finding for finding in file.findings if finding.rule == "index-orphan")
 
 
 def stray_offsets(evidence: PartitionEvidence) -> int:
@@ -171,7 +241,7 @@ def _borders(segments: Sequence[FileEvidence], *, is_raft: bool) -> Iterator[_Bo
         start_offset = max(base_offset, first_offset) if is_raft else base_offset
         if before is not None and end_offset is not None:
             missing = min(base_offset, first_offset) - end_offset
-            if start_offset < end_offset and first_offset >= base_offset:
+            if start_offset < end_offset and first_offset >= base_offset and first_offset < end_offset:
                 yield _Border(segment, before, end_offset, start_offset)
             elif missing > 0 and not _explains(before, missing):
                 yield _Border(segment, before, end_offset, base_offset)

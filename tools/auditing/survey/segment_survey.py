@@ -5,7 +5,7 @@ A chunk of batches goes through all rules as columns while it is in the processo
 between chunks does not grow with the number of batches.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import attrs
@@ -26,6 +26,7 @@ from raftlog.tools.auditing.finding_limit import FindingLimit
 from raftlog.tools.auditing.survey.blocks import Blocks
 from raftlog.tools.auditing.survey.snapshot_ends import SnapshotEnds
 from raftlog.tools.auditing.survey.zeroed_tail import join_zeroed_tail
+from raftlog.tools.catalogue.audit_rules import RELATIVE_RULES
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.input.coverage import Coverage
 
@@ -153,7 +154,7 @@ class _SegmentSurvey:
         extent = self._extent()
         aborted = () if self._producers is None else self._producers.aborted()
         if self._indexes is not None:
-            self._limit.extend(self._indexes.end(extent, aborted))
+            self._limit.extend(self._index_findings(self._indexes.end(extent, aborted)))
         return FileEvidence(
             self._task,
             self._limit.findings(),
@@ -169,6 +170,11 @@ class _SegmentSurvey:
             stray_offsets=self._order.stray_offsets,
             sets_metadata_version=None if self._version is None else self._version.found,
         )
+
+    def _index_findings(self, found: Iterable[Finding]) -> Iterator[Finding]:
+        """Yield findings of indexes, except those that follow from a wrong name: entries are relative to its offset."""
+        is_misnamed = self._order.starts_too_low
+        return (finding for finding in found if not (is_misnamed and finding.rule in RELATIVE_RULES))
 
     def _take_batches(self, table: BatchTable) -> None:
         summaries = summarize_records(table.run, may_be_compressed=table.may_be_compressed)

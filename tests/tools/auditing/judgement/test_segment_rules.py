@@ -21,11 +21,12 @@ from raftlog.tools.auditing.evidence import (
 )
 from raftlog.tools.auditing.judgement.judgement import judge
 from raftlog.tools.auditing.judgement.segment_rules import (
-    explained_by_worse,
+    explained_elsewhere,
     has_lost_tail,
     holes_between,
     judge_log_end,
     judge_segments,
+    misnamed_segments,
 )
 from raftlog.tools.auditing.survey.small_file_survey import survey_small_file
 from raftlog.tools.catalogue.findings import Finding
@@ -100,11 +101,13 @@ def test_consecutive_segments(sizes: list[int], is_raft: bool) -> None:
         ),
         pytest.param(
             log(segment(0, 10, place=TOPIC), segment(5, 20, start_offset=10, place=TOPIC)),
-            [("segment-overlap", f"{5:020}.log", 5)],
+            [("segment-start", f"{5:020}.log", 10)],
             id="a name that is too low",
         ),
         pytest.param(
-            log(segment(0, 10), segment(5, 20, start_offset=10)), [], id="in raft its first batch is reported for that"
+            log(segment(0, 10), segment(5, 20, start_offset=10)),
+            [("segment-start", f"{5:020}.log", 10)],
+            id="in raft, a name that is too low",
         ),
         pytest.param(
             log(segment(0, 10), segment(15, 20, start_offset=10)), [], id="a name that is too high, which is reported"
@@ -284,7 +287,50 @@ def test_only_what_reaches_the_end_is_its_tail() -> None:
     rest = (Finding(path, "batch-crc", "", 100, 50), Finding(path, "batch-length", "", 350, 50), *last.findings)
     damaged = attrs.evolve(last, findings=rest)
     durable = [Finding(path, "log-end-durable", "")]
-    assert [finding.rule for finding in explained_by_worse(log(damaged), durable)] == ["batch-length", "tail-torn"]
-    assert list(explained_by_worse(log(damaged), [])) == []
-    assert list(explained_by_worse(log(segment(0, 50, finding="timestamp-max")), durable)) == []
-    assert list(explained_by_worse(log(producer_snapshot(60)), durable)) == []
+    assert [finding.rule for finding in explained_elsewhere(log(damaged), durable)] == ["batch-length", "tail-torn"]
+    assert list(explained_elsewhere(log(damaged), [])) == []
+    assert list(explained_elsewhere(log(segment(0, 50, finding="timestamp-max")), durable)) == []
+    assert list(explained_elsewhere(log(producer_snapshot(60)), durable)) == []
+
+
+@pytest.mark.parametrize(
+    ("evidence", "expected"),
+    [
+        pytest.param(log(segment(0, 10), segment(5, 20, start_offset=10)), [5], id="the next one begins there"),
+        pytest.param(log(segment(0, 10), segment(5, 20, start_offset=11)), [], id="a record of raft is missing"),
+        pytest.param(log(segment(0, 10), segment(10, 20)), [], id="named as it should be"),
+        pytest.param(log(segment(0, 10), segment(5, 20, start_offset=9)), [], id="an overlap"),
+        pytest.param(log(segment(5, 20, start_offset=10)), [], id="no snapshot"),
+        pytest.param(
+            log(segment(0, 10, place=TOPIC), segment(5, 20, start_offset=10, place=TOPIC)), [5], id="of a topic"
+        ),
+        pytest.param(
+            log(segment(0, 10, place=TOPIC), segment(9, 20, start_offset=12, place=TOPIC)), [9], id="compacted"
+        ),
+        pytest.param(
+            log(segment(0, 10, place=TOPIC), segment(10, 20, start_offset=12, place=TOPIC)), [], id="compacted only"
+        ),
+    ],
+)
+def test_a_name_below_the_end_of_the_segment_before_is_wrong(evidence: PartitionEvidence, expected: list[int]) -> None:
+    """A segment starts where the one before it ends, but its name is lower: then no record is missing."""
+    found = list(judge_segments(evidence))
+    assert [each.base_offset for each in misnamed_segments(evidence)] == expected
+    assert [finding.path for finding in found if finding.rule == "segment-start"] == [f"{at:020}.log" for at in expected]
+    assert not expected or {finding.rule for finding in found} == {"segment-start"}
+
+
+def test_what_follows_from_a_name_that_is_too_low_is_no_finding() -> None:
+    """The gap before its first batch, wrong index entries and indexes that kept their name are explained by it."""
+    renamed = segment(5, 20, start_offset=10)
+    path = renamed.task.path
+    own = (
+        Finding(path, "offset-gap", "", 0, offset=10),
+        Finding("x.index", "index-entry", "", 0),
+        Finding(path, "offset-gap", "", 70, offset=15),
+        Finding(path, "batch-crc", "", 90),
+    )
+    evidence = log(segment(0, 10), attrs.evolve(renamed, findings=own), orphan(10), orphan(40))
+    said = list(judge_segments(evidence))
+    explained = [(finding.rule, finding.position) for finding in explained_elsewhere(evidence, said)]
+    assert explained == [("offset-gap", 0), ("index-entry", 0), ("index-orphan", None)]
