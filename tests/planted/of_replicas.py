@@ -24,6 +24,7 @@ from tests.planted.segments import (
     data_batch,
     in_the_middle,
     records_of,
+    with_base_offset,
     with_control,
     with_epoch,
 )
@@ -55,6 +56,18 @@ def batch_of_other_value(ground: Ground) -> Spot:
 def _has(log: Path, offset: int) -> bool:
     views = Segment(log).views()
     return bool(views) and views[0].base_offset <= offset < views[-1].next_offset
+
+
+@FAULTS.kind("offset-order", "offset-gap", "segment-start", on=QUORUMS)
+def batch_renumbered(ground: Ground) -> Spot:
+    """A batch on one of several replicas has another base offset, up to 20 below or above its own."""
+    segment = Segment(ground.log(1, f"*/{METADATA}/*.log"))
+    index = ground.below(len(segment.batches))
+    position, own = segment.position(index), segment.view(index).base_offset
+    offset = ground.pick(each for each in range(max(0, own - 20), own + 21) if each != own)
+    segment.batches[index] = with_base_offset(segment.batches[index], offset)
+    segment.overwrite()
+    return Spot(segment.path, position, offset)
 
 
 @FAULTS.kind("replica-leader", on=QUORUMS)

@@ -260,10 +260,25 @@ def _by_base_offset(replica: PartitionEvidence, start: int, end: int, read: Batc
     for segment in replica.segments:
         extent = segment.extent
         if extent is not None and extent.start_offset < end and extent.end_offset > start:
-            for batch in read(segment, start, end):
+            for batch in _in_sequence(segment, read(segment, start, end)):
                 if extent.start_offset <= batch.base_offset < extent.end_offset:  # Otherwise it is out of order.
                     found.setdefault(batch.base_offset, (segment, batch))
     return found
+
+
+def _in_sequence(segment: FileEvidence, batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
+    """Yield batches without those that were reported as out of order: their offsets are not those that they say."""
+    path, findings = segment.task.path, segment.findings
+    stray = {each.position for each in findings if each.rule == "offset-order" and each.path == path}
+    reached = stray_end = -1
+    for batch in batches:
+        start = batch.base_offset
+        continues_stray = start == stray_end and start != reached
+        if stray and (batch.position in stray or start < reached or continues_stray):
+            stray_end = batch.next_offset
+            continue
+        reached = batch.next_offset
+        yield batch
 
 
 def _key(batch: RecordBatch) -> tuple[int, int, int]:

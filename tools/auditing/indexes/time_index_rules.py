@@ -90,6 +90,7 @@ class TimeIndexSurvey:
         negative = self._relative_offsets < 0
         differ = self._are_wrong(np.arange(len(self._offsets))) & ~negative
         wrong = differ & ~self._explained & ~self._of_records & ~self._are_shifted(differ)
+        wrong &= ~self._shape.are_beside_step_back(self._sought.positions)  # Two batches may claim the offset.
         beyond = self._offsets >= (extent.end_offset if extent else 0)
         beyond &= ~negative & (self._sought.positions < 0)
         if self._is_raft and self._shape.step_backs:

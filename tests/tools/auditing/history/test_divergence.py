@@ -154,3 +154,18 @@ def test_a_fork_is_the_last_that_is_compared() -> None:
     right = log_of([*BASE[:2], Batch(range(20, 30), epoch=2, value=b"z"), Batch(range(30, 40), epoch=3, value=b"z")])
     kinds = [(found.kind, found.offset) for found in _only(bytes(left), right)]
     assert kinds == [(DivergenceKind.BIT_ROT, 0), (DivergenceKind.CONFLICTING_EPOCH, 20)]
+
+
+@pytest.mark.parametrize("base_offset", [12, 25, 31])
+def test_a_batch_that_is_out_of_order_does_not_count_at_its_offset(base_offset: int) -> None:
+    """The log with a renumbered batch has none at that offset, and lacks the one that it should be."""
+    parts = [encode(batch) for batch in BASE]
+    renumbered = [parts[0], base_offset.to_bytes(8, "big") + parts[1][8:], *parts[2:]]
+    for found in (_only(b"".join(renumbered), b"".join(parts)), _only(b"".join(parts), b"".join(renumbered))):
+        assert {each.kind for each in found} <= {DivergenceKind.BIT_ROT}
+
+
+def test_a_batch_that_comes_twice_counts_once() -> None:
+    """What follows a batch that is there twice is compared; it is the same in both logs."""
+    parts = [encode(batch) for batch in BASE]
+    assert _only(b"".join([*parts[:2], parts[1], *parts[2:]]), b"".join(parts)) == []
