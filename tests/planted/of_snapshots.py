@@ -178,13 +178,13 @@ def snapshot_of_other_voters(ground: Ground) -> Spot:
 @FAULTS.kind("snapshot-voters", on=QUORUMS)
 def snapshot_of_other_endpoints(ground: Ground) -> Spot:
     """A snapshot has a different port for a voter."""
+    return _change_header(ground, _with_another_port, VotersRecord)
 
-    def change(value: VotersRecord) -> VotersRecord:
-        first, *rest = value.voters
-        moved = tuple(attrs.evolve(each, port=each.port ^ 1) for each in first.endpoints)
-        return VotersRecord((attrs.evolve(first, endpoints=moved), *rest))
 
-    return _change_header(ground, change, VotersRecord)
+def _with_another_port(value: VotersRecord) -> VotersRecord:
+    first, *rest = value.voters
+    moved = tuple(attrs.evolve(each, port=each.port ^ 1) for each in first.endpoints)
+    return VotersRecord((attrs.evolve(first, endpoints=moved), *rest))
 
 
 @FAULTS.kind("snapshot-version", on=DYNAMIC)
@@ -292,3 +292,33 @@ def snapshot_twin_differs(ground: Ground) -> Spot:
     segment.batches[-1] = with_base_offset(segment.batches[-1], segment.view(-1).base_offset - 1)
     segment.overwrite()
     return Spot(path, other_path=ground.pick(other for other in found if other.name == path.name and other != path))
+
+
+@FAULTS.kind("snapshot-twins", on=DYNAMIC)
+def snapshot_before_a_log_differs(ground: Ground) -> Spot:
+    """The snapshot that a log starts after lacks a voter, or has another port for one; its twins elsewhere do not."""
+    found = _snapshots(ground, within_log=False)
+    path = ground.pick(
+        path for path in found if end_offset(path) == _start(path.parent) > 0 and _has_twins(path, found)
+    )
+    segment = Segment(path)
+    index = next(
+        index
+        for index, batch in enumerate(segment.views())
+        if batch.is_control and any(isinstance(each, VotersRecord) for each in control_values(segment.batches[index]))
+    )
+    change = ground.pick(("lacks one", "port"))
+    gone = ground.below(3)
+
+    def other(value: VotersRecord) -> VotersRecord:
+        if change == "port":
+            return _with_another_port(value)
+        return VotersRecord((*value.voters[:gone], *value.voters[gone + 1 :]))
+
+    segment.batches[index] = with_control(segment.batches[index], other, VotersRecord)
+    segment.overwrite()
+    return Spot(path, offset=end_offset(path))
+
+
+def _has_twins(path: Path, found: list[Path]) -> bool:
+    return sum(other.name == path.name for other in found) > 1

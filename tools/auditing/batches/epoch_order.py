@@ -184,8 +184,9 @@ class EpochOrder:
             self._limit.add(self._finding(run, before, after))
         last = stray[-1]
         opens = after != before and last.last is not None and last.openings[-1:] == [last.last.position]
-        for position in (position for run in stray for position in run.openings) if after is not None else ():
-            self.repaired[position] = after if opens or before is None else before
+        own = after if opens or before is None else before
+        if own is not None:
+            self.repaired.update((position, own) for run in stray for position in run.openings)
         if opens and following is not None and last.last is not None:
             step = last.last
             following.seen = EpochSeen(

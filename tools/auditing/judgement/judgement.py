@@ -41,6 +41,14 @@ def _explained_elsewhere(replica: PartitionEvidence, said: Sequence[Finding]) ->
     return explained_elsewhere(replica, said)
 
 
+def _judge_twins(replicas: Sequence[PartitionEvidence]) -> Iterator[Finding]:
+    if len(replicas) == 1 or not any(replica.is_raft for replica in replicas):
+        return iter(())
+    from raftlog.tools.auditing.judgement.twin_rules import judge_twins
+
+    return judge_twins(replicas)
+
+
 def _judge_replicas(replicas: Sequence[PartitionEvidence]) -> Iterator[Finding]:
     if len(replicas) == 1:
         return iter(())
@@ -66,6 +74,7 @@ class Judges:
     replicas: Callable[[Sequence[PartitionEvidence]], Iterable[Finding]] = _judge_replicas
     directories: Callable[[Sequence[PartitionEvidence]], Iterable[Finding]] = _judge_directories
     holes: Callable[[PartitionEvidence, PartitionEvidence | None], Iterable[Finding]] = _judge_holes
+    twins: Callable[[Sequence[PartitionEvidence]], Iterable[Finding]] = _judge_twins
 
 
 @attrs.frozen
@@ -186,18 +195,33 @@ def _findings(
 ) -> Iterator[Finding]:
     reported_elsewhere: set[Finding] = set()
     for of_one_log in replicas.values():
-        said: list[Finding] = []
-        for replica in of_one_log:
-            path = _directory(replica)
-            said += guarded(path, judges.partition, replica)
-            said += guarded(path, judges.holes, replica, directories.get(replica.place.log_directory))
+        alone = [_alone(replica, directories, judges) for replica in of_one_log]
+        judged = [_with_findings(replica, said) for replica, said in zip(of_one_log, alone, strict=True)]
+        twins = list(guarded(_directory(of_one_log[0]), judges.twins, judged))
+        if twins:  # What a snapshot that differs from its twins says is not held against the log beside it.
+            marked = [_with_findings(replica, twins) for replica in of_one_log]
+            alone = [
+                said if now is before else _alone(now, directories, judges)
+                for said, before, now in zip(alone, of_one_log, marked, strict=True)
+            ]
+            judged = [_with_findings(replica, said) for replica, said in zip(marked, alone, strict=True)]
+        for replica, said in zip(of_one_log, alone, strict=True):
             reported_elsewhere.update(_explained_elsewhere(replica, said))
-        yield from said
-        replicas_with_findings = [_with_findings(replica, said) for replica in of_one_log]
-        yield from guarded(_directory(replicas_with_findings[0]), judges.replicas, replicas_with_findings)
+            yield from said
+        yield from twins
+        yield from guarded(_directory(of_one_log[0]), judges.replicas, judged)
     for place in places:
         for file in place.files:
             yield from (finding for finding in file.findings if finding not in reported_elsewhere)
+
+
+def _alone(
+    replica: PartitionEvidence, directories: Mapping[str, PartitionEvidence], judges: Judges
+) -> Sequence[Finding]:
+    """Return the findings about a replica by itself."""
+    path = _directory(replica)
+    found = guarded(path, judges.partition, replica)
+    return [*found, *guarded(path, judges.holes, replica, directories.get(replica.place.log_directory))]
 
 
 def _log_directories(places: Iterable[PartitionEvidence], faults: list[Finding]) -> dict[str, DirectoryIdentity]:

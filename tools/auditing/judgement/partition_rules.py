@@ -6,7 +6,7 @@ from typing import Final
 
 import attrs
 
-from raftlog.tools.auditing.evidence import PartitionEvidence
+from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence
 from raftlog.tools.auditing.history.epoch_runs import LogEpochs
 from raftlog.tools.auditing.judgement.election_rules import judge_election
 from raftlog.tools.auditing.judgement.empty_rules import judge_empty
@@ -26,8 +26,8 @@ def judge_partition(evidence: PartitionEvidence) -> Iterator[Finding]:
     """Report contradictions between the files of a partition, all of which were surveyed.
 
     Findings of surveys are not repeated, nor are their consequences reported. For example, a log that lost its end is
-    not also reported as ending before its snapshots, and the voters of a snapshot that does not match its name are not
-    compared.
+    not also reported as ending before its snapshots, and the voters of a snapshot that does not match its name, or its
+    twins on other replicas, are not compared.
     """
     epochs = LogEpochs(evidence)
     yield from judge_empty(evidence)
@@ -45,7 +45,7 @@ def judge_partition(evidence: PartitionEvidence) -> Iterator[Finding]:
     if not any(finding.rule == "snapshot-ahead" for finding in snapshots):
         yield from log_end
     others = {finding.path for finding in snapshots if finding.rule in _OTHER_CONTENT}
-    others |= {file.task.path for file in evidence.snapshots if is_of_other_epoch(file)}
+    others |= {file.task.path for file in evidence.snapshots if is_of_other_epoch(file) or _differs_from_twin(file)}
     own = attrs.evolve(evidence, files=tuple(file for file in evidence.files if file.task.path not in others))
     uncomparable = _paths_of_uncomparable(evidence)
     for finding in judge_voters(own):
@@ -53,6 +53,10 @@ def judge_partition(evidence: PartitionEvidence) -> Iterator[Finding]:
             yield finding
     yield from judge_election(evidence)
     yield from judge_producers(evidence)
+
+
+def _differs_from_twin(snapshot: FileEvidence) -> bool:
+    return any(finding.rule == "snapshot-twins" for finding in snapshot.findings)
 
 
 def _paths_of_uncomparable(evidence: PartitionEvidence) -> set[str]:

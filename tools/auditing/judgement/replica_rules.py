@@ -4,19 +4,13 @@
 import itertools
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
 from raftlog.invariants import instance_of
-from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.files.file_names import FileKind
-from raftlog.records.messages.control import (
-    KRaftVersionRecord,
-    LeaderChangeMessage,
-    SnapshotHeaderRecord,
-    VotersRecord,
-)
+from raftlog.records.messages.control import LeaderChangeMessage
 from raftlog.records.rules import Severity
 from raftlog.tools.auditing.batch_reader import BatchReader
 from raftlog.tools.auditing.evidence import ControlSeen, FileEvidence, PartitionEvidence
@@ -69,7 +63,6 @@ def _judge_history(replicas: Sequence[PartitionEvidence], read: BatchReader) -> 
     with_logs = [replica for replica in replicas if replica.segments]
     of_leaders = list(_judge_leaders(with_logs))
     yield from of_leaders
-    yield from _judge_twins(replicas)
     if len(with_logs) < 2:
         return
     found = list(_differences(with_logs, read))
@@ -299,43 +292,3 @@ def _judge_leaders(replicas: Sequence[PartitionEvidence]) -> Iterator[Finding]:
             if leader_id != usual:
                 reason = f"epoch {epoch} is led by {leader_id}, but in {witness} by {usual}"
                 yield Finding(path, "replica-leader", reason, control.position, offset=control.offset, epoch=epoch)
-
-
-@attrs.frozen
-class _Contents:
-    """The contents that snapshots of one id must agree on; the order of voters does not matter."""
-
-    timestamp: int | None
-    kraft_version: int | None
-    voters: frozenset[Any] | None
-    record_count: int | None
-
-
-def _judge_twins(replicas: Sequence[PartitionEvidence]) -> Iterator[Finding]:
-    """Report snapshots whose contents differ from those of most snapshots with the same id."""
-    by_id: dict[OffsetAndEpoch, list[tuple[_Contents, str]]] = {}
-    for snapshot_id, file in (item for replica in replicas for item in replica.snapshots_by_id.items()):
-        if not file.findings and snapshot_id.offset > 0:  # Each node formats its own snapshot at 0.
-            by_id.setdefault(snapshot_id, []).append((_contents(file), file.task.path))
-    for snapshot_id, twins in by_id.items():
-        usual = Counter(contents for contents, _ in twins).most_common(1)[0][0]
-        witness = next(path for contents, path in twins if contents == usual)
-        for contents, path in twins:
-            names = (field.name for field in attrs.fields(_Contents))
-            differing = next((name for name in names if getattr(contents, name) != getattr(usual, name)), None)
-            if differing is not None:
-                reason = f"{differing.replace('_', ' ')} differs from that of {witness}"
-                yield Finding(path, "snapshot-twins", reason, offset=snapshot_id.offset, epoch=snapshot_id.epoch)
-
-
-def _contents(file: FileEvidence) -> _Contents:
-    timestamp = kraft_version = voters = None
-    for _, value in file.control_values():
-        match value:
-            case SnapshotHeaderRecord():
-                timestamp = value.last_contained_log_timestamp
-            case KRaftVersionRecord():
-                kraft_version = value.kraft_version
-            case VotersRecord():
-                voters = frozenset(value.voters)
-    return _Contents(timestamp, kraft_version, voters, None if file.extent is None else file.extent.record_count)

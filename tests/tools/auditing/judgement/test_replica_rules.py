@@ -10,9 +10,7 @@ from raftlog.records.batches.builder import RecordBatchBuilder
 from raftlog.records.files.file_names import FileKind
 from raftlog.records.messages.control import (
     ControlValue,
-    KRaftVersionRecord,
     LeaderChangeMessage,
-    SnapshotHeaderRecord,
     Voter,
     write_control_record,
 )
@@ -175,21 +173,6 @@ def test_a_fork_below_a_snapshot_lost_what_was_committed() -> None:
     assert "b/30-1.checkpoint is a snapshot of what b has" in finding.reason
     (finding,) = _judge(log_of(FORK), log_of(BASE), snapshots=[_snapshot(30, 2)])
     assert finding.rule == "replica-forked"
-
-
-def test_snapshots_of_one_id_are_equal() -> None:
-    """Snapshots of one id that differ in what their control records say are reported, and equal ones are not."""
-    header, version = SnapshotHeaderRecord(5), KRaftVersionRecord(1)
-
-    def judge(*snapshots: FileEvidence) -> list[Finding]:
-        return list(judge_replicas([PartitionEvidence(each.task.place, (each,)) for each in snapshots], read_batches))
-
-    first = _snapshot(30, 1, "a", values=[header, version])
-    assert judge(first, _snapshot(30, 1, "b", values=[header, version])) == []
-    assert judge(first, _snapshot(40, 1, "b", values=[header])) == []
-    (finding,) = judge(first, _snapshot(30, 1, "b", values=[SnapshotHeaderRecord(6), version]))
-    assert (finding.rule, finding.path, finding.offset) == ("snapshot-twins", "b/30-1.checkpoint", 30)
-    assert finding.reason == "timestamp differs from that of a/30-1.checkpoint"
 
 
 def test_replicas_of_one_topic_have_one_id() -> None:

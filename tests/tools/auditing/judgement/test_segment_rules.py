@@ -316,7 +316,9 @@ def test_a_name_below_the_end_of_the_segment_before_is_wrong(evidence: Partition
     """A segment starts where the one before it ends, but its name is lower: then no record is missing."""
     found = list(judge_segments(evidence))
     assert [each.base_offset for each in misnamed_segments(evidence)] == expected
-    assert [finding.path for finding in found if finding.rule == "segment-start"] == [f"{at:020}.log" for at in expected]
+    assert [finding.path for finding in found if finding.rule == "segment-start"] == [
+        f"{at:020}.log" for at in expected
+    ]
     assert not expected or {finding.rule for finding in found} == {"segment-start"}
 
 
