@@ -102,6 +102,17 @@ def attribute_bit_unused(ground: Ground) -> Spot:
     return _sealed(ground, attributes=1 << ground.between(7, 15))
 
 
+@FAULTS.kind("batch-attributes", on=("topics",))
+def attribute_bit_unused_in_each_batch(ground: Ground) -> Spot:
+    """An unused attribute bit is set in every batch of a log; the CRCs hold."""
+    segment = Segment(ground.log(5, "*/c-*/*.log"))
+    bit = 1 << ground.between(7, 15)
+    for index, batch in enumerate(segment.views()):
+        segment.batches[index] = with_fields(segment.batches[index], attributes=batch.attributes | bit)
+    segment.overwrite()
+    return segment.spot(0)
+
+
 @FAULTS.kind("batch-codec", on=(*QUORUMS, "topics"))
 def codec_unknown(ground: Ground) -> Spot:
     """The attributes have an unknown compression id; the CRC holds."""

@@ -3,6 +3,7 @@
 
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import attrs
@@ -27,6 +28,7 @@ from tests.planted.segments import (
     with_base_offset,
     with_control,
     with_epoch,
+    with_fields,
 )
 
 FAULTS = Faults("replicas")
@@ -68,6 +70,40 @@ def batch_renumbered(ground: Ground) -> Spot:
     segment.batches[index] = with_base_offset(segment.batches[index], offset)
     segment.overwrite()
     return Spot(segment.path, position, offset)
+
+
+def on_replicas(ground: Ground, change: Callable[[bytes], bytes], least: int, most: int) -> Spot:
+    """Change a data batch in the same way on so many replicas of a metadata log, as if its leader had written it so."""
+    logs = ground.files(f"*/{METADATA}/*.log")
+    holders: dict[int, list[tuple[Path, int]]] = {}
+    for log in logs:
+        for index, batch in enumerate(Segment(log).views()[1:-1], 1):
+            if not batch.is_control:
+                holders.setdefault(batch.base_offset, []).append((log, index))
+    offset = ground.pick(offset for offset, held in holders.items() if len(held) >= least)
+    held = sorted(ground.shuffled(holders[offset])[:most])
+    for log, index in held:
+        segment = Segment(log)
+        segment.batches[index] = change(segment.batches[index])
+        segment.save()
+    first, index = held[0]
+    return Spot(first, Segment(first).position(index), offset)
+
+
+def _with_a_record_too_many(batch: bytes) -> bytes:
+    return with_fields(batch, record_count=RecordBatch(batch).record_count + 1)
+
+
+@FAULTS.kind("batch-missing", on=QUORUMS)
+def record_count_wrong_on_two_replicas(ground: Ground) -> Spot:
+    """A batch's record count is one too high on two replicas; the CRC holds."""
+    return on_replicas(ground, _with_a_record_too_many, 2, 2)
+
+
+@FAULTS.kind("batch-missing", on=QUORUMS)
+def record_count_wrong_on_all_replicas(ground: Ground) -> Spot:
+    """A batch's record count is one too high on all replicas; the CRC holds."""
+    return on_replicas(ground, _with_a_record_too_many, 2, 9)
 
 
 @FAULTS.kind("replica-leader", on=QUORUMS)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Limits the findings kept per rule and file, and counts the rest."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -14,6 +15,15 @@ if TYPE_CHECKING:
 
 MOST_OF_A_RULE: Final = 100
 """How many findings are kept per rule and file."""
+
+
+_MORE: Final = re.compile(r"there are (\d+) more of these")
+
+
+def count_of_more(finding: Finding) -> int:
+    """Return for how many others a finding stands that a limit did not keep; 0 for any other finding."""
+    found = _MORE.fullmatch(finding.reason)
+    return int(found[1]) if found else 0
 
 
 class FindingLimit:

@@ -15,8 +15,8 @@ SEGMENT_RULES: Final = (
         "segment-start",
         _DAMAGED,
         Subject.LOGS,
-        "a segment's first batch does not start before the offset in the segment's name, and the segment before it does "
-        "not end after that",
+        "a segment's first batch does not start before the offset in the segment's name, and the segment before it "
+        "does not end after that",
         "LogSegment",
         "00000000000000000100.log starts at offset 90",
     ),

@@ -49,6 +49,14 @@ def _judge_twins(replicas: Sequence[PartitionEvidence]) -> Iterator[Finding]:
     return judge_twins(replicas)
 
 
+def _told_once(findings: Sequence[Finding], replicas: Iterable[Sequence[PartitionEvidence]]) -> Sequence[Finding]:
+    if len(findings) <= 1:
+        return findings
+    from raftlog.tools.auditing.judgement.grouping import told_once
+
+    return told_once(findings, replicas)
+
+
 def _judge_replicas(replicas: Sequence[PartitionEvidence]) -> Iterator[Finding]:
     if len(replicas) == 1:
         return iter(())
@@ -160,8 +168,8 @@ def judge_group(
     if isinstance(replicas, Finding):
         faults.append(replicas)
         replicas = {}
-    findings = _findings(places, replicas, listed, judges or Judges())
-    return Judged(places, in_order([*findings, *faults]), replicas, beside)
+    findings = [*_findings(places, replicas, listed, judges or Judges()), *faults]
+    return Judged(places, in_order(_told_once(findings, replicas.values())), replicas, beside)
 
 
 def judge_together(kept: Sequence[PartitionEvidence], judges: Judges | None = None) -> Judged:
