@@ -53,6 +53,16 @@ class FileKind(enum.Enum):
     CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 
 
+OFFSET_CHECKPOINTS: Final = frozenset(
+    {
+        FileKind.RECOVERY_POINT_CHECKPOINT,
+        FileKind.LOG_START_OFFSET_CHECKPOINT,
+        FileKind.REPLICATION_OFFSET_CHECKPOINT,
+        FileKind.CLEANER_OFFSET_CHECKPOINT,
+    }
+)
+"""The kinds of files of a log directory that have an offset per partition."""
+
 SEGMENT_KINDS: Final = frozenset(
     {
         FileKind.LOG,

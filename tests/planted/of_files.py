@@ -130,6 +130,14 @@ def partition_missing(ground: Ground) -> Spot:
     return Spot(directory)
 
 
+@FAULTS.kind("file-left-over", on=TOPICS)
+def partition_set_aside(ground: Ground) -> Spot:
+    """A partition was deleted, or found stray, since the checkpoints of its log directory were written."""
+    directory = ground.pick(path.parent for path in ground.files("**/*.log") if path.parent.name != METADATA)
+    aside = directory.with_name(f"{directory.name}.{'0123456789abcdef' * 2}-{ground.pick(('delete', 'stray'))}")
+    return Spot(directory.rename(aside))
+
+
 @FAULTS.kind("partition-missing", on=TOPICS)
 def partition_without_a_file(ground: Ground) -> Spot:
     """A partition's directory is empty, but the checkpoints of its log directory show that it had records."""

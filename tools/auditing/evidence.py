@@ -77,6 +77,8 @@ class SurveyTask:
         reads_messages: whether to read the messages in records of ``__cluster_metadata`` too.
         has_bootstrap: whether this is a file of ``__cluster_metadata`` and the log directory contains
             ``bootstrap.checkpoint``; the log must then set whatever that file sets.
+        set_aside: for a checkpoint of offsets: names of the directories beside it of partitions that are being deleted,
+            or that Kafka found stray.
     """
 
     place: Place
@@ -95,6 +97,7 @@ class SurveyTask:
     fingerprint: str = ""
     reads_messages: bool = False
     has_bootstrap: bool = False
+    set_aside: Sequence[str] = ()
 
     @property
     def indexes_size_bytes(self) -> int:

@@ -5,8 +5,10 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, Final
 
+import attrs
+
 from raftlog.file_system import join
-from raftlog.records.files.file_names import FileKind
+from raftlog.records.files.file_names import FileKind, parse_directory_name
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence
 from raftlog.tools.auditing.finding_limit import MOST_OF_A_RULE, FindingLimit
 from raftlog.tools.auditing.judgement.segment_rules import has_lost_tail, stray_offsets
@@ -58,11 +60,15 @@ def _missing(
 ) -> Iterator[Finding]:
     """Report the missing partitions, each with the path that it should have.
 
+    Those whose directories are beside it under the names of deleted or stray ones are not missing: Kafka writes its
+    checkpoints only now and then.
+
     If most of the named partitions are missing, or very many, that is one finding about the checkpoint.
     """
     entries = (checkpoint.contents or {})["entries"]
     offsets = {(entry["topic"], entry["partition"]): entry["offset"] for entry in entries if entry["offset"] > 0}
-    missing = {name: offset for name, offset in offsets.items() if name not in there | reported}
+    absent = {name: offset for name, offset in offsets.items() if name not in there | reported}
+    missing = {name: offset for name, offset in absent.items() if not _is_set_aside(*name, checkpoint)}
     reported.update(missing)
     if len(missing) > min(MOST_OF_A_RULE, max(_FEW, len(offsets) // 2)):
         names = ", ".join(f"{topic}-{partition}" for topic, partition in itertools.islice(missing, _FEW))
@@ -74,6 +80,16 @@ def _missing(
         path = join(checkpoint.task.place.log_directory, f"{topic}-{partition}")
         reason = f"{has} of {offset} for it, and there is no file of it: it is lost, or was deleted"
         yield Finding(path, "partition-missing", reason, offset=offset)
+
+
+def _is_set_aside(topic: str, partition: int, checkpoint: FileEvidence) -> bool:
+    for name in checkpoint.task.set_aside:
+        parsed = parse_directory_name(name)
+        # A long topic is shortened in such a name.
+        if parsed is not None and parsed.partition == partition and topic.startswith(parsed.topic):
+            if str(attrs.evolve(parsed, topic=topic)) == name:
+                return True
+    return False
 
 
 def _beyond(

@@ -172,8 +172,11 @@ class DirectorySearch:
                 self._add_partition(path, log_directory=listing.path)
 
     def _is_on_its_way_out(self, path: str) -> bool:
-        """Whether the directory is that of a deleted partition, which is then reported."""
+        """Whether the directory is that of a deleted partition, which is then reported; a stray one is, and read."""
         name = _directory_name(path)
+        if name is not None and name.state is DirectoryState.STRAY:
+            reason = "a stray partition, which no topic has on this broker: Kafka has set its directory aside"
+            self.problems.append(Finding(path, "file-left-over", reason))
         if name is None or name.state is not DirectoryState.DELETE:
             return False
         reason = "the partition was deleted, and its directory will be removed: it is not read"

@@ -11,7 +11,7 @@ import attrs
 from raftlog.errors import DecodeError
 from raftlog.file_paths import name_of
 from raftlog.records.files.checkpoint_files import read_offset_checkpoint
-from raftlog.records.files.file_names import METADATA_TOPIC, FileKind, FileState
+from raftlog.records.files.file_names import METADATA_TOPIC, OFFSET_CHECKPOINTS, FileKind, FileState
 from raftlog.records.files.producer_snapshot import read_producer_snapshot
 from raftlog.storage.recovery.recovery_point import (
     FLUSH_MARK_NAME,
@@ -45,14 +45,6 @@ _SET_ASIDE_BYTES: Final = {
 }
 _SILENT_KINDS: Final = frozenset({FileKind.LOCK, FileKind.CLEAN_SHUTDOWN})
 """Kinds of files whose contents do not matter, only their presence."""
-_OFFSET_CHECKPOINTS: Final = frozenset(
-    {
-        FileKind.RECOVERY_POINT_CHECKPOINT,
-        FileKind.REPLICATION_OFFSET_CHECKPOINT,
-        FileKind.LOG_START_OFFSET_CHECKPOINT,
-        FileKind.CLEANER_OFFSET_CHECKPOINT,
-    }
-)
 
 
 def file_name(task: SurveyTask) -> str:
@@ -124,7 +116,7 @@ def _findings_of_contents(task: SurveyTask, name: str, contents: _Contents, data
             if contents["version"] != 0:
                 reason = f"version {contents['version']}, but the only version is 0"
                 yield Finding(task.path, "file-format", reason, 0)
-        case kind if kind in _OFFSET_CHECKPOINTS:
+        case kind if kind in OFFSET_CHECKPOINTS:
             yield from _negative_offsets(task, contents["entries"], data)
         case None if name == FLUSH_MARK_NAME:
             for position, mark in read_flush_marks(data).items():

@@ -9,7 +9,15 @@ from typing import Final
 
 from raftlog.errors import MissingFileError, StorageError
 from raftlog.file_paths import join_path, name_of
-from raftlog.records.files.file_names import METADATA_TOPIC, FileKind, FileState, parse_directory_name, parse_file_name
+from raftlog.records.files.file_names import (
+    METADATA_TOPIC,
+    OFFSET_CHECKPOINTS,
+    DirectoryState,
+    FileKind,
+    FileState,
+    parse_directory_name,
+    parse_file_name,
+)
 from raftlog.snapshot.paths import BOOTSTRAP_SNAPSHOT_ID
 from raftlog.storage.reading.directory_listing import DirectoryListing, Entry, EntryKind, EntryStatus
 from raftlog.storage.reading.file_source import STANDARD_INPUT
@@ -47,6 +55,11 @@ def find_tasks(paths: Iterable[str]) -> Iterator[SurveyTask | Finding]:
         yield from _Files(directory, listing).tasks()
 
 
+def _is_set_aside(name: str) -> bool:
+    parsed = parse_directory_name(name)
+    return parsed is not None and parsed.state in {DirectoryState.DELETE, DirectoryState.STRAY}
+
+
 class _Files:
     """The files of a directory, listed once."""
 
@@ -55,6 +68,7 @@ class _Files:
         self._listing = listing
         self._statuses: dict[str, EntryStatus | None] = {}
         self._was_listed = True
+        self._set_aside: list[str] = []
 
     def tasks(self) -> Iterator[SurveyTask | Finding]:
         """Yield the tasks, small files and snapshots before segments."""
@@ -111,7 +125,9 @@ class _Files:
             return
         if entry is None or status.kind is EntryKind.FILE:
             self._statuses[name] = status
-        elif not self._is_partition_elsewhere(name, status):
+        elif self._is_partition_elsewhere(name, status):
+            self._set_aside += [name] if _is_set_aside(name) else []
+        else:
             yield Finding(path, "file-unknown", f"a {status.kind.value} that is not Kafka's: it is not read")
 
     def _second_names(self) -> Iterator[Finding]:
@@ -184,6 +200,7 @@ class _Files:
             next_base_offset=next_base_offset,
             fingerprint="|".join(status.fingerprint for status in statuses),
             has_bootstrap=self._has_bootstrap,
+            set_aside=tuple(sorted(self._set_aside)) if file.kind in OFFSET_CHECKPOINTS else (),
         )
 
     @functools.cached_property

@@ -126,3 +126,26 @@ def test_a_checkpoint_that_does_not_read_is_not_judged() -> None:
     """It has been reported, and says nothing."""
     task = SurveyTask(DIRECTORY, "node/x", KINDS[0])
     assert list(judge_checkpoints(PartitionEvidence(DIRECTORY, (FileEvidence(task),)), [log("orders", 1)])) == []
+
+
+_ID = "0123456789abcdef0123456789abcdef"
+
+
+@pytest.mark.parametrize(
+    ("topic", "name", "is_missing"),
+    [
+        ("orders", f"orders-0.{_ID}-delete", False),
+        ("orders", f"orders-0.{_ID}-stray", False),
+        ("orders", f"orders-1.{_ID}-stray", True),
+        ("orders", f"order-0.{_ID}-delete", True),
+        ("orders", f"orders2-0.{_ID}-delete", True),
+        ("t" * 249, f"{'t' * 213}-0.{_ID}-delete", False),
+        ("t" * 249, f"{'t' * 214}-0.{_ID}-stray", False),
+        ("t" * 249, f"{'t' * 212}-0.{_ID}-stray", True),
+    ],
+)
+def test_a_partition_that_was_set_aside_is_not_missing(topic: str, name: str, is_missing: bool) -> None:
+    """A checkpoint that still names a deleted or stray partition is only older than its directory's name."""
+    named = directory([(KINDS[0], topic, 500)])
+    files = tuple(attrs.evolve(file, task=attrs.evolve(file.task, set_aside=(name,))) for file in named.files)
+    assert len(list(judge_checkpoints(PartitionEvidence(DIRECTORY, files), []))) == is_missing

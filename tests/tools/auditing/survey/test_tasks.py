@@ -399,3 +399,13 @@ def test_files_beside_the_metadata_log_are_known(tmp_path: Path, monkeypatch: py
     monkeypatch.chdir(kafkas)
     assert known(".") == both
     assert known(METADATA) == both[:1]
+
+
+def test_checkpoints_know_the_partitions_that_were_set_aside(tmp_path: Path) -> None:
+    """A checkpoint of offsets knows the directories of deleted and stray partitions beside it; other files do not."""
+    aside = [f"{name}-0.{'0123456789abcdef' * 2}{state}" for name, state in (("a", "-delete"), ("b", "-stray"))]
+    future = f"c-0.{'0123456789abcdef' * 2}-future"
+    files = ("meta.properties", "recovery-point-offset-checkpoint", "cleaner-offset-checkpoint", f"orders-0/{SEGMENT}")
+    directory = make(tmp_path, *files, *(f"{name}/{SEGMENT}" for name in (*aside, future)))
+    known = {Path(task.path).name: task.set_aside for task in tasks_of(directory) if not task.place.topic}
+    assert known == {name: tuple(aside) if "checkpoint" in name else () for name in files[:3]}
