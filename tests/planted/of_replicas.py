@@ -3,6 +3,7 @@
 
 import re
 import shutil
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.files.checkpoint_files import read_leader_epoch_checkpoint, write_leader_epoch_checkpoint
 from raftlog.records.files.quorum_state import read_quorum_state, write_quorum_state
 from raftlog.records.messages.control import LeaderChangeMessage, Voter, VotersRecord
+from raftlog.uuid_text import uuid_to_text
 from tests.golden_files import GOLDEN
 from tests.planted.fault import Faults, Spot
 from tests.planted.ground import DYNAMIC, METADATA, QUORUMS, Ground
@@ -290,6 +292,17 @@ def cluster_of_the_same_id(ground: Ground) -> Spot:
     meta = added / "meta.properties"
     meta.write_text(re.sub("^cluster.id=.*", cluster[0], meta.read_text(), flags=re.MULTILINE))
     return Spot(added / METADATA / "00000000000000000000.log", offset=0)
+
+
+@FAULTS.kind("topic-id", on=("topics",))
+def topics_of_another_cluster(ground: Ground) -> Spot:
+    """A broker has the same topics under other ids: it belongs to another cluster, which has the same cluster id."""
+    second = _second_directory(ground, node="2")
+    files = sorted(second.glob("*/partition.metadata"))
+    for number, path in enumerate(files):
+        topic_id = uuid_to_text(uuid.UUID(int=number + 7))
+        path.write_text(re.sub("topic_id: .*", f"topic_id: {topic_id}", path.read_text()))
+    return Spot(files[0], other_path=ground.root / "n1" / files[0].relative_to(second))
 
 
 def _second_directory(ground: Ground, **changes: str) -> Path:

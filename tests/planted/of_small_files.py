@@ -210,6 +210,24 @@ def topic_of_other_id(ground: Ground) -> Spot:
     return Spot(path)
 
 
+@FAULTS.kind("topic-id", on=("topics",))
+def topic_of_two_ids(ground: Ground) -> Spot:
+    """One of a topic's two partitions has another topic id than the other."""
+    first, second = ground.shuffled(ground.files("*/txn-?/partition.metadata"))
+    first.write_text(re.sub("topic_id: .*", f"topic_id: {_NOBODY}", first.read_text()))
+    return Spot(first, other_path=second)
+
+
+@FAULTS.kind("topic-id", on=TOPICS)
+def topic_id_of_another_topic(ground: Ground) -> Spot:
+    """A topic has the topic id of another topic."""
+    files = [path for path in ground.files("**/partition.metadata") if path.parent.name != METADATA]
+    path, *others = ground.shuffled(each for each in files if not each.parent.name.startswith("txn-"))
+    other = ground.pick(others)
+    path.write_bytes(other.read_bytes())
+    return Spot(path, other_path=other)
+
+
 @FAULTS.kind("file-format", on=_ALL)
 def topic_without_id(ground: Ground) -> Spot:
     """partition.metadata ends before the id."""

@@ -86,9 +86,10 @@ def _is_set_aside(topic: str, partition: int, checkpoint: FileEvidence) -> bool:
     for name in checkpoint.task.set_aside:
         parsed = parse_directory_name(name)
         # A long topic is shortened in such a name.
-        if parsed is not None and parsed.partition == partition and topic.startswith(parsed.topic):
-            if str(attrs.evolve(parsed, topic=topic)) == name:
-                return True
+        if parsed is None or parsed.partition != partition or not topic.startswith(parsed.topic):
+            continue
+        if str(attrs.evolve(parsed, topic=topic)) == name:
+            return True
     return False
 
 

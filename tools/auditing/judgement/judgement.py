@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import attrs
 
 from raftlog.file_paths import directory_of
+from raftlog.records.files.file_names import FileKind
 from raftlog.tools.auditing.crash_isolation import attempted, guarded
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence
 from raftlog.tools.auditing.history.log_directories import DirectoryIdentity, by_cluster, log_directories
@@ -67,11 +68,15 @@ def _judge_replicas(replicas: Sequence[PartitionEvidence]) -> Iterator[Finding]:
 
 
 def _judge_directories(evidence: Sequence[PartitionEvidence]) -> Iterator[Finding]:
+    if len(evidence) > 1:
+        from raftlog.tools.auditing.judgement.topic_id_rules import judge_topic_ids
+
+        yield from judge_topic_ids(evidence)
     if all(each.place.topic for each in evidence):
-        return iter(())  # No log directory was surveyed, so nothing shows which node has which replica.
+        return  # No log directory was surveyed, so nothing shows which node has which replica.
     from raftlog.tools.auditing.judgement.directory_rules import judge_directories
 
-    return judge_directories(evidence)
+    yield from judge_directories(evidence)
 
 
 @attrs.frozen
@@ -284,12 +289,13 @@ def _was_named(place: PartitionEvidence) -> bool:
 
 
 def kept_of(partition: PartitionEvidence) -> PartitionEvidence:
-    """Return the evidence needed to compare log directories: for logs other than raft's, only where they end."""
+    """Return the evidence needed to compare log directories: for other logs than raft's, their ends and topic ids."""
     if partition.is_raft or not partition.place.topic:
         return partition
     segments = partition.segments
-    files = {file.task.path: file for file in (*segments[:1], *segments[-1:])}
-    return PartitionEvidence(partition.place, tuple(map(_without_lists, files.values())))
+    topic_id = partition.small_file(FileKind.PARTITION_METADATA)
+    files = {file.task.path: _without_lists(file) for file in (*segments[:1], *segments[-1:])}
+    return PartitionEvidence(partition.place, (*files.values(), *([] if topic_id is None else [topic_id])))
 
 
 def _without_lists(file: FileEvidence) -> FileEvidence:

@@ -13,11 +13,12 @@ from raftlog.records.files.file_names import FileKind
 from raftlog.records.messages.control import LeaderChangeMessage
 from raftlog.records.rules import Severity
 from raftlog.tools.auditing.batch_reader import BatchReader
-from raftlog.tools.auditing.evidence import ControlSeen, FileEvidence, PartitionEvidence
+from raftlog.tools.auditing.evidence import ControlSeen, PartitionEvidence
 from raftlog.tools.auditing.history.divergence import Divergence, DivergenceKind, divergences
 from raftlog.tools.auditing.history.histories import by_history, first_leader
 from raftlog.tools.auditing.history.quorum_statements import Statement
 from raftlog.tools.auditing.history.replicas import quorum_state_of
+from raftlog.tools.auditing.judgement.topic_id_rules import topic_id_file
 from raftlog.tools.catalogue.findings import Finding
 
 _RULES: Final = {
@@ -50,7 +51,6 @@ def judge_replicas(replicas: Sequence[PartitionEvidence], read: BatchReader) -> 
         replicas: replicas of one topic and partition, in any order; fewer than two yield no findings.
         read: reads batches of a surveyed segment again, if digests differ.
     """
-    yield from _judge_topic_ids(replicas)
     histories = by_history(replicas, lambda replica: replica)
     yield from _judge_histories(histories)
     for of_one_cluster in histories:
@@ -221,28 +221,11 @@ def _offsets(start: int, count: int) -> str:
     return f"offset {start} is" if count == 1 else f"offsets {start} to {start + count - 1} are"
 
 
-def _judge_topic_ids(replicas: Sequence[PartitionEvidence]) -> Iterator[Finding]:
-    """Report replicas whose topic id differs from that of most: the topic was deleted and created again."""
-    files = filter(None, map(_topic_file, replicas))
-    known = [(file, file.contents["topic_id"]) for file in files if file.contents is not None]
-    for usual, count in Counter(topic_id for _, topic_id in known).most_common(1):
-        for file, topic_id in known:
-            if topic_id != usual:
-                reason = f"the topic id is {topic_id}, but {count} other replicas have {usual}"
-                yield Finding(file.task.path, "topic-id", reason)
-
-
-def _topic_file(replica: PartitionEvidence) -> FileEvidence | None:
-    """Return the file with a replica's topic id; None if the file itself has a finding."""
-    file = replica.small_file(FileKind.PARTITION_METADATA)
-    return None if file is None or file.findings or file.contents is None else file
-
-
 def _by_topic_id(replicas: Sequence[PartitionEvidence]) -> Collection[list[PartitionEvidence]]:
     """Divide replicas by topic id; replicas without one are with the first. Raft logs all have one topic id."""
     by_id: dict[object, list[PartitionEvidence]] = {}
     for replica in replicas:
-        file = None if replica.is_raft else _topic_file(replica)
+        file = None if replica.is_raft else topic_id_file(replica)
         usual = next(iter(by_id), None)
         topic_id = usual if file is None or file.contents is None else file.contents["topic_id"]
         by_id.setdefault(topic_id, []).append(replica)

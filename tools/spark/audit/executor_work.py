@@ -125,7 +125,7 @@ class JudgeWork:
         part, kept, file_count = AuditPart(self.page.blank()), list[PartitionEvidence](), 0
         for places in in_groups(in_partitions(files)):
             part.add(judge_group(places, directories))
-            kept += map(kept_of, places if directories else ())
+            kept += map(kept_of, places)
             file_count += sum(len(place.files) for place in places)
             if len(part.rows) + len(kept) >= _MOST_VALUES:
                 yield Outcome(part, tuple(kept), file_count)

@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raftlog.errors import MissingExtraError, StorageError
+from raftlog.records.files.file_names import FileKind
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, SurveyTask, in_partitions
 from raftlog.tools.auditing.judgement.judgement import (
     by_path,
@@ -124,14 +125,16 @@ def test_judging_in_any_division(data: st.DataObject, tmp_path_factory: pytest.T
     assert total.page.html("run", finished) == whole.page.html("run", finished)
 
 
-def test_nothing_is_kept_without_a_reader(tmp_path: Path) -> None:
-    """Where no log directory is, no evidence goes back to the driver to compare it with."""
+def test_topic_ids_are_kept_without_a_log_directory(tmp_path: Path) -> None:
+    """Where no log directory is, partitions go back to the driver too, which compares their topic ids."""
     files = [file for file in evidence() if file.task.place.topic]
     rows = [as_row(1, number, file) for number, file in enumerate(files)]
     found = list(judged(JudgeWork((), Report(SOURCES), None, tmp_path), batches(rows, [])))
 
     assert sum(outcome.file_count for outcome in found) == len(files)
-    assert {outcome.kept for outcome in found} == {()}
+    places = list(in_partitions(files))
+    assert [place for outcome in found for place in outcome.kept] == [kept_of(place) for place in places]
+    assert any(place.small_file(FileKind.PARTITION_METADATA) for place in places)
 
 
 def test_own_evidence_that_is_damaged(tmp_path: Path) -> None:
