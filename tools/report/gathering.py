@@ -222,7 +222,7 @@ class Gathering:
     def add(self, judged: Judged) -> Judged:
         """Add a judgement. Returns it with added findings for the parts of it that made raftlog fail here."""
         by_path: _ByPath = defaultdict(list)
-        for finding in judged.findings:
+        for finding in judged.of_each_file:
             by_path[finding.path].append(finding)
         by_place = _by_place(judged.places, by_path)
         for partition in judged.places:

@@ -100,7 +100,7 @@ def flood(count: int, reason: str = "the stored CRC is not that of the bytes") -
         place = Place("broker", f"topic{number:05}", 0)
         path = f"broker/topic{number:05}-0/{0:020}.log"
         findings = tuple(
-            Finding(path, "batch-crc", reason, position=100 * index, size_bytes=100, offset=index)
+            Finding(path, "batch-crc", f"{reason}: {index}", position=100 * index, size_bytes=100, offset=index)
             for index in range(min(200, count - 200 * number))
         )
         task = SurveyTask(place, path, None, base_offset=0)

@@ -45,7 +45,7 @@ def _explained_elsewhere(replica: PartitionEvidence, said: Sequence[Finding]) ->
 def _judge_twins(replicas: Sequence[PartitionEvidence]) -> Iterator[Finding]:
     if len(replicas) == 1 or not any(replica.is_raft for replica in replicas):
         return iter(())
-    from raftlog.tools.auditing.judgement.twin_rules import judge_twins
+    from raftlog.tools.auditing.agreement.twin_rules import judge_twins
 
     return judge_twins(replicas)
 
@@ -53,7 +53,7 @@ def _judge_twins(replicas: Sequence[PartitionEvidence]) -> Iterator[Finding]:
 def _told_once(findings: Sequence[Finding], replicas: Iterable[Sequence[PartitionEvidence]]) -> Sequence[Finding]:
     if len(findings) <= 1:
         return findings
-    from raftlog.tools.auditing.judgement.grouping import told_once
+    from raftlog.tools.auditing.agreement.told_once import told_once
 
     return told_once(findings, replicas)
 
@@ -69,7 +69,7 @@ def _judge_replicas(replicas: Sequence[PartitionEvidence]) -> Iterator[Finding]:
 
 def _judge_directories(evidence: Sequence[PartitionEvidence]) -> Iterator[Finding]:
     if len(evidence) > 1:
-        from raftlog.tools.auditing.judgement.topic_id_rules import judge_topic_ids
+        from raftlog.tools.auditing.agreement.topic_id_rules import judge_topic_ids
 
         yield from judge_topic_ids(evidence)
     if all(each.place.topic for each in evidence):
@@ -101,12 +101,14 @@ class Judged:
         replicas: the partitions that were surveyed as a whole, by cluster id; those of one cluster are replicas of one
             log. The id is empty if no meta.properties names it.
         directories: the log directories of the places, by path; only those with evidence of their own files.
+        of_each_file: the findings as they are of each file, in any order; in ``findings``, one may stand for several.
     """
 
     places: tuple[PartitionEvidence, ...]
     findings: tuple[Finding, ...]
     replicas: Mapping[str, Sequence[PartitionEvidence]] = attrs.field(factory=dict)
     directories: Mapping[str, PartitionEvidence] = attrs.field(factory=dict)
+    of_each_file: tuple[Finding, ...] = ()
 
     @property
     def path(self) -> str:
@@ -115,7 +117,9 @@ class Judged:
 
     def with_findings(self, more: Iterable[Finding]) -> "Judged":
         """Return a copy with more findings."""
-        return attrs.evolve(self, findings=in_order([*self.findings, *more]))
+        added = tuple(more)
+        findings, of_each_file = in_order([*self.findings, *added]), (*self.of_each_file, *added)
+        return attrs.evolve(self, findings=findings, of_each_file=of_each_file)
 
 
 def judge(partitions: Iterable[PartitionEvidence], judges: Judges | None = None) -> Iterator[Finding]:
@@ -174,7 +178,8 @@ def judge_group(
         faults.append(replicas)
         replicas = {}
     findings = [*_findings(places, replicas, listed, judges or Judges()), *faults]
-    return Judged(places, in_order(_told_once(findings, replicas.values())), replicas, beside)
+    told = _told_once(findings, replicas.values())
+    return Judged(places, in_order(told), replicas, beside, tuple(findings))
 
 
 def judge_together(kept: Sequence[PartitionEvidence], judges: Judges | None = None) -> Judged:

@@ -12,13 +12,13 @@ from raftlog.invariants import instance_of
 from raftlog.records.files.file_names import FileKind
 from raftlog.records.messages.control import LeaderChangeMessage
 from raftlog.records.rules import Severity
+from raftlog.tools.auditing.agreement.topic_id_rules import topic_id_file
 from raftlog.tools.auditing.batch_reader import BatchReader
 from raftlog.tools.auditing.evidence import ControlSeen, PartitionEvidence
 from raftlog.tools.auditing.history.divergence import Divergence, DivergenceKind, divergences
 from raftlog.tools.auditing.history.histories import by_history, first_leader
 from raftlog.tools.auditing.history.quorum_statements import Statement
 from raftlog.tools.auditing.history.replicas import quorum_state_of
-from raftlog.tools.auditing.judgement.topic_id_rules import topic_id_file
 from raftlog.tools.catalogue.findings import Finding
 
 _RULES: Final = {

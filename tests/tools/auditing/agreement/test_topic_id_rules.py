@@ -5,9 +5,9 @@ import attrs
 import pytest
 
 from raftlog.records.files.file_names import FileKind
+from raftlog.tools.auditing.agreement.topic_id_rules import judge_topic_ids
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, Place, SurveyTask
 from raftlog.tools.auditing.judgement.judgement import judge
-from raftlog.tools.auditing.judgement.topic_id_rules import judge_topic_ids
 from raftlog.tools.catalogue.findings import Finding
 from tests.tools.auditing.made_quorum import MadeLog
 

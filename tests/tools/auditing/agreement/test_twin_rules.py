@@ -15,6 +15,7 @@ from raftlog.records.messages.control import (
     SnapshotHeaderRecord,
     write_control_record,
 )
+from raftlog.tools.auditing.agreement.twin_rules import judge_twins
 from raftlog.tools.auditing.evidence import (
     BatchSeen,
     ControlSeen,
@@ -25,7 +26,6 @@ from raftlog.tools.auditing.evidence import (
     SurveyTask,
 )
 from raftlog.tools.auditing.judgement.judgement import judge
-from raftlog.tools.auditing.judgement.twin_rules import judge_twins
 from raftlog.tools.catalogue.findings import Finding
 
 VERSION = KRaftVersionRecord(1)

@@ -4,9 +4,9 @@
 import pytest
 
 from raftlog.records.files.file_names import FileKind
+from raftlog.tools.auditing.agreement.told_once import MOST_ALIKE, told_once
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, Place, SurveyTask
 from raftlog.tools.auditing.finding_limit import FindingLimit
-from raftlog.tools.auditing.judgement.grouping import MOST_ALIKE, told_once
 from raftlog.tools.catalogue.findings import Finding
 
 NAMES = "abcdefg"
