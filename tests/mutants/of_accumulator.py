@@ -79,14 +79,14 @@ MUTANTS: Final = (
     ),
     Mutant(
         "K1-fenced",
-        "who took a replica for the leader of another epoch appends nothing",
+        "an append for the leader of another epoch is refused",
         "BatchAccumulator#append",
         missing(BatchAccumulator, "_refuse_epoch"),
         (f"{ACCUMULATOR}::test_a_refused_append_changes_nothing",),
     ),
     Mutant(
         "K17",
-        "a record that waits in the accumulator counts: an append goes behind it, or is refused",
+        "a record that waits in the accumulator counts: an append goes after it, or is refused",
         "KAFKA-20661",
         swapped(BatchAccumulator, "append", _wherever_it_lands),
         (f"{ACCUMULATOR}::test_a_refused_append_changes_nothing",),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wrong histories and a wrong state machine: who votes, from where on, and what of it is taken back."""
+"""Wrong histories and a wrong state machine: the voters, from which offsets on they are in force, and truncation."""
 
 from typing import Any, Final
 
@@ -195,7 +195,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "R21",
-        "a batch that is refused leaves nothing behind",
+        "a batch that is refused changes no history",
         "openraft c8fccb22",
         swapped(KRaftControlRecordStateMachine, "handle_batch", _without_undo),
         (f"{MACHINE}::test_batches_that_raft_does_not_write_are_refused",),
@@ -237,7 +237,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "R15-start",
-        "a snapshot that ends at the log start is not read by who has read up to there",
+        "a snapshot that ends at the log start is not read by a state machine that has read up to there",
         "KRaftControlRecordStateMachine#maybeLoadSnapshot",
         swapped(control_records, "update_state", _reloading_at_the_log_start),
         (f"{MACHINE}::test_only_what_was_not_read_is_taken_from_the_snapshot",),

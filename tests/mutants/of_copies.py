@@ -161,7 +161,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "K28-lost",
-        "first segments that nobody has deleted are missed, though a snapshot stands for them",
+        "first segments that were not deleted are missed, though a snapshot stands for them",
         "LogLoader",
         instead(log_start, "lost_start", lambda *_: None),
         (f"{COPIES}::test_first_segments_that_a_snapshot_covers_are_missed",),

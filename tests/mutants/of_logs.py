@@ -468,7 +468,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "S-short-write",
-        "half a batch does not stay behind a good one",
+        "half a batch does not stay after a good one",
         "ENOSPC",
         missing(LogSegment, "_cut_back"),
         (f"{FILE_LOG}::test_an_append_without_room_leaves_the_log_as_it_was",),

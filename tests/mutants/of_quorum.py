@@ -263,7 +263,7 @@ MUTANTS: Final = (
         "a leader counts its own records when they are flushed",
         "Jepsen, NATS 2.12.1",
         swapped(leading_epoch, "advance_high_watermark", _counting_what_is_not_flushed),
-        (LEADING,),
+        (f"{SCENARIOS}[disk/only-voter-flushes-late[core]]", f"{SCENARIOS}[disk/leader-flushes-late[core]]", LEADING),
     ),
     Mutant(
         "R-pre-vote-stores",

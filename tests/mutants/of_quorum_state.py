@@ -164,7 +164,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "K14",
-        "the directory id of whom one voted for is kept",
+        "the directory id of the candidate that got the vote is kept",
         "KAFKA-16526",
         swapped(quorum_state_store, "write_quorum_state", _without_directory_id),
         (f"{STATE}::test_what_is_written_is_read",),
@@ -192,7 +192,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "K2-leader",
-        "who has led an epoch votes for nobody in it, and no leader of an epoch is followed by another",
+        "a replica that has led an epoch gives no vote in it, and no leader of an epoch is followed by another",
         "KAFKA-10661",
         instead(election_states, "keeps_promises", _by_the_vote_alone),
         (f"{STATE}::test_decisions_of_an_epoch_are_kept",),

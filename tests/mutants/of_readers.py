@@ -72,7 +72,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "W-stable",
-        "who reads committed records stops at the last stable offset",
+        "a reader of committed records stops at the last stable offset",
         "UnifiedLog#lastStableOffset",
         instead_of_property(Transactions, "last_stable_offset", lambda _: None),
         (f"{SELECTION}::test_reading_stops_where_the_first_open_transaction_starts",),

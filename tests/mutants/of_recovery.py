@@ -194,14 +194,14 @@ MUTANTS: Final = (
     ),
     Mutant(
         "R17-behind",
-        "a bad batch with a good one behind it is no torn tail",
+        "a bad batch with a good one after it is no torn tail",
         "LogSegment#recover",
         missing(SegmentScan, "_note_after"),
         (f"{QUARANTINE}::test_a_good_batch_after_a_bad_one_is_damage",),
     ),
     Mutant(
         "R17-dense",
-        "a good batch behind a bad one is no torn tail, however many records the bad one had",
+        "a good batch after a bad one is no torn tail, however many records the bad one had",
         "LogSegment#recover",
         swapped(SegmentScan, "_note_after", _if_bytes_had_held_as_many),
         (f"{SCAN}::test_batches_after_a_damaged_one_show_the_loss",),
@@ -215,7 +215,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "R17-segments",
-        "a bad segment with another behind it is no torn tail",
+        "a bad segment with another after it is no torn tail",
         "LogLoader#recoverLog",
         missing(ScannedSegments, "_take_following"),
         (f"{QUARANTINE}::test_a_bad_segment_followed_by_another_is_damage",),

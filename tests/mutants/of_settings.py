@@ -4,15 +4,18 @@
 from typing import Any, Final
 
 import attrs
+import pytest
 
-from raftlog.quorum.leading import leading_epoch
-from raftlog.quorum.quorum_config import QuorumConfig
+from raftlog.quorum.leading import leading_epoch, serving
+from raftlog.quorum.quorum_config import CLEANING_INTERVAL_MS, QuorumConfig
 from raftlog.quorum.replica import LocalReplica
 from raftlog.records.batches.accumulator import BatchAccumulator
 from tests.mutants.planting import Mutant, Wrong, instead, instead_of_property, swapped
 
 ACCUMULATOR: Final = "tests/records/batches/test_accumulator.py"
 APPENDING: Final = "tests/quorum/leading/test_appending.py"
+CLEANING: Final = "tests/quorum/snapshots/test_cleaning.py"
+LEADING: Final = "tests/quorum/leading/test_leading.py"
 MEMBERSHIP: Final = "tests/quorum/test_membership.py"
 TRUNCATING: Final = "tests/quorum/following/test_truncating.py"
 SETTINGS: Final = "tests/quorum/test_quorum_config.py"
@@ -22,6 +25,22 @@ def _unchecked(right: Wrong) -> Wrong:
     def init(*arguments: Any, **options: Any) -> None:
         with attrs.validators.disabled():
             right(*arguments, **options)
+
+    return init
+
+
+def _waiting_as_long_as_it_asks(right: Wrong) -> Wrong:
+    def park(core: Any, leadership: Any, place: Any, fetch: Any) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(serving, "MAX_FETCH_WAIT_MS", 2**31)
+            right(core, leadership, place, fetch)
+
+    return park
+
+
+def _cleaning_as_kafka_does(right: Wrong) -> Wrong:
+    def init(*arguments: Any, **options: Any) -> None:
+        right(*arguments, **{**options, "cleaning_interval_ms": CLEANING_INTERVAL_MS})
 
     return init
 
@@ -81,7 +100,7 @@ MUTANTS: Final = (
     Mutant(
         "R-truncation-blame",
         "a replica that halts because the log refuses a truncation says which leader has asked for it",
-        "an embedder who is told that the disk has failed looks in the wrong place",
+        "an embedder that is told that the disk has failed looks in the wrong place",
         _plant_forgetting_truncations,
         (TRUNCATING,),
     ),
@@ -112,5 +131,19 @@ MUTANTS: Final = (
         "QuorumConfig, which takes 0",
         instead_of_property(QuorumConfig, "begin_quorum_epoch_interval_ms", _without_a_least),
         (SETTINGS,),
+    ),
+    Mutant(
+        "R-fetch-waits",
+        "no Fetch waits for more than five minutes, whatever it asks for",
+        "DECISIONS.md 54",
+        swapped(serving, "_park", _waiting_as_long_as_it_asks),
+        (LEADING,),
+    ),
+    Mutant(
+        "R-cleaning-interval",
+        "the log is cleaned as often as the settings say",
+        "KafkaMetadataLog#maybeClean, which Kafka runs once a minute",
+        swapped(QuorumConfig, "__init__", _cleaning_as_kafka_does),
+        (CLEANING,),
     ),
 )

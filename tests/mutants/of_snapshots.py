@@ -81,7 +81,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "K31-told",
-        "nobody is told of a snapshot that is not frozen",
+        "a snapshot that is not frozen is told to no reader",
         "NotifyingRawSnapshotWriterTest#testFailingFreeze",
         instead(NotifyingRawSnapshotWriter, "prepare_freeze", _reporting_first),
         ("tests/snapshot/test_notifying.py",),

@@ -49,14 +49,25 @@ def swap(owner: Any, name: str, make_wrong: Callable[[Any], Wrong]) -> None:
             setattr(module, name, wrong)
 
 
+def _check_target(owner: Any, name: str) -> None:
+    """Check at the making of a mutant that its target is there: the catalogue fails as soon as it is imported."""
+    if name not in vars(owner):
+        raise LookupError(f"{owner.__name__} has no {name} of its own: it was moved or renamed")
+
+
 def swapped(owner: Any, name: str, make_wrong: Callable[[Any], Wrong]) -> Callable[[], None]:
-    """Return what does ``swap`` when it is called."""
+    """Return what does ``swap`` when it is called.
+
+    Raises:
+        LookupError: the class or module has no such method or function of its own.
+    """
+    _check_target(owner, name)
     return lambda: swap(owner, name, make_wrong)
 
 
 def instead(owner: Any, name: str, wrong: Wrong) -> Callable[[], None]:
     """Return what replaces a method or function by one that does not need the right one."""
-    return lambda: swap(owner, name, lambda _: wrong)
+    return swapped(owner, name, lambda _: wrong)
 
 
 def missing(owner: Any, name: str) -> Callable[[], None]:
@@ -66,6 +77,8 @@ def missing(owner: Any, name: str) -> Callable[[], None]:
 
 def instead_of_property(owner: type, name: str, wrong: Wrong) -> Callable[[], None]:
     """Return what replaces a property."""
+    if not hasattr(owner, name):
+        raise LookupError(f"{owner.__name__} has no {name}: it was renamed")
     return lambda: setattr(owner, name, property(wrong))
 
 

@@ -15,7 +15,8 @@ import pytest
 from tests.checkout import ROOT
 from tests.mutants.catalogue import MUTANTS
 from tests.mutants.kernel_edits import EDITS, KernelEdit
-from tests.mutants.planting import forgiving, missing, swap
+from tests.mutants.planting import forgiving, instead_of_property, missing, swap
+from tests.scenarios.test_scenarios import CASES
 
 BUGS = {f"K{number}" for number in range(1, 35)} | {f"R{number}" for number in range(1, 32)}
 """Bugs K1 to K34 of Kafka, and R1 to R31 of raft systems in general."""
@@ -25,8 +26,8 @@ NAME = re.compile(r"[KRWSM][0-9]*(-[a-z-]+)?")
 
 
 def killer_of(name: str) -> Any:
-    """Return the test, or the module of tests, that pytest knows by a name."""
-    path, *names = name.split("::")
+    """Return the test, or the module of tests, that pytest knows by a name, with or without parameters."""
+    path, *names = name.partition("[")[0].split("::")
     return functools.reduce(getattr, names, import_module(path.removesuffix(".py").replace("/", ".")))
 
 
@@ -43,6 +44,14 @@ def test_every_bug_of_the_catalogue_is_planted() -> None:
     """Each has a mutant of its number."""
     planted = {number[0] for name in MUTANTS if (number := re.match("[KR][0-9]+", name))}
     assert planted >= BUGS
+
+
+def test_scenarios_that_kill_are_there() -> None:
+    """A killer that is one scenario names its file."""
+    killers = {killer for mutant in MUTANTS.values() for killer in mutant.killers if "::test_scenario[" in killer}
+    assert killers
+    ids = {case.id for case in CASES}
+    assert {killer for killer in killers if killer.partition("[")[2].removesuffix("]") not in ids} == set()
 
 
 def _bugs_named_by(scenario: Path) -> set[str]:
@@ -121,3 +130,11 @@ def test_a_check_does_nothing(make: Callable[[type, str], Callable[[], None]]) -
         Example().answer(-1)
     plant()
     assert Example().answer(-1) is None
+
+
+@pytest.mark.parametrize("make", [missing, lambda owner, name: instead_of_property(owner, name, lambda _: None)])
+def test_a_mutant_whose_target_is_gone_cannot_be_made(make: Callable[[type, str], Callable[[], None]]) -> None:
+    """So a target that was renamed is found when the catalogue is imported, and not when the mutant is planted."""
+    make(Example, "answer")
+    with pytest.raises(LookupError, match="Example has no reply"):
+        make(Example, "reply")
