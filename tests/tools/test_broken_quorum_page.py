@@ -55,6 +55,7 @@ def test_every_command_runs_and_changes_nothing(arguments: list[str], is_damaged
 
 def test_the_sentences_that_the_page_quotes_occur() -> None:
     """Each sentence of ``raftlog quorum`` that the page explains is one that it can say."""
-    source = (ROOT / "tools" / "auditing" / "history" / "quorum_words.py").read_text("utf-8")
+    folder = ROOT / "tools" / "auditing" / "history"
+    source = "".join((folder / name).read_text("utf-8") for name in ("quorum_words.py", "verdict_words.py"))
     for quoted in re.findall(r"^- \*(.+?)\*", PAGE, re.MULTILINE):
         assert quoted in source

@@ -5,12 +5,17 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
+from raftlog.tools.audit_verbs.judgement_json import judgement_members
 from raftlog.tools.audit_verbs.quorum_files import make_quorum_parser, show_logs
 from raftlog.tools.auditing.evidence import PartitionEvidence
 from raftlog.tools.auditing.history.quorum_view import Member, QuorumView, quorum_view
 from raftlog.tools.auditing.history.quorum_words import view_words
 from raftlog.tools.auditing.history.timelines import voters_json
+from raftlog.tools.auditing.history.verdict_words import committed_by
+from raftlog.tools.auditing.proof.verdict import QuorumVerdict
+from raftlog.tools.catalogue.findings import Tally
 from raftlog.tools.terminal.argument_parser import Parser
+from raftlog.tools.terminal.exit_codes import EXIT_CLEAN, EXIT_DAMAGE, EXIT_ERROR, EXIT_SUSPICIOUS
 from raftlog.tools.terminal.json_lines import json_line, path_member
 from raftlog.tools.terminal.table_lines import table
 from raftlog.uuid_text import uuid_to_text
@@ -19,25 +24,54 @@ from raftlog.voters.voter_set import ReplicaKey, VoterNode
 _COLUMNS: Final = ("NodeId", "DirectoryId", "LogEndOffset", "Lag", "LastEpoch", "Status", "Directory")
 _LABEL_WIDTH: Final = 24
 
+EXIT_CODES: Final = {
+    QuorumVerdict.NOTHING_MISSING: EXIT_CLEAN,
+    QuorumVerdict.MISSING: EXIT_DAMAGE,
+    QuorumVerdict.UNKNOWN: EXIT_SUSPICIOUS,
+}
+"""The exit code of each verdict."""
+EXIT_CODES_HELP: Final = (
+    "Exit codes: 0 nothing committed is missing, 1 usage or I/O, 2 committed records are missing, or may be,"
+    " 3 the files cannot tell, 130 interrupted. Of several quorums, the worst counts. Damage by which nothing committed"
+    " is lost is the matter of 'raftlog verify'."
+)
+
 
 def run(arguments: Sequence[str]) -> int:
     """Run ``raftlog quorum`` with what follows it on the command line, and return the exit code."""
-    return show_logs(make_parser(), _lines, arguments)
+    verdicts: list[QuorumVerdict] = []
+
+    def lines(log: Sequence[PartitionEvidence], output_format: str) -> Iterable[str] | None:
+        view = quorum_view(log)
+        if view is None:
+            return None
+        verdicts.append(view.judgement.ruling.verdict)
+        return _text(view) if output_format == "text" else _json_lines(view)
+
+    return show_logs(make_parser(), lines, arguments, lambda tally: exit_code(verdicts, tally))
+
+
+def exit_code(verdicts: Iterable[QuorumVerdict], tally: Tally) -> int:
+    """Return the exit code of verdicts on quorums: that of the worst, unless a file that could not be read is worse.
+
+    Damage of which no verdict knows a loss has no influence: ``raftlog verify`` is the verb for that.
+    """
+    codes = {EXIT_CODES[verdict] for verdict in verdicts}
+    if not codes:
+        return tally.exit_code
+    if EXIT_DAMAGE in codes:
+        return EXIT_DAMAGE
+    return EXIT_ERROR if tally.errors else max(codes)
 
 
 def make_parser() -> Parser:
     """Return the parser of the verb's arguments."""
     return make_quorum_parser(
         "quorum",
-        "Show a quorum that is not running: the last leader, the voters, who could be elected, what may be lost.",
+        "Show a quorum that is not running: whether committed records are missing, and what proves it; which copy to go"
+        " on from, which nodes to start; the last leader, the voters, who could be elected.",
+        EXIT_CODES_HELP,
     )
-
-
-def _lines(log: Sequence[PartitionEvidence], output_format: str) -> Iterable[str] | None:
-    view = quorum_view(log)
-    if view is None:
-        return None
-    return _text(view) if output_format == "text" else _json_lines(view)
 
 
 # For programs
@@ -51,6 +85,7 @@ def _json_lines(view: QuorumView) -> Iterator[str]:
         leader_id=view.leader_id,
         leader_epoch=view.leader_epoch,
         high_watermark_at_least=view.high_watermark,
+        **judgement_members(view.judgement),
         max_follower_lag=view.max_follower_lag,
         voters=voters_json(view.voters),
         voters_present=view.present,
@@ -65,6 +100,7 @@ def _json_lines(view: QuorumView) -> Iterator[str]:
             **path_member("directory", member.path),
             "log_end_offset": None if member.end is None else member.end.offset,
             "lag": member.lag,
+            "forks_at": member.forks_at,
             "last_epoch": None if member.end is None else member.end.epoch,
             "status": member.status,
             "electable": member.electable,
@@ -72,6 +108,7 @@ def _json_lines(view: QuorumView) -> Iterator[str]:
             "at_risk_from": member.at_risk,
             "damaged_from": member.damaged_from,
             "quarantined_from": member.quarantined_from,
+            "has_state": member.has_state,
         }
         yield json_line("replica", None, **members)
 
@@ -97,7 +134,7 @@ def _status(view: QuorumView) -> Iterator[str]:
         "ClusterId": view.cluster_id or "not known",
         "LeaderId": view.leader_id,
         "LeaderEpoch": view.leader_epoch,
-        "HighWatermark": f"{view.high_watermark} or more: {view.committed_by}",
+        "HighWatermark": f"{view.high_watermark} or more: {committed_by(view.judgement)}",
         "MaxFollowerLag": view.max_follower_lag,
         "CurrentVoters": json.dumps([_voter(node) for node in view.voters.voters.values()]),
         "CurrentObservers": json.dumps([_replica(key) for key in observers]),
@@ -122,7 +159,7 @@ def _row(member: Member) -> tuple[object, ...]:
         "?" if key is None else key.id,
         (key and _directory_id(key)) or "-",
         "-" if end is None else end.offset,
-        "-" if member.lag is None else member.lag,
+        "-" if member.lag is None else member.lag if member.forks_at is None else f"fork at {member.forks_at}",
         "-" if end is None else end.epoch,
         member.status,
         member.path or "not given",

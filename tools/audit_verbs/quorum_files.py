@@ -38,13 +38,19 @@ None means that the verb does not apply to this log, since it is not a raft log.
 """
 
 
-def show_logs(parser: argparse.ArgumentParser, lines: LinesOfLog, arguments: Sequence[str]) -> int:
+def show_logs(
+    parser: argparse.ArgumentParser,
+    lines: LinesOfLog,
+    arguments: Sequence[str],
+    exit_code: Callable[[Tally], int] = lambda tally: tally.exit_code,
+) -> int:
     """Run a verb that writes lines about each log, and return the exit code.
 
     Args:
         parser: of the verb's arguments.
         lines: returns the lines about one log.
         arguments: what follows the verb on the command line.
+        exit_code: returns the exit code, once all lines are there; by default it follows from the findings.
     """
     program = parser.prog
     given = parser.parse_args(arguments)
@@ -64,7 +70,7 @@ def show_logs(parser: argparse.ArgumentParser, lines: LinesOfLog, arguments: Seq
             write_lines(fit_lines([*title, *text]))
         else:
             write_text(text)
-    return report_faults(faults, files.tally.exit_code, program)
+    return report_faults(faults, exit_code(files.tally), program)
 
 
 _QuorumTexts = list[tuple[list[PartitionEvidence], list[str]]]
@@ -105,17 +111,18 @@ class _QuorumFiles:
     tally: Tally = attrs.field(factory=Tally)
 
 
-def make_quorum_parser(verb: str, description: str) -> Parser:
+def make_quorum_parser(verb: str, description: str, exit_codes_help: str = EXIT_CODES_HELP) -> Parser:
     """Return the parser of the arguments of a verb that writes lines about each log.
 
     Args:
         verb: its name.
         description: for its help.
+        exit_codes_help: what its exit codes mean.
     """
     parser = Parser(
         prog=f"raftlog {verb}",
         description=description,
-        epilog=f"Give the directories of all replicas: they complement each other. {EXIT_CODES_HELP}",
+        epilog=f"Give the directories of all replicas: they complement each other. {exit_codes_help}",
     )
     what = "a log directory, a directory of log directories, a partition's directory, a segment or a snapshot"
     parser.add_argument("paths", nargs="+", metavar="PATH", help=what)

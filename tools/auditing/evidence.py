@@ -312,6 +312,8 @@ class FileEvidence:
         stray_offsets: segments only: how many offsets belong to batches that are reported as out of order.
         sets_metadata_version: whether a record sets metadata.version. Only for the first segment and the snapshots of
             ``__cluster_metadata``, and for bootstrap.checkpoint; None for other files, and without data records.
+        misplaced_from: segments only: the first offset in whose place a batch has another or an impossible one, or, in
+            raft logs, at which offsets are missing; None if there is none.
     """
 
     task: SurveyTask
@@ -328,6 +330,7 @@ class FileEvidence:
     shows_compaction: bool = False
     stray_offsets: int = 0
     sets_metadata_version: bool | None = None
+    misplaced_from: int | None = None
 
     def control_values(self) -> "Iterator[tuple[ControlSeen, ControlValue | None]]":
         """Yield the control records with their decoded values, in order; records that cannot be decoded are skipped."""

@@ -6,6 +6,9 @@ from typing import Final
 
 from raftlog.records.rules import Severity
 from raftlog.tools.auditing.history.quorum_view import QuorumView
+from raftlog.tools.auditing.history.verdict_words import advice_words, fork_text, quorum_verdict
+from raftlog.tools.auditing.proof.restart import Way
+from raftlog.tools.auditing.proof.verdict import QuorumVerdict
 from raftlog.tools.auditing.run.run import Account
 from raftlog.tools.catalogue.audit_rules import CATALOGUE
 from raftlog.tools.report.gathering import Gathering, LogFacts, ReplicaFacts, is_serious
@@ -39,10 +42,8 @@ def verdict_text(account: Account) -> str:
 
 
 def next_steps(gathering: Gathering) -> Iterator[str]:
-    """Yield the steps to take, each in one or two sentences, the most urgent first; none if all is clean."""
+    """Yield the steps to take, each in one or two sentences, the most urgent first; none if nothing is to be done."""
     verdict = gathering.account.verdict
-    if verdict == "clean":
-        return
     if gathering.account.unreadable:
         yield (
             f"{_count(gathering.account.unreadable, 'file or directory', 'files or directories')} could not be read:"
@@ -53,7 +54,7 @@ def next_steps(gathering: Gathering) -> Iterator[str]:
     is_grouped = sum(each.count for each in gathering.damaged.values()) > _FEW_REPLICAS
     for log in gathering.logs.values():
         prefix = f"{log.label}: " if gathering.logs.offered > 1 else ""
-        if is_serious(log.worst):
+        if is_serious(log.worst) or (log.view is not None and _is_to_do(log.view)):
             yield from (prefix + line for line in _log_steps(log, is_grouped=is_grouped))
     if is_grouped:
         yield from _grouped_damage(gathering)
@@ -101,18 +102,39 @@ def replica_name(replica: ReplicaFacts) -> str:
 # One log
 
 
+def _is_to_do(view: QuorumView) -> bool:
+    """Whether a quorum needs more than to start all its voters."""
+    judgement = view.judgement
+    is_whole = judgement.ruling.verdict is QuorumVerdict.NOTHING_MISSING and judgement.way is Way.START
+    return not is_whole or bool(judgement.stay_down)
+
+
 def _log_steps(log: LogFacts, *, is_grouped: bool) -> Iterator[str]:
-    if forked := [replica_name(replica) for replica in log.replicas if replica.is_forked]:
+    if log.view is not None:
+        yield from _quorum_steps(log, log.view)
+        yield from _to_copy(log, log.view)
+    elif forked := [replica_name(replica) for replica in log.replicas if replica.is_forked]:
         yield (
             f"These contradict the most up-to-date replica: {_named(forked, len(forked))}. One side will be truncated."
             " The findings of replica-* rules say where they diverge; keep both sides until the cause is understood."
         )
-    if log.view is not None:
-        yield from _majority(log.view)
-        yield from _to_keep(log, log.view)
-        yield from _to_copy(log, log.view)
     if log.is_raft or not is_grouped:
         yield from _to_fetch(log)
+
+
+def _quorum_steps(log: LogFacts, view: QuorumView) -> Iterator[str]:
+    """Yield the verdict on a quorum and what follows from it; nothing if all voters can be started as they are."""
+    judgement = view.judgement
+    if judgement.ruling.verdict is not QuorumVerdict.NOTHING_MISSING:
+        yield f"{quorum_verdict(view)}."
+    yield from (f"Fork: {fork_text(fork)}." for fork in judgement.forks)
+    yield from _majority(view)
+    if not _is_to_do(view) and not judgement.forks:
+        return
+    yield from advice_words(judgement)
+    seeds = [each for each in log.replicas if judgement.seed and each.log_directory == judgement.seed.path]
+    if doubts := sum(replica.counts[Severity.SUSPICIOUS] for replica in seeds):
+        yield f"Look first at the {_count(doubts, 'suspicious finding')} there."
 
 
 def _majority(view: QuorumView) -> Iterator[str]:
@@ -131,33 +153,6 @@ def _to_get(absent: str) -> str:
     return f": get the directories of {absent} before you decide. They may have committed records that are not here."
 
 
-def _to_keep(log: LogFacts, view: QuorumView) -> Iterator[str]:
-    electable = {member.path for member in view.members if member.electable}
-    able = [replica for replica in log.replicas if replica.log_directory in electable]
-    whole = [replica for replica in able if not replica.is_damaged]
-    if whole:
-        best = max(replica.reach for replica in whole)
-        yield from _keep(log, [replica for replica in whole if replica.reach == best], best.offset)
-        return
-    if able:
-        yield f"Every replica that could be elected is damaged: {', '.join(map(replica_name, able))}. Keep them all."
-    else:
-        yield from _with_absent(log, view)
-    if sound := [replica for replica in log.replicas if not replica.is_damaged]:
-        furthest = max(sound, key=lambda replica: replica.reach)
-        place = f"offset {furthest.reach.offset} of epoch {furthest.reach.epoch}"
-        yield f"Of the undamaged replicas, {replica_name(furthest)} reaches furthest: {place}."
-
-
-def _with_absent(log: LogFacts, view: QuorumView) -> Iterator[str]:
-    helped = {member.path for member in view.members if member.electable_with_absent}
-    if names := [replica_name(replica) for replica in log.replicas if replica.log_directory in helped]:
-        yield (
-            f"The voters that are here cannot elect a leader. {_named(names, len(names))} could be elected by voters"
-            " that are not here, unless these have longer logs."
-        )
-
-
 def _to_copy(log: LogFacts, view: QuorumView) -> Iterator[str]:
     """Yield which part of a log to copy before startup recovery truncates it."""
     damaged_from = {member.path: member.damaged_from for member in view.members}
@@ -165,19 +160,6 @@ def _to_copy(log: LogFacts, view: QuorumView) -> Iterator[str]:
     places = [f"{replica_name(replica)} from offset {start} on" for replica, start in starts if start is not None]
     if places:
         yield f"Copy before a restart truncates it: what is left of {_named(places, len(places))}."
-
-
-def _keep(log: LogFacts, kept: Sequence[ReplicaFacts], end_offset: int) -> Iterator[str]:
-    names = " or ".join(map(replica_name, kept))
-    yield f"Keep {names}: it could be elected, and nothing in it is damaged. Its log ends at offset {end_offset}."
-    if doubts := sum(replica.counts[Severity.SUSPICIOUS] for replica in kept):
-        yield f"Look first at the {_count(doubts, 'suspicious finding')} there."
-    furthest = max(replica.end_offset for replica in log.replicas)
-    if end_offset < furthest:
-        yield (
-            f"Other logs here continue to offset {furthest}, after damage or in another history. Their records from"
-            f" offset {end_offset} on may be committed, and are lost if such a replica leads: salvage them first."
-        )
 
 
 def _to_fetch(log: LogFacts) -> Iterator[str]:

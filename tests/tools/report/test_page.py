@@ -107,7 +107,7 @@ def test_a_damaged_quorum_is_explained(damaged: Node) -> None:
     assert damaged.all("h1")[0].words.startswith("Damaged: ")
     steps = section(damaged, "What to do next")
     assert "copy all directories" in steps
-    assert re.search(r"Keep node 3 \([^)]*/n3\): it could be elected, and nothing in it is damaged", steps)
+    assert re.search(r"Seed to go on from: node 3 \([^)]*/n3\), up to offset 230 of epoch 4\.", steps)
     assert "Look first at the 1 suspicious finding there." in steps
     assert re.search(
         r"Fetch again from node 1 \(.*/n1\), node 3 \(.*/n3\) what is damaged on node 2 \(.*/n2\): ", steps
@@ -211,7 +211,9 @@ def test_a_fork_is_visible() -> None:
     """If replicas contradict each other, both histories are drawn as forks, and no replica is called complete."""
     page = outline(report_of_evidence(forked_quorum()))
     check_page(page)
-    assert "These contradict the most up-to-date replica: node 1 (n1)." in section(page, "What to do next")
+    assert re.search(
+        r"Fork: node 1 \(n1\) has other records of epoch \d+ from offset \d+ on", section(page, "What to do next")
+    )
     assert any("bar fork" in (node.attributes.get("class") or "") for node in page.all("rect"))
 
 
@@ -235,10 +237,11 @@ def steps_with_damage_at(offset: int) -> str:
 
 
 def test_a_damaged_leader_is_not_kept_without_a_word() -> None:
-    """If all that could be elected are damaged, all are kept, and the best of the sound ones is named."""
+    """If all that have what is proven are damaged, the best of them is the seed, and none is started as it is."""
     steps = steps_with_damage_at(20)
-    assert "Every replica that could be elected is damaged: node 1 (n1), node 2 (n2). Keep them all." in steps
-    assert "Of the undamaged replicas, node 3 (n3) reaches furthest: offset 13 of epoch 1." in steps
+    assert "committed records are missing, or may be from offset 20 on" in steps
+    assert "Seed to go on from: node 1 (n1), up to offset 20 of epoch 1." in steps
+    assert "Start none of them as they are" in steps
     assert "No undamaged replica here has all that is damaged on node 1 (n1): offset 20" in steps
 
 
@@ -248,8 +251,8 @@ def test_a_replica_that_only_absent_voters_could_elect_is_named() -> None:
     fault = Finding(log.path, "batch-crc", "the stored CRC is not that of the bytes", 100, 100, offset=6)
     page = outline(report_of_evidence([log.evidence(fault), log_directory("n1", 1, voter(1).voter_key.directory_id)]))
     steps = section(page, "What to do next")
-    assert "The voters that are here cannot elect a leader." in steps
-    assert "node 1 (n1) could be elected by voters that are not here, unless these have longer logs." in steps
+    assert "the files cannot tell whether committed records are missing: 1 of 3 voters is here" in steps
+    assert "Start nothing yet: find the directories of the other voters first." in steps
     assert "Copy before a restart truncates it: what is left of node 1 (n1) from offset 6 on." in steps
     quorum = section(page, f"Log {METADATA}")
     assert "by absent voters" in quorum
@@ -257,11 +260,10 @@ def test_a_replica_that_only_absent_voters_could_elect_is_named() -> None:
 
 
 def test_advice_warns_of_records_that_a_sound_leader_would_lose() -> None:
-    """If a sound replica is shorter than damaged ones, the page says to keep it, and to salvage what it lacks."""
+    """If a sound replica is shorter than damaged ones, it is the seed, and the page names the records that it lacks."""
     steps = steps_with_damage_at(4)
-    assert "Keep node 3 (n3): it could be elected, and nothing in it is damaged." in steps
-    assert "Other logs here continue to offset 23" in steps
-    assert "Their records from offset 13 on may be committed" in steps
+    assert "Seed to go on from: node 3 (n3), up to offset 13 of epoch 1." in steps
+    assert "committed records are missing, or may be from offset 13 on" in steps
     assert "Fetch again from node 3 (n3) what is damaged on node 1 (n1): offset 4" in steps
 
 

@@ -90,6 +90,8 @@ class BatchOrder:
         for verdict in self._offset_search.finish():
             self._settle(verdict.step, verdict.is_in_sequence)
         self._epochs.finish()
+        if self._follows_fault:
+            self._offsets.note_misplaced()
         self._offsets.finish(self._damage)
 
     @property
@@ -111,6 +113,11 @@ class BatchOrder:
     def stray_offsets(self) -> int:
         """Number of offsets in batches that are out of sequence."""
         return self._offsets.stray_offsets
+
+    @property
+    def misplaced_from(self) -> int | None:
+        """The first offset in whose place a batch has another one; None if there is none."""
+        return self._offsets.misplaced_from
 
     @property
     def epochs(self) -> list[EpochSeen]:

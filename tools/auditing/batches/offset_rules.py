@@ -95,6 +95,7 @@ class OffsetRules:
         self._missing, self._holes = 0, 0
         self._first_hole: tuple[int, int] | None = None
         self.starts_too_low = False
+        self._misplaced_from: int | None = None
 
     @property
     def span(self) -> tuple[int, int] | None:
@@ -113,6 +114,20 @@ class OffsetRules:
     def stray_offsets(self) -> int:
         """Number of offsets in batches that are out of sequence."""
         return self._all_stray_offsets
+
+    @property
+    def misplaced_from(self) -> int | None:
+        """The first offset in whose place a batch has another one, or an impossible one; None if there is none.
+
+        In a raft log, so is one at which offsets are missing.
+        """
+        return self._misplaced_from
+
+    def note_misplaced(self, offset: int | None = None) -> None:
+        """Note that a batch is not where it should be; None for the offset that is next."""
+        found = self._next if offset is None else offset
+        if found is not None and (self._misplaced_from is None or found < self._misplaced_from):
+            self._misplaced_from = found
 
     def has_room(self, count: int) -> bool:
         """Whether one more finding of damage may be held back, in addition to ``count`` that the caller holds."""
@@ -143,6 +158,8 @@ class OffsetRules:
         """Process the verdict on one batch."""
         self._damage += step.damage
         self._is_explained |= step.follows_fault
+        if step.follows_fault:
+            self.note_misplaced()
         if self._start is None and self._next is not None and step.start < self._next:
             self._report_start(step)
             if is_in_sequence:
@@ -183,6 +200,7 @@ class OffsetRules:
             self._report_damage(step.start)
         elif not self._goes_too_far and self._is_too_far(step.end):
             self._goes_too_far = True
+            self.note_misplaced()
             reason = f"offsets up to {step.end - 1} in a segment that starts at {self._task.base_offset}"
             self._add("segment-reach", reason, step)
         elif missing > self._stray_offsets and not self._is_explained and self._next is not None:
@@ -207,6 +225,7 @@ class OffsetRules:
         self._first_hole = self._first_hole or (position, offset)
 
     def _note_stray(self, step: BatchStep) -> None:
+        self.note_misplaced()
         span = step.end - step.start
         self._stray_offsets += span
         self._all_stray_offsets += span
@@ -224,6 +243,7 @@ class OffsetRules:
 
     def _report_start(self, step: BatchStep) -> None:
         self.starts_too_low = True
+        self.note_misplaced()
         reason = f"it starts at offset {step.start}, below the {self._task.base_offset} of its name"
         self._add("segment-start", reason, step)
 
@@ -244,6 +264,7 @@ class OffsetRules:
         if missing > gap.found and not self._task.is_raft:
             self._note_holes(missing, 1, gap.following.position, gap.start)
         elif missing > gap.found:
+            self.note_misplaced(gap.start)
             reason = f"offset {gap.following.start} where {gap.start} is next: {missing} offsets are missing"
             self._add("offset-gap", reason, gap.following)
 

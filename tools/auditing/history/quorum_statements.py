@@ -2,6 +2,7 @@
 """Collects what one raft log says about its quorum: the control records of its segments, and its snapshots."""
 
 from collections.abc import Iterator
+from typing import Final
 
 import attrs
 
@@ -17,6 +18,8 @@ from raftlog.records.rules import Severity
 from raftlog.tools.auditing.evidence import ControlSeen, FileEvidence, PartitionEvidence
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.voters.voter_set import VoterSet
+
+_JUMP_RULES: Final = frozenset({"offset-gap", "segment-reach"})
 
 
 @attrs.frozen
@@ -150,17 +153,21 @@ def cut_offset(evidence: PartitionEvidence) -> int | None:
 
 
 def hole_offset(evidence: PartitionEvidence) -> int | None:
-    """Return the first offset that is missing without damaged bytes, which startup does not notice; or None."""
+    """Return the first offset that is missing or misplaced without damaged bytes: unnoticed at startup; or None."""
     end_offset: int | None = None
     for file in evidence.segments:
         base_offset = file.task.base_offset or 0
         if end_offset is not None and base_offset > end_offset:
             return end_offset
-        inside = [each.offset for each in _damage(file) if each.rule == "offset-gap" and each.offset is not None]
-        if inside:
-            return min(inside)
+        if file.misplaced_from is not None:
+            return file.misplaced_from
         end_offset = max(end_offset or 0, base_offset if file.extent is None else file.extent.end_offset)
     return None
+
+
+def has_jump(evidence: PartitionEvidence) -> bool:
+    """Whether offsets jump within a segment: those after it may be rotten, unless records before them are missing."""
+    return any(each.rule in _JUMP_RULES for file in evidence.segments for each in _damage(file))
 
 
 def is_damaged(statement: Statement) -> bool:

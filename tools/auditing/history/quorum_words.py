@@ -4,16 +4,20 @@
 from collections.abc import Iterable, Iterator
 
 from raftlog.tools.auditing.history.quorum_view import Member, QuorumView
+from raftlog.tools.auditing.history.verdict_words import verdict_words
+from raftlog.tools.auditing.proof.verdict import QuorumVerdict
 from raftlog.tools.terminal.value_text import ids_text
 from raftlog.voters.voter_set import ReplicaKey
 
 
 def view_words(view: QuorumView) -> Iterator[str]:
-    """Yield conclusions: whether the quorum can continue, who could lead it, and what may be lost."""
+    """Yield conclusions: the verdict, whether the quorum can continue, who could lead it, and what may be lost."""
+    yield from verdict_words(view)
     majority = view.voters.majority_size
     absent = _names(member for member in view.members if member.status == "Absent")
     missing = f"; {absent} not given" if absent else ""
     missing += f"; {view.quarantined} in quarantine" if view.quarantined else ""
+    missing += f"; {view.stateless} without their state" if view.stateless else ""
     if not len(view.voters):
         yield "No file here names the voters."
     elif view.has_majority:
@@ -21,7 +25,9 @@ def view_words(view: QuorumView) -> Iterator[str]:
         yield from _elections(view)
     else:
         yield f"No majority is here: {view.present} of {len(view.voters)} voters; {majority} are needed{missing}."
-        yield "They cannot elect a leader, and what the others have above the high watermark is not known."
+        unknown = view.judgement.ruling.verdict is QuorumVerdict.UNKNOWN
+        more = ", and what the others have above the high watermark is not known" if unknown else ""
+        yield f"They cannot elect a leader{more}."
     yield from _copies(view)
     yield from _damage(view)
     yield from _losses(view)
@@ -30,7 +36,7 @@ def view_words(view: QuorumView) -> Iterator[str]:
 def _elections(view: QuorumView) -> Iterator[str]:
     able = _names(member for member in view.members if member.electable)
     with_help = _names(member for member in view.members if member.electable is False and member.electable_with_absent)
-    whole = [member for member in view.members if member.quarantined_from is None]
+    whole = [member for member in view.members if member.quarantined_from is None and member.has_state]
     unable = _names(member for member in whole if member.electable_with_absent is False)
     if able:
         yield f"Could be elected: {able}, as no majority here has a longer log."
@@ -55,6 +61,12 @@ def _copies(view: QuorumView) -> Iterator[str]:
 def _damage(view: QuorumView) -> Iterator[str]:
     """Yield what startup would do to damaged logs, so that an operator copies them before."""
     for member in view.members:
+        if not member.has_state:
+            yield (
+                f"Without its state: {_name(member)}, whose log starts above 0 and has no readable snapshot of what was"
+                " before. Kafka does not start on it."
+            )
+            continue
         if member.damaged_from is None:
             continue
         yield (
@@ -69,12 +81,15 @@ def _damage(view: QuorumView) -> Iterator[str]:
 
 
 def _losses(view: QuorumView) -> Iterator[str]:
+    """Yield what other replicas would drop: a loss only if it may be committed."""
+    is_safe = view.judgement.ruling.verdict is QuorumVerdict.NOTHING_MISSING
     at_risk = [member for member in view.members if member.at_risk is not None and member.end is not None]
     for member in at_risk:
         last = member.end.offset - 1 if member.end is not None else member.at_risk
         offsets = f"offset {last}" if member.at_risk == last else f"offsets {member.at_risk} to {last}"
-        yield f"May be lost: {offsets} of {_name(member)}, as a replica without them could be elected."
-    if view.has_majority and not at_risk and all(member.damaged_from is None for member in view.members):
+        word = "May be lost" if member.may_lose_committed else "May be dropped"
+        yield f"{word}: {offsets} of {_name(member)}, as a replica without them could be elected."
+    if view.has_majority and is_safe and not at_risk and all(member.damaged_from is None for member in view.members):
         yield "Nothing can be lost: every replica that could be elected has all records that are here."
 
 

@@ -15,8 +15,10 @@ from raftlog.records.rules import Severity
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence
 from raftlog.tools.auditing.history.durable_ends import durable_end_offset
 from raftlog.tools.auditing.history.log_directories import DirectoryIdentity, log_directories
+from raftlog.tools.auditing.history.log_lineages import is_contradicted, wrong_epoch_offset
 from raftlog.tools.auditing.history.quorum_statements import (
     cut_offset,
+    has_jump,
     hole_offset,
     log_statements,
     snapshot_statements,
@@ -44,6 +46,8 @@ class Replica:
         damaged_from: the first offset that is damaged or missing, and in no snapshot; None if there is none.
         quarantined_from: the same if it is below the durable end that raftlog's files beside the log record: raftlog
             then lets the replica neither vote nor lead. None otherwise.
+        has_state: whether its state can be loaded; not if its log starts above 0 and no readable snapshot reaches that
+            start. Kafka does not start on such a log.
     """
 
     evidence: PartitionEvidence
@@ -52,6 +56,7 @@ class Replica:
     state: QuorumStateData | None = None
     damaged_from: int | None = None
     quarantined_from: int | None = None
+    has_state: bool = True
 
     @property
     def key(self) -> ReplicaKey | None:
@@ -81,9 +86,24 @@ def _replica(partition: PartitionEvidence, directory: DirectoryIdentity) -> Repl
     state = quorum_state_of(partition.small_file(FileKind.QUORUM_STATE))
     whole_end = end.offset if damaged_from is None else min(damaged_from, end.offset)
     durable = durable_end_offset(partition)
+    found = Replica(
+        partition, directory, end, state, damaged_from, has_state=partition.start_offset <= _covered(partition)
+    )
     if durable is None or durable <= whole_end:
-        return Replica(partition, directory, end, state, damaged_from)
-    return Replica(partition, directory, end, state, whole_end, whole_end)
+        return found
+    return attrs.evolve(found, damaged_from=whole_end, quarantined_from=whole_end)
+
+
+def newest_sound_snapshot(partition: PartitionEvidence) -> OffsetAndEpoch | None:
+    """Return the id of the readable snapshot that reaches furthest; None if there is none above 0."""
+    found = (each for each in _sound_snapshots(partition) if each.offset > 0 and not is_contradicted(partition, each))
+    return max(found, key=lambda each: (each.offset, each.epoch), default=None)
+
+
+def _covered(partition: PartitionEvidence) -> int:
+    """Return the end of the newest readable snapshot, by offset; 0 if there is none."""
+    newest = newest_sound_snapshot(partition)
+    return 0 if newest is None else newest.offset
 
 
 def log_end(partition: PartitionEvidence) -> OffsetAndEpoch:
@@ -116,10 +136,13 @@ def _is_serious(finding: Finding) -> bool:
 
 def _damaged_from(partition: PartitionEvidence) -> int | None:
     """Return the first offset that a log no longer has and no snapshot covers."""
-    covered = max((snapshot_id.offset for snapshot_id in _sound_snapshots(partition)), default=0)
+    covered = _covered(partition)
     if partition.start_offset > covered:
         return covered
-    found = [hole_offset(partition)]
+    hole = hole_offset(partition)
+    if hole is not None and hole < covered < partition.end_offset and has_jump(partition):
+        hole = covered
+    found = [hole, wrong_epoch_offset(partition)]
     cut = cut_offset(partition)
     if cut is not None:
         # Records after the truncation point are discarded too, unless a snapshot has them.

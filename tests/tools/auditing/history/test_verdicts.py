@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verdict on a quorum, and the advice: what operators must not be told wrong at three in the morning."""
+
+from collections.abc import Iterable
+
+import attrs
+import pytest
+
+from raftlog.offsets import OffsetAndEpoch
+from raftlog.tools.auditing.evidence import PartitionEvidence
+from raftlog.tools.auditing.history.quorum_view import QuorumView, quorum_view
+from raftlog.tools.auditing.history.quorum_words import view_words
+from raftlog.tools.auditing.proof.copies import Copy
+from raftlog.tools.auditing.proof.proofs import ProofKind
+from raftlog.tools.auditing.proof.restart import Way
+from raftlog.tools.auditing.proof.verdict import QuorumVerdict, Reason
+from raftlog.tools.catalogue.findings import Finding
+from tests.tools.auditing.made_quorum import MadeLog, log_directory, voter, voters
+
+THREE = (1, 2, 3)
+
+
+def log_of(node: int, end: int, *, named: Iterable[int] = THREE, epochs: tuple[tuple[int, int], ...] = ()) -> MadeLog:
+    """A log that ends at an offset; each pair is an epoch and the offset where it begins."""
+    log = MadeLog(node=f"n{node}").bootstrap(voters(*named))
+    for epoch, start in epochs:
+        log.data(start - log.end_offset).lead(min(named), named, epoch=epoch)
+    return log.data(end - log.end_offset)
+
+
+def node(log: MadeLog, *, epoch: int, leader: int = 1, directory: int = 0) -> list[PartitionEvidence]:
+    """The log directory with a log, whose quorum-state names a leader."""
+    node_id = int(log.node.removeprefix("n"))
+    log.state(epoch, leader_id=leader)
+    return [log_directory(log.node, node_id, voter(node_id, directory).voter_key.directory_id), log.evidence()]
+
+
+def view_of(*nodes: list[PartitionEvidence]) -> QuorumView:
+    """The view of some nodes."""
+    view = quorum_view([place for each in nodes for place in each])
+    assert view is not None
+    return view
+
+
+def ids(copies: Iterable[Copy]) -> list[int]:
+    """The ids of the nodes of some copies."""
+    return [copy.key.id for copy in copies if copy.key is not None]
+
+
+def said(view: QuorumView) -> str:
+    """All sentences about a quorum."""
+    return "\n".join(view_words(view))
+
+
+def test_two_of_four_equal_logs() -> None:
+    """Any three of four voters include one of the two that are here: nothing can be lost, and the seed is named."""
+    four = (1, 2, 3, 4)
+    view = view_of(*(node(log_of(each, 9, named=four), epoch=1, leader=3) for each in (1, 2)))
+    judgement = view.judgement
+
+    assert (judgement.ruling.verdict, judgement.ruling.reason) == (QuorumVerdict.NOTHING_MISSING, Reason.ENOUGH_VOTERS)
+    assert (judgement.ruling.rests_on_flush, judgement.ruling.rests_on_voters) == (False, True)
+    assert judgement.seed is not None
+    assert judgement.way is Way.SALVAGE
+    assert all(each.at_risk is None for each in view.members)
+    assert "May be lost" not in said(view)
+    assert "Seed to go on from: node 1 (n1), up to offset 9 of epoch 1." in said(view)
+
+
+def test_one_of_three() -> None:
+    """The files cannot tell: the other two may have more, and records may be missing altogether."""
+    judgement = view_of(node(log_of(1, 9), epoch=1)).judgement
+
+    assert (judgement.ruling.verdict, judgement.ruling.reason) == (QuorumVerdict.UNKNOWN, Reason.TOO_FEW_VOTERS)
+    assert (judgement.way, judgement.start) == (Way.FIND_MORE, ())
+
+
+def observer(end: int, *, snapshot: int = 0) -> list[PartitionEvidence]:
+    """An observer of three voters."""
+    log = log_of(9, end)
+    if snapshot:
+        log.snapshot(snapshot, epoch=1, named=voters(*THREE))
+    return node(log, epoch=1)
+
+
+@pytest.mark.parametrize("is_in_log", [True, False])
+def test_three_voters_cut_beside_an_observer_with_a_snapshot(is_in_log: bool) -> None:
+    """A snapshot proves what every voter lacks: that is a loss, although no file is damaged."""
+    view = view_of(
+        *(node(log_of(each, 205), epoch=1) for each in THREE), observer(223 if is_in_log else 9, snapshot=223)
+    )
+    judgement = view.judgement
+
+    assert (judgement.ruling.verdict, judgement.ruling.reason) == (QuorumVerdict.MISSING, Reason.VOTERS_LACK_PROVEN)
+    assert (judgement.ruling.missing_from, judgement.proven) == (205, OffsetAndEpoch(223, 1))
+    assert ids(judgement.lacking) == [1, 2, 3]
+    assert ids([judgement.seed] if judgement.seed else []) == [9]
+    assert (judgement.way, judgement.start) == (Way.SALVAGE, ())
+    assert "n9/__cluster_metadata-0/00000000000000000223-0000000001.checkpoint" in said(view)
+
+
+def test_two_of_three_cut() -> None:
+    """Two could elect each other without what is proven: one stays down, and then Kafka elects the whole one."""
+    whole = log_of(3, 223).snapshot(223, epoch=1, named=voters(*THREE))
+    judgement = view_of(node(log_of(1, 205), epoch=1), node(log_of(2, 204), epoch=1), node(whole, epoch=1)).judgement
+
+    assert (judgement.ruling.verdict, judgement.ruling.missing_from) == (QuorumVerdict.MISSING, 205)
+    assert (ids(judgement.start), ids(judgement.stay_down)) == ([1, 3], [2])
+
+
+@pytest.mark.parametrize(("behind", "verdict"), [(1, QuorumVerdict.NOTHING_MISSING), (2, QuorumVerdict.MISSING)])
+def test_a_follower_behind_is_no_loss(behind: int, verdict: QuorumVerdict) -> None:
+    """One of three voters may lack what is committed; two may not."""
+    nodes = [node(log_of(each, 205 if each <= behind else 223), epoch=1, leader=3) for each in THREE]
+    assert view_of(*nodes, observer(223, snapshot=223)).judgement.ruling.verdict is verdict
+
+
+@pytest.mark.parametrize(("end", "verdict"), [(222, QuorumVerdict.MISSING), (223, QuorumVerdict.NOTHING_MISSING)])
+def test_a_leader_that_is_shorter_than_its_observer(end: int, verdict: QuorumVerdict) -> None:
+    """A leader has what it wrote: if an observer has more of its epoch, the leader has lost it."""
+    judgement = view_of(node(log_of(1, end), epoch=1), node(log_of(2, 200), epoch=1), observer(223)).judgement
+    assert judgement.ruling.verdict is verdict
+
+
+def forked(*, is_proven: bool) -> QuorumView:
+    """Voter 1 led epoch 2 without the records from 205 on, which 2 and 3 have of epoch 1."""
+    old = [log_of(each, 223) for each in (2, 3)]
+    if is_proven:
+        old[0].snapshot(220, epoch=1, named=voters(*THREE))
+    return view_of(node(log_of(1, 230, epochs=((2, 205),)), epoch=2), *(node(each, epoch=1) for each in old))
+
+
+def test_a_fork_in_which_what_was_committed_is_kept() -> None:
+    """The branch with a snapshot's records is kept, though the other one is of a later epoch; who left it is named."""
+    view = forked(is_proven=True)
+    judgement = view.judgement
+
+    assert (judgement.ruling.verdict, judgement.ruling.reason) == (QuorumVerdict.MISSING, Reason.REWRITTEN)
+    assert judgement.lineage.end == OffsetAndEpoch(223, 1)
+    assert [(ids([fork.copy]), fork.offset, fork.epoch, fork.has_rewritten) for fork in judgement.forks] == [
+        ([1], 205, 2, True)
+    ]
+    assert (ids(judgement.winners), ids(judgement.start), ids(judgement.stay_down)) == ([1, 2, 3], [2, 3], [1])
+    assert "node 1 (n1) went on without what is proven" in said(view)
+
+
+def test_a_fork_in_which_nothing_is_proven() -> None:
+    """Epochs are compared first: the later one is kept."""
+    judgement = forked(is_proven=False).judgement
+
+    assert judgement.lineage.end == OffsetAndEpoch(230, 2)
+    assert [(ids([fork.copy]), fork.has_rewritten) for fork in judgement.forks] == [([2], False), ([3], False)]
+
+
+def test_two_lineages_that_are_both_proven() -> None:
+    """After a rewrite by hand, an observer has a snapshot of what was abandoned: nothing is to be started."""
+    rewritten = log_of(1, 201)
+    rewritten.change(voters(1))
+    rewritten.lead(1, (1,), epoch=2)
+    view = view_of(node(rewritten.data(20), epoch=2), node(log_of(2, 223), epoch=1), observer(223, snapshot=223))
+    judgement = view.judgement
+
+    assert judgement.ruling.reason is Reason.TWO_LINEAGES
+    assert judgement.conflict is not None
+    assert [proof.kind for proof in judgement.conflict] == [ProofKind.MAJORITY, ProofKind.SNAPSHOT]
+    assert judgement.parting_offset == 202
+    assert (judgement.way, judgement.start, ids(judgement.winners)) == (Way.START_NOTHING, (), [1])
+    assert "Start nothing: each of the two lineages has committed records." in said(view)
+    assert "The lineage of epoch 1's leader, up to offset 223, is on node 2 (n2), node 9 (n9)." in said(view)
+
+
+def unreadable(log: PartitionEvidence, offset: int) -> PartitionEvidence:
+    """The same log, whose snapshot at an offset cannot be read."""
+    files = (
+        attrs.evolve(file, findings=(Finding(file.task.path, "snapshot-footer", "it has none"),))
+        if file.task.snapshot_id is not None and file.task.snapshot_id.offset == offset
+        else file
+        for file in log.files
+    )
+    return attrs.evolve(log, files=tuple(files))
+
+
+def test_a_log_whose_snapshots_are_unreadable() -> None:
+    """Kafka does not start on a log that starts above 0 without its state; it neither votes nor leads."""
+    log = MadeLog(200, node="n1").data(10).snapshot(200, epoch=1, named=voters(*THREE))
+    directory, evidence = node(log, epoch=1)
+    view = view_of([directory, unreadable(evidence, 200)], node(log_of(2, 205), epoch=1), node(log_of(3, 205), epoch=1))
+    member = next(each for each in view.members if each.path == "n1")
+
+    assert (member.has_state, member.electable, view.has_majority) == (False, False, True)
+    assert ids(view.judgement.stay_down) == [1]
+    assert view.judgement.proven == OffsetAndEpoch(205, 1)  # Of the log; the name of the snapshot proves only 200.
+    assert "Without its state: 1, whose log starts above 0" in said(view)
+    sound = view_of([directory, evidence], node(log_of(2, 205), epoch=1), node(log_of(3, 205), epoch=1))
+    assert next(each for each in sound.members if each.path == "n1").has_state
+
+
+@pytest.mark.parametrize("here", [1, 2, 3])
+def test_the_last_change_of_voters_is_unproven(here: int) -> None:
+    """A removal that one voter has: it may be committed unless more than half of its voters are here without it."""
+    changed = log_of(1, 20)
+    changed.change(voters(1, 2))
+    nodes = [node(changed, epoch=1), node(log_of(2, 20), epoch=1), node(log_of(3, 20), epoch=1)]
+    change = view_of(*nodes[:here]).judgement.last_change
+
+    assert change is not None
+    assert (change.offset, change.before, change.present_before) == (20, voters(*THREE), here)
+    assert change.may_be_cut is (here > 1)
+
+
+def test_a_change_that_a_later_one_proves() -> None:
+    """A leader adds a voter only after the set before is committed."""
+    changed = log_of(1, 20)
+    changed.change(voters(1, 2))
+    changed.data(5)
+    changed.change(voters(1, 2, 4))
+    judgement = view_of(node(changed, epoch=1)).judgement
+
+    assert judgement.proven == OffsetAndEpoch(21, 1)
+    assert judgement.proofs[0].kind is ProofKind.VOTERS_RECORD
+    assert judgement.last_change is not None
+    assert judgement.last_change.offset == 26
+
+
+@pytest.mark.parametrize(("state", "is_proven"), [(1, True), (2, False)])
+def test_a_majority_proves_only_records_of_the_latest_epoch(state: int, is_proven: bool) -> None:
+    """If a quorum-state has seen a later epoch, its leader may lack what a majority has of an earlier one."""
+    judgement = view_of(*(node(log_of(each, 20), epoch=state, leader=3) for each in (1, 2))).judgement
+    assert bool(judgement.proofs) is is_proven
+
+
+@pytest.mark.parametrize(("directory", "is_proven"), [(0, True), (1, False)])
+def test_a_majority_is_counted_by_directory_id(directory: int, is_proven: bool) -> None:
+    """A node with a new disk is another replica, whatever its id is."""
+    judgement = view_of(node(log_of(1, 20), epoch=1), node(log_of(2, 20), epoch=1, directory=directory)).judgement
+    assert bool(judgement.proofs) is is_proven
+
+
+def test_the_bootstrap_snapshot_proves_nothing() -> None:
+    """It is written before there is a quorum."""
+    assert view_of(node(log_of(1, 20), epoch=1)).judgement.proofs == ()
+
+
+def test_the_latest_epoch_outranks_the_greatest_offset() -> None:
+    """Of two snapshots, that of the later epoch proves more, however short its log is."""
+    long = log_of(1, 50).snapshot(50, epoch=1, named=voters(*THREE))
+    short = log_of(2, 60, epochs=((2, 50),)).snapshot(55, epoch=2, named=voters(*THREE))
+    assert view_of(node(long, epoch=1), node(short, epoch=2)).judgement.proven == OffsetAndEpoch(55, 2)

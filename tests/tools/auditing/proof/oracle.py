@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the directories of a small quorum prove, by brute force, offset by offset and majority by majority.
+
+It shares no code with the audit: a log is a dictionary of offsets and epochs, a majority is one of all subsets.
+"""
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tests.tools.auditing.proof.past import Files, Key
+
+Point = tuple[int, int]
+"""The epoch of the last record, and the end offset."""
+
+
+@dataclass
+class Log:
+    """What one directory has: the epoch at each known offset, and what an election compares."""
+
+    files: Files
+    epochs: dict[int, int]
+    whole_end: int
+    end: Point
+    reach: Point
+    is_reach_known: bool
+    can_start: bool
+    voters: list[tuple[int, tuple[Key, ...], bool]]
+
+    def last(self) -> Point:
+        """The end of what it has without a gap."""
+        return self.epochs.get(self.whole_end - 1, -1), self.whole_end
+
+    def has(self, point: Point) -> bool:
+        """Whether it has all records below a point."""
+        epoch, end = point
+        if end <= 0:
+            return True
+        if end > self.whole_end:
+            return False
+        if end - 1 in self.epochs:
+            return self.epochs[end - 1] == epoch
+        return not self.epochs or epoch <= self.epochs[min(self.epochs)]
+
+    def voters_below(self, end: int) -> tuple[Key, ...]:
+        """The voters in force below an offset; none if nothing names them."""
+        below = [(at, is_record, keys) for at, keys, is_record in self.voters if at < end]
+        return max(below, key=lambda each: each[0])[2] if below else ()
+
+    def voters_now(self) -> tuple[Key, ...]:
+        """Those that it would ask as a candidate."""
+        return self.voters_below(max(self.end[1], 1))
+
+
+def read(files: Files) -> Log:
+    """Read a directory as a node does when it starts."""
+    end = len(files.log) if files.rotten is None else files.rotten
+    epochs = {offset: files.log[offset].epoch for offset in range(files.start, end)}
+    newest = max(((epoch, at) for at, epoch, _ in files.snapshots), default=(-1, 0))
+    own = (epochs.get(end - 1, -1), end)
+    if newest > own:
+        epochs, end, own = {newest[1] - 1: newest[0]}, newest[1], newest
+    covered = max((at for at, _, _ in files.snapshots), default=0)
+    can_start = files.start <= covered
+    whole_end, reach, is_known = end, own, True
+    if not can_start:
+        whole_end = covered
+        epochs = {at - 1: epoch for at, epoch, _ in files.snapshots if at == covered}
+    rot = files.rotten
+    is_lost = rot is not None and max(rot + 1, _readable_end(files)) > covered
+    if not can_start or (is_lost and rot is not None):
+        whole_end = whole_end if not can_start else covered
+        if can_start and rot is not None:
+            whole_end = max(rot, covered)
+            epochs = {at: epoch for at, epoch in epochs.items() if at < whole_end}
+        seen = [
+            each.epoch for at, each in enumerate(files.log) if files.start <= at < _readable_end(files) and at != rot
+        ]
+        reach = (max([epochs.get(whole_end - 1, -1), *seen[-1:]]), max(_readable_end(files), whole_end))
+        is_known = reach[1] > whole_end
+    return Log(files, epochs, whole_end, own, reach, is_known, can_start, sorted(_named(files, own[1])))
+
+
+def _readable_end(files: Files) -> int:
+    """The end of the last record that can be read, wherever records before it have rotted."""
+    return len(files.log) - (files.rotten == len(files.log) - 1)
+
+
+def _named(files: Files, end: int) -> Iterator[tuple[int, tuple[Key, ...], bool]]:
+    is_static = any(directory == 0 for _, directory in files.first_voters)
+    for at, each in enumerate(files.log):
+        if files.start <= at < end and at != files.rotten and at < _readable_end(files):
+            if each.voters is not None:
+                yield at, each.voters, True
+            elif each.opens and is_static:
+                yield at, files.first_voters, False
+    for at, _, voters in files.snapshots:
+        if voters:
+            yield at - 1, voters, False
+    if files.is_bootstrapped and not is_static:
+        yield -1, files.first_voters, False
+
+
+def is_voter(key: Key, voters: Sequence[Key]) -> bool:
+    """Whether a directory is one of some voters."""
+    return key in voters or (key[0], 0) in voters
+
+
+def of_voters(logs: Sequence[Log], voters: Sequence[Key]) -> list[Log]:
+    """One directory of each voter: the one that reaches furthest, and the first of equal ones."""
+    found = []
+    for node_id, _ in voters:
+        mine = [each for each in logs if each.files.key[0] == node_id and is_voter(each.files.key, voters)]
+        if mine:
+            found.append(max(mine, key=lambda each: each.end))
+    return found
+
+
+def majorities(voters: Sequence[Key]) -> Iterator[frozenset[int]]:
+    """All majorities, as sets of ids."""
+    ids = [node_id for node_id, _ in voters]
+    for size in range(len(ids) // 2 + 1, len(ids) + 1):
+        yield from map(frozenset, itertools.combinations(ids, size))
+
+
+def fill(epochs: dict[int, int], logs: Iterable[Log]) -> dict[int, int]:
+    """Add what other logs know of the offsets before: those that have the same epoch at the first known offset."""
+    filled = dict(epochs)
+    while filled and min(filled) > 0:
+        first = min(filled)
+        more = [each.epochs for each in logs if each.epochs.get(first) == filled[first] and min(each.epochs) < first]
+        if not more:
+            break
+        lowest = min(more, key=min)
+        filled |= {at: epoch for at, epoch in lowest.items() if at < first}
+    return filled
+
+
+def apart(one: dict[int, int], other: dict[int, int]) -> int | None:
+    """The first offset at which two logs are known to differ; None if one may continue the other."""
+    both = sorted(one.keys() & other.keys())
+    if both:
+        return next((at for at in both if one[at] != other[at]), None)
+    if not one or not other:
+        return None
+    early, late = (one, other) if max(one) < min(other) else (other, one)
+    return next((at for at in sorted(early) if early[at] > late[min(late)]), None)
+
+
+@dataclass
+class Answer:
+    """What the oracle says; names of directories."""
+
+    top: Point
+    is_conflict: bool
+    electable: set[str]
+    seed_ends: Point | None
+    verdict: str
+    proven: set[Point]
+
+
+def answer(given: Sequence[Files], leader: int | None) -> Answer:
+    """Judge directories."""
+    logs = [read(files) for files in given]
+    latest = _latest(logs)
+    points = list(_proven(logs, latest))
+    points.sort(key=lambda each: each[0], reverse=True)
+    top = points[0][0] if points else (-1, 0)
+    filled = [(point, fill(epochs, logs)) for point, epochs in points]
+    is_conflict = any(apart(one, other) is not None for (_, one), (_, other) in itertools.combinations(filled, 2))
+    usual = next(
+        (each.voters_now() for each in sorted(logs, key=lambda each: each.end, reverse=True) if each.voters_now()), ()
+    )
+    seeds = [each for each in logs if each.can_start and each.has(top)]
+    best = max((each.last() for each in seeds), default=None)
+    verdict = _verdict(logs, filled, top, is_conflict=is_conflict, latest=latest, usual=usual, best=best, leader=leader)
+    able = {each.files.path for each in logs if _is_elected(each, logs, usual)}
+    return Answer(top, is_conflict, able, best, verdict, {point for point, _ in points})
+
+
+def _latest(logs: Iterable[Log]) -> int:
+    seen = [-1]
+    for each in logs:
+        seen += [each.end[0], each.reach[0], *each.epochs.values()]
+        seen += [epoch for _, epoch, _ in each.files.snapshots]
+        seen += [] if each.files.state is None else [each.files.state[0]]
+    return max(seen)
+
+
+def _proven(logs: Sequence[Log], latest: int) -> Iterator[tuple[Point, dict[int, int]]]:
+    for each in logs:
+        for end, epoch, _ in each.files.snapshots:
+            if each.epochs.get(end - 1, epoch) == epoch:
+                yield (epoch, end), {end - 1: epoch}
+        records = [(at, keys) for at, keys, is_record in each.voters if is_record]
+        for (at, before), (_, after) in itertools.pairwise(records):
+            if len(set(before) ^ set(after)) == 1 and at in each.epochs:
+                yield (each.epochs[at], at + 1), _below(each.epochs, at + 1)
+        for end in range(1, each.whole_end + 1):
+            if each.epochs.get(end - 1) == latest and _is_held(logs, (latest, end), each.voters_below(end)):
+                yield (latest, end), _below(each.epochs, end)
+
+
+def _below(epochs: dict[int, int], end: int) -> dict[int, int]:
+    return {at: epoch for at, epoch in epochs.items() if at < end}
+
+
+def _is_held(logs: Sequence[Log], point: Point, voters: Sequence[Key]) -> bool:
+    """Whether some majority has all records below a point, each of them with the file that remembers its votes."""
+    there = of_voters(logs, voters)
+    are_all = all(any(each.files.key[0] == node_id for each in there if each.has(point)) for node_id, _ in voters)
+    holders = {each.files.key[0] for each in there if each.has(point) and (are_all or each.files.state is not None)}
+    return any(majority <= holders for majority in majorities(voters))
+
+
+def _is_elected(candidate: Log, logs: Sequence[Log], usual: Sequence[Key]) -> bool:
+    voters = candidate.voters_now() or usual
+    there = of_voters(logs, voters)
+    if not any(each is candidate for each in there) or not candidate.can_start:
+        return False
+    votes = {each.files.key[0] for each in there if each.can_start and candidate.end >= each.end}
+    return any(majority <= votes for majority in majorities(voters))
+
+
+def _verdict(
+    logs: Sequence[Log],
+    filled: Sequence[tuple[Point, dict[int, int]]],
+    top: Point,
+    *,
+    is_conflict: bool,
+    latest: int,
+    usual: Sequence[Key],
+    best: Point | None,
+    leader: int | None,
+) -> str:
+    if is_conflict:
+        return "missing"
+    for each in logs:
+        of_top = filled[0][1] if filled else {}
+        differs = apart(fill(each.epochs, logs), of_top) is not None
+        if filled and not each.has(top) and each.last()[0] > top[0] and differs:
+            return "missing"
+    at_top = _voters_at(logs, top, usual) if filled else ()
+    there = {each.files.key[0]: each for each in of_voters(logs, at_top)}
+    if at_top and not any(
+        all(node_id not in there or there[node_id].has(top) for node_id in majority) for majority in majorities(at_top)
+    ):
+        return "missing"
+    return _verdict_by_voters(logs, top, at_top, latest=latest, usual=usual, best=best, leader=leader)
+
+
+def _voters_at(logs: Sequence[Log], top: Point, usual: Sequence[Key]) -> Sequence[Key]:
+    for each in sorted(logs, key=lambda each: each.end, reverse=True):
+        is_id = any((epoch, end) == top for end, epoch, _ in each.files.snapshots)
+        if (is_id or each.has(top)) and each.voters_below(top[1]):
+            return each.voters_below(top[1])
+    return usual
+
+
+def _verdict_by_voters(
+    logs: Sequence[Log],
+    top: Point,
+    at_top: Sequence[Key],
+    *,
+    latest: int,
+    usual: Sequence[Key],
+    best: Point | None,
+    leader: int | None,
+) -> str:
+    seeds = [each for each in logs if each.can_start and each.has(top) and each.last() == best]
+    named = [each.voters_now() for each in seeds]
+    voters = (named[0] if named else ()) or at_top or usual
+    there = of_voters(logs, voters)
+    end = best if best is not None else (top if top[1] else max(each.last() for each in logs))
+    leads = [each for each in there if each.files.key[0] == leader]
+    longest = max((each.last() for each in logs if each.last()[0] == latest), default=None)
+    is_whole = not leads or not leads[0].is_reach_known or max(leads[0].reach, leads[0].last()) >= (longest or (-1, 0))
+    if not is_whole and longest is not None and longest > top:
+        return "missing"
+    if not voters:
+        return "unknown"
+    here = {each.files.key[0] for each in there}
+    whole = {each.files.key[0] for each in there if each.is_reach_known and each.reach <= end}
+    known = {each.files.key[0] for each in there if each.is_reach_known}
+    if all(majority & whole for majority in majorities(voters)):
+        return "nothing-missing"
+    if here != whole and all(majority & here for majority in majorities(voters)):
+        return "missing"
+    return "nothing-missing" if all(majority & known for majority in majorities(voters)) else "unknown"

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Turns the replicas of a raft log into the small values that the proof is made of (``raftlog.tools.auditing.proof``).
+
+A broker's directory that has acted on a registration, topic or partition epoch proves that this was committed, too. It
+would be one more field of a copy, and one more source of proofs; the audit does not read these epochs yet.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from raftlog.offsets import OffsetAndEpoch
+from raftlog.records.files.quorum_state import UNKNOWN_ID
+from raftlog.records.messages.control import LeaderChangeMessage
+from raftlog.tools.auditing.history.durable_ends import durable_end_offset
+from raftlog.tools.auditing.history.log_lineages import fault_offsets, is_contradicted, log_lineage
+from raftlog.tools.auditing.history.quorum_statements import (
+    has_jump,
+    log_statements,
+    snapshot_statements,
+    voters_of,
+)
+from raftlog.tools.auditing.history.replicas import Replica, newest_sound_snapshot, static_voters
+from raftlog.tools.auditing.proof.copies import Copy, VotersFrom
+from raftlog.tools.auditing.proof.lineage import Lineage
+
+
+def copies_of(found: Iterable[Replica]) -> list[Copy]:
+    """Return the replicas of one quorum as copies, in their order."""
+    return [copy_of(replica) for replica in found]
+
+
+def copy_of(replica: Replica) -> Copy:
+    """Return a replica as a copy."""
+    lineage = _lineage(replica)
+    reach, is_known = _reach(replica, lineage)
+    state = replica.state
+    leader_id = None if state is None or state.leader_id == UNKNOWN_ID else state.leader_id
+    return Copy(
+        replica.path,
+        replica.key,
+        lineage,
+        replica.end if replica.end.offset else OffsetAndEpoch(0, 0),
+        reach,
+        is_known,
+        dict(_snapshots(replica)),
+        None if state is None else state.leader_epoch,
+        leader_id,
+        tuple(_voters(replica)),
+        replica.has_state,
+        replica.quarantined_from is None,
+        replica.damaged_from is None,
+    )
+
+
+def _lineage(replica: Replica) -> Lineage:
+    """Return the records that a replica has without a gap, and those that a readable snapshot stands for."""
+    evidence = replica.evidence
+    log = log_lineage(evidence)
+    is_broken = bool(fault_offsets(evidence)) or not replica.has_state
+    covered = newest_sound_snapshot(evidence)
+    if covered is not None and (is_broken or (replica.end == covered and log.end != covered)):
+        log = log.after(covered)  # What was before the damage is not needed, or is dropped at startup.
+    log = log.cut(replica.end.offset)
+    return log if replica.damaged_from is None else log.cut(replica.damaged_from)
+
+
+def _reach(replica: Replica, lineage: Lineage) -> tuple[OffsetAndEpoch, bool]:
+    """Return how far a log is known to have reached, and whether it reached no further."""
+    if replica.damaged_from is None:
+        return lineage.end, True
+    epoch = max(log_lineage(replica.evidence).end.epoch, lineage.end.epoch)
+    durable = durable_end_offset(replica.evidence) or 0
+    if has_jump(replica.evidence):  # Offsets after it may be rotten.
+        return OffsetAndEpoch(max(durable, lineage.end_offset), lineage.end.epoch), False
+    end_offset = max(replica.evidence.end_offset, durable, lineage.end_offset)
+    return OffsetAndEpoch(end_offset, epoch), end_offset > replica.damaged_from
+
+
+def _snapshots(replica: Replica) -> Iterator[tuple[OffsetAndEpoch, str]]:
+    """Yield the snapshots, readable or not: the name is enough, unless its content or its log contradict it."""
+    for snapshot_id, file in replica.evidence.snapshots_by_id.items():
+        if snapshot_id.offset > 0 and not is_contradicted(replica.evidence, snapshot_id):
+            yield snapshot_id, file.task.path
+
+
+def _voters(replica: Replica) -> Sequence[VotersFrom]:
+    """Return the voter sets of a log, by ascending offset, with those of LeaderChanges before the first of them."""
+    statements = [each for each in log_statements(replica.evidence) if each.seen.offset < replica.end.offset]
+    changes = {each.seen.batch_offset for each in statements if isinstance(each.value, LeaderChangeMessage)}
+    found = [
+        VotersFrom(snapshot.offset, voters, snapshot.file.task.path, is_record=False)
+        for snapshot in snapshot_statements(replica.evidence)
+        if (voters := snapshot.voter_set) is not None
+    ]
+    for statement in statements:
+        voters = voters_of(statement)
+        if voters is not None:
+            seen = statement.seen
+            is_forced = seen.batch_offset in changes
+            found.append(VotersFrom(seen.offset, voters, statement.file.task.path, may_be_forced=is_forced))
+    first = min((each.offset for each in found), default=None)
+    for statement in statements:
+        if isinstance(statement.value, LeaderChangeMessage) and (first is None or statement.seen.offset < first):
+            named = static_voters(voter.id for voter in statement.value.voters)
+            found.append(VotersFrom(statement.seen.offset, named, statement.file.task.path, is_record=False))
+    if not found and replica.state is not None and replica.state.current_voters:
+        found.append(VotersFrom(-1, static_voters(replica.state.current_voters), is_record=False))
+    return sorted(found, key=lambda each: (each.offset, not each.is_record))

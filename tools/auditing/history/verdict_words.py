@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verdict on a quorum and the advice that follows from it, in sentences for operators."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from raftlog.offsets import OffsetAndEpoch
+from raftlog.tools.auditing.history.quorum_view import QuorumView
+from raftlog.tools.auditing.proof.copies import Copy
+from raftlog.tools.auditing.proof.judging import Fork, Judgement
+from raftlog.tools.auditing.proof.proofs import Proof, ProofKind
+from raftlog.tools.auditing.proof.restart import Way
+from raftlog.tools.auditing.proof.verdict import QuorumVerdict, Reason, least_of_every_majority
+from raftlog.tools.terminal.value_text import ids_text
+
+_HEADS: Final = {
+    QuorumVerdict.NOTHING_MISSING: "Verdict: nothing committed is missing",
+    QuorumVerdict.MISSING: "Verdict: committed records are missing, or may be",
+    QuorumVerdict.UNKNOWN: "Verdict: the files cannot tell whether committed records are missing",
+}
+
+
+def verdict_words(view: QuorumView) -> Iterator[str]:
+    """Yield the verdict, what proves it, and what to do."""
+    judgement = view.judgement
+    yield f"{quorum_verdict(view)}."
+    yield from _caveats(view)
+    yield from _proof_lines(judgement)
+    yield from _fork_lines(judgement)
+    yield from _change_line(judgement)
+    yield from advice_words(judgement)
+
+
+def quorum_verdict(view: QuorumView) -> str:
+    """Return the verdict with its reason, as one sentence without a full stop."""
+    ruling = view.judgement.ruling
+    start = "" if ruling.missing_from is None else f" from offset {ruling.missing_from} on"
+    return f"{_HEADS[ruling.verdict]}{start}: {_reason(view)}"
+
+
+def _reason(view: QuorumView) -> str:
+    judgement, voters = view.judgement, view.voters
+    proven = judgement.proven
+    lacking = copy_names(judgement.lacking)
+    match judgement.ruling.reason:
+        case Reason.ENOUGH_VOTERS:
+            here = f"{view.present} of {len(voters)} voters {'is' if view.present == 1 else 'are'} here"
+            return f"{here}, and each majority of {voters.majority_size} includes one of them"
+        case Reason.TOO_FEW_VOTERS:
+            needed = least_of_every_majority(voters)
+            here = f"{view.present} of {len(voters)} voters {'is' if view.present == 1 else 'are'} here"
+            return f"{here}, and without {needed} of them a majority may have records that no file here has"
+        case Reason.NO_VOTERS_NAMED:
+            return "no file here names the voters"
+        case Reason.VOTERS_LACK_PROVEN:
+            return f"{lacking} lack what is proven, up to offset {proven.offset}, so that no majority has it"
+        case Reason.REWRITTEN:
+            names = copy_names(fork.copy for fork in judgement.forks if fork.has_rewritten)
+            return f"{names} went on without what is proven, up to offset {proven.offset}"
+        case Reason.TWO_LINEAGES:
+            return f"two lineages are proven, which part at offset {judgement.parting_offset} or before"
+        case Reason.LEADER_IS_SHORTER:
+            longer = judgement.ruling.must_hold
+            return (
+                f"the log of leader {view.leader_id} is shorter than one that it wrote, which ends at {longer.offset}"
+            )
+        case _:
+            return "they are damaged or gone on voters, and no replica here has them whole"
+
+
+def _caveats(view: QuorumView) -> Iterator[str]:
+    ruling = view.judgement.ruling
+    if ruling.rests_on_flush and view.leader_id >= 0:
+        yield (
+            f"That holds if leader {view.leader_id} has lost nothing in a power cut: Kafka's leaders count records that"
+            " they have not flushed yet."
+        )
+    if ruling.rests_on_voters:
+        yield "That holds if no voter was added or removed since, which no log here has seen."
+
+
+# What proves it
+
+
+def _proof_lines(judgement: Judgement) -> Iterator[str]:
+    if not judgement.proofs:
+        yield "Proven to be committed: nothing."
+    for proof in judgement.conflict or judgement.proofs[:1]:
+        yield f"Proven to be committed: {point_text(proof.point)}, by {proof_text(proof)}."
+    yield from _unproven_line(judgement)
+
+
+def _unproven_line(judgement: Judgement) -> Iterator[str]:
+    start, end = judgement.proven.offset, judgement.lineage.end
+    epoch = judgement.lineage.epoch_at(start)
+    if judgement.conflict is None and start < end.offset and epoch is not None:
+        is_possible = judgement.may_be_held(OffsetAndEpoch(start + 1, epoch))
+        more = "they may be committed" if is_possible else "no majority has them"
+        yield f"Not proven: {_range(start, end.offset)}; {more}."
+
+
+def point_text(point: OffsetAndEpoch) -> str:
+    """Describe what is below a point."""
+    return f"{_range(0, point.offset)}, in the lineage of epoch {point.epoch}'s leader"
+
+
+def committed_by(judgement: Judgement) -> str:
+    """Return in a few words what proves the high watermark."""
+    if not judgement.proofs:
+        return "nothing is known to be committed"
+    proof = judgement.proofs[0]
+    match proof.kind:
+        case ProofKind.SNAPSHOT:
+            return "the newest snapshot ends there"
+        case ProofKind.VOTERS_RECORD:
+            return "a change of voters has waited for that"
+        case _:
+            return f"{proof.holders} of {len(proof.voters)} voters have the records below"
+
+
+def proof_text(proof: Proof) -> str:
+    """Return what proves something, with the files."""
+    match proof.kind:
+        case ProofKind.SNAPSHOT:
+            return f"snapshot {proof.paths[0]}"
+        case ProofKind.VOTERS_RECORD:
+            return f"the next change of voters, in {proof.paths[0]}"
+        case _:
+            holders = f"{proof.holders} of {len(proof.voters)} voters"
+            return f"{holders}, which have them ({ids_text(proof.paths)})"
+
+
+def _range(start: int, end: int) -> str:
+    return f"offset {start}" if end - start == 1 else f"offsets {start} to {end - 1}"
+
+
+def _fork_lines(judgement: Judgement) -> Iterator[str]:
+    kept = judgement.lineage.end.epoch
+    for fork in judgement.forks:
+        yield f"Fork: {fork_text(fork)}, not in the lineage of epoch {kept}'s leader."
+
+
+def fork_text(fork: Fork) -> str:
+    """Describe where a log left the lineage to keep."""
+    epoch = "" if fork.epoch is None else f" of epoch {fork.epoch}"
+    rewritten = ", in place of what is proven to be committed" if fork.has_rewritten else ""
+    return f"{copy_name(fork.copy)} has other records{epoch} from offset {fork.offset} on{rewritten}"
+
+
+def _change_line(judgement: Judgement) -> Iterator[str]:
+    change = judgement.last_change
+    if change is None:
+        return
+    ids = ids_text(map(str, sorted(change.before.voter_ids)))
+    share = f"{change.present_before} of the {len(change.before)} voters before it ({ids}) are here"
+    enough = "a majority" if change.present_before >= change.before.majority_size else "no majority"
+    cut = (
+        "No majority of its voters can have it, so that it may be cut off"
+        if change.may_be_cut
+        else "It may be committed, so that it must not be cut off"
+    )
+    yield f"The change of voters at offset {change.offset} is not proven: {share}, {enough}. {cut}."
+
+
+# What to do
+
+
+def advice_words(judgement: Judgement) -> Iterator[str]:
+    """Yield which copy to go on from, which nodes to start, and which stay down."""
+    seed = judgement.seed
+    if judgement.way is Way.START_NOTHING:
+        yield from _start_nothing(judgement)
+        return
+    if seed is not None:
+        end = seed.lineage.end
+        yield f"Seed to go on from: {copy_name(seed)}, up to offset {end.offset} of epoch {end.epoch}."
+    else:
+        yield "Seed to go on from: none, as no copy that Kafka starts on has all that is proven."
+    match judgement.way:
+        case Way.START:
+            yield f"Start: {copy_names(judgement.start)}. Whichever is elected has all that must be kept."
+            if judgement.stay_down:
+                yield f"Keep down until these run: {copy_names(judgement.stay_down)}."
+        case Way.FIND_MORE:
+            yield "Start nothing yet: find the directories of the other voters first."
+        case _:
+            yield (
+                "Start none of them as they are: no undamaged voters here would elect a log with all that must be kept."
+                " Copy the seed, and name it the only voter by hand (salvage)."
+            )
+
+
+def _start_nothing(judgement: Judgement) -> Iterator[str]:
+    for proof in judgement.conflict or ():
+        names = copy_names(each for each in judgement.copies if has(each, proof)) or "none of them whole"
+        yield f"The lineage of epoch {proof.point.epoch}'s leader, up to offset {proof.point.offset}, is on {names}."
+    winners = copy_names(judgement.winners) or "none of them"
+    yield f"Start nothing: each of the two lineages has committed records. As they stand, Kafka would elect {winners}."
+
+
+def has(copy: Copy, proof: Proof) -> bool:
+    """Whether a replica has the records that are proven, or a snapshot that stands for them."""
+    return proof.point in copy.snapshots or copy.lineage.contains(proof.point)
+
+
+def copy_names(copies: Iterable[Copy]) -> str:
+    """Return the names of some replicas."""
+    return ids_text(map(copy_name, copies))
+
+
+def copy_name(copy: Copy) -> str:
+    """Return the name of a replica: its node id and its directory."""
+    return f"node {copy.key.id} ({copy.path})" if copy.key is not None else f"the replica in {copy.path}"

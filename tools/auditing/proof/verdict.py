@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verdict: whether committed records are missing. ``docs/what-proves-what.md`` explains each reason."""
+
+import enum
+
+import attrs
+
+from raftlog.offsets import OffsetAndEpoch
+from raftlog.tools.auditing.proof.case import Case
+from raftlog.tools.auditing.proof.copies import Copy
+from raftlog.tools.auditing.proof.lineage import common_end, parting
+from raftlog.voters.voter_set import VoterSet
+
+
+class QuorumVerdict(enum.Enum):
+    """Whether committed records are missing."""
+
+    NOTHING_MISSING = "nothing-missing"
+    MISSING = "missing"
+    UNKNOWN = "unknown"
+
+
+class Reason(enum.Enum):
+    """Why a verdict is given."""
+
+    ENOUGH_VOTERS = "enough-voters"
+    TWO_LINEAGES = "two-lineages"
+    REWRITTEN = "rewritten"
+    VOTERS_LACK_PROVEN = "voters-lack-proven"
+    LEADER_IS_SHORTER = "leader-is-shorter"
+    DAMAGED_EVERYWHERE = "damaged-everywhere"
+    TOO_FEW_VOTERS = "too-few-voters"
+    NO_VOTERS_NAMED = "no-voters-named"
+
+
+@attrs.frozen
+class Ruling:
+    """A verdict with its reason.
+
+    Attributes:
+        verdict: whether committed records are missing.
+        reason: why.
+        missing_from: the first offset that is or may be missing, on some voters or everywhere; None if none is, or if
+            it is not known.
+        must_hold: what a leader must have, so that nothing more is lost.
+        rests_on_flush: whether the verdict holds only if the last leader has not lost, in a power cut, records that it
+            counted before it had flushed them.
+        rests_on_voters: whether it holds only if there was no change of voters that no log here has seen.
+    """
+
+    verdict: QuorumVerdict
+    reason: Reason
+    missing_from: int | None
+    must_hold: OffsetAndEpoch
+    rests_on_flush: bool = False
+    rests_on_voters: bool = False
+
+
+def rule(case: Case) -> Ruling:
+    """Give the verdict on a quorum."""
+    found = _missing(case)
+    if found is not None:
+        reason, missing_from, must_hold = found
+        return Ruling(QuorumVerdict.MISSING, reason, missing_from, must_hold)
+    if not len(case.voters):
+        return Ruling(QuorumVerdict.UNKNOWN, Reason.NO_VOTERS_NAMED, None, case.proven)
+    known = sum(each.is_reach_known for each in case.present)
+    needed = least_of_every_majority(case.voters)
+    if known < needed:
+        return Ruling(QuorumVerdict.UNKNOWN, Reason.TOO_FEW_VOTERS, None, case.proven)
+    with_directories = all(key.directory_id is not None for key in case.voters.voter_keys)
+    return Ruling(
+        QuorumVerdict.NOTHING_MISSING,
+        Reason.ENOUGH_VOTERS,
+        None,
+        case.proven,
+        rests_on_flush=known - (case.leader_id is None or bool(case.leaders)) < needed,
+        rests_on_voters=with_directories and known < case.voters.majority_size,
+    )
+
+
+def least_of_every_majority(voters: VoterSet) -> int:
+    """Return how many voters it takes so that every majority includes one of them."""
+    return len(voters) - voters.majority_size + 1
+
+
+def _missing(case: Case) -> tuple[Reason, int | None, OffsetAndEpoch] | None:
+    """Return why committed records are or may be missing, from which offset on, and what must be held; or None."""
+    if case.conflict is not None:
+        return Reason.TWO_LINEAGES, None, case.proven
+    rewritten = [each for each in case.copies if case.has_rewritten(each)]
+    if rewritten:
+        return Reason.REWRITTEN, min(_shared_end(case, each) for each in rewritten), case.proven
+    too_many = least_of_every_majority(case.voters_of_proof)
+    if len(case.lacking) >= too_many and len(case.voters_of_proof):
+        ends = sorted(_shared_end(case, each) for each in case.lacking)
+        return Reason.VOTERS_LACK_PROVEN, ends[too_many - 1], case.proven
+    longer = case.longer_than_leader
+    if longer is not None and case.proven < longer:
+        return Reason.LEADER_IS_SHORTER, case.leaders[0].lineage.end_offset, longer
+    return _damaged(case)
+
+
+def _shared_end(case: Case, copy: Copy) -> int:
+    return common_end(case.lineage_of(copy), case.lineage)
+
+
+def _damaged(case: Case) -> tuple[Reason, int | None, OffsetAndEpoch] | None:
+    """Return that too many voters have lost what no replica has whole, or an unknown number of records; or None."""
+    end, needed = case.lineage.end, least_of_every_majority(case.voters)
+    lost = [each for each in case.present if not each.is_reach_known or max(each.reach, each.lineage.end) > end]
+    if not lost or len(case.present) < needed or len(case.present) - len(lost) >= needed:
+        return None
+    apart = [parting(case.lineage_of(each), case.lineage) for each in lost]
+    starts = (end.offset if offset is None else offset for offset in apart)
+    return Reason.DAMAGED_EVERYWHERE, min(starts), end
