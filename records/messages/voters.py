@@ -38,6 +38,8 @@ def voters_problem(record: VotersRecord) -> str | None:
     """Describe why a record's voter set should not be written; None if it may. ``voter_set`` accepts more."""
     if not record.voters:
         return "a voter set without voters"
+    for negative in (voter.id for voter in record.voters if voter.id < 0):
+        return f"voter {negative} has a negative id"
     for twice in _repeated(voter.id for voter in record.voters):
         return f"voter {twice} is there twice"
     for directory_id in _repeated(voter.directory_id for voter in record.voters if voter.directory_id):

@@ -275,6 +275,57 @@ def directory_of_other_id(ground: Ground) -> Spot:
     return Spot(path)
 
 
+@FAULTS.kind("directory-unnamed", on=QUORUMS)
+def directory_without_id(ground: Ground) -> Spot:
+    """The meta.properties of a voter has no directory id."""
+    path = _meta_of_voter(ground)
+    path.write_text(re.sub("^directory.id=.*\n", "", path.read_text(), flags=re.MULTILINE))
+    return Spot(path)
+
+
+@FAULTS.kind("node-id", on=QUORUMS)
+def directory_of_other_node(ground: Ground) -> Spot:
+    """The meta.properties of a voter has the node id of none, and the voter's directory id."""
+    path = _meta_of_voter(ground)
+    path.write_text(
+        path.read_text().replace(f"node.id={_value(path, 'node.id')}\n", f"node.id={ground.between(7, 99)}\n")
+    )
+    return Spot(path)
+
+
+@FAULTS.kind("file-format", on=_ALL)
+def node_of_negative_id(ground: Ground) -> Spot:
+    """A meta.properties has a negative node id."""
+    path = ground.file("**/meta.properties")
+    path.write_text(re.sub("^node.id=.*$", f"node.id={-ground.between(1, 9)}", path.read_text(), flags=re.MULTILINE))
+    return Spot(path)
+
+
+def _meta_of_voter(ground: Ground) -> Path:
+    voters = {"2", "3"} if ground.root.name == "static" else {"3", "4"}
+    return ground.pick(path for path in ground.files("*/meta.properties") if _value(path, "node.id") in voters)
+
+
+@FAULTS.kind("election-cluster", on=("static",))
+def quorum_state_of_another_cluster(ground: Ground) -> Spot:
+    """A quorum-state of version 0 names another cluster."""
+    path = ground.file(f"n[123]/{METADATA}/quorum-state")
+    path.write_text(path.read_text().replace('"clusterId":""', f'"clusterId":"{_NOBODY}"'))
+    return Spot(path)
+
+
+@FAULTS.kind("election-two-leaders", on=QUORUMS)
+def quorum_states_of_two_leaders(ground: Ground) -> Spot:
+    """The quorum-states of two nodes name two leaders of one epoch, which is later than that of every log."""
+    paths = ground.shuffled(ground.files(f"n[123]/{METADATA}/quorum-state"))[:2]
+    epoch = max(read_quorum_state(path.read_bytes()).leader_epoch for path in paths) + ground.between(1, 9)
+    for leader_id, path in zip(ground.shuffled((2, 3)), paths, strict=True):
+        state = read_quorum_state(path.read_bytes())
+        led = attrs.evolve(state, leader_epoch=epoch, leader_id=leader_id, voted_id=-1, voted_directory_id=None)
+        path.write_bytes(write_quorum_state(led))
+    return Spot(paths[0], epoch=epoch, other_path=paths[1])
+
+
 def _value(path: Path, key: str) -> str:
     found = re.search(f"^{re.escape(key)}=(.*)$", path.read_text(), flags=re.MULTILINE)
     assert found is not None

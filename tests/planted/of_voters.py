@@ -127,6 +127,12 @@ def voters_of_one_directory(ground: Ground) -> Spot:
 
 
 @FAULTS.kind("voters-schema", on=QUORUMS)
+def voters_with_a_negative_id(ground: Ground) -> Spot:
+    """A voter set adds a voter with a negative id."""
+    return _forge(ground, lambda voters: (*voters, attrs.evolve(_other(voters[0], 9), id=-9)))
+
+
+@FAULTS.kind("voters-schema", on=QUORUMS)
 def voters_none(ground: Ground) -> Spot:
     """A voter set is empty."""
     return _forge(ground, lambda voters: ())

@@ -7,6 +7,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from raftlog.records.files.file_names import FileKind
+from raftlog.tools.auditing.agreement.identities import judge_identities
 from raftlog.tools.auditing.evidence import PartitionEvidence
 from raftlog.tools.auditing.history.histories import by_history
 from raftlog.tools.auditing.history.log_directories import DirectoryIdentity, by_cluster, log_directories
@@ -38,7 +39,11 @@ def judge_directories(evidence: Sequence[PartitionEvidence]) -> Iterator[Finding
     yield from _same_partition(evidence, [each for each in directories if _path(each) not in copied])
     shared = {each.directory_id for each in directories if _path(each) in copied}
     for quorum in _quorums(replicas(evidence)):
-        yield from _same_node(quorum, copied)
+        same_node = list(_same_node(quorum, copied))
+        yield from same_node
+        of_twins = {path for finding in same_node for path in _of_node(quorum, finding.path)}
+        of_copies = {_path(each) for each in directories if each.directory_id in shared}
+        yield from judge_identities(quorum, voters_in_force(quorum[0]), of_copies | of_twins)
         yield from _other_directory(quorum, shared)
         yield from judge_granted_votes(quorum, [each for each in directories if _path(each) not in copied])
         yield from judge_votes(quorum)
@@ -126,6 +131,13 @@ def _same_node(quorum: Iterable[Replica], copied: set[str]) -> Iterator[Finding]
     for first, other in _repeated(originals, [directory.node_id for directory in originals]):
         reason = f"node {other.node_id} is that of {first.path} too, and both have a metadata log"
         yield _finding(other, "node-twice", reason)
+
+
+def _of_node(quorum: Iterable[Replica], path: str) -> Iterator[str]:
+    """Yield the paths of the meta.properties that have the same node id as that of a path."""
+    directories = [replica.directory for replica in quorum]
+    ids = {directory.node_id for directory in directories if _path(directory) == path}
+    return (_path(directory) for directory in directories if directory.node_id in ids)
 
 
 def _repeated(values: Iterable[T], keys: Iterable[Hashable]) -> Iterator[tuple[T, T]]:

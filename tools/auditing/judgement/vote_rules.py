@@ -5,7 +5,8 @@ A voter votes for one candidate per epoch, and an epoch has one leader. If a rep
 LeaderChange of the same epoch, the replica broke one of these rules, or its file was changed or restored.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
@@ -52,6 +53,25 @@ def judge_votes(quorum: Sequence[Replica]) -> Iterator[Finding]:
         problem = _leader_problem(replica, state, of_epoch) or _vote_problem(replica, state, of_epoch)
         if problem is not None:
             yield Finding(file.task.path, *problem, epoch=state.leader_epoch)
+    yield from _two_leaders(quorum, elections)
+
+
+def _two_leaders(quorum: Iterable[Replica], elections: Mapping[int, Sequence[Election]]) -> Iterator[Finding]:
+    """Yield each quorum-state whose leader of an epoch is not that of most others, if no log names the leader."""
+    by_epoch: dict[int, list[tuple[int, str]]] = {}
+    for replica in quorum:
+        file, state = replica.evidence.small_file(FileKind.QUORUM_STATE), replica.state
+        if file is None or state is None or state.leader_id == UNKNOWN_ID:
+            continue
+        if state.leader_epoch not in elections and state.leader_epoch >= log_epoch(replica.evidence):
+            by_epoch.setdefault(state.leader_epoch, []).append((state.leader_id, file.task.path))
+    for epoch, said in by_epoch.items():
+        usual, _ = Counter(leader_id for leader_id, _ in said).most_common(1)[0]
+        witness = next(path for leader_id, path in said if leader_id == usual)
+        for leader_id, path in said:
+            if leader_id != usual:
+                reason = f"leader {leader_id} of epoch {epoch}, but {witness} says {usual}, and no log says which led"
+                yield Finding(path, "election-two-leaders", reason, epoch=epoch)
 
 
 _Problem = tuple[str, str] | None

@@ -108,6 +108,10 @@ def _findings_of_contents(task: SurveyTask, name: str, contents: _Contents, data
     match task.kind:
         case FileKind.LEADER_EPOCH_CHECKPOINT:
             yield from _order_of_epochs(task, contents["entries"], data)
+        case FileKind.META_PROPERTIES:
+            if (contents["node_id"] or 0) < 0:
+                reason = f"node.id {contents['node_id']} is negative"
+                yield Finding(task.path, "file-format", reason, max(0, data.find(b"node.id")))
         case FileKind.PARTITION_METADATA:
             wanted = uuid_to_text(METADATA_TOPIC_ID)
             if task.place.topic == METADATA_TOPIC and contents["topic_id"] != wanted:

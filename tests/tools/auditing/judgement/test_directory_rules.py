@@ -4,12 +4,15 @@
 import uuid
 from typing import Any
 
+import attrs
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from raftlog.records.files.file_names import FileKind
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence, Place, SurveyTask
 from raftlog.tools.auditing.judgement.directory_rules import judge_directories
+from raftlog.tools.catalogue.findings import Finding
 from tests.tools.auditing.made_quorum import MadeLog, log_directory, voter, voters
 
 
@@ -143,3 +146,43 @@ def test_a_voter_without_a_metadata_log() -> None:
     emptied = log_directory("n3", 3, voter(3).voter_key.directory_id)
 
     assert found(*node(1), *node(2), emptied) == [("election-missing", "n3/meta.properties")]
+
+
+def test_a_voter_without_a_directory_id() -> None:
+    """A voter that has a directory id in the voter set has it in meta.properties; an observer need not."""
+    unnamed = log_directory("n2", 2, None)
+    log = node(2)[1]
+    assert found(*node(1), *node(3), unnamed, log) == [("directory-unnamed", "n2/meta.properties")]
+    assert found(unnamed, log) == [("directory-unnamed", "n2/meta.properties")]
+    observer = log_directory("n9", 9, None)
+    assert found(*node(1), *node(3), observer, node(9)[1]) == []
+    static = MadeLog(node="n2")
+    static.lead(1, (1, 2, 3))
+    assert found(unnamed, static.evidence()) == []
+
+
+def test_a_node_id_that_is_not_that_of_the_directory_id() -> None:
+    """A voter's directory id with another node id is one finding, also where that node is there twice."""
+    directory_id = voter(2).voter_key.directory_id
+    log = node(2)[1]
+    assert found(*node(1), *node(3), log_directory("n2", 7, directory_id), log) == [("node-id", "n2/meta.properties")]
+    assert found(log_directory("n2", 7, directory_id), log) == [("node-id", "n2/meta.properties")]
+    assert found(*node(1), *node(3), log_directory("n2", 3, directory_id), log) == [
+        ("node-twice", "n3/meta.properties")
+    ]
+    negative = log_directory("n2", -7, directory_id)
+    reported = Finding("n2/meta.properties", "file-format", "")
+    files = tuple(attrs.evolve(file, findings=(reported,)) for file in negative.files)
+    assert found(*node(1), *node(3), PartitionEvidence(negative.place, files), log) == []
+
+
+@pytest.mark.parametrize(
+    ("cluster_id", "expected"),
+    [("", []), ("A", []), ("B", [("election-cluster", "n2/__cluster_metadata-0/quorum-state")])],
+)
+def test_a_quorum_state_of_another_cluster(cluster_id: str, expected: list[tuple[str, str]]) -> None:
+    """A quorum-state of version 0 may name a cluster, which is that of its directory; Kafka leaves it empty."""
+    log = MadeLog(node="n2").bootstrap(voters(1, 2, 3)).state(1, data_version=0, cluster_id=cluster_id)
+    directory = log_directory("n2", 2, voter(2).voter_key.directory_id)
+    assert found(directory, log.evidence()) == expected
+    assert found(log.evidence()) == []

@@ -72,3 +72,17 @@ def test_a_vote_of_another_epoch_is_another_matter() -> None:
 def test_a_vote_for_a_stranger_is_no_double_vote() -> None:
     """It is reported as a vote for a node that is not a voter, when the replica's log is judged."""
     assert found(*LEADER, *node(3, granting=(2, 3), leader=2, vote=9)) == []
+
+
+def test_two_files_of_two_leaders_without_an_election() -> None:
+    """Of an epoch that no log has, the files must agree; the one that differs from most is named, once each."""
+    one, two = node(1, granting=None, leader=1, epoch=7), node(2, granting=None, leader=1, epoch=7)
+    assert found(*one, *two) == []
+    assert found(*one, *node(2, granting=None, epoch=7)) == []
+    assert found(*one, *node(2, granting=None, leader=2, epoch=8)) == []
+    assert found(*one, *node(2, granting=None, leader=2, epoch=7)) == [("election-two-leaders", "n2")]
+    assert found(*node(1, granting=None, leader=2, epoch=7), *two, *node(3, granting=None, leader=1, epoch=7)) == [
+        ("election-two-leaders", "n1")
+    ]
+    with_election = [*LEADER, *node(1, granting=None, leader=1), *node(3, granting=None, leader=3)]
+    assert found(*with_election) == [("election-leader", "n1"), ("election-leader", "n3")]

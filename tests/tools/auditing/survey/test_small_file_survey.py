@@ -88,6 +88,13 @@ def test_a_broken_file_is_one_finding(name: str) -> None:
     assert place == position or name.startswith("raftlog-")
 
 
+@pytest.mark.parametrize(("node_id", "found"), [(-1, [("file-format", 10)]), (0, []), (7, [])])
+def test_a_node_id_is_not_negative(node_id: int, found: list[tuple[str, int | None]]) -> None:
+    """Kafka refuses a negative node id."""
+    data = f"version=1\nnode.id={node_id}\ncluster.id=A\ndirectory.id=tDM8jPouu6fvIOxsMmWQKw\n".encode()
+    assert rules(survey("meta.properties", data)) == found
+
+
 @pytest.mark.parametrize(
     ("name", "data", "contents"),
     [
