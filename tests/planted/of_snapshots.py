@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Snapshots that do not say what their name or their log does."""
 
+import shutil
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from tests.planted.fault import Faults, Spot
 from tests.planted.ground import DYNAMIC, METADATA, QUORUMS, SOURCES, Ground
 from tests.planted.segments import (
     Segment,
+    change_record,
     control_batch,
     control_values,
     flip_bit,
@@ -30,6 +33,7 @@ from tests.planted.segments import (
 FAULTS = Faults("snapshots")
 
 _NAME_BYTES = 20
+_OTHER = uuid.UUID(int=4711)
 
 
 def end_offset(path: Path) -> int:
@@ -322,3 +326,65 @@ def snapshot_before_a_log_differs(ground: Ground) -> Spot:
 
 def _has_twins(path: Path, found: list[Path]) -> bool:
     return sum(other.name == path.name for other in found) > 1
+
+
+@FAULTS.kind("snapshot-twins", on=QUORUMS)
+def snapshot_twin_of_other_value(ground: Ground) -> Spot:
+    """Two replicas have snapshots with the same id, one of which has a record twice in place of another record."""
+    found = _snapshots(ground, within_log=False)
+    path = ground.pick(path for path in found if _has_twins(path, found))
+    segment = Segment(path)
+    records = {
+        (index, number): record.value or b""
+        for index, batch in enumerate(segment.views())
+        if not batch.is_control
+        for number, record in enumerate(records_of(segment.batches[index]))
+    }
+    index, number = ground.pick(records)
+    other = ground.pick(value for value in records.values() if value != records[index, number])
+    segment.batches[index] = change_record(segment.batches[index], number, value=other)
+    segment.overwrite()
+    return Spot(path, other_path=ground.pick(other for other in found if other.name == path.name and other != path))
+
+
+@FAULTS.kind("bootstrap-differs", on=("dynamic",))
+def initial_voters_differ(ground: Ground) -> Spot:
+    """A node was formatted with another endpoint, or another directory, for one of the initial voters."""
+    path = ground.file(f"*/{METADATA}/{0:020}-{0:010}.checkpoint")
+    segment = Segment(path)
+    index = next(index for index, batch in enumerate(segment.views()) if batch.is_control)
+    is_moved = ground.below(2)
+
+    def change(value: VotersRecord) -> VotersRecord:
+        first, *rest = value.voters
+        return (
+            _with_another_port(value) if is_moved else VotersRecord((attrs.evolve(first, directory_id=_OTHER), *rest))
+        )
+
+    segment.batches[index] = with_control(segment.batches[index], change, VotersRecord)
+    segment.overwrite()
+    return Spot(path)
+
+
+def _with_another_bootstrap(ground: Ground) -> Spot:
+    """Change a record of the bootstrap.checkpoint of a node."""
+    segment = Segment(ground.file("*/bootstrap.checkpoint"))
+    index = next(index for index, batch in enumerate(segment.views()) if not batch.is_control)
+    value = records_of(segment.batches[index])[0].value or b""
+    segment.batches[index] = change_record(segment.batches[index], 0, value=value[:-2] + b"\1" + value[-1:])
+    segment.overwrite()
+    return Spot(segment.path)
+
+
+@FAULTS.kind("bootstrap-differs", on=QUORUMS)
+def bootstrap_differs(ground: Ground) -> Spot:
+    """Before the first start, the bootstrap.checkpoint of a node has another feature level than those of the others."""
+    for log in ground.files(f"*/{METADATA}"):
+        shutil.rmtree(log)
+    return _with_another_bootstrap(ground)
+
+
+@FAULTS.kind("bootstrap-unlike", on=QUORUMS)
+def bootstrap_of_another_release(ground: Ground) -> Spot:
+    """The bootstrap.checkpoint of a node has another feature level; the quorum has run."""
+    return _with_another_bootstrap(ground)

@@ -302,7 +302,7 @@ class FileEvidence:
         epochs: epochs of a file of batches or of a leader-epoch-checkpoint, in file order. An epoch that recurs later
             in the file is listed again.
         controls: control records of a segment or snapshot, in order.
-        blocks: segments only: in order.
+        blocks: segments and snapshots only: in order.
         producers: segments only: by ascending id.
         snapshot_batches: segments only: the batches in which snapshots of the same directory end.
         contents: small files only: the fields, named as in ``dump-log --format jsonl``; None for other files, and if

@@ -270,6 +270,22 @@ _SNAPSHOTS = (
         "kraft.version 0, but the log has 1",
     ),
     Rule(
+        "bootstrap-differs",
+        _SUSPICIOUS,
+        Subject.LOG_DIRECTORIES,
+        "nodes were formatted with the same initial voters and, until a leader has written them, the same records",
+        "StorageTool",
+        "initial voters 1, 2, 3 on one node, and 2, 3, 4 on another",
+    ),
+    Rule(
+        "bootstrap-unlike",
+        _HARMLESS,
+        Subject.LOG_DIRECTORIES,
+        "nodes have the same bootstrap.checkpoint, although the log has what its first leader wrote of it",
+        "BootstrapDirectory",
+        "a node that was formatted later, by another release, has another metadata.version in it",
+    ),
+    Rule(
         "snapshot-twins",
         _DAMAGED,
         Subject.RAFT_REPLICAS,

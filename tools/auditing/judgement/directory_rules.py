@@ -7,6 +7,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from raftlog.records.files.file_names import FileKind
+from raftlog.tools.auditing.agreement.bootstrap_rules import judge_bootstraps
 from raftlog.tools.auditing.agreement.identities import judge_identities
 from raftlog.tools.auditing.evidence import PartitionEvidence
 from raftlog.tools.auditing.history.histories import by_history
@@ -33,6 +34,7 @@ def judge_directories(evidence: Sequence[PartitionEvidence]) -> Iterator[Finding
     yield from _without_meta(evidence, directories)
     yield from _checkpoints(evidence)
     yield from _foreign(directories)
+    yield from judge_bootstraps(evidence)
     copies = list(_same_directory(directories))
     yield from copies
     copied = {finding.path for finding in copies}

@@ -17,6 +17,7 @@ from raftlog.tools.auditing.batches.message_rules import MessageRules
 from raftlog.tools.auditing.batches.record_rules import RecordRules
 from raftlog.tools.auditing.evidence import ControlSeen, FileEvidence, LogExtent, SurveyTask
 from raftlog.tools.auditing.finding_limit import FindingLimit
+from raftlog.tools.auditing.survey.blocks import Blocks
 from raftlog.tools.auditing.survey.version_rules import VersionSearch, may_set_version
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.input.coverage import Coverage
@@ -55,6 +56,7 @@ class _SnapshotSurvey:
         reads_messages = task.reads_messages and task.place.topic in {"", METADATA_TOPIC}
         self._message_rules = MessageRules(self._other_findings) if reads_messages else None
         self._coverage = Coverage()
+        self._blocks = Blocks()
         self._controls: list[ControlSeen] = []
         self._extent: LogExtent | None = None
         self._version = VersionSearch() if may_set_version(task) else None
@@ -93,6 +95,7 @@ class _SnapshotSurvey:
             coverage=self._coverage,
             extent=self._extent,
             controls=tuple(self._controls),
+            blocks=self._blocks.blocks(),
             sets_metadata_version=None if self._version is None else self._version.found,
         )
 
@@ -117,6 +120,7 @@ class _SnapshotSurvey:
         self._batch_rules.take(table)
         if self._version is not None:
             self._version.take(table)
+        self._blocks.take(table)
         summaries = summarize_records(table.run)
         self._record_rules.take(table, summaries)
         if self._message_rules is not None:
