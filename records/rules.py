@@ -151,6 +151,14 @@ RULES = _rules(
         "a zstd frame ends too early",
     ),
     Rule(
+        "codec-trailing",
+        _SUSPICIOUS,
+        Subject.BATCHES,
+        "nothing follows a compressed stream in its batch",
+        "Compression",
+        "7 bytes after the end of an lz4 frame, which Kafka does not read",
+    ),
+    Rule(
         "codec-size",
         _DAMAGED,
         Subject.BATCHES,

@@ -261,10 +261,21 @@ class RecordBatch:
             DecodeError: unknown codec, a damaged stream, or more than ``max_size`` bytes.
             MissingExtraError: the codec's package is not installed.
         """
+        area, _ = self.record_area_and_rest(max_size)
+        return area
+
+    def record_area_and_rest(self, max_size: int = limits.MAX_DECOMPRESSED_SIZE) -> tuple[bytes, int]:
+        """Return what ``record_area`` returns, and the number of bytes after the end of the compressed stream.
+
+        Raises:
+            DecodeError, MissingExtraError: as ``record_area``.
+        """
         if self.attributes & 7 == CompressionType.NONE:
-            return bytes(self.buffer[limits.BATCH_OVERHEAD :])
+            return bytes(self.buffer[limits.BATCH_OVERHEAD :]), 0
+        rest: list[int] = []
         try:
-            return bytes(decompress(self.compression_type, self.buffer[limits.BATCH_OVERHEAD :], max_size))
+            area = decompress(self.compression_type, self.buffer[limits.BATCH_OVERHEAD :], max_size, rest)
+            return bytes(area), sum(rest)
         except DecodeError as error:
             raise error.located(position=self.position, base_offset=self.base_offset) from None
 

@@ -72,7 +72,10 @@ def compress(codec: CompressionType, data: bytes) -> bytes:
 
 
 def decompress(
-    codec: CompressionType, data: memoryview | bytes, max_size: int = limits.MAX_DECOMPRESSED_SIZE
+    codec: CompressionType,
+    data: memoryview | bytes,
+    max_size: int = limits.MAX_DECOMPRESSED_SIZE,
+    rest: list[int] | None = None,
 ) -> memoryview | bytes:
     """Decompress a record area.
 
@@ -80,12 +83,17 @@ def decompress(
         codec: how it was compressed.
         data: the whole area.
         max_size: the most bytes that it may decompress to.
+        rest: receives the number of bytes after the end of a gzip or lz4 stream, which Kafka ignores, if there are any.
 
     Raises:
         InvalidRecordError: the stream is damaged, or decompresses to more than ``max_size`` bytes.
         UnsupportedCompressionError: an lz4 frame of linked blocks, which Kafka refuses too.
         MissingExtraError: the codec's package is not installed.
     """
+    if codec is CompressionType.GZIP:
+        return _gzip_decompress(data, max_size, rest)
+    if codec is CompressionType.LZ4:
+        return _lz4_decompress(data, max_size, rest)
     return _DECOMPRESSORS[codec](data, max_size)
 
 
@@ -141,7 +149,7 @@ def _gzip_compress(data: bytes) -> bytes:
     return zlib.compress(data, wbits=31)
 
 
-def _gzip_decompress(data: memoryview | bytes, max_size: int) -> bytes:
+def _gzip_decompress(data: memoryview | bytes, max_size: int, rest: list[int] | None) -> bytes:
     """Read all members. Like Java's reader, treat anything but another member as the end."""
 
     def parts_of(member: Any, piece: memoryview, left: int) -> Iterator[bytes]:
@@ -154,7 +162,8 @@ def _gzip_decompress(data: memoryview | bytes, max_size: int) -> bytes:
         lambda: zlib.decompressobj(wbits=31),
         parts_of,
         zlib.error,
-        lambda rest: bytes(rest[:2]) == _GZIP_MAGIC,
+        lambda following: bytes(following[:2]) == _GZIP_MAGIC,
+        rest,
     )
 
 
@@ -166,12 +175,13 @@ def _read_frames(
     parts_of: Callable[[Any, memoryview, int], Iterator[bytes]],
     error_type: type[Exception] | tuple[type[Exception], ...],
     continues: Callable[[memoryview], bool],
+    rest: list[int] | None,
 ) -> bytes:
     """Decompress frame after frame, while ``continues`` finds another one.
 
     The input is fed in one slice at a time. This bounds the output per step whatever a frame claims, and only the rest
     of a slice is copied when a frame ends inside it. ``parts_of`` yields the output of a frame for a slice; it is
-    passed the number of bytes that the limit still allows.
+    passed the number of bytes that the limit still allows. ``rest`` receives the number of bytes that are not read.
     """
     view = memoryview(data)
     parts = []
@@ -192,6 +202,8 @@ def _read_frames(
         if frame.eof:
             position -= len(frame.unused_data or b"")
             if not continues(view[position:]):
+                if rest is not None and position < len(view):
+                    rest.append(len(view) - position)
                 return b"".join(parts)
             frame = new_frame()
     raise _damaged(codec, "it ends too early")
@@ -257,7 +269,7 @@ def _lz4_compress(data: bytes) -> bytes:
     return frame
 
 
-def _lz4_decompress(data: memoryview | bytes, max_size: int) -> bytes:
+def _lz4_decompress(data: memoryview | bytes, max_size: int, rest: list[int] | None) -> bytes:
     """Read the first frame; like Kafka, ignore what follows it and refuse linked blocks."""
     lz4 = _package("lz4", "lz4")
     if bytes(data[:4]) != _LZ4_MAGIC:
@@ -271,7 +283,14 @@ def _lz4_decompress(data: memoryview | bytes, max_size: int) -> bytes:
             yield frame.decompress(b"", _MOST_AT_ONCE)
 
     return _read_frames(
-        "lz4", data, max_size, lz4.LZ4FrameDecompressor, parts_of, (RuntimeError, ValueError), lambda rest: False
+        "lz4",
+        data,
+        max_size,
+        lz4.LZ4FrameDecompressor,
+        parts_of,
+        (RuntimeError, ValueError),
+        lambda following: False,
+        rest,
     )
 
 
@@ -326,8 +345,6 @@ _COMPRESSORS: Final[dict[CompressionType, Callable[[bytes], bytes]]] = {
 }
 _DECOMPRESSORS: Final[dict[CompressionType, Callable[[memoryview | bytes, int], memoryview | bytes]]] = {
     CompressionType.NONE: _stored,
-    CompressionType.GZIP: _gzip_decompress,
     CompressionType.SNAPPY: _snappy_decompress,
-    CompressionType.LZ4: _lz4_decompress,
     CompressionType.ZSTD: _zstd_decompress,
 }

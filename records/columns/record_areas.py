@@ -29,6 +29,7 @@ class RecordAreas:
         columns: the result of ``kernel.record_areas``; positions are in ``data``.
         capacity: an upper bound on the number of records, by the counts in headers and by the bytes.
         failed: the errors of batches that do not decompress, by the index of the batch; such a batch has no records.
+        trailing: numbers of bytes after the ends of compressed streams, by the index of the batch.
     """
 
     run: BatchRun
@@ -36,6 +37,7 @@ class RecordAreas:
     columns: memoryview
     capacity: int
     failed: Mapping[int, DecodeError | MissingExtraError] = attrs.field(factory=dict)
+    trailing: Mapping[int, int] = attrs.field(factory=dict)
 
 
 def unpack_record_areas(
@@ -60,19 +62,23 @@ def unpack_record_areas(
         arena = bytearray()
         spans: list[tuple[int, int]] = []
         failed: dict[int, DecodeError | MissingExtraError] = {}
+        trailing: dict[int, int] = {}
         last = first
         while last < len(run) and (last == first or len(arena) < _ARENA_SIZE):
             start = len(arena)
             try:
                 if last not in unwanted:
-                    arena += run.batch(last).record_area(max_size)
+                    area, rest = run.batch(last).record_area_and_rest(max_size)
+                    arena += area
+                    if rest:
+                        trailing[last - first] = rest
             except (DecodeError, MissingExtraError) as error:
                 failed[last - first] = without_frames(error)
             spans.append((start, len(arena)))
             last += 1
         part = run.part(first, last)
         empty = failed.keys() | {index - first for index in unwanted if first <= index < last}
-        yield RecordAreas(part, memoryview(arena), *_areas_in_arena(part, spans, empty), failed)
+        yield RecordAreas(part, memoryview(arena), *_areas_in_arena(part, spans, empty), failed, trailing)
         first = last
 
 

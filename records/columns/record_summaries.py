@@ -41,6 +41,7 @@ class RecordSummaries:
         all_traits: the traits that at least one batch has.
         errors: the errors of batches that cannot be read, by the index of the batch; the row of such a batch means
             nothing.
+        trailing: numbers of bytes after the ends of compressed streams, with the indexes of the batches.
 
     A batch without records has 0, -1, -1 and 0.
     """
@@ -51,6 +52,7 @@ class RecordSummaries:
     traits: memoryview
     all_traits: int
     errors: tuple[tuple[int, DecodeError | MissingExtraError], ...]
+    trailing: tuple[tuple[int, int], ...] = ()
 
 
 def summarize_records(
@@ -66,15 +68,18 @@ def summarize_records(
     in_log = [RecordAreas(run, run.data, _IN_LOG, 0)]
     parts = []
     errors: list[tuple[int, DecodeError | MissingExtraError]] = []
+    trailing: list[tuple[int, int]] = []
     first = all_traits = 0
     for areas in unpack_record_areas(run, max_size) if may_be_compressed else in_log:
         part, traits, problems = _summarize(areas, max_size)
         all_traits |= traits
         parts.append(part)
         errors += [(first + index, problem) for index, problem in sorted(problems.items())]
+        trailing += [(first + index, rest) for index, rest in areas.trailing.items()]
         first += len(areas.run)
     first_offsets, last_offsets, max_timestamps, traits_column = (_joined(parts, column) for column in range(_COLUMNS))
-    return RecordSummaries(first_offsets, last_offsets, max_timestamps, traits_column, all_traits, tuple(errors))
+    columns = first_offsets, last_offsets, max_timestamps, traits_column
+    return RecordSummaries(*columns, all_traits, tuple(errors), tuple(trailing))
 
 
 def _summarize(areas: RecordAreas, max_size: int) -> tuple[memoryview, int, dict[int, DecodeError | MissingExtraError]]:

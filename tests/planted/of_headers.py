@@ -147,6 +147,34 @@ def producer_in_raft(ground: Ground) -> Spot:
     return _sealed(ground, producer_id=7, producer_epoch=0, base_sequence=0)
 
 
+@FAULTS.kind("batch-bare", on=QUORUMS)
+def append_time_in_raft(ground: Ground) -> Spot:
+    """A batch of a metadata log has the time at which it was appended, or a delete horizon; the CRC holds."""
+    return _sealed(ground, attributes=ground.pick((0x08, 0x40)))
+
+
+@FAULTS.kind("batch-span", on=("topics",))
+def last_offset_delta_too_great_at_the_end(ground: Ground) -> Spot:
+    """The last batch of a topic's log, whose records have no keys, claims more offsets than it has; the CRC holds."""
+    segment = Segment(max(ground.files("*/java-0/*.log")))
+    last = segment.view(-1)
+    delta = last.last_offset_delta + ground.pick((1, 2, 500))
+    segment.batches[-1] = with_fields(segment.batches[-1], last_offset_delta=delta)
+    segment.save()
+    return segment.spot(len(segment.batches) - 1)
+
+
+@FAULTS.kind("codec-trailing", on=("topics",))
+def bytes_after_a_compressed_stream(ground: Ground) -> Spot:
+    """A batch has bytes after the end of its compressed stream; the CRC holds."""
+    segment = Segment(ground.log(2, f"*/c-{ground.pick(('gzip', 'lz4'))}-0/*.log"))
+    index = ground.below(len(segment.batches))
+    batch = segment.batches[index]
+    segment.batches[index] = with_area(batch, batch[HEADER.size :] + ground.pick((b"junk", bytes(9), b"\0")))
+    segment.save()
+    return segment.spot(index)
+
+
 @FAULTS.kind("segment-reach", on=(*QUORUMS, "topics"))
 def offset_out_of_reach(ground: Ground) -> Spot:
     """The offsets of a log's last batch are 2^32 too high."""

@@ -5,12 +5,21 @@ from pathlib import Path
 
 import attrs
 
-from raftlog.records.batches.batch import TRANSACTIONAL_FLAG
+from raftlog.records.batches.batch import TRANSACTIONAL_FLAG, RecordBatch
 from raftlog.records.files.producer_snapshot import ProducerStateEntry, read_producer_snapshot, write_producer_snapshot
 from raftlog.records.messages.control import EndTxnMarker
 from tests.planted.fault import Faults, Spot
 from tests.planted.ground import Ground
-from tests.planted.segments import Segment, change_record, flip_bit, with_control, with_fields
+from tests.planted.segments import (
+    Segment,
+    change_record,
+    flip_bit,
+    records_of,
+    with_base_offset,
+    with_control,
+    with_fields,
+    with_records,
+)
 
 FAULTS = Faults("producers")
 
@@ -22,6 +31,39 @@ def _idempotent(ground: Ground) -> tuple[Segment, int]:
     """Return a segment of one producer's batches, and the number of one in its middle."""
     segment = Segment(ground.file("*/java-0/*.log"))
     return segment, ground.between(1, len(segment.batches) - 1)
+
+
+@FAULTS.kind("batch-producer", on=("topics",))
+def producer_without_a_sequence(ground: Ground) -> Spot:
+    """A batch of a producer has no sequence; the CRC holds."""
+    segment, index = _idempotent(ground)
+    segment.batches[index] = with_fields(segment.batches[index], base_sequence=-1)
+    segment.overwrite()
+    return segment.spot(index)
+
+
+@FAULTS.kind("batch-producer", on=("topics",))
+def transaction_without_a_producer(ground: Ground) -> Spot:
+    """A batch without a producer is part of a transaction; the CRC holds."""
+    segment = Segment(ground.file("*/c-none-0/*.log"))
+    index = ground.below(len(segment.batches))
+    attributes = segment.view(index).attributes | TRANSACTIONAL_FLAG
+    segment.batches[index] = with_fields(segment.batches[index], attributes=attributes)
+    segment.overwrite()
+    return segment.spot(index)
+
+
+@FAULTS.kind("control-alone", on=("topics",))
+def two_markers_in_a_batch(ground: Ground) -> Spot:
+    """A control batch has two markers; the CRC holds."""
+    segment = Segment(max(ground.files(f"*/{ground.pick(('txn-0', 'txn-1'))}/*.log")))
+    index = max(index for index, batch in enumerate(segment.views()) if batch.is_control)
+    record = records_of(segment.batches[index])[0]
+    segment.batches[index] = with_records(segment.batches[index], [record, record._replace(offset_delta=1)])
+    moved = [with_base_offset(batch, RecordBatch(batch).base_offset + 1) for batch in segment.batches[index + 1 :]]
+    segment.batches[index + 1 :] = moved
+    segment.save()
+    return segment.spot(index)
 
 
 @FAULTS.kind("sequence-gap", on=("topics",))

@@ -9,7 +9,12 @@ Source: DefaultRecordBatch, LogValidator, BatchBuilder.
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from raftlog.records.batches.batch import TRANSACTIONAL_FLAG
+from raftlog.records.batches.batch import (
+    CONTROL_FLAG,
+    DELETE_HORIZON_FLAG,
+    LOG_APPEND_TIME_FLAG,
+    TRANSACTIONAL_FLAG,
+)
 from raftlog.records.kernel_choice import kernel
 from raftlog.tools.auditing.batches.batch_table import OFFSETS_CANNOT_BE, TIMESTAMPS_GO_BACK, BatchTable
 from raftlog.tools.auditing.evidence import SurveyTask
@@ -20,6 +25,7 @@ if TYPE_CHECKING:
     from raftlog.tools.auditing.batches.batch_table import Flags
 
 _UNUSED_ATTRIBUTES: Final = ~0x7F
+_NOT_OF_RAFT: Final = TRANSACTIONAL_FLAG | LOG_APPEND_TIME_FLAG | DELETE_HORIZON_FLAG
 
 
 class BatchRules:
@@ -45,6 +51,8 @@ class BatchRules:
             self._report("batch-attributes", table, flags, lambda row: f"attributes {_hex(table, row)}")
         if self._is_raft:
             self._judge_raft(table)
+        else:
+            self._judge_producers(table)
         self._judge_timestamps(table)
 
     def finish(self) -> None:
@@ -61,10 +69,21 @@ class BatchRules:
     def _judge_raft(self, table: BatchTable) -> None:
         if table.least_epoch < 0:
             self._report("epoch-negative", table, table.epochs < 0, lambda row: f"a batch of epoch {table.epochs[row]}")
-        if table.all_attributes & TRANSACTIONAL_FLAG or table.have_producers:
+        if table.all_attributes & _NOT_OF_RAFT or table.have_producers:
             producers = table.producer_ids & table.producer_epochs & table.base_sequences
-            flags = (producers != -1) | ((table.attributes & TRANSACTIONAL_FLAG) != 0)
+            flags = (producers != -1) | ((table.attributes & _NOT_OF_RAFT) != 0)
             self._report("batch-bare", table, flags, lambda row: _producer_text(table, row))
+
+    def _judge_producers(self, table: BatchTable) -> None:
+        """Check which parts of a producer's state a batch has, and that a marker is alone in its batch."""
+        if table.all_attributes & TRANSACTIONAL_FLAG or table.have_producers:
+            have_producers = table.producer_ids >= 0
+            flags = table.are_transactional & ~have_producers
+            flags |= have_producers & (table.base_sequences < 0) & ~table.are_control
+            self._report("batch-producer", table, flags, lambda row: _producer_text(table, row))
+        if table.all_attributes & CONTROL_FLAG:
+            flags = table.are_control & (table.record_counts > 1)
+            self._report("control-alone", table, flags, lambda row: f"{table.record_counts[row]} records")
 
     def _judge_timestamps(self, table: BatchTable) -> None:
         if table.least_timestamp < -1:

@@ -48,12 +48,15 @@ class RecordRules:
         self._is_raft = task.is_raft
         self._is_metadata = task.place.topic == METADATA_TOPIC
         self._limit = limit
+        self._last_span: Finding | None = None
         self._unread: dict[str, int] = {}
 
     def take(self, table: BatchTable, summaries: RecordSummaries) -> None:
         """Check the records of the next batches."""
         if summaries.errors:
             self._report_errors(summaries)
+        if summaries.trailing:
+            self._report_trailing(table, summaries)
         found = summaries.all_traits
         if found & (OFFSETS_GO_BACK | OFFSETS_GO_BEYOND):
             flags = self._flags(table, summaries, OFFSETS_GO_BACK | OFFSETS_GO_BEYOND) & table.have_offsets
@@ -65,6 +68,22 @@ class RecordRules:
             self._report("timestamp-max", table, flags, lambda row: _timestamp_text(table, summaries, row))
         if self._is_raft:
             self._judge_raft(table, summaries)
+        else:
+            self._last_span = self._span_problem(table, summaries) if table.disorder & COUNTS_DIFFER else None
+
+    def _span_problem(self, table: BatchTable, summaries: RecordSummaries) -> Finding | None:
+        """Return a finding if the last batch has too few records for its offsets, and none with a key.
+
+        If the last offset of any other batch is too high, the next batch shows it.
+        """
+        row = len(table) - 1
+        batch = table.run.batch(row)
+        traits = summaries.traits[row] & (HAS_KEY | OFFSETS_GO_BACK | OFFSETS_GO_BEYOND)
+        was_read = all(unread != row for unread, _ in summaries.errors)
+        if batch.is_control or traits or not was_read or not 0 < batch.record_count <= batch.last_offset_delta:
+            return None
+        reason, epoch = _span_text(table, row), batch.partition_leader_epoch
+        return Finding(self._limit.path, "batch-span", reason, batch.position, offset=batch.base_offset, epoch=epoch)
 
     def _judge_raft(self, table: BatchTable, summaries: RecordSummaries) -> None:
         found = summaries.all_traits
@@ -104,7 +123,9 @@ class RecordRules:
         return flags & _were_read(table, summaries) if summaries.errors else flags
 
     def finish(self) -> None:
-        """Report the batches whose records could not be read."""
+        """Report the last batch, if only now it is known to be that, and batches whose records could not be read."""
+        if self._last_span is not None:
+            self._limit.add(self._last_span)
         for reason, count in self._unread.items():
             self._limit.add(Finding(self._limit.path, "file-unreadable", f"records of {count} batches: {reason}"))
 
@@ -114,6 +135,15 @@ class RecordRules:
                 self._limit.add(Finding.of_error(error, self._limit.path))
             else:
                 self.note_unread(error)
+
+    def _report_trailing(self, table: BatchTable, summaries: RecordSummaries) -> None:
+        unread = {row for row, _ in summaries.errors}
+        rests = {row: rest for row, rest in summaries.trailing if row not in unread}
+        flags = np.zeros(len(table), dtype=np.bool_)
+        flags[list(rests)] = True
+        self._report(
+            "codec-trailing", table, flags, lambda row: f"{rests[row]} bytes after the end of the compressed stream"
+        )
 
     def note_unread(self, error: Exception) -> None:
         """Count a batch whose records cannot be read here, whether or not they are sound."""

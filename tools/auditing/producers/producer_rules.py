@@ -109,6 +109,9 @@ class ProducerSurvey:
         self._note_producers(table, sound)
         for odd, _ in odd_epochs:
             self._note_fault(int(rows.producers[odd])).holes = _GAP_AFTER
+        unnumbered = rows.are_data & (rows.sequences < 0) & (rows.rows >= 0)
+        for producer_id in set(rows.producers[unnumbered].tolist()):
+            self._note_fault(producer_id)  # The rule batch-producer reports them.
         if self._has_sequences:
             findings += self._sequence_findings(table, sound if sound.are_data.all() else sound.take(sound.are_data))
         return findings

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 from raftlog.records.batches.builder import RecordBatchBuilder
 from raftlog.records.batches.compression import CompressionType
+from raftlog.records.batches.record import RawRecord, encode_record
+from raftlog.records.messages.control import EndTxnMarker, write_control_record
 from tests.strategies import TIMESTAMP, batch_bytes, with_crc
 from tests.tools.auditing.made_segments import TINY_CHUNK, data_batch, finding, places, survey, with_epoch
 
@@ -36,6 +38,61 @@ def test_a_batch_of_raft_is_bare(builder: RecordBatchBuilder) -> None:
     log = data_batch(0) + builder.build()
     assert places(survey(log)) == [("batch-bare", len(data_batch(0)), 1)]
     assert places(survey(log, is_raft=False)) == []
+
+
+@pytest.mark.parametrize("attributes", [0x08, 0x40, 0x48])
+def test_a_batch_of_raft_has_create_times_and_no_delete_horizon(attributes: int) -> None:
+    """A broker stamps and compacts batches of topics, and never those of raft."""
+    log = data_batch(0) + batch_bytes(_AREA, base_offset=1, epoch=1, attributes=attributes, count=1)
+    assert places(survey(log)) == [("batch-bare", len(data_batch(0)), 1)]
+    assert places(survey(log, is_raft=False)) == []
+
+
+@pytest.mark.parametrize(
+    ("attributes", "producer_id", "producer_epoch", "sequence", "is_found"),
+    [
+        (0, -1, -1, -1, False),
+        (0, -1, 0, 0, False),  # Clients that are not idempotent may write 0.
+        (0, 7, 0, 0, False),
+        (0, 7, 0, -1, True),
+        (0, 7, -1, 0, True),
+        (0x10, 7, 0, 0, False),
+        (0x10, -1, -1, -1, True),
+        (0x10, -1, 0, 0, True),
+        (0x30, 7, 0, -1, False),
+        (0x30, 7, -1, -1, True),
+        (0x30, -1, 0, -1, True),
+    ],
+)
+def test_what_a_batch_says_of_its_producer(
+    attributes: int, producer_id: int, producer_epoch: int, sequence: int, is_found: bool
+) -> None:
+    """A producer has an epoch, and except for markers a sequence; a transaction has a producer."""
+    marker = encode_record(
+        RawRecord(0, 0, 0, *write_control_record(EndTxnMarker(committed=True, coordinator_epoch=0)), ())
+    )
+    area = marker if attributes & 0x20 else _AREA
+    batch = batch_bytes(
+        area,
+        base_offset=1,
+        epoch=1,
+        attributes=attributes,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=sequence,
+        count=1,
+    )
+    found = [place for place in places(survey(data_batch(0) + batch, is_raft=False)) if place[0] == "batch-producer"]
+    assert found == ([("batch-producer", len(data_batch(0)), 1)] if is_found else [])
+
+
+@pytest.mark.parametrize(("count", "is_found"), [(0, False), (1, False), (2, True)])
+def test_a_marker_is_alone(count: int, is_found: bool) -> None:
+    """A control batch of a topic has one record, or none if it was compacted; one of raft may have more."""
+    log = batch_bytes(_AREA * count, epoch=1, attributes=0x20, last_offset_delta=max(0, count - 1), count=count)
+    found = [place for place in places(survey(log, is_raft=False)) if place[0] == "control-alone"]
+    assert found == ([("control-alone", 0, 0)] if is_found else [])
+    assert not [place for place in places(survey(log)) if place[0] == "control-alone"]
 
 
 def test_a_batch_of_raft_may_be_compressed() -> None:

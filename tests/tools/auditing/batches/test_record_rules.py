@@ -105,7 +105,8 @@ def test_a_time_of_its_own() -> None:
     behind = encode_record(RawRecord(0, 5, 0, None, b"v", ()))
     one_time = batch_bytes(behind, epoch=1, attributes=8, count=1)
     assert [record.timestamp for record in RecordBatch(memoryview(one_time), 0).records()] == [TIMESTAMP]
-    assert places(survey(one_time)) == [("raft-record", 0, 0)]  # Kafka's reader does not ask what kind of time it is.
+    # Kafka's reader does not ask what kind of time it is; and no leader of raft writes that kind.
+    assert places(survey(one_time)) == [("batch-bare", 0, 0), ("raft-record", 0, 0)]
     assert survey(one_time, is_raft=False).findings == ()
 
 
@@ -135,3 +136,31 @@ def test_a_codec_that_is_not_installed() -> None:
         evidence = survey(log, is_raft=False)
     assert [each.rule for each in evidence.findings] == ["file-unreadable"]
     assert evidence.findings[0].reason == f"records of 3 batches: {missing}"
+
+
+@pytest.mark.parametrize("codec", list(CompressionType))
+def test_bytes_after_a_compressed_stream(codec: CompressionType) -> None:
+    """What follows a stream in its batch is not read by Kafka, or makes it fail; a sound batch has nothing there."""
+    records = _record(0) + _record(1)
+    stream = compress(codec, records)
+    for rest in (b"", b"junk", bytes(3)):
+        log = data_batch(0) + batch_bytes(
+            stream + rest, base_offset=1, epoch=1, attributes=codec, last_offset_delta=1, count=2
+        )
+        found = [rule for rule, _, _ in places(survey(log, is_raft=False))]
+        ignored = codec in {CompressionType.GZIP, CompressionType.LZ4}
+        broken = "batch-trailing" if codec is CompressionType.NONE else "codec-stream"
+        assert found == ([] if not rest else ["codec-trailing"] if ignored else [broken])
+
+
+@pytest.mark.parametrize(
+    ("delta", "key", "count", "is_found"),
+    [(1, None, 2, False), (2, None, 2, True), (900, None, 2, True), (2, b"k", 2, False), (0, None, 0, False)],
+)
+def test_the_last_offset_of_the_last_batch(delta: int, key: bytes | None, count: int, is_found: bool) -> None:
+    """Records without keys are never compacted, so that their batch has as many offsets; no next batch shows it."""
+    area = b"".join(encode_record(RawRecord(0, 0, number, key, b"v", ())) for number in range(count))
+    log = data_batch(0) + batch_bytes(area, base_offset=1, epoch=1, last_offset_delta=delta, count=count)
+    expected = [("batch-span", len(data_batch(0)), 1)] if is_found else []
+    assert places(survey(log, is_raft=False)) == expected
+    assert places(survey(log + data_batch(2 + delta), is_raft=False)) == []
