@@ -6,7 +6,7 @@ LeaderChange of the same epoch, the replica broke one of these rules, or its fil
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
@@ -53,17 +53,23 @@ def judge_votes(quorum: Sequence[Replica]) -> Iterator[Finding]:
         problem = _leader_problem(replica, state, of_epoch) or _vote_problem(replica, state, of_epoch)
         if problem is not None:
             yield Finding(file.task.path, *problem, epoch=state.leader_epoch)
-    yield from _two_leaders(quorum, elections)
+    yield from _two_leaders(quorum)
 
 
-def _two_leaders(quorum: Iterable[Replica], elections: Mapping[int, Sequence[Election]]) -> Iterator[Finding]:
+def _two_leaders(quorum: Sequence[Replica]) -> Iterator[Finding]:
     """Yield each quorum-state whose leader of an epoch is not that of most others, if no log names the leader."""
+    of_logs = {
+        statement.seen.epoch
+        for replica in quorum
+        for statement in log_statements(replica.evidence)
+        if isinstance(statement.value, LeaderChangeMessage)
+    }
     by_epoch: dict[int, list[tuple[int, str]]] = {}
     for replica in quorum:
         file, state = replica.evidence.small_file(FileKind.QUORUM_STATE), replica.state
         if file is None or state is None or state.leader_id == UNKNOWN_ID:
             continue
-        if state.leader_epoch not in elections and state.leader_epoch >= log_epoch(replica.evidence):
+        if state.leader_epoch not in of_logs and state.leader_epoch >= log_epoch(replica.evidence):
             by_epoch.setdefault(state.leader_epoch, []).append((state.leader_id, file.task.path))
     for epoch, said in by_epoch.items():
         usual, _ = Counter(leader_id for leader_id, _ in said).most_common(1)[0]
