@@ -9,7 +9,7 @@ from raftlog.quorum import acting, requests
 from raftlog.quorum.elections import announcements, standing, votes_asked
 from raftlog.quorum.following import fetching
 from raftlog.quorum.roles import starting
-from raftlog.quorum.roles.roles import Follower, KnownLeader, Leader, Prospective
+from raftlog.quorum.roles.roles import Follower, KnownLeader, Leader, Prospective, Resigned, Unattached
 from raftlog.quorum.roles.transitions import ElectionWon
 from raftlog.quorum.roles.votes import Votes
 from raftlog.records.files.quorum_state import UNKNOWN_ID
@@ -86,6 +86,15 @@ def _leading_alone_at_once(right: Wrong) -> Wrong:
     return starting_role
 
 
+def _unattached_alone(right: Wrong) -> Wrong:
+    def starting_role(stored: Any, last_epoch: int, around: Any, **options: Any) -> Any:
+        role = right(stored, last_epoch, around, **options)
+        is_alone = isinstance(role, Resigned) and around.voters.is_only_voter(around.local_key)
+        return Unattached(role.epoch, role.id) if is_alone else role
+
+    return starting_role
+
+
 MUTANTS: Final = (
     Mutant(
         "K4",
@@ -156,6 +165,13 @@ MUTANTS: Final = (
         "openraft, SetNodes",
         instead(announcements, "is_addressee", lambda *_: True),
         (SCENARIOS,),
+    ),
+    Mutant(
+        "R23-told",
+        "the only voter that led, and is not elected again, does not tell its listeners that it leads",
+        "DECISIONS.md 54",
+        swapped(starting, "starting_role", _unattached_alone),
+        ("tests/quorum/listening/test_leader_changes.py",),
     ),
     Mutant(
         "R23",

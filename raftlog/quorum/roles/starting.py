@@ -5,7 +5,7 @@ Source: QuorumState#initialize.
 """
 
 from raftlog.quorum.roles.roles import Candidate, Follower, KnownLeader, Resigned, Role, Unattached
-from raftlog.quorum.roles.transitions import Surroundings
+from raftlog.quorum.roles.transitions import MAX_EPOCH, Surroundings
 from raftlog.quorum.roles.votes import Votes
 from raftlog.records.files.quorum_state import UNKNOWN_ID, QuorumStateData
 from raftlog.voters.voter_set import ReplicaKey
@@ -15,7 +15,9 @@ def starting_role(stored: QuorumStateData | None, last_epoch: int, around: Surro
     """Return the role to start in.
 
     A replica that led resumes nothing: it may have lost records that were not durable, and must not write other ones in
-    the same epoch. A candidate resumes its election, for which it has voted already.
+    the same epoch. It has resigned, unless it is the only voter and is elected again at once: it names itself as the
+    leader, and without a role that says more its listeners would be told so. A candidate resumes its election, for
+    which it has voted already.
 
     Args:
         stored: the election state, or None if this replica has never taken part in an election.
@@ -31,7 +33,8 @@ def starting_role(stored: QuorumStateData | None, last_epoch: int, around: Surro
         return Unattached(last_epoch, election_deadline_ms=deadline)
     epoch, key = stored.leader_epoch, around.local_key
     leader = None if stored.leader_id == UNKNOWN_ID else stored.leader_id
-    if leader == key.id and not around.voters.is_only_voter(key):
+    is_elected_at_once = may_stand and around.voters.is_only_voter(key) and epoch < MAX_EPOCH
+    if leader == key.id and not is_elected_at_once:
         return Resigned(epoch, key.id, (), _others(around), around.new_election_deadline_ms())
     voted = stored.voted_key
     if leader is None and voted is not None and _is_same(voted, key) and may_stand and around.is_voter:

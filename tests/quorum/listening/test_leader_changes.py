@@ -7,13 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raftlog.quorum.roles.roles import Follower, Resigned
+from raftlog.quorum.quorum_config import QuorumConfig
+from raftlog.quorum.roles.roles import Follower, Leader, Resigned
+from raftlog.quorum.roles.transitions import MAX_EPOCH
 from raftlog.quorum.seam.effects import NotifyLeaderChange, StoreElectionState
 from raftlog.quorum.seam.identity import ReceivedRequest
+from raftlog.records.files.quorum_state import QuorumStateData
 from tests.quorum.leading.leaders import ENDS, EPOCH_START, LOG_END, fetch, leader_of
 from tests.quorum.listening.following_core import EPOCH, LEADER, fetched, follower
 from tests.quorum.messages import begin_quorum_epoch_request, vote_request
-from tests.quorum.single_replica import LISTENER, SingleReplica, replica_key
+from tests.quorum.single_replica import LISTENER, SingleReplica, log_with, replica_key, voter_set_of
 
 Told = list[tuple[int, int | None]]
 
@@ -123,3 +126,27 @@ def test_changes_are_told_once_and_in_order(steps: Sequence[tuple[str, int]]) ->
             assert changes[-1] == (role.epoch, leader)
             assert len(changes) == len(set(changes))
             assert changes == sorted(changes, key=lambda change: (change[0], change[1] is not None))
+
+
+@pytest.mark.parametrize("may_vote", [True, False])
+@pytest.mark.parametrize("epoch", [1, MAX_EPOCH - 1, MAX_EPOCH])
+@pytest.mark.parametrize("others", [(), (2,)])
+def test_a_replica_that_led_before_its_start_is_not_told_that_it_leads(
+    may_vote: bool, epoch: int, others: tuple[int, ...]
+) -> None:
+    """Only an election makes it a leader: the one voter that may vote is elected at once, while there are epochs."""
+    voters = voter_set_of(map(replica_key, (1, *others)))
+    stored = QuorumStateData(1, leader_id=1, leader_epoch=epoch)
+    core = SingleReplica(
+        follower().identity, QuorumConfig(), log=log_with([(1, 1)], voters), stored=stored, may_vote=may_vote
+    )
+    listener = core.raft.register_listener()
+    core.settle()
+    core.sleep(1)
+    leads = may_vote and not others and epoch < MAX_EPOCH
+    assert isinstance(core.raft.role, Leader if leads else Resigned)
+    for each in range(2):
+        if core.deliveries:
+            core.close(core.deliveries[-1].number, core.log.end_offset.offset if each else 0)
+    assert ((epoch + 1, 1) in told(core, listener)) == leads
+    assert (epoch, 1) not in told(core, listener)
