@@ -97,7 +97,7 @@ class TracedSimulation:
 
     def __init__(self, seed: int, change_interval_ms: int | None = None) -> None:
         chance = random.Random(seed)
-        plan = attrs.evolve(draw_fault_plan(chance), kraft_version=1, upgrade_ms=0)  # A quorum that changes voters.
+        plan = attrs.evolve(draw_fault_plan(chance), kraft_version=1, upgrade_ms=0, rot=0.0)
         if change_interval_ms is not None:
             plan = attrs.evolve(plan, change_interval_ms=change_interval_ms, observers=max(plan.observers, 1))
         self.simulation = Simulation(chance, plan)

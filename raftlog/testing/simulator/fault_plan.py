@@ -27,6 +27,8 @@ class FaultPlan:
         is_cut_one_way: whether a cut stops messages in one direction only.
         crash_interval_ms: between crashes.
         armed_crashes: the share of crashes that wait until the replica has records that are not synced.
+        rot: the share of crashes after which the disk has lost records that were durable. Only one replica at a time
+            has lost any, and the others suffice for a majority.
         pause_interval_ms: between pauses of a process.
         change_interval_ms: between changes of the voters.
         kraft_version: at the start. At 0 the voters are static.
@@ -53,6 +55,7 @@ class FaultPlan:
     is_cut_one_way: bool
     crash_interval_ms: int
     armed_crashes: float
+    rot: float
     pause_interval_ms: int
     change_interval_ms: int
     kraft_version: int
@@ -89,6 +92,7 @@ def draw_fault_plan(chance: Chance) -> FaultPlan:
         is_cut_one_way=is_on(),
         crash_interval_ms=chance.choice((5_000, 9_000, 14_000)),
         armed_crashes=chance.choice((0.6, 0.95)),
+        rot=0.5 if is_on() else 0.0,
         pause_interval_ms=chance.choice((5_000, 15_000)) if is_on(0.4) else 0,
         change_interval_ms=change_interval_ms,
         kraft_version=kraft_version,

@@ -8,6 +8,7 @@ from raftlog.quorum.seam.identity import ReceivedRequest
 from raftlog.records.messages.raft.endpoints import Listener
 from raftlog.records.messages.raft.voter_messages import AddRaftVoterRequest, RemoveRaftVoterRequest
 from raftlog.testing.simulator.chance import Chance
+from raftlog.testing.simulator.checks.ledger import Ledger
 from raftlog.testing.simulator.directory import Directory
 from raftlog.testing.simulator.machine import ADMIN, Machine
 from raftlog.testing.simulator.replica_process import ReplicaProcess
@@ -17,7 +18,7 @@ from raftlog.voters.voter_set import ReplicaKey
 _TIMEOUT_MS: Final = 1000
 _ADDITION_MS: Final = 15_000
 """So long after a request to add a replica, its disk is not replaced: a leader may still write its old directory id."""
-_LEAST_VOTERS: Final = 2
+_LEAST_VOTERS: Final = 1
 """With so many voters, the operator removes none."""
 
 
@@ -39,18 +40,20 @@ class Membership:
         self._added_ms: dict[int, int] = {}
 
     def change(self, leader: ReplicaProcess, now_ms: int) -> None:
-        """Ask a replica that believes to lead to add a voter, or to remove one. Two voters remain at least.
+        """Ask a replica that believes to lead to add a voter, or to remove one. The last one remains.
 
-        One of two must not be removed, because a crash may leave the record of that on one disk only: the disk of the
-        replica that the record removes. That replica is no voter, and the other one needs its vote and cannot get it,
-        because its log is shorter. Neither is elected any more. Kafka's rules allow that; the core does not (decision
-        66), and the operator keeps to it.
+        While a disk has lost records, none is removed: the others must suffice for an election.
+
+        With Kafka's rules, the removal of one of two may leave its record on one disk only, that of the removed
+        replica. It is no voter, and the other one needs its vote and cannot get it, because its log is shorter. Neither
+        is elected any more. The core does not let it come to that (decision 66), so the operator may ask for it.
         """
         identity = leader.directory.identity
         in_force = leader.directory.ledger.voter_sets[-1].keys
-        others = [each for each in self._machines.values() if each.directory.identity.key not in in_force]
+        others = [each for each in self._machines.values() if _may_be_added(each, in_force)]
         request: AddRaftVoterRequest | RemoveRaftVoterRequest
-        if len(in_force) > _LEAST_VOTERS and (not others or self._chance.random() < 0.5):
+        may_remove = len(in_force) > _LEAST_VOTERS and not self._has_damage
+        if may_remove and (not others or self._chance.random() < 0.5):
             request = _removal(self._chance.choice(sorted(in_force)))
         elif others:
             added = self._chance.choice(others)
@@ -60,6 +63,38 @@ class Membership:
             return
         leader.raft.receive_request(request, ReceivedRequest(ADMIN, 1, identity.listener))
         self._machines[identity.key.id].settle()
+
+    def may_rot(self, machine: Machine, committed_end: int, now_ms: int) -> bool:
+        """Whether a disk may lose records that were durable, so that the other voters suffice for all that is to come.
+
+        No other disk has lost any, and no change of the voters is under way: its record may be on that disk and on one
+        of a replica that it removes. And the replica is a voter only where two others are, or is no voter, and is not
+        being added. A replica in quarantine does not vote; with fewer than two others no leader could be elected from
+        which it could fetch what it has lost.
+
+        Args:
+            machine: of the disk.
+            committed_end: of what is committed, exclusive.
+            now_ms: the present time.
+        """
+        key, ledgers = machine.directory.identity.key, self._ledgers
+        last_sets = [each.voter_sets[-1] for each in ledgers]
+        is_settled = all(each.offset < committed_end for each in last_sets)
+        is_needed = any(key in each.keys and len(each.keys) < 3 for each in last_sets)
+        is_voter = all(key in each.keys for each in last_sets)
+        is_safe = is_settled and not is_needed and not self._has_damage
+        return is_safe and (is_voter or not self._is_being_added(machine, now_ms))
+
+    @property
+    def _ledgers(self) -> list[Ledger]:
+        return [each.directory.ledger for each in self._machines.values()]
+
+    @property
+    def _has_damage(self) -> bool:
+        return any(each.is_quarantined for each in self._ledgers)
+
+    def _is_being_added(self, machine: Machine, now_ms: int) -> bool:
+        return now_ms - self._added_ms.get(machine.id, -_ADDITION_MS) < _ADDITION_MS
 
     def replace_disk(self, now_ms: int, recent_leaders: frozenset[int]) -> None:
         """Replace the disk of a replica that is a voter in no log, and is not being added, if there is one.
@@ -76,11 +111,16 @@ class Membership:
             for each in self._machines.values()
             if each.directory.identity.key not in voters
             and each.id not in told
-            and now_ms - self._added_ms.get(each.id, -_ADDITION_MS) >= _ADDITION_MS
+            and not self._is_being_added(each, now_ms)
         ]
         if others:
             machine = self._chance.choice(others)
             machine.replace_disk(self._make_directory(machine.id))
+
+
+def _may_be_added(machine: Machine, voters: frozenset[ReplicaKey]) -> bool:
+    ledger = machine.directory.ledger
+    return ledger.key not in voters and not ledger.is_quarantined
 
 
 def _removal(key: ReplicaKey) -> RemoveRaftVoterRequest:

@@ -4,9 +4,10 @@
 from collections.abc import Callable
 
 from raftlog.disk_work import DiskResult, DiskStep, DiskWork
+from raftlog.errors import QuarantinedLogError
 from raftlog.log.append_validation import CheckedBatch
 from raftlog.log.memory_log import MemoryLog
-from raftlog.log.replicated_log import LogAppendInfo
+from raftlog.log.replicated_log import LogAppendInfo, Quarantine
 from raftlog.log.retention import Retention
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.snapshot.raw import RawSnapshotWriter
@@ -28,11 +29,15 @@ class SimulatedLog(MemoryLog):
         self._ledger = ledger
         self._is_leader = False
         self._is_crashing = False
+        self._is_rotting = False
+        self._quarantine_end = 0
         self._writers: list[RawSnapshotWriter] = []
         super().__init__(retention)
 
     def append_as_leader(self, batches: bytes | memoryview, epoch: int) -> LogAppendInfo:
         """Append what this replica has built as leader."""
+        if self._quarantine_end:
+            raise QuarantinedLogError(f"the records from offset {self._end_offset} on were lost")
         self._is_leader = True
         try:
             return super().append_as_leader(batches, epoch)
@@ -45,7 +50,9 @@ class SimulatedLog(MemoryLog):
 
     def _keep_first(self, count: int) -> None:
         super()._keep_first(count)
-        if self._is_crashing:
+        if self._is_rotting:
+            self._witness.rotted(self._ledger, self._end_offset)
+        elif self._is_crashing:
             self._witness.lost(self._ledger, self._end_offset)
         else:
             self._witness.truncated(self._ledger, self._end_offset)
@@ -53,7 +60,13 @@ class SimulatedLog(MemoryLog):
     def prepare_flush(self) -> DiskWork[DiskResult[int]]:
         """Prepare ``flush``. The witness is told as the work is run, before the owner of the log knows."""
         end_offset = self._end_offset
-        return super().prepare_flush().add(DiskStep(lambda: self._witness.synced(self._ledger, end_offset)))
+
+        def note(result: DiskResult[int]) -> DiskResult[int]:
+            self._end_quarantine_at(end_offset)
+            return result
+
+        step = DiskStep(lambda: self._witness.synced(self._ledger, end_offset))
+        return super().prepare_flush().add(step).then(note)
 
     def prepare_leader_epoch(self, epoch: int) -> DiskWork[DiskResult[None]]:
         """Prepare ``initialize_leader_epoch``."""
@@ -75,7 +88,39 @@ class SimulatedLog(MemoryLog):
         self._is_crashing = True
         super().crash(kept_batch_count)
         self._is_crashing = False
+        self._quarantine_end = self._ledger.quarantine_end
         self._witness.reopened(self._ledger, self._end_offset, self._high_watermark)
+
+    # Damage
+
+    @property
+    def quarantine(self) -> Quarantine | None:
+        """What was lost; None if nothing was, or it was synced again."""
+        end_offset = self._quarantine_end
+        return Quarantine(self._end_offset, end_offset, "lost", "memory", 0) if end_offset else None
+
+    def rot(self, batch_count: int) -> None:
+        """Lose the last batches, which were durable, and open the log again. It is in quarantine then.
+
+        Args:
+            batch_count: how many, from 1 to all.
+        """
+        self._is_rotting = True
+        self._keep_first(len(self._batches) - batch_count)
+        self._is_rotting = False
+        self.crash()
+
+    def _end_quarantine_at(self, end_offset: int) -> None:
+        """End the quarantine if that is an offset, exclusive, up to which the log was durable, or a later one."""
+        if end_offset >= self._quarantine_end:
+            self._quarantine_end = 0
+
+    @property
+    def batch_count(self) -> int:
+        """How many batches the log has."""
+        return len(self._batches)
+
+    # The end of a process
 
     def end_work(self) -> None:
         """Finish the work that was run, and forget the work that was not, because the process has ended."""
@@ -103,9 +148,12 @@ class SimulatedLog(MemoryLog):
     def _restart_at(self, offset: int) -> None:
         super()._restart_at(offset)
         self._witness.restarted(self._ledger, offset)
+        self._end_quarantine_at(offset)
 
     def prepare_delete_before_snapshot(self, snapshot_id: OffsetAndEpoch) -> DiskWork[DiskResult[bool]]:
-        """Prepare ``delete_before_snapshot``."""
+        """Prepare ``delete_before_snapshot``; a log in quarantine keeps all."""
+        if self._quarantine_end:
+            return self._finished(False)
 
         def note(result: DiskResult[bool]) -> DiskResult[bool]:
             if result.value:

@@ -89,6 +89,7 @@ class ScheduleOutcome:
         restarts: how often a log was replaced by a snapshot that was fetched.
         crashes: how many processes crashed.
         lossy_crashes: how many of them lost records that were not synced.
+        quarantines: how many of them lost records that were.
         events: how many events there were.
         healed_ms: how long the quorum took to recover when the faults had ended.
         trace: equal for all runs of a seed.
@@ -108,6 +109,7 @@ class ScheduleOutcome:
     upgrades: int
     crashes: int
     lossy_crashes: int
+    quarantines: int
     events: int
     healed_ms: int
     trace: int
@@ -203,6 +205,7 @@ class Simulation:
             upgrades=self.replay.in_force_before(self.history.end_offset).kraft_version - self.plan.kraft_version,
             crashes=sum(each.crash_count for each in self.machines.values()),
             lossy_crashes=sum(each.lossy_crash_count for each in self.machines.values()),
+            quarantines=self.witness.counts["quarantines"],
             events=self.timeline.event_count,
             healed_ms=healed_ms,
             trace=self.timeline.trace,
@@ -275,8 +278,16 @@ class Simulation:
     def crashed(self, machine: Machine, process: ReplicaProcess) -> None:
         """Have a machine that has crashed started again, soon or after a while."""
         self.workload.crashed(process)
+        if self.plan.rot and not self._is_healing and self._chance.random() < self.plan.rot:
+            self._rot(machine)
         down_ms = exponential_ms(self._chance, self._chance.choice((50, 1000)))
         self.timeline.after(1 + down_ms, machine.start)
+
+    def _rot(self, machine: Machine) -> None:
+        """Let a disk lose records that were durable, unless that may be one disk too many."""
+        log, now_ms = machine.directory.log, self.timeline.now_ms
+        if log.batch_count and self._membership.may_rot(machine, self.history.end_offset, now_ms):
+            log.rot(min(log.batch_count, 1 + exponential_ms(self._chance, 10)))
 
     def _cut(self) -> None:
         ids = list(self.machines)
@@ -345,6 +356,8 @@ class Simulation:
         ledgers = [each.directory.ledger for each in self.machines.values()]
         leaders = [each for each in self.running if isinstance(each.raft.role, Leader)]
         end_offset, start_offset = ledgers[0].end_offset, max(each.start_offset for each in ledgers)
+        if any(each.is_quarantined for each in ledgers):
+            return False
         is_level = all(each.durable_end == end_offset == each.end_offset == each.high_watermark for each in ledgers)
         if len(leaders) != 1 or not is_level:
             return False

@@ -274,6 +274,16 @@ _OWN: Final = (
         "a late answer, or a second one, is ignored",
         swapped(LocalReplica, "__init__", _expecting_each_answer),
     ),
+    _bug(
+        "votes-in-quarantine",
+        "a replica that has lost records does not vote",
+        instead_of_property(LocalReplica, "may_stand", lambda core: core.may_vote),
+    ),
+    _bug(
+        "counted-in-quarantine",
+        "a replica that has lost records is not counted",
+        instead_of_property(LocalReplica, "fetching_id", lambda core: core.identity.key.id),
+    ),
     _bug("no-pause", "what is due is done once", swapped(acting, "deadline_ms", _at_once)),
 )
 _OF_CATALOGUE: Final = (

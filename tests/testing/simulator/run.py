@@ -75,6 +75,7 @@ class Totals:
             "upgrades",
             "crashes",
             "lossy_crashes",
+            "quarantines",
             "events",
         ):
             self.sums[name] += getattr(outcome, name)

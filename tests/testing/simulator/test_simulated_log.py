@@ -3,7 +3,10 @@
 
 from typing import Any, cast
 
+import pytest
+
 from raftlog.disk_work import DiskWork
+from raftlog.errors import QuarantinedLogError
 from raftlog.log.replicated_log import ReplicatedLog
 from raftlog.log.retention import Retention
 from raftlog.offsets import OffsetAndEpoch
@@ -34,8 +37,8 @@ class SimulatedHarness:
 
     def __init__(self, retention: Retention) -> None:
         self.recorder = Recorder()
-        ledger = QuorumDisks(1).ledgers[1]
-        self.simulated = SimulatedLog(cast("Any", self.recorder), ledger, retention)
+        self.ledger = QuorumDisks(1).ledgers[1]
+        self.simulated = SimulatedLog(cast("Any", self.recorder), self.ledger, retention)
 
     @property
     def log(self) -> ReplicatedLog:
@@ -50,6 +53,11 @@ class SimulatedHarness:
     def crash(self) -> None:
         """Lose what is not durable, and open the log again."""
         self.simulated.crash()
+
+    def rot(self, batch_count: int) -> None:
+        """Lose batches that were durable. The recorder does not write that into the ledger."""
+        self.ledger.quarantine_end = self.ledger.durable_end
+        self.simulated.rot(batch_count)
 
 
 class TestSimulatedLog(ReplicatedLogContract):
@@ -127,3 +135,62 @@ def freeze(log: SimulatedLog, snapshot_id: OffsetAndEpoch) -> DiskWork[int]:
     assert raw is not None
     level = KRaftVersion.KRAFT_VERSION_0
     return RecordsSnapshotWriter(raw, 0, last_contained_log_timestamp=0, kraft_version=level).prepare_freeze(0)
+
+
+def rotten_log(lost: int = 2) -> SimulatedHarness:
+    """Return a log of four batches, of one record each, that has lost the last ones."""
+    harness = SimulatedHarness(Retention(max_bytes=0, max_age_ms=None))
+    log = harness.simulated
+    for offset in range(4):
+        log.append_as_leader(raft_batch(offset, 1), 1)
+    log.update_high_watermark(4)
+    log.flush()
+    harness.ledger.durable_end = 4
+    harness.rot(lost)
+    return harness
+
+
+@pytest.mark.parametrize("lost", [1, 4])
+def test_a_log_that_rots_is_in_quarantine(lost: int) -> None:
+    """It names what was lost, is no leader's, and is whole when it is flushed up to where it was durable."""
+    harness = rotten_log(lost)
+    log = harness.simulated
+    for offset in range(4 - lost, 4):
+        found = log.quarantine
+        assert found is not None
+        assert (found.first_bad_offset, found.durable_end_offset, log.end_offset.offset) == (offset, 4, offset)
+        with pytest.raises(QuarantinedLogError):
+            log.append_as_leader(raft_batch(offset, 1), 1)
+        log.append_as_follower(raft_batch(offset, 1), 1)
+        assert log.quarantine is not None
+        log.prepare_flush().complete()
+    assert log.quarantine is None
+    log.append_as_leader(raft_batch(4, 1), 1)
+
+
+def test_a_snapshot_ends_the_quarantine_of_a_log() -> None:
+    """If it ends where the log was durable; until then nothing is deleted."""
+    harness = rotten_log()
+    log = harness.simulated
+    freeze(log, OffsetAndEpoch(1, 1)).complete()
+    assert not log.delete_before_snapshot(OffsetAndEpoch(1, 1))
+    for end in (3, 4):
+        assert log.quarantine is not None
+        freeze(log, OffsetAndEpoch(end, 1)).complete()
+        assert log.truncate_to_latest_snapshot()
+    assert log.quarantine is None
+
+
+def test_a_crash_keeps_a_quarantine() -> None:
+    """Unless the disk has synced all by then, and the process was not told."""
+    harness = rotten_log(1)
+    log = harness.simulated
+    log.append_as_follower(raft_batch(3, 1), 1)
+    log.crash()
+    assert log.quarantine is not None
+    log.append_as_follower(raft_batch(3, 1), 1)
+    log.prepare_flush().run()
+    harness.ledger.quarantine_end = 0
+    assert log.quarantine is not None
+    log.crash()
+    assert log.quarantine is None

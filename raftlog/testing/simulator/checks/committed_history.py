@@ -9,11 +9,15 @@ candidates without it.
 The voters are those in force at the end of what is committed, or any set that the log of that epoch names after that:
 the leader counts by the last one in its log, committed or not.
 
+A disk that loses what it had synced does not change what is committed: its replica does not vote before it has synced
+up to there again, so that two majorities still meet in a voter that has the record. What it syncs until then does not
+count.
+
 Source: Raft (Ongaro) 5.4.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.testing.simulator.checks.ledger import Ledger, NamedVoters, StoredBatch
@@ -39,6 +43,7 @@ class CommittedHistory:
         self._by_base_offset: dict[int, StoredBatch] = {}
         self.end_offset = 0
         self.leaders: dict[int, Ledger] = {}
+        self._lost_sets: dict[int, list[NamedVoters]] = {}
         self.latest_epoch = 0
 
     def note_batch(self, batch: StoredBatch, before: StoredBatch | None, content: RecordBatch) -> None:
@@ -68,6 +73,7 @@ class CommittedHistory:
         if known is not None:
             check(known is leader, "one-leader-per-epoch", "epoch {}: {} and {}", epoch, known.key, leader.key)
             return
+        check(not leader.is_quarantined, "quarantine", "{} leads epoch {}", leader.key, epoch)
         self.leaders[epoch] = leader
         self.latest_epoch = max(self.latest_epoch, epoch)
         last = next((each for each in reversed(self._commits) if each.epoch < epoch), None)
@@ -76,7 +82,9 @@ class CommittedHistory:
             check(found == last, "leader-completeness", "leader {} of epoch {}: {}", leader.key, epoch, found)
 
     def note_synced(self, ledger: Ledger) -> None:
-        """Note that a replica has synced its log."""
+        """Note that a replica has synced its log. In quarantine that counts for nothing."""
+        if ledger.is_quarantined:
+            return
         last = ledger.batch_before(ledger.durable_end)
         if last is None or ledger.requested_epoch > last.epoch or last.next_offset != ledger.durable_end:
             return
@@ -89,13 +97,18 @@ class CommittedHistory:
         synced, leader = self._synced.get(epoch), self.leaders.get(epoch)
         if synced is None or leader is None:
             return
-        for voters in self._sets_in_force(leader):
+        for voters in self._sets_in_force(self._lost_sets.get(epoch, leader.voter_sets)):
             reached = _majority_end(synced, voters.keys)
             if reached > self.end_offset:
-                self._commit(reached, next(log for end, log in synced.values() if end >= reached))
+                self._commit(reached, _holder(synced, reached))
 
-    def _sets_in_force(self, leader: Ledger) -> Iterable[NamedVoters]:
-        sets = leader.voter_sets
+    def note_rotting(self, ledger: Ledger) -> None:
+        """Note that a disk is about to lose records: the leader has counted by the voter sets that are among them."""
+        for epoch, leader in self.leaders.items():
+            if leader is ledger:
+                self._lost_sets.setdefault(epoch, list(ledger.voter_sets))
+
+    def _sets_in_force(self, sets: Sequence[NamedVoters]) -> Iterable[NamedVoters]:
         if len(sets) == 1:
             return sets
         first = sum(each.offset < self.end_offset for each in sets) - 1
@@ -146,6 +159,11 @@ class CommittedHistory:
 
 def _next_offset(batch: StoredBatch) -> int:
     return batch.next_offset
+
+
+def _holder(synced: dict[ReplicaKey, tuple[int, Ledger]], end_offset: int) -> Ledger:
+    """Return a log that was synced up to an offset, exclusive, and has not lost that since."""
+    return next(log for end, log in synced.values() if end >= end_offset and log.end_offset >= end_offset)
 
 
 def _majority_end(synced: dict[ReplicaKey, tuple[int, Ledger]], voters: frozenset[ReplicaKey]) -> int:

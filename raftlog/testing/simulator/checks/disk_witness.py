@@ -86,7 +86,7 @@ class DiskWitness:
 
     def synced(self, ledger: Ledger, end_offset: int) -> None:
         """Note that a log is durable up to an offset, exclusive."""
-        ledger.durable_end = end_offset
+        ledger.synced_to(end_offset)
         self.history.note_synced(ledger)
 
     def asked_to_truncate(self, ledger: Ledger) -> None:
@@ -113,6 +113,14 @@ class DiskWitness:
     def lost(self, ledger: Ledger, end_offset: int) -> None:
         """Note that a log has lost what was not durable, in a crash."""
         assert end_offset >= ledger.durable_end
+        ledger.cut(end_offset)
+
+    def rotted(self, ledger: Ledger, end_offset: int) -> None:
+        """Note that a disk has lost batches that were durable. From now on the directory is in quarantine."""
+        assert end_offset < ledger.durable_end
+        self.counts["quarantines"] += 1
+        self.history.note_rotting(ledger)
+        ledger.quarantine_end = max(ledger.quarantine_end, ledger.durable_end)
         ledger.cut(end_offset)
 
     def raised_high_watermark(self, ledger: Ledger, offset: int) -> None:
@@ -167,7 +175,8 @@ class DiskWitness:
             named_at = offset - 1 if in_force.kraft_version else -1  # At 0 it names no voters.
             ledger.voter_sets = [NamedVoters(named_at, in_force.keys)]
             ledger.levels = [(named_at, in_force.kraft_version)]
-        ledger.durable_end = ledger.high_watermark = offset
+        ledger.synced_to(offset)
+        ledger.high_watermark = offset
         self._check_start(ledger)
 
     def _check_start(self, ledger: Ledger) -> None:

@@ -53,6 +53,8 @@ class Ledger:
         snapshots: the ids of those that the directory has, in order.
         epoch_start: the last epoch that this replica has begun as leader, and the log end at that time.
         durable_end: exclusive: the batches below survive a crash.
+        quarantine_end: the durable end, exclusive, when the disk lost batches below it; 0 if it has lost none, or the
+            log was synced up to there again.
         high_watermark: of the log in this run of the process, exclusive.
         requested_epoch: of the latest election state that the disk was given to store, in this run or before.
         truncating_epoch: of this replica when its core asked for the last truncation.
@@ -68,6 +70,7 @@ class Ledger:
     snapshots: tuple[OffsetAndEpoch, ...] = ()
     epoch_start: tuple[int, int] = (-1, 0)
     durable_end: int = 0
+    quarantine_end: int = 0
     high_watermark: int = 0
     requested_epoch: int = 0
     truncating_epoch: int = 0
@@ -97,6 +100,17 @@ class Ledger:
             return self.before_start
         index = self.index_of(end_offset - 1)
         return self.batches[index] if index < len(self.batches) and end_offset > self.start_offset else None
+
+    @property
+    def is_quarantined(self) -> bool:
+        """Whether the disk lost batches that were durable, and has not synced up to there again."""
+        return self.quarantine_end > 0
+
+    def synced_to(self, end_offset: int) -> None:
+        """Note up to where the log is durable, exclusive."""
+        self.durable_end = end_offset
+        if end_offset >= self.quarantine_end:
+            self.quarantine_end = 0
 
     def cut(self, end_offset: int) -> None:
         """Drop all batches from an offset on."""

@@ -37,6 +37,7 @@ from raftlog.testing.simulator.checks.ledger import Ledger
 from raftlog.testing.simulator.violation import check
 
 _NO_EPOCH: Final = -1
+_NO_ID: Final = -1
 
 
 def _of_its_partition(message: Any) -> int:
@@ -92,6 +93,8 @@ class PromiseCheck:
         """Check a request that is sent now."""
         epoch = NAMED_EPOCHS[type(request)](request)
         self._check_epoch(sender, epoch)
+        if sender.is_quarantined:
+            _check_quarantine(sender, request)
         if isinstance(request, FetchRequest):
             asked = request.topics[0].partitions[0]
             is_durable = asked.fetch_offset <= sender.durable_end
@@ -121,6 +124,7 @@ class PromiseCheck:
         check(is_committed, "high-watermark-is-committed", "{}: {}", sender.key, high_watermark)
 
     def _granted(self, voter: Ledger, ballot: VoteRequestPartitionData) -> None:
+        check(not voter.is_quarantined, "quarantine", "{} votes for {}", voter.key, ballot)
         if not ballot.pre_vote:
             self._check_vote(voter, ballot.replica_epoch, ballot.replica_id)
             self._witness.voted(voter, ballot.replica_epoch, ballot.replica_id)
@@ -141,3 +145,15 @@ class PromiseCheck:
             last = sender.batch_before(sender.durable_end)
             known = max(known, last.epoch if last is not None else 0)
         check(epoch <= known, "stored-before-sent", "{} names epoch {}", sender, epoch)
+
+
+def _check_quarantine(sender: Ledger, request: RaftRequest) -> None:
+    """Check that a replica that has lost records does not stand or lead, and that its Fetch counts for nobody."""
+    is_quiet = not isinstance(request, VoteRequest | BeginQuorumEpochRequest)
+    check(is_quiet, "quarantine", "{} sends {}", sender.key, request)
+    fetching_id = _NO_ID
+    if isinstance(request, FetchRequest):
+        fetching_id = request.replica_state.replica_id
+    elif isinstance(request, FetchSnapshotRequest):
+        fetching_id = request.replica_id
+    check(fetching_id == _NO_ID, "quarantine", "{} names itself in {}", sender.key, request)

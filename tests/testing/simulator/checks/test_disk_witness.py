@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.batches.batch import RecordBatch
 from raftlog.records.batches.control_batch import write_control_batch
 from raftlog.records.files.quorum_state import QuorumStateData
@@ -179,3 +180,78 @@ def test_majorities_of_successive_voter_sets_meet() -> None:
     disks.lead(1, 1)
     with pytest.raises(ViolationError, match="voter-sets-overlap"):
         name_voters(disks, range(3, 6))
+
+
+def rotten_disks() -> QuorumDisks:
+    """Return three disks with two batches on the first one, which was synced, and has lost the second batch."""
+    disks = QuorumDisks(3)
+    disks.lead(2, 1)
+    disks.append((1, 2), 1, 2)
+    disks.sync(1)
+    disks.witness.rotted(disks.ledgers[1], 1)
+    return disks
+
+
+def test_a_quarantine_ends_where_the_log_was_durable() -> None:
+    """Not one batch before; a crash, and further losses, change nothing in that."""
+    disks = rotten_disks()
+    ledger = disks.ledgers[1]
+    disks.witness.reopened(ledger, 1, 0)
+    disks.witness.rotted(ledger, 0)
+    disks.append((1,), 1)
+    disks.sync(1)
+    assert ledger.is_quarantined
+    disks.append((1,), 1)
+    assert ledger.is_quarantined
+    disks.sync(1)
+    assert not ledger.is_quarantined
+    assert disks.witness.counts["quarantines"] == 2
+
+
+def test_a_snapshot_ends_a_quarantine() -> None:
+    """A log that restarts at the end of one, where it was durable or later, lacks nothing."""
+    disks = rotten_disks()
+    disks.sync(2, 1)
+    disks.append((3,), 1, 2)
+    disks.sync(3)
+    assert disks.committed_end == 2
+    ledger = disks.ledgers[1]
+    ledger.snapshots = (OffsetAndEpoch(2, 1),)
+    disks.witness.restarted(ledger, 2)
+    assert not ledger.is_quarantined
+
+
+def test_a_replica_in_quarantine_does_not_count() -> None:
+    """What it syncs commits nothing until it is whole; what it had synced before has counted."""
+    disks = QuorumDisks(3)
+    disks.lead(2, 1)
+    disks.append((1, 2), 1, 2)
+    disks.sync(1)
+    disks.enter(1, 2)
+    disks.lead(2, 2)
+    disks.witness.rotted(disks.ledgers[1], 0)
+    for ledger in (disks.ledgers[1], disks.ledgers[2]):
+        ledger.cut(0)
+    disks.append((1, 2), 2, 1)
+    disks.sync(1, 2)
+    assert disks.committed_end == 0
+    disks.append((1, 2), 2, 1)
+    disks.sync(1)
+    assert disks.committed_end == 1
+    disks.sync(2)
+    assert disks.committed_end == 2
+
+
+def test_what_a_lost_log_had_synced_is_committed() -> None:
+    """The leader may have been told; another disk has the records."""
+    disks = rotten_disks()
+    disks.sync(2)
+    assert disks.committed_end == 2
+    assert len(disks.committed) == 2
+
+
+def test_a_replica_in_quarantine_does_not_lead() -> None:
+    """An epoch that it begins is a violation."""
+    disks = rotten_disks()
+    with pytest.raises(ViolationError, match="quarantine"):
+        disks.lead(1, 2)

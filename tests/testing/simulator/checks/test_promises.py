@@ -18,6 +18,7 @@ from raftlog.records.messages.raft.voter_messages import (
 )
 from raftlog.testing.simulator.checks.promises import NAMED_EPOCHS, PromiseCheck
 from raftlog.testing.simulator.violation import ViolationError
+from raftlog.voters.voter_set import ReplicaKey
 from tests.quorum.messages import (
     add_voter_request,
     begin_quorum_epoch_request,
@@ -215,3 +216,57 @@ def test_other_messages_name_a_committed_high_watermark(disks: QuorumDisks, prom
         promises.request_sent(ledger, fetch_request(ONE, 1, END, high_watermark=1))
     with pytest.raises(ViolationError, match="high-watermark-is-committed"):
         promises.response_sent(ledger, question, described(1, high_watermark=1))
+
+
+def rot(disks: QuorumDisks) -> None:
+    """Let the disk of replica 1 lose one of two batches of epoch 1."""
+    store(disks, leader_epoch=1, leader_id=1)
+    disks.append((1,), 1, 2)
+    disks.sync(1)
+    disks.witness.rotted(disks.ledgers[1], 1)
+
+
+BY_CANDIDATES_AND_LEADERS: typing.Final[tuple[RaftRequest, ...]] = (
+    vote_request(ONE, 1, END, is_pre_vote=True),
+    vote_request(ONE, 1, END),
+    begin_quorum_epoch_request(1, 1),
+    fetch_request(ONE, 1, END, high_watermark=0),
+    fetch_snapshot_request(ONE, 1, OffsetAndEpoch(3, 1)),
+)
+
+
+@pytest.mark.parametrize("request_", BY_CANDIDATES_AND_LEADERS, ids=lambda each: type(each).__name__)
+def test_a_replica_in_quarantine_neither_stands_nor_leads_nor_counts(
+    disks: QuorumDisks, promises: PromiseCheck, request_: RaftRequest
+) -> None:
+    """It asks for no votes, and announces nothing; its id is in no Fetch. When it is whole, all of that is right."""
+    rot(disks)
+    ledger = disks.ledgers[1]
+    with pytest.raises(ViolationError, match="quarantine"):
+        promises.request_sent(ledger, request_)
+    disks.append((1,), 1)
+    disks.sync(1)
+    promises.request_sent(ledger, request_)
+
+
+def test_a_replica_in_quarantine_fetches_without_its_id(disks: QuorumDisks, promises: PromiseCheck) -> None:
+    """Nobody is counted for such a Fetch."""
+    rot(disks)
+    nameless = ReplicaKey(-1, ONE.directory_id)
+    promises.request_sent(disks.ledgers[1], fetch_request(nameless, 1, END, high_watermark=0))
+    promises.request_sent(disks.ledgers[1], fetch_snapshot_request(nameless, 1, OffsetAndEpoch(3, 1)))
+
+
+@pytest.mark.parametrize("is_pre_vote", [False, True])
+def test_a_replica_in_quarantine_does_not_vote(disks: QuorumDisks, promises: PromiseCheck, is_pre_vote: bool) -> None:
+    """It may refuse; when it is whole, it may grant."""
+    rot(disks)
+    store(disks, leader_epoch=2, voted_id=2)
+    ledger, request = disks.ledgers[1], vote_request(TWO, 2, END, is_pre_vote=is_pre_vote)
+    promises.response_sent(ledger, request, vote_response(is_granted=False, epoch=2))
+    granted = vote_response(is_granted=True, epoch=2)
+    with pytest.raises(ViolationError, match="quarantine"):
+        promises.response_sent(ledger, request, granted)
+    disks.append((1,), 1)
+    disks.sync(1)
+    promises.response_sent(ledger, request, granted)
