@@ -2,6 +2,7 @@
 """Drivers over real logs and stores: nothing that was acknowledged is lost when replicas are killed."""
 
 import concurrent.futures
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from raftlog.quorum.driving.ports import Executor
 from raftlog.quorum.seam.effects import AppendOutcome, SendRequest, SendResponse
+from raftlog.records.files.property_files import MetaProperties, write_meta_properties
 from raftlog.records.messages.raft.election_messages import BeginQuorumEpochRequest, VoteRequest, VoteResponse
 from raftlog.records.messages.raft.fetch_messages import FetchRequest
 from raftlog.storage.local_file_system import LocalFileSystem
@@ -20,6 +22,8 @@ from raftlog.testing.file_system.crash_states import CrashModel, picked_state
 from raftlog.testing.file_system.memory_file_system import MemoryFileSystem
 from tests.quorum.driving.driven_replicas import ByHand
 from tests.quorum.driving.file_cluster import SMALL, FileCluster
+from tests.quorum.messages import CLUSTER
+from tests.quorum.single_replica import replica_key
 from tests.tools.console import run
 
 
@@ -60,9 +64,14 @@ def test_nothing_acknowledged_is_lost_when_leaders_are_killed(tmp_path: Path, ex
         assert [each for each in values if each in acknowledged] == acknowledged
     assert len({bytes(repr(each.values()), "utf-8") for each in cluster.running.values()}) == 1
     cluster.close()
-    paths = [cluster.directory(each) for each in cluster.voter_ids]
+    for each in cluster.voter_ids:  # As a node has it: the directory of the log in a directory that names the node.
+        node = tmp_path / "nodes" / f"{each}"
+        shutil.copytree(cluster.directory(each), node / "__cluster_metadata-0")
+        key = replica_key(each)
+        meta = MetaProperties(1, cluster_id=CLUSTER, node_id=key.id, directory_id=key.directory_id)
+        (node / "meta.properties").write_bytes(write_meta_properties(meta))
     for verb in ("verify", "quorum"):
-        done = run(verb, *paths)
+        done = run(verb, tmp_path / "nodes")
         assert done.exit_code == 0, done.text
 
 
