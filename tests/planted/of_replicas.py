@@ -208,6 +208,36 @@ def shorter_replica(ground: Ground) -> Spot:
     return Spot(log, offset=end_offset)
 
 
+@FAULTS.kind("committed-lost", on=QUORUMS)
+def voters_cut_below_a_snapshot(ground: Ground) -> Spot:
+    """All voters lack the last records of a snapshot that another node has; their files are sound."""
+    removed = {"dynamic": "n1", "wire": "n2"}.get(ground.root.name)
+    voters = [directory for directory in ground.root.iterdir() if directory.name not in {"n101", removed}]
+    snapshot = max(ground.files(f"n101/{METADATA}/*.checkpoint"), key=lambda path: path.name)
+    end = int(snapshot.name[:20]) - ground.between(1, 9)
+    for directory in voters:
+        _cut(directory / METADATA, end)
+    logs = [max((directory / METADATA).glob("*.log")) for directory in voters]
+    return Spot(min(logs, key=lambda log: (Segment(log).view(-1).next_offset, log)), offset=None)
+
+
+def _cut(log: Path, end: int) -> None:
+    """Let a log end at an offset, or at the end of the batch before it, with all files beside it."""
+    for path in sorted(log.glob("*.log")):
+        segment = Segment(path)
+        segment.batches = [
+            batch for batch, view in zip(segment.batches, segment.views(), strict=True) if view.next_offset <= end
+        ]
+        if segment.batches:
+            segment.save()
+        else:
+            for beside in log.glob(f"{path.stem}.*"):
+                beside.unlink()
+    for path in (*log.glob("*.snapshot"), *log.glob("*.checkpoint")):
+        if int(path.name[:20]) > end:
+            path.unlink()
+
+
 def _second_replica(ground: Ground, partition: str = "c-none-0") -> Segment:
     """Give another broker a replica of each partition, and return the first segment of its replica of one."""
     return Segment(_second_directory(ground, node="2") / partition / "00000000000000000000.log")

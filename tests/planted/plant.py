@@ -57,6 +57,14 @@ class Planted:
         return "\n".join(lines)
 
 
+FOLLOWS: Final = frozenset({"committed-lost"})
+"""Rules of the verdict on a whole quorum, which follows from a fault of one file; it is compared in ``facts``."""
+
+
+def _is_alarm(finding: Finding) -> bool:
+    return finding.severity is not Severity.HARMLESS and finding.rule not in FOLLOWS
+
+
 NAMED_ELSEWHERE: Final = frozenset({"segment-twice", "epochs-missing", "partition-missing", "election-copies"})
 """Rules whose findings name another file, or a directory, than the files that the rule is checked on."""
 
@@ -106,7 +114,7 @@ class Field:
         spot = fault.plant(Ground(root, f"{fault.name} {place}"))
         said = [finding for finding in self.audit(root) if finding not in clean]
         found = next((each for each in said if each.rule in fault.rules and spot.is_named_by(each)), None)
-        alarms = (each for each in said if each is not found and each.severity is not Severity.HARMLESS)
+        alarms = (each for each in said if each is not found and _is_alarm(each))
         return Planted(fault, place, name, spot, found, tuple(alarms))
 
     def clean(self, name: str) -> frozenset[Finding]:

@@ -17,6 +17,8 @@ from raftlog.storage.reading.file_source import open_source
 from raftlog.tools.auditing.batch_reader import read_batches
 from raftlog.tools.auditing.evidence import PartitionEvidence, group_by_place
 from raftlog.tools.auditing.history.divergence import Divergence, DivergenceKind, Side, divergences
+from raftlog.tools.auditing.history.lost_branches import proof_of_branch
+from raftlog.tools.auditing.history.verdict_words import proof_text
 from raftlog.tools.auditing.judgement.replica_rules import describe
 from raftlog.tools.auditing.survey.tasks import find_tasks
 from raftlog.tools.catalogue.audit_rules import UNREADABLE_RULES
@@ -167,13 +169,35 @@ def _pairs(
 
 def _compare(left: PartitionEvidence, right: PartitionEvidence, given: argparse.Namespace) -> Severity:
     """Write how two replicas differ, and return the worst severity of the differences."""
-    found = list(divergences(left, right, read_batches))
+    found = [_verdict(divergence, left, right) for divergence in divergences(left, right, read_batches)]
     write_facts(given.format, list(_facts(left, right, found, found if given.all else found[:1])))
-    return max((SEVERITIES[divergence.kind] for divergence in found), default=Severity.HARMLESS)
+    return max((each.severity for each in found), default=Severity.HARMLESS)
+
+
+@attrs.frozen
+class _Judged:
+    """A difference, how serious it is, and its description."""
+
+    of: Divergence
+    severity: Severity
+    reason: str
+
+
+def _verdict(divergence: Divergence, left: PartitionEvidence, right: PartitionEvidence) -> _Judged:
+    """Judge a difference: a fork is a loss if the side of the later epoch went on without what is proven."""
+    severity, reason = SEVERITIES[divergence.kind], describe(divergence)
+    if divergence.kind is DivergenceKind.CONFLICTING_EPOCH:
+        is_left_later = left.last_epoch > right.last_epoch
+        kept, newest = (right, divergence.left) if is_left_later else (left, divergence.right)
+        proof = proof_of_branch(kept, divergence.offset, newest.epoch, [left, right])
+        if proof is not None:
+            severity = Severity.DATA_LOSS
+            reason += f"; but {proof_text(proof)} proves that what {_directory(kept)} has was committed"
+    return _Judged(divergence, severity, reason)
 
 
 def _facts(
-    left: PartitionEvidence, right: PartitionEvidence, found: Sequence[Divergence], shown: Sequence[Divergence]
+    left: PartitionEvidence, right: PartitionEvidence, found: Sequence[_Judged], shown: Sequence[_Judged]
 ) -> Iterator[Fact]:
     common = {
         **path_member("topic", left.place.topic),
@@ -188,14 +212,15 @@ def _facts(
     verdict = "equal" if not found else f"{len(found)} differences" if len(found) > 1 else "1 difference"
     more = "; --all shows the rest" if len(found) > len(shown) else ""
     yield Fact([*ends, f"  {verdict}{more}"], "comparison", {**common, "divergences": len(found)})
-    for divergence in shown:
-        yield _fact(divergence, common)
+    for judged in shown:
+        yield _fact(judged, common)
 
 
-def _fact(divergence: Divergence, common: dict[str, Any]) -> Fact:
+def _fact(judged: _Judged, common: dict[str, Any]) -> Fact:
+    divergence = judged.of
     difference = _byte_difference(divergence)
     epoch = "" if divergence.epoch is None else f", epoch {divergence.epoch}"
-    lines = [f"  {divergence.kind.value} at offset {divergence.offset}{epoch}: {describe(divergence)}"]
+    lines = [f"  {divergence.kind.value} at offset {divergence.offset}{epoch}: {judged.reason}"]
     for name, side in (("left", divergence.left), ("right", divergence.right)):
         if side.position is not None:
             lines.append(f"    {name}: position {side.position} of {side.path}")
@@ -204,11 +229,11 @@ def _fact(divergence: Divergence, common: dict[str, Any]) -> Fact:
     members = {
         **common,
         "divergence": divergence.kind.value,
-        "severity": SEVERITIES[divergence.kind].value,
+        "severity": judged.severity.value,
         "offset": divergence.offset,
         "end_offset": divergence.end_offset,
         "epoch": divergence.epoch,
-        "reason": describe(divergence),
+        "reason": judged.reason,
         "left_batch": _side_json(divergence.left),
         "right_batch": _side_json(divergence.right),
         "first_differing_byte": None if difference is None else attrs.asdict(difference),

@@ -362,6 +362,14 @@ _REPLICAS = (
         "a fork before the end of a snapshot of that branch",
     ),
     Rule(
+        "committed-lost",
+        _DATA_LOSS,
+        Subject.RAFT_REPLICAS,
+        "a majority of the voters has what is proven to be committed, and a leader what it wrote",
+        "raftlog",
+        "all voters end at offset 205, but an observer has a snapshot that ends at 223",
+    ),
+    Rule(
         "replica-behind",
         _HARMLESS,
         Subject.REPLICAS,

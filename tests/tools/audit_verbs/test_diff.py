@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
+from raftlog.records.batches.control_batch import write_control_batch
+from raftlog.records.messages.control import LeaderChangeMessage, Voter
 from tests.checkout import ROOT
 from tests.golden_files import GOLDEN
+from tests.tools.auditing.made_segments import data_batch
 from tests.tools.console import run
 
 QUORUM = GOLDEN / "dynamic-quorum/data"
@@ -139,3 +142,35 @@ def test_odd_names(tmp_path: Path) -> None:
     assert os.fsencode(tmp_path) + b"/\xff\\x1b/__cluster_metadata-0: offsets" in outcome.output
     left = run("diff", "--format", "jsonl", odd, QUORUM / "n2").objects[0]["left_base64"]
     assert base64.b64decode(left) == os.fsencode(odd / PARTITION)
+
+
+def _forked(root: Path) -> tuple[Path, Path]:
+    """Two log directories: the second one left the first at offset 23, in a later epoch."""
+    logs = {}
+    for name, epochs in (("a", (1, 1, 1)), ("b", (1, 1, 2))):
+        batches, offset = [], 0
+        for number, epoch in enumerate(epochs):
+            opens = number == 0 or epoch != epochs[number - 1]
+            if opens:
+                leader = LeaderChangeMessage(epoch, (Voter(1), Voter(2)), (Voter(1), Voter(2)))
+                batches.append(write_control_batch([leader], base_offset=offset, epoch=epoch, timestamp=1))
+                offset += 1
+            batches.append(data_batch(offset, epoch, 11, 1))
+            offset += 11
+        logs[name] = root / name / PARTITION
+        logs[name].mkdir(parents=True)
+        (logs[name] / f"{0:020}.log").write_bytes(b"".join(batches))
+    return logs["a"], logs["b"]
+
+
+@pytest.mark.parametrize(("end", "is_loss"), [(23, False), (24, True)])
+def test_a_fork_below_a_snapshot_is_a_loss(end: int, is_loss: bool, tmp_path: Path) -> None:
+    """A fork is suspicious, unless a snapshot proves that the side of the earlier epoch had been committed."""
+    kept, left = _forked(tmp_path)
+    (kept / f"{end:020}-{1:010}.checkpoint").write_bytes(b"")
+    outcome = run("diff", kept.parent, left.parent, "--format", "jsonl")
+    (fork,) = _diff(kept.parent, left.parent)
+
+    assert (fork["divergence"], fork["offset"]) == ("conflicting epoch", 23)
+    assert (fork["severity"], outcome.exit_code) == (("data-loss", 2) if is_loss else ("suspicious", 3))
+    assert ("proves that what" in str(fork["reason"])) is is_loss

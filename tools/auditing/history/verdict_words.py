@@ -35,10 +35,11 @@ def quorum_verdict(view: QuorumView) -> str:
     """Return the verdict with its reason, as one sentence without a full stop."""
     ruling = view.judgement.ruling
     start = "" if ruling.missing_from is None else f" from offset {ruling.missing_from} on"
-    return f"{_HEADS[ruling.verdict]}{start}: {_reason(view)}"
+    return f"{_HEADS[ruling.verdict]}{start}: {quorum_reason(view)}"
 
 
-def _reason(view: QuorumView) -> str:
+def quorum_reason(view: QuorumView) -> str:
+    """Return the reason of the verdict."""
     judgement, voters = view.judgement, view.voters
     proven = judgement.proven
     lacking = copy_names(judgement.lacking)
@@ -60,10 +61,8 @@ def _reason(view: QuorumView) -> str:
         case Reason.TWO_LINEAGES:
             return f"two lineages are proven, which part at offset {judgement.parting_offset} or before"
         case Reason.LEADER_IS_SHORTER:
-            longer = judgement.ruling.must_hold
-            return (
-                f"the log of leader {view.leader_id} is shorter than one that it wrote, which ends at {longer.offset}"
-            )
+            longer, leader = judgement.ruling.must_hold, f"leader {view.leader_id}"
+            return f"{leader} lacks what it wrote in epoch {longer.epoch}: another log has that up to {longer.offset}"
         case _:
             return "they are damaged or gone on voters, and no replica here has them whole"
 

@@ -14,6 +14,7 @@ from raftlog.tools.auditing.history.histories import by_history
 from raftlog.tools.auditing.history.log_directories import DirectoryIdentity, by_cluster, log_directories
 from raftlog.tools.auditing.history.replicas import Replica, replicas, voters_in_force
 from raftlog.tools.auditing.judgement.checkpoint_rules import judge_checkpoints
+from raftlog.tools.auditing.judgement.committed_rules import judge_committed
 from raftlog.tools.auditing.judgement.election_rules import judge_granted_votes
 from raftlog.tools.auditing.judgement.vote_rules import judge_votes
 from raftlog.tools.catalogue.findings import Finding
@@ -50,6 +51,7 @@ def judge_directories(evidence: Sequence[PartitionEvidence]) -> Iterator[Finding
         yield from judge_granted_votes(quorum, [each for each in directories if _path(each) not in copied])
         yield from judge_votes(quorum)
         yield from _majority(quorum)
+        yield from judge_committed(quorum)
 
 
 def _quorums(found: Iterable[Replica]) -> Iterator[list[Replica]]:

@@ -17,8 +17,11 @@ from raftlog.tools.auditing.batch_reader import BatchReader
 from raftlog.tools.auditing.evidence import ControlSeen, PartitionEvidence
 from raftlog.tools.auditing.history.divergence import Divergence, DivergenceKind, divergences
 from raftlog.tools.auditing.history.histories import by_history, first_leader
+from raftlog.tools.auditing.history.lost_branches import proof_of_branch
 from raftlog.tools.auditing.history.quorum_statements import Statement
 from raftlog.tools.auditing.history.replicas import quorum_state_of
+from raftlog.tools.auditing.history.verdict_words import proof_text
+from raftlog.tools.auditing.proof.proofs import Proof
 from raftlog.tools.catalogue.findings import Finding
 
 _RULES: Final = {
@@ -126,16 +129,26 @@ def _blamed(found: Sequence[_Difference], replicas: Sequence[PartitionEvidence])
 
 
 def _judge_difference(difference: _Difference, replicas: Sequence[PartitionEvidence]) -> Finding:
-    divergence, side = difference.of, difference.of.right
-    rule, reason = _RULES[divergence.kind], describe(divergence)
+    divergence = difference.of
+    rule = _RULES[divergence.kind]
     if divergence.kind is DivergenceKind.CONFLICTING_EPOCH:
-        witness = _snapshot_of_branch(difference, replicas)
-        if witness is not None:
-            branch = difference.other.place.log_directory
-            rule, reason = "replica-lost", f"{reason}; but {witness} is a snapshot of what {branch} has"
-    elif rule == "replica-behind" and side.epoch is None and _is_old(difference.other, replicas):
+        proof = proof_of_branch(difference.other, divergence.offset, difference.newest_epoch, replicas)
+        if proof is not None:
+            return _lost(difference, proof)
+    side, reason = divergence.right, describe(divergence)
+    if rule == "replica-behind" and side.epoch is None and _is_old(difference.other, replicas):
         reason = f"{reason}; {_OLD}"
     return Finding(side.path, rule, reason, side.position, offset=divergence.offset, epoch=divergence.epoch)
+
+
+def _lost(difference: _Difference, proof: Proof) -> Finding:
+    """Return that the newest replica went on without what is proven: it is the one that is named."""
+    divergence = difference.of
+    if divergence.right.epoch != difference.newest_epoch:
+        divergence = attrs.evolve(divergence, left=divergence.right, right=divergence.left)
+    side, branch = divergence.right, difference.other.place.log_directory
+    reason = f"{describe(divergence)}; but {proof_text(proof)} proves that what {branch} has was committed"
+    return Finding(side.path, "replica-lost", reason, side.position, offset=divergence.offset, epoch=side.epoch)
 
 
 def _is_old(replica: PartitionEvidence, replicas: Sequence[PartitionEvidence]) -> bool:
@@ -164,24 +177,6 @@ def _is_of_epoch(finding: Finding, divergence: Divergence) -> bool:
     epochs = {divergence.left.epoch, divergence.right.epoch}
     is_opening = finding.rule == "epoch-opening" and finding.epoch in epochs
     return is_opening and divergence.kind is DivergenceKind.HEADER_ROT
-
-
-def _snapshot_of_branch(difference: _Difference, replicas: Sequence[PartitionEvidence]) -> str | None:
-    """Return the path of a snapshot that ends on the side of a fork that an election would drop, or None.
-
-    A snapshot has only committed records. A snapshot on the newest side is no problem: the other side is dropped.
-    """
-    offset = difference.of.offset
-    epochs = {
-        seen.epoch
-        for segment in difference.other.segments
-        for seen in segment.epochs
-        if seen.end_offset > offset and seen.epoch != difference.newest_epoch
-    }
-    for snapshot_id, file in (item for each in replicas for item in each.snapshots_by_id.items()):
-        if snapshot_id.offset > offset and snapshot_id.epoch in epochs:
-            return file.task.path
-    return None
 
 
 def describe(divergence: Divergence) -> str:

@@ -246,3 +246,14 @@ def test_the_latest_epoch_outranks_the_greatest_offset() -> None:
     long = log_of(1, 50).snapshot(50, epoch=1, named=voters(*THREE))
     short = log_of(2, 60, epochs=((2, 50),)).snapshot(55, epoch=2, named=voters(*THREE))
     assert view_of(node(long, epoch=1), node(short, epoch=2)).judgement.proven == OffsetAndEpoch(55, 2)
+
+
+def test_a_fork_below_a_log_start() -> None:
+    """Where two logs parted before one of them starts, a third one that has the same records says where."""
+    cut = MadeLog(210, node="n2").data(20).snapshot(210, epoch=1, named=voters(*THREE))
+    left = node(log_of(1, 220, epochs=((2, 205),)), epoch=2)
+    judgement = view_of(left, node(cut, epoch=1), node(log_of(3, 223), epoch=1)).judgement
+
+    assert judgement.seed is not None
+    assert (judgement.seed.path, judgement.lineage.start_offset) == ("n2", 0)
+    assert [(fork.copy.path, fork.offset) for fork in judgement.forks] == [("n1", 205)]

@@ -167,10 +167,11 @@ def _snapshot(offset: int, epoch: int, name: str = "b", *, values: Sequence[Cont
 
 
 def test_a_fork_below_a_snapshot_lost_what_was_committed() -> None:
-    """A snapshot of the side that will be truncated shows that its records were committed."""
+    """A snapshot of the side that will be truncated shows that its records were committed; the other side is named."""
     (finding,) = _judge(log_of(FORK), log_of(BASE), snapshots=[_snapshot(30, 1)])
     assert (finding.rule, finding.severity) == ("replica-lost", Severity.DATA_LOSS)
-    assert "b/30-1.checkpoint is a snapshot of what b has" in finding.reason
+    assert "snapshot b/30-1.checkpoint proves that what b has was committed" in finding.reason
+    assert (finding.path.partition("/")[0], finding.offset, finding.epoch) == ("a", 20, 2)
     (finding,) = _judge(log_of(FORK), log_of(BASE), snapshots=[_snapshot(30, 2)])
     assert finding.rule == "replica-forked"
 

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A wrong verdict on a quorum: what proves what, which copy is kept, and which nodes are started."""
+
+from typing import Any, Final
+
+from raftlog.tools.auditing.proof import copies, lineage, proofs, restart, verdict
+from raftlog.tools.auditing.proof.case import Case
+from tests.mutants.planting import Mutant, Wrong, instead, instead_of_property, missing, swapped
+
+ORACLE: Final = "tests/tools/auditing/proof/test_oracle.py"
+VERDICTS: Final = "tests/tools/auditing/history/test_verdicts.py"
+
+
+def _by_id_alone(given: Any, voters: Any) -> list[Any]:
+    best = {copy.key.id: copy for copy in sorted(given, key=lambda each: each.end) if copy.key is not None}
+    return [copy for voter_id, copy in best.items() if voter_id in voters.voter_ids]
+
+
+def _of_logs_alone(given: Any) -> int:
+    return max((copy.lineage.end.epoch for copy in given), default=-1)
+
+
+def _by_offset(self: Case) -> Any:
+    found = [copy for copy in self.copies if copy.can_start and copy.key is not None and self.has_proven(copy)]
+    return max(found, key=lambda copy: copy.lineage.end_offset, default=None)
+
+
+def _by_epoch_alone(self: Case) -> Any:
+    found = [copy for copy in self.copies if copy.can_start and copy.key is not None]
+    return max(found, key=lambda copy: copy.lineage.end, default=None)
+
+
+def _only_where_both_are_known(right: Wrong) -> Wrong:
+    def parting(one: Any, other: Any) -> Any:
+        is_apart = max(one.start_offset, other.start_offset) >= min(one.end_offset, other.end_offset)
+        return None if is_apart else right(one, other)
+
+    return parting
+
+
+def _all_voters(given: Any, _: Any) -> list[Any]:
+    return sorted(copies.of_voters(given.copies, given.voters), key=lambda copy: copy.path)
+
+
+MUTANTS: Final = (
+    Mutant(
+        "R-proof-directory",
+        "a majority is counted by id and directory id",
+        "KIP-853",
+        instead(copies, "of_voters", _by_id_alone),
+        (VERDICTS, ORACLE),
+    ),
+    Mutant(
+        "R-proof-latest-epoch",
+        "a majority proves only records of the latest epoch that any file has seen",
+        "Raft (Ongaro) 5.4.2",
+        instead(copies, "latest_epoch", _of_logs_alone),
+        (VERDICTS, ORACLE),
+    ),
+    Mutant(
+        "R-proof-seed-epoch",
+        "the seed is the copy of the latest epoch, then of the greatest offset",
+        "kafka-metadata-recovery log-length",
+        instead_of_property(Case, "seed", _by_offset),
+        (VERDICTS, ORACLE),
+    ),
+    Mutant(
+        "R-proof-seed-proven",
+        "the seed has all that is proven",
+        "Raft (Ongaro) 5.4.1",
+        instead_of_property(Case, "seed", _by_epoch_alone),
+        (VERDICTS, ORACLE),
+    ),
+    Mutant(
+        "R-proof-half",
+        "voters of every majority suffice, where a majority need not be here",
+        "kafka-metadata-recovery: at most half may be lost",
+        instead(verdict, "least_of_every_majority", lambda voters: voters.majority_size),
+        (VERDICTS, ORACLE),
+    ),
+    Mutant(
+        "R-proof-rewritten",
+        "a later epoch in place of what is proven is a loss",
+        "rule replica-lost",
+        missing(Case, "has_rewritten"),
+        (VERDICTS, ORACLE),
+    ),
+    Mutant(
+        "R-proof-leader-cut",
+        "a leader that lacks what it wrote has lost it",
+        "Raft (Ongaro) 5.3",
+        instead_of_property(Case, "longer_than_leader", lambda _: None),
+        (VERDICTS, ORACLE),
+    ),
+    Mutant(
+        "R-proof-two-lineages",
+        "two lineages that are both proven are told, and nothing is started",
+        "a voter set rewritten by hand",
+        missing(proofs, "conflicting"),
+        (VERDICTS, ORACLE),
+    ),
+    Mutant(
+        "R-proof-one-change",
+        "only the addition or removal of one voter proves the set before it",
+        "AddVoterHandler, UpdateVoterHandler",
+        instead(proofs, "_is_one_change", lambda *_: True),
+        (ORACLE,),
+    ),
+    Mutant(
+        "R-proof-prefix",
+        "what other logs know of the offsets before a log's start belongs to its lineage",
+        "log matching, Raft (Ongaro) 5.3",
+        instead(lineage, "completed", lambda known, _: known),
+        (VERDICTS, ORACLE),
+    ),
+    Mutant(
+        "R-proof-apart",
+        "logs without a common offset part where epochs would have to decrease",
+        "OffsetAndEpoch: epochs are compared first",
+        swapped(lineage, "parting", _only_where_both_are_known),
+        (ORACLE,),
+    ),
+    Mutant(
+        "R-proof-start",
+        "no voter is started that could be elected without what is proven",
+        "Raft (Ongaro) 5.4.1",
+        instead(restart, "set_to_start", _all_voters),
+        (VERDICTS, ORACLE),
+    ),
+)
