@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import attrs
 
+from raftlog.errors import BufferExhaustedError
 from raftlog.quorum.pending_reads import PendingReads
 from raftlog.quorum.seam.identity import ReceivedRequest
 from raftlog.records.batches.accumulator import BatchAccumulator
@@ -204,6 +205,15 @@ class Leadership:
     reading_snapshots: dict[int, WaitingSnapshotRead] = attrs.field(factory=dict)
     is_resignation_due: bool = False
     preferred_successor: ReplicaKey | None = None
+
+    def check_room(self, limit: int) -> None:
+        """Check that one more append may wait to be committed.
+
+        Raises:
+            BufferExhaustedError: so many as the limit wait already.
+        """
+        if len(self.pending) >= limit:
+            raise BufferExhaustedError(f"{len(self.pending)} appends are not committed yet")
 
     def progress_of(self, voter: VoterNode) -> ReplicaProgress | None:
         """Return the progress of a voter; of a voter without a directory id, that of its last Fetch."""

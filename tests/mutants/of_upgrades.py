@@ -8,7 +8,7 @@ import pytest
 
 from raftlog.quorum.describing import quorum_described, raft_status
 from raftlog.quorum.following import joining
-from raftlog.quorum.leadership import VersionUpgrade
+from raftlog.quorum.leadership import Leadership, VersionUpgrade
 from raftlog.quorum.leading import updating_voters, upgrading
 from raftlog.quorum.replica import LocalReplica
 from raftlog.voters.voter_set import VoterSet
@@ -102,6 +102,13 @@ def _for_everyone(right: Wrong) -> Wrong:
 
 
 MUTANTS: Final = (
+    Mutant(
+        "K-room",
+        "so many appends as the limit wait to be committed, an upgrade among them",
+        "DECISIONS.md 58",
+        missing(Leadership, "check_room"),
+        (UPGRADING, "tests/quorum/leading/test_appending.py::test_so_many_appends_may_wait_to_be_committed"),
+    ),
     Mutant(
         "K-idle-observers",
         "an observer that has not fetched for five minutes is not described",

@@ -7,6 +7,7 @@ Unlike the answer to a DescribeQuorum, it does not need a leader, and tells comm
 import attrs
 
 from raftlog.offsets import OffsetAndEpoch
+from raftlog.quorum.describing.queues import QueueStatus, queues_of
 from raftlog.quorum.leadership import Leadership
 from raftlog.quorum.replica import LocalReplica
 from raftlog.quorum.roles.roles import Role
@@ -76,6 +77,7 @@ class RaftStatus:
         is_disk_full: whether it has refused them for want of room: this replica fetches seldom, and leads no epoch.
         snapshot_refusal: why the last snapshot that was fetched was refused, so that it is fetched again, or None.
         fetchers: if it leads, the other replicas by id: all voters, and the observers that have fetched.
+        queues: what waits in this replica, each with its limit.
     """
 
     role: Role
@@ -99,6 +101,7 @@ class RaftStatus:
     is_disk_full: bool
     snapshot_refusal: str | None
     fetchers: tuple[FetcherStatus, ...]
+    queues: tuple[QueueStatus, ...]
 
 
 def raft_status(replica: LocalReplica) -> RaftStatus:
@@ -126,6 +129,7 @@ def raft_status(replica: LocalReplica) -> RaftStatus:
         is_disk_full=replica.refusals.is_full,
         snapshot_refusal=replica.snapshots.refusal_reason,
         fetchers=() if leadership is None else _fetchers(replica, leadership),
+        queues=queues_of(replica),
     )
 
 

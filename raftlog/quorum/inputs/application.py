@@ -191,7 +191,8 @@ class ApplicationInputs:
             UnknownEpochError: the epoch is a later one.
             InvalidUpdateVersionError: the level is a lower one, or a voter has not told the leader that it supports
                 the level, or its directory id.
-            BufferExhaustedError: too many records wait for the disk. Try again after the next effects.
+            BufferExhaustedError: too many records wait for the disk, or ``max_uncommitted_appends`` appends wait to be
+                committed. Try again after the next effects.
 
             Nothing has changed then.
 

@@ -16,7 +16,7 @@ Source: KafkaRaftClient#prepareAppend, #schedulePreparedAppend.
 
 from collections.abc import Sequence
 
-from raftlog.errors import BufferExhaustedError, NotLeaderError
+from raftlog.errors import NotLeaderError
 from raftlog.invariants import invariant
 from raftlog.quorum.leadership import Leadership, PendingAppend
 from raftlog.quorum.replica import LocalReplica
@@ -39,8 +39,7 @@ def append(
         role, refused = type(replica.role).__name__, replica.refusals.reason
         why = "" if refused is None else f"; its log has refused records: {refused}"
         raise NotLeaderError(f"epoch {epoch}: this replica is {role} in epoch {replica.epoch}{why}")
-    if len(leadership.pending) >= replica.config.max_uncommitted_appends:
-        raise BufferExhaustedError(f"{len(leadership.pending)} appends are not committed yet")
+    leadership.check_room(replica.config.max_uncommitted_appends)
     last_offset = batches.append(
         epoch, values, replica.wall_ms, required_base_offset=required_base_offset, clock_ms=replica.now_ms
     )

@@ -68,6 +68,7 @@ def upgrade_kraft_version(
     voters = _upgradable_voters(replica, leadership, version)
     if validate_only:
         return None
+    leadership.check_room(replica.config.max_uncommitted_appends)
     values: list[ControlValue] = [KRaftVersionRecord(int(version))]
     if voters != replica.voters:
         values.append(voters_record(voters))

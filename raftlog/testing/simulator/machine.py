@@ -35,6 +35,8 @@ _API_VERSIONS = ApiVersionsResponse(
 )
 """The answer of the server of a process, which does not ask its core."""
 WALL_MS = 1_700_000_000_000
+_SETTLES_PER_CHECK = 8
+"""Queues are looked at so seldom: their status costs more than most events."""
 
 
 class Envelope(NamedTuple):
@@ -111,6 +113,7 @@ class Machine:
         self._owner = owner
         self._deferred: list[Callable[[], None]] = []
         self._tick_ms: int | None = None
+        self._settle_count = 0
 
     # The process
 
@@ -174,6 +177,10 @@ class Machine:
         raft = process.raft
         check(raft.halt_reason is None, "no-halt", "{}: {}", self.id, raft.halt_reason)
         process.check_voter_history()
+        self._settle_count += 1
+        if self._settle_count % _SETTLES_PER_CHECK == 0:
+            for queue in raft.status.queues:
+                check(queue.length <= queue.limit, "queues-are-bounded", "{}: {}", self.id, queue)
         ledger = self.directory.ledger
         self._timeline.note(self.id, ledger.end_offset, ledger.durable_end, ledger.high_watermark, raft.role.epoch)
         if self.is_crash_armed and ledger.durable_end < ledger.end_offset:

@@ -56,6 +56,7 @@ CONFIG: Final = QuorumConfig(
     fetch_max_wait_ms=450,
     fetch_snapshot_max_bytes=300,
     cleaning_interval_ms=2_000,
+    max_uncommitted_appends=30,
 )
 
 

@@ -6,11 +6,16 @@ from hypothesis import strategies as st
 
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.quorum.describing.raft_status import VotersStatus
+from raftlog.quorum.leading.reading import MAX_PENDING_READS
+from raftlog.quorum.leading.serving import MAX_WAITING_FETCHES
+from raftlog.quorum.leading.serving_snapshots import MAX_SNAPSHOT_READS
+from raftlog.quorum.listening.delivering import MAX_LISTENERS
 from raftlog.quorum.quorum_config import QuorumConfig
 from raftlog.quorum.roles.roles import Leader, Unattached
 from raftlog.quorum.roles.transitions import MAX_EPOCH
 from raftlog.quorum.seam.effects import FlushLog
 from raftlog.quorum.seam.identity import ReplicaIdentity
+from raftlog.quorum.snapshot_work import MAX_PINS
 from raftlog.records.files.quorum_state import QuorumStateData
 from raftlog.voters.kraft_version import KRaftVersion
 from raftlog.voters.voter_set import Endpoints, HostPort, VoterSet
@@ -90,3 +95,29 @@ def test_an_embedder_may_remember_for_the_replica_that_it_has_been_a_voter() -> 
     for is_known in (False, True):
         core = SingleReplica(IDENTITY, QuorumConfig(), log=log_with([], voters), has_been_voter=is_known)
         assert core.raft.status.has_been_voter == is_known
+
+
+def test_queues_are_told_with_their_limits() -> None:
+    """What waits is counted; a replica that does not lead has no queues of a leader."""
+    core = leader_of((1, 2, 3), config=QuorumConfig(max_uncommitted_appends=3))
+
+    def lengths() -> dict[str, tuple[int, int]]:
+        return {each.name: (each.length, each.limit) for each in core.raft.status.queues}
+
+    assert lengths() == {
+        "appends": (0, 3),
+        "reads": (0, MAX_PENDING_READS),
+        "fetches": (0, 2 * MAX_WAITING_FETCHES),
+        "snapshot-reads": (0, MAX_SNAPSHOT_READS),
+        "listeners": (0, MAX_LISTENERS),
+        "snapshot-fetches": (0, MAX_PINS),
+    }
+    core.append(b"a")
+    core.append(b"b")
+    core.raft.read_barrier()
+    core.raft.register_listener()
+    fetch(core, replica_key(2), ENDS[3], wait=1000)
+    waiting = {name: length for name, (length, _) in lengths().items() if length}
+    assert waiting == {"appends": 2, "reads": 1, "fetches": 1, "listeners": 1}
+    follower = SingleReplica(IDENTITY, QuorumConfig(), static_voters=voter_set_of((LOCAL, replica_key(2))))
+    assert {each.name for each in follower.raft.status.queues} == {"listeners", "snapshot-fetches"}

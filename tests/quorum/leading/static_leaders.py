@@ -35,6 +35,7 @@ def static_leader_of(
     levels: SupportedVersionRange = KRAFT_VERSIONS,
     slow: type[FlushLog] | None = None,
     voters: VoterSet | None = None,
+    config: QuorumConfig | None = None,
 ) -> SlowDisk:
     """Return replica 1 as the leader of epoch 1: all other voters have voted for it, and have what it has written.
 
@@ -43,6 +44,7 @@ def static_leader_of(
         levels: of kraft.version that the leader supports.
         slow: what its disk does not do before it is told to.
         voters: as they are configured; by ids and addresses if it is None.
+        config: of the leader; the default one if it is None.
     """
     identity = ReplicaIdentity(
         key=LOCAL,
@@ -51,7 +53,7 @@ def static_leader_of(
         listener=LISTENER,
         supported_kraft_versions=levels,
     )
-    core = SlowDisk(identity, QuorumConfig(), static_voters=voters or static_voters(voter_ids))
+    core = SlowDisk(identity, config or QuorumConfig(), static_voters=voters or static_voters(voter_ids))
     if voter_ids != (1,):
         core.sleep(1000)
     for _ in range(2):
@@ -80,9 +82,11 @@ def tell(core: SlowDisk, key: ReplicaKey, levels: SupportedVersionRange = KRAFT_
     return ErrorCode(answer.message.error_code)
 
 
-def leader_that_was_told(voter_ids: Sequence[int], *, slow: type[FlushLog] | None = None) -> SlowDisk:
+def leader_that_was_told(
+    voter_ids: Sequence[int], *, slow: type[FlushLog] | None = None, config: QuorumConfig | None = None
+) -> SlowDisk:
     """Return a leader that all other voters have told of themselves."""
-    core = static_leader_of(voter_ids)
+    core = static_leader_of(voter_ids, config=config)
     for each in voter_ids[1:]:
         assert tell(core, replica_key(each)) is ErrorCode.NONE
     core.slow = slow

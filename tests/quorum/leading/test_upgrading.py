@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raftlog.errors import InvalidUpdateVersionError, NotLeaderError, UnknownEpochError
+from raftlog.errors import BufferExhaustedError, InvalidUpdateVersionError, NotLeaderError, UnknownEpochError
 from raftlog.log.replicated_log import Isolation
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.quorum.leadership import PendingAppend
@@ -328,5 +328,21 @@ def test_voters_that_cannot_be_written_are_not_upgraded() -> None:
     with pytest.raises(InvalidUpdateVersionError, match="two voters have directory"):
         upgrade(core, check=True)
     with pytest.raises(InvalidUpdateVersionError, match="two voters have directory"):
+        upgrade(core)
+    assert core.raft.status == before
+
+
+@pytest.mark.parametrize("waiting", [0, 1, 2])
+def test_an_upgrade_waits_to_be_committed_as_an_append_does(waiting: int) -> None:
+    """Below the limit it is written; at the limit it is refused, and nothing has changed. A check needs no room."""
+    core = leader_that_was_told((1, 2), config=QuorumConfig(max_uncommitted_appends=2))
+    for _ in range(waiting):
+        core.append(b"a")
+    before = core.raft.status
+    assert upgrade(core, check=True) is None
+    if waiting < 2:
+        assert upgrade(core) is not None
+        return
+    with pytest.raises(BufferExhaustedError, match="2 appends"):
         upgrade(core)
     assert core.raft.status == before

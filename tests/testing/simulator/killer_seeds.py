@@ -41,6 +41,7 @@ KILLERS: Final = (
     Killer("high-watermark-is-committed", "K23", 20),
     Killer("high-watermark-is-committed", "R-unflushed", 30),
     Killer("fetch-is-durable", "unflushed-fetch", 5),
+    Killer("queues-are-bounded", "any-number-of-appends", 20),
     Killer("quarantine", "votes-in-quarantine", 10),
     Killer("quarantine", "counted-in-quarantine", 10),
     Killer("stored-before-sent", "R12-told", 5),

@@ -10,6 +10,7 @@ from raftlog.offsets import OffsetAndEpoch, ValidOffsetAndEpoch
 from raftlog.quorum import acting
 from raftlog.quorum.elections import votes_asked
 from raftlog.quorum.following import fetching
+from raftlog.quorum.leadership import Leadership
 from raftlog.quorum.leading import appending, leading_epoch, reading
 from raftlog.quorum.replica import LocalReplica
 from raftlog.quorum.roles import starting, votes
@@ -17,7 +18,7 @@ from raftlog.quorum.roles.roles import Prospective, Resigned, Unattached
 from raftlog.quorum.seam.effects import AppendOutcome, EndAppend, RaiseHighWatermark
 from raftlog.records.batches.accumulator import BatchAccumulator
 from tests.mutants.catalogue import MUTANTS
-from tests.mutants.planting import Mutant, Wrong, instead, instead_of_property, swapped
+from tests.mutants.planting import Mutant, Wrong, instead, instead_of_property, missing, swapped
 from tests.testing.simulator.planted_life import LIFE
 
 
@@ -284,6 +285,7 @@ _OWN: Final = (
         "a replica that has lost records is not counted",
         instead_of_property(LocalReplica, "fetching_id", lambda core: core.identity.key.id),
     ),
+    _bug("any-number-of-appends", "appends that wait are bounded", missing(Leadership, "check_room")),
     _bug("no-pause", "what is due is done once", swapped(acting, "deadline_ms", _at_once)),
 )
 _OF_CATALOGUE: Final = (
