@@ -26,13 +26,18 @@ def wrong_epoch_offset(evidence: PartitionEvidence) -> int | None:
     return min(found, default=None)
 
 
-def is_contradicted(evidence: PartitionEvidence, snapshot_id: OffsetAndEpoch) -> bool:
-    """Whether a snapshot's content, or the log beside it as far as that is sound, says that its name is wrong."""
-    file = evidence.snapshots_by_id[snapshot_id]
-    if any(finding.rule == "snapshot-epoch" for finding in file.findings):
-        return True
+def contradicted_snapshots(evidence: PartitionEvidence) -> set[OffsetAndEpoch]:
+    """Return the snapshots whose content, or the log beside them as far as that is sound, says that a name is wrong."""
+    found = evidence.snapshots_by_id
+    if not any(snapshot_id.offset > 0 for snapshot_id in found):
+        return set()
     sound = log_lineage(evidence).cut(min(fault_offsets(evidence), default=evidence.end_offset))
-    return parting(sound, Lineage.of_point(snapshot_id)) is not None
+    return {
+        snapshot_id
+        for snapshot_id, file in found.items()
+        if any(finding.rule == "snapshot-epoch" for finding in file.findings)
+        or parting(sound, Lineage.of_point(snapshot_id)) is not None
+    }
 
 
 def fault_offsets(evidence: PartitionEvidence) -> list[int]:

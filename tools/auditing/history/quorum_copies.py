@@ -11,7 +11,7 @@ from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.files.quorum_state import UNKNOWN_ID
 from raftlog.records.messages.control import LeaderChangeMessage
 from raftlog.tools.auditing.history.durable_ends import durable_end_offset
-from raftlog.tools.auditing.history.log_lineages import fault_offsets, is_contradicted, log_lineage
+from raftlog.tools.auditing.history.log_lineages import contradicted_snapshots, fault_offsets, log_lineage
 from raftlog.tools.auditing.history.quorum_statements import (
     has_jump,
     log_statements,
@@ -77,8 +77,9 @@ def _reach(replica: Replica, lineage: Lineage) -> tuple[OffsetAndEpoch, bool]:
 
 def _snapshots(replica: Replica) -> Iterator[tuple[OffsetAndEpoch, str]]:
     """Yield the snapshots, readable or not: the name is enough, unless its content or its log contradict it."""
+    wrong = contradicted_snapshots(replica.evidence)
     for snapshot_id, file in replica.evidence.snapshots_by_id.items():
-        if snapshot_id.offset > 0 and not is_contradicted(replica.evidence, snapshot_id):
+        if snapshot_id.offset > 0 and snapshot_id not in wrong:
             yield snapshot_id, file.task.path
 
 

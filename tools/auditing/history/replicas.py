@@ -15,7 +15,7 @@ from raftlog.records.rules import Severity
 from raftlog.tools.auditing.evidence import FileEvidence, PartitionEvidence
 from raftlog.tools.auditing.history.durable_ends import durable_end_offset
 from raftlog.tools.auditing.history.log_directories import DirectoryIdentity, log_directories
-from raftlog.tools.auditing.history.log_lineages import is_contradicted, wrong_epoch_offset
+from raftlog.tools.auditing.history.log_lineages import contradicted_snapshots, wrong_epoch_offset
 from raftlog.tools.auditing.history.quorum_statements import (
     cut_offset,
     has_jump,
@@ -96,7 +96,8 @@ def _replica(partition: PartitionEvidence, directory: DirectoryIdentity) -> Repl
 
 def newest_sound_snapshot(partition: PartitionEvidence) -> OffsetAndEpoch | None:
     """Return the id of the readable snapshot that reaches furthest; None if there is none above 0."""
-    found = (each for each in _sound_snapshots(partition) if each.offset > 0 and not is_contradicted(partition, each))
+    wrong = contradicted_snapshots(partition)
+    found = (each for each in _sound_snapshots(partition) if each.offset > 0 and each not in wrong)
     return max(found, key=lambda each: (each.offset, each.epoch), default=None)
 
 

@@ -5,6 +5,9 @@ Two sound logs that have the same epoch at an offset have the same records up to
 offsets say where two logs part.
 """
 
+import bisect
+import functools
+import heapq
 from collections.abc import Iterable, Sequence
 from typing import Self
 
@@ -44,7 +47,12 @@ class Lineage:
         """Return the epoch of the record at an offset; None if it is not known, or there is no such record."""
         if not self.start_offset <= offset < self.end_offset:
             return None
-        return next(entry.epoch for entry in reversed(self.epochs) if entry.start_offset <= offset)
+        return self.epochs[bisect.bisect_right(self.start_offsets, offset) - 1].epoch
+
+    @functools.cached_property
+    def start_offsets(self) -> Sequence[int]:
+        """The first known offset of each epoch, ascending."""
+        return [entry.start_offset for entry in self.epochs]
 
     def cut(self, end_offset: int) -> "Lineage":
         """Return the part below an offset."""
@@ -84,9 +92,12 @@ def parting(one: Lineage, other: Lineage) -> int | None:
         before, after = (one, other) if one.end_offset <= other.start_offset else (other, one)
         least = after.epochs[0].epoch
         return next((entry.start_offset for entry in before.epochs if entry.epoch > least), None)
-    starts = {start, *(entry.start_offset for each in (one, other) for entry in each.epochs)}
-    offsets = sorted(offset for offset in starts if start <= offset < end)
+    offsets = heapq.merge([start], *(_between(each.start_offsets, start, end) for each in (one, other)))
     return next((offset for offset in offsets if one.epoch_at(offset) != other.epoch_at(offset)), None)
+
+
+def _between(offsets: Sequence[int], start: int, end: int) -> Sequence[int]:
+    return offsets[bisect.bisect_left(offsets, start) : bisect.bisect_left(offsets, end)]
 
 
 def common_end(one: Lineage, other: Lineage) -> int:

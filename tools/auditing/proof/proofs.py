@@ -51,7 +51,11 @@ def proofs(copies: Sequence[Copy]) -> list[Proof]:
     """
     known = [copy.lineage for copy in copies]
     found = [*_by_snapshots(copies), *_by_voters_records(copies), *_by_majorities(copies)]
-    whole = (attrs.evolve(proof, lineage=completed(proof.lineage, known)) for proof in found)
+    completions: dict[Lineage, Lineage] = {}
+    for proof in found:
+        if proof.lineage not in completions:
+            completions[proof.lineage] = completed(proof.lineage, known)
+    whole = (attrs.evolve(proof, lineage=completions[proof.lineage]) for proof in found)
     kinds = list(ProofKind)
     return sorted(whole, key=lambda each: (each.point, -kinds.index(each.kind), each.paths), reverse=True)
 
@@ -59,11 +63,14 @@ def proofs(copies: Sequence[Copy]) -> list[Proof]:
 def conflicting(found: Sequence[Proof]) -> tuple[Proof, Proof] | None:
     """Return the most advanced proof, with the most advanced one of another lineage; None if all are of one.
 
-    That a leader dropped what was committed is the state after a rewrite of the voters by hand.
+    That a leader dropped what was committed is the state after a rewrite of the voters by hand. What is of the first
+    one's lineage is of one lineage with all that is.
     """
-    for first, second in itertools.combinations(found, 2):
-        if parting(first.lineage, second.lineage) is not None:
-            return first, second
+    seen: set[Lineage] = set()
+    for other in found[1:]:
+        if other.lineage not in seen and parting(found[0].lineage, other.lineage) is not None:
+            return found[0], other
+        seen.add(other.lineage)
     return None
 
 

@@ -7,17 +7,23 @@ import pytest
 
 from raftlog.tools.auditing.proof.verdict import Reason
 from tests.tools.auditing.proof.compare import contradictions, disagreements, judged
-from tests.tools.auditing.proof.past import make_past
+from tests.tools.auditing.proof.past import Past, make_past
+from tests.tools.auditing.proof.simulated import pasts_of
 
 FEW, MANY, PART = 400, 20_000, 500
+SCHEDULES, MOMENTS = 100, 25
+
+
+def check(past: Past, name: str) -> None:
+    """Compare the judgement on a past with the oracle's answer and with what really happened."""
+    found = [*disagreements(past), *contradictions(past)]
+    assert found == [], f"{name}: {found}"
 
 
 def compare(seeds: range) -> None:
-    """Compare the judgement on each past with the oracle's answer and with what really happened."""
+    """Compare the judgements on some pasts."""
     for seed in seeds:
-        past = make_past(seed)
-        found = [*disagreements(past), *contradictions(past)]
-        assert found == [], f"past {seed}: {found}"
+        check(make_past(seed), f"past {seed}")
 
 
 def test_some_pasts() -> None:
@@ -30,6 +36,21 @@ def test_some_pasts() -> None:
 def test_many_pasts(first: int) -> None:
     """So they are for 20,000 pasts."""
     compare(range(first, first + PART))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_some_simulated_pasts(seed: int) -> None:
+    """So they are for quorums of the consensus core, with networks and disks that fail, stopped at some moments."""
+    for moment, past in enumerate(pasts_of(seed, 10)):
+        check(past, f"schedule {seed}, moment {moment}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3, SCHEDULES))
+def test_many_simulated_pasts(seed: int) -> None:
+    """So they are at 2,500 moments of a hundred schedules."""
+    for moment, past in enumerate(pasts_of(seed, MOMENTS)):
+        check(past, f"schedule {seed}, moment {moment}")
 
 
 def test_the_pasts_are_of_all_kinds() -> None:
