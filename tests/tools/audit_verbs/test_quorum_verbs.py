@@ -13,7 +13,10 @@ from jsonschema import Draft202012Validator
 from raftlog.records.files.checkpoint_files import read_leader_epoch_checkpoint
 from raftlog.storage.recovery.recovery_point import RECOVERY_POINT_NAME, RecoveryPoint
 from raftlog.tools.audit_verbs.epochs import bar, epoch_lines
+from raftlog.tools.audit_verbs.quorum import EXIT_CODES_HELP, exit_code
 from raftlog.tools.auditing.history.timelines import EpochLead
+from raftlog.tools.auditing.proof.verdict import QuorumVerdict
+from raftlog.tools.catalogue.findings import Tally
 from raftlog.tools.terminal.value_text import duration_text
 from tests.checkout import ROOT
 from tests.golden_files import GOLDEN
@@ -263,6 +266,24 @@ def test_a_log_that_is_not_rafts(tmp_path: Path) -> None:
     assert (outcome.exit_code, outcome.complaints) == (1, ["raftlog quorum: the paths have no raft log"])
     assert lines("epochs", GOLDEN / "data-topics/data/n1/txn-0")[0]["leader_id"] is None
     assert "names voters here" in run("voters", GOLDEN / "data-topics/data/n1/txn-0").text
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "errors", "code"),
+    [
+        ([], 0, 0),
+        ([], 1, 1),
+        ([QuorumVerdict.NOTHING_MISSING], 0, 0),
+        ([QuorumVerdict.NOTHING_MISSING], 1, 1),
+        ([QuorumVerdict.UNKNOWN, QuorumVerdict.NOTHING_MISSING], 0, 3),
+        ([QuorumVerdict.UNKNOWN], 1, 1),
+        ([QuorumVerdict.UNKNOWN, QuorumVerdict.MISSING], 1, 2),
+    ],
+)
+def test_the_exit_code_is_that_of_the_worst_verdict(verdicts: list[QuorumVerdict], errors: int, code: int) -> None:
+    """A loss outranks what could not be read, which outranks what is not known."""
+    assert exit_code(verdicts, Tally(errors=errors)) == code
+    assert f" {code} " in EXIT_CODES_HELP
 
 
 DURATIONS = {0: "0.000 s", 59_999: "59.999 s", 61_000: "1 min 1 s", 7_260_000: "2 h 1 min", 180_000_000: "2 d 2 h"}

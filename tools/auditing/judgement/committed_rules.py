@@ -4,7 +4,7 @@
 from collections.abc import Iterator, Sequence
 
 from raftlog.tools.auditing.history.log_lineages import log_lineage
-from raftlog.tools.auditing.history.quorum_view import QuorumView, view_of
+from raftlog.tools.auditing.history.quorum_view import QuorumView
 from raftlog.tools.auditing.history.replicas import Replica
 from raftlog.tools.auditing.history.verdict_words import has, proof_text, quorum_reason
 from raftlog.tools.auditing.proof.copies import Copy
@@ -13,15 +13,15 @@ from raftlog.tools.auditing.proof.verdict import QuorumVerdict, Reason
 from raftlog.tools.catalogue.findings import Finding
 
 
-def judge_committed(quorum: Sequence[Replica]) -> Iterator[Finding]:
+def judge_committed(quorum: Sequence[Replica], view: QuorumView) -> Iterator[Finding]:
     """Report a loss by the verdict on a quorum (``raftlog.tools.auditing.proof``).
 
     Damage is reported by the rules about it, and by ``replica-lost`` a fork that two logs show.
 
     Args:
         quorum: replicas of one log, the most up to date first.
+        view: of them.
     """
-    view = view_of(quorum)
     judgement = view.judgement
     ruling = judgement.ruling
     if ruling.verdict is not QuorumVerdict.MISSING or ruling.reason is Reason.DAMAGED_EVERYWHERE:

@@ -12,6 +12,7 @@ from raftlog.tools.auditing.agreement.identities import judge_identities
 from raftlog.tools.auditing.evidence import PartitionEvidence
 from raftlog.tools.auditing.history.histories import by_history
 from raftlog.tools.auditing.history.log_directories import DirectoryIdentity, by_cluster, log_directories
+from raftlog.tools.auditing.history.quorum_view import QuorumView, view_of
 from raftlog.tools.auditing.history.replicas import Replica, replicas, voters_in_force
 from raftlog.tools.auditing.judgement.checkpoint_rules import judge_checkpoints
 from raftlog.tools.auditing.judgement.committed_rules import judge_committed
@@ -50,8 +51,9 @@ def judge_directories(evidence: Sequence[PartitionEvidence]) -> Iterator[Finding
         yield from _other_directory(quorum, shared)
         yield from judge_granted_votes(quorum, [each for each in directories if _path(each) not in copied])
         yield from judge_votes(quorum)
-        yield from _majority(quorum)
-        yield from judge_committed(quorum)
+        view = view_of(quorum)
+        yield from _majority(quorum, view)
+        yield from judge_committed(quorum, view)
 
 
 def _quorums(found: Iterable[Replica]) -> Iterator[list[Replica]]:
@@ -168,10 +170,12 @@ def _other_directory(quorum: Sequence[Replica], shared: Collection[uuid.UUID | N
             yield _finding(directory, "directory-id", f"{reason}as {voter.voter_key}")
 
 
-def _majority(quorum: Sequence[Replica]) -> Iterator[Finding]:
-    """Report that a majority of voters is missing, if several replicas were given: the user meant a quorum."""
-    voters = voters_in_force(quorum[0])
-    ids = {replica.directory.node_id for replica in quorum}
+def _majority(quorum: Sequence[Replica], view: QuorumView) -> Iterator[Finding]:
+    """Report that a majority of voters is missing, if several replicas were given: the user meant a quorum.
+
+    A voter with another directory is here: ``directory-id`` says that it does not count.
+    """
+    ids, voters = {replica.directory.node_id for replica in quorum}, view.voters
     present = ids & voters.voter_ids
     if len(ids) > 1 and None not in ids and len(voters) > 0 and len(present) < voters.majority_size:
         ids_text = ", ".join(map(str, voters.voters))
