@@ -47,6 +47,7 @@ OF_SEVERAL = {
 
 IN_ONE_SORT = {
     "codec-stream": False,  # Kafka does not compress its metadata log.
+    "codec-trailing": False,  # Likewise.
     "index-sparse": False,  # It takes 100 KB of a segment, which no golden metadata log has.
     "segment-overlap": True,  # Golden topics of two segments have transactions, which would not be sound either.
 }
