@@ -17,7 +17,14 @@ from tests.spark.planted_trees import plant_all
 
 pytestmark = pytest.mark.spark
 
-OF_DIRECTORY_IDS = ("node-twice", "directory-of-other-id", "partition-twice")
+OF_DIRECTORY_IDS = (
+    "node-twice",
+    "directory-of-other-id",
+    "directory-of-other-node",
+    "partition-twice",
+    "topic-replica-of-other-id",
+    "topics-of-another-cluster",
+)
 """Kinds that need directories whose ids are their own: among copies of these, it is the copying that is told."""
 
 
