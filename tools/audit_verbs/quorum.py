@@ -9,7 +9,7 @@ from raftlog.tools.audit_verbs.judgement_json import judgement_members
 from raftlog.tools.audit_verbs.quorum_files import make_quorum_parser, show_logs
 from raftlog.tools.auditing.evidence import PartitionEvidence
 from raftlog.tools.auditing.history.quorum_view import Member, QuorumView, quorum_view
-from raftlog.tools.auditing.history.quorum_words import view_words
+from raftlog.tools.auditing.history.quorum_words import lag_or_fork, view_words
 from raftlog.tools.auditing.history.timelines import voters_json
 from raftlog.tools.auditing.history.verdict_words import committed_by
 from raftlog.tools.auditing.proof.verdict import QuorumVerdict
@@ -154,12 +154,12 @@ def _voter(node: VoterNode) -> dict[str, Any]:
 
 
 def _row(member: Member) -> tuple[object, ...]:
-    key, end = member.key, member.end
+    key, end, lag = member.key, member.end, lag_or_fork(member)
     return (
         "?" if key is None else key.id,
         (key and _directory_id(key)) or "-",
         "-" if end is None else end.offset,
-        "-" if member.lag is None else member.lag if member.forks_at is None else f"fork at {member.forks_at}",
+        "-" if lag is None else lag,
         "-" if end is None else end.epoch,
         member.status,
         member.path or "not given",

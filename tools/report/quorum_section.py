@@ -3,7 +3,7 @@
 
 from raftlog.records.files.quorum_state import UNKNOWN_ID, QuorumStateData
 from raftlog.tools.auditing.history.quorum_view import Member, QuorumView
-from raftlog.tools.auditing.history.quorum_words import view_words
+from raftlog.tools.auditing.history.quorum_words import lag_or_fork, view_words
 from raftlog.tools.auditing.history.verdict_words import committed_by
 from raftlog.tools.report.gathering import LogFacts, ReplicaFacts
 from raftlog.tools.report.markup import Markup, element, escaped, joined
@@ -72,7 +72,7 @@ def _row(member: Member, replica: ReplicaFacts | None) -> tuple[Cell, ...]:
         None if replica is None else _damage_text(member, replica),
         None if replica is None else replica.start_offset,
         None if end is None else end.offset,
-        member.lag if member.forks_at is None else f"fork at {member.forks_at}",
+        lag_or_fork(member),
         None if end is None else end.epoch,
         member.at_risk,
         None if replica is None else _state_text(replica.state),

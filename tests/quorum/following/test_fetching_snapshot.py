@@ -44,6 +44,16 @@ def fetching() -> FollowerOfTwo:
     return core
 
 
+def freeze_slowly(core: FollowerOfTwo) -> None:
+    """Let a follower fetch and freeze the snapshot; the restart of its log waits."""
+    core.name()
+    core.is_slow = True
+    core.send_chunk(0, DATA)
+    core.work()
+    core.work()
+    assert [type(each) for each in core.waiting] == [RestartAtLatestSnapshot]
+
+
 def damaged(data: bytes) -> bytes:
     """Return bytes with one changed."""
     return data[:100] + bytes([data[100] ^ 1]) + data[101:]
@@ -272,12 +282,7 @@ def test_a_snapshot_is_delivered_when_the_log_starts_at_it() -> None:
     """A state machine that begins to listen while the log restarts does not know more than the log has."""
     core = FollowerOfTwo()
     core.learn_high_watermark(1)
-    core.name()
-    core.is_slow = True
-    core.send_chunk(0, DATA)
-    core.work()
-    core.work()
-    assert [type(each) for each in core.waiting] == [RestartAtLatestSnapshot]
+    freeze_slowly(core)
     listener = core.raft.register_listener()
     core.settle()
     assert texts(core, listener) == []
@@ -337,12 +342,7 @@ def test_records_of_the_snapshot_are_committed_once() -> None:
 def test_records_that_a_snapshot_replaces_are_never_committed() -> None:
     """The log has records that diverge; between the freezing of the snapshot and the restart they are still there."""
     core = FollowerOfTwo(log_with([(1, 4)], VOTERS))
-    core.name()
-    core.is_slow = True
-    core.send_chunk(0, DATA)
-    core.work()
-    core.work()
-    assert [type(each) for each in core.waiting] == [RestartAtLatestSnapshot]
+    freeze_slowly(core)
     assert (core.raft.high_watermark, core.raft.status.log_end.offset) == (None, 4)
     core.work()
     assert (core.raft.high_watermark, core.raft.status.log_end.offset) == (10, 10)

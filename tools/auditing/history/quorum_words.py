@@ -33,6 +33,11 @@ def view_words(view: QuorumView) -> Iterator[str]:
     yield from _losses(view)
 
 
+def lag_or_fork(member: Member) -> int | str | None:
+    """Return how far a replica lags, or where it forks off; None if it is not here."""
+    return member.lag if member.lag is None or member.forks_at is None else f"fork at {member.forks_at}"
+
+
 def _elections(view: QuorumView) -> Iterator[str]:
     able = _names(member for member in view.members if member.electable)
     with_help = _names(member for member in view.members if member.electable is False and member.electable_with_absent)
