@@ -10,10 +10,10 @@ import attrs
 
 from raftlog.records.rules import Severity
 from raftlog.tools.auditing.history.quorum_view import QuorumView
+from raftlog.tools.auditing.judgement.judgement import Judged
 from raftlog.tools.auditing.proof.copies import Copy
 from raftlog.tools.auditing.proof.restart import Way
 from raftlog.tools.auditing.proof.verdict import QuorumVerdict
-from raftlog.tools.auditing.run.run import audit
 from raftlog.tools.catalogue.findings import Finding
 from raftlog.tools.report.gathering import Gathering
 from tests.planted.ground import METADATA
@@ -86,10 +86,10 @@ def facts_of_view(view: QuorumView) -> Facts:
     )
 
 
-def views_of_page(root: Path) -> list[QuorumView]:
+def views_of_page(audited: Iterable[Judged]) -> list[QuorumView]:
     """The quorums that the page of an audit shows."""
     gathering = Gathering()
-    for judged in audit([str(root)], 1):
+    for judged in audited:
         gathering.add(judged)
     views = (log.view for log in gathering.logs.values())
     return [view for view in views if view is not None]
@@ -98,11 +98,13 @@ def views_of_page(root: Path) -> list[QuorumView]:
 def contradictions(planted: Planted, field: Field) -> Iterator[str]:
     """Where findings, ``raftlog quorum``, and the page with its advice do not agree about a planted fault."""
     root = field.directory / planted.ground
-    views = views_of_page(root)
+    audited = list(field.judged(root))
+    views = views_of_page(audited)
     mine, theirs = [facts_of_view(view) for view in views], facts_of_verb(root)
     if sorted(map(_key, mine)) != sorted(map(_key, theirs)):
         yield f"the page says {mine}, the verb {theirs}"
-    said = [finding for finding in field.audit(root) if METADATA in Path(finding.path).parts]
+    findings = (finding for judged in audited for finding in judged.findings)
+    said = [finding for finding in findings if METADATA in Path(finding.path).parts]
     for view in views:
         yield from _against_findings(view, said)
 

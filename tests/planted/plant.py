@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Planting a fault in a clean copy, and judging what an audit says of it."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -10,6 +11,7 @@ from raftlog.records.checksum import crc32c
 from raftlog.records.files.file_names import FileKind, parse_file_name
 from raftlog.records.rules import Severity, Subject
 from raftlog.tools.auditing.evidence import FileEvidence, SurveyTask
+from raftlog.tools.auditing.judgement.judgement import Judged
 from raftlog.tools.auditing.run.rule_status import KINDS_OF_SUBJECTS
 from raftlog.tools.auditing.run.run import audit
 from raftlog.tools.auditing.survey.survey import survey
@@ -128,11 +130,11 @@ class Field:
 
     def audit(self, root: Path, *, reads_messages: bool = True) -> list[Finding]:
         """Return what an audit says of a directory, by default with the messages in records."""
-        return [
-            finding
-            for judged in audit([str(root)], 1, self._survey, reads_messages=reads_messages)
-            for finding in judged.findings
-        ]
+        return [finding for judged in self.judged(root, reads_messages=reads_messages) for finding in judged.findings]
+
+    def judged(self, root: Path, *, reads_messages: bool = True) -> Iterator[Judged]:
+        """Yield what an audit of a directory judges, likewise."""
+        return audit([str(root)], 1, self._survey, reads_messages=reads_messages)
 
     def _survey(self, task: SurveyTask) -> FileEvidence:
         stored = attrs.evolve(task, fingerprint="")
