@@ -101,7 +101,7 @@ def check_append(  # noqa: C901 - one function for all checks: each call would s
         data: whole batches.
         epoch: of the leader, which all of its batches must carry; None as a follower.
         end_offset: of the log, exclusive: the base offset that the first batch must have.
-        last_fetched_epoch: of the log: no batch may have a lower epoch.
+        last_fetched_epoch: of the log: no batch may have a lower epoch. 0 for a follower's log that ends at 0.
 
     Raises:
         NonContiguousAppendError: a batch's base offset is not the offset after the batch before it, or there are more

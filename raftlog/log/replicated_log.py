@@ -189,8 +189,8 @@ class ReplicatedLog(Protocol):
 
         Raises:
             NonContiguousAppendError: as for ``append_as_leader``.
-            InvalidRecordError: an epoch below that of the batch before it, or a control batch that no state machine
-                can follow.
+            InvalidRecordError: an epoch below that of the batch before it, or below one that was entered since (which
+                the records replace in a log that ends at 0); or a control batch that no state machine can follow.
             BatchTooLargeError: 2 GiB in total.
             CorruptBatchError: a batch is corrupt.
             MissingExtraError: a control batch cannot be decompressed.

@@ -5,13 +5,18 @@ from typing import Any, Final
 
 import attrs
 
+from raftlog.errors import InvalidRecordError
+from raftlog.log.memory_log import MemoryLog
 from raftlog.quorum import acting, replica, snapshot_work
 from raftlog.quorum.following import fetching, fetching_snapshot, updating_voter
 from raftlog.quorum.leading import serving, serving_snapshots
 from raftlog.quorum.leading.leading_epoch import note_fetch_of_voter
+from raftlog.quorum.responses import ResponseOutcome
 from raftlog.quorum.seam import log_view
 from raftlog.quorum.snapshots import cleaning, creating
+from raftlog.records.batches.batch import read_batch
 from raftlog.records.messages.raft.error_codes import ErrorCode
+from raftlog.storage.log.appendable_log import AppendableLog
 from tests.mutants.planting import Mutant, Wrong, instead, instead_of_property, missing, swapped
 
 SCENARIOS: Final = "tests/scenarios/test_scenarios.py::test_scenario"
@@ -20,6 +25,8 @@ SERVING: Final = "tests/quorum/leading/test_serving_snapshots.py"
 CREATING: Final = "tests/quorum/snapshots/test_creating.py"
 CLEANING: Final = "tests/quorum/snapshots/test_cleaning.py"
 WORK: Final = "tests/quorum/test_snapshot_work.py"
+CATCHING_UP: Final = "tests/quorum/following/test_catching_up.py"
+IN_FILES: Final = "tests/contracts/test_replicated_log.py::TestFileLog"
 QUARANTINE: Final = "tests/quorum/test_quarantine.py"
 
 
@@ -78,8 +85,40 @@ def _leaving_the_timer(right: Wrong) -> Wrong:
     return note_success
 
 
-def _never_contradicting(core: Any, snapshot_id: Any) -> None:
-    return None
+def _loses_what_is_committed(right: Wrong) -> Wrong:
+    def turn_to_snapshot(core: Any, role: Any, snapshot_id: Any) -> Any:
+        known, core.committed_offset = core.committed_offset, 0
+        outcome = right(core, role, snapshot_id)
+        core.committed_offset = known
+        return outcome
+
+    return turn_to_snapshot
+
+
+def _as_if_a_later_epoch_were_a_longer_log(right: Wrong) -> Wrong:
+    def turn_to_snapshot(core: Any, role: Any, snapshot_id: Any) -> Any:
+        is_later = 0 < snapshot_id.epoch < core.log.end.epoch
+        return ResponseOutcome.FAILED if is_later else right(core, role, snapshot_id)
+
+    return turn_to_snapshot
+
+
+def _leaving_what_is_stored(right: Wrong) -> Wrong:
+    def turn_to_snapshot(core: Any, role: Any, snapshot_id: Any) -> Any:
+        is_stored = snapshot_id in core.log.state.snapshot_ids and core.log.end < snapshot_id
+        return ResponseOutcome.DONE if is_stored else right(core, role, snapshot_id)
+
+    return turn_to_snapshot
+
+
+def _never_with_earlier_records(right: Wrong) -> Wrong:
+    def append(log: Any, batches: Any, epoch: Any) -> Any:
+        first, _ = read_batch(batches)
+        if first.partition_leader_epoch < log.last_fetched_epoch:
+            raise InvalidRecordError("an earlier epoch")
+        return right(log, batches, epoch)
+
+    return append
 
 
 def _with_the_bootstrap_snapshot(right: Wrong) -> Wrong:
@@ -276,10 +315,38 @@ MUTANTS: Final = (
     ),
     Mutant(
         "R18-contradiction",
-        "a snapshot that contradicts the log stops the replica",
+        "a snapshot that lacks what is committed stops the replica",
         "KafkaRaftClient#handleFetchSnapshotResponse",
-        instead(fetching_snapshot, "_contradiction", _never_contradicting),
+        swapped(fetching_snapshot, "turn_to_snapshot", _loses_what_is_committed),
         (SCENARIOS, FETCHING),
+    ),
+    Mutant(
+        "R18-diverging",
+        "a log that ends in a later epoch below a snapshot has diverged from it",
+        "found by a property test",
+        swapped(fetching_snapshot, "turn_to_snapshot", _as_if_a_later_epoch_were_a_longer_log),
+        (CATCHING_UP, FETCHING),
+    ),
+    Mutant(
+        "R18-stored",
+        "the log restarts at a snapshot that is stored and ahead of it",
+        "KafkaRaftClient#handleFetchResponse",
+        swapped(fetching_snapshot, "turn_to_snapshot", _leaving_what_is_stored),
+        (FETCHING,),
+    ),
+    Mutant(
+        "R-epoch-without-records",
+        "in an empty log, records of an earlier epoch take the place of an epoch without records",
+        "found by the simulator",
+        swapped(MemoryLog, "append_as_follower", _never_with_earlier_records),
+        (CATCHING_UP,),
+    ),
+    Mutant(
+        "R-epoch-without-records-in-files",
+        "the same holds for a log in files",
+        "found by the simulator",
+        swapped(AppendableLog, "append_as_follower", _never_with_earlier_records),
+        (f"{IN_FILES}::test_an_epoch_without_records_gives_way_in_an_empty_log",),
     ),
     Mutant(
         "K-bootstrap-served",

@@ -86,11 +86,13 @@ def _of_any_log(right: Wrong) -> Wrong:
 
 
 def _marking_first(right: Wrong) -> Wrong:
-    def truncate(core: Any, role: Any, answer: Any) -> Any:
-        core.raise_high_watermark(max(answer.high_watermark, 0))
-        return right(core, role, answer)
+    def only_answer(core: Any, response: Any) -> Any:
+        answer = right(core, response)
+        if answer is not None and answer.diverging_epoch.epoch >= 0:
+            core.raise_high_watermark(max(answer.high_watermark, 0))
+        return answer
 
-    return truncate
+    return only_answer
 
 
 def _repeating(right: Wrong) -> Wrong:
@@ -423,7 +425,7 @@ MUTANTS: Final = (
         "K24-core",
         "the log is truncated before the high watermark rises",
         "KAFKA-14704",
-        swapped(fetching, "_truncate", _marking_first),
+        swapped(fetching, "_only_answer", _marking_first),
         (SCENARIOS,),
     ),
     Mutant(

@@ -7,14 +7,14 @@ Fetch also tells the leader what this replica has. If it is a voter, or may beco
 Source: KafkaRaftClient#maybeSendFetchToBestNode, #buildFetchRequest, #handleFetchResponse.
 """
 
-from raftlog.log.decisions import proven_end_offset, truncation_offset
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.quorum.following.contact import note_success
 from raftlog.quorum.following.fetching_snapshot import fetch_snapshot_request, turn_to_snapshot
+from raftlog.quorum.following.truncating import truncate
 from raftlog.quorum.replica import LocalReplica, SentRequest
 from raftlog.quorum.responses import ResponseOutcome, endpoints_of, handle_common
 from raftlog.quorum.roles.roles import Follower
-from raftlog.quorum.seam.effects import AppendAsFollower, Destination, FlushLog, TruncateToEndOffset
+from raftlog.quorum.seam.effects import AppendAsFollower, Destination, FlushLog
 from raftlog.records.messages.raft.fetch_messages import (
     FetchRequest,
     FetchRequestFetchPartition,
@@ -117,9 +117,10 @@ def handle_fetch_response(replica: LocalReplica, sent: SentRequest, response: Fe
         return outcome
     if not isinstance(role, Follower) or sent.epoch != role.epoch or not replica.is_log_at_rest:
         return ResponseOutcome.DONE
-    if answer.diverging_epoch.epoch >= 0:
-        return _truncate(replica, role, answer)
-    named = answer.snapshot_id
+    diverging, named = answer.diverging_epoch, answer.snapshot_id
+    if diverging.epoch >= 0:
+        common = OffsetAndEpoch(diverging.end_offset, diverging.epoch)
+        return ResponseOutcome.FAILED if common.offset < 0 else truncate(replica, role, common)
     if max(named.epoch, named.end_offset) >= 0:
         return turn_to_snapshot(replica, role, OffsetAndEpoch(named.end_offset, named.epoch))
     _append(replica, role, answer)
@@ -141,26 +142,6 @@ def _only_answer(replica: LocalReplica, response: FetchResponse) -> FetchRespons
         return None
     answer = topics[0].partitions[0]
     return answer if answer.partition_index == 0 else None
-
-
-def _truncate(replica: LocalReplica, role: Follower, answer: FetchResponsePartitionData) -> ResponseOutcome:
-    """Drop what diverges. A leader that asks for committed records to be dropped must not be followed.
-
-    A log drops whole batches, and only it knows where they begin. If it refuses, the halt says what was asked for.
-    """
-    diverging = OffsetAndEpoch(answer.diverging_epoch.end_offset, answer.diverging_epoch.epoch)
-    if diverging.offset < 0:
-        return ResponseOutcome.FAILED
-    log = replica.log.state
-    end_offset = truncation_offset(log, diverging)
-    least = max(replica.committed_offset, proven_end_offset(log))
-    asked = f"leader {role.leader.id} asks to truncate to {end_offset}"
-    if end_offset < least:
-        replica.halt(f"{asked}, but {least} is committed")
-        return ResponseOutcome.FAILED
-    replica.truncation = (replica.work_on_log(lambda number: TruncateToEndOffset(number, diverging)), asked)
-    note_success(replica, role)
-    return ResponseOutcome.DONE
 
 
 def _append(replica: LocalReplica, role: Follower, answer: FetchResponsePartitionData) -> None:

@@ -25,6 +25,7 @@ from raftlog.invariants import invariant
 from raftlog.log.decisions import proven_end_offset, snapshot_ahead_of_log
 from raftlog.offsets import OffsetAndEpoch
 from raftlog.quorum.following.contact import note_success
+from raftlog.quorum.following.truncating import truncate
 from raftlog.quorum.replica import LocalReplica, SentRequest
 from raftlog.quorum.responses import ResponseOutcome, endpoints_of, handle_common
 from raftlog.quorum.roles.roles import Follower, SnapshotFetch
@@ -52,34 +53,31 @@ def turn_to_snapshot(replica: LocalReplica, role: Follower, snapshot_id: OffsetA
     """Begin to fetch the snapshot that a leader has named instead of records.
 
     As in Kafka, a snapshot that is being fetched is given up for it, and one that is stored already is not fetched. A
-    snapshot that contradicts what this log has is not followed: this replica halts.
+    snapshot that lacks records that are committed is not followed: this replica halts.
+
+    A leader's log has no later epoch than the snapshot's below the end of that. So a log that ends there, or below it,
+    in a later epoch has diverged: it is truncated first.
     """
     if min(snapshot_id.offset, snapshot_id.epoch) < 0:
         return ResponseOutcome.FAILED
     replica.abandon_snapshot_fetch()
     role = attrs.evolve(role, fetching_snapshot=None)
-    if snapshot_id not in replica.log.state.snapshot_ids:
-        contradiction = _contradiction(replica, snapshot_id)
-        if contradiction is not None:
-            replica.halt(f"leader {role.leader.id} names snapshot {snapshot_id}, but {contradiction}")
+    log, end = replica.log.state, replica.log.end
+    if 0 < snapshot_id.epoch < end.epoch and end.offset <= snapshot_id.offset:
+        return truncate(replica, role, snapshot_id)
+    if snapshot_id in log.snapshot_ids:
+        _restart(replica)
+    else:
+        if snapshot_id <= end:
             return ResponseOutcome.FAILED
-        if snapshot_id <= replica.log.end:
+        least = max(replica.committed_offset, proven_end_offset(log))
+        if snapshot_id.offset < least:
+            replica.halt(f"leader {role.leader.id} names snapshot {snapshot_id}, but {least} is committed")
             return ResponseOutcome.FAILED
         _do(replica, FetchStep.BEGIN, lambda number: BeginFetchedSnapshot(number, snapshot_id))
         role = attrs.evolve(role, fetching_snapshot=SnapshotFetch(snapshot_id))
     note_success(replica, role)
     return ResponseOutcome.DONE
-
-
-def _contradiction(replica: LocalReplica, snapshot_id: OffsetAndEpoch) -> str | None:
-    """Return why a snapshot and this log cannot both be right, or None."""
-    log, end = replica.log.state, replica.log.end
-    least = max(replica.committed_offset, proven_end_offset(log))
-    if snapshot_id.offset < least:
-        return f"{least} is committed" if snapshot_id > end else None
-    if snapshot_id < end and snapshot_id.offset > end.offset:
-        return f"the log ends at {end}: it is of a later epoch, and lacks records that the snapshot has"
-    return None
 
 
 def fetch_snapshot_request(replica: LocalReplica, fetch: SnapshotFetch) -> FetchSnapshotRequest:

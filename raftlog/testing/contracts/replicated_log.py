@@ -20,7 +20,7 @@ from raftlog.errors import (
 )
 from raftlog.log.replicated_log import Isolation, LogAppendInfo, ReplicatedLog
 from raftlog.log.retention import Retention
-from raftlog.offsets import OffsetAndEpoch, ValidOffsetAndEpoch
+from raftlog.offsets import EpochEntry, OffsetAndEpoch, ValidOffsetAndEpoch
 from raftlog.records.batches.batch import read_batch
 from raftlog.testing.contracts.log_harness import KEEP_ALL, LogHarness
 from raftlog.testing.contracts.made_batches import TIMESTAMP, raft_batch, snapshot_bytes, unreadable_control_batch
@@ -191,6 +191,18 @@ class ReplicatedLogContract:
             with pytest.raises(error):
                 log.append_as_follower(data, 6)
             assert state(log) == before
+
+    def test_an_epoch_without_records_gives_way_in_an_empty_log(self, harness: LogHarness) -> None:
+        """A leader serves offset 0 whatever the epoch of its follower is, which may have led without a record."""
+        harness.log.initialize_leader_epoch(3)
+        assert harness.log.append_as_follower(raft_batch(0, 1), 4) == LogAppendInfo(0, 0)
+        assert harness.log.state.epochs.entries == (EpochEntry(1, 0),)
+        harness.log.flush()
+        harness.crash()
+        assert (harness.log.end_offset.offset, harness.log.last_fetched_epoch) == (1, 1)
+        harness.log.initialize_leader_epoch(5)
+        with pytest.raises(InvalidRecordError):
+            harness.log.append_as_follower(raft_batch(1, 4), 6)
 
     def test_reads_are_limited(self, kafkas: LogHarness) -> None:
         """A read returns its first batch whole, and otherwise no more bytes than were asked for, of one segment."""

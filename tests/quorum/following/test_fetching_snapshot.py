@@ -369,12 +369,41 @@ def test_snapshots_that_bring_nothing_are_not_fetched(snapshot_id: OffsetAndEpoc
     assert (core.asked_offset, core.fetched, core.raft.halt_reason) == (3, None, None)
 
 
-def test_a_log_of_a_later_epoch_contradicts_a_longer_snapshot() -> None:
-    """It lacks records that are committed: this replica halts before it votes for anyone."""
+@pytest.mark.parametrize("end_offset", [3, 4, 5])
+def test_a_log_of_a_later_epoch_has_diverged_from_a_snapshot(end_offset: int) -> None:
+    """The leader's log has only epochs up to the snapshot's below its end: what is later here is dropped first."""
     core = FollowerOfTwo(log_with([(1, 3), (2, 1)], VOTERS))
+    core.name(OffsetAndEpoch(end_offset, 1))
+    is_longer = end_offset < 4
+    assert (core.log.end_offset.offset, core.log.last_fetched_epoch) == ((4, 2) if is_longer else (3, 1))
+    core.sleep(CONFIG.retry_backoff_ms if is_longer else 0)
+    assert (core.asked_offset, core.raft.halt_reason) == (core.log.end_offset.offset, None)
+
+
+def test_no_committed_record_is_dropped_for_a_snapshot() -> None:
+    """A leader whose snapshot contradicts what is committed must not be followed."""
+    core = FollowerOfTwo(log_with([(1, 3), (2, 1)], VOTERS))
+    core.learn_high_watermark(4)
     core.name(OffsetAndEpoch(5, 1))
-    assert core.raft.halt_reason is not None
-    assert "later epoch" in core.raft.halt_reason
+    assert core.raft.halt_reason == "leader 2 asks to truncate to 3, but 4 is committed"
+    assert core.log.end_offset.offset == 4
+
+
+def test_a_log_restarts_at_a_snapshot_that_is_stored() -> None:
+    """A crash of Kafka's client leaves it: it is ahead of the log once what diverges is dropped."""
+    log = log_with([(1, 3), (2, 1)], VOTERS)
+    stored = OffsetAndEpoch(5, 1)
+    raw = log.create_snapshot_unchecked(stored)
+    assert raw is not None
+    with raw:
+        raw.append(snapshot_bytes(stored, VOTERS))
+        raw.freeze()
+    core = FollowerOfTwo(log)
+    core.name(stored)
+    assert (core.asked_offset, core.log.start_offset, core.log.end_offset.offset) == (3, 0, 3)
+    core.name(stored)
+    assert (core.asked_offset, core.log.start_offset, core.log.end_offset.offset) == (5, 5, 5)
+    assert core.raft.halt_reason is None
 
 
 # Refused snapshots
