@@ -15,7 +15,7 @@ from raftlog.records.messages.control import (
     control_key,
 )
 from tests.planted.fault import Faults, Spot
-from tests.planted.ground import DYNAMIC, QUORUMS, TOPICS, Ground
+from tests.planted.ground import DYNAMIC, METADATA, QUORUMS, TOPICS, Ground
 from tests.planted.of_bytes import last_log
 from tests.planted.segments import (
     Segment,
@@ -168,14 +168,53 @@ def second_leader(ground: Ground) -> Spot:
 
 @FAULTS.kind("leader-elected", on=QUORUMS)
 def leader_without_majority(ground: Ground) -> Spot:
-    """A LeaderChange says that one of three voters granted its vote; the CRC holds."""
+    """A LeaderChange says that only the leader voted for it, of three voters or four; the CRC holds."""
     ground.alone()
     segment, index = control_batch_with(ground, LeaderChangeMessage)
     spot = segment.spot(index)
     segment.batches[index] = with_control(
         segment.batches[index],
-        lambda value: LeaderChangeMessage(value.leader_id, value.voters, value.granting_voters[:1]),
+        lambda value: attrs.evolve(value, granting_voters=(Voter(value.leader_id),)),
         LeaderChangeMessage,
+    )
+    segment.save()
+    return spot
+
+
+@FAULTS.kind("leader-voted", on=QUORUMS)
+def leader_without_its_own_vote(ground: Ground) -> Spot:
+    """A LeaderChange says that all voters but the leader granted their votes; the CRC holds."""
+    ground.alone()
+    segment, index = control_batch_with(ground, LeaderChangeMessage)
+    spot = segment.spot(index)
+
+    def change(value: LeaderChangeMessage) -> LeaderChangeMessage:
+        granting = tuple(voter for voter in value.voters if voter.id != value.leader_id)
+        return attrs.evolve(value, granting_voters=granting)
+
+    segment.batches[index] = with_control(segment.batches[index], change, LeaderChangeMessage)
+    segment.save()
+    return spot
+
+
+@FAULTS.kind("leader-voted", on=QUORUMS)
+def leader_that_is_no_voter(ground: Ground) -> Spot:
+    """A LeaderChange of an earlier epoch names a leader that is none of the voters; the CRC holds."""
+    kept = ground.alone()
+    segments = {path: Segment(path) for path in (kept / METADATA).glob("*.log")}
+    found = [
+        (batch.base_offset, path, index)
+        for path, segment in segments.items()
+        for index, batch in enumerate(segment.views())
+        if batch.is_control
+        and any(isinstance(value, LeaderChangeMessage) for value in control_values(segment.batches[index]))
+    ]
+    _, path, index = ground.pick(sorted(found)[:-1])
+    segment = segments[path]
+    spot = segment.spot(index)
+    leader_id = ground.between(7, 99)
+    segment.batches[index] = with_control(
+        segment.batches[index], lambda value: attrs.evolve(value, leader_id=leader_id), LeaderChangeMessage
     )
     segment.save()
     return spot

@@ -201,6 +201,24 @@ def transaction_index_off_by_one(ground: Ground) -> Spot:
     return Spot(path)
 
 
+@FAULTS.kind("transaction-index", on=TOPICS)
+def transaction_index_with_a_negative_offset(ground: Ground) -> Spot:
+    """An entry of a transaction index has a negative first offset, or a negative last stable offset."""
+    path, entries, number = _aborted(ground)
+    entries[number] = entries[number]._replace(**{ground.pick(("first_offset", "last_stable_offset")): -1})
+    path.write_bytes(TRANSACTION_INDEX.encode(entries))
+    return Spot(path, offset=entries[number].last_offset)
+
+
+@FAULTS.kind("transaction-index", on=TOPICS)
+def transaction_index_of_an_earlier_segment(ground: Ground) -> Spot:
+    """An entry of a transaction index has a last stable offset in the segment before, where no transaction is open."""
+    path, entries, number = _aborted(ground)
+    entries[number] = entries[number]._replace(last_stable_offset=ground.below(int(path.stem)))
+    path.write_bytes(TRANSACTION_INDEX.encode(entries))
+    return Spot(path, offset=entries[number].last_offset)
+
+
 def _aborted(ground: Ground) -> tuple[Path, list[AbortedTransaction], int]:
     path = _index(ground, ".txnindex")
     entries = TRANSACTION_INDEX.read(path.read_bytes())

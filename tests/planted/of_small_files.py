@@ -362,6 +362,77 @@ def offset_checkpoint_ahead(ground: Ground) -> Spot:
 
 
 @FAULTS.kind("file-format", on=TOPICS)
+def offset_checkpoint_with_one_twice(ground: Ground) -> Spot:
+    """An offset checkpoint names a partition twice, the second time with another offset."""
+    path = ground.file("**/replication-offset-checkpoint")
+    entries = list(read_offset_checkpoint(path.read_bytes()))
+    first = entries[ground.pick(number for number, each in enumerate(entries) if each.offset > 0)]
+    path.write_bytes(write_offset_checkpoint([*entries, attrs.evolve(first, offset=first.offset - 1)]))
+    return Spot(path, path.read_bytes().rindex(f"{first.topic} {first.partition} ".encode()))
+
+
+def _trimmed(ground: Ground) -> Path:
+    """Delete the first batch of a log, as if retention had deleted its segment; return the segment that is first."""
+    name = "orders-0" if ground.root.name == "mirror" else ground.pick(("c-none-0", "c-gzip-0", "c-lz4-0"))
+    segment = Segment(ground.file(f"**/{name}/*.log"))
+    del segment.batches[: ground.between(1, len(segment.batches))]
+    path = segment.path.with_name(f"{segment.view(0).base_offset:020}.log")
+    for each in segment.path.parent.glob(f"{segment.path.stem}.*"):
+        each.rename(path.with_suffix(each.suffix))
+    segment.path = path
+    segment.save()
+    epoch = EpochEntry(segment.view(0).partition_leader_epoch, segment.view(0).base_offset)
+    path.with_name("leader-epoch-checkpoint").write_bytes(write_leader_epoch_checkpoint([epoch]))
+    return path
+
+
+def _log_start(segment: Path, offset: int) -> Spot:
+    """Write the log start of a segment's log to the checkpoint of its log directory."""
+    topic, _, partition = segment.parent.name.rpartition("-")
+    path = segment.parent.with_name("log-start-offset-checkpoint")
+    entries = read_offset_checkpoint(path.read_bytes())
+    path.write_bytes(write_offset_checkpoint([*entries, PartitionOffset(topic, int(partition), offset)]))
+    return Spot(path, offset=offset)
+
+
+@FAULTS.kind("log-start-above", on=TOPICS)
+def log_start_above_the_high_watermark(ground: Ground) -> Spot:
+    """The log start of a partition is above its high watermark, but not above the end of its log."""
+    log = _trimmed(ground)
+    path = log.parent.with_name("replication-offset-checkpoint")
+    entries = read_offset_checkpoint(path.read_bytes())
+    of_log = next(each for each in entries if f"{each.topic}-{each.partition}" == log.parent.name)
+    lower = attrs.evolve(of_log, offset=of_log.offset - ground.between(2, 20))
+    path.write_bytes(write_offset_checkpoint([lower if each == of_log else each for each in entries]))
+    return _log_start(log, ground.between(lower.offset + 1, of_log.offset + 1))
+
+
+@FAULTS.kind("log-start-below", on=TOPICS)
+def log_start_before_the_log(ground: Ground) -> Spot:
+    """The log start of a partition is before its first segment, although its broker was shut down cleanly."""
+    log = _trimmed(ground)
+    log.parent.with_name(".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":5}')
+    return _log_start(log, ground.below(int(log.stem)))
+
+
+@FAULTS.kind("log-start-stale", on=TOPICS)
+def log_start_of_a_killed_broker(ground: Ground) -> Spot:
+    """The log start of a partition is before its first segment, and its broker was killed."""
+    log = _trimmed(ground)
+    return _log_start(log, ground.below(int(log.stem)))
+
+
+@FAULTS.kind("log-start-stale", on=TOPICS)
+def log_start_in_tiered_storage(ground: Ground) -> Spot:
+    """The log start of a partition is before its first segment, and its leader epochs begin there."""
+    log = _trimmed(ground)
+    start = ground.below(int(log.stem))
+    log.parent.with_name(".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":5}')
+    log.with_name("leader-epoch-checkpoint").write_bytes(write_leader_epoch_checkpoint([EpochEntry(0, start)]))
+    return _log_start(log, start)
+
+
+@FAULTS.kind("file-format", on=TOPICS)
 def offset_checkpoint_torn(ground: Ground) -> Spot:
     """An offset checkpoint is cut off in the middle of a line."""
     path = ground.file("**/replication-offset-checkpoint")

@@ -47,11 +47,12 @@ class Segment:
         path: of the file, which is sound.
 
     Attributes:
+        path: of the file; may be changed when the file was renamed.
         batches: may be changed, and are then saved.
     """
 
     def __init__(self, path: Path) -> None:
-        self.path: Final = path
+        self.path = path
         pieces = split(BufferSource(path.read_bytes()))
         self.batches: list[bytes] = [bytes(piece.buffer) for piece in pieces if isinstance(piece, RecordBatch)]
 

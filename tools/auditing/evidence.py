@@ -314,6 +314,8 @@ class FileEvidence:
             ``__cluster_metadata``, and for bootstrap.checkpoint; None for other files, and without data records.
         misplaced_from: segments only: the first offset in whose place a batch has another or an impossible one, or, in
             raft logs, at which offsets are missing; None if there is none.
+        early_stable_offsets: segments only: the entries of the transaction index with a last stable offset before the
+            segment: offset of the ABORT marker, producer id, and that offset.
     """
 
     task: SurveyTask
@@ -331,6 +333,7 @@ class FileEvidence:
     stray_offsets: int = 0
     sets_metadata_version: bool | None = None
     misplaced_from: int | None = None
+    early_stable_offsets: tuple[tuple[int, int, int], ...] = ()
 
     def control_values(self) -> "Iterator[tuple[ControlSeen, ControlValue | None]]":
         """Yield the control records with their decoded values, in order; records that cannot be decoded are skipped."""

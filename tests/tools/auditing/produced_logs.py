@@ -144,7 +144,8 @@ def survey(
     if indexes is not None:
         findings += index_surveys.end(extent, producers.aborted())
     spans = producers.spans(index_surveys.first_offsets)
-    return FileEvidence(task, tuple(findings), extent=extent, producers=spans)
+    early = index_surveys.early_stable_offsets
+    return FileEvidence(task, tuple(findings), extent=extent, producers=spans, early_stable_offsets=early)
 
 
 def partition_of(*segments: Sequence[Step | None], extra: Iterable[FileEvidence] = ()) -> PartitionEvidence:

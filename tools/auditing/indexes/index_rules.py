@@ -85,6 +85,11 @@ class IndexSurveys:
                 yield finding
 
     @property
+    def early_stable_offsets(self) -> tuple[tuple[int, int, int], ...]:
+        """Entries of the transaction index with a last stable offset before the segment, as in ``FileEvidence``."""
+        return tuple(self._transactions.early_stable_offsets)
+
+    @property
     def first_offsets(self) -> dict[int, int]:
         """First offsets of aborted transactions according to the transaction index, by the offset of their marker."""
         return self._transactions.first_offsets

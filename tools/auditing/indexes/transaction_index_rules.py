@@ -29,6 +29,9 @@ class TransactionIndexSurvey:
         path: path of the index, or of the segment if there is no index.
         data: the index's whole contents.
         shape: shape of the segment; it must take each table of batches before this survey does.
+
+    Attributes:
+        early_stable_offsets: the entries with a last stable offset before the segment, as in ``FileEvidence``.
     """
 
     def __init__(self, task: SurveyTask, path: str, data: bytes, shape: SegmentShape) -> None:
@@ -41,6 +44,7 @@ class TransactionIndexSurvey:
         self._sought_stable = OffsetsSought(self._stable_offsets)
         self._reported = self._versions != 0
         self._shape = shape
+        self.early_stable_offsets: list[tuple[int, int, int]] = []
         self._was_removed = not {FileKind.OFFSET_INDEX, FileKind.TRANSACTION_INDEX} & task.indexes.keys()
 
     @property
@@ -109,6 +113,8 @@ class TransactionIndexSurvey:
             return None if is_explained and not has_meaning else _without_marker(producer_id, last)
         if marker.producer_id != producer_id:
             return f"an entry of producer {producer_id}, but offset {last} aborts one of {marker.producer_id}"
+        if (negative := min(int(self._firsts[number]), int(self._stable_offsets[number]))) < 0:
+            return f"offset {negative} in the entry for the marker at {last}"
         if extent is None or not is_whole(extent):
             return None
         return self._wrong_first(int(self._firsts[number]), marker) or self._wrong_stable_offset(number, marker, extent)
@@ -136,6 +142,8 @@ class TransactionIndexSurvey:
     def _wrong_stable_offset(self, number: int, marker: AbortMarker, extent: LogExtent) -> str | None:
         found, expected = int(self._stable_offsets[number]), marker.last_stable_offset
         is_open_earlier = found < self._base_offset  # It is of a transaction that began in an earlier segment.
+        if is_open_earlier and not self._reported[number]:
+            self.early_stable_offsets.append((marker.last_offset, marker.producer_id, found))
         may_begin_later = expected > marker.last_offset and (
             found == extent.end_offset or bool(self._sought_stable.are_first[number])
         )

@@ -55,6 +55,51 @@ def judge_checkpoints(directory: PartitionEvidence, partitions: Sequence[Partiti
             yield from limit.findings()
 
 
+def judge_log_starts(directory: PartitionEvidence, partitions: Sequence[PartitionEvidence]) -> Iterator[Finding]:
+    """Report log starts in a log directory's checkpoint that its logs, or its high watermarks, contradict.
+
+    Kafka writes an entry only for a log that starts within its first segment. Retention may delete that segment before
+    the next write, and a crash may come in between; a topic with tiered storage starts in remote segments.
+
+    Args:
+        directory: the log directory itself.
+        partitions: as for ``judge_checkpoints``.
+
+    Source: LogManager#checkpointLogStartOffsetsInDir.
+    """
+    checkpoint = directory.small_file(FileKind.LOG_START_OFFSET_CHECKPOINT)
+    here = [each for each in partitions if each.place.log_directory == directory.place.log_directory]
+    logs = {each.place.topic_partition: each for each in here if each.place.topic and each.segments}
+    high_watermarks = dict(_offsets(directory.small_file(FileKind.REPLICATION_OFFSET_CHECKPOINT)))
+    is_clean = any(file.task.kind is FileKind.CLEAN_SHUTDOWN for file in directory.files)
+    for name, offset in _offsets(checkpoint):
+        log, path = logs.get(name), "" if checkpoint is None else checkpoint.task.path
+        high_watermark, shown = high_watermarks.get(name, offset), f"{name[0]}-{name[1]}"
+        if offset > high_watermark:
+            reason = f"{shown} starts at {offset}, above its high watermark of {high_watermark}"
+            yield Finding(path, "log-start-above", reason, offset=offset)
+        elif log is not None and offset < log.start_offset:
+            reason = f"{shown} starts at {offset}, but its first segment at {log.start_offset}"
+            if _begins_remotely(log, offset):
+                yield Finding(path, "log-start-stale", f"{reason}: the rest is in tiered storage", offset=offset)
+            elif not is_clean:
+                yield Finding(path, "log-start-stale", f"{reason}: it was not shut down cleanly", offset=offset)
+            else:
+                yield Finding(path, "log-start-below", f"{reason}, although it was shut down cleanly", offset=offset)
+
+
+def _offsets(checkpoint: FileEvidence | None) -> Iterator[tuple[tuple[str, int], int]]:
+    contents = None if checkpoint is None else checkpoint.contents
+    for entry in () if contents is None else contents["entries"]:
+        yield (entry["topic"], entry["partition"]), entry["offset"]
+
+
+def _begins_remotely(log: PartitionEvidence, offset: int) -> bool:
+    """Whether a log's leader-epoch-checkpoint begins no later than an offset before its first segment."""
+    epochs = log.small_file(FileKind.LEADER_EPOCH_CHECKPOINT)
+    return epochs is not None and any(entry.start_offset <= offset for entry in epochs.epochs[:1])
+
+
 def _missing(
     checkpoint: FileEvidence, has: str, there: Set[tuple[str, int]], reported: set[tuple[str, int]]
 ) -> Iterator[Finding]:

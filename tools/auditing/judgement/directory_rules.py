@@ -14,7 +14,7 @@ from raftlog.tools.auditing.history.histories import by_history
 from raftlog.tools.auditing.history.log_directories import DirectoryIdentity, by_cluster, log_directories
 from raftlog.tools.auditing.history.quorum_view import QuorumView, view_of
 from raftlog.tools.auditing.history.replicas import Replica, replicas, voters_in_force
-from raftlog.tools.auditing.judgement.checkpoint_rules import judge_checkpoints
+from raftlog.tools.auditing.judgement.checkpoint_rules import judge_checkpoints, judge_log_starts
 from raftlog.tools.auditing.judgement.committed_rules import judge_committed
 from raftlog.tools.auditing.judgement.election_rules import judge_granted_votes
 from raftlog.tools.auditing.judgement.vote_rules import judge_votes
@@ -91,6 +91,7 @@ def _checkpoints(evidence: Sequence[PartitionEvidence]) -> Iterator[Finding]:
     for directory in evidence:
         if not directory.place.topic:
             yield from judge_checkpoints(directory, partitions[directory.place.log_directory])
+            yield from judge_log_starts(directory, partitions[directory.place.log_directory])
 
 
 def _foreign(directories: Iterable[DirectoryIdentity]) -> Iterator[Finding]:

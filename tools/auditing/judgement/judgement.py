@@ -299,8 +299,11 @@ def kept_of(partition: PartitionEvidence) -> PartitionEvidence:
         return partition
     segments = partition.segments
     topic_id = partition.small_file(FileKind.PARTITION_METADATA)
+    epochs = partition.small_file(FileKind.LEADER_EPOCH_CHECKPOINT)
     files = {file.task.path: _without_lists(file) for file in (*segments[:1], *segments[-1:])}
-    return PartitionEvidence(partition.place, (*files.values(), *([] if topic_id is None else [topic_id])))
+    first_epoch = None if epochs is None else FileEvidence(epochs.task, epochs=epochs.epochs[:1])
+    small = [file for file in (topic_id, first_epoch) if file is not None]
+    return PartitionEvidence(partition.place, (*files.values(), *small))
 
 
 def _without_lists(file: FileEvidence) -> FileEvidence:

@@ -56,6 +56,21 @@ def election_problem(change: LeaderChangeMessage) -> str | None:
     return None
 
 
+def _leader_fault(change: LeaderChangeMessage) -> tuple[str, str] | None:
+    """Return the rule that a new leader's record breaks, and how, or None.
+
+    A leader that was removed may lead until its removal is committed, but no new epoch: a candidate is a voter, and its
+    own vote is the first that it gets.
+    """
+    problem = election_problem(change)
+    voters, granted = ({voter.id for voter in named} for named in (change.voters, change.granting_voters))
+    if change.leader_id not in voters:
+        return "leader-voted", problem or ""
+    if granted and change.leader_id not in granted:
+        return "leader-voted", f"leader {change.leader_id} is not among those that voted for it: {_ids(granted)}"
+    return None if problem is None else ("leader-elected", problem)
+
+
 class _Reading:
     """Reads a log and its snapshots once, in the order of their offsets."""
 
@@ -178,7 +193,7 @@ class _Reading:
     def _read_leader(self, statement: Statement, change: LeaderChangeMessage) -> Iterator[Finding]:
         named = frozenset(voter.id for voter in change.voters)
         in_force = self._voters
-        problem = election_problem(change)
+        problem = _leader_fault(change)
         if _is_trusted(in_force) and in_force.value is not None:
             expected = f"{_named(in_force.value)} of offset {in_force.offset} are in force"
             reason = f"it names voters {{{_ids(named)}}}, but {expected}"
@@ -186,7 +201,7 @@ class _Reading:
             in_force.witnesses.append(Testimony(named, None, agrees, statement.finding("leader-voters", reason)))
             problem = problem if agrees else None
         if problem is not None:
-            yield statement.finding("leader-elected", problem)
+            yield statement.finding(*problem)
 
     def _read_snapshot(self, snapshot: SnapshotStatement) -> Iterator[Finding]:
         problem = next(_snapshot_problems(snapshot), None)

@@ -89,6 +89,8 @@ class ProducerHistory:
         is_behind = self.end_offset is not None and extent.start_offset < self.end_offset
         self.breaks += self.end_offset not in {None, extent.start_offset}
         breaks_before = self.breaks
+        if self.breaks == 0:
+            yield from self._stable_offset_faults(segment)
         self.breaks += _is_damaged(segment) or not is_whole(extent)
         for state in self.states.values():
             state.later_timestamp = max(state.later_timestamp, extent.max_timestamp)
@@ -126,6 +128,24 @@ class ProducerHistory:
             yield mixed_fault(path, span.producer_id, state.open_offset, span.first_offset)
         if self.breaks == 0 and (finding := self._index_fault(segment, state, span)) is not None:
             yield finding
+
+    def _stable_offset_faults(self, segment: FileEvidence) -> Iterator[Finding]:
+        """Yield the last stable offsets of a transaction index at which no transaction of an earlier segment began.
+
+        A transaction that retention has cut off may have begun before the log start.
+        """
+        ends = {span.producer_id: span.first_marker_offset for span in segment.producers}
+        path = segment.task.indexes.get(FileKind.TRANSACTION_INDEX, segment.task.path)
+        for marker_offset, producer_id, stable_offset in segment.early_stable_offsets:
+            begun = (state for state in self.states.values() if state.open_offset == stable_offset)
+            is_open = any(
+                state.producer_id != producer_id and not 0 <= ends.get(state.producer_id, -1) < marker_offset
+                for state in begun
+            )
+            if stable_offset >= (self.start_offset or 0) and not is_open:
+                reason = f"last stable offset {stable_offset} at the marker at {marker_offset}"
+                reason += ", at which no transaction began that was still open"
+                yield Finding(path, "transaction-index", reason, offset=marker_offset)
 
     def _index_fault(self, segment: FileEvidence, state: ProducerState, span: ProducerSpan) -> Finding | None:
         """Return a finding if a transaction index contradicts the start of a transaction of an earlier segment."""

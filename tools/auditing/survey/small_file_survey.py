@@ -122,6 +122,7 @@ def _findings_of_contents(task: SurveyTask, name: str, contents: _Contents, data
                 yield Finding(task.path, "file-format", reason, 0)
         case kind if kind in OFFSET_CHECKPOINTS:
             yield from _negative_offsets(task, contents["entries"], data)
+            yield from _named_twice(task, contents["entries"], data)
         case None if name == FLUSH_MARK_NAME:
             for position, mark in read_flush_marks(data).items():
                 if mark is None:
@@ -134,6 +135,17 @@ def _negative_offsets(task: SurveyTask, entries: list[dict[str, Any]], data: byt
         if entry["offset"] < 0:
             reason = f"offset {entry['offset']} of {entry['topic']}-{entry['partition']} is negative"
             yield Finding(task.path, "file-format", reason, position)
+
+
+def _named_twice(task: SurveyTask, entries: list[dict[str, Any]], data: bytes) -> Iterator[Finding]:
+    """Report partitions that are named again, of which Kafka takes the last offset."""
+    seen: dict[tuple[str, int], int] = {}
+    for position, entry in zip(_entry_positions(data), entries, strict=False):
+        name = entry["topic"], entry["partition"]
+        if name in seen:
+            reason = f"{name[0]}-{name[1]} has offset {entry['offset']} here, and {seen[name]} before"
+            yield Finding(task.path, "file-format", reason, position)
+        seen[name] = entry["offset"]
 
 
 def _entry_positions(data: bytes) -> list[int]:

@@ -310,6 +310,47 @@ def test_a_wrong_entry_is_one_finding(wrong: dict[str, int]) -> None:
     assert look_at([WORDS, ABORT], entry) == [("transaction-index", entry.last_offset)]
 
 
+@pytest.mark.parametrize("field", ["first_offset", "last_stable_offset"])
+def test_an_entry_has_no_negative_offset(field: str) -> None:
+    """An offset before the segment may be right, and one before every log cannot be."""
+    assert look_at([WORDS, ABORT], WORDS_ABORTED._replace(**{field: -1})) == [("transaction-index", 2)]
+
+
+@pytest.mark.parametrize(
+    ("stable", "is_right"),
+    [(0, False), (1, False), (2, True), (3, False), (4, False), (5, False), (7, False), (8, True), (10, False)],
+)
+def test_a_last_stable_offset_of_an_earlier_segment(stable: int, is_right: bool) -> None:
+    """It is where a transaction of another producer began that was open then, or after the marker."""
+    entry = aborted(producer=7, first=6, last=7, last_stable=stable)
+    steps = [WORDS, attrs.evolve(OTHER, count=1), attrs.evolve(OTHER, producer_id=9, count=1), COMMIT]
+    later_steps = [
+        attrs.evolve(COMMIT, producer_id=9),
+        attrs.evolve(WORDS, sequence=2, count=1),
+        ABORT,
+        attrs.evolve(COMMIT, producer_id=8),
+    ]
+    earlier = survey(b"".join(batches(steps)))
+    assert earlier.extent is not None
+    assert earlier.extent.end_offset == 5
+    indexes = {FileKind.TRANSACTION_INDEX: TRANSACTION_INDEX.encode([entry])}
+    later = survey(b"".join(batches(later_steps, 5)), 5, indexes=indexes)
+    found = [*later.findings, *judge_producers(PartitionEvidence(PLACE, (earlier, later)))]
+    wrong = [(finding.path, finding.offset) for finding in found if finding.rule == "transaction-index"]
+    assert wrong == ([] if is_right else [(later.task.indexes[FileKind.TRANSACTION_INDEX], 7)])
+
+
+@pytest.mark.parametrize("stable", range(-1, 5))
+def test_a_last_stable_offset_before_the_log_start(stable: int) -> None:
+    """A transaction that retention has cut off may have begun anywhere below the log start, but not below 0."""
+    entry = aborted(producer=7, first=5, last=6, last_stable=stable)
+    indexes = {FileKind.TRANSACTION_INDEX: TRANSACTION_INDEX.encode([entry])}
+    log = b"".join(batches([attrs.evolve(WORDS, count=1), ABORT], 5))
+    later = survey(log, 5, indexes=indexes)
+    found = [*later.findings, *judge_producers(PartitionEvidence(PLACE, (later,)))]
+    assert [finding.rule for finding in found] == (["transaction-index"] if stable < 0 else [])
+
+
 def test_a_missing_entry_is_found() -> None:
     """An index that lacks an entry, and an index that is not there."""
     assert look_at([WORDS, ABORT]) == [("transaction-index", 2)]

@@ -7,8 +7,8 @@ import attrs
 import pytest
 
 from raftlog.records.files.file_names import FileKind
-from raftlog.tools.auditing.evidence import FileEvidence, LogExtent, PartitionEvidence, Place, SurveyTask
-from raftlog.tools.auditing.judgement.checkpoint_rules import judge_checkpoints
+from raftlog.tools.auditing.evidence import EpochSeen, FileEvidence, LogExtent, PartitionEvidence, Place, SurveyTask
+from raftlog.tools.auditing.judgement.checkpoint_rules import judge_checkpoints, judge_log_starts
 from raftlog.tools.input.coverage import Coverage
 
 DIRECTORY = Place("node")
@@ -149,3 +149,46 @@ def test_a_partition_that_was_set_aside_is_not_missing(topic: str, name: str, is
     named = directory([(KINDS[0], topic, 500)])
     files = tuple(attrs.evolve(file, task=attrs.evolve(file.task, set_aside=(name,))) for file in named.files)
     assert len(list(judge_checkpoints(PartitionEvidence(DIRECTORY, files), []))) == is_missing
+
+
+def _starting_at(base_offset: int, first_epoch_start: int) -> PartitionEvidence:
+    place = Place("node", "orders", 0)
+    path = f"node/orders-0/{base_offset:020}.log"
+    segment = FileEvidence(SurveyTask(place, path, FileKind.LOG, base_offset=base_offset))
+    task = SurveyTask(place, "node/orders-0/leader-epoch-checkpoint", FileKind.LEADER_EPOCH_CHECKPOINT)
+    epochs = FileEvidence(task, epochs=(EpochSeen(3, first_epoch_start), EpochSeen(4, base_offset + 9)))
+    return PartitionEvidence(place, (segment, epochs))
+
+
+@pytest.mark.parametrize(
+    ("start", "is_clean", "first_epoch", "rule"),
+    [
+        (250, True, 250, None),
+        (251, True, 250, None),
+        (249, True, 250, "log-start-below"),
+        (249, False, 250, "log-start-stale"),
+        (249, True, 249, "log-start-stale"),
+        (249, True, 100, "log-start-stale"),
+        (0, False, 0, "log-start-stale"),
+    ],
+)
+def test_a_log_start_before_the_first_segment(start: int, is_clean: bool, first_epoch: int, rule: str | None) -> None:
+    """A crash explains it, and so do remote segments, of which the leader epochs tell; a clean shutdown does not."""
+    named = directory([(FileKind.LOG_START_OFFSET_CHECKPOINT, "orders", start)])
+    if is_clean:
+        clean = FileEvidence(SurveyTask(DIRECTORY, "node/.kafka_cleanshutdown", FileKind.CLEAN_SHUTDOWN))
+        named = PartitionEvidence(DIRECTORY, (*named.files, clean))
+    found = list(judge_log_starts(named, [_starting_at(250, first_epoch)]))
+    assert [(finding.rule, finding.offset) for finding in found] == ([] if rule is None else [(rule, start)])
+    assert list(judge_log_starts(named, [])) == []
+
+
+@pytest.mark.parametrize(("start", "is_above"), [(299, False), (300, False), (301, True)])
+def test_a_log_start_above_the_high_watermark(start: int, is_above: bool) -> None:
+    """A log may start at its high watermark."""
+    kinds = FileKind.LOG_START_OFFSET_CHECKPOINT, FileKind.REPLICATION_OFFSET_CHECKPOINT
+    named = directory([(kinds[0], "orders", start), (kinds[1], "orders", 300), (kinds[1], "bills", 1)])
+    found = list(judge_log_starts(named, [log("orders", 400)]))
+    assert [(each.rule, each.path) for each in found] == (
+        [("log-start-above", f"node/{kinds[0].value}")] if is_above else []
+    )

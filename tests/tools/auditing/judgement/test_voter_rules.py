@@ -369,18 +369,21 @@ def test_a_snapshot_whose_first_batch_is_damaged_is_no_witness() -> None:
 
 
 ELECTIONS = {
-    "no majority": leader_change(1, (1, 2, 3), (1,)),
-    "half of an even number": leader_change(1, (1, 2, 3, 4), (1, 2)),
-    "votes of others": leader_change(1, (1, 2, 3), (1, 8, 9)),
-    "a leader that is no voter": leader_change(9, (1, 2, 3)),
-    "nobody": leader_change(1, ()),
+    "no majority": ("leader-elected", leader_change(1, (1, 2, 3), (1,))),
+    "half of an even number": ("leader-elected", leader_change(1, (1, 2, 3, 4), (1, 2))),
+    "votes of others": ("leader-elected", leader_change(1, (1, 2, 3), (1, 8, 9))),
+    "no votes": ("leader-elected", leader_change(1, (1, 2, 3), ())),
+    "a leader that is no voter": ("leader-voted", leader_change(9, (1, 2, 3))),
+    "a leader that did not vote for itself": ("leader-voted", leader_change(1, (1, 2, 3), (2, 3))),
+    "nobody": ("leader-voted", leader_change(1, ())),
 }
 
 
 @pytest.mark.parametrize("name", ELECTIONS)
 def test_a_leader_without_votes(name: str) -> None:
-    """A leader has the votes of a majority of the voters that it names, and is one of them."""
+    """A leader has the votes of a majority of the voters that it names, and is one of them, as is its own vote."""
+    rule, change = ELECTIONS[name]
     log = MadeLog()
-    offset = log.write(ELECTIONS[name])
+    offset = log.write(change)
 
-    assert found(log.evidence()) == [("leader-elected", offset)]
+    assert found(log.evidence()) == [(rule, offset)]

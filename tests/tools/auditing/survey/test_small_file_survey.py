@@ -88,6 +88,14 @@ def test_a_broken_file_is_one_finding(name: str) -> None:
     assert place == position or name.startswith("raftlog-")
 
 
+def test_a_partition_is_named_once() -> None:
+    """A checkpoint of offsets names each partition once; of two lines, Kafka takes the later one."""
+    data = b"0\n3\norders 0 5\norders 1 5\norders 0 7\n"
+    evidence = survey("replication-offset-checkpoint", data)
+    assert rules(evidence) == [("file-format", data.index(b"orders 0 7"))]
+    assert evidence.findings[0].reason == "orders-0 has offset 7 here, and 5 before"
+
+
 @pytest.mark.parametrize(("node_id", "found"), [(-1, [("file-format", 10)]), (0, []), (7, [])])
 def test_a_node_id_is_not_negative(node_id: int, found: list[tuple[str, int | None]]) -> None:
     """Kafka refuses a negative node id."""

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A fault that the audit does not find, or finds where there is none."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from raftlog.records.files.file_names import FileKind
+from raftlog.tools.auditing.indexes.transaction_index_rules import TransactionIndexSurvey
+from raftlog.tools.auditing.judgement import checkpoint_rules, voter_rules
+from raftlog.tools.auditing.producers.producer_history import ProducerHistory
+from raftlog.tools.auditing.survey import small_file_survey
+from raftlog.tools.catalogue.findings import Finding
+from tests.mutants.planting import Mutant, Wrong, instead, swapped
+
+CHECKPOINTS: Final = "tests/tools/auditing/judgement/test_checkpoint_rules.py"
+INDEXES: Final = "tests/tools/auditing/indexes/test_index_rules.py"
+SMALL_FILES: Final = "tests/tools/auditing/survey/test_small_file_survey.py"
+VOTERS: Final = "tests/tools/auditing/judgement/test_voter_rules.py"
+
+
+def _by_votes_alone(change: Any) -> tuple[str, str] | None:
+    problem = voter_rules.election_problem(change)
+    return None if problem is None else ("leader-elected", problem)
+
+
+def _later_than_the_offset(log: Any, offset: int) -> bool:
+    epochs = log.small_file(FileKind.LEADER_EPOCH_CHECKPOINT)
+    return epochs is not None and any(entry.start_offset < offset for entry in epochs.epochs[:1])
+
+
+def _though_open_at_all(right: Wrong) -> Wrong:
+    def faults(self: ProducerHistory, segment: Any) -> Iterator[Finding]:
+        opened = {state.open_offset for state in self.states.values()}
+        for finding, entry in zip(right(self, segment), segment.early_stable_offsets, strict=False):
+            if entry[2] not in opened:
+                yield finding
+
+    return faults
+
+
+def _without_negative_offsets(right: Wrong) -> Wrong:
+    def wrong_entry(self: TransactionIndexSurvey, *arguments: Any, **keywords: Any) -> str | None:
+        reason = right(self, *arguments, **keywords)
+        return None if reason is not None and reason.startswith("offset -") else reason
+
+    return wrong_entry
+
+
+MUTANTS: Final = (
+    Mutant(
+        "R-findings-own-vote",
+        "the leader of a new epoch is a voter, and among those that voted for it",
+        "CandidateState",
+        instead(voter_rules, "_leader_fault", _by_votes_alone),
+        (VOTERS,),
+    ),
+    Mutant(
+        "R-findings-log-start",
+        "a log starts within its first segment, and not above its high watermark",
+        "LogManager#checkpointLogStartOffsetsInDir",
+        instead(checkpoint_rules, "judge_log_starts", lambda *_: iter(())),
+        (CHECKPOINTS,),
+    ),
+    Mutant(
+        "R-findings-tiered-start",
+        "a log in tiered storage starts where its leader epochs begin",
+        "KIP-405",
+        instead(checkpoint_rules, "_begins_remotely", _later_than_the_offset),
+        (CHECKPOINTS,),
+    ),
+    Mutant(
+        "R-findings-named-twice",
+        "a checkpoint of offsets names a partition once",
+        "OffsetCheckpointFile",
+        instead(small_file_survey, "_named_twice", lambda *_: iter(())),
+        (SMALL_FILES,),
+    ),
+    Mutant(
+        "R-findings-stable-offset",
+        "a last stable offset is where a transaction began that is open at the marker, of another producer",
+        "ProducerStateManager#lastStableOffset",
+        swapped(ProducerHistory, "_stable_offset_faults", _though_open_at_all),
+        (INDEXES,),
+    ),
+    Mutant(
+        "R-findings-negative-entry",
+        "no offset in a transaction index is negative",
+        "TransactionIndex",
+        swapped(TransactionIndexSurvey, "_wrong_entry", _without_negative_offsets),
+        (INDEXES,),
+    ),
+)
