@@ -3,12 +3,36 @@
 
 from typing import Any, Final
 
+from raftlog.offsets import OffsetAndEpoch
+from raftlog.tools.auditing.contents import records_at_risk
+from raftlog.tools.auditing.history import quorum_view
 from raftlog.tools.auditing.proof import copies, lineage, proofs, restart, verdict
 from raftlog.tools.auditing.proof.case import Case
 from tests.mutants.planting import Mutant, Wrong, instead, instead_of_property, missing, swapped
 
 ORACLE: Final = "tests/tools/auditing/proof/test_oracle.py"
+AT_RISK: Final = "tests/tools/auditing/contents/test_records_at_risk.py"
 VERDICTS: Final = "tests/tools/auditing/history/test_verdicts.py"
+
+
+def _one_more(right: Wrong) -> Wrong:
+    return lambda batch, start, end, names, **options: right(batch, start, end + 1, names, **options)
+
+
+def _from_its_base_offset(right: Wrong) -> Wrong:
+    def batches(replica: Any, start: int, end: int, read: Any) -> Any:
+        return (each for each in right(replica, start, end, read) if each[1].base_offset >= start)
+
+    return batches
+
+
+def _by_majority_alone(right: Wrong) -> Wrong:
+    def may_lose_committed(copy: Any, at_risk: int, judgement: Any) -> bool:
+        epoch = copy.lineage.epoch_at(at_risk)
+        is_possible = epoch is None or judgement.may_be_held(OffsetAndEpoch(at_risk + 1, epoch))
+        return bool(is_possible and right(copy, at_risk, judgement))
+
+    return may_lose_committed
 
 
 def _by_id_alone(given: Any, voters: Any) -> list[Any]:
@@ -126,5 +150,26 @@ MUTANTS: Final = (
         "Raft (Ongaro) 5.4.1",
         instead(restart, "set_to_start", _all_voters),
         (VERDICTS, ORACLE),
+    ),
+    Mutant(
+        "R-at-risk-end",
+        "the records at risk are those of the range, and no more",
+        "dump-log of the same offsets",
+        swapped(records_at_risk, "_kinds", _one_more),
+        (AT_RISK,),
+    ),
+    Mutant(
+        "R-at-risk-within-a-batch",
+        "a range may start within a batch",
+        "dump-log of the same offsets",
+        swapped(records_at_risk, "_batches", _from_its_base_offset),
+        (AT_RISK,),
+    ),
+    Mutant(
+        "R-at-risk-proven",
+        "what is proven to be committed may be lost, even if no majority has it",
+        "a snapshot that every voter lacks",
+        swapped(quorum_view, "_may_lose_committed", _by_majority_alone),
+        (AT_RISK,),
     ),
 )

@@ -5,8 +5,11 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
+import attrs
+
 from raftlog.tools.audit_verbs.judgement_json import judgement_members
 from raftlog.tools.audit_verbs.quorum_files import make_quorum_parser, show_logs
+from raftlog.tools.auditing.contents.records_at_risk import RecordsAtRisk, at_risk_words, records_at_risk
 from raftlog.tools.auditing.evidence import PartitionEvidence
 from raftlog.tools.auditing.history.quorum_view import Member, QuorumView, quorum_view
 from raftlog.tools.auditing.history.quorum_words import lag_or_fork, view_words
@@ -46,7 +49,8 @@ def run(arguments: Sequence[str]) -> int:
         if view is None:
             return None
         verdicts.append(view.judgement.ruling.verdict)
-        return _text(view) if output_format == "text" else _json_lines(view)
+        at_risk = records_at_risk(view, log)
+        return _text(view, at_risk) if output_format == "text" else _json_lines(view, at_risk)
 
     return show_logs(make_parser(), lines, arguments, lambda tally: exit_code(verdicts, tally))
 
@@ -77,7 +81,7 @@ def make_parser() -> Parser:
 # For programs
 
 
-def _json_lines(view: QuorumView) -> Iterator[str]:
+def _json_lines(view: QuorumView, at_risk: Sequence[RecordsAtRisk]) -> Iterator[str]:
     yield json_line(
         "quorum",
         None,
@@ -86,6 +90,7 @@ def _json_lines(view: QuorumView) -> Iterator[str]:
         leader_epoch=view.leader_epoch,
         high_watermark_at_least=view.high_watermark,
         **judgement_members(view.judgement),
+        records_at_risk=[_records(each) for each in at_risk],
         max_follower_lag=view.max_follower_lag,
         voters=voters_json(view.voters),
         voters_present=view.present,
@@ -113,6 +118,19 @@ def _json_lines(view: QuorumView) -> Iterator[str]:
         yield json_line("replica", None, **members)
 
 
+def _records(found: RecordsAtRisk) -> dict[str, Any]:
+    return {
+        **path_member("directory", found.path),
+        "start_offset": found.start_offset,
+        "end_offset": found.end_offset,
+        "read_to": found.read_to,
+        **path_member("file", found.file),
+        "first_timestamp": found.first_timestamp,
+        "last_timestamp": found.last_timestamp,
+        "kinds": [attrs.asdict(kind) for kind in found.kinds],
+    }
+
+
 def _directory_id(key: ReplicaKey) -> str | None:
     return None if key.directory_id is None else uuid_to_text(key.directory_id)
 
@@ -120,12 +138,13 @@ def _directory_id(key: ReplicaKey) -> str | None:
 # For people
 
 
-def _text(view: QuorumView) -> Iterator[str]:
+def _text(view: QuorumView, at_risk: Iterable[RecordsAtRisk]) -> Iterator[str]:
     yield from _status(view)
     yield ""
     yield from table([_COLUMNS, *map(_row, view.members)])
     yield ""
     yield from view_words(view)
+    yield from at_risk_words(view, at_risk)
 
 
 def _status(view: QuorumView) -> Iterator[str]:

@@ -15,6 +15,7 @@ from raftlog.offsets import OffsetAndEpoch
 from raftlog.records.files.file_names import FileKind
 from raftlog.records.files.quorum_state import QuorumStateData
 from raftlog.records.rules import Severity
+from raftlog.tools.auditing.contents.records_at_risk import RecordsAtRisk, records_at_risk
 from raftlog.tools.auditing.crash_isolation import attempted
 from raftlog.tools.auditing.evidence import FileEvidence, LogExtent, PartitionEvidence, Place
 from raftlog.tools.auditing.history.histories import by_history
@@ -124,6 +125,7 @@ class LogFacts:
         changes: of voters, the newest out of ``change_count``.
         leads: the newest epochs out of ``lead_count``.
         view: of the quorum, or None if it is not a raft log.
+        at_risk: what may be lost or dropped there.
     """
 
     name: str
@@ -134,6 +136,7 @@ class LogFacts:
     leads: tuple[EpochLead, ...]
     lead_count: int
     view: QuorumView | None
+    at_risk: tuple[RecordsAtRisk, ...] = ()
 
     @property
     def label(self) -> str:
@@ -392,6 +395,7 @@ def _log_facts(
     beside = _metas(replicas, directories)
     changes = voter_timeline(replicas) if is_raft else []
     leads = epoch_timeline(replicas)
+    view = quorum_view([*beside, *replicas]) if is_raft else None
     return LogFacts(
         name_of(replicas[0].place),
         is_raft,
@@ -400,7 +404,8 @@ def _log_facts(
         len(changes),
         tuple(leads[-MOST_EPOCHS:]),
         len(leads),
-        quorum_view([*beside, *replicas]) if is_raft else None,
+        view,
+        () if view is None else records_at_risk(view, replicas),
     )
 
 

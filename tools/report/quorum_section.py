@@ -2,6 +2,7 @@
 """The quorum of a raft log in a report: which voters are here, who could be elected, what may be lost."""
 
 from raftlog.records.files.quorum_state import UNKNOWN_ID, QuorumStateData
+from raftlog.tools.auditing.contents.records_at_risk import at_risk_words
 from raftlog.tools.auditing.history.quorum_view import Member, QuorumView
 from raftlog.tools.auditing.history.quorum_words import lag_or_fork, view_words
 from raftlog.tools.auditing.history.verdict_words import committed_by
@@ -55,7 +56,7 @@ def quorum(log: LogFacts, view: QuorumView) -> Markup:
         [
             element("h3", "Quorum"),
             status,
-            listed(view_words(view)),
+            listed([*view_words(view), *at_risk_words(view, log.at_risk)]),
             element("p", _NOTE, class_="note"),
             table("Replicas, and voters that are not here", _COLUMNS, rows, _NUMERIC),
             element("p", f"{rest:,} more are not shown.", class_="note") if rest > 0 else None,

@@ -40,7 +40,8 @@ class Member:
         electable_with_absent: whether they could elect it with the votes of absent voters.
         at_risk: the first of its offsets that an electable replica lacks or may lack, or None. If that replica is
             elected, the records from there on are lost.
-        may_lose_committed: whether records at risk may be committed: a majority may have the first of them.
+        may_lose_committed: whether records at risk may be committed: the first of them is proven to be, or a majority
+            may have it.
         damaged_from: the first offset that its log no longer has and its snapshots do not cover; or None.
         quarantined_from: the same if raftlog had made that offset durable, and therefore lets the replica neither vote
             nor lead; or None.
@@ -205,8 +206,10 @@ def _at_risk(copy: Copy, copies: Sequence[Copy], judgement: Judgement) -> int | 
 
 def _may_lose_committed(copy: Copy, at_risk: int, judgement: Judgement) -> bool:
     fork, epoch = judgement.fork_of(copy.path), copy.lineage.epoch_at(at_risk)
-    is_of_lineage = fork is None or fork.offset > at_risk
-    return is_of_lineage and (epoch is None or judgement.may_be_held(OffsetAndEpoch(at_risk + 1, epoch)))
+    if fork is not None and fork.offset <= at_risk:
+        return False
+    is_proven = at_risk < judgement.proven.offset
+    return is_proven or epoch is None or judgement.may_be_held(OffsetAndEpoch(at_risk + 1, epoch))
 
 
 def _lag(copy: Copy, reference: Copy) -> int:

@@ -95,12 +95,12 @@ def _unproven_line(judgement: Judgement) -> Iterator[str]:
     if judgement.conflict is None and start < end.offset and epoch is not None:
         is_possible = judgement.may_be_held(OffsetAndEpoch(start + 1, epoch))
         more = "they may be committed" if is_possible else "no majority has them"
-        yield f"Not proven: {_range(start, end.offset)}; {more}."
+        yield f"Not proven: {offsets_text(start, end.offset)}; {more}."
 
 
 def point_text(point: OffsetAndEpoch) -> str:
     """Describe what is below a point."""
-    return f"{_range(0, point.offset)}, in the lineage of epoch {point.epoch}'s leader"
+    return f"{offsets_text(0, point.offset)}, in the lineage of epoch {point.epoch}'s leader"
 
 
 def committed_by(judgement: Judgement) -> str:
@@ -129,7 +129,8 @@ def proof_text(proof: Proof) -> str:
             return f"{holders}, which have them ({ids_text(proof.paths)})"
 
 
-def _range(start: int, end: int) -> str:
+def offsets_text(start: int, end: int) -> str:
+    """Name offsets from one (inclusive) to another (exclusive)."""
     return f"offset {start}" if end - start == 1 else f"offsets {start} to {end - 1}"
 
 
@@ -180,6 +181,8 @@ def advice_words(judgement: Judgement) -> Iterator[str]:
             yield f"Start: {copy_names(judgement.start)}. Whichever is elected has all that must be kept."
             if judgement.stay_down:
                 yield f"Keep down until these run: {copy_names(judgement.stay_down)}."
+            asking = f"bin/kafka-metadata-quorum.sh --bootstrap-controller {_address(judgement)} describe --replication"
+            yield f"Start each with bin/kafka-server-start.sh, as usual. Then ask for the leader and all lags: {asking}"
         case Way.FIND_MORE:
             yield "Start nothing yet: find the directories of the other voters first."
         case _:
@@ -187,6 +190,16 @@ def advice_words(judgement: Judgement) -> Iterator[str]:
                 "Start none of them as they are: no undamaged voters here would elect a log with all that must be kept."
                 " Copy the seed, and name it the only voter by hand (salvage)."
             )
+
+
+def _address(judgement: Judgement) -> str:
+    """Return where one of the voters to start listens, if a file says so."""
+    keys = [copy.key for copy in judgement.start if copy.key is not None]
+    for node in judgement.voters.voters.values():
+        if any(map(node.is_voter, keys)):
+            for address in node.listeners.listeners.values():
+                return str(address)
+    return "HOST:PORT"
 
 
 def _start_nothing(judgement: Judgement) -> Iterator[str]:
